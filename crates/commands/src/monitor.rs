@@ -1,4 +1,4 @@
-//! What `talkpath monitor` makes of sessions: intervals, totals, events, metrics and records.
+//! `talkpath monitor` turns each session into intervals, totals, events, metrics and records.
 //!
 //! ```text
 //!  live::Monitor ─► MonitorSession ───────► intervals ─► events (--json-stream)
@@ -6,8 +6,8 @@
 //!                          └─► records: run directories that rotate
 //! ```
 //!
-//! A session's rows live until it is split into intervals. What stays is bounded: counts and histograms of
-//! each flow.
+//! The rows of a session are kept until the session has been split into intervals. After that only counts and
+//! histograms of each flow stay, so the memory of a monitor does not grow.
 
 pub(crate) mod event_file;
 pub(crate) mod events;
@@ -21,18 +21,18 @@ pub(crate) mod totals;
 use chrono::{DateTime, TimeDelta, Utc};
 use talkpath_system::clock::monotonic;
 
-/// The monitor's beginning, and a moment on both clocks.
+/// The time at which the monitor began, and an anchor that relates CLOCK_MONOTONIC to the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epoch {
-    /// The beginning.
+    /// The beginning of the monitor, in ns of CLOCK_MONOTONIC and on the wall clock.
     monotonic_ns: i64,
     wall: DateTime<Utc>,
-    /// CLOCK_MONOTONIC in ns and the wall clock at one moment.
+    /// Both clocks at the moment at which they were read last: ns of CLOCK_MONOTONIC, and the wall clock.
     anchor: (i64, DateTime<Utc>),
 }
 
 impl Epoch {
-    /// The monitor begins now.
+    /// The epoch of a monitor that begins now.
     pub(crate) fn now() -> Self {
         Self::at(monotonic(), Utc::now())
     }
@@ -41,9 +41,8 @@ impl Epoch {
         Self { monotonic_ns, wall, anchor: (monotonic_ns, wall) }
     }
 
-    /// The same beginning with both clocks read again, once a session. The wall clock may be set at any time,
-    /// and NTP makes it faster or slower by up to 500 ppm (RFC 5905 §11.3), 43 s a day: a monitor runs for
-    /// weeks.
+    /// Reads both clocks again, which is done once a session. A monitor runs for weeks. Meanwhile the wall clock may
+    /// be set, and NTP makes it faster or slower by up to 500 ppm, which is 43 s a day (RFC 5905 §11.3).
     pub(crate) fn anchored(self) -> Self {
         self.anchored_at(monotonic(), Utc::now())
     }
@@ -52,12 +51,13 @@ impl Epoch {
         Self { anchor: (monotonic_ns, wall), ..self }
     }
 
-    /// Seconds since the beginning at `monotonic_ns` of CLOCK_MONOTONIC.
+    /// The seconds from the beginning of the monitor to `monotonic_ns` of CLOCK_MONOTONIC.
     pub(crate) fn seconds(self, monotonic_ns: i64) -> f64 {
         (monotonic_ns - self.monotonic_ns) as f64 / 1e9
     }
 
-    /// The date and time then, as the wall clock has it if it was not set since the anchor.
+    /// The date and time at `monotonic_ns` of CLOCK_MONOTONIC. It is right unless the wall clock was set after the
+    /// anchor was read.
     pub(crate) fn wall(self, monotonic_ns: i64) -> DateTime<Utc> {
         let (anchor_ns, wall) = self.anchor;
         wall.checked_add_signed(TimeDelta::nanoseconds(monotonic_ns - anchor_ns)).unwrap_or(wall)

@@ -1,4 +1,4 @@
-//! `talkpath monitor`: one pair of hosts for ever.
+//! `talkpath monitor` measures one pair of hosts until the user stops it.
 //!
 //! ```text
 //!  scheduler, sessions (live::Monitor) ─► this thread: intervals ─► records, totals, events ─► output thread
@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, Scope};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use chrono::SecondsFormat;
@@ -28,6 +28,7 @@ use crate::args::{Common, MonitorArgs, quoted};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::monitor::events::{self, MonitorStart};
+use crate::monitor::http::BindError;
 use crate::monitor::interval::{Interval, split};
 use crate::monitor::openmetrics::{Format, Shown, render};
 use crate::monitor::printer::Printer;
@@ -41,7 +42,7 @@ use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::place::Place;
 use talkpath_experiment::provenance::provenance;
 
-/// Measures until Ctrl-C, which is how it is meant to end.
+/// Measures until Ctrl-C, which is the normal end of a monitor.
 pub fn run(
     args: &MonitorArgs,
     common: &Common,
@@ -49,20 +50,20 @@ pub fn run(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let session = session_length(args)?;
-    let plan = plan(args, session)?;
+    let plan = session_plan(args, session)?;
     let listener = args.metrics.map(|address| listen(address, args.metrics_open, terminal)).transpose()?;
     let key = args.key_file.as_deref().map(|file| arenas.read_key(file)).transpose()?;
     let interrupt = interrupt::install()?;
     raise_descriptor_limit();
-    let state = State {
+    let state = SharedState {
         epoch: Epoch::now(),
         to: &args.to,
         totals: Mutex::default(),
         measured_until_ns: AtomicI64::new(0),
         is_over: AtomicBool::new(false),
     };
-    let recorder =
-        (common.records() != Records::None).then(|| recorder(args, common, arenas, &plan, terminal));
+    let has_records = common.records() != Records::None;
+    let recorder = has_records.then(|| recorder(args, common, arenas, &plan, terminal));
     let mut output = MonitorOutput {
         args,
         arenas,
@@ -71,7 +72,7 @@ pub fn run(
         epoch: state.epoch,
         recorder,
         printer: printer(args.json_stream, &interrupt, terminal)?,
-        number: 0,
+        next_interval: 0,
     };
     output.begin(&plan, session)?;
     let monitored = Monitored {
@@ -79,40 +80,46 @@ pub fn run(
         key: key.as_deref(),
         clocks_synchronised: args.clocks_synchronised,
         scenario: &plan.cells[0].scenario,
-        series: (common.records() != Records::None).then_some(common.series),
+        series: has_records.then_some(common.series),
         interrupt: &interrupt,
         measured_until_ns: &state.measured_until_ns,
     };
-    let (ended, unwritten) = thread::scope(|scope| {
-        let (state, textfile) = (&state, args.textfile.as_deref());
-        let serve = listener
-            .as_ref()
-            .map(|listener| move || http::serve(listener, &state.is_over, &|format| state.render(format)));
-        let keep = textfile.map(|path| move || keep_textfile(path, state, terminal));
-        let begin = || {
-            if let Some(serve) = serve {
-                thread::Builder::new().spawn_scoped(scope, serve)?;
-            }
-            if let Some(keep) = keep {
-                thread::Builder::new().spawn_scoped(scope, keep)?;
-            }
-            Ok(())
-        };
-        let ended = begin()
-            .map_err(|why: io::Error| no_thread(&why))
+    let (measured, written) = thread::scope(|scope| {
+        let measured = start_metrics(scope, &state, listener.as_ref(), args.textfile.as_deref(), terminal)
+            .map_err(|why| no_thread(&why))
             .and_then(|()| arenas.monitor(&monitored, &mut |happening| output.take(happening)));
-        let unwritten = output.end();
+        let written = output.end();
+        // The threads of the metrics end when they see the flag.
         state.is_over.store(true, Ordering::Relaxed);
-        (ended, unwritten)
+        (measured, written)
     });
-    terminal.end_with([ended.err(), unwritten.err()])
+    terminal.end_with([measured.err(), written.err()])
 }
 
-/// The socket at which metrics are to be had.
+/// Starts the threads that serve the metrics at `listener` and that keep them in the file `textfile`.
+fn start_metrics<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    state: &'scope SharedState<'_>,
+    listener: Option<&'scope TcpListener>,
+    textfile: Option<&'scope Path>,
+    terminal: Terminal,
+) -> io::Result<()> {
+    if let Some(listener) = listener {
+        let serve = move || http::serve(listener, &state.is_over, &|format| state.render(format));
+        thread::Builder::new().spawn_scoped(scope, serve)?;
+    }
+    if let Some(path) = textfile {
+        let keep = move || keep_textfile(path, state, terminal);
+        thread::Builder::new().spawn_scoped(scope, keep)?;
+    }
+    Ok(())
+}
+
+/// Opens the socket at which the metrics are served.
 fn listen(address: SocketAddr, is_open: bool, terminal: Terminal) -> Result<TcpListener, Failure> {
-    let listener = http::bind(address, is_open).map_err(|(what, is_usage)| match is_usage {
-        true => Failure::Usage(what),
-        false => Failure::unavailable(what, "--metrics takes another port"),
+    let listener = http::bind(address, is_open).map_err(|error| match error {
+        BindError::NotLoopback(what) => Failure::Usage(what),
+        BindError::Unavailable(what) => Failure::unavailable(what, "--metrics takes another port"),
     })?;
     if let Ok(address) = listener.local_addr() {
         terminal.note(&format!("metrics: http://{address}/metrics"));
@@ -120,22 +127,23 @@ fn listen(address: SocketAddr, is_open: bool, terminal: Terminal) -> Result<TcpL
     Ok(listener)
 }
 
-/// What prints events, or words for a person.
+/// Starts the thread that prints events, or lines for a person.
 fn printer(is_json: bool, interrupt: &Arc<AtomicBool>, terminal: Terminal) -> Result<Printer, Failure> {
-    let left_out: fn(u64) -> Vec<u8> = match is_json {
-        true => |count| {
+    let left_out: fn(u64) -> Vec<u8> = if is_json {
+        |count| {
             let events = counted(count, "event");
             events::error(&format!("nobody read standard output: {events} left out here"))
-        },
-        false => |count| {
+        }
+    } else {
+        |count| {
             let lines = counted(count, "line");
             format!("nobody read standard output: {lines} left out here\n").into_bytes()
-        },
+        }
     };
     Printer::start(Box::new(terminal::print), left_out, Arc::clone(interrupt), terminal)
 }
 
-/// Of whole intervals.
+/// The duration of a session, which is a whole number of intervals.
 fn session_length(args: &MonitorArgs) -> Result<Duration, Failure> {
     let interval = args.interval.as_nanos();
     match args.session {
@@ -148,8 +156,8 @@ fn session_length(args: &MonitorArgs) -> Result<Duration, Failure> {
     }
 }
 
-/// One session: the user's scenario, or one flow.
-fn plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> {
+/// Makes the plan of one session: the scenario of the user, or one flow.
+fn session_plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> {
     let own = "talkpath monitor";
     let length = format!("{} ns", session.as_nanos());
     let mut set = vec![
@@ -186,6 +194,7 @@ fn plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> {
     }
 }
 
+/// Describes how and where the records are kept.
 fn recorder<'a>(
     args: &MonitorArgs,
     common: &Common,
@@ -211,16 +220,19 @@ fn recorder<'a>(
     Recorder::new(keeping, plan)
 }
 
-/// What the threads share.
-struct State<'a> {
+/// The state that the threads share.
+struct SharedState<'a> {
     epoch: Epoch,
+    /// The host that is measured, as the user wrote it.
     to: &'a str,
     totals: Mutex<Totals>,
+    /// [`Monitored::measured_until_ns`].
     measured_until_ns: AtomicI64,
+    /// Becomes true when the monitor has ended.
     is_over: AtomicBool,
 }
 
-impl State<'_> {
+impl SharedState<'_> {
     fn totals(&self) -> MutexGuard<'_, Totals> {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -233,9 +245,9 @@ impl State<'_> {
     }
 }
 
-/// Writes the metrics to `path` now and then, and once more at the end. Each time it is whole under a
-/// temporary name, which the collector does not read, and then renamed.
-fn keep_textfile(path: &Path, state: &State<'_>, terminal: Terminal) {
+/// Writes the metrics to `path` every [`TEXTFILE_EVERY`], and once more at the end. The file is written under a
+/// temporary name, which the collector does not read, and renamed when it is complete.
+fn keep_textfile(path: &Path, state: &SharedState<'_>, terminal: Terminal) {
     let mut has_failed = false;
     loop {
         let is_last = state.is_over.load(Ordering::Relaxed);
@@ -252,12 +264,13 @@ fn keep_textfile(path: &Path, state: &State<'_>, terminal: Terminal) {
         }
         let next = StdInstant::now() + TEXTFILE_EVERY;
         while StdInstant::now() < next && !state.is_over.load(Ordering::Relaxed) {
-            thread::sleep(LOOK);
+            thread::sleep(CHECK_INTERVAL);
         }
     }
 }
 
-/// The collector is another user, whatever this process' umask is.
+/// Writes a file that every user may read, because the collector runs as another user. The umask of this process
+/// does not matter.
 fn write_for_everybody(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_named(path, |writer| {
         let readable = Permissions::from_mode(0o644);
@@ -266,28 +279,29 @@ fn write_for_everybody(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Where the events of a monitor go: standard output, the totals, the records.
+/// Takes what a monitor measures, and updates standard output, the totals and the records.
 struct MonitorOutput<'a> {
     args: &'a MonitorArgs,
     arenas: &'a dyn Arenas,
     terminal: Terminal,
-    state: &'a State<'a>,
-    /// Turns times of this process into times of day, for the events.
+    state: &'a SharedState<'a>,
+    /// Converts CLOCK_MONOTONIC into times of day, for the events.
     epoch: Epoch,
     recorder: Option<Recorder<'a>>,
     printer: Printer,
-    /// Of the next interval.
-    number: u64,
+    /// The number of the next interval.
+    next_interval: u64,
 }
 
 impl MonitorOutput<'_> {
+    /// Prints the event `start`, and tidies up the records of earlier monitors.
     fn begin(&mut self, plan: &Plan, session: Duration) -> Result<(), Failure> {
         let scenario = &plan.cells[0].scenario;
         let sizes = self.arenas.constant_sizes(scenario)?;
         let size = |index: usize| sizes.get(index).copied().flatten();
         let machine = provenance(None);
         let flows = scenario.flows.iter().enumerate();
-        let begun = MonitorStart {
+        let start = MonitorStart {
             epoch: self.epoch,
             system: format!("{} {}", machine.kernel, machine.host),
             host: &self.args.to,
@@ -299,15 +313,16 @@ impl MonitorOutput<'_> {
         };
         if let Some(recorder) = &self.recorder {
             self.terminal.note(&format!("records: {}", recorder.folder().display()));
-            // What an earlier monitor left is no reason not to measure.
+            // The monitor measures even if the records of an earlier one cannot be tidied up.
             if let Err(why) = recorder.tidy_up() {
                 self.terminal.error(&format!("{why}; it is measured all the same"));
             }
         }
-        self.tell(&events::start(&begun), || format!("monitoring {}\n", begun.host));
+        self.report(&events::start(&start), || format!("monitoring {}\n", start.host));
         Ok(())
     }
 
+    /// Takes one event of the monitor.
     fn take(&mut self, happening: Happening) {
         self.epoch = self.epoch.anchored();
         match happening {
@@ -315,20 +330,21 @@ impl MonitorOutput<'_> {
             Happening::Down { from_ns, why } => {
                 self.state.totals().go_down(from_ns);
                 let at = self.clock(from_ns);
-                self.tell(&events::outage(self.epoch, from_ns, &why), || format!("{at}  OUTAGE: {why}\n"));
+                self.report(&events::outage(self.epoch, from_ns, &why), || format!("{at}  OUTAGE: {why}\n"));
             }
             Happening::Up { from_ns, to_ns, attempts } => {
                 self.state.totals().come_up(to_ns);
                 let (at, seconds) = (self.clock(to_ns), (to_ns - from_ns) as f64 / 1e9);
-                self.tell(&events::recovered(self.epoch, from_ns, to_ns, attempts), || {
+                self.report(&events::recovered(self.epoch, from_ns, to_ns, attempts), || {
                     format!("{at}  measured again after {seconds:.1} s\n")
                 });
             }
         }
     }
 
+    /// Splits a session into intervals, keeps its record, and reports the intervals.
     fn take_session(&mut self, measured: MonitorSession) {
-        if let Some(Err(why)) = self.recorder.as_mut().map(Recorder::make_room) {
+        if let Some(Err(why)) = self.recorder.as_mut().map(Recorder::rotate_if_full) {
             self.complain(&why);
         }
         let intervals = split(&measured, self.args.interval);
@@ -341,23 +357,23 @@ impl MonitorOutput<'_> {
         }
         for interval in intervals {
             self.state.totals().add(&interval);
-            let line = events::interval(self.epoch, self.number, &interval);
+            let line = events::interval(self.epoch, self.next_interval, &interval);
             let at = self.clock(interval.start_ns);
-            self.tell(&line, || for_person(&at, &interval));
+            self.report(&line, || lines_for_person(&at, &interval));
             for warning in &interval.warnings {
                 self.terminal.detail(&format!("{at}  {warning}"));
             }
-            self.number += 1;
+            self.next_interval += 1;
         }
     }
 
-    /// The monitor is over. What could not be written at its end is the failure.
+    /// Reports the end of the monitor, and completes the records. The failure is about what could not be written.
     fn end(mut self) -> Result<(), Failure> {
         self.epoch = self.epoch.anchored();
         let end_ns = monotonic();
         let line = events::end(self.epoch, end_ns, &self.state.totals());
         let sum = self.state.totals().sum();
-        self.tell(&line, || {
+        self.report(&line, || {
             format!(
                 "{} sent, {} received, {} lost ({:.3} %)\n",
                 sum.sent,
@@ -370,8 +386,9 @@ impl MonitorOutput<'_> {
         self.terminal.end_with([kept.err(), self.printer.end().err()])
     }
 
-    /// Prints `line`, or words for a person; the records have the line in either case.
-    fn tell(&mut self, line: &[u8], words: impl FnOnce() -> String) {
+    /// Prints the event `line` or, without `--json-stream`, the `words` for a person. The event is recorded in both
+    /// cases.
+    fn report(&mut self, line: &[u8], words: impl FnOnce() -> String) {
         if let Some(Err(why)) = self.recorder.as_mut().map(|recorder| recorder.note(line)) {
             self.complain(&why);
         }
@@ -382,7 +399,7 @@ impl MonitorOutput<'_> {
         }
     }
 
-    /// Records could not be written: it is measured on, and tried again.
+    /// Reports that records could not be written. The monitor goes on, and tries again.
     fn complain(&mut self, why: &Failure) {
         self.terminal.error(&format!("{why}; it is measured on"));
         if self.args.json_stream {
@@ -390,20 +407,22 @@ impl MonitorOutput<'_> {
         }
     }
 
+    /// Writes the time of day at a time of CLOCK_MONOTONIC.
     fn clock(&self, monotonic_ns: i64) -> String {
         self.epoch.wall(monotonic_ns).to_rfc3339_opts(SecondsFormat::Secs, true)
     }
 }
 
-/// A line for each flow.
-fn for_person(at: &str, interval: &Interval) -> String {
+/// Writes a line for each flow of an interval, for a person.
+fn lines_for_person(at: &str, interval: &Interval) -> String {
     let mut lines = String::new();
     for flow in &interval.flows {
         let counts = &flow.counts;
-        let delay = |name: &str, delays: &Option<DelayMs>| {
-            let show =
-                |it: &DelayMs| format!(", {name} {:.3} ms (p95 {:.3}, max {:.3})", it.p50, it.p95, it.max);
-            delays.as_ref().map(show).unwrap_or_default()
+        let delay = |name: &str, delays: &Option<DelayMs>| match delays {
+            Some(DelayMs { p50, p95, max, .. }) => {
+                format!(", {name} {p50:.3} ms (p95 {p95:.3}, max {max:.3})")
+            }
+            None => String::new(),
         };
         let figures = &flow.figures;
         let mos = figures.call.as_deref().map_or(String::new(), score);
@@ -426,7 +445,7 @@ fn for_person(at: &str, interval: &Interval) -> String {
     lines
 }
 
-/// The score of a call, and with which receiver if there are two.
+/// Writes the score of a call. If the call was judged with two receivers, both scores are named.
 fn score(call: &CallSummary) -> String {
     match &call.other_receiver {
         None => format!(", MOS {:.2}", call.mos),
@@ -436,12 +455,13 @@ fn score(call: &CallSummary) -> String {
     }
 }
 
-/// A session takes some exchanges to prepare and to report: not for less than this (chosen).
+/// The shortest session (chosen). Each session costs some exchanges with the server at its beginning and end.
 const SHORTEST_SESSION: Duration = Duration::from_secs(10);
-/// node_exporter is scraped every 15 s or more rarely (Prometheus' own examples).
+/// How often the textfile is written. Prometheus reads node_exporter every 15 s or less often (the examples of
+/// Prometheus).
 const TEXTFILE_EVERY: StdDuration = StdDuration::from_secs(10);
-/// How often a wait looks whether it shall end.
-const LOOK: StdDuration = StdDuration::from_millis(50);
+/// How often a waiting thread checks whether the monitor has ended.
+const CHECK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 #[cfg(test)]
 mod tests {

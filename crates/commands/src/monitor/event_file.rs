@@ -1,4 +1,4 @@
-//! The events of a run directory: events.jsonl beside its other files.
+//! Reads the file of events in a run directory of a monitor, events.jsonl.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use talkpath_experiment::store::lines::last_line;
 
-/// Until when the events in the file `path` go: the time of the newest one, of an interval its end. Without
-/// such an event it is when the file was written.
+/// Returns the end of the newest event in the file `path`. If the file has no event that can be read, it returns
+/// the time at which the file was written.
 pub(crate) fn last_time(path: &Path) -> Option<DateTime<Utc>> {
     let newest = File::open(path).and_then(|file| last_line(&file)).ok();
     newest
@@ -17,7 +17,7 @@ pub(crate) fn last_time(path: &Path) -> Option<DateTime<Utc>> {
         .or_else(|| Some(fs::metadata(path).ok()?.modified().ok()?.into()))
 }
 
-/// When the event of `line` was over.
+/// Returns the time at which the event of `line` ended.
 fn time_of(line: &[u8]) -> Option<DateTime<Utc>> {
     #[derive(Deserialize)]
     struct Line {
@@ -39,7 +39,8 @@ fn time_of(line: &[u8]) -> Option<DateTime<Utc>> {
     }
     let Line { event, data } = serde_json::from_slice(line).ok()?;
     let begun = DateTime::from_timestamp_millis(data.timestamp.timemillisecs)?;
-    // Of an interval the beginning is given. The sum of `end` is over everything.
+    // The time of an interval is its beginning, so its length is added. The event `end` has a sum over the whole
+    // monitor, which must not be added.
     let seconds = data.sum.filter(|_| event == "interval").map_or(0.0, |sum| sum.seconds);
     begun.checked_add_signed(TimeDelta::milliseconds((seconds * 1e3).ceil() as i64))
 }

@@ -1,8 +1,9 @@
-//! Events, one JSON object a line: `{"event": NAME, "data": {...}}`. `start`, `interval` and `end` have the
-//! keys of iperf3's `--json-stream` for what both measure, and more beside them; `outage`, `recovered` and
-//! `error` are of the same shape.
+//! The events of a monitor, each a JSON object on a line: `{"event": NAME, "data": {...}}`.
 //!
-//! Left out of iperf3's: sockets (`connected`), as each session has its own, and the processors' load.
+//! The events `start`, `interval` and `end` use the keys of iperf3's `--json-stream` for the quantities that
+//! iperf3 measures too, and have further keys. The events `outage`, `recovered` and `error` have the same form.
+//! Two keys of iperf3 are left out: `connected`, because each session has sockets of its own, and the load of
+//! the processors.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
@@ -12,21 +13,21 @@ use super::Epoch;
 use super::interval::{Counts, Interval, delays};
 use super::totals::Totals;
 
-/// One line.
+/// An event.
 #[derive(Serialize)]
 struct Event<T> {
     event: &'static str,
     data: T,
 }
 
-/// A line of `event`, with its line feed.
+/// Writes an event as a line, with a line feed at the end.
 fn line(event: &'static str, data: impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(&Event { event, data }).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
-/// As iperf3 has a moment, and RFC 3339.
+/// A time in the form of iperf3. `time` is in the form of RFC 3339.
 #[derive(Serialize)]
 struct Timestamp {
     time: String,
@@ -44,18 +45,19 @@ impl From<DateTime<Utc>> for Timestamp {
     }
 }
 
-/// What the monitor is set to measure.
+/// The data of the event `start`: what the monitor measures.
 pub(crate) struct MonitorStart<'a> {
     pub(crate) epoch: Epoch,
     pub(crate) system: String,
     pub(crate) host: &'a str,
-    /// Name, transport and payload bytes of each flow; `None` if messages differ in size.
+    /// The name and the transport of each flow, and the payload of a message in bytes, or `None` if the messages
+    /// differ in size.
     pub(crate) flows: Vec<(String, String, Option<u64>)>,
     pub(crate) interval_s: f64,
     pub(crate) session_s: f64,
 }
 
-/// The monitor begins.
+/// The event that the monitor begins.
 pub(crate) fn start(begun: &MonitorStart<'_>) -> Vec<u8> {
     #[derive(Serialize)]
     struct ConnectingTo<'a> {
@@ -67,7 +69,7 @@ pub(crate) fn start(begun: &MonitorStart<'_>) -> Vec<u8> {
         num_streams: usize,
         blksize: Option<u64>,
         omit: u64,
-        /// Of no end.
+        /// 0, as iperf3 writes a test without an end.
         duration: u64,
         interval: f64,
         session: f64,
@@ -111,7 +113,7 @@ pub(crate) fn start(begun: &MonitorStart<'_>) -> Vec<u8> {
     )
 }
 
-/// When something began and ended, in seconds since the monitor's beginning, and what was carried.
+/// The messages of a stretch of time. Its start and end are in seconds since the monitor began.
 #[derive(Serialize)]
 struct Span {
     start: f64,
@@ -149,7 +151,7 @@ impl Span {
     }
 }
 
-/// A flow's interval.
+/// One flow in an interval.
 #[derive(Serialize)]
 struct Stream<'a> {
     socket: usize,
@@ -158,11 +160,11 @@ struct Stream<'a> {
     #[serde(flatten)]
     span: Span,
     counts: &'a Counts,
-    /// As summary.json has them.
+    /// The same figures as in summary.json.
     figures: &'a FlowSummary,
 }
 
-/// An interval is over.
+/// The event that an interval has ended.
 pub(crate) fn interval(epoch: Epoch, number: u64, interval: &Interval) -> Vec<u8> {
     #[derive(Serialize)]
     struct Data<'a> {
@@ -176,7 +178,8 @@ pub(crate) fn interval(epoch: Epoch, number: u64, interval: &Interval) -> Vec<u8
         cut: Option<&'a str>,
     }
     let seconds = interval.length.as_secs_f64();
-    // Counted from one zero, so that an interval ends on the very number on which the next begins.
+    // Both times are counted from the beginning of the monitor. So the end of an interval and the beginning of
+    // the next one are the same number.
     let end_ns = interval.start_ns.saturating_add_unsigned(interval.length.as_nanos());
     let span = (epoch.seconds(interval.start_ns), epoch.seconds(end_ns));
     let streams = interval.flows.iter().enumerate().map(|(index, flow)| Stream {
@@ -206,7 +209,7 @@ pub(crate) fn interval(epoch: Epoch, number: u64, interval: &Interval) -> Vec<u8
     )
 }
 
-/// Nothing is measured since `from_ns` of CLOCK_MONOTONIC.
+/// The event that nothing has been measured since `from_ns` of CLOCK_MONOTONIC.
 pub(crate) fn outage(epoch: Epoch, from_ns: i64, why: &str) -> Vec<u8> {
     #[derive(Serialize)]
     struct Data<'a> {
@@ -217,7 +220,7 @@ pub(crate) fn outage(epoch: Epoch, from_ns: i64, why: &str) -> Vec<u8> {
     line("outage", Data { start: epoch.seconds(from_ns), timestamp: epoch.wall(from_ns).into(), why })
 }
 
-/// It is measured again since `to_ns`.
+/// The event that the monitor measures again since `to_ns`, after an outage that began at `from_ns`.
 pub(crate) fn recovered(epoch: Epoch, from_ns: i64, to_ns: i64, attempts: u64) -> Vec<u8> {
     #[derive(Serialize)]
     struct Data {
@@ -232,12 +235,12 @@ pub(crate) fn recovered(epoch: Epoch, from_ns: i64, to_ns: i64, attempts: u64) -
     line("recovered", Data { start, end, seconds: end - start, attempts, timestamp })
 }
 
-/// Something that the user should see to; it is measured on.
+/// The event that something failed which the user should repair. The monitor goes on.
 pub(crate) fn error(what: &str) -> Vec<u8> {
     line("error", what)
 }
 
-/// The monitor ends at `end_ns` of CLOCK_MONOTONIC.
+/// The event that the monitor ends at `end_ns` of CLOCK_MONOTONIC.
 pub(crate) fn end(epoch: Epoch, end_ns: i64, totals: &Totals) -> Vec<u8> {
     #[derive(Serialize)]
     struct FlowEnd<'a> {
@@ -250,7 +253,7 @@ pub(crate) fn end(epoch: Epoch, end_ns: i64, totals: &Totals) -> Vec<u8> {
         round_trip_delay_ms: Option<DelayMs>,
         one_way_delay_ms: Option<DelayMs>,
     }
-    /// iperf3's: datagrams in `udp`, connections in `sender`.
+    /// The end of a flow in the form of iperf3: the key is `udp` for datagrams, and `sender` for connections.
     #[derive(Serialize)]
     struct StreamEnd<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,9 @@
-//! Metrics over HTTP/1.1: one page, GET and HEAD, one request a connection, one connection at a time.
+//! Serves the metrics over HTTP/1.1, for one scraper on the same host.
 //!
-//! It is meant for one scraper on the same host. A request has a second to come whole and 8 KiB at most, and
-//! its answer a second to go;
-//! nothing that it says but method, path and `Accept` is looked at. The head is read by `httparse`, the
-//! parser of hyper: what is not our field is not written here.
+//! The server has one page, understands GET and HEAD, answers one request for each connection, and serves one
+//! connection at a time. A request must come within a second and have at most 8 KiB. Its answer must be taken
+//! within another second. Of the request only the method, the path and the header `Accept` matter. The request
+//! is parsed by `httparse`, the parser of hyper.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,36 +12,43 @@ use std::time::{Duration, Instant};
 
 use super::openmetrics::Format;
 
-/// Binds `address`; only a loopback one unless `open`.
-///
-/// # Errors
-/// In words for a person, and whether the command line is wrong.
-pub(crate) fn bind(address: SocketAddr, open: bool) -> Result<TcpListener, (String, bool)> {
-    if !open && !address.ip().to_canonical().is_loopback() {
-        let why = format!(
-            "--metrics {address} can be read by whoever reaches it; use 127.0.0.1:{}, or add --metrics-open to mean it",
-            address.port()
-        );
-        return Err((why, true));
-    }
-    let listener = TcpListener::bind(address)
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .map_err(|why| (format!("cannot listen on {address} for metrics: {why}"), false))?;
-    Ok(listener)
+/// Why the metrics cannot be served at an address, in words for a person.
+#[derive(Debug)]
+pub(crate) enum BindError {
+    /// The address is not a loopback one, and the user did not ask for that.
+    NotLoopback(String),
+    /// The system refuses the address.
+    Unavailable(String),
 }
 
-/// Answers until `stop`; `render` gives the metrics of now.
+/// Listens on `address`. An address that is not a loopback one is refused unless `is_open`.
+pub(crate) fn bind(address: SocketAddr, is_open: bool) -> Result<TcpListener, BindError> {
+    if !is_open && !address.ip().to_canonical().is_loopback() {
+        return Err(BindError::NotLoopback(format!(
+            "--metrics {address} can be read by whoever reaches it; use 127.0.0.1:{}, or add --metrics-open to mean it",
+            address.port()
+        )));
+    }
+    let listener = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    listener.map_err(|why| BindError::Unavailable(format!("cannot listen on {address} for metrics: {why}")))
+}
+
+/// Answers requests until `stop` becomes true. `render` writes the current metrics.
 pub(crate) fn serve(listener: &TcpListener, stop: &AtomicBool, render: &dyn Fn(Format) -> String) {
     while !stop.load(Ordering::Relaxed) {
         match listener.accept() {
-            // A scraper that goes away, or says nothing, is its own affair.
+            // If a scraper goes away or sends nothing, the server has no work left with it.
             Ok((stream, _)) => drop(answer(stream, render)),
-            // Also if there is no descriptor left for now.
-            Err(_) => std::thread::sleep(LOOK),
+            // No scraper is waiting, or the process has no descriptor left at the moment.
+            Err(_) => std::thread::sleep(CHECK_INTERVAL),
         }
     }
 }
 
+/// Reads a request from `stream` and answers it.
 fn answer(mut stream: TcpStream, render: &dyn Fn(Format) -> String) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     let deadline = Instant::now() + PATIENCE;
@@ -66,8 +73,8 @@ fn answer(mut stream: TcpStream, render: &dyn Fn(Format) -> String) -> io::Resul
     write_by(&mut stream, &reply, Instant::now() + PATIENCE)
 }
 
-/// Writes all until `deadline`. With a time limit for each write alone, a reader that takes a little now and
-/// then would hold up everybody else.
+/// Writes all of `bytes` before `deadline`. A time limit for each write would not be enough: a reader that takes a
+/// few bytes from time to time could keep the server busy for ever.
 fn write_by(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -85,7 +92,8 @@ fn write_by(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::
     Ok(())
 }
 
-/// The answer to the request that `head` begins with; `None` if it is not whole yet.
+/// Makes the answer to the request at the beginning of `head`, or returns `None` if the request is not complete
+/// yet.
 pub(crate) fn reply(head: &[u8], render: &dyn Fn(Format) -> String) -> Option<Vec<u8>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -115,6 +123,7 @@ pub(crate) fn reply(head: &[u8], render: &dyn Fn(Format) -> String) -> Option<Ve
     Some(page("200 OK", format.content_type(), &render(format), has_body))
 }
 
+/// Writes an HTTP answer. The answer to HEAD has no body, but the length of the body.
 fn page(status: &str, content_type: &str, body: &str, has_body: bool) -> Vec<u8> {
     let length = body.len();
     let head = format!(
@@ -125,17 +134,18 @@ fn page(status: &str, content_type: &str, body: &str, has_body: bool) -> Vec<u8>
     [head.as_bytes(), body.as_bytes()].concat()
 }
 
-/// Where scrapers look (Prometheus' default `metrics_path`).
+/// The path of the metrics: the default of Prometheus for `metrics_path`.
 const PATH: &str = "/metrics";
 const TEXT: &str = "text/plain; charset=utf-8";
-/// Chosen: Prometheus sends six headers of 300 B together.
+/// How many headers a request may have (chosen: Prometheus sends six headers with 300 B together).
 const MAX_HEADERS: usize = 32;
+/// The largest request, in bytes (chosen).
 pub(crate) const MAX_HEAD: usize = 8 << 10;
-/// How long a request may take to come, and an answer to go (chosen: a scraper on this host takes a
-/// millisecond).
+/// How long a request may take to arrive, and how long its answer may take (chosen: a scraper on this host needs
+/// a millisecond).
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often is looked whether it shall stop.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often the server checks whether it shall stop.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
@@ -160,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_comes_is_refused_without_the_metrics() {
+    fn any_other_request_is_refused_without_the_metrics() {
         assert_eq!(answered("GET /metrics HTTP/1.1\r\nHost: a\r\n"), None, "not whole yet");
         let long = format!("GET /metrics HTTP/1.1\r\nA: {}", "x".repeat(MAX_HEAD));
         let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MAX_HEADERS + 1));
@@ -179,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_slowly_is_left_after_a_second() {
+    fn a_slow_reader_is_cut_off_after_a_second() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut scraper = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         scraper.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
@@ -204,8 +214,8 @@ mod tests {
 
     #[test]
     fn only_loopback_is_listened_on_unless_it_is_meant() {
-        let (why, is_usage) = bind("0.0.0.0:0".parse().unwrap(), false).unwrap_err();
-        assert!(is_usage && why.contains("--metrics-open"), "{why}");
+        let refused = bind("0.0.0.0:0".parse().unwrap(), false);
+        assert!(matches!(refused, Err(BindError::NotLoopback(why)) if why.contains("--metrics-open")));
         assert!(bind("127.0.0.1:0".parse().unwrap(), false).is_ok());
         assert!(bind("[::ffff:127.0.0.1]:0".parse().unwrap(), false).is_ok());
     }

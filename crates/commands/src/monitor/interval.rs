@@ -1,5 +1,5 @@
-//! A session's record becomes intervals. A message belongs to the interval in which it was due, and to no
-//! other: intervals are half-open and touch each other, and a session is a whole number of intervals.
+//! Splits the record of a session into intervals. A session is a whole number of intervals, and each interval ends
+//! where the next one begins. A message belongs to the interval in which it was due.
 
 use core::ops::Range;
 
@@ -12,20 +12,20 @@ use talkpath_measure::summary::{Clock, DelayMs, FlowSummary};
 use talkpath_measure::{FlowRecord, RunRecord};
 use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
 
-/// What happened between two instants.
+/// The figures of all flows in an interval.
 #[derive(Debug)]
 pub(crate) struct Interval {
-    /// CLOCK_MONOTONIC, ns.
+    /// The beginning of the interval, in ns of CLOCK_MONOTONIC.
     pub(crate) start_ns: i64,
     pub(crate) length: Duration,
-    /// In the scenario's order; empty if nothing was measured.
+    /// The flows in the order of the scenario. The list is empty if nothing was measured.
     pub(crate) flows: Vec<FlowInterval>,
-    /// Whether the machine left the figures as they should be.
+    /// Whether the figures are valid: no machine disturbed the session past its stated limits.
     pub(crate) valid: bool,
     pub(crate) clock: Option<Clock>,
-    /// What disturbed or bent the session, in the interval that it begins with.
+    /// The warnings of the session. Only the first interval of the session has them.
     pub(crate) warnings: Vec<String>,
-    /// Why the session was cut short, in its last interval.
+    /// Why the session was cut short, if it was. Only its last interval has this.
     pub(crate) cut: Option<String>,
 }
 
@@ -34,39 +34,39 @@ pub(crate) struct Interval {
 pub(crate) struct FlowInterval {
     pub(crate) name: String,
     pub(crate) counts: Counts,
-    /// As summary.json has it.
+    /// The same figures as in summary.json.
     pub(crate) figures: FlowSummary,
     pub(crate) round_trips: Histogram,
-    /// Forward, if the clocks are trusted.
+    /// The one-way delays of the forward direction. They are empty unless the clocks are trusted.
     pub(crate) one_way: Histogram,
 }
 
-/// What became of messages. Each is a sum over intervals.
+/// How many messages were sent, lost and so on. Counts of several intervals can be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
-    /// Messages due that the transport did not refuse.
+    /// Messages that were due and that the transport did not refuse.
     pub(crate) sent: u64,
-    /// Sent messages that were delivered; with an echo, whose echo came back.
+    /// Sent messages that were delivered. In a flow with an echo, only messages whose echo came back count.
     pub(crate) received: u64,
-    /// Sent messages that were lost ...
+    /// Sent messages that were lost, in either direction.
     pub(crate) lost: u64,
-    /// ... on the way out, as far as it is known, ...
+    /// Messages that were lost in the forward direction, as far as the direction is known.
     pub(crate) lost_forward: u64,
-    /// ... and on the way back.
+    /// Messages whose echo was lost in the return direction.
     pub(crate) lost_return: u64,
-    /// Still on the way when the session ended.
+    /// Messages that were still queued or in flight when the session ended.
     pub(crate) unfinished: u64,
-    /// Not taken by the transport.
+    /// Messages that the transport refused.
     pub(crate) refused: u64,
-    /// Of those lost, never sent for want of a network.
+    /// Lost messages that were never sent, because there was no network.
     pub(crate) no_network: u64,
-    /// Of those lost, never sent because the connection was not open.
+    /// Lost messages that were never sent, because the connection was not open.
     pub(crate) not_open: u64,
-    /// Extra copies.
+    /// Extra copies of messages that arrived.
     pub(crate) duplicates: u64,
-    /// Arrivals behind later ones.
+    /// Messages that arrived after a message that was sent later.
     pub(crate) reordered: u64,
-    /// Payload delivered.
+    /// The payload that was delivered, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -87,7 +87,7 @@ impl Counts {
         self.bytes += more.bytes;
     }
 
-    /// lost / sent, without those that were still on their way.
+    /// The lost messages in per cent of those whose fate is known: unfinished messages are left out.
     pub(crate) fn lost_percent(&self) -> f64 {
         let decided = self.received + self.lost;
         if decided == 0 { 0.0 } else { self.lost as f64 * 100.0 / decided as f64 }
@@ -113,7 +113,7 @@ impl Counts {
 }
 
 impl Interval {
-    /// What all flows did together.
+    /// The counts of all flows together.
     pub(crate) fn sum(&self) -> Counts {
         let mut sum = Counts::default();
         self.flows.iter().for_each(|flow| sum.add(&flow.counts));
@@ -128,7 +128,7 @@ impl FlowInterval {
         let (mut round_trips, mut one_way) = (Histogram::new(), Histogram::new());
         let fill = |into: &mut Histogram, trips: &[Trip]| {
             let delays = trips.iter().filter_map(Trip::delay);
-            // A delay below zero is two clocks' error, and no bucket has it.
+            // A delay below zero comes from the error of two clocks. It counts as zero.
             delays.for_each(|delay| into.record(delay.max(SignedDuration::ZERO)));
         };
         match (&flow.echo, flow.info.clock_trusted) {
@@ -145,17 +145,18 @@ impl FlowInterval {
         Self { name: flow.info.name.clone(), counts, figures, round_trips, one_way }
     }
 
-    /// In an interval that is a part of its session: the figures that are known of that part alone.
-    fn in_part(
+    /// Makes the figures of an interval that is only a part of its session. Figures that are known only of the whole
+    /// session are left out.
+    fn of_part(
         flow: &FlowRecord,
         mut figures: FlowSummary,
         overtaken: &[Instant],
         window: &Range<Instant>,
     ) -> Self {
         figures.reordered = overtaken.iter().filter(|due| window.contains(due)).count() as u64;
-        // A session opens once, at its beginning.
+        // A connection opens once, at the beginning of the session.
         figures.opening_ms = figures.opening_ms.filter(|_| window.start == Instant::ZERO);
-        // What transports, sockets and the file's receiver counted is of the whole session.
+        // The counters of transports, sockets and the receiver of a file are about the whole session.
         (figures.retransmissions, figures.retransmit_rate, figures.timeouts) = (None, None, None);
         (figures.cwnd_packets, figures.window_packets, figures.send_buffer_bytes) = (None, None, None);
         (figures.blocked_ms, figures.ecn, figures.legs) = (None, None, None);
@@ -165,7 +166,7 @@ impl FlowInterval {
     }
 }
 
-/// The intervals of a session, each `length` long; the last one of a session that was cut short is shorter.
+/// Splits a session into intervals of `length`. If the session was cut short, its last interval is shorter.
 pub(crate) fn split(measured: &MonitorSession, length: Duration) -> Vec<Interval> {
     let (whole, step) = (measured.length.as_nanos(), length.as_nanos().max(1));
     let record = measured.record.as_ref();
@@ -194,8 +195,8 @@ pub(crate) fn split(measured: &MonitorSession, length: Duration) -> Vec<Interval
     intervals
 }
 
-/// When the messages were due that arrived behind later ones (RFC 4737 §3). They may have been overtaken by
-/// those of the next interval, so no interval knows its own alone.
+/// Returns when the reordered messages of a session were due (RFC 4737 §3). The whole session is needed, because a
+/// message may have been overtaken by one of the next interval.
 fn overtaken(flow: &FlowRecord) -> Vec<Instant> {
     let trips = flow.trips(&(Instant::ZERO..Instant::from_nanos(u64::MAX)));
     let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
@@ -208,6 +209,7 @@ fn overtaken(flow: &FlowRecord) -> Vec<Instant> {
     first_arrivals(&trips, arrivals).filter(|trip| is_behind(trip.seq)).map(|trip| trip.due).collect()
 }
 
+/// Makes the figures of all flows between two times of the session. `whole` is the length of the session in ns.
 fn flows(
     record: &RunRecord,
     overtaken: &[Vec<Instant>],
@@ -216,21 +218,24 @@ fn flows(
 ) -> Vec<FlowInterval> {
     let window = Instant::from_nanos(within.start)..Instant::from_nanos(within.end);
     let is_whole = within == (0..whole);
-    let mut figures = match is_whole {
-        true => summarise(record, &Default::default()).flows,
-        false => summarise_flows(record, &window),
+    let mut figures_by_flow = if is_whole {
+        summarise(record, &Default::default()).flows
+    } else {
+        summarise_flows(record, &window)
     };
-    let interval = |(flow, overtaken): (&FlowRecord, &Vec<Instant>)| {
-        let figures = *figures.remove(&flow.info.name).unwrap_or_default();
-        match is_whole {
-            true => FlowInterval::new(flow, figures, &window),
-            false => FlowInterval::in_part(flow, figures, overtaken, &window),
-        }
-    };
-    record.flows.iter().zip(overtaken).map(interval).collect()
+    let mut flows = Vec::new();
+    for (flow, overtaken) in record.flows.iter().zip(overtaken) {
+        let figures = *figures_by_flow.remove(&flow.info.name).unwrap_or_default();
+        flows.push(if is_whole {
+            FlowInterval::new(flow, figures, &window)
+        } else {
+            FlowInterval::of_part(flow, figures, overtaken, &window)
+        });
+    }
+    flows
 }
 
-/// Round trips and one-way delays, as summary.json has statistics.
+/// The statistics of delays, in the form of summary.json.
 pub(crate) fn delays(histogram: &Histogram) -> Option<DelayMs> {
     delay_ms(histogram)
 }

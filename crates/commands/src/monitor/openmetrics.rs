@@ -1,8 +1,9 @@
-//! Totals as text for Prometheus: OpenMetrics 1.0 for who asks for it, else the Prometheus text format 0.0.4,
-//! which node_exporter's textfile collector reads. Both have the same names and samples.
+//! Writes the totals as text for Prometheus. A scraper that asks for OpenMetrics 1.0 gets it. All others get the
+//! Prometheus text format 0.0.4, which the textfile collector of node_exporter reads too. Both have the same
+//! names and samples.
 //!
-//! The names are a promise (docs/guide/monitor.md); [`FAMILIES`] is the list, and the dashboard under
-//! packaging/grafana is held against it.
+//! The names are a promise to users (docs/guide/monitor.md). [`FAMILIES`] lists them, and a test checks that the
+//! dashboard under packaging/grafana uses only these.
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,7 @@ use super::Epoch;
 use super::interval::Counts;
 use super::totals::{FlowTotals, Totals};
 
-/// Which of the two texts.
+/// A format of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// <https://prometheus.io/docs/specs/om/open_metrics_spec/>
@@ -32,50 +33,51 @@ impl Format {
     }
 }
 
-/// What kind of samples a family has.
+/// The kind of the samples of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FamilyKind {
-    /// Its sample's name ends in `_total`.
+    /// A number that never falls. The name of its sample ends in `_total`.
     Counter,
     Gauge,
     Histogram,
 }
 
-/// A name, what it is, and what it says.
+/// A family of metrics: the samples of one name.
 struct Family {
-    /// Without `_total`.
+    /// The name without `_total`.
     name: &'static str,
     kind: FamilyKind,
-    /// What it says, as a sentence without a full stop; a figure's is its definition.
+    /// The meaning, without a full stop. It is empty if the family shows a figure of summary.json, which has a
+    /// definition.
     help: &'static str,
-    /// Of its samples; a figure's is that of its row.
+    /// The unit of the samples. A figure of summary.json has its own unit.
     unit: Unit,
     value: FamilyValue,
 }
 
-/// Where a family's samples come from.
+/// Where the samples of a family come from.
 enum FamilyValue {
-    /// One sample.
+    /// One sample for the whole monitor.
     Single(fn(&Shown<'_>) -> Option<f64>),
-    /// One a flow: the count at this path of summary.json, summed over all intervals.
+    /// One sample for each flow: the count at this path of summary.json, summed over all intervals.
     Sum(&'static str, fn(&Counts) -> u64),
-    /// One a flow: the figure at this path of summary.json, in the last interval.
+    /// One sample for each flow: the figure at this path of summary.json, in the last interval.
     Last(&'static str),
-    /// One a flow: payload delivered.
+    /// One sample for each flow: the payload that was delivered, in bytes.
     Payload,
-    /// One a flow.
+    /// One histogram for each flow.
     Delays(fn(&FlowTotals) -> &Histogram),
 }
 
-/// What is shown, and when.
+/// The state of a monitor at the time at which its metrics are written.
 pub(crate) struct Shown<'a> {
     pub(crate) totals: &'a Totals,
     pub(crate) epoch: Epoch,
     /// The host that is measured, as the user wrote it.
     pub(crate) to: &'a str,
-    /// Whether messages are due now.
+    /// Whether messages are due at this time.
     pub(crate) is_up: bool,
-    /// CLOCK_MONOTONIC, ns.
+    /// This time, in ns of CLOCK_MONOTONIC.
     pub(crate) now_ns: i64,
 }
 
@@ -88,7 +90,7 @@ const fn single(
     Family { name, kind, help, unit: Unit::One, value: FamilyValue::Single(value) }
 }
 
-/// The sum of the count at `path`.
+/// A family with the sum of the count at `path`.
 const fn sum(name: &'static str, path: &'static str, count: fn(&Counts) -> u64) -> Family {
     Family {
         name,
@@ -99,7 +101,7 @@ const fn sum(name: &'static str, path: &'static str, count: fn(&Counts) -> u64) 
     }
 }
 
-/// The figure at `path`.
+/// A family with the last value of the figure at `path`.
 const fn last(name: &'static str, path: &'static str) -> Family {
     Family { name, kind: FamilyKind::Gauge, help: "", unit: Unit::One, value: FamilyValue::Last(path) }
 }
@@ -113,7 +115,7 @@ impl Family {
         Self { unit: Unit::Seconds, ..self }
     }
 
-    /// The row of the table of figures that it shows.
+    /// The figure of summary.json that the family shows, if it shows one.
     fn figure(&self) -> Option<&'static Figure<FlowSummary>> {
         match self.value {
             FamilyValue::Sum(path, _) | FamilyValue::Last(path) => Some(FLOW.row(path)),
@@ -122,23 +124,23 @@ impl Family {
     }
 
     fn help(&self) -> String {
-        let begun = |text: &str| {
-            text.chars().take(1).flat_map(char::to_uppercase).chain(text.chars().skip(1)).collect()
-        };
-        match (self.figure(), &self.value) {
-            (Some(figure), FamilyValue::Last(_)) => format!("In the last interval: {}", figure.definition),
-            (Some(figure), _) => begun(figure.definition),
-            (None, _) => self.help.to_owned(),
+        let Some(figure) = self.figure() else { return self.help.to_owned() };
+        if let FamilyValue::Last(_) = self.value {
+            return format!("In the last interval: {}", figure.definition);
         }
+        // The help is a sentence, so it begins with a capital.
+        let mut letters = figure.definition.chars();
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
     }
 
-    /// What a number is multiplied by, and the unit that it then has.
+    /// [`base`] of the unit of the family.
     fn base(&self) -> (f64, Option<&'static str>) {
         base(self.figure().map_or(self.unit, |figure| figure.unit))
     }
 }
 
-/// The base unit of OpenMetrics (1.0, "Units and Base Units") for `unit`, and what a number is multiplied by.
+/// The factor that converts a number from `unit` to the base unit of OpenMetrics, and the name of the base unit
+/// (OpenMetrics 1.0, "Units and Base Units"). A number without a base unit stays as it is.
 const fn base(unit: Unit) -> (f64, Option<&'static str>) {
     match unit {
         Unit::Ms => (1e-3, Some("seconds")),
@@ -156,7 +158,7 @@ const fn base(unit: Unit) -> (f64, Option<&'static str>) {
     }
 }
 
-/// Every family, in order.
+/// All families, in the order of the text.
 const FAMILIES: [Family; 27] = [
     single("talkpath_up", FamilyKind::Gauge, "1 while messages are due, 0 in an outage", |shown| {
         Some(f64::from(u8::from(shown.is_up)))
@@ -300,7 +302,7 @@ pub(crate) fn render(shown: &Shown<'_>, format: Format) -> String {
 fn heading(text: &mut String, family: &Family, format: Format) {
     let (kind, suffix) = match (family.kind, format) {
         (FamilyKind::Counter, Format::OpenMetrics) => ("counter", ""),
-        // There the family has the sample's name.
+        // In this format a family has the name of its samples.
         (FamilyKind::Counter, Format::Text) => ("counter", "_total"),
         (FamilyKind::Gauge, _) => ("gauge", ""),
         (FamilyKind::Histogram, _) => ("histogram", ""),
@@ -321,8 +323,9 @@ fn put(text: &mut String, name: &str, labels: &str, value: f64) {
     let _ = writeln!(text, "{name}{{{labels}}} {value}");
 }
 
-/// A bucket has what is at most its bound. Our own buckets are narrower, and one that a bound divides counts
-/// as above it: at most 0.1 % of the value, or half a microsecond.
+/// Writes a histogram. A bucket counts the delays up to its bound. The buckets of [`Histogram`] are narrower than
+/// these. If a bound lies inside of a narrow bucket, the delays of that bucket count as above the bound. This
+/// shifts the bound by at most 0.1 %, or by half a microsecond.
 fn histogram(text: &mut String, name: &str, labels: &str, delays: &Histogram) {
     let mut held = delays.buckets().peekable();
     let mut below = 0;
@@ -339,7 +342,7 @@ fn histogram(text: &mut String, name: &str, labels: &str, delays: &Histogram) {
     put(text, &format!("{name}_sum"), labels, delays.mean_ns().unwrap_or(0.0) * all / 1e9);
 }
 
-/// A label's value.
+/// Escapes the value of a label.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

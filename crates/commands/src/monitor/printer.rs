@@ -1,5 +1,5 @@
-//! Standard output of a monitor, written by a thread of its own. A slow reader gets every line. One that
-//! stalls holds up neither the records nor the metrics nor the end for more than [`PATIENCE`].
+//! Writes the standard output of a monitor in a thread of its own. A slow reader gets every line. A reader that
+//! stalls delays the records, the metrics and the end by at most [`PATIENCE`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use crate::arenas::no_thread;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
-/// What prints a line, whole.
+/// A function that prints a whole line.
 type Print = dyn FnMut(&[u8]) -> Result<(), Failure> + Send;
 
 /// Lines on their way to standard output.
 pub(crate) struct Printer {
     lines: Sender<Vec<u8>>,
-    /// What became of the last line, when there are no more.
+    /// Receives the result of the last line when all lines have been printed.
     ended: Receiver<Result<(), Failure>>,
-    /// Bytes that wait.
+    /// The bytes that wait to be printed.
     waiting: Arc<AtomicUsize>,
-    /// Lines that did not fit since the last one that did.
+    /// How many lines were left out since the last line that was sent.
     left_out: u64,
-    /// What says how many lines were left out.
-    told_left_out: fn(u64) -> Vec<u8>,
+    /// Writes a line that says how many lines were left out.
+    left_out_line: fn(u64) -> Vec<u8>,
 }
 
 impl Printer {
-    /// Prints by `print`. When the reader has gone, `stop` becomes true.
+    /// Starts the thread, which prints by `print`. If the reader goes away, `stop` becomes true.
     pub(crate) fn start(
         print: Box<Print>,
-        told_left_out: fn(u64) -> Vec<u8>,
+        left_out_line: fn(u64) -> Vec<u8>,
         stop: Arc<AtomicBool>,
         terminal: Terminal,
     ) -> Result<Self, Failure> {
@@ -44,57 +44,57 @@ impl Printer {
             // If this fails, nobody waits for the end of the output any more.
             let _ = end.send(print_all(&queue, &left, print, &stop, terminal));
         };
-        // Nothing joins it: a write that nobody reads ends with the process alone.
+        // The thread is not joined, because a write that nobody reads ends only with the process.
         thread::Builder::new().name("output".to_owned()).spawn(work).map_err(|why| no_thread(&why))?;
-        Ok(Self { lines, ended, waiting, left_out: 0, told_left_out })
+        Ok(Self { lines, ended, waiting, left_out: 0, left_out_line })
     }
 
-    /// Has `lines` printed, or leaves them out if the reader stalls. That is said where it is read: standard
-    /// error may be the same pipe.
+    /// Sends `lines` to the thread, or leaves them out if the reader stalls. A line on standard output says how many
+    /// were left out. It does not go to standard error, which may be the same pipe.
     pub(crate) fn print(&mut self, lines: Vec<u8>) {
-        // Once a reader has stalled, nothing waits for it before it has made room.
-        let has_room = if self.left_out > 0 { self.is_room() } else { self.waits_for_room() };
+        // After a reader has stalled, the monitor does not wait for it again until it has taken some lines.
+        let has_room = if self.left_out > 0 { self.has_room() } else { self.wait_for_room() };
         if !has_room {
             self.left_out += lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
             return;
         }
         if self.left_out > 0 {
-            let told = (self.told_left_out)(self.left_out);
+            let line = (self.left_out_line)(self.left_out);
             self.left_out = 0;
-            self.send(told);
+            self.send(line);
         }
         self.send(lines);
     }
 
-    fn is_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) < MOST_WAITING
     }
 
-    /// Waits for room as long as the reader reads; returns false if it stalls.
-    fn waits_for_room(&self) -> bool {
+    /// Waits until fewer bytes are waiting, as long as the reader reads. Returns false if the reader stalls.
+    fn wait_for_room(&self) -> bool {
         let (mut left, mut since) = (usize::MAX, Instant::now());
-        while !self.is_room() {
+        while !self.has_room() {
             let now = self.waiting.load(Ordering::Relaxed);
             if now < left {
                 (left, since) = (now, Instant::now());
             } else if since.elapsed() > PATIENCE {
                 return false;
             }
-            thread::sleep(LOOK);
+            thread::sleep(CHECK_INTERVAL);
         }
         true
     }
 
     fn send(&self, line: Vec<u8>) {
         self.waiting.fetch_add(line.len(), Ordering::Relaxed);
-        // If the reader has gone, the monitor ends for that.
+        // Sending fails only if the reader has gone, and in that case the monitor is already ending.
         let _ = self.lines.send(line);
     }
 
-    /// Waits until all is printed, but not for a reader that stalls.
+    /// Waits until all lines are printed. If the reader stalls, it returns a failure instead.
     pub(crate) fn end(mut self) -> Result<(), Failure> {
         if self.left_out > 0 {
-            self.send((self.told_left_out)(self.left_out));
+            self.send((self.left_out_line)(self.left_out));
             self.left_out = 0;
         }
         let Self { lines, ended, waiting, .. } = self;
@@ -115,7 +115,8 @@ impl Printer {
     }
 }
 
-/// Prints until there are no more lines, or no reader. A line that could not be printed is one line.
+/// Prints until there are no more lines or the reader has gone. If a line cannot be printed, the next lines are
+/// tried all the same.
 fn print_all(
     queue: &Receiver<Vec<u8>>,
     waiting: &AtomicUsize,
@@ -139,12 +140,12 @@ fn print_all(
     last
 }
 
-/// Bytes that wait to be printed. Chosen: some hundreds of intervals, of 3 kB for each flow.
+/// How many bytes may wait to be printed (chosen: some hundreds of intervals, with 3 kB for each flow).
 const MOST_WAITING: usize = 1 << 20;
-/// A reader that has taken nothing for so long stalls. Chosen: one that reads takes milliseconds.
+/// A reader that has taken nothing for so long has stalled (chosen: a reader needs milliseconds).
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often a wait for room looks whether there is some.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often a waiting thread checks whether the reader has taken something.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {

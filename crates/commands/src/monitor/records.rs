@@ -1,5 +1,5 @@
-//! What a monitor keeps: a run directory for each stretch of time or size, in which every session is a
-//! repetition. So `report` and `export` read it as any other run.
+//! The records of a monitor. It makes a run directory for each stretch of time or size, in which every session is
+//! a repetition. So `report` and `export` read the directory like that of any other run.
 //!
 //! ```text
 //!  OUT/monitor-HOST/
@@ -7,10 +7,12 @@
 //!    2026-11-21T20-00-00Z-.../     open: parts/ grows
 //! ```
 //!
-//! A directory that a killed monitor left open is put together by the next one, and one that could not be put
-//! together is tried again whenever another is full. Retention removes whole
-//! directories, the oldest first, of this folder alone and only those with an events.jsonl. How old one is
-//! counts from the end of what it has, as its newest event says, so that nothing younger is removed.
+//! A directory that is full is closed: its parts are merged into one run. If a monitor was killed, the next one
+//! closes the directory that was left open. If a directory cannot be closed, that is tried again whenever another
+//! one is full.
+//!
+//! Retention (`--keep`) removes whole directories of this folder, the oldest first, and only those with an
+//! events.jsonl. The age of a directory counts from its newest event, so that no younger event is removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +41,7 @@ use talkpath_experiment::store::lines::LineFile;
 use talkpath_experiment::{Destination, Experiment};
 use talkpath_measure::series::SeriesDetail;
 
-/// How and where records are kept.
+/// How and where the records are kept.
 pub(crate) struct Keeping<'a> {
     /// `OUT/monitor-HOST`.
     pub(crate) folder: PathBuf,
@@ -55,13 +57,13 @@ pub(crate) struct Keeping<'a> {
 /// The records of one monitor.
 pub(crate) struct Recorder<'a> {
     keeping: Keeping<'a>,
-    /// Of one session.
+    /// The plan of one session.
     plan: &'a Plan,
-    open: Option<Open>,
+    open: Option<OpenDir>,
 }
 
-/// A run directory under way.
-struct Open {
+/// A run directory that receives sessions.
+struct OpenDir {
     dir: RunDir,
     begun: Resumable,
     watch: Stopwatch,
@@ -77,22 +79,22 @@ impl<'a> Recorder<'a> {
         Self { keeping, plan, open: None }
     }
 
-    /// Where the records are.
+    /// The folder of the records.
     pub(crate) fn folder(&self) -> &Path {
         &self.keeping.folder
     }
 
-    /// Puts together what a killed monitor left open, and removes what is too old.
+    /// Closes the directories that a killed monitor left open, and removes the directories that are too old.
     pub(crate) fn tidy_up(&self) -> Result<(), Failure> {
-        self.close_left();
+        self.close_all_left_open();
         self.remove_old()
     }
 
-    /// Puts together what no monitor works on: one that was killed left it, or it could not be put together
-    /// when it was full.
-    fn close_left(&self) {
+    /// Closes all directories on which no monitor works. A killed monitor left them open, or they could not be
+    /// closed when they were full.
+    fn close_all_left_open(&self) {
         for path in run_dirs(&self.keeping.folder) {
-            // One that cannot be put together is no reason to leave the others.
+            // If one directory cannot be closed, the others are closed all the same.
             if let Err(why) = self.close_left_open(&path) {
                 self.keeping.terminal.warning(&format!("{why}; {} stays as it is", path.display()));
             }
@@ -101,18 +103,18 @@ impl<'a> Recorder<'a> {
 
     fn close_left_open(&self, path: &Path) -> Result<(), Failure> {
         let mut dir = RunDir::open(path)?;
-        // Another monitor may work on it, or this one.
+        // Another monitor may work on the directory, or this monitor.
         if !dir.has_parts() || dir.lock().is_err() {
             return Ok(());
         }
         let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
-        // Its last line may have been cut short with it.
+        // The last line of the events may have been cut short when the monitor was killed. Opening removes it.
         LineFile::open(&dir.file(EVENTS))?;
         self.close(&mut dir, (&begun, &resolved), &Stopwatch::start())
     }
 
-    /// Puts the open directory together if it is full, before a session and its events come.
-    pub(crate) fn make_room(&mut self) -> Result<(), Failure> {
+    /// Closes the open directory if it is full. This happens before a session and its events are kept.
+    pub(crate) fn rotate_if_full(&mut self) -> Result<(), Failure> {
         if self.open.as_ref().is_some_and(|open| self.is_full(open)) { self.rotate() } else { Ok(()) }
     }
 
@@ -138,7 +140,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Keeps lines of events.
+    /// Keeps the lines of events.
     pub(crate) fn note(&mut self, lines: &[u8]) -> Result<(), Failure> {
         let open = self.opened()?;
         open.events.add(lines)?;
@@ -146,25 +148,25 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Puts the open directory together, and what could not be before, and removes what is too old.
+    /// Closes the open directory, and those that could not be closed before, and removes the ones that are too old.
     pub(crate) fn rotate(&mut self) -> Result<(), Failure> {
-        // First: on a full disk there is no room to put anything together.
-        let room = self.remove_old();
-        self.close_left();
+        // Old directories are removed first, because on a full disk no directory can be closed.
+        let removed = self.remove_old();
+        self.close_all_left_open();
         let closed = self.open.take().map_or(Ok(()), |mut open| {
             self.close(&mut open.dir, (&open.begun, &self.plan.resolved), &open.watch)
         });
-        closed.and(self.remove_old()).and(room)
+        closed.and(self.remove_old()).and(removed)
     }
 
-    fn is_full(&self, open: &Open) -> bool {
+    fn is_full(&self, open: &OpenDir) -> bool {
         match self.keeping.rotate {
             Amount::Time(time) => open.since.elapsed() >= StdDuration::from_nanos(time.as_nanos()),
             Amount::Bytes(bytes) => open.bytes >= bytes,
         }
     }
 
-    fn opened(&mut self) -> Result<&mut Open, Failure> {
+    fn opened(&mut self) -> Result<&mut OpenDir, Failure> {
         let open = match self.open.take() {
             Some(open) => open,
             None => {
@@ -176,13 +178,13 @@ impl<'a> Recorder<'a> {
                     .map_err(|why| experiment_failure(why, records))?;
                 let events = LineFile::open(&dir.file(EVENTS))?;
                 let (since, journal) = (StdInstant::now(), Journal::default());
-                Open { dir, begun, watch, since, sessions: 0, bytes: 0, journal, events }
+                OpenDir { dir, begun, watch, since, sessions: 0, bytes: 0, journal, events }
             }
         };
         Ok(self.open.insert(open))
     }
 
-    /// Puts `dir` together, as it was begun.
+    /// Merges the sessions of `dir` into one run, with the settings with which it was begun.
     fn close(
         &self,
         dir: &mut RunDir,
@@ -192,7 +194,7 @@ impl<'a> Recorder<'a> {
         let kept = journal::read(dir)?;
         let sessions = all_parts(dir, &kept)?.len() as u64;
         if sessions == 0 {
-            // Events alone: a stretch without any session.
+            // The directory has only events, because no session was measured in its time.
             return Ok(dir.remove_parts()?);
         }
         let text = with_repetitions(resolved, sessions);
@@ -243,7 +245,8 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// The oldest of `closed`, which are in order of time, so that the others are `bytes` at most.
+/// The oldest directories of `closed` that must go so that the others have at most `bytes`. `closed` is in the order
+/// of time.
 fn beyond(closed: Vec<PathBuf>, bytes: u64) -> Vec<PathBuf> {
     let mut kept = 0;
     let mut fits = |path: &PathBuf| {
@@ -255,7 +258,7 @@ fn beyond(closed: Vec<PathBuf>, bytes: u64) -> Vec<PathBuf> {
     closed.into_iter().take(count).collect()
 }
 
-/// The run directories of a monitor in `folder`, in order of name.
+/// The run directories of a monitor in `folder`, in the order of their names.
 fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -267,21 +270,22 @@ fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Until when the run directory `path` has something.
+/// The time of the newest event in the run directory `path`.
 fn ended(path: &Path) -> Option<DateTime<Utc>> {
     let begun = began(path)?;
     Some(last_time(&path.join(EVENTS)).map_or(begun, |last| last.max(begun)))
 }
 
+/// How long ago `at` was, in ns.
 fn age(at: DateTime<Utc>) -> u64 {
     (Utc::now() - at).num_nanoseconds().and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0)
 }
 
-/// Bytes of the files below `path`.
+/// The size of all files below `path`, in bytes.
 fn size(path: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(path) else { return 0 };
     let of_entry = |entry: fs::DirEntry| match entry.metadata() {
-        // Links are not followed.
+        // Symbolic links are not followed.
         Ok(meta) if meta.is_dir() => size(&entry.path()),
         Ok(meta) => meta.len(),
         Err(_) => 0,
@@ -289,12 +293,12 @@ fn size(path: &Path) -> u64 {
     entries.filter_map(Result::ok).map(of_entry).sum()
 }
 
-/// The folder of a monitor of `host` under `out`.
+/// The folder under `out` that holds the records about `host`.
 pub(crate) fn folder(out: &Path, host: &str) -> PathBuf {
     out.join(format!("monitor-{}", slug(host)))
 }
 
-/// The events of a run directory, beside its other files.
+/// The name of the file of events in a run directory.
 pub(crate) const EVENTS: &str = "events.jsonl";
 
 #[cfg(test)]
@@ -332,7 +336,7 @@ mod tests {
 
     fn fill(recorder: &mut Recorder<'_>, sessions: u64) {
         for number in 0..sessions {
-            recorder.make_room().unwrap();
+            recorder.rotate_if_full().unwrap();
             recorder.note(b"{}\n").unwrap();
             let record = session(number, 0, 1_000, 7).record.unwrap();
             recorder.keep(record, Utc::now()).unwrap();
@@ -360,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn each_directory_has_its_sessions_as_repetitions_and_is_put_together_when_it_is_full() {
+    fn each_directory_has_its_sessions_as_repetitions_and_is_closed_when_it_is_full() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
         let mut recorder = recorder(folder.path(), &plan, Amount::Bytes(1), None);
         fill(&mut recorder, 3);
@@ -372,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_monitor_left_open_is_put_together_by_the_next() {
+    fn a_directory_that_a_killed_monitor_left_open_is_closed_by_the_next() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
         let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
         let mut killed = recorder(folder.path(), &plan, hour, None);
@@ -393,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn one_broken_directory_leaves_the_others_to_be_put_together() {
+    fn one_broken_directory_does_not_keep_the_others_from_being_closed() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
         let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
         let broken = folder.path().join("2020-01-01T00-00-00Z-a");
@@ -409,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_put_together_is_tried_again_when_the_next_is_full() {
+    fn a_directory_that_could_not_be_closed_is_tried_again_when_the_next_is_full() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
         let mut recorder = recorder(folder.path(), &plan, Amount::Bytes(1), None);
         fill(&mut recorder, 1);
@@ -426,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_goes_although_the_open_directory_cannot_be_put_together() {
+    fn old_directories_are_removed_even_if_the_open_one_cannot_be_closed() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
         let day = Amount::Time(talkpath_units::Duration::from_secs(86_400));
         let mut recorder = recorder(folder.path(), &plan, day, Some(day));
@@ -444,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn age_counts_from_the_end_of_what_a_directory_has() {
+    fn age_counts_from_the_newest_event_of_a_directory() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
         let day = StdDuration::from_secs(86_400);
         // As `--rotate 24h --keep 1d` has them: both began more than a day ago.
@@ -463,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_a_killed_monitor_cut_short_goes_when_its_directory_is_put_together() {
+    fn a_line_that_a_killed_monitor_cut_short_is_removed_when_its_directory_is_closed() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
         let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
         fill(&mut recorder(folder.path(), &plan, hour, None), 1);

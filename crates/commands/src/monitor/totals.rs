@@ -1,5 +1,5 @@
-//! What is kept of all intervals: sums and histograms of each flow, and how long nothing was measured. It
-//! does not grow with time.
+//! The totals of a monitor: sums and histograms of each flow over all intervals, and how long nothing was measured.
+//! Their size does not grow with time.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -9,39 +9,40 @@ use talkpath_units::{Duration, Histogram};
 
 use super::interval::{Counts, Interval};
 
-/// Everything since the monitor began.
+/// The totals since the monitor began.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
-    /// By flow name; as many as the scenario has.
+    /// The totals of each flow of the scenario, by the name of the flow.
     pub(crate) flows: BTreeMap<String, FlowTotals>,
     pub(crate) intervals: u64,
     /// Intervals that the machine disturbed past its stated limits, or in which nothing was measured.
     pub(crate) invalid_intervals: u64,
-    /// Length of all intervals.
+    /// The length of all intervals together.
     pub(crate) measured: Duration,
     pub(crate) outages: u64,
-    /// Length of all outages that are over.
+    /// The length of all outages that are over, in ns.
     pub(crate) outage_ns: i64,
-    /// Since when nothing is measured, if nothing is: CLOCK_MONOTONIC, ns.
+    /// The beginning of the current outage, if there is one, in ns of CLOCK_MONOTONIC.
     pub(crate) down_since_ns: Option<i64>,
-    /// The longest that outages were shown to be, seconds.
+    /// The largest value that [`Self::outage_counter_s`] has returned, in seconds.
     shown_outage_s: Cell<f64>,
     /// Sessions whose records could not be written.
     pub(crate) unrecorded: u64,
-    /// CLOCK_MONOTONIC at the end of the last interval, ns.
+    /// The end of the last interval, in ns of CLOCK_MONOTONIC.
     pub(crate) last_end_ns: Option<i64>,
-    /// Half the smallest round trip and what may be added to it, of the last session: ms.
+    /// How far the comparison of both clocks may be wrong in the last session, in ms: half of the smallest round
+    /// trip, and the error that may have been added since the comparison.
     pub(crate) clock_uncertainty_ms: Option<f64>,
 }
 
-/// One flow.
+/// The totals of one flow.
 #[derive(Debug, Default)]
 pub(crate) struct FlowTotals {
     pub(crate) transport: String,
     pub(crate) counts: Counts,
     pub(crate) round_trips: Histogram,
     pub(crate) one_way: Histogram,
-    /// The last interval that has figures.
+    /// The figures of the last interval that has figures.
     pub(crate) last: FlowSummary,
 }
 
@@ -66,33 +67,34 @@ impl Totals {
         }
     }
 
-    /// Nothing is measured since `from_ns`.
+    /// Notes that an outage began at `from_ns`.
     pub(crate) fn go_down(&mut self, from_ns: i64) {
         self.outages += 1;
         self.down_since_ns = Some(from_ns);
     }
 
-    /// It is measured again since `to_ns`.
+    /// Notes that the outage ended at `to_ns`.
     pub(crate) fn come_up(&mut self, to_ns: i64) {
         if let Some(from_ns) = self.down_since_ns.take() {
             self.outage_ns += (to_ns - from_ns).max(0);
         }
     }
 
-    /// How long nothing was measured until `now_ns`, seconds.
+    /// The length of all outages until `now_ns`, in seconds. The current outage counts too.
     pub(crate) fn outage_s(&self, now_ns: i64) -> f64 {
         let open_ns = self.down_since_ns.map_or(0, |from_ns| (now_ns - from_ns).max(0));
         (self.outage_ns + open_ns) as f64 / 1e9
     }
 
-    /// The same for a counter, which never falls (OpenMetrics 1.0, "Counter"): that an outage is over is
-    /// known a little later than it is, and until then time that is measured counts as of the outage.
+    /// The length of all outages as a counter, which must never fall (OpenMetrics 1.0, "Counter"). The monitor learns
+    /// the end of an outage a little late, so the counter first runs too far. It then stays until the true length
+    /// has reached it.
     pub(crate) fn outage_counter_s(&self, now_ns: i64) -> f64 {
         self.shown_outage_s.set(self.outage_s(now_ns).max(self.shown_outage_s.get()));
         self.shown_outage_s.get()
     }
 
-    /// What all flows did together.
+    /// The counts of all flows together.
     pub(crate) fn sum(&self) -> Counts {
         let mut sum = Counts::default();
         self.flows.values().for_each(|flow| sum.add(&flow.counts));
