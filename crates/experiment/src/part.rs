@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use talkpath_measure::chart_data::{CellFigures, figures};
 use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
-use talkpath_measure::summarise::{sum_up_copies, summarise};
+use talkpath_measure::summarise::{remove_figures_of_copies, summarise};
 use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
 use talkpath_measure::{FlowRecord, RunRecord, warning};
 use talkpath_scenario::{Cell, Plan, ThresholdOf};
@@ -134,7 +134,7 @@ impl Part {
                 ThresholdOf::Link { .. } => None,
             });
             let wanted = members.flatten().map(String::as_str).collect();
-            sum_up_copies(&mut summary, record, &wanted);
+            remove_figures_of_copies(&mut summary, record, &wanted);
         }
         Self {
             summary,

@@ -31,7 +31,7 @@ pub struct FlowTally {
     from: Instant,
     pub(crate) counts: LossCounts,
     /// A message is in time until then, if the flow has such a time.
-    deadline: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
     /// Messages that were.
     pub(crate) in_time: u64,
     /// If it sends states: the newest one, and how old it was at each tick.

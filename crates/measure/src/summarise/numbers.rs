@@ -1,93 +1,114 @@
-//! The numbers of a flow's summary over the repetitions of a cell, by the rows of [`crate::figures`].
+//! Collects the numbers of a flow over the repetitions of a cell. The tables of [`crate::figures`] say which
+//! numbers there are.
 
 use crate::figures::{FLOW, Figure, GROUP, Unit};
 use crate::metrics::share;
 use crate::summary::{FlowSummary, GroupSummary, JudgedBy};
 
-/// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is
-/// not known is left out.
+/// Lists every number of a flow with its path, for example `round_trip_delay_ms.p90`, in the order of
+/// summary.json. A number that is not known is left out.
 pub fn flow_metrics(flow: &FlowSummary) -> Vec<(&'static str, f64)> {
     let mut metrics = Vec::new();
     FLOW.each_number(flow, |figure, value| metrics.push((figure.path, value)));
     metrics
 }
 
-/// The values of each metric over repetitions, by path.
+/// The numbers of one flow, or of one group of copies, over the repetitions of a cell.
 #[derive(Default)]
 pub(super) struct Columns {
-    /// In the order in which they came first.
+    /// One column for each figure, in the order in which the figures were first met.
     columns: Vec<Column>,
-    /// What copies are judged by.
-    by: Option<JudgedBy>,
-    /// Of how many messages all repetitions together know each of [`SHARES`].
-    messages: [u64; SHARES.len()],
+    /// The kind of figure that the copies of a group are judged by.
+    judged_by: Option<JudgedBy>,
+    /// The number of messages behind each share of [`MESSAGE_SHARES`], in all repetitions that know the
+    /// share.
+    messages: [u64; MESSAGE_SHARES.len()],
 }
 
-/// A figure's values, one for each repetition that knows it.
+/// The values of one figure.
 pub(super) struct Column {
+    /// The path of the figure in summary.json.
     pub(super) path: &'static str,
     unit: Unit,
-    /// The least and the most that it can be, unless that depends on what the flow is judged by.
+    /// The least and the greatest possible value. [`Columns::possible`] knows the exception.
     range: (f64, f64),
+    /// One value for each repetition that knows the figure.
     pub(super) values: Vec<f64>,
 }
 
-/// Shares of messages.
-const SHARES: [&str; 2] = ["loss_rate", "in_time"];
+/// The figures that are shares of messages, by their paths.
+const MESSAGE_SHARES: [&str; 2] = [LOSS_RATE, "in_time"];
+const LOSS_RATE: &str = "loss_rate";
 
 impl Columns {
-    /// Adds one repetition's figures.
+    /// Adds the figures of a flow in one repetition.
     pub(super) fn add(&mut self, flow: &FlowSummary) {
         let mut expected = 0;
         FLOW.each_number(flow, |figure, value| self.push(&mut expected, figure, value));
-        for (share, is_known) in [flow.loss_rate.is_some(), flow.in_time.is_some()].into_iter().enumerate() {
-            self.messages[share] += flow.messages_of(SHARES[share]).filter(|_| is_known).unwrap_or(0);
+        let is_known = [flow.loss_rate.is_some(), flow.in_time.is_some()];
+        for (share, path) in MESSAGE_SHARES.into_iter().enumerate() {
+            if is_known[share] {
+                self.messages[share] += flow.messages_of(path).unwrap_or(0);
+            }
         }
     }
 
-    /// As [`Columns::add`], of a flow's copies together.
+    /// Adds the figures of a group of copies in one repetition.
     pub(super) fn add_group(&mut self, group: &GroupSummary) {
-        self.by = self.by.or(group.judged.as_ref().map(|judged| judged.by));
+        if self.judged_by.is_none() {
+            self.judged_by = group.judged.as_ref().map(|judged| judged.by);
+        }
         let mut expected = 0;
         GROUP.each_number(group, |figure, value| self.push(&mut expected, figure, value));
-        self.messages[0] += group.messages_of(SHARES[0]).unwrap_or(0);
+        // The loss rate is the only share of messages that a group has.
+        self.messages[0] += group.messages_of(LOSS_RATE).unwrap_or(0);
     }
 
-    /// The 95 % interval of the share at `path`, whose mean over the repetitions this is, by the number of
-    /// its messages alone; `None` of what is no share of messages.
+    /// Computes the 95 % interval that the number of messages alone gives for the share at `path`. `mean` is
+    /// the mean of the share over the repetitions. Returns `None` if the figure is not a share of messages.
     pub(super) fn interval_of_messages(&self, path: &str, mean: f64) -> Option<(f64, f64)> {
-        let messages = self.messages[SHARES.iter().position(|share| *share == path)?];
-        let hits = (mean * messages as f64).round().clamp(0.0, messages as f64) as u64;
-        // A share that is neither none nor all is not rounded to it.
-        let hits = if mean > 0.0 { hits.max(1) } else { hits };
-        let hits = if mean < 1.0 { hits.min(messages.saturating_sub(1)) } else { hits };
+        let share = MESSAGE_SHARES.iter().position(|known| *known == path)?;
+        let messages = self.messages[share];
+        let mut hits = (mean * messages as f64).round().clamp(0.0, messages as f64) as u64;
+        // Rounding must not turn a small share into none, or a large share into all.
+        if mean > 0.0 {
+            hits = hits.max(1);
+        }
+        if mean < 1.0 {
+            hits = hits.min(messages.saturating_sub(1));
+        }
         share::interval(hits, messages)
     }
 
-    /// The least and the most that the number of `column` can be.
+    /// The least and the greatest possible value of a figure. The range of a judged figure depends on its
+    /// kind.
     pub(super) fn possible(&self, column: &Column) -> (f64, f64) {
-        match (column.unit, self.by) {
-            (Unit::Judged, Some(by)) => by.possible(),
+        match (column.unit, self.judged_by) {
+            (Unit::Judged, Some(judged_by)) => judged_by.possible(),
             _ => column.range,
         }
     }
 
-    /// Adds a value of `figure`. Most repetitions have the same numbers, so the search for a number begins at
-    /// `expected`, behind the previous number.
+    /// Adds a value to the column of `figure`. `expected` is the index behind the column of the previous
+    /// value. Most repetitions have the same figures in the same order, so the column is usually there.
     fn push<T>(&mut self, expected: &mut usize, figure: &Figure<T>, value: f64) {
-        let is_here = self.columns.get(*expected).is_some_and(|column| column.path == figure.path);
-        let found = || self.columns.iter().position(|column| column.path == figure.path);
-        let place = if is_here { Some(*expected) } else { found() };
-        let place = place.unwrap_or_else(|| {
-            let &Figure { path, unit, range, .. } = figure;
-            self.columns.push(Column { path, unit, range, values: Vec::new() });
-            self.columns.len() - 1
-        });
-        self.columns[place].values.push(value);
-        *expected = place + 1;
+        let is_as_expected = self.columns.get(*expected).is_some_and(|column| column.path == figure.path);
+        let index = if is_as_expected { *expected } else { self.find_or_add(figure) };
+        self.columns[index].values.push(value);
+        *expected = index + 1;
     }
 
-    /// Each metric's values.
+    /// Returns the index of the column of `figure`, and adds the column if it is new.
+    fn find_or_add<T>(&mut self, figure: &Figure<T>) -> usize {
+        if let Some(index) = self.columns.iter().position(|column| column.path == figure.path) {
+            return index;
+        }
+        let &Figure { path, unit, range, .. } = figure;
+        self.columns.push(Column { path, unit, range, values: Vec::new() });
+        self.columns.len() - 1
+    }
+
+    /// Every column.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Column> {
         self.columns.iter()
     }

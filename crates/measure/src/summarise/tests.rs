@@ -2,9 +2,14 @@ use talkpath_config::Codec;
 use talkpath_units::Bytes;
 
 use super::*;
-use crate::summary::{Basis, JudgedBy, SUMMARY_FORMAT, Summary, Understood};
+use crate::summary::{
+    Basis, CellSummary, Clock, JudgedBy, SUMMARY_FORMAT, StateAgeMs, Summary, TurnRoundMs, Understood,
+};
 use crate::testing::{flow, leg, message, ms, run};
-use crate::{CallTerms, Fate, PlayoutRule, Terms};
+use crate::{
+    CallTerms, ClockRecord, Fate, LinkRecord, MachineRecord, PlayoutRule, QueueDelayRecord, Terms,
+    TurnRoundRecord,
+};
 
 const PLAIN_CALL: CallTerms = CallTerms {
     codec: Codec::G711,
@@ -293,15 +298,15 @@ fn more_than_500_copies_are_summed_up_and_fewer_are_not() {
     let all = copies(MAX_LISTED_COPIES);
     let mut summary = summarise(&all, &BTreeMap::new());
     let listed = summary.clone();
-    sum_up_copies(&mut summary, &all, &BTreeSet::new());
+    remove_figures_of_copies(&mut summary, &all, &BTreeSet::new());
     assert_eq!(summary, listed);
 
     let all = copies(MAX_LISTED_COPIES + 1);
     let mut summary = summarise(&all, &BTreeMap::new());
     let listed = summary.clone();
-    sum_up_copies(&mut summary, &all, &BTreeSet::from(["call-7"]));
+    remove_figures_of_copies(&mut summary, &all, &BTreeSet::from(["call-7"]));
     assert_eq!(summary, listed, "a threshold is on one of them");
-    sum_up_copies(&mut summary, &all, &BTreeSet::from(["call-center"]));
+    remove_figures_of_copies(&mut summary, &all, &BTreeSet::from(["call-center"]));
     assert_eq!(summary.flows.keys().collect::<Vec<_>>(), ["call-center"]);
     let group = &summary.groups["call"];
     assert_eq!((group.summed_up, group.flows, group.sent, group.lost), (true, 501, 1002, 501));
@@ -327,7 +332,7 @@ fn the_two_directions_of_a_copy_are_one_copy() {
         };
         let record = run((1..=copies).flat_map(|number| [way(number, "up"), way(number, "down")]).collect());
         let mut summary = summarise(&record, &BTreeMap::new());
-        sum_up_copies(&mut summary, &record, &BTreeSet::new());
+        remove_figures_of_copies(&mut summary, &record, &BTreeSet::new());
         summary.flows.len() as u64
     };
     assert_eq!(both_ways(MAX_LISTED_COPIES), 2 * MAX_LISTED_COPIES);

@@ -1,0 +1,98 @@
+//! The figures of a cell over its repetitions.
+
+use std::collections::BTreeMap;
+
+use super::numbers::{Column, Columns};
+use crate::metrics::confidence::Confidence;
+use crate::summary::{CellSummary, RunSummary, Spread, Spreads};
+
+/// Computes the spread of every figure over the repetitions of each cell, for every flow and every group of
+/// copies. The cells are in the order of their numbers.
+pub fn cell_summaries<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<CellSummary> {
+    let mut runs_by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
+    for run in runs {
+        runs_by_cell.entry(run.cell).or_default().push(run);
+    }
+    let mut summaries: Vec<CellSummary> = Vec::with_capacity(runs_by_cell.len());
+    for (cell, runs) in runs_by_cell {
+        let summary = summarise_cell(cell, &runs, summaries.last());
+        summaries.push(summary);
+    }
+    summaries
+}
+
+/// Computes the spreads of one cell. `previous` is the cell before this one. It usually has the same figures,
+/// so both cells then share one list of the figures' paths.
+fn summarise_cell(cell: u64, runs: &[&RunSummary], previous: Option<&CellSummary>) -> CellSummary {
+    let mut flows: BTreeMap<&str, Columns> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Columns> = BTreeMap::new();
+    for run in runs {
+        for (name, flow) in &run.flows {
+            flows.entry(name).or_default().add(flow);
+        }
+        for (name, group) in &run.groups {
+            groups.entry(name).or_default().add_group(group);
+        }
+    }
+    let mut confidence = Confidence::default();
+    CellSummary {
+        cell,
+        sweep: runs.first().map(|run| run.sweep.clone()).unwrap_or_default(),
+        n: runs.len() as u64,
+        flows: spreads_by_name(&flows, runs.len(), previous.map(|cell| &cell.flows), &mut confidence),
+        groups: spreads_by_name(&groups, runs.len(), previous.map(|cell| &cell.groups), &mut confidence),
+    }
+}
+
+/// Computes the spreads of each flow or group.
+fn spreads_by_name(
+    columns_by_name: &BTreeMap<&str, Columns>,
+    repetitions: usize,
+    previous: Option<&BTreeMap<String, Spreads>>,
+    confidence: &mut Confidence,
+) -> BTreeMap<String, Spreads> {
+    let mut spreads_by_name = BTreeMap::new();
+    for (&name, columns) in columns_by_name {
+        let mut spreads = Vec::new();
+        for column in columns.iter() {
+            if let Some(spread) = spread(columns, column, repetitions, confidence) {
+                spreads.push((column.path, spread));
+            }
+        }
+        let previous = previous.and_then(|previous| previous.get(name));
+        spreads_by_name.insert(name.to_owned(), Spreads::new(spreads, previous));
+    }
+    spreads_by_name
+}
+
+/// Computes the spread of one figure. Returns `None` if no repetition knows the figure.
+fn spread(
+    columns: &Columns,
+    column: &Column,
+    repetitions: usize,
+    confidence: &mut Confidence,
+) -> Option<Spread> {
+    let values = &column.values;
+    let mut spread = confidence.spread(values)?;
+    if values.len() < repetitions {
+        spread.n = Some(values.len() as u64);
+    }
+    let Some((mut low, mut high)) = spread.ci95 else { return Some(spread) };
+
+    // Student's t knows no bounds, so a few values far apart can give an interval with impossible values. The
+    // interval is cut at the bounds of the figure. It is not cut at the lower bound if a value lies below
+    // that bound, because a delay between two clocks can be negative.
+    let (least, most) = columns.possible(column);
+    if values.iter().all(|&value| value >= least) {
+        low = low.max(least);
+    }
+    high = high.min(most);
+    // Repetitions with equal shares have an interval of no width, although one lost message more was
+    // possible. The interval is therefore at least as wide as the number of messages allows.
+    if let Some((lowest_share, highest_share)) = columns.interval_of_messages(column.path, spread.mean) {
+        low = low.min(lowest_share);
+        high = high.max(highest_share);
+    }
+    spread.ci95 = Some((low, high));
+    Some(spread)
+}
