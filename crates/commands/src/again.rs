@@ -1,5 +1,5 @@
-//! Makes the packets and the rows of a simulated run that its directory does not hold. A simulated run depends
-//! only on its scenario and its seed, so running it again gives the same packets and rows.
+//! Makes the packets and the rows of a simulated run that its directory does not hold. A simulated run
+//! depends only on its scenario and its seed, so running it again gives the same packets and rows.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ pub struct Again {
 }
 
 impl Again {
-    /// Finds the repetition `id` of the run in `dir`. `path` is the name that the user gave the directory, and
-    /// `head` is the head of its summary.
+    /// Finds the repetition `id` of the run in `dir`. `path` is the name that the user gave the directory,
+    /// and `head` is the head of its summary.
     pub fn load(dir: &RunDir, head: &Head, path: &Path, id: PartId) -> Result<Self, Failure> {
         let unusable = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
         check_repeatable(head).map_err(unusable)?;
@@ -99,7 +99,8 @@ pub(crate) struct Repetitions {
 }
 
 impl Repetitions {
-    /// Finds the repetitions of the run in `dir`. `missing` is the file of rows that the directory does not have.
+    /// Finds the repetitions of the run in `dir`. `missing` is the file of rows that the directory does not
+    /// have.
     pub(crate) fn open(dir: &RunDir, missing: &Path, arenas: &dyn Arenas) -> Result<Self, Failure> {
         let unusable = |why: String| {
             Failure::Usage(format!(

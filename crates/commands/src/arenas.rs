@@ -1,6 +1,6 @@
-//! The functions of the arenas that the commands use. This crate does not depend on the arenas: only the program
-//! knows all three, and gives them to its commands as [`Arenas`]. So after a change in an arena no command has
-//! to be compiled again.
+//! The functions of the arenas that the commands use. This crate does not depend on the arenas: only the
+//! program knows all three, and gives them to its commands as [`Arenas`]. So after a change in an arena no
+//! command has to be compiled again.
 
 use core::sync::atomic::{AtomicBool, AtomicI64};
 use std::io::{self, Write};
@@ -23,8 +23,8 @@ use crate::failure::Failure;
 
 /// The functions that the program gives to its commands.
 pub trait Arenas: Connect {
-    /// Returns the numbers that `talkpath play` would show of a simulated run, or `None` if `stop` became true. A
-    /// study compares them with the record of the run.
+    /// Returns the numbers that `talkpath play` would show of a simulated run, or `None` if `stop` became
+    /// true. A study compares them with the record of the run.
     fn watched(&self, scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json>;
 
     /// Reads the key in `file`.
@@ -33,7 +33,8 @@ pub trait Arenas: Connect {
     /// Measures between two live hosts until the user stops it, and gives each event to `handle`.
     fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure>;
 
-    /// Returns the payload of a message of each flow, in bytes, or `None` for a flow whose messages differ in size.
+    /// Returns the payload of a message of each flow, in bytes, or `None` for a flow whose messages differ in
+    /// size.
     fn constant_sizes(&self, scenario: &Scenario) -> Result<Vec<Option<u64>>, Failure>;
 
     /// Writes the packets of a run as pcapng, qlog or nam. `unwritten` makes the failure for a failed write.
@@ -60,8 +61,8 @@ pub struct Monitored<'a> {
     pub series: Option<SeriesDetail>,
     /// Becomes true when the user wants to stop.
     pub interrupt: &'a AtomicBool,
-    /// The time until which messages are due in the current session, in ns of CLOCK_MONOTONIC. The monitor writes
-    /// it when a session begins, and writes 0 when nothing is measured.
+    /// The time until which messages are due in the current session, in ns of CLOCK_MONOTONIC. The monitor
+    /// writes it when a session begins, and writes 0 when nothing is measured.
     pub measured_until_ns: &'a AtomicI64,
 }
 

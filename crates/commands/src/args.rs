@@ -1,8 +1,8 @@
 //! The command line, as docs/reference/interface.md promises it. Almost every flag has an environment
 //! variable `TALKPATH_*`. If both are given, the flag wins (`precedence`).
 //!
-//! Each command has a type for its flags, and types such as [`Common`] or [`Place`] hold the flags that several
-//! commands share. clap prints the comment on a field as the help of the flag.
+//! Each command has a type for its flags, and types such as [`Common`] or [`Place`] hold the flags that
+//! several commands share. clap prints the comment on a field as the help of the flag.
 #![expect(
     missing_docs,
     reason = "clap prints a comment as help, so a type of flags has none: `Command` holds its text"
@@ -173,8 +173,8 @@ fn parse_json_detail(text: &str) -> Result<JsonDetail, String> {
     }
 }
 
-/// The largest value of `--jobs` (chosen): no machine has more processors, and every machine can start so many
-/// threads.
+/// The largest value of `--jobs` (chosen): no machine has more processors, and every machine can start so
+/// many threads.
 const MOST_JOBS: usize = 4096;
 
 fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {
@@ -336,15 +336,15 @@ pub struct CompareArgs {
     /// The kind of traffic that is compared
     #[arg(help_heading = heading::TRAFFIC, long, value_parser = workload_parser(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.name())]
     pub workload: Compared,
-    /// voice: the receiver plays silence where a frame is missing. Without this flag it conceals missing frames
-    /// by G.711 Appendix I
+    /// voice: the receiver plays silence where a frame is missing. Without this flag it conceals missing
+    /// frames by G.711 Appendix I
     #[arg(help_heading = heading::TRAFFIC, long)]
     pub no_plc: bool,
     /// voice: has no effect, because concealment is the default
     #[arg(help_heading = heading::TRAFFIC, long, hide = true, conflicts_with = "no_plc")]
     pub plc: bool,
-    /// Congestion controls of TCP. Each TCP transport runs once with each of them, and the upload has the first
-    /// (default: CUBIC as in the kernel; for `bulk` cubic,reno and in sim also bbr)
+    /// Congestion controls of TCP. Each TCP transport runs once with each of them, and the upload has the
+    /// first (default: CUBIC as in the kernel; for `bulk` cubic,reno and in sim also bbr)
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "A,B,...", value_delimiter = ',')]
     pub cc: Vec<String>,
     /// How long each transport runs, as in `30s`

@@ -131,8 +131,8 @@ fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
     )
 }
 
-/// Whether the report of a sweep has heat maps. A heat map needs two keys with several values each. Transports
-/// are not such a key, because a heat map shows them as colours.
+/// Whether the report of a sweep has heat maps. A heat map needs two keys with several values each.
+/// Transports are not such a key, because a heat map shows them as colours.
 fn has_heat_maps(summary: &Summary) -> bool {
     let mut values_of_key: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for (key, value) in summary.cells.iter().flat_map(|cell| &cell.sweep) {

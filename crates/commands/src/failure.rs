@@ -1,4 +1,5 @@
-//! The failures that end a command early, and the exit codes that docs/reference/interface.md promises for them.
+//! The failures that end a command early, and the exit codes that docs/reference/interface.md promises for
+//! them.
 
 use std::io;
 use std::path::Path;
@@ -12,11 +13,12 @@ pub enum Failure {
     /// A threshold of the scenario, of `--require` or of `--fail-if` did not hold.
     #[error("{0}")]
     Threshold(String),
-    /// A threshold is undecided, and no threshold fails. It is undecided if it is finer than one message of the
-    /// run, or if most messages are unfinished.
+    /// A threshold is undecided, and no threshold fails. It is undecided if it is finer than one message of
+    /// the run, or if most messages are unfinished.
     #[error("{0}")]
     Undecided(String),
-    /// `--strict` or a verdict that a study expects did not hold, or a file that was sent did not arrive whole.
+    /// `--strict` or a verdict that a study expects did not hold, or a file that was sent did not arrive
+    /// whole.
     #[error("{0}")]
     NotHeld(String),
     /// An error that can also end an experiment: results could not be written, a file could not be used, the
@@ -63,8 +65,9 @@ impl Failure {
         }
     }
 
-    /// The rank of the failure among several, as docs/reference/interface.md orders them. The lowest rank decides
-    /// the exit code: first a failure that cut the work short, then a threshold, then everything else.
+    /// The rank of the failure among several, as docs/reference/interface.md orders them. The lowest rank
+    /// decides the exit code: first a failure that cut the work short, then a threshold, then everything
+    /// else.
     const fn rank(&self) -> u8 {
         match self {
             Self::Experiment { error: Error::Write { .. } | Error::NoRunDirectory { .. }, .. }
@@ -101,8 +104,8 @@ impl Failure {
         Error::Write { what: format!("the folder {}, which cannot be made", path.display()), why }.into()
     }
 
-    /// The failure for an arena, or another need, that this machine does not have. `what` says what is missing,
-    /// and `how` says how to get it.
+    /// The failure for an arena, or another need, that this machine does not have. `what` says what is
+    /// missing, and `how` says how to get it.
     pub fn unavailable(what: impl Into<String>, how: impl Into<String>) -> Self {
         Error::Unavailable { what: what.into(), how: how.into() }.into()
     }

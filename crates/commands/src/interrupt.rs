@@ -1,8 +1,9 @@
-//! Ctrl-C and SIGTERM. The first signal makes the run stop and keep what it has measured. A later signal ends the
-//! process at once.
+//! Ctrl-C and SIGTERM. The first signal makes the run stop and keep what it has measured. A later signal ends
+//! the process at once.
 //!
-//! Some programs send a request to stop twice: `timeout` signals its child, and then its own process group, to
-//! which the child belongs. So a signal within [`SAME_REQUEST`] after the first one counts as the same request.
+//! Some programs send a request to stop twice: `timeout` signals its child, and then its own process group,
+//! to which the child belongs. So a signal within [`SAME_REQUEST`] after the first one counts as the same
+//! request.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -41,8 +41,9 @@ impl Epoch {
         Self { monotonic_ns, wall, anchor: (monotonic_ns, wall) }
     }
 
-    /// Reads both clocks again, which is done once a session. A monitor runs for weeks. Meanwhile the wall clock may
-    /// be set, and NTP makes it faster or slower by up to 500 ppm, which is 43 s a day (RFC 5905 §11.3).
+    /// Reads both clocks again, which is done once a session. A monitor runs for weeks. Meanwhile the wall
+    /// clock may be set, and NTP makes it faster or slower by up to 500 ppm, which is 43 s a day (RFC 5905
+    /// §11.3).
     pub(crate) fn anchored(self) -> Self {
         self.anchored_at(monotonic(), Utc::now())
     }
@@ -56,8 +57,8 @@ impl Epoch {
         (monotonic_ns - self.monotonic_ns) as f64 / 1e9
     }
 
-    /// The date and time at `monotonic_ns` of CLOCK_MONOTONIC. It is right unless the wall clock was set after the
-    /// anchor was read.
+    /// The date and time at `monotonic_ns` of CLOCK_MONOTONIC. It is right unless the wall clock was set
+    /// after the anchor was read.
     pub(crate) fn wall(self, monotonic_ns: i64) -> DateTime<Utc> {
         let (anchor_ns, wall) = self.anchor;
         wall.checked_add_signed(TimeDelta::nanoseconds(monotonic_ns - anchor_ns)).unwrap_or(wall)

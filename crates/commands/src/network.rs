@@ -48,7 +48,8 @@ pub fn network(scenario: &Scenario) -> Animation {
     }
 }
 
-/// The network that the report of the run in `dir` shows, or `None` for a live run, whose network is not known.
+/// The network that the report of the run in `dir` shows, or `None` for a live run, whose network is not
+/// known.
 ///
 /// It is the network of the plan's first cell. The networks of other cells differ in rates and delays, and
 /// rarely in their nodes.
@@ -61,8 +62,8 @@ pub(crate) fn page_network(plan: &Plan, arena: &str, dir: &RunDir) -> Option<Net
     Some(Network { animation: network(&cell.scenario), play })
 }
 
-/// Describes how long a repetition of `plan` takes, and the links of its path. A link that is not the same in all
-/// cells is called swept. The links of a live run are not known.
+/// Describes how long a repetition of `plan` takes, and the links of its path. A link that is not the same in
+/// all cells is called swept. The links of a live run are not known.
 pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
     let scenarios = || plan.cells.iter().map(|cell| &cell.scenario);
     let Some(first) = scenarios().next() else { return String::new() };
@@ -96,8 +97,8 @@ pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
 /// How many links a heading describes (chosen: so many fit on a line).
 const MOST_LINKS: usize = 4;
 
-/// Describes the rate and the delay of a link, and its queue if the queue is short or is not a plain one. The text
-/// is empty if the link adds no time.
+/// Describes the rate and the delay of a link, and its queue if the queue is short or is not a plain one. The
+/// text is empty if the link adds no time.
 fn describe_link(link: &LinkConfig) -> String {
     if matches!(link.rate, RateModel::Unlimited) && link.delay.is_zero() {
         return String::new();
@@ -123,7 +124,8 @@ fn describe_link(link: &LinkConfig) -> String {
     format!("{rate}, {} ms{queue}", link.delay.as_millis_f64())
 }
 
-/// A queue up to these limits is short (chosen: usual queues are larger), so the text about its link names it.
+/// A queue up to these limits is short (chosen: usual queues are larger), so the text about its link names
+/// it.
 const NARROW_PACKETS: u64 = 500;
 const NARROW_BYTES: u64 = 1_000_000;
 

@@ -9,8 +9,8 @@ use talkpath_experiment::part::{ARRIVALS, CAPTURES, LOG, PACKETS, REPORT, SERIES
 use talkpath_experiment::run_dir::{PARTS, SCENARIO};
 use talkpath_experiment::store::whole::{WRITE_AT_ONCE, write_whole};
 
-/// Refuses to write `target`, which `option` names, if it is a file that belongs to a run. The command works on
-/// the directories `dirs`. In these, it may write the file with the name `own`.
+/// Refuses to write `target`, which `option` names, if it is a file that belongs to a run. The command works
+/// on the directories `dirs`. In these, it may write the file with the name `own`.
 ///
 /// Paths are compared after the system has resolved them, so a symbolic link or a relative path does not get
 /// around the refusal.
@@ -84,9 +84,9 @@ fn with_resolved_folder(target: &Path) -> Option<PathBuf> {
 /// Writes the file `path`, which the user named on the command line.
 ///
 /// The new file replaces the old one only when it is complete (`write_whole`). There are two exceptions. If
-/// `path` is a symbolic link, the file to which it leads is replaced. A device or a pipe, such as `/dev/stdout`,
-/// cannot be replaced, so it is opened and written. In a run directory a symbolic link is replaced and not
-/// followed, because somebody else may have made the directory.
+/// `path` is a symbolic link, the file to which it leads is replaced. A device or a pipe, such as
+/// `/dev/stdout`, cannot be replaced, so it is opened and written. In a run directory a symbolic link is
+/// replaced and not followed, because somebody else may have made the directory.
 pub fn write_named(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,

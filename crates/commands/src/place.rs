@@ -1,5 +1,5 @@
-//! Where a run happens: the arena, and for a live run the far host. A place is read from the flags of a command
-//! line, and written back as flags for the command that runs the same again.
+//! Where a run happens: the arena, and for a live run the far host. A place is read from the flags of a
+//! command line, and written back as flags for the command that runs the same again.
 
 use talkpath_experiment::choice::{ArenaKind, Choice};
 use talkpath_experiment::place::Place;
@@ -8,8 +8,8 @@ use crate::args;
 use crate::failure::Failure;
 use crate::terminal::{shell_path, shell_word};
 
-/// Reads the place from the flags. `--to` without `--arena` means `live`. A flag that the arena has no use for
-/// is refused.
+/// Reads the place from the flags. `--to` without `--arena` means `live`. A flag that the arena has no use
+/// for is refused.
 pub(crate) fn from_flags(flags: &args::Place) -> Result<Place, Failure> {
     let arena = match (flags.arena, &flags.to) {
         (Some(arena), _) => arena,

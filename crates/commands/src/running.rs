@@ -104,8 +104,8 @@ fn early_end(error: Error, experiment: &Experiment<'_>, dir: &RunDir) -> Failure
     experiment_failure(error, experiment.records)
 }
 
-/// Makes the failure of the command for the `error` of an experiment. If a disk was full, the failure says how
-/// the run needs less space or another disk.
+/// Makes the failure of the command for the `error` of an experiment. If a disk was full, the failure says
+/// how the run needs less space or another disk.
 pub(crate) fn experiment_failure(error: Error, records: Records) -> Failure {
     let is_disk_full = error.is_want_of_room();
     let failure = Failure::from(error);

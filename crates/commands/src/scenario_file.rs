@@ -92,8 +92,8 @@ impl Files for FolderFiles {
     }
 }
 
-/// The files of a resolved scenario: the traces, which the plan holds, and the files to be sent, which are named
-/// by their absolute paths.
+/// The files of a resolved scenario: the traces, which the plan holds, and the files to be sent, which are
+/// named by their absolute paths.
 struct PlanFiles<'a>(&'a Plan);
 
 impl Files for PlanFiles<'_> {
@@ -171,7 +171,8 @@ pub(crate) fn failure(source: &Source, diagnostics: &Diagnostics) -> Failure {
     Failure::Scenario { file, mistakes }
 }
 
-/// Writes a mistake: `FILE:LINE:COLUMN: KEY: MESSAGE`, the source line with the mistake underlined, and the help.
+/// Writes a mistake: `FILE:LINE:COLUMN: KEY: MESSAGE`, the source line with the mistake underlined, and the
+/// help.
 pub(crate) fn show(source: &Source, diagnostic: &Diagnostic) -> String {
     let key = if diagnostic.key.is_empty() { String::new() } else { format!("{}: ", diagnostic.key) };
     let mut text = match &diagnostic.option {

@@ -36,8 +36,8 @@ pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, 
     Ok(summary)
 }
 
-/// Refuses the run in `dir` if it has not ended, or if its summary has a later format than this program knows.
-/// A later format may have other keys, so the format is read before any other key.
+/// Refuses the run in `dir` if it has not ended, or if its summary has a later format than this program
+/// knows. A later format may have other keys, so the format is read before any other key.
 pub(crate) fn refuse_later_format(dir: &RunDir) -> Result<(), Failure> {
     #[derive(Deserialize)]
     struct Version {
@@ -58,8 +58,8 @@ pub(crate) fn refuse_later_format(dir: &RunDir) -> Result<(), Failure> {
     }
 }
 
-/// The keys of a summary that describe the run as a whole. The cells and the repetitions, of which there may be
-/// many thousands, are skipped and take no memory.
+/// The keys of a summary that describe the run as a whole. The cells and the repetitions, of which there may
+/// be many thousands, are skipped and take no memory.
 #[derive(Debug, Deserialize)]
 pub struct Head {
     /// The arena of the run.

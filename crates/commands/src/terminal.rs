@@ -35,7 +35,8 @@ impl Terminal {
         Self { quiet: false, verbose: false, color_on_error: false }
     }
 
-    /// Whether to show a progress bar. It is shown only if standard error is a terminal, where a person watches.
+    /// Whether to show a progress bar. It is shown only if standard error is a terminal, where a person
+    /// watches.
     pub fn shows_progress(self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
@@ -96,8 +97,8 @@ impl Terminal {
     }
 }
 
-/// Escapes every character that controls a terminal, except for line feeds. The text may quote a file, a name or
-/// a message of another host, and none of them may move the cursor.
+/// Escapes every character that controls a terminal, except for line feeds. The text may quote a file, a name
+/// or a message of another host, and none of them may move the cursor.
 fn printable_lines(text: &str) -> String {
     text.split('\n').map(|line| printable(line, usize::MAX)).collect::<Vec<_>>().join("\n")
 }

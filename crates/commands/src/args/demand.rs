@@ -16,8 +16,8 @@ pub struct DemandArgs {
     /// undecided. The flag may be given several times
     #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FIGURE OP VALUE", value_parser = parse_require)]
     require: Vec<Demand>,
-    /// The opposite of --require: what a figure must not hold, such as `call.mos < 3.6`. The flag may be given
-    /// several times
+    /// The opposite of --require: what a figure must not hold, such as `call.mos < 3.6`. The flag may be
+    /// given several times
     #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FIGURE OP VALUE", value_parser = parse_fail_if)]
     fail_if: Vec<Demand>,
     /// Write to this file whether each threshold holds, as JUnit's XML

@@ -11,8 +11,8 @@ pub struct MosArgs {
     /// The codec
     #[arg(long, default_value = Codec::G711.name(), value_parser = codec_parser())]
     pub codec: Codec,
-    /// g711: the receiver plays silence where a frame is missing. Without this flag it conceals missing frames
-    /// by G.711 Appendix I
+    /// g711: the receiver plays silence where a frame is missing. Without this flag it conceals missing
+    /// frames by G.711 Appendix I
     #[arg(long)]
     pub no_plc: bool,
     /// Has no effect, because concealment is the default

@@ -43,8 +43,8 @@ impl OwnLink {
         })
     }
 
-    /// The settings of the link `up` or `down` in the scenario. The flag of this description has the same name
-    /// as the link.
+    /// The settings of the link `up` or `down` in the scenario. The flag of this description has the same
+    /// name as the link.
     pub fn settings(&self, link: &str) -> Vec<Setting> {
         let option = format!("--{link} {}", self.text);
         let set = |key: &str, value: String| Setting::by(&option, &format!("path.{link}.{key}"), value);

@@ -1,8 +1,8 @@
 //! A flag on the command line wins over an environment variable, even over the variable of another option.
 //!
-//! Some options contradict each other, such as `--to` and `--arena sim`. If the user types one of them and the
-//! other one comes from its variable, the variable is ignored. If both are typed, or both come from variables,
-//! the commands refuse them.
+//! Some options contradict each other, such as `--to` and `--arena sim`. If the user types one of them and
+//! the other one comes from its variable, the variable is ignored. If both are typed, or both come from
+//! variables, the commands refuse them.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -18,7 +18,8 @@ use crate::failure::Failure;
 /// the options of the command in `cli` come from.
 ///
 /// # Errors
-/// Returns [`Failure::Usage`] if options contradict each other and no flag decides, or if `--to` is not a host.
+/// Returns [`Failure::Usage`] if options contradict each other and no flag decides, or if `--to` is not a
+/// host.
 pub(super) fn apply_precedence(cli: &mut Cli, matches: &ArgMatches) -> Result<(), Failure> {
     let sources = Sources(matches);
     match &mut cli.command {
@@ -153,8 +154,8 @@ fn contradiction(option: &str, other: &str) -> Failure {
     Failure::Usage(format!("{option} cannot be used with {other}: leave one of them out"))
 }
 
-/// Refuses flags of `export` that belong to another format than the chosen one. The file would lack what such a
-/// flag asks for.
+/// Refuses flags of `export` that belong to another format than the chosen one. The file would lack what such
+/// a flag asks for.
 fn refuse_flags_of_other_formats(args: &ExportArgs, sources: &Sources<'_>) -> Result<(), Failure> {
     for FormatFlag { id, flag, formats } in FORMAT_FLAGS {
         if !sources.is_typed(id) || formats.contains(&args.format) {

@@ -17,17 +17,19 @@ pub struct ServeArgs {
     /// (default: every address)
     #[arg(help_heading = heading::SERVED, long, value_name = "ADDR[:PORT]", env = "TALKPATH_BIND", value_delimiter = ',', value_parser = |text: &str| parse_socket_address(text, DEFAULT_PORT))]
     pub bind: Vec<SocketAddr>,
-    /// Serve only clients that know the key in this file (to make one: head -c 32 /dev/urandom | base64 > FILE)
+    /// Serve only clients that know the key in this file (to make one: head -c 32 /dev/urandom | base64 >
+    /// FILE)
     #[arg(help_heading = heading::SERVED, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
     /// Keep files that arrive intact in this folder. Without this flag no file is kept
     #[arg(long, value_name = "DIR", env = "TALKPATH_KEEP")]
     pub keep: Option<PathBuf>,
-    /// Run the threads that send to clients in SCHED_FIFO, so that they go before everything else on this host.
-    /// This needs a permission
+    /// Run the threads that send to clients in SCHED_FIFO, so that they go before everything else on this
+    /// host. This needs a permission
     #[arg(long, env = "TALKPATH_REAL_TIME", value_parser = FalseyValueParser::new())]
     pub real_time: bool,
-    /// Serve everybody who can reach this port. Without this flag and without a key only this machine is served
+    /// Serve everybody who can reach this port. Without this flag and without a key only this machine is
+    /// served
     #[arg(help_heading = heading::SERVED, long, env = "TALKPATH_OPEN", value_parser = FalseyValueParser::new())]
     pub open: bool,
     /// How many sessions run at the same time. One address gets at most half of them
@@ -36,8 +38,8 @@ pub struct ServeArgs {
     /// How many flows a session has
     #[arg(help_heading = heading::LIMITS, long, value_name = "N", env = "TALKPATH_MAX_FLOWS", default_value = "64", value_parser = parse_count)]
     pub max_flows: u64,
-    /// The payload that all flows of a session together send within a second, such as 20Mbps. A burst, or bulk
-    /// traffic over UDP, counts as if all of it were sent within one second
+    /// The payload that all flows of a session together send within a second, such as 20Mbps. A burst, or
+    /// bulk traffic over UDP, counts as if all of it were sent within one second
     #[arg(help_heading = heading::LIMITS, long, value_name = "RATE", env = "TALKPATH_MAX_RATE", default_value = "1Gbps", value_parser = parse_rate)]
     pub max_rate: Rate,
     /// How many messages this host sends for a session within a second, counted as for --max-rate
@@ -60,6 +62,6 @@ fn parse_max_duration(text: &str) -> Result<Duration, String> {
     if duration >= Duration::from_secs(1) { Ok(duration) } else { Err("expected at least 1 s".to_owned()) }
 }
 
-/// The longest run that a server can allow (chosen: a week). Every session ends some day, so that others find a
-/// place.
+/// The longest run that a server can allow (chosen: a week). Every session ends some day, so that others find
+/// a place.
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);

@@ -32,7 +32,8 @@ pub struct PlanArgs {
     /// How many repetitions (default: the number in the scenario)
     #[arg(long, value_name = "N", env = "TALKPATH_REPEAT", allow_negative_numbers = true)]
     pub repeat: Option<u64>,
-    /// Also write the resolved scenario and the traces that it names into DIR, for the machines that run the parts
+    /// Also write the resolved scenario and the traces that it names into DIR, for the machines that run the
+    /// parts
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
@@ -45,8 +46,8 @@ pub struct MergeArgs {
     /// The run directory to make
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Merge the repetitions that are there. If some are missing, the run is not valid; without this flag that is
-    /// an error
+    /// Merge the repetitions that are there. If some are missing, the run is not valid; without this flag
+    /// that is an error
     #[arg(long)]
     pub partial: bool,
     #[command(flatten)]

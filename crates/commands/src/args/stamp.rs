@@ -30,8 +30,8 @@ pub struct StampArgs {
     #[arg(help_heading = heading::SENDER, long, value_name = "BYTES", conflicts_with = "reflect",
           value_parser = clap::value_parser!(u64).range(STAMP_SIZE..=MAX_PAYLOAD))]
     pub size: Option<u64>,
-    /// The DSCP of the packets, and after the slash the DSCP of the answers if it differs. A Class of Service TLV
-    /// asks the reflector for the latter
+    /// The DSCP of the packets, and after the slash the DSCP of the answers if it differs. A Class of Service
+    /// TLV asks the reflector for the latter
     #[arg(help_heading = heading::SENDER, long, value_name = "DSCP[/BACK]", conflicts_with = "reflect", value_parser = parse_dscp)]
     pub dscp: Option<(u8, u8)>,
     /// How long to wait for answers after the last packet
@@ -40,8 +40,8 @@ pub struct StampArgs {
     /// Take the clocks of both hosts as equal, because GPS or PTP keeps them
     #[arg(help_heading = heading::SENDER, long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
     pub clocks_synchronised: bool,
-    /// Sender: the reflector numbers the packets of each session itself, so losses are known for each direction.
-    /// Reflector: number the packets so
+    /// Sender: the reflector numbers the packets of each session itself, so losses are known for each
+    /// direction. Reflector: number the packets so
     #[arg(long)]
     pub stateful: bool,
     /// The address to reflect at; port 862 unless given (default: every address)

@@ -41,10 +41,11 @@ pub enum StudyCommand {
     Keep(StudyKeepArgs),
     /// Write figures of runs into the marked places of pages, or with --check say where they differ
     Fill(StudyFillArgs),
-    /// Run the scenarios of a study and judge its claims. The exit code is 1 if a verdict is not the expected one
+    /// Run the scenarios of a study and judge its claims. The exit code is 1 if a verdict is not the expected
+    /// one
     Run(StudyRunArgs),
-    /// Judge the claims of a study by the measurements of a campaign. Nothing runs; the exit codes are those of
-    /// `study run`
+    /// Judge the claims of a study by the measurements of a campaign. Nothing runs; the exit codes are those
+    /// of `study run`
     Judge(StudyJudgeArgs),
 }
 
@@ -85,8 +86,8 @@ pub struct StudyKeepArgs {
     /// The file to write. It is compressed by gzip if its name ends in .gz
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// A run that differs only in its seed. A verdict that such a run contradicts is not robust. The flag may be
-    /// given several times
+    /// A run that differs only in its seed. A verdict that such a run contradicts is not robust. The flag may
+    /// be given several times
     #[arg(long = "seed-of", value_name = "RUN")]
     pub seeds: Vec<PathBuf>,
 }
@@ -96,8 +97,8 @@ pub struct StudyFillArgs {
     /// The pages
     #[arg(value_name = "PAGE", required = true)]
     pub pages: Vec<PathBuf>,
-    /// The directory of a run, its study.json, or the file that `study keep` wrote. The flag may be given once
-    /// for each study and arena
+    /// The directory of a run, its study.json, or the file that `study keep` wrote. The flag may be given
+    /// once for each study and arena
     #[arg(long, value_name = "RUN", required = true)]
     pub from: Vec<PathBuf>,
     /// Write nothing, but name each place that differs and exit with 1
@@ -124,16 +125,16 @@ pub struct StudyRunArgs {
         default_value = "sim"
     )]
     pub arena: Vec<StudyArena>,
-    /// Run fewer start phases under fewer sets of assumptions, and leave some checks out. A claim that needs a
-    /// check that was left out is partly-judged
+    /// Run fewer start phases under fewer sets of assumptions, and leave some checks out. A claim that needs
+    /// a check that was left out is partly-judged
     #[arg(long, env = "TALKPATH_QUICK", value_parser = FalseyValueParser::new())]
     pub quick: bool,
-    /// Derive the seed of each repetition from this one instead of the seed of its scenario. The verdicts should
-    /// not change
+    /// Derive the seed of each repetition from this one instead of the seed of its scenario. The verdicts
+    /// should not change
     #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Set a key in all scenarios, such as `duration=50 s`. It wins over the values of the study. The flag may be
-    /// given several times
+    /// Set a key in all scenarios, such as `duration=50 s`. It wins over the values of the study. The flag
+    /// may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_key_value)]
     pub set: Vec<(String, String)>,
     /// Continue the newest run under --out that has the same study, seed and --set. Repetitions that nothing

@@ -37,8 +37,9 @@ pub struct TransferArgs {
     /// The transport, such as tcp or udp (default: tcp for a file, udp for a burst)
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "TRANSPORT")]
     pub transport: Option<String>,
-    /// How long the transfer may take. It ends earlier if everything has arrived (default: 10 min over TCP and
-    /// streams of QUIC. Over other transports lost data never arrives, so a file has 60 s and a burst 10 s)
+    /// How long the transfer may take. It ends earlier if everything has arrived (default: 10 min over TCP
+    /// and streams of QUIC. Over other transports lost data never arrives, so a file has 60 s and a burst 10
+    /// s)
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "TIME")]
     pub duration: Option<String>,
     /// The file with the key, the same as for `talkpath serve --key-file`

@@ -11,8 +11,8 @@ use talkpath_scenario::{not_yet_help, transport_names};
 use super::{CampaignCommand, Command, StudyCommand};
 use crate::failure::Failure;
 
-/// Makes the failure for a wrong command line. If clap's own message is good enough, and if the user asked for
-/// help, clap prints its text here and ends the process.
+/// Makes the failure for a wrong command line. If clap's own message is good enough, and if the user asked
+/// for help, clap prints its text here and ends the process.
 pub(super) fn usage_failure(error: &Error) -> Failure {
     match own_failure(error) {
         Some(failure) => failure,
@@ -69,8 +69,8 @@ fn invalid_value(argument: &str, error: &Error) -> Option<Failure> {
     Some(Failure::Usage(format!("invalid value '{value}' for '{argument}': {expected}")))
 }
 
-/// Says what would be right in place of a value that is not a whole number, or not an address. The messages of
-/// the standard library name only what its parser found.
+/// Says what would be right in place of a value that is not a whole number, or not an address. The messages
+/// of the standard library name only what its parser found.
 fn expected_value(error: &Error) -> Option<&'static str> {
     let source = error.source()?;
     if source.is::<AddrParseError>() {
@@ -103,8 +103,8 @@ fn usage(wrong: &str, help: &str) -> Failure {
     Failure::Usage(format!("{wrong}\nhelp: {help}"))
 }
 
-/// Returns the failure for `--json` if `command` has no JSON result. It returns `None` for commands that print
-/// JSON, and for commands that refuse the flag themselves.
+/// Returns the failure for `--json` if `command` has no JSON result. It returns `None` for commands that
+/// print JSON, and for commands that refuse the flag themselves.
 pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
     let (name, help) = match command {
         Command::Monitor(_) => ("monitor", "--json-stream prints events"),

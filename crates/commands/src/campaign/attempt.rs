@@ -1,8 +1,8 @@
-//! One attempt at a measurement: `talkpath run` on the near host, whose run directory comes back as a tar
-//! stream; before it, if the far host is to be given a server, `talkpath serve` there.
+//! One attempt at a measurement. It starts `talkpath serve` on the far host, if the campaign asks for that,
+//! and `talkpath run` on the near host. The run directory comes back as a tar stream.
 //!
-//! Scenario and key travel on the command's standard input, so that neither is left on a host, and the key is
-//! seen in no list of processes.
+//! The scenario and the key are written to the standard input of the command. So neither of them stays on a
+//! host, and no list of processes shows the key.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -25,42 +25,45 @@ use talkpath_experiment::part::SUMMARY;
 use talkpath_experiment::store::whole::{read_json, sync_folder};
 use talkpath_units::counted;
 
-/// What to do.
+/// An attempt at a measurement.
 pub(crate) struct Attempt {
     pub(crate) near: Host,
     pub(crate) far: Host,
-    /// The scenario's text.
+    /// The text of the scenario.
     pub(crate) scenario: String,
-    /// The far server's key: read for each attempt.
+    /// The file with the key of the far server. It is read again for each attempt.
     pub(crate) key_file: Option<std::path::PathBuf>,
     pub(crate) seed: u64,
-    /// `--records`.
+    /// The value of `--records`.
     pub(crate) records: String,
-    /// Repetitions of all cells.
+    /// How many repetitions all cells have together.
     pub(crate) repetitions: u64,
-    /// After this it is ended.
+    /// How long the attempt may take. After this time it is stopped.
     pub(crate) limit: Duration,
-    /// Where records are put together, and where they then are.
+    /// The folder into which the records are unpacked.
     pub(crate) draft: std::path::PathBuf,
+    /// The folder to which the draft is renamed when it is complete.
     pub(crate) target: std::path::PathBuf,
 }
 
 impl Attempt {
-    /// Measures; at the end the records are in their place and synced. It ends early once `is_over`.
+    /// Runs the measurement. When this returns, the records are in their place and written to the disk. The
+    /// attempt ends early as soon as `is_over` returns true.
     pub(crate) fn run(&self, is_over: &dyn Fn() -> bool) -> Result<(), Fault> {
-        let fetched = self.measure(is_over).and_then(|()| self.install());
-        // A draft that cannot be removed is removed by the next process.
+        let result = self.measure(is_over).and_then(|()| self.install());
+        // If the draft cannot be removed now, the next coordinator removes it.
         let _ = fs::remove_dir_all(&self.draft);
-        fetched
+        result
     }
 
+    /// Starts the server and the client, and unpacks the run directory of the client into the draft.
     fn measure(&self, is_over: &dyn Fn() -> bool) -> Result<(), Fault> {
         let key = self.key()?;
         let _server = self.far.starts_server.then(|| self.serve(&key, is_over)).transpose()?;
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&self.draft)
-            .map_err(|why| self.here("the records cannot be kept", &why))?;
+            .map_err(|why| fault_here("the records cannot be kept", &why))?;
         let arguments = self.client_arguments(&key);
         let script = Script {
             text: CLIENT,
@@ -69,65 +72,80 @@ impl Attempt {
             output: Stdio::piped(),
             limit: self.limit,
         };
-        let since = Instant::now();
-        let mut client = Started::start(&self.near, script).map_err(|why| at(&self.near, &why))?;
+        let start = Instant::now();
+        let mut client = Started::start(&self.near, script).map_err(|why| fault_at(&self.near, &why))?;
         let Some(stream) = client.output() else {
-            return Err(at(&self.near, "no standard output"));
+            return Err(fault_at(&self.near, "no standard output"));
         };
         let mut tar = unpack(&self.draft)
             .stdin(stream)
             .spawn()
-            .map_err(|why| self.here("tar cannot be started", &why))?;
-        let tar_says = match StandardError::of(tar.stderr.take()) {
-            Ok(tar_says) => tar_says,
+            .map_err(|why| fault_here("tar cannot be started", &why))?;
+        let tar_errors = match StandardError::of(tar.stderr.take()) {
+            Ok(tar_errors) => tar_errors,
             Err(why) => {
                 client.stop();
                 let _ = wait_at_most(&mut tar, UNPACK_TIME);
-                return Err(self.here("no thread for what tar says", &why));
+                return Err(fault_here("no thread for what tar says", &why));
             }
         };
         let status = loop {
             if let Some(status) = client.ended() {
                 break status;
             }
-            if since.elapsed() > self.limit || is_over() {
+            if start.elapsed() > self.limit || is_over() {
                 client.stop();
                 let _ = wait_at_most(&mut tar, UNPACK_TIME);
-                let why = format!("it had not ended after {} s", since.elapsed().as_secs());
-                return Err(at(if self.near.local { &self.far } else { &self.near }, &why));
+                let why = format!("it had not ended after {} s", start.elapsed().as_secs());
+                // If the client runs on this machine, the far host is the one that did not answer.
+                let slow_host = if self.near.local { &self.far } else { &self.near };
+                return Err(fault_at(slow_host, &why));
             }
             thread::sleep(POLL);
         };
-        // The watcher of the shell may hold the stream until its own input ends.
-        let words = client.last_words();
+        let message = client.last_message();
+        // A process of the client's shell may hold the tar stream open until the input of the shell ends.
+        // Dropping the client ends that input.
         drop(client);
-        let fetched = wait_at_most(&mut tar, UNPACK_TIME).map_err(|why| self.here("tar failed", &why))?;
-        let Some(fetched) = fetched else {
-            return Err(at(&self.near, "its records did not end"));
+        let unpacked = wait_at_most(&mut tar, UNPACK_TIME).map_err(|why| fault_here("tar failed", &why))?;
+        let Some(unpacked) = unpacked else {
+            return Err(fault_at(&self.near, "its records did not end"));
         };
         match status.code() {
-            // 5: a threshold of the scenario did not hold; it was measured all the same.
-            Some(0 | 5) if fetched.success() => Ok(()),
-            Some(0 | 5) => {
-                // On a full disk tar may report only a short write. A write of our own has the cause.
-                fs::write(self.draft.join(SPACE_PROBE), vec![0_u8; SPACE_PROBE_BYTES])
-                    .map_err(|why| self.here(NOT_UNPACKED, &why))?;
-                // Its first line has the cause, its last one that there was one.
-                let text = tar_says.text();
-                let cause = text.lines().next().unwrap_or("tar said nothing");
-                Err(Fault { why: format!("{NOT_UNPACKED}: {cause}"), host: None })
-            }
-            Some(4) => Err(at(&self.far, &words)),
-            Some(255) if self.near.ssh.is_some() => Err(at(&self.near, &format!("ssh: {words}"))),
-            Some(1 | 3 | 9 | 126 | 127) => Err(at(&self.near, &words)),
-            _ => Err(Fault { why: words, host: None }),
+            // Exit code 5: a threshold of the scenario did not hold, but the measurement is complete.
+            Some(0 | 5) if unpacked.success() => Ok(()),
+            Some(0 | 5) => Err(self.unpack_fault(&tar_errors)),
+            // Exit code 4 of `run`: the far host failed.
+            Some(4) => Err(fault_at(&self.far, &message)),
+            // Exit code 255 of ssh: the host was not reached.
+            Some(255) if self.near.ssh.is_some() => Err(fault_at(&self.near, &format!("ssh: {message}"))),
+            // Results could not be written, the arena is not available, the shell failed, or there is no
+            // program.
+            Some(1 | 3 | 9 | 126 | 127) => Err(fault_at(&self.near, &message)),
+            _ => Err(Fault { why: message, host: None }),
         }
     }
 
-    /// Empty without a file. One that cannot be read just now is no reason to end a campaign.
+    /// Finds out why tar could not unpack the records.
+    fn unpack_fault(&self, tar_errors: &StandardError) -> Fault {
+        // If the disk is full, tar may report only a short write. A write of our own gets the error of the
+        // system.
+        let probe = self.draft.join(SPACE_PROBE);
+        if let Err(why) = fs::write(probe, vec![0_u8; SPACE_PROBE_BYTES]) {
+            return fault_here(NOT_UNPACKED, &why);
+        }
+        // The first line of tar has the cause. Its last line says only that there was an error.
+        let text = tar_errors.text();
+        let cause = text.lines().next().unwrap_or("tar said nothing");
+        Fault { why: format!("{NOT_UNPACKED}: {cause}"), host: None }
+    }
+
+    /// Reads the key of the far server. It is empty if the campaign names no key file. A file that cannot be
+    /// read fails this attempt and not the campaign.
     fn key(&self) -> Result<Vec<u8>, Fault> {
         let Some(path) = &self.key_file else { return Ok(Vec::new()) };
-        read_key_file(path).map_err(|why| at(&self.far, &format!("its key_file {}: {why}", path.display())))
+        read_key_file(path)
+            .map_err(|why| fault_at(&self.far, &format!("its key_file {}: {why}", path.display())))
     }
 
     fn client_arguments(&self, key: &[u8]) -> Vec<String> {
@@ -141,7 +159,7 @@ impl Attempt {
             self.records.clone(),
         ];
         match (&self.far.address, &self.far.emulated) {
-            // The near host plays the path, too: as for a study, none of its processors is to come back late.
+            // The near host emulates the path, so its processors must not wake up late.
             (_, Some(_)) => arguments.extend(["--arena", "emu", "--keep-awake"].map(str::to_owned)),
             (Some(address), None) => arguments.extend(["--to".to_owned(), address.clone()]),
             (None, None) => {}
@@ -149,7 +167,7 @@ impl Attempt {
         arguments
     }
 
-    /// Starts a server on the far host; it is there when this returns.
+    /// Starts a server on the far host, and waits until the server listens.
     fn serve(&self, key: &[u8], is_over: &dyn Fn() -> bool) -> Result<Started, Fault> {
         let bind =
             self.far.bind.clone().unwrap_or_else(|| bind(self.far.address.as_deref().unwrap_or_default()));
@@ -161,70 +179,69 @@ impl Attempt {
             output: Stdio::piped(),
             limit: self.limit + SERVER_MARGIN,
         };
-        let mut server = Started::start(&self.far, script).map_err(|why| at(&self.far, &why))?;
-        let (listens, listening) = mpsc::channel();
+        let mut server = Started::start(&self.far, script).map_err(|why| fault_at(&self.far, &why))?;
+        let (report, listening) = mpsc::channel();
         if let Some(output) = server.output() {
-            // Lines after the first are read, too, so that the server never waits for its reader.
+            // The thread reads until the end of the output, so that the server can always write.
             let read = move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
                     if line.starts_with(LISTENING) {
-                        let _ = listens.send(());
+                        let _ = report.send(());
                     }
                 }
             };
-            thread::Builder::new().spawn(read).map_err(|why| self.here("no thread for a server", &why))?;
+            thread::Builder::new().spawn(read).map_err(|why| fault_here("no thread for a server", &why))?;
         }
-        let since = Instant::now();
+        let start = Instant::now();
         loop {
             if listening.try_recv().is_ok() {
                 return Ok(server);
             }
             if server.ended().is_some() {
-                let words = server.last_words();
-                return Err(at(&self.far, &format!("the server did not start: {words}")));
+                let message = server.last_message();
+                return Err(fault_at(&self.far, &format!("the server did not start: {message}")));
             }
-            if since.elapsed() > SERVER_START || is_over() {
-                return Err(at(&self.far, "the server did not start in time"));
+            if start.elapsed() > SERVER_START || is_over() {
+                return Err(fault_at(&self.far, "the server did not start in time"));
             }
             thread::sleep(POLL);
         }
     }
 
-    /// Checks what was fetched and puts it in its place.
+    /// Checks that the draft holds one whole run, and moves that run to its place.
     fn install(&self) -> Result<(), Fault> {
         let folders =
-            fs::read_dir(&self.draft).map_err(|why| self.here("the records cannot be read", &why))?;
+            fs::read_dir(&self.draft).map_err(|why| fault_here("the records cannot be read", &why))?;
         let runs: Vec<_> =
-            folders.flatten().map(|it| it.path()).filter(|it| it.join(SUMMARY).is_file()).collect();
+            folders.flatten().map(|entry| entry.path()).filter(|path| path.join(SUMMARY).is_file()).collect();
         let [run] = runs.as_slice() else {
-            return Err(at(
+            return Err(fault_at(
                 &self.near,
                 &format!("found {} in what came, expected 1", counted(runs.len(), "run directory")),
             ));
         };
         let summary: Summary =
-            read_json(&run.join(SUMMARY)).map_err(|why| at(&self.near, &why.to_string()))?;
+            read_json(&run.join(SUMMARY)).map_err(|why| fault_at(&self.near, &why.to_string()))?;
         if (summary.runs.len() as u64) < self.repetitions {
             let (found, expected) = (summary.runs.len(), self.repetitions);
-            return Err(at(&self.far, &format!("measured {found} of {}", counted(expected, "repetition"))));
+            return Err(fault_at(
+                &self.far,
+                &format!("measured {found} of {}", counted(expected, "repetition")),
+            ));
         }
-        self.keep(run).map_err(|why| self.here("the records cannot be kept", &why))
+        self.move_to_target(run).map_err(|why| fault_here("the records cannot be kept", &why))
     }
 
-    fn keep(&self, run: &Path) -> std::io::Result<()> {
+    fn move_to_target(&self, run: &Path) -> std::io::Result<()> {
         sync_tree(run)?;
         fs::rename(run, &self.target)?;
         let folder = self.target.parent().unwrap_or(Path::new("."));
         sync_folder(folder).map_err(|why| std::io::Error::other(why.to_string()))
     }
-
-    /// A failure of this machine.
-    fn here(&self, what: &str, why: &std::io::Error) -> Fault {
-        Fault { why: format!("{what}: {why}"), host: None }
-    }
 }
 
-/// Unpacks its standard input to `folder`. For root, tar would keep owners and setuid bits.
+/// The command that unpacks a tar stream from its standard input into `folder`. Without its options, tar
+/// would keep owners and setuid bits if it ran as root.
 fn unpack(folder: &Path) -> Command {
     let mut tar = Command::new("tar");
     tar.args(["--no-same-owner", "--no-same-permissions", "-xf", "-", "-C"]).arg(folder);
@@ -232,34 +249,43 @@ fn unpack(folder: &Path) -> Command {
     tar
 }
 
-/// Writes a folder and everything below it through to the disk, so that a power cut does not lose it.
+/// Makes the system write a folder and everything below it to the disk, so that a power cut does not lose it.
 fn sync_tree(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        match kind.is_dir() {
-            true => sync_tree(&entry.path())?,
-            false if kind.is_file() => fs::File::open(entry.path())?.sync_all()?,
-            false => {}
+        if kind.is_dir() {
+            sync_tree(&entry.path())?;
+        } else if kind.is_file() {
+            fs::File::open(entry.path())?.sync_all()?;
         }
     }
     fs::File::open(folder)?.sync_all()
 }
 
-fn at(host: &Host, why: &str) -> Fault {
+/// A fault of this machine.
+fn fault_here(what: &str, why: &std::io::Error) -> Fault {
+    Fault { why: format!("{what}: {why}"), host: None }
+}
+
+/// A fault of `host`.
+fn fault_at(host: &Host, why: &str) -> Fault {
     Fault { why: format!("{}: {why}", host.name), host: Some(host.name.clone()) }
 }
 
-/// What `talkpath` is called on `host`.
+/// The program to start on `host`. On this machine it is this program, unless the campaign names another one.
 pub(super) fn program(host: &Host) -> String {
-    let own = || std::env::current_exe().ok().map(|path| path.to_string_lossy().into_owned());
-    match host.local && host.program == "talkpath" {
-        true => own().unwrap_or_else(|| host.program.clone()),
-        false => host.program.clone(),
+    if host.local
+        && host.program == "talkpath"
+        && let Ok(own_path) = std::env::current_exe()
+    {
+        return own_path.to_string_lossy().into_owned();
     }
+    host.program.clone()
 }
 
-/// Where the server of an `address` listens: there, or at its port on every address.
+/// The address at which the server of a host listens, given the `address` by which clients reach the host. If
+/// that is a name, the server listens at every address of the host.
 fn bind(address: &str) -> String {
     let is_name = |host: &str| host.parse::<IpAddr>().is_err() && !host.contains('%');
     match host_and_port(address) {
@@ -269,8 +295,9 @@ fn bind(address: &str) -> String {
     }
 }
 
-/// After [`SHELL`](super::child::SHELL). Arguments: bytes of the scenario, bytes of the key, the program,
-/// then flags of `run`. The run directory goes to standard output as a tar stream.
+/// The script of the client, which follows [`SHELL`](super::child::SHELL). Its arguments are the sizes of the
+/// scenario and of the key in bytes, the program, and flags of `run`. The script writes the run directory to
+/// standard output as a tar stream.
 const CLIENT: &str = r#"
 read_file "$1" "$d/scenario.toml"
 read_file "$2" "$d/key"
@@ -286,7 +313,8 @@ wait_for "$!"
 exit "$e"
 "#;
 
-/// After [`SHELL`](super::child::SHELL). Arguments: bytes of the key, the program, where to listen.
+/// The script of the server, which follows [`SHELL`](super::child::SHELL). Its arguments are the size of the
+/// key in bytes, the program, and the address at which to listen.
 const SERVER: &str = r#"
 read_file "$1" "$d/key"
 k=$1 p=$2 b=$3
@@ -295,21 +323,22 @@ test "$k" -gt 0 && set -- --key-file "$d/key"
 run "$p" serve --bind "$b" "$@"
 "#;
 
-/// What `serve` prints first.
+/// The beginning of the first line that `serve` prints.
 const LISTENING: &str = "listening on ";
-/// Chosen: ssh's own time to connect, and some.
+/// How long a server may take to start (chosen: a little more than ssh may take to connect).
 const SERVER_START: Duration = Duration::from_secs(25);
-/// How much longer a server may run than the client that it serves: until the client has started, and until
-/// it has written its records. Chosen.
+/// How much longer a server may run than the client that it serves (chosen). The client starts later, and
+/// writes its records at the end.
 const SERVER_MARGIN: Duration = Duration::from_secs(120);
-/// How long tar may go on once the command that feeds it has ended. Chosen: enough for a slow disk, and an
-/// end to a stream that has none.
+/// How long tar may take after the client has ended (chosen: enough for a slow disk). The limit also ends a
+/// stream that never ends.
 const UNPACK_TIME: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 const NOT_UNPACKED: &str = "the records could not be unpacked here";
-/// A file that is written to learn whether the disk is full; it is removed with its draft.
+/// The name of a file that is written to learn whether the disk is full. It is removed together with the
+/// draft.
 const SPACE_PROBE: &str = ".space";
-/// Its size. Chosen: some blocks of a file system, so that it does not fit on a disk that tar has filled.
+/// The size of that file (chosen: several blocks of a file system, so that it does not fit on a full disk).
 const SPACE_PROBE_BYTES: usize = 65_536;
 
 #[cfg(test)]
@@ -322,11 +351,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_host_sends_keeps_no_setuid_bit() {
+    fn an_unpacked_file_keeps_no_setuid_bit() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
-        for it in [&from, &to] {
-            fs::create_dir(it).unwrap();
+        for path in [&from, &to] {
+            fs::create_dir(path).unwrap();
         }
         fs::write(from.join("file"), "").unwrap();
         fs::set_permissions(from.join("file"), fs::Permissions::from_mode(0o6755)).unwrap();

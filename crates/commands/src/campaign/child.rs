@@ -1,9 +1,9 @@
-//! What is started on a host: a shell that runs one command, and stops it when its standard input ends or its
-//! time is over.
+//! Starts a command on a host, within a shell. The shell stops the command when its standard input ends, or
+//! when its time is over.
 //!
-//! Its input ends when the coordinator ends, however that happens, also over ssh: nothing outlives a
-//! coordinator that is killed. A host that is cut off from the coordinator may not see that end for hours, so
-//! it has the time, too.
+//! The standard input ends when the coordinator ends, even if the coordinator is killed, and also over ssh.
+//! So no command outlives the coordinator. A host that loses its connection to the coordinator may learn of
+//! that only after hours, so the shell has a time limit too.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -21,15 +21,15 @@ use talkpath_units::printable;
 
 use crate::terminal::shell_word;
 
-/// A command on a host.
+/// A command that was started on a host. Dropping it stops the command.
 pub(crate) struct Started {
     child: Child,
-    /// Dropped to end its input, which stops it.
+    /// The standard input of the command ends when this is dropped, and that stops the command.
     input: Option<Sender<Infallible>>,
     stderr: StandardError,
 }
 
-/// The end of what a process says on its standard error, read in a thread as long as it speaks.
+/// The last bytes that a process has written to its standard error. A thread reads them.
 #[derive(Default)]
 pub(crate) struct StandardError {
     kept: Arc<Mutex<Vec<u8>>>,
@@ -37,18 +37,18 @@ pub(crate) struct StandardError {
 }
 
 impl StandardError {
-    /// Of a stream, if there is one.
+    /// Starts the thread that reads `stream`. Without a stream the text stays empty.
     pub(crate) fn of(stream: Option<ChildStderr>) -> io::Result<Self> {
-        let mut said = Self::default();
-        said.reader = stream.map(|stream| keep(stream, Arc::clone(&said.kept))).transpose()?;
-        Ok(said)
+        let mut error = Self::default();
+        error.reader = stream.map(|stream| keep(stream, Arc::clone(&error.kept))).transpose()?;
+        Ok(error)
     }
 
-    /// What it has said once it has ended, or soon after.
+    /// Returns the text of a process that has ended.
     pub(crate) fn text(&self) -> String {
-        // It may be held by what outlives the process: what is there by now is enough.
-        let since = Instant::now();
-        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && since.elapsed() < A_MOMENT {
+        // Another process may still hold the stream open, so the wait for its end is short.
+        let start = Instant::now();
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && start.elapsed() < A_MOMENT {
             thread::sleep(POLL);
         }
         String::from_utf8_lossy(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
@@ -57,81 +57,83 @@ impl StandardError {
 
 /// A script to start on a host.
 pub(crate) struct Script<'a> {
-    /// What follows [`SHELL`].
+    /// The text of the script. It follows [`SHELL`].
     pub(crate) text: &'a str,
     pub(crate) arguments: &'a [String],
-    /// Written to its standard input, part after part, in a thread of its own: a host that does not read
-    /// does not block the coordinator.
+    /// The parts that are written to the standard input of the script. A thread writes them, so that a host
+    /// that does not read cannot block the coordinator.
     pub(crate) input: Vec<Vec<u8>>,
-    /// Where its standard output goes.
+    /// Where the standard output of the script goes.
     pub(crate) output: Stdio,
-    /// The host ends it after this time.
+    /// The host stops the script after this time.
     pub(crate) limit: Duration,
 }
 
 impl Started {
-    /// Starts `script` on `host`, after [`SHELL`].
+    /// Starts `script` on `host`.
     pub(crate) fn start(host: &Host, script: Script<'_>) -> Result<Self, String> {
         let Script { text, arguments, input, output, limit } = script;
-        let times = [limit.as_secs() + 1, GRACE.as_secs()].map(|it| it.to_string());
+        let times = [limit.as_secs() + 1, GRACE.as_secs()].map(|seconds| seconds.to_string());
         let arguments: Vec<String> = times.into_iter().chain(arguments.iter().cloned()).collect();
         let mut command = command(host, &format!("{SHELL}{text}"), &arguments);
         command.stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
-        // A signal of the terminal is for the coordinator, which then stops what it started.
+        // A signal of the terminal must reach only the coordinator, which then stops the command.
         command.process_group(0);
         let mut child = command
             .spawn()
             .map_err(|why| format!("{} cannot be started: {why}", command.get_program().to_string_lossy()))?;
         let (stderr, stdin) = (child.stderr.take(), child.stdin.take());
-        let (hold, held) = mpsc::channel::<Infallible>();
-        // From here on its drop stops it.
-        let mut started = Self { child, input: Some(hold), stderr: StandardError::default() };
+        let (input_open, wait_for_close) = mpsc::channel::<Infallible>();
+        // If an error follows, `started` is dropped, and that stops the command.
+        let mut started = Self { child, input: Some(input_open), stderr: StandardError::default() };
         let no_thread = |why| format!("this machine gives no thread for what it is told and says: {why}");
         started.stderr = StandardError::of(stderr).map_err(no_thread)?;
         if let Some(mut stdin) = stdin {
             let feed = move || {
-                // A command that has ended says why by its exit status.
+                // If writing fails, the command has ended, and its exit status says why.
                 let _ = input.iter().try_for_each(|part| stdin.write_all(part));
-                // Until `hold` is dropped.
-                let _ = held.recv();
+                // The input stays open until `Started::input` is dropped.
+                let _ = wait_for_close.recv();
             };
             thread::Builder::new().spawn(feed).map_err(no_thread)?;
         }
         Ok(started)
     }
 
-    /// Its standard output, if it is a pipe.
+    /// Takes the standard output of the command, if it is a pipe.
     pub(crate) fn output(&mut self) -> Option<std::process::ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// Whether it has ended, and how.
+    /// Returns the exit status of the command if it has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Stops it: first by the end of its input, by which its shell stops what it runs and removes its folder;
-    /// if the shell hangs, by a signal that has the same effect; at last by force, with all that it started.
+    /// Stops the command in three steps. First its input ends, so that the shell stops the command and
+    /// removes its folder. If the shell does not end, it receives SIGTERM, which has the same effect. If that
+    /// does not help either, the shell and everything that it started is killed.
     pub(crate) fn stop(&mut self) {
         drop(self.input.take());
         let group = Pid::from_child(&self.child);
         for (wait, signal) in [(GRACE + A_FEW_SECONDS, Signal::TERM), (A_FEW_SECONDS, Signal::KILL)] {
-            let since = Instant::now();
-            while since.elapsed() < wait {
+            let start = Instant::now();
+            while start.elapsed() < wait {
                 if self.ended().is_some() {
                     return;
                 }
                 thread::sleep(POLL);
             }
-            // It has not been waited for, so its number is still its own.
+            // The child has not been waited for, so no other process can have its number.
             let _ = kill_process_group(group, signal);
         }
         let _ = self.child.wait();
     }
 
-    /// What it said that ended it: its last `error:` line, or else its last line.
-    pub(crate) fn last_words(&self) -> String {
-        last_words(&self.stderr.text())
+    /// Returns the reason why the command ended: its last line with `error:`, or its last line if it has no
+    /// such line.
+    pub(crate) fn last_message(&self) -> String {
+        last_message(&self.stderr.text())
     }
 }
 
@@ -141,7 +143,7 @@ impl Drop for Started {
     }
 }
 
-/// Waits for `child`, which is killed after `most`: `None` then.
+/// Waits until `child` ends. After the time `most` the child is killed, and the result is `None`.
 pub(crate) fn wait_at_most(child: &mut Child, most: Duration) -> io::Result<Option<ExitStatus>> {
     let since = Instant::now();
     loop {
@@ -157,7 +159,8 @@ pub(crate) fn wait_at_most(child: &mut Child, most: Duration) -> io::Result<Opti
     }
 }
 
-/// The command line: `via`, then a shell. Over ssh the whole line is quoted.
+/// Makes the command that runs `script` in a shell on `host`. The words of `via` come before the shell. For
+/// ssh the whole line is quoted.
 fn command(host: &Host, script: &str, arguments: &[String]) -> Command {
     let shell = ["sh", "-c", script, "talkpath"].map(str::to_owned);
     let words: Vec<String> = host.via.iter().cloned().chain(shell).chain(arguments.iter().cloned()).collect();
@@ -173,12 +176,12 @@ fn command(host: &Host, script: &str, arguments: &[String]) -> Command {
     let mut words = words.into_iter();
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words);
-    // The coordinator's own settings, and the credentials of a store, are not those of what it starts.
+    // The command must see neither the settings of the coordinator nor the credentials of its store.
     remove_variables(&mut command, &["TALKPATH_", "AWS_", "RCLONE_"]);
     command
 }
 
-/// Leaves out of the environment of `command` the variables whose names begin with one of `prefixes`.
+/// Removes variables from the environment of `command` if their names begin with one of `prefixes`.
 pub(crate) fn remove_variables(command: &mut Command, prefixes: &[&str]) {
     let is_removed = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_removed(&name.to_string_lossy())) {
@@ -186,6 +189,7 @@ pub(crate) fn remove_variables(command: &mut Command, prefixes: &[&str]) {
     }
 }
 
+/// Starts a thread that reads `stream` and keeps its last bytes.
 fn keep(mut stream: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().spawn(move || {
         let mut buffer = [0; 4096];
@@ -198,15 +202,15 @@ fn keep(mut stream: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) -> io::Result<JoinHa
     })
 }
 
-fn last_words(text: &str) -> String {
+fn last_message(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines().filter_map(|line| line.strip_prefix("error: ")).next_back();
     let line = error.or_else(|| lines().next_back()).unwrap_or("it said nothing");
     printable(line, MOST_SHOWN)
 }
 
-/// `BatchMode` lets ssh prompt for nothing. The other options end it if the host does not answer, or no
-/// longer does.
+/// The ssh command. With `BatchMode` ssh does not prompt. The other options end ssh if the host does not
+/// answer, or stops answering.
 const SSH: [&str; 9] = [
     "ssh",
     "-o",
@@ -218,11 +222,12 @@ const SSH: [&str; 9] = [
     "-o",
     "ServerAliveCountMax=4",
 ];
-/// What every script begins with.
+/// The beginning of every script.
 ///
-/// Its arguments: the time in seconds after which the script is ended, the grace in seconds that its command
-/// then has, and the script's own arguments. `$d` is an empty folder, and file descriptor 3 is the script's
-/// standard input. While the script waits for a process, `$r` is the process's number.
+/// Its arguments are the time in seconds after which the script is stopped, the time in seconds that its
+/// command then has to end, and the arguments of the script. `$d` is an empty folder, and file descriptor 3
+/// is the standard input of the script. While the script waits for a process, `$r` is the number of that
+/// process.
 ///
 /// `read_file BYTES FILE` copies that number of bytes from the input to a file, by POSIX's `dd` with blocks
 /// of one byte. `run COMMAND...` runs a command until it ends or the input does, and returns its exit code.
@@ -257,17 +262,18 @@ run() {
   wait_for "$r"
 }
 "#;
-/// How long what runs has to end by itself; then its shell kills it. A run waits 10 s for a far end that is
-/// silent, and writes down what it has.
+/// How long a command has to end after its input has ended. After that its shell kills it. The time is enough
+/// for a run, which waits 10 s for a silent far host and then writes its records.
 const GRACE: Duration = Duration::from_secs(30);
-/// Chosen: what a shell needs to notice, and to remove a folder.
+/// How long a shell may take to notice the end of its input and to remove its folder (chosen).
 const A_FEW_SECONDS: Duration = Duration::from_secs(5);
-/// Chosen: nothing here is timed to less.
+/// How often a waiting thread checks (chosen: no time here has to be more exact).
 const POLL: Duration = Duration::from_millis(20);
+/// How long the text of a process that has ended may take to arrive (chosen).
 const A_MOMENT: Duration = Duration::from_millis(500);
-/// Bytes of standard error that are kept. Chosen.
+/// How many bytes of standard error are kept (chosen).
 const MOST_KEPT: usize = 16_384;
-/// Characters of a reason. Chosen: a line of the journal.
+/// How many characters a reason has at most (chosen: so many fit on a line of the journal).
 const MOST_SHOWN: usize = 400;
 
 #[cfg(test)]
@@ -295,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_killed_and_what_is_not_read_keeps_nobody() {
+    fn a_process_that_does_not_end_is_killed_and_input_that_is_not_read_blocks_nobody() {
         let since = Instant::now();
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         assert_eq!(wait_at_most(&mut child, Duration::from_millis(100)).unwrap(), None);
@@ -346,8 +352,8 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_last_error() {
-        assert_eq!(last_words("note\nerror: no such host\nhelp: x\n"), "no such host");
-        assert_eq!(last_words("bash: talkpath: not found\n\n"), "bash: talkpath: not found");
-        assert_eq!(last_words(""), "it said nothing");
+        assert_eq!(last_message("note\nerror: no such host\nhelp: x\n"), "no such host");
+        assert_eq!(last_message("bash: talkpath: not found\n\n"), "bash: talkpath: not found");
+        assert_eq!(last_message(""), "it said nothing");
     }
 }

@@ -1,4 +1,5 @@
-//! The coordinator: one process that does what the scheduler says, until all is done or a signal comes.
+//! The coordinator of a campaign. It does what the scheduler says, until all measurements are done or a
+//! signal comes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,7 @@ use crate::interrupt;
 use crate::terminal::Terminal;
 use talkpath_experiment::choice::Choice;
 
-/// A coordinator at work.
+/// A coordinator that works on a campaign.
 struct Coordinator<'a> {
     loaded: &'a Loaded,
     store: &'a Store,
@@ -29,18 +30,18 @@ struct Coordinator<'a> {
     records: String,
     terminal: Terminal,
     stop: Arc<AtomicBool>,
-    /// Set when the journal can no longer be written.
+    /// Becomes true when the coordinator ends, so that attempts that are still running end too.
     abort: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
     ends: (Sender<End>, Receiver<End>),
-    /// Copies what is measured, if the file has a `store_command`.
+    /// Copies the records of finished measurements, if the campaign file has a `store_command`.
     uploader: Option<Uploader>,
 }
 
-/// A measurement that has ended: its place in the plan, and how.
+/// The index in the plan of a measurement that has ended, and its result.
 type End = (usize, Result<(), Fault>);
 
-/// Does all that is planned. Returns the plan and what became of it.
+/// Runs all planned measurements. Returns the plan, and the entries of the journal.
 pub(crate) fn coordinate(
     loaded: &Loaded,
     store: &Store,
@@ -50,7 +51,7 @@ pub(crate) fn coordinate(
     let stop = interrupt::install()?;
     let opened = store.begin(loaded)?;
     let campaign = &loaded.campaign;
-    terminal.note(&found(&opened, campaign.schedule.retry));
+    terminal.note(&opening_note(&opened, campaign.schedule.retry));
     let Opened { plan, journal, entries, .. } = opened;
     let at_once: Vec<u64> = campaign.hosts.iter().map(|host| host.at_once).collect();
     let mut scheduler = Scheduler::new(&plan, &at_once, campaign.schedule.retry, &entries, now());
@@ -71,7 +72,7 @@ pub(crate) fn coordinate(
     let ended = coordinator.work(&mut scheduler);
     coordinator.abort.store(true, Ordering::Relaxed);
     for worker in coordinator.workers.drain(..) {
-        // A worker that panicked has said so.
+        // If the worker panicked, the panic has printed a message.
         let _ = worker.join();
     }
     if let Some(uploader) = coordinator.uploader.take() {
@@ -89,8 +90,8 @@ pub(crate) fn coordinate(
     Ok((plan, entries))
 }
 
-/// What the directory has when a coordinator begins.
-fn found(opened: &Opened, retry: talkpath_units::Duration) -> String {
+/// Says what the directory of the campaign holds when a coordinator begins.
+fn opening_note(opened: &Opened, retry: talkpath_units::Duration) -> String {
     let Opened { plan, entries, is_new, repaired, .. } = opened;
     let Status { planned, done, abandoned, begun, overdue, later, next, .. } =
         status(plan, entries, retry, now());
@@ -109,7 +110,8 @@ fn found(opened: &Opened, retry: talkpath_units::Duration) -> String {
     )
 }
 
-/// What copies by the file's `store_command`. A store that cannot be used costs no measurement.
+/// Starts the thread that copies records by the `store_command`, if the campaign has one. If the thread
+/// cannot be started, the campaign measures all the same.
 fn uploader(
     loaded: &Loaded,
     store: &Store,
@@ -126,6 +128,7 @@ fn uploader(
 }
 
 impl Coordinator<'_> {
+    /// Does one step of the scheduler after another.
     fn work(&mut self, scheduler: &mut Scheduler<'_>) -> Result<(), Failure> {
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -150,12 +153,12 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Waits for the end of a measurement, for `until`, or a moment.
+    /// Waits until a measurement ends, but not longer than `until` and not longer than [`A_MOMENT`].
     fn wait(&mut self, until: Option<Instant>, scheduler: &mut Scheduler<'_>) -> Result<(), Failure> {
-        let left = until.map_or(A_MOMENT, |until| Duration::from_nanos(until.since(now()).as_nanos()));
-        match self.ends.1.recv_timeout(left.clamp(Duration::from_millis(1), A_MOMENT)) {
+        let wait = until.map_or(A_MOMENT, |until| Duration::from_nanos(until.since(now()).as_nanos()));
+        match self.ends.1.recv_timeout(wait.clamp(Duration::from_millis(1), A_MOMENT)) {
             Ok((at, outcome)) => {
-                // One that was cut short by a signal has not failed: it is as if the process had been killed.
+                // A measurement that a signal cut short has not failed. The next coordinator runs it again.
                 if outcome.is_err() && self.stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }
@@ -167,7 +170,7 @@ impl Coordinator<'_> {
                 }
                 let is_measured = event == Event::Done;
                 self.write(at, event)?;
-                if let (true, Some(uploader)) = (is_measured, &self.uploader) {
+                if is_measured && let Some(uploader) = &self.uploader {
                     uploader.measured();
                 }
                 Ok(())
@@ -176,18 +179,19 @@ impl Coordinator<'_> {
         }
     }
 
+    /// Starts a thread that runs the measurement `at`.
     fn begin(&mut self, at: usize) -> Result<(), Failure> {
         self.workers.retain(|worker| !worker.is_finished());
         let attempt = self.attempt(&self.plan.measurements[at])?;
-        let (tell, stop, abort) = (self.ends.0.clone(), Arc::clone(&self.stop), Arc::clone(&self.abort));
+        let (report, stop, abort) = (self.ends.0.clone(), Arc::clone(&self.stop), Arc::clone(&self.abort));
         let worker = thread::Builder::new().spawn(move || {
             let is_over = || stop.load(Ordering::Relaxed) || abort.load(Ordering::Relaxed);
-            // A coordinator that has gone reads the records when it comes back.
-            let _ = tell.send((at, attempt.run(&is_over)));
+            // If the coordinator has ended meanwhile, the next one finds the records.
+            let _ = report.send((at, attempt.run(&is_over)));
         });
         match worker {
             Ok(worker) => self.workers.push(worker),
-            // It is tried again, as after any failure of this machine.
+            // The scheduler tries the measurement again, as after any fault of this machine.
             Err(why) => {
                 let fault = Fault { why: format!("this machine gives it no thread: {why}"), host: None };
                 let _ = self.ends.0.send((at, Err(fault)));
@@ -196,6 +200,7 @@ impl Coordinator<'_> {
         Ok(())
     }
 
+    /// Describes an attempt at `measurement`.
     fn attempt(&self, measurement: &Measurement) -> Result<Attempt, Failure> {
         let Measurement { id, near, far, measure, seed, .. } = measurement;
         let campaign = &self.loaded.campaign;
@@ -218,18 +223,20 @@ impl Coordinator<'_> {
         })
     }
 
+    /// Adds an event of the measurement `at` to the journal.
     fn write(&mut self, at: usize, event: Event) -> Result<(), Failure> {
         let id = self.plan.measurements[at].id.clone();
         self.journal.add(&Entry { at_ms: millis(now()), id, event })
     }
 
+    /// Names the measurement `at` in messages.
     fn named(&self, at: usize) -> String {
         let Measurement { near, far, measure, day, local, .. } = &self.plan.measurements[at];
         format!("{local}, day {day}: {near} > {far}, {measure}")
     }
 }
 
-/// How often a signal is looked for.
+/// How often the coordinator checks for a signal.
 const A_MOMENT: Duration = Duration::from_millis(200);
-/// Beyond what a measurement takes if all goes well: ssh, and the way of the records. Chosen.
+/// How much longer a measurement may take than its runs: for ssh, and for fetching the records (chosen).
 const TO_SPARE: Duration = Duration::from_secs(60);

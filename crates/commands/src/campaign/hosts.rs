@@ -1,12 +1,12 @@
-//! `campaign check --hosts`: meets every host of a campaign before it begins.
+//! `campaign check --hosts` tries every host of a campaign before the campaign begins.
 //!
 //! ```text
-//! 1. each host on which something is started:  ssh, shell, tools, `talkpath --version`   all side by side
-//! 2. each pair:  a call of a fifth of a second, as a measurement is made                 side by side
+//! 1. each host on which a command is started:  ssh, shell, tools, `talkpath --version`   all at the same time
+//! 2. each pair of hosts:  a call of 0.2 s, started like a measurement                   at the same time
 //! ```
 //!
-//! In the second step a far host takes one call at a time, since a server that is started for a call has its
-//! port alone. Each step of a host has a time limit. Of a way that is emulated only the near host is met.
+//! In the second step a far host takes one call at a time, because each call starts a server that needs the
+//! port for itself. Each step has a time limit. If the path is emulated, only the near host is tried.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +33,7 @@ use crate::interrupt;
 use talkpath_experiment::part::SUMMARY;
 use talkpath_experiment::store::whole::read_json;
 
-/// What `campaign check --hosts` found, and prints with `--json`.
+/// The result of `campaign check --hosts`, in the form in which `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Met {
     pub(crate) hosts: Vec<MetHost>,
@@ -44,11 +44,11 @@ pub(crate) struct Met {
 #[derive(Debug, Serialize)]
 pub(crate) struct MetHost {
     pub(crate) host: String,
-    /// How it is reached: `ssh NAME`, or `local`.
+    /// How the host is reached: `ssh NAME`, or `local`.
     pub(crate) way: String,
-    /// What its `talkpath --version` says.
+    /// The output of `talkpath --version` on the host.
     pub(crate) version: Option<String>,
-    /// What does not work; `null` if all does.
+    /// What does not work, or `null` if everything works.
     pub(crate) why: Option<String>,
 }
 
@@ -57,16 +57,16 @@ pub(crate) struct MetHost {
 pub(crate) struct MetPair {
     pub(crate) near: String,
     pub(crate) far: String,
-    /// Messages of the call.
+    /// How many messages the call sent.
     pub(crate) sent: u64,
-    /// Messages that the far host sent back.
+    /// How many messages the far host sent back.
     pub(crate) received: u64,
-    /// What does not work; `null` if all does.
+    /// What does not work, or `null` if everything works.
     pub(crate) why: Option<String>,
 }
 
 impl Met {
-    /// Meets all hosts of `loaded`.
+    /// Tries all hosts of the campaign, and then all pairs whose hosts work.
     pub(crate) fn all(loaded: &Loaded) -> Result<Self, Failure> {
         let stop = interrupt::install()?;
         let campaign = &loaded.campaign;
@@ -101,13 +101,13 @@ impl Met {
         Ok(Self { hosts, pairs: met })
     }
 
-    /// How many hosts and pairs do not work, and how many were tried.
+    /// Returns how many hosts and pairs do not work, and how many there are in all.
     pub(crate) fn failed(&self) -> (usize, usize) {
         let why = self.hosts.iter().map(|host| &host.why).chain(self.pairs.iter().map(|pair| &pair.why));
         (why.filter(|why| why.is_some()).count(), self.hosts.len() + self.pairs.len())
     }
 
-    /// A line for each.
+    /// Writes a line for each host and each pair.
     pub(crate) fn text(&self) -> String {
         let hosts = self.hosts.iter().map(|host| {
             let found = match (&host.why, &host.version) {
@@ -128,7 +128,7 @@ impl Met {
     }
 }
 
-/// A folder of this process alone, for the records of its calls; gone when dropped.
+/// A folder of this process for the records of its calls. It is removed when this is dropped.
 struct Temporary {
     path: PathBuf,
 }
@@ -137,7 +137,7 @@ impl Temporary {
     fn new() -> Result<Self, Failure> {
         let name = format!("talkpath-check-{}-{}", std::process::id(), now().as_nanos());
         let path = std::env::temp_dir().join(name);
-        // An error if it exists: nobody else has put anything there.
+        // If the folder exists, this is an error, because somebody else may have put files into it.
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|why| Failure::folder(&path, why))?;
         Ok(Self { path })
@@ -146,7 +146,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What cannot be removed is a few small files.
+        // If this fails, only a few small files stay.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -168,8 +168,8 @@ impl MetPair {
     }
 }
 
-/// Does `work` on each of `items`, each in a thread of its own; `unable` makes the result of an item for
-/// which there was no thread.
+/// Does `work` on all items at the same time, each in a thread of its own. If the system gives no thread for
+/// an item, `unable` makes the result of that item.
 fn side_by_side<T: Copy + Send, R: Send>(
     items: impl Iterator<Item = T>,
     work: impl Fn(T) -> R + Sync,
@@ -187,7 +187,7 @@ fn side_by_side<T: Copy + Send, R: Send>(
     })
 }
 
-/// Starts `talkpath --version` on `host`, where all of `tools` have to be.
+/// Tries `host`: all of `tools` must be there, and `talkpath --version` must run.
 fn meet(host: &Host, tools: &[&str], stop: &AtomicBool) -> MetHost {
     let mut met = MetHost::new(host);
     match version(host, tools, stop) {
@@ -197,6 +197,7 @@ fn meet(host: &Host, tools: &[&str], stop: &AtomicBool) -> MetHost {
     met
 }
 
+/// Returns the output of `talkpath --version` on `host`, or the reason why it cannot be had.
 fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, String> {
     let arguments: Vec<String> =
         core::iter::once(program(host)).chain(tools.iter().map(|tool| (*tool).to_owned())).collect();
@@ -210,13 +211,13 @@ fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, Str
     let since = Instant::now();
     let mut started = Started::start(host, script)?;
     let output = started.output();
-    // What a host says without an end is not waited for: only its beginning is read, in a thread. What the
-    // program left running may hold its output open after its own end.
-    let (said, answer) = mpsc::channel();
+    // A thread reads only the beginning of the output, because a host may write without an end. The output
+    // may also stay open after the program has ended, if another process holds it.
+    let (report, answer) = mpsc::channel();
     let read = move || {
         let mut text = Vec::new();
         let _ = output.map(|output| output.take(MOST_READ).read_to_end(&mut text));
-        let _ = said.send(String::from_utf8_lossy(&text).into_owned());
+        let _ = report.send(String::from_utf8_lossy(&text).into_owned());
     };
     let reader = thread::Builder::new().spawn(read);
     reader.map_err(|why| format!("cannot start a thread to read what it says: {why}"))?;
@@ -229,7 +230,7 @@ fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, Str
         }
         thread::sleep(POLL);
     };
-    let words = started.last_words();
+    let words = started.last_message();
     drop(started);
     match status.code() {
         Some(0) => {
@@ -245,7 +246,7 @@ fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, Str
     }
 }
 
-/// A call of each of `open`: those whose far hosts differ, side by side.
+/// Makes a call between each pair in `open`. Calls to different far hosts run at the same time.
 fn calls(mut open: Vec<(&Host, &Host)>, loaded: &Loaded, folder: &Path, stop: &AtomicBool) -> Vec<MetPair> {
     let mut met = Vec::new();
     while !open.is_empty() && !stop.load(Ordering::Relaxed) {
@@ -267,7 +268,7 @@ fn calls(mut open: Vec<(&Host, &Host)>, loaded: &Loaded, folder: &Path, stop: &A
     met
 }
 
-/// A call from `near` to `far`, made as a measurement is.
+/// Makes a call from `near` to `far`, started like a measurement.
 fn call(near: &Host, far: &Host, loaded: &Loaded, folder: &Path, stop: &AtomicBool) -> MetPair {
     let name = format!("{}.{}", near.name, far.name);
     let attempt = Attempt {
@@ -302,7 +303,8 @@ fn call(near: &Host, far: &Host, loaded: &Loaded, folder: &Path, stop: &AtomicBo
     met
 }
 
-/// After [`SHELL`](super::child::SHELL). Arguments: the program, then tools that have to be there.
+/// The script that prints the version, which follows [`SHELL`](super::child::SHELL). Its arguments are the
+/// program and the tools that must be there.
 const VERSION: &str = r#"
 p=$1
 shift
@@ -311,21 +313,23 @@ for tool do
 done
 run "$p" --version
 "#;
-/// What a near host needs besides `sh` and `mktemp`, and a host whose server is started.
+/// The tools that a near host needs, besides `sh` and `mktemp`.
 const NEAR_TOOLS: &[&str] = &["dd", "tar"];
+/// The tools that a host needs on which a server is started, besides `sh` and `mktemp`.
 const FAR_TOOLS: &[&str] = &["dd"];
-/// Ten frames of a call; the far host sends each one back.
+/// The scenario of a call of ten frames. The far host sends each frame back.
 const CALL: &str = "name = \"check\"\nduration = \"200 ms\"\ndrain = \"2 s\"\n\n[flow.call]\ntransport = \"udp\"\n\
                     workload = { kind = \"voice\", echo = true }\n";
-/// Chosen: ssh's own time to connect, and some.
+/// How long a host may take to answer (chosen: a little more than ssh may take to connect).
 const MEET_TIME: Duration = Duration::from_secs(25);
-/// Of a call, from its start on the near host to its end; ssh connects within. Chosen.
+/// How long a call may take, with the time that ssh needs to connect (chosen).
 const CALL_TIME: Duration = Duration::from_secs(30);
-/// Calls side by side. Chosen: below the sessions that a server takes unless a flag says otherwise.
+/// How many calls run at the same time (chosen: not more than the sessions that a server allows by default).
 const MOST_AT_ONCE: usize = 16;
 const POLL: Duration = Duration::from_millis(20);
-/// For what a program said, after its end. Chosen.
+/// How long the output of a program may take to arrive after the program has ended (chosen).
 const READ_TIME: Duration = Duration::from_secs(2);
-/// Bytes of a host's answer that are read, and characters that are shown. Chosen.
+/// How many bytes of the output of a host are read (chosen).
 const MOST_READ: u64 = 4096;
+/// How many characters of the version are shown (chosen).
 const MOST_SHOWN: usize = 100;

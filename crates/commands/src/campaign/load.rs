@@ -1,4 +1,4 @@
-//! A campaign file and the scenarios that it names, checked together.
+//! Reads a campaign file and the scenarios that it names, and checks them together.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,25 +17,25 @@ pub(crate) struct Loaded {
     pub(crate) campaign: Campaign,
     /// [`fingerprint`].
     pub(crate) fingerprint: String,
-    /// The folder that files of the campaign are named from.
+    /// The folder of the campaign file. The campaign names its files by their paths from this folder.
     folder: PathBuf,
-    /// What runs, by measure and the file of the emulated way, if there is one.
+    /// The scenarios that run, by the name of the measure and the file of the emulated path, if there is one.
     scenarios: BTreeMap<(String, Option<String>), Prepared>,
 }
 
-/// What one measurement runs.
+/// The scenario of one measurement.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// The scenario as resolved.
+    /// The resolved text of the scenario.
     pub(crate) text: String,
-    /// Repetitions of all cells.
+    /// How many repetitions all cells have together.
     pub(crate) repetitions: u64,
-    /// How long it takes at most if all goes well.
+    /// How long a measurement takes at most if nothing fails.
     pub(crate) expected: Duration,
 }
 
 impl Loaded {
-    /// Reads the campaign file `path` and what it names.
+    /// Reads the campaign file `path` and the files that it names.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let source = Source::new(path.display().to_string(), read(path)?);
         let campaign = Campaign::load(&source).map_err(|found| Failure::Scenario {
@@ -55,9 +55,12 @@ impl Loaded {
                 match prepare(measure, far, &folder) {
                     Ok(prepared) => drop(scenarios.insert(key, prepared)),
                     Err(Failure::Scenario { mistakes: found, .. }) => {
-                        mistakes.extend(
-                            found.into_iter().filter(|it| !mistakes.contains(it)).collect::<Vec<_>>(),
-                        );
+                        // Several measures may name the same file.
+                        for mistake in found {
+                            if !mistakes.contains(&mistake) {
+                                mistakes.push(mistake);
+                            }
+                        }
                     }
                     Err(other) => mistakes.push(other.to_string()),
                 }
@@ -73,21 +76,23 @@ impl Loaded {
         if !mistakes.is_empty() {
             return Err(Failure::Scenario { file: source.name, mistakes });
         }
-        let texts: Vec<String> = scenarios.values().map(|it: &Prepared| it.text.clone()).collect();
+        let texts: Vec<String> =
+            scenarios.values().map(|prepared: &Prepared| prepared.text.clone()).collect();
         Ok(Self { fingerprint: fingerprint(&campaign, &texts), campaign, folder, scenarios })
     }
 
-    /// What `measure` runs towards `far`.
+    /// The scenario that `measure` runs towards the host `far`.
     pub(crate) fn prepared(&self, measure: &str, far: &Host) -> Option<&Prepared> {
         self.scenarios.get(&(measure.to_owned(), far.emulated.clone()))
     }
 
-    /// A file that the campaign names.
+    /// The path of a file that the campaign names.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 }
 
+/// Makes the scenario that `measure` runs towards the host `far`.
 fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Failure> {
     let (path, source) = match (&measure.what, measure.source()) {
         (What::File(file), _) => {
@@ -101,10 +106,10 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
     };
     let mut set = measure.settings();
     if let Some(file) = &far.emulated {
-        let way = read(&folder.join(file))?;
-        let found = far.emulated_settings(&way, &source);
+        let emulated_path = read(&folder.join(file))?;
+        let settings = far.emulated_settings(&emulated_path, &source);
         set.extend(
-            found.map_err(|why| Failure::Usage(format!("host.{}.emulated: {file}: {why}", far.name)))?,
+            settings.map_err(|why| Failure::Usage(format!("host.{}.emulated: {file}: {why}", far.name)))?,
         );
     }
     let options = Options { set, ..Options::default() };
@@ -121,7 +126,8 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
     Ok(Prepared { text: plan.resolved, repetitions, expected })
 }
 
-/// Each repetition sends, drains, and takes some time to begin.
+/// How long a measurement takes at most if nothing fails. Each repetition takes its duration, its drain, and
+/// some time to begin.
 fn expected(plan: &Plan) -> Duration {
     let of_cells = plan.cells.iter().map(|cell| {
         let scenario = &cell.scenario;
@@ -130,5 +136,6 @@ fn expected(plan: &Plan) -> Duration {
     of_cells.fold(Duration::ZERO, Duration::saturating_add).saturating_mul(plan.repeat)
 }
 
-/// Between two repetitions: the connection, and probes of the far clock. Chosen, far above what is seen.
+/// How long a repetition takes to begin: to connect, and to probe the far clock (chosen, far longer than it
+/// usually takes).
 const SET_UP: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! A campaign on this machine: its file, its directory, and what is started for each measurement.
+//! Runs a campaign: reads its file, keeps its directory, and starts the commands of each measurement.
 //!
 //! ```text
 //! FILE.toml ─► Loaded ─► coordinate: Scheduler ──► attempt: `talkpath run` on the near host ─► records/ID
@@ -19,7 +19,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use talkpath_units::Instant;
 
-/// The clock on the wall, ns since the Unix epoch: plans are kept by it, and survive a reboot.
+/// The time of the wall clock, in ns since the Unix epoch. A plan uses this clock, because it goes on over a
+/// reboot.
 pub(crate) fn now() -> Instant {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Instant::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))

@@ -1,18 +1,19 @@
-//! The directory of a campaign: all that it knows.
+//! The directory of a campaign, which holds the whole state of the campaign.
 //!
 //! ```text
 //! campaign-NAME/
 //!   lock               held by the coordinator
-//!   plan.json          made once
-//!   journal.jsonl      one line for each thing that became of a measurement; synced
-//!   records/ID/        a run directory a measurement
-//!   records/.ID.NS/    one that is being fetched
+//!   plan.json          written once, when the campaign begins
+//!   journal.jsonl      one line for each event of a measurement; each line is synced to the disk
+//!   records/ID/        the run directory of a measurement
+//!   records/.ID.NS/    a run directory that is being fetched
 //!   uploads.jsonl      with a `store_command`: a line for each attempt to copy a measurement
 //!   report.html
 //! ```
 //!
-//! A name without a point is there only when what it names is whole. Records are renamed into place and
-//! synced before the journal says so; where a process died between the two, the next one adds the line.
+//! A run directory gets its name without a dot only when it is complete. It is renamed and synced to the disk
+//! before the journal says that it is there. If a process dies between the two, the next process adds the
+//! line.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,25 +37,25 @@ use talkpath_experiment::store::lines::LineFile;
 use talkpath_experiment::store::lock::{Lock, LockError};
 use talkpath_experiment::store::whole::{read_json, sync_folder, write_lasting};
 
-/// A campaign's directory.
+/// The directory of a campaign.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     path: PathBuf,
 }
 
-/// A campaign's directory, open for its coordinator.
+/// The directory of a campaign, opened by a coordinator.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) plan: Plan,
     pub(crate) journal: OpenJournal,
     pub(crate) entries: Vec<Entry>,
-    /// Whether the plan was made now.
+    /// Whether the plan was made by this process.
     pub(crate) is_new: bool,
-    /// Whole records whose line the journal lacked.
+    /// How many complete records had no line in the journal.
     pub(crate) repaired: usize,
 }
 
-/// The journal, open for adding; only one process has it.
+/// The journal, opened to add lines. Only one process can have it.
 #[derive(Debug)]
 pub(crate) struct OpenJournal {
     lines: LineFile,
@@ -62,13 +63,13 @@ pub(crate) struct OpenJournal {
 }
 
 impl Store {
-    /// The directory of the campaign: that of the flags, or `campaign-NAME` under `out`.
+    /// The directory of the campaign: the one that the flags name, or `campaign-NAME` under `out`.
     pub(crate) fn new(args: &CampaignFileArgs, loaded: &Loaded, out: &Path) -> Self {
         let named = || out.join(format!("campaign-{}", slug(&loaded.campaign.name)));
         Self { path: args.dir.clone().unwrap_or_else(named) }
     }
 
-    /// The directory `path`.
+    /// The directory of a campaign at `path`.
     pub(crate) fn at(path: &Path) -> Self {
         Self { path: path.to_path_buf() }
     }
@@ -86,18 +87,19 @@ impl Store {
         self.file(PLAN)
     }
 
-    /// The records of a measurement.
+    /// The folder of the records of a measurement.
     pub(crate) fn records(&self, id: &str) -> PathBuf {
         self.path.join(RECORDS).join(id)
     }
 
-    /// Where the records of a measurement are fetched to, by this attempt alone: what a coordinator that was
-    /// killed had started may still be ending.
+    /// A folder into which an attempt fetches the records of a measurement. Each attempt gets a folder of its
+    /// own, because an attempt of a coordinator that was killed may still be writing.
     pub(crate) fn draft(&self, id: &str) -> PathBuf {
         self.path.join(RECORDS).join(format!(".{id}.{}", now().as_nanos()))
     }
 
-    /// Keeps other coordinators out, and gives the plan, made now if there is none.
+    /// Opens the directory for a coordinator, and keeps other coordinators out. If the directory has no plan
+    /// yet, the plan is made.
     pub(crate) fn begin(&self, loaded: &Loaded) -> Result<Opened, Failure> {
         let records = self.file(RECORDS);
         fs::create_dir_all(&records).map_err(|why| Failure::folder(&records, why))?;
@@ -105,15 +107,14 @@ impl Store {
         let lock = self.lock()?;
         let path = self.file(PLAN);
         let is_new = !path.exists();
-        let plan = match is_new {
-            false => self.plan(loaded)?,
-            true => {
-                let version = env!("CARGO_PKG_VERSION");
-                let plan = Plan::new(&loaded.campaign, loaded.fingerprint.clone(), version, now());
-                let plan = plan.map_err(|why| Failure::Usage(format!("schedule: {why}")))?;
-                write_lasting(&path, &json(&plan))?;
-                plan
-            }
+        let plan = if is_new {
+            let version = env!("CARGO_PKG_VERSION");
+            let plan = Plan::new(&loaded.campaign, loaded.fingerprint.clone(), version, now());
+            let plan = plan.map_err(|why| Failure::Usage(format!("schedule: {why}")))?;
+            write_lasting(&path, &json(&plan))?;
+            plan
+        } else {
+            self.plan(loaded)?
         };
         let (mut journal, mut entries) = self.open_journal(lock)?;
         let unwritten = self.tidy_up(&plan, &entries)?;
@@ -125,7 +126,7 @@ impl Store {
         Ok(Opened { plan, journal, entries, is_new, repaired })
     }
 
-    /// The plan that was made from the same file.
+    /// Reads the plan, and checks that it was made from the same campaign file.
     pub(crate) fn plan(&self, loaded: &Loaded) -> Result<Plan, Failure> {
         let plan = self.read_plan()?;
         if plan.fingerprint != loaded.fingerprint {
@@ -140,7 +141,7 @@ impl Store {
         Ok(plan)
     }
 
-    /// The plan, whichever file it was made from.
+    /// Reads the plan, without a check from which campaign file it was made.
     pub(crate) fn read_plan(&self) -> Result<Plan, Failure> {
         let path = self.file(PLAN);
         if !path.exists() {
@@ -153,7 +154,7 @@ impl Store {
         Ok(read_json(&path)?)
     }
 
-    /// The summaries of the measurements in the records, each with its place in the plan.
+    /// Reads the summaries of all finished measurements, each with the index of the measurement in the plan.
     pub(crate) fn summaries(&self, plan: &Plan) -> Result<Vec<(usize, Summary)>, Failure> {
         let mut summaries = Vec::new();
         for (at, measurement) in plan.measurements.iter().enumerate() {
@@ -165,19 +166,19 @@ impl Store {
         Ok(summaries)
     }
 
-    /// What the journal has.
+    /// Reads the entries of the journal.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>, Failure> {
         Ok(self.journal()?.entries)
     }
 
-    /// Whether a coordinator is at work.
+    /// Whether a coordinator is working on the campaign.
     pub(crate) fn is_at_work(&self) -> bool {
         Lock::is_held(&self.file(LOCK)).unwrap_or(false)
     }
 
     fn lock(&self) -> Result<Lock, Failure> {
         let path = self.file(LOCK);
-        // `status` holds the lock for a moment.
+        // `campaign status` holds the lock for a moment, so the lock is tried several times.
         for _ in 0..LOCK_TRIES {
             match Lock::take(&path) {
                 Ok(lock) => return Ok(lock),
@@ -212,11 +213,12 @@ impl Store {
         Ok((OpenJournal { lines, _lock: lock }, entries))
     }
 
-    /// The entries of the folder of records, each with what it is by plan and journal.
+    /// Lists the folder of records, and says for each entry what the plan and the journal know about it.
     fn classified_records(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<RecordFolder>, Failure> {
-        let planned: BTreeSet<&str> = plan.measurements.iter().map(|it| it.id.as_str()).collect();
-        let done: BTreeSet<&str> =
-            entries.iter().filter(|it| it.event == Event::Done).map(|it| it.id.as_str()).collect();
+        let planned: BTreeSet<&str> =
+            plan.measurements.iter().map(|measurement| measurement.id.as_str()).collect();
+        let done_entries = entries.iter().filter(|entry| entry.event == Event::Done);
+        let done: BTreeSet<&str> = done_entries.map(|entry| entry.id.as_str()).collect();
         let folder = |name: String| {
             let state = if name.starts_with('.') {
                 RecordState::Draft
@@ -234,17 +236,17 @@ impl Store {
         Ok(self.names()?.into_iter().map(folder).collect())
     }
 
-    /// Makes folder and journal agree again, after a process that died between the two.
+    /// Makes the records and the journal agree again, after a process died before it had written both.
     ///
-    /// It removes drafts, and records without a summary that the journal does not call done: a power cut left
-    /// their name without their content, and no other attempt could take that name. It returns the missing
-    /// entries of whole records.
+    /// It removes drafts. It also removes records without a summary that the journal does not call done: a
+    /// power cut left such a folder without its content, and no other attempt could take its name. It returns
+    /// the entries that the journal lacks for complete records.
     fn tidy_up(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Entry>, Failure> {
         let mut missing = Vec::new();
         for RecordFolder { name, state } in self.classified_records(plan, entries)? {
             let path = self.records(&name);
             match state {
-                // One that is still written to is removed by a later process.
+                // If a process still writes to the draft, a later coordinator removes it.
                 RecordState::Draft => drop(fs::remove_dir_all(path)),
                 RecordState::WithoutSummary => {
                     fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?;
@@ -271,8 +273,7 @@ impl Store {
 }
 
 impl OpenJournal {
-    /// Adds a line; it is on the disk when this returns. Of a line that could not be written whole nothing
-    /// stays.
+    /// Adds a line, and syncs it to the disk. If the line cannot be written completely, nothing of it stays.
     pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), Failure> {
         Ok(self.lines.add_lasting(&entry.line())?)
     }
@@ -284,23 +285,24 @@ struct RecordFolder {
     state: RecordState,
 }
 
-/// What plan and journal say of a folder among the records.
+/// What the plan and the journal know about a folder among the records.
 enum RecordState {
-    /// It is being fetched, or its process died meanwhile.
+    /// The folder is being fetched, or the process that fetched it has died.
     Draft,
-    /// The plan has no such measurement; it is left alone.
+    /// The plan has no such measurement. The folder stays as it is.
     NotPlanned,
-    /// The journal has it as done.
+    /// The journal says that the measurement is done.
     Done,
-    /// It is whole, and the journal has no entry of it.
+    /// The records are complete, but the journal has no entry about them.
     NotInJournal,
-    /// It has no summary, and so is not whole.
+    /// The records have no summary, so they are not complete.
     WithoutSummary,
 }
 
 const LOCK: &str = "lock";
-/// How often the lock is tried, and the time between two tries. Chosen: `status` holds it for microseconds.
+/// How often the lock is tried (chosen: `campaign status` holds it only for microseconds).
 const LOCK_TRIES: u32 = 5;
+/// The time between two tries (chosen).
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 const PLAN: &str = "plan.json";
 const JOURNAL: &str = "journal.jsonl";

@@ -1,5 +1,5 @@
-//! `talkpath check` reports every mistake of a scenario. It can also print the schema for an editor, or the table
-//! of all keys.
+//! `talkpath check` reports every mistake of a scenario. It can also print the schema for an editor, or the
+//! table of all keys.
 
 use std::path::Path;
 
@@ -82,8 +82,8 @@ struct CheckResult<'a> {
 /// A mistake or a warning.
 #[derive(Serialize)]
 struct Finding<'a> {
-    /// The option of the command line that the finding is about. The line, the column and the text are `null` in
-    /// that case.
+    /// The option of the command line that the finding is about. The line, the column and the text are `null`
+    /// in that case.
     option: Option<&'a str>,
     /// The line in the file, from 1.
     line: Option<usize>,

@@ -131,8 +131,8 @@ fn make_plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Resu
 
 /// Makes the plan of a run in which each transport runs for `duration`.
 ///
-/// The settings are applied in the order of the list, and a later one wins over an earlier one. So `--set` and
-/// `--sweep` win over the flags of the path and of the comparison.
+/// The settings are applied in the order of the list, and a later one wins over an earlier one. So `--set`
+/// and `--sweep` win over the flags of the path and of the comparison.
 fn plan_with_duration(
     duration: &str,
     args: &CompareArgs,
@@ -178,7 +178,8 @@ const fn has_load(args: &CompareArgs, arena: ArenaKind) -> bool {
     }
 }
 
-/// The congestion controls that the user chose. For `bulk` the default is to compare those that the arena has.
+/// The congestion controls that the user chose. For `bulk` the default is to compare those that the arena
+/// has.
 fn congestion_controls(args: &CompareArgs, place: &Place) -> Vec<String> {
     if !args.cc.is_empty() || args.workload != Compared::Bulk {
         return args.cc.clone();
@@ -235,7 +236,8 @@ struct GrowthRule {
     /// The numbers of repetitions after which the answer is tried, in rising order. The list is empty if the
     /// comparison keeps the number with which it began.
     repetitions_tried: &'static [u64],
-    /// Whether the same cells run with `fq_codel` on the link with the longest queue if no transport is usable.
+    /// Whether the same cells run with `fq_codel` on the link with the longest queue if no transport is
+    /// usable.
     tries_fq_codel: bool,
 }
 
@@ -251,7 +253,8 @@ impl GrowthRule {
         }
     }
 
-    /// Returns the plan to run after `plan`, whose figures are in `summary`, or `None` if the run is complete.
+    /// Returns the plan to run after `plan`, whose figures are in `summary`, or `None` if the run is
+    /// complete.
     fn next_plan(&self, plan: &Plan, summary: &Summary) -> Result<Option<Plan>, Failure> {
         let lacking = lacking(summary);
         if lacking.repetitions

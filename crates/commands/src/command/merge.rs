@@ -1,5 +1,5 @@
-//! `talkpath merge` makes one run of the parts that several machines ran. The result is byte for byte the run that
-//! one machine would have made.
+//! `talkpath merge` makes one run of the parts that several machines ran. The result is byte for byte the run
+//! that one machine would have made.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -69,8 +69,8 @@ pub fn run(
         in_journals.append(&mut folder.in_journal);
     }
     let part_dirs: Vec<&RunDir> = folders.iter().map(|folder| &folder.dir).collect();
-    // If the run cannot be written completely, its directory is removed, so that the same command can be given
-    // again: `merge` only writes into a new directory.
+    // If the run cannot be written completely, its directory is removed, so that the same command can be
+    // given again: `merge` only writes into a new directory.
     let summary =
         write_run(&mut dir, &merging, &part_dirs, in_journals).inspect_err(|_| dir.discard_if_new())?;
     let table = run_table(&summary, &table_style(args.tables));
@@ -134,9 +134,9 @@ impl PartDir {
                 program()
             ));
         };
-        // No lock is kept, because a process cannot hold a file open for each of many parts. If another process
-        // goes on with the part meanwhile, finished repetitions do not change. The folder of a repetition that
-        // was cut short may disappear. In that case the merge fails, and names the folder.
+        // No lock is kept, because a process cannot hold a file open for each of many parts. If another
+        // process goes on with the part meanwhile, finished repetitions do not change. The folder of a
+        // repetition that was cut short may disappear. In that case the merge fails, and names the folder.
         dir.refuse_company()?;
         let mut in_journal = journal::read(&dir)?;
         // The swept values are in the plan, so they need no memory for each repetition.
@@ -147,8 +147,9 @@ impl PartDir {
         Ok(Self { path: path.to_path_buf(), dir, begun, shard, in_journal, ids })
     }
 
-    /// Whether `other` has the same scenario.toml and the same traces, byte for byte. In that case it has the same
-    /// plan, which need not be made again. A plan of 100,000 cells takes seconds and hundreds of megabytes.
+    /// Whether `other` has the same scenario.toml and the same traces, byte for byte. In that case it has the
+    /// same plan, which need not be made again. A plan of 100,000 cells takes seconds and hundreds of
+    /// megabytes.
     fn has_same_files(&self, other: &Self, plan: &Plan) -> bool {
         let is_same = |name: &str| {
             let (first, second) = (fs::read(self.dir.file(name)), fs::read(other.dir.file(name)));
@@ -220,7 +221,8 @@ fn refuse_overlap(folders: &[PartDir]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a folder with a repetition of another part. This program never leaves such a repetition in a folder.
+/// Refuses a folder with a repetition of another part. This program never leaves such a repetition in a
+/// folder.
 fn refuse_foreign_repetitions(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
     let cells = plan.cells.len() as u64;
     for folder in folders {

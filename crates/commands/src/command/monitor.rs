@@ -245,8 +245,8 @@ impl SharedState<'_> {
     }
 }
 
-/// Writes the metrics to `path` every [`TEXTFILE_EVERY`], and once more at the end. The file is written under a
-/// temporary name, which the collector does not read, and renamed when it is complete.
+/// Writes the metrics to `path` every [`TEXTFILE_EVERY`], and once more at the end. The file is written under
+/// a temporary name, which the collector does not read, and renamed when it is complete.
 fn keep_textfile(path: &Path, state: &SharedState<'_>, terminal: Terminal) {
     let mut has_failed = false;
     loop {
@@ -269,8 +269,8 @@ fn keep_textfile(path: &Path, state: &SharedState<'_>, terminal: Terminal) {
     }
 }
 
-/// Writes a file that every user may read, because the collector runs as another user. The umask of this process
-/// does not matter.
+/// Writes a file that every user may read, because the collector runs as another user. The umask of this
+/// process does not matter.
 fn write_for_everybody(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_named(path, |writer| {
         let readable = Permissions::from_mode(0o644);
@@ -367,7 +367,8 @@ impl MonitorOutput<'_> {
         }
     }
 
-    /// Reports the end of the monitor, and completes the records. The failure is about what could not be written.
+    /// Reports the end of the monitor, and completes the records. The failure is about what could not be
+    /// written.
     fn end(mut self) -> Result<(), Failure> {
         self.epoch = self.epoch.anchored();
         let end_ns = monotonic();
@@ -386,8 +387,8 @@ impl MonitorOutput<'_> {
         self.terminal.end_with([kept.err(), self.printer.end().err()])
     }
 
-    /// Prints the event `line` or, without `--json-stream`, the `words` for a person. The event is recorded in both
-    /// cases.
+    /// Prints the event `line` or, without `--json-stream`, the `words` for a person. The event is recorded
+    /// in both cases.
     fn report(&mut self, line: &[u8], words: impl FnOnce() -> String) {
         if let Some(Err(why)) = self.recorder.as_mut().map(|recorder| recorder.note(line)) {
             self.complain(&why);
@@ -457,8 +458,8 @@ fn score(call: &CallSummary) -> String {
 
 /// The shortest session (chosen). Each session costs some exchanges with the server at its beginning and end.
 const SHORTEST_SESSION: Duration = Duration::from_secs(10);
-/// How often the textfile is written. Prometheus reads node_exporter every 15 s or less often (the examples of
-/// Prometheus).
+/// How often the textfile is written. Prometheus reads node_exporter every 15 s or less often (the examples
+/// of Prometheus).
 const TEXTFILE_EVERY: StdDuration = StdDuration::from_secs(10);
 /// How often a waiting thread checks whether the monitor has ended.
 const CHECK_INTERVAL: StdDuration = StdDuration::from_millis(50);

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::terminal::{self, Terminal};
 use talkpath_experiment::json::json;
 
-/// Prints the score, the rating R with its impairments, and which inputs lie outside the model. With `--json` it
-/// prints all of these as an object.
+/// Prints the score, the rating R with its impairments, and which inputs lie outside the model. With `--json`
+/// it prints all of these as an object.
 pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let call = Call {
         mouth_to_ear_ms: args.one_way.as_millis_f64(),

@@ -1,4 +1,5 @@
-//! `talkpath plan` prints what a scenario would run, and about how long each cell takes, before anything runs.
+//! `talkpath plan` prints what a scenario would run, and about how long each cell takes, before anything
+//! runs.
 
 use std::fs;
 use std::path::Path;
@@ -99,7 +100,8 @@ fn seconds(hops: u64) -> f64 {
     hops.saturating_mul(NANOS_OF_A_HOP) as f64 / 1e9
 }
 
-/// Writes how long the simulation of so many hops takes. It is an estimate, so only the first digits are shown.
+/// Writes how long the simulation of so many hops takes. It is an estimate, so only the first digits are
+/// shown.
 fn span(hops: u64) -> String {
     match seconds(hops) {
         time if time < 1.0 => format!("{:.1} ms", time * 1e3),

@@ -190,8 +190,8 @@ impl StoredRun {
         Ok(Self { summary, figures, scenario_toml: plan.resolved, command, network })
     }
 
-    /// Writes the page to `target`, and the figures as SVG files into the folder `figures`. `None` leaves either
-    /// out.
+    /// Writes the page to `target`, and the figures as SVG files into the folder `figures`. `None` leaves
+    /// either out.
     fn write(
         &self,
         target: Option<&Path>,

@@ -1,5 +1,5 @@
-//! `talkpath run` runs a scenario file. With `--shard` it runs one part of the scenario's repetitions, and with
-//! `--resume` it goes on with a run, or with a part, that an earlier process began.
+//! `talkpath run` runs a scenario file. With `--shard` it runs one part of the scenario's repetitions, and
+//! with `--resume` it goes on with a run, or with a part, that an earlier process began.
 
 mod earlier;
 
@@ -62,8 +62,8 @@ fn run_whole(
     conclude_run(outcome, &place, &plan, args, common, terminal)
 }
 
-/// Runs all repetitions of `plan` in a new directory. If the cells take turns (`takes_turns`), each repetition
-/// runs them in a random order of its own.
+/// Runs all repetitions of `plan` in a new directory. If the cells take turns (`takes_turns`), each
+/// repetition runs them in a random order of its own.
 pub(super) fn run_plan(
     plan: &Plan,
     place: Place,

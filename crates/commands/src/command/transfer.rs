@@ -112,7 +112,8 @@ impl Transfer {
     }
 
     fn plan_with_duration(&self, duration: &str, args: &TransferArgs) -> Result<Plan, Failure> {
-        // The delay of a network is not known. So messages in flight at the end of the run have 5 s to arrive.
+        // The delay of a network is not known. So messages in flight at the end of the run have 5 s to
+        // arrive.
         let source = Source::new(format!("talkpath {}", self.workload), "drain = \"5 s\"");
         let options = Options { set: self.settings(duration, args), seed: None, repeat: Some(args.repeat) };
         load_source_beside(Path::new(""), &source, &options)

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use talkpath_experiment::store::lines::last_line;
 
-/// Returns the end of the newest event in the file `path`. If the file has no event that can be read, it returns
-/// the time at which the file was written.
+/// Returns the end of the newest event in the file `path`. If the file has no event that can be read, it
+/// returns the time at which the file was written.
 pub(crate) fn last_time(path: &Path) -> Option<DateTime<Utc>> {
     let newest = File::open(path).and_then(|file| last_line(&file)).ok();
     newest
@@ -39,8 +39,8 @@ fn time_of(line: &[u8]) -> Option<DateTime<Utc>> {
     }
     let Line { event, data } = serde_json::from_slice(line).ok()?;
     let begun = DateTime::from_timestamp_millis(data.timestamp.timemillisecs)?;
-    // The time of an interval is its beginning, so its length is added. The event `end` has a sum over the whole
-    // monitor, which must not be added.
+    // The time of an interval is its beginning, so its length is added. The event `end` has a sum over the
+    // whole monitor, which must not be added.
     let seconds = data.sum.filter(|_| event == "interval").map_or(0.0, |sum| sum.seconds);
     begun.checked_add_signed(TimeDelta::milliseconds((seconds * 1e3).ceil() as i64))
 }

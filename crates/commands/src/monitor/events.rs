@@ -1,9 +1,9 @@
 //! The events of a monitor, each a JSON object on a line: `{"event": NAME, "data": {...}}`.
 //!
 //! The events `start`, `interval` and `end` use the keys of iperf3's `--json-stream` for the quantities that
-//! iperf3 measures too, and have further keys. The events `outage`, `recovered` and `error` have the same form.
-//! Two keys of iperf3 are left out: `connected`, because each session has sockets of its own, and the load of
-//! the processors.
+//! iperf3 measures too, and have further keys. The events `outage`, `recovered` and `error` have the same
+//! form. Two keys of iperf3 are left out: `connected`, because each session has sockets of its own, and the
+//! load of the processors.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
@@ -50,8 +50,8 @@ pub(crate) struct MonitorStart<'a> {
     pub(crate) epoch: Epoch,
     pub(crate) system: String,
     pub(crate) host: &'a str,
-    /// The name and the transport of each flow, and the payload of a message in bytes, or `None` if the messages
-    /// differ in size.
+    /// The name and the transport of each flow, and the payload of a message in bytes, or `None` if the
+    /// messages differ in size.
     pub(crate) flows: Vec<(String, String, Option<u64>)>,
     pub(crate) interval_s: f64,
     pub(crate) session_s: f64,
@@ -178,8 +178,8 @@ pub(crate) fn interval(epoch: Epoch, number: u64, interval: &Interval) -> Vec<u8
         cut: Option<&'a str>,
     }
     let seconds = interval.length.as_secs_f64();
-    // Both times are counted from the beginning of the monitor. So the end of an interval and the beginning of
-    // the next one are the same number.
+    // Both times are counted from the beginning of the monitor. So the end of an interval and the beginning
+    // of the next one are the same number.
     let end_ns = interval.start_ns.saturating_add_unsigned(interval.length.as_nanos());
     let span = (epoch.seconds(interval.start_ns), epoch.seconds(end_ns));
     let streams = interval.flows.iter().enumerate().map(|(index, flow)| Stream {

@@ -2,8 +2,8 @@
 //!
 //! The server has one page, understands GET and HEAD, answers one request for each connection, and serves one
 //! connection at a time. A request must come within a second and have at most 8 KiB. Its answer must be taken
-//! within another second. Of the request only the method, the path and the header `Accept` matter. The request
-//! is parsed by `httparse`, the parser of hyper.
+//! within another second. Of the request only the method, the path and the header `Accept` matter. The
+//! request is parsed by `httparse`, the parser of hyper.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -73,8 +73,8 @@ fn answer(mut stream: TcpStream, render: &dyn Fn(Format) -> String) -> io::Resul
     write_by(&mut stream, &reply, Instant::now() + PATIENCE)
 }
 
-/// Writes all of `bytes` before `deadline`. A time limit for each write would not be enough: a reader that takes a
-/// few bytes from time to time could keep the server busy for ever.
+/// Writes all of `bytes` before `deadline`. A time limit for each write would not be enough: a reader that
+/// takes a few bytes from time to time could keep the server busy for ever.
 fn write_by(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -92,8 +92,8 @@ fn write_by(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::
     Ok(())
 }
 
-/// Makes the answer to the request at the beginning of `head`, or returns `None` if the request is not complete
-/// yet.
+/// Makes the answer to the request at the beginning of `head`, or returns `None` if the request is not
+/// complete yet.
 pub(crate) fn reply(head: &[u8], render: &dyn Fn(Format) -> String) -> Option<Vec<u8>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -141,8 +141,8 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const MAX_HEADERS: usize = 32;
 /// The largest request, in bytes (chosen).
 pub(crate) const MAX_HEAD: usize = 8 << 10;
-/// How long a request may take to arrive, and how long its answer may take (chosen: a scraper on this host needs
-/// a millisecond).
+/// How long a request may take to arrive, and how long its answer may take (chosen: a scraper on this host
+/// needs a millisecond).
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the server checks whether it shall stop.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);

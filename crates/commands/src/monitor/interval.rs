@@ -1,5 +1,5 @@
-//! Splits the record of a session into intervals. A session is a whole number of intervals, and each interval ends
-//! where the next one begins. A message belongs to the interval in which it was due.
+//! Splits the record of a session into intervals. A session is a whole number of intervals, and each interval
+//! ends where the next one begins. A message belongs to the interval in which it was due.
 
 use core::ops::Range;
 
@@ -145,8 +145,8 @@ impl FlowInterval {
         Self { name: flow.info.name.clone(), counts, figures, round_trips, one_way }
     }
 
-    /// Makes the figures of an interval that is only a part of its session. Figures that are known only of the whole
-    /// session are left out.
+    /// Makes the figures of an interval that is only a part of its session. Figures that are known only of
+    /// the whole session are left out.
     fn of_part(
         flow: &FlowRecord,
         mut figures: FlowSummary,
@@ -195,8 +195,8 @@ pub(crate) fn split(measured: &MonitorSession, length: Duration) -> Vec<Interval
     intervals
 }
 
-/// Returns when the reordered messages of a session were due (RFC 4737 §3). The whole session is needed, because a
-/// message may have been overtaken by one of the next interval.
+/// Returns when the reordered messages of a session were due (RFC 4737 §3). The whole session is needed,
+/// because a message may have been overtaken by one of the next interval.
 fn overtaken(flow: &FlowRecord) -> Vec<Instant> {
     let trips = flow.trips(&(Instant::ZERO..Instant::from_nanos(u64::MAX)));
     let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
@@ -209,7 +209,8 @@ fn overtaken(flow: &FlowRecord) -> Vec<Instant> {
     first_arrivals(&trips, arrivals).filter(|trip| is_behind(trip.seq)).map(|trip| trip.due).collect()
 }
 
-/// Makes the figures of all flows between two times of the session. `whole` is the length of the session in ns.
+/// Makes the figures of all flows between two times of the session. `whole` is the length of the session in
+/// ns.
 fn flows(
     record: &RunRecord,
     overtaken: &[Vec<Instant>],

@@ -1,9 +1,9 @@
-//! Writes the totals as text for Prometheus. A scraper that asks for OpenMetrics 1.0 gets it. All others get the
-//! Prometheus text format 0.0.4, which the textfile collector of node_exporter reads too. Both have the same
-//! names and samples.
+//! Writes the totals as text for Prometheus. A scraper that asks for OpenMetrics 1.0 gets it. All others get
+//! the Prometheus text format 0.0.4, which the textfile collector of node_exporter reads too. Both have the
+//! same names and samples.
 //!
-//! The names are a promise to users (docs/guide/monitor.md). [`FAMILIES`] lists them, and a test checks that the
-//! dashboard under packaging/grafana uses only these.
+//! The names are a promise to users (docs/guide/monitor.md). [`FAMILIES`] lists them, and a test checks that
+//! the dashboard under packaging/grafana uses only these.
 
 use std::fmt::Write as _;
 
@@ -47,8 +47,8 @@ struct Family {
     /// The name without `_total`.
     name: &'static str,
     kind: FamilyKind,
-    /// The meaning, without a full stop. It is empty if the family shows a figure of summary.json, which has a
-    /// definition.
+    /// The meaning, without a full stop. It is empty if the family shows a figure of summary.json, which has
+    /// a definition.
     help: &'static str,
     /// The unit of the samples. A figure of summary.json has its own unit.
     unit: Unit,
@@ -139,8 +139,8 @@ impl Family {
     }
 }
 
-/// The factor that converts a number from `unit` to the base unit of OpenMetrics, and the name of the base unit
-/// (OpenMetrics 1.0, "Units and Base Units"). A number without a base unit stays as it is.
+/// The factor that converts a number from `unit` to the base unit of OpenMetrics, and the name of the base
+/// unit (OpenMetrics 1.0, "Units and Base Units"). A number without a base unit stays as it is.
 const fn base(unit: Unit) -> (f64, Option<&'static str>) {
     match unit {
         Unit::Ms => (1e-3, Some("seconds")),
@@ -323,9 +323,9 @@ fn put(text: &mut String, name: &str, labels: &str, value: f64) {
     let _ = writeln!(text, "{name}{{{labels}}} {value}");
 }
 
-/// Writes a histogram. A bucket counts the delays up to its bound. The buckets of [`Histogram`] are narrower than
-/// these. If a bound lies inside of a narrow bucket, the delays of that bucket count as above the bound. This
-/// shifts the bound by at most 0.1 %, or by half a microsecond.
+/// Writes a histogram. A bucket counts the delays up to its bound. The buckets of [`Histogram`] are narrower
+/// than these. If a bound lies inside of a narrow bucket, the delays of that bucket count as above the bound.
+/// This shifts the bound by at most 0.1 %, or by half a microsecond.
 fn histogram(text: &mut String, name: &str, labels: &str, delays: &Histogram) {
     let mut held = delays.buckets().peekable();
     let mut below = 0;

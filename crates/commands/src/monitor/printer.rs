@@ -1,5 +1,5 @@
-//! Writes the standard output of a monitor in a thread of its own. A slow reader gets every line. A reader that
-//! stalls delays the records, the metrics and the end by at most [`PATIENCE`].
+//! Writes the standard output of a monitor in a thread of its own. A slow reader gets every line. A reader
+//! that stalls delays the records, the metrics and the end by at most [`PATIENCE`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ impl Printer {
         Ok(Self { lines, ended, waiting, left_out: 0, left_out_line })
     }
 
-    /// Sends `lines` to the thread, or leaves them out if the reader stalls. A line on standard output says how many
-    /// were left out. It does not go to standard error, which may be the same pipe.
+    /// Sends `lines` to the thread, or leaves them out if the reader stalls. A line on standard output says
+    /// how many were left out. It does not go to standard error, which may be the same pipe.
     pub(crate) fn print(&mut self, lines: Vec<u8>) {
         // After a reader has stalled, the monitor does not wait for it again until it has taken some lines.
         let has_room = if self.left_out > 0 { self.has_room() } else { self.wait_for_room() };
@@ -115,8 +115,8 @@ impl Printer {
     }
 }
 
-/// Prints until there are no more lines or the reader has gone. If a line cannot be printed, the next lines are
-/// tried all the same.
+/// Prints until there are no more lines or the reader has gone. If a line cannot be printed, the next lines
+/// are tried all the same.
 fn print_all(
     queue: &Receiver<Vec<u8>>,
     waiting: &AtomicUsize,

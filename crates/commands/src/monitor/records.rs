@@ -1,5 +1,5 @@
-//! The records of a monitor. It makes a run directory for each stretch of time or size, in which every session is
-//! a repetition. So `report` and `export` read the directory like that of any other run.
+//! The records of a monitor. It makes a run directory for each stretch of time or size, in which every
+//! session is a repetition. So `report` and `export` read the directory like that of any other run.
 //!
 //! ```text
 //!  OUT/monitor-HOST/
@@ -7,9 +7,9 @@
 //!    2026-11-21T20-00-00Z-.../     open: parts/ grows
 //! ```
 //!
-//! A directory that is full is closed: its parts are merged into one run. If a monitor was killed, the next one
-//! closes the directory that was left open. If a directory cannot be closed, that is tried again whenever another
-//! one is full.
+//! A directory that is full is closed: its parts are merged into one run. If a monitor was killed, the next
+//! one closes the directory that was left open. If a directory cannot be closed, that is tried again whenever
+//! another one is full.
 //!
 //! Retention (`--keep`) removes whole directories of this folder, the oldest first, and only those with an
 //! events.jsonl. The age of a directory counts from its newest event, so that no younger event is removed.
@@ -90,8 +90,8 @@ impl<'a> Recorder<'a> {
         self.remove_old()
     }
 
-    /// Closes all directories on which no monitor works. A killed monitor left them open, or they could not be
-    /// closed when they were full.
+    /// Closes all directories on which no monitor works. A killed monitor left them open, or they could not
+    /// be closed when they were full.
     fn close_all_left_open(&self) {
         for path in run_dirs(&self.keeping.folder) {
             // If one directory cannot be closed, the others are closed all the same.
@@ -108,7 +108,8 @@ impl<'a> Recorder<'a> {
             return Ok(());
         }
         let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
-        // The last line of the events may have been cut short when the monitor was killed. Opening removes it.
+        // The last line of the events may have been cut short when the monitor was killed. Opening removes
+        // it.
         LineFile::open(&dir.file(EVENTS))?;
         self.close(&mut dir, (&begun, &resolved), &Stopwatch::start())
     }
@@ -148,7 +149,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Closes the open directory, and those that could not be closed before, and removes the ones that are too old.
+    /// Closes the open directory, and those that could not be closed before, and removes the ones that are
+    /// too old.
     pub(crate) fn rotate(&mut self) -> Result<(), Failure> {
         // Old directories are removed first, because on a full disk no directory can be closed.
         let removed = self.remove_old();
@@ -245,8 +247,8 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// The oldest directories of `closed` that must go so that the others have at most `bytes`. `closed` is in the order
-/// of time.
+/// The oldest directories of `closed` that must go so that the others have at most `bytes`. `closed` is in
+/// the order of time.
 fn beyond(closed: Vec<PathBuf>, bytes: u64) -> Vec<PathBuf> {
     let mut kept = 0;
     let mut fits = |path: &PathBuf| {

@@ -1,5 +1,5 @@
-//! The totals of a monitor: sums and histograms of each flow over all intervals, and how long nothing was measured.
-//! Their size does not grow with time.
+//! The totals of a monitor: sums and histograms of each flow over all intervals, and how long nothing was
+//! measured. Their size does not grow with time.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -30,8 +30,8 @@ pub(crate) struct Totals {
     pub(crate) unrecorded: u64,
     /// The end of the last interval, in ns of CLOCK_MONOTONIC.
     pub(crate) last_end_ns: Option<i64>,
-    /// How far the comparison of both clocks may be wrong in the last session, in ms: half of the smallest round
-    /// trip, and the error that may have been added since the comparison.
+    /// How far the comparison of both clocks may be wrong in the last session, in ms: half of the smallest
+    /// round trip, and the error that may have been added since the comparison.
     pub(crate) clock_uncertainty_ms: Option<f64>,
 }
 
@@ -86,9 +86,9 @@ impl Totals {
         (self.outage_ns + open_ns) as f64 / 1e9
     }
 
-    /// The length of all outages as a counter, which must never fall (OpenMetrics 1.0, "Counter"). The monitor learns
-    /// the end of an outage a little late, so the counter first runs too far. It then stays until the true length
-    /// has reached it.
+    /// The length of all outages as a counter, which must never fall (OpenMetrics 1.0, "Counter"). The
+    /// monitor learns the end of an outage a little late, so the counter first runs too far. It then stays
+    /// until the true length has reached it.
     pub(crate) fn outage_counter_s(&self, now_ns: i64) -> f64 {
         self.shown_outage_s.set(self.outage_s(now_ns).max(self.shown_outage_s.get()));
         self.shown_outage_s.get()

@@ -21,8 +21,8 @@ pub(super) struct ComparedPath<'a> {
 impl<'a> ComparedPath<'a> {
     /// Finds the path that the user chose.
     ///
-    /// `--up` and `--down` describe a whole line if `--path` is not given. With `--path` they change that path:
-    /// [`path_settings`] applies them in both cases.
+    /// `--up` and `--down` describe a whole line if `--path` is not given. With `--path` they change that
+    /// path: [`path_settings`] applies them in both cases.
     pub(super) fn choose(args: &'a CompareArgs, place: &Place) -> Result<Self, Failure> {
         if let Some(host) = &place.to {
             return Self::network(host, args);
@@ -65,7 +65,8 @@ impl<'a> ComparedPath<'a> {
                     .into(),
             ));
         }
-        // The delay of a network is not known. So messages in flight at the end of the run have 5 s to arrive.
+        // The delay of a network is not known. So messages in flight at the end of the run have 5 s to
+        // arrive.
         Ok(Self { name: host.to_owned(), source: Source::new(WRITTEN_HERE, "drain = \"5 s\""), file: None })
     }
 

@@ -148,8 +148,8 @@ fn check_program(begun: &Resumable, arenas: &dyn Arenas) -> Result<(), String> {
     Ok(())
 }
 
-/// The place where the earlier process ran. A flag of the command line wins over what that process wrote down,
-/// but for the arena and the far host: [`check_place`] refuses others.
+/// The place where the earlier process ran. A flag of the command line wins over what that process wrote
+/// down, but for the arena and the far host: [`check_place`] refuses others.
 fn earlier_place(begun: &Resumable, args: &RunArgs) -> Result<Place, Failure> {
     let asked = &args.place;
     Ok(Place {
@@ -164,8 +164,8 @@ fn earlier_place(begun: &Resumable, args: &RunArgs) -> Result<Place, Failure> {
     })
 }
 
-/// Checks that the command line asks for no other arena and no other far host than those of `place`. The error
-/// says which one differs.
+/// Checks that the command line asks for no other arena and no other far host than those of `place`. The
+/// error says which one differs.
 fn check_place(place: &Place, args: &RunArgs) -> Result<(), String> {
     if args.place.arena.is_some_and(|asked| asked != place.arena) {
         return Err("it ran in another arena".to_owned());
