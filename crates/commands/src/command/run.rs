@@ -1,33 +1,32 @@
 //! `talkpath run` runs a scenario file. With `--shard` it runs one part of the scenario's repetitions, and
 //! with `--resume` it goes on with a run, or with a part, that an earlier process began.
 
+mod conclusion;
 mod earlier;
+mod experiment;
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 
-use talkpath_report::run_table;
-use talkpath_scenario::{Options, Plan};
-use talkpath_units::counted;
+use talkpath_scenario::Plan;
 
+use self::conclusion::{conclude_part, conclude_run};
 use self::earlier::EarlierRun;
-use super::{Conclusion, again, conclude, files_of_sweep, jobs};
+pub(super) use self::experiment::new_experiment;
+use self::experiment::options;
 use crate::arenas::Arenas;
 use crate::args::{Common, RunArgs};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
-use crate::page::Pages;
 use crate::place;
-use crate::running::{self, EndedPart, Outcome, TerminalObserver};
+use crate::running::{self, Outcome};
 use crate::scenario_file::load_file;
-use crate::terminal::{self, Terminal, program};
+use crate::terminal::Terminal;
 use crate::thresholds;
 use talkpath_experiment::choice::ArenaKind;
-use talkpath_experiment::json::json;
 use talkpath_experiment::place::Place;
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::shard::Shard;
-use talkpath_experiment::{Destination, Experiment, PartOutcome};
+use talkpath_experiment::{Destination, Experiment};
 
 /// Runs the scenario, one part of it, or what is missing of an earlier run.
 pub fn run(args: &RunArgs, common: &Common, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
@@ -76,29 +75,6 @@ pub(super) fn run_plan(
     let defaults = new_experiment(plan, None, place, common, arenas, terminal);
     let experiment = Experiment { takes_turns, ..defaults };
     running::run(&experiment, Destination::Under(&common.out))
-}
-
-/// Prints the tables of a whole run, and proposes what to type next.
-fn conclude_run(
-    outcome: Outcome,
-    place: &Place,
-    plan: &Plan,
-    args: &RunArgs,
-    common: &Common,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let table = run_table(&outcome.summary, &terminal::table_style(args.place.tables));
-    let mut next_commands = again(&outcome.dir, &place::as_flags(place));
-    if plan.cells.len() > 1 {
-        next_commands += &files_of_sweep(&outcome.dir, &outcome.summary);
-    }
-    let conclusion = Conclusion {
-        table: &table,
-        next_commands: &next_commands,
-        junit: args.demand.junit.as_deref(),
-        strict: args.place.strict,
-    };
-    conclude(outcome, &conclusion, common, terminal)
 }
 
 /// Runs the part `shard` of a scenario, in a new directory or in the one where the part was begun.
@@ -162,72 +138,5 @@ fn resume_shard(
         Some(found) if found == shard => earlier.resume_part(dir, shard, common, arenas, terminal),
         Some(found) => Err(Failure::Usage(format!("{path}: holds part {found}, not {shard}"))),
         None => Err(Failure::Usage(format!("{path}: holds a whole run, not a part of one"))),
-    }
-}
-
-/// Prints how many repetitions of a part have run.
-fn conclude_part(part: EndedPart, shard: Shard, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let EndedPart { outcome, failure } = part;
-    let PartOutcome { dir, done: (done, all), wall_s, cpu_s, .. } = outcome;
-    let printed = if common.json() {
-        terminal::print(&json(&serde_json::json!({
-            "dir": dir.path().to_string_lossy(),
-            "shard": shard.to_string(),
-            "repetitions": all,
-            "done": done,
-            "wall_s": wall_s,
-            "cpu_s": cpu_s,
-        })))
-    } else {
-        terminal.result(&format!(
-            "Part {shard}: {} has {done} of its {}\n\
-             When all parts are there: {} merge DIR... -o RUN\n",
-            dir.path().display(),
-            counted(all, "repetition"),
-            program()
-        ))
-    };
-    terminal.end_with([failure, printed.err()])
-}
-
-/// Describes the experiment that runs `plan`, or its part `shard`, with the default of everything that
-/// `common` leaves open.
-pub(super) fn new_experiment<'p>(
-    plan: &'p Plan,
-    shard: Option<Shard>,
-    place: Place,
-    common: &Common,
-    arenas: &'p dyn Arenas,
-    terminal: Terminal,
-) -> Experiment<'p> {
-    let at_once = match place.arena {
-        ArenaKind::Sim => jobs(common),
-        // Concurrent runs disturb each other in real time, so they run at once only if the user asks.
-        ArenaKind::Emu => common.jobs.map_or(1, NonZeroUsize::get),
-        ArenaKind::Live => 1,
-    };
-    Experiment {
-        plan,
-        growth: None,
-        takes_turns: false,
-        shard,
-        place,
-        arenas,
-        records: common.records(),
-        exact: false,
-        series: common.series,
-        at_once,
-        jobs: jobs(common),
-        observer: Box::new(TerminalObserver::new(terminal, common.records())),
-        findings: &Pages,
-    }
-}
-
-/// The changes that the command line makes to the scenario.
-fn options(args: &RunArgs) -> Options {
-    Options {
-        set: args.change.settings().chain(args.demand.settings()).collect(),
-        seed: args.place.seed,
-        repeat: args.place.repeat,
     }
 }

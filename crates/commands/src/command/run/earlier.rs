@@ -6,7 +6,8 @@ use std::path::Path;
 use talkpath_scenario::{Options, Plan, WorkloadConfig};
 use talkpath_units::Duration;
 
-use super::{conclude_part, conclude_run, new_experiment, options};
+use super::conclusion::{conclude_part, conclude_run};
+use super::experiment::{new_experiment, options};
 use crate::arenas::Arenas;
 use crate::args::{Common, RunArgs};
 use crate::failure::Failure;

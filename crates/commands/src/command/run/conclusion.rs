@@ -1,0 +1,69 @@
+//! What `talkpath run` prints at the end of a whole run, and at the end of a part.
+
+use talkpath_report::run_table;
+use talkpath_scenario::Plan;
+use talkpath_units::counted;
+
+use crate::args::{Common, RunArgs};
+use crate::command::{Conclusion, again, conclude, files_of_sweep};
+use crate::failure::Failure;
+use crate::place;
+use crate::running::{EndedPart, Outcome};
+use crate::terminal::{self, Terminal, program};
+use talkpath_experiment::PartOutcome;
+use talkpath_experiment::json::json;
+use talkpath_experiment::place::Place;
+use talkpath_experiment::shard::Shard;
+
+/// Prints the tables of a whole run, and proposes what to type next.
+pub(super) fn conclude_run(
+    outcome: Outcome,
+    place: &Place,
+    plan: &Plan,
+    args: &RunArgs,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let table = run_table(&outcome.summary, &terminal::table_style(args.place.tables));
+    let mut next_commands = again(&outcome.dir, &place::as_flags(place));
+    if plan.cells.len() > 1 {
+        next_commands += &files_of_sweep(&outcome.dir, &outcome.summary);
+    }
+    let conclusion = Conclusion {
+        table: &table,
+        next_commands: &next_commands,
+        junit: args.demand.junit.as_deref(),
+        strict: args.place.strict,
+    };
+    conclude(outcome, &conclusion, common, terminal)
+}
+
+/// Prints how many repetitions of a part have run.
+pub(super) fn conclude_part(
+    part: EndedPart,
+    shard: Shard,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let EndedPart { outcome, failure } = part;
+    let PartOutcome { dir, done: (done, all), wall_s, cpu_s, .. } = outcome;
+    let printed = if common.json() {
+        terminal::print(&json(&serde_json::json!({
+            "dir": dir.path().to_string_lossy(),
+            "shard": shard.to_string(),
+            "repetitions": all,
+            "done": done,
+            "wall_s": wall_s,
+            "cpu_s": cpu_s,
+        })))
+    } else {
+        terminal.result(&format!(
+            "Part {shard}: {} has {done} of its {}\n\
+             When all parts are there: {} merge DIR... -o RUN\n",
+            dir.path().display(),
+            counted(all, "repetition"),
+            program()
+        ))
+    };
+    terminal.end_with([failure, printed.err()])
+}
