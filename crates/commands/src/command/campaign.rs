@@ -1,4 +1,5 @@
-//! `talkpath campaign`: check, run, status, push, report.
+//! `talkpath campaign` checks and runs a campaign, prints its status, copies its records and writes its
+//! report.
 
 use std::path::Path;
 
@@ -27,17 +28,18 @@ use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 use talkpath_units::counted;
 
-/// Does what the subcommand says.
+/// Runs the subcommand.
 pub fn run(args: &CampaignArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     match &args.command {
         CampaignCommand::Check(args) => check(args, common, terminal),
-        CampaignCommand::Run(args) => begin(args, common, terminal),
-        CampaignCommand::Status(args) => tell(args, common, terminal),
+        CampaignCommand::Run(args) => run_campaign(args, common, terminal),
+        CampaignCommand::Status(args) => print_status(args, common, terminal),
         CampaignCommand::Push(args) => push(args, common, terminal),
         CampaignCommand::Report(args) => report(args, common, terminal),
     }
 }
 
+/// Checks the campaign file, and with `--hosts` also the hosts.
 fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let Some(file) = &args.file else { return print(campaign_key_tables().as_bytes()) };
     let loaded = Loaded::read(file)?;
@@ -82,7 +84,8 @@ fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Resul
     terminal.end_with([failed, printed.err()])
 }
 
-fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+/// Runs the measurements, writes the report, and prints the status.
+fn run_campaign(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.file.file)?;
     let store = Store::new(&args.file, &loaded, &common.out);
     let (plan, entries) = coordinate(&loaded, &store, common, terminal)?;
@@ -107,7 +110,8 @@ fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<
     terminal.end_with([strict, printed.err()])
 }
 
-fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+/// Prints the status.
+fn print_status(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.file)?;
     let store = Store::new(args, &loaded, &common.out);
     let (plan, entries) = (store.plan(&loaded)?, store.entries()?);
@@ -115,10 +119,11 @@ fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<
     if common.json() {
         return print(&json(&status));
     }
-    let found = found(&store, &plan, &entries)?;
+    let found = find(&store, &plan, &entries)?;
     terminal.result(&format!("{}{}", status_text(&status, &store), not_valid_text(&found)))
 }
 
+/// Copies records that were not copied before.
 fn push(args: &CampaignPushArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let file = &args.file;
     let loaded = Loaded::read(&file.file)?;
@@ -142,7 +147,7 @@ fn push(args: &CampaignPushArgs, common: &Common, terminal: Terminal) -> Result<
         .result(&format!("{files} files copied ({bytes} B) by `{}`; {before} copied before\n", push.name()))
 }
 
-/// With what the notes say of the file's store.
+/// Adds to `status` what was copied to the store of the campaign file.
 fn with_store(mut status: Status, loaded: &Loaded, store: &Store) -> Status {
     status.store = loaded.campaign.store_command.as_ref().map(|command| {
         let command = shown(command);
@@ -152,6 +157,7 @@ fn with_store(mut status: Status, loaded: &Loaded, store: &Store) -> Status {
     status
 }
 
+/// Writes the report.
 fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.file.file)?;
     let store = Store::new(&args.file, &loaded, &common.out);
@@ -166,27 +172,30 @@ fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Res
     terminal.result(&format!("Report: {}\n", target.display()))
 }
 
-/// Writes the page, and returns what it shows.
+/// Writes the page of the report, and returns the findings that it shows.
 fn write_report(store: &Store, plan: &Plan, entries: &[Entry], target: &Path) -> Result<Findings, Failure> {
-    let findings = found(store, plan, entries)?;
+    let findings = find(store, plan, entries)?;
     write_named_bytes(target, campaign_page(&findings).as_bytes())?;
     Ok(findings)
 }
 
-/// What the records show so far.
-fn found(store: &Store, plan: &Plan, entries: &[Entry]) -> Result<Findings, Failure> {
+/// Computes the findings of all records that are there.
+fn find(store: &Store, plan: &Plan, entries: &[Entry]) -> Result<Findings, Failure> {
     let summaries = store.summaries(plan)?;
     let measured = recorded(plan, &summaries);
     Ok(findings(plan, &measured, entries, now(), env!("CARGO_PKG_VERSION")))
 }
 
-/// Each summary with its measurement.
+/// Pairs each summary with its measurement.
 pub(crate) fn recorded<'a>(plan: &'a Plan, summaries: &'a [(usize, Summary)]) -> Vec<Recorded<'a>> {
-    let of = |(at, summary): &'a (usize, Summary)| Recorded { measurement: &plan.measurements[*at], summary };
-    summaries.iter().map(of).collect()
+    let pair = |(index, summary): &'a (usize, Summary)| Recorded {
+        measurement: &plan.measurements[*index],
+        summary,
+    };
+    summaries.iter().map(pair).collect()
 }
 
-/// A few lines, a table of hosts, and what failed and why.
+/// Writes the status: a few lines, a table of the hosts, and which measurements failed and why.
 fn status_text(status: &Status, store: &Store) -> String {
     let Status { name, planned, done, abandoned, begun, overdue, later, .. } = status;
     let at_work = if store.is_at_work() { "a coordinator is at work" } else { "no coordinator is at work" };
@@ -215,48 +224,53 @@ fn status_text(status: &Status, store: &Store) -> String {
         text +=
             &format!("{:width$}  {:>26}  {:>8}{last}\n", "?", "at no known host", status.failures_elsewhere);
     }
-    let tried: Vec<String> = status.failing.iter().map(|it| next_text(it, millis(now()))).collect();
-    let tried = status.failing.iter().zip(&tried).map(|(it, why)| (&it.measurement, why));
-    text += &reasons("To be tried again", tried, "--json");
-    text + &reasons("Not measured", status.missing.iter().map(|it| (&it.measurement, &it.why)), "--json")
+    let next_tries: Vec<String> =
+        status.failing.iter().map(|failing| next_text(failing, millis(now()))).collect();
+    let failing = status.failing.iter().zip(&next_tries).map(|(failing, why)| (&failing.measurement, why));
+    text += &reasons("To be tried again", failing, "--json");
+    let missing = status.missing.iter().map(|missing| (&missing.measurement, &missing.why));
+    text + &reasons("Not measured", missing, "--json")
 }
 
 fn last_text(why: Option<&String>) -> String {
     why.map_or(String::new(), |why| format!("  last: {why}"))
 }
 
-/// Why it failed, and when it is tried again.
-fn next_text(of: &Failing, now_ms: u64) -> String {
-    match (&of.next_try, of.next_try_ms) {
-        (Some(_), Some(at)) if at <= now_ms => format!("{}; next try: as soon as its hosts are free", of.why),
-        (Some(next), _) => format!("{}; next try: {next}", of.why),
-        (None, _) => format!("{}; not tried again: its window ends first", of.why),
+/// Says why a measurement failed, and when it is tried again.
+fn next_text(failing: &Failing, now_ms: u64) -> String {
+    match (&failing.next_try, failing.next_try_ms) {
+        (Some(_), Some(at)) if at <= now_ms => {
+            format!("{}; next try: as soon as its hosts are free", failing.why)
+        }
+        (Some(next), _) => format!("{}; next try: {next}", failing.why),
+        (None, _) => format!("{}; not tried again: its window ends first", failing.why),
     }
 }
 
-/// Whose figures are not to be trusted, if there are such.
+/// Lists the measurements whose figures are not valid.
 fn not_valid_text(found: &Findings) -> String {
-    let list = found.not_valid.iter().map(|it| (&it.measurement, &it.why));
+    let list = found.not_valid.iter().map(|invalid| (&invalid.measurement, &invalid.why));
     reasons("Not valid, their figures may be the machines'", list, "`campaign report --json`")
 }
 
-/// A line for each measurement with its reason; `all` names what has those that are too many.
+/// Writes a line for each measurement with its reason. If the list is too long, the text says that `all` has
+/// the whole list.
 fn reasons<'a>(
     title: &str,
     list: impl ExactSizeIterator<Item = (&'a Measurement, &'a String)>,
     all: &str,
 ) -> String {
     let more = list.len().saturating_sub(MOST_SHOWN);
-    let lines = list
-        .take(MOST_SHOWN)
-        .map(|(of, why)| format!("  {}, {} > {}, {}: {why}\n", of.local, of.near, of.far, of.measure));
+    let lines = list.take(MOST_SHOWN).map(|(Measurement { local, near, far, measure, .. }, why)| {
+        format!("  {local}, {near} > {far}, {measure}: {why}\n")
+    });
     let text: String = lines.collect();
-    match (text.is_empty(), more) {
-        (true, _) => text,
-        (false, 0) => format!("\n{title}:\n{text}"),
-        (false, more) => format!("\n{title}:\n{text}  and {more} more; {all} has all\n"),
+    if text.is_empty() {
+        return text;
     }
+    let more = if more > 0 { format!("  and {more} more; {all} has all\n") } else { String::new() };
+    format!("\n{title}:\n{text}{more}")
 }
 
-/// Chosen: a screen.
+/// How many measurements a list shows (chosen: so many fit on a screen).
 const MOST_SHOWN: usize = 20;

@@ -1,4 +1,4 @@
-//! `talkpath export`: a run's records for other tools.
+//! `talkpath export` writes the records of a run in the formats of other tools.
 
 mod swept;
 mod tables;
@@ -17,7 +17,7 @@ use talkpath_experiment::part::LOG;
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::open_file;
 
-/// Writes to a file, or to standard output.
+/// Writes the export to a file, or to standard output.
 pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
     check_ended(&dir)?;
@@ -36,6 +36,7 @@ pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result
     }
 }
 
+/// Writes the export in its format to `writer`. `unwritten` makes the failure for a failed write.
 fn export(
     dir: &RunDir,
     args: &ExportArgs,

@@ -1,5 +1,5 @@
-//! One run of the store's command, for one file: started without a shell, and ended when its time is over or
-//! when the coordinator stops.
+//! Runs the command of the store for one file. It is started without a shell. It is ended when its time is
+//! over, or when the coordinator stops.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -17,13 +17,14 @@ use super::Uncopied;
 use crate::campaign::child::{StandardError, remove_variables};
 use crate::terminal::shell_word;
 
-/// The command as a person would type it into a shell. Notes name the store by it.
+/// Writes the command as a person would type it into a shell. This text also names the store in
+/// uploads.jsonl.
 pub(crate) fn shown(command: &StoreCommand) -> String {
     let words: Vec<String> = command.words.iter().map(|word| shell_word(word)).collect();
     printable(&words.join(" "), usize::MAX)
 }
 
-/// Has `file` copied as the object `key`. A command has done it if its exit code is 0.
+/// Copies `file` to the store under `key`. The command has copied the file if its exit code is 0.
 pub(super) fn copy(
     command: &StoreCommand,
     file: &Path,
@@ -33,11 +34,11 @@ pub(super) fn copy(
     if stop.load(Ordering::Relaxed) {
         return Err(Uncopied::Stopped);
     }
-    // Absolute, so that no command takes it for an option.
+    // The path is made absolute, so that no command takes it for an option.
     let file = absolute(file).map_err(|why| Uncopied::Unread(super::unread(file, &why)))?;
     let mut running = Running::start(command, &file, key)?;
     let limit = Duration::from_nanos(command.timeout.as_nanos());
-    let (since, mut pause) = (Instant::now(), FIRST_PAUSE);
+    let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {
         let ended = running.child.try_wait().map_err(|why| running.failed(&format!("cannot wait: {why}")))?;
         if let Some(status) = ended {
@@ -46,7 +47,7 @@ pub(super) fn copy(
         if stop.load(Ordering::Relaxed) {
             return Err(Uncopied::Stopped);
         }
-        if since.elapsed() > limit {
+        if start.elapsed() > limit {
             let timeout = command.timeout;
             return Err(running.failed(&format!(
                 "did not end within {timeout} and was ended; `store_timeout` gives it longer"
@@ -57,7 +58,7 @@ pub(super) fn copy(
     }
 }
 
-/// A command that runs, in a process group of its own. It and what it started are ended when this is dropped.
+/// A command that runs in a process group of its own. Dropping this ends the whole group.
 struct Running {
     program: String,
     child: Child,
@@ -69,9 +70,10 @@ impl Running {
         let mut words = command.words_for(file.as_os_str(), key).into_iter();
         let mut started = Command::new(words.next().unwrap_or_default());
         started.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // A signal of the terminal is for the coordinator, which then ends what it started.
+        // A signal of the terminal must reach only the coordinator, which then ends the command.
         started.process_group(0);
-        // The coordinator's own settings. Credentials of the store stay.
+        // The command must not see the settings of the coordinator, but it needs the credentials of the
+        // store.
         remove_variables(&mut started, &["TALKPATH_"]);
         let program = printable(command.words.first().map_or("", String::as_str), usize::MAX);
         let child = started.spawn().map_err(|why| Uncopied::Store(cannot_start(&program, &why)))?;
@@ -94,7 +96,8 @@ impl Running {
         Uncopied::Store(format!("{}: {why}", self.program))
     }
 
-    /// Whether it has ended. Its number stays its own, since its status is left to be read.
+    /// Whether the command has ended. Its status is not collected here, so no other process can get its
+    /// number.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
@@ -107,41 +110,43 @@ impl Drop for Running {
             return;
         }
         let group = Pid::from_child(&self.child);
-        // A group that is gone needs no signal.
+        // If this fails, the group has already ended.
         let _ = kill_process_group(group, Signal::TERM);
-        let since = Instant::now();
-        while !self.has_ended() && since.elapsed() < GRACE {
+        let start = Instant::now();
+        while !self.has_ended() && start.elapsed() < GRACE {
             thread::sleep(LONGEST_PAUSE);
         }
-        // Also what it started and what outlived it.
+        // This also ends processes of the group that outlived the command.
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.child.wait();
     }
 }
 
-/// What a command said last: its last line, with those before it if it goes on from them. `rclone` has the
-/// cause in the first of such lines, and begins the others with a tab or `caused by`.
+/// Returns the last message of a command. It is the last line. If that line continues earlier ones, they are
+/// part of the message: `rclone` writes the cause on the first line of a message, and begins the other lines
+/// with a tab or with `caused by`.
 fn reason(stderr: &str) -> String {
-    let mut said: Vec<&str> = Vec::new();
+    let mut message: Vec<&str> = Vec::new();
     for line in stderr.lines().rev().filter(|line| !line.trim().is_empty()) {
-        said.insert(0, line.trim());
+        message.insert(0, line.trim());
         if !line.starts_with(char::is_whitespace) && !line.starts_with("caused by") {
             break;
         }
     }
-    if said.is_empty() { "it said nothing".to_owned() } else { printable(&said.join(" "), MOST_SHOWN) }
+    if message.is_empty() { "it said nothing".to_owned() } else { printable(&message.join(" "), MOST_SHOWN) }
 }
 
 fn cannot_start(program: &str, why: &io::Error) -> String {
     format!("cannot start {program}: {why}: install it, or correct `store_command`")
 }
 
+/// The first pause between two checks. Each pause is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// Chosen: what copies a file over a network takes longer.
+/// The longest pause between two checks (chosen: copying a file over a network takes longer).
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// How long a command has to end by itself after SIGTERM. Chosen: time to remove an upload that is not whole.
+/// How long a command has to end after SIGTERM (chosen: enough to remove an incomplete upload).
 const GRACE: Duration = Duration::from_secs(5);
-/// Characters of a reason. Chosen: a line of `uploads.jsonl`.
+/// How many characters a reason has at most (chosen: so many fit on a line of `uploads.jsonl`).
 const MOST_SHOWN: usize = 400;
 
 #[cfg(test)]
@@ -149,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reason_is_the_last_line_with_what_it_goes_on_from() {
+    fn the_reason_is_the_last_line_with_the_lines_that_it_continues() {
         let rclone = "2026/11/29 ERROR : Attempt 1/1 failed\n2026/11/29 Failed to copyto: NoSuchBucket: none\n\
                       \tstatus code: 404\ncaused by: a\u{1b}[2J\n\n";
         let said = "2026/11/29 Failed to copyto: NoSuchBucket: none status code: 404 caused by: a\\u{1b}[2J";

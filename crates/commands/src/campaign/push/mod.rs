@@ -5,10 +5,10 @@
 //! plan.json       ──► CAMPAIGN/plan.json
 //! ```
 //!
-//! The command is given the path of a file and its key in the store (`command.rs`). Once it has taken every
-//! file of a measurement, a line of `uploads.jsonl` says so. Records are only read, and never change once
-//! they are there: nobody asks the store what it holds. A thread of the coordinator copies what is new
-//! (`uploader.rs`); `talkpath campaign push` copies what is left.
+//! The command receives the path of a file and its key in the store (`command.rs`). When all files of a
+//! measurement have been copied, a line of `uploads.jsonl` says so. Records never change after they have been
+//! written, so the store need not be asked what it holds. A thread of the coordinator copies new records
+//! (`uploader.rs`), and `talkpath campaign push` copies those that were not copied yet.
 
 mod command;
 mod uploader;
@@ -32,61 +32,61 @@ use talkpath_experiment::store::lines::add_line;
 pub(crate) use command::shown;
 pub(crate) use uploader::Uploader;
 
-/// A campaign's directory, and the command that copies it to a store.
+/// The directory of a campaign, and the command that copies it to a store.
 pub(crate) struct Push {
     command: StoreCommand,
     directory: Store,
-    /// The command as notes and messages show it.
+    /// The text of the command in uploads.jsonl and in messages.
     name: String,
-    /// What the keys of this campaign begin with, without a slash at the end.
+    /// The beginning of all keys of this campaign, without a slash at its end.
     root: String,
-    /// Once it is set, the command is ended and nothing more is copied.
+    /// When this becomes true, the command is ended and nothing more is copied.
     stop: Arc<AtomicBool>,
 }
 
-/// What was done.
+/// How much was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copied {
-    /// Files that the command took.
+    /// How many files were copied.
     pub(crate) files: u64,
-    /// Their bytes.
+    /// The size of these files, in bytes.
     pub(crate) bytes: u64,
-    /// Measurements that were left out, because they had been copied before.
+    /// How many measurements were left out because they had been copied before.
     pub(crate) before: u64,
 }
 
 /// Which measurements [`Push::all`] copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Those that no note calls copied.
+    /// Only measurements that uploads.jsonl does not call copied.
     Left,
-    /// Every one, as for a store that has lost something.
+    /// Every measurement. This helps if the store has lost something.
     Every,
 }
 
 /// Why something was not copied, in words for a person.
 #[derive(Debug, thiserror::Error)]
 enum Uncopied {
-    /// A file of the campaign's directory cannot be read. Of the store that says nothing.
+    /// A file in the directory of the campaign cannot be read. The store has not failed.
     #[error("{0}")]
     Unread(String),
     /// The command failed.
     #[error("{0}")]
     Store(String),
-    /// Somebody stopped it.
+    /// The user stopped the command.
     #[error("interrupted")]
     Stopped,
 }
 
 impl Uncopied {
-    /// True if the store failed.
+    /// Whether the store failed.
     fn is_of_the_store(&self) -> bool {
         matches!(self, Self::Store(_))
     }
 }
 
 impl Push {
-    /// Nothing is started yet.
+    /// Describes the copying. Nothing is started yet.
     pub(crate) fn new(
         command: &StoreCommand,
         campaign: &str,
@@ -97,30 +97,32 @@ impl Push {
         Self { command: command.clone(), directory, name, root, stop }
     }
 
-    /// The command as notes and messages show it.
+    /// The text of the command in uploads.jsonl and in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Copies the plan and what is measured of `measurements`. One that cannot be copied holds up no other,
-    /// because what has failed least often comes first.
+    /// Copies the plan, and the records of finished measurements. The measurements that have failed least
+    /// often are copied first, so that one that always fails does not delay the others.
     ///
     /// # Errors
-    /// [`Failure::far_end`] with the first reason, or the store's if the store failed too often in a row;
-    /// [`Failure::interrupted`].
+    /// Returns [`Failure::far_end`] with the first reason if something could not be copied. It gives up early
+    /// if the store fails [`MOST_IN_A_ROW`] times in a row. Returns [`Failure::interrupted`] if the user
+    /// stopped it.
     pub(crate) fn all(&self, measurements: &[Measurement], scope: Scope) -> Result<Copied, Failure> {
         let noted = uploads(&self.directory, &self.name);
         let mut copied = Copied::default();
         self.plan(&mut copied).map_err(|why| self.failure(&why))?;
-        let mut measured: Vec<_> = measurements.iter().filter(|it| self.is_measured(it)).collect();
+        let mut measured: Vec<_> =
+            measurements.iter().filter(|measurement| self.is_measured(measurement)).collect();
         if scope == Scope::Left {
             let all = measured.len();
-            measured.retain(|it| !noted.there.contains(&it.id));
+            measured.retain(|measurement| !noted.there.contains(&measurement.id));
             copied.before = (all - measured.len()) as u64;
         }
-        measured.sort_by_key(|it| noted.failures.get(&it.id).copied().unwrap_or(0));
+        measured.sort_by_key(|measurement| noted.failures.get(&measurement.id).copied().unwrap_or(0));
         let mut failed: Vec<String> = Vec::new();
-        // The store's failures since the last measurement that it took.
+        // The failures of the store since the last measurement that was copied.
         let mut in_a_row: Vec<String> = Vec::new();
         for measurement in measured {
             match self.files(measurement, &mut copied) {
@@ -130,9 +132,11 @@ impl Push {
                 }
                 Err(Uncopied::Stopped) => return Err(self.failure(&Uncopied::Stopped)),
                 Err(why) => {
-                    let what = format!("{}: {why}", measurement.id);
-                    in_a_row.extend(why.is_of_the_store().then(|| what.clone()));
-                    failed.push(what);
+                    let message = format!("{}: {why}", measurement.id);
+                    if why.is_of_the_store() {
+                        in_a_row.push(message.clone());
+                    }
+                    failed.push(message);
                     self.note(&measurement.id, Some(&why.to_string()));
                 }
             }
@@ -153,7 +157,7 @@ impl Push {
         }
     }
 
-    /// How the command `push` ends by `why`.
+    /// Makes the failure of `campaign push`.
     fn failure(&self, why: &Uncopied) -> Failure {
         let text = format!("{why}; what is copied stays, and the same command goes on");
         match why {
@@ -162,11 +166,12 @@ impl Push {
         }
     }
 
+    /// Copies the plan.
     fn plan(&self, copied: &mut Copied) -> Result<(), Uncopied> {
         self.copy(&self.directory.plan_file(), &format!("{}/plan.json", self.root), copied)
     }
 
-    /// True if its records are whole.
+    /// Whether the records of the measurement are complete.
     fn is_measured(&self, measurement: &Measurement) -> bool {
         self.directory.records(&measurement.id).join(SUMMARY).is_file()
     }
@@ -181,8 +186,9 @@ impl Push {
         Ok(())
     }
 
+    /// Copies one file, and counts it.
     fn copy(&self, file: &Path, key: &str, copied: &mut Copied) -> Result<(), Uncopied> {
-        // What cannot be opened is this machine's mistake, not the store's.
+        // The file is opened first: if that fails, it is not a failure of the store.
         let opened = File::open(file).and_then(|open| open.metadata());
         let size = opened.map_err(|why| Uncopied::Unread(unread(file, &why)))?.len();
         command::copy(&self.command, file, key, &self.stop)?;
@@ -191,7 +197,8 @@ impl Push {
         Ok(())
     }
 
-    /// Notes what became of a measurement. One whose note cannot be written is copied once more.
+    /// Writes to uploads.jsonl whether a measurement was copied. If that fails, the measurement is copied
+    /// once more.
     fn note(&self, id: &str, why: Option<&str>) {
         let (id, store, why) = (id.to_owned(), self.name.clone(), why.map(str::to_owned));
         let line = Upload { at_ms: millis(now()), id, store, why }.line();
@@ -199,13 +206,13 @@ impl Push {
     }
 }
 
-/// What the notes of the campaign's directory say of the store that the command `name` copies to.
+/// Reads from uploads.jsonl what was copied by the command `name`.
 pub(crate) fn uploads(directory: &Store, name: &str) -> Uploads {
     Uploads::parse(&fs::read(directory.file(UPLOADS)).unwrap_or_default(), name)
 }
 
-/// Every file below `folder`, with its name from there, in the order of the names. Names that begin with a
-/// dot are drafts.
+/// Lists every file below `folder` with its path from there, in the order of the paths. Names that begin with
+/// a dot are drafts, and are left out.
 fn files_below(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     let mut files = Vec::new();
     let mut open = vec![(String::new(), folder.to_path_buf())];
@@ -233,10 +240,10 @@ fn unread(path: &Path, why: &std::io::Error) -> String {
     format!("cannot read {}: {why}", path.display())
 }
 
-/// Failures of the store, one after the other, by which it counts as down. Chosen: with a store that is down
-/// a pass ends soon, and two measurements that it refuses hold up no other.
+/// After so many failures in a row the store counts as down (chosen). So a pass ends soon if the store is
+/// down, and two measurements that the store refuses do not keep the others from being copied.
 const MOST_IN_A_ROW: usize = 3;
-/// The notes.
+/// The file that says what was copied.
 const UPLOADS: &str = "uploads.jsonl";
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! A thread of the coordinator that copies what is measured. A store that is down delays no measurement: what
-//! is not there yet is tried again, after a wait that doubles. A measurement that cannot be copied holds up
-//! no other, because what has failed least often comes first. What is new is tried at once.
+//! A thread of the coordinator that copies the records of finished measurements. A store that is down does
+//! not delay the measurements. Records that could not be copied are tried again after a wait, which doubles
+//! each time. Those that have failed least often come first, so that one that always fails does not delay the
+//! others. New records are tried at once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -15,15 +16,15 @@ use super::{Copied, MOST_IN_A_ROW, Push, Uncopied, uploads};
 use crate::failure::Failure;
 use crate::terminal::{Terminal, program};
 
-/// The thread, and how it learns of a measurement.
+/// The thread, and the channel by which it learns that a measurement has finished.
 pub(crate) struct Uploader {
     measured: Sender<()>,
     thread: JoinHandle<usize>,
-    /// The command as messages show it.
+    /// The text of the command in messages.
     name: String,
 }
 
-/// The thread's own.
+/// The state of the thread.
 struct Worker {
     push: Push,
     plan: Plan,
@@ -32,7 +33,7 @@ struct Worker {
 }
 
 impl Uploader {
-    /// Starts it. `retry` is the wait after the first failure.
+    /// Starts the thread. `retry` is the wait after the first failure.
     pub(crate) fn start(
         push: Push,
         plan: &Plan,
@@ -50,13 +51,13 @@ impl Uploader {
         Ok(Self { measured, thread, name })
     }
 
-    /// A measurement is in the records.
+    /// Tells the thread that a measurement has finished.
     pub(crate) fn measured(&self) {
-        // Without the thread nothing is copied, and `close` says so.
+        // This fails only if the thread has ended, and `close` reports that.
         let _ = self.measured.send(());
     }
 
-    /// Lets it try what is left once more, and says what is not there.
+    /// Lets the thread try once more, waits for its end, and reports what was not copied.
     pub(crate) fn close(self, terminal: Terminal) {
         let Self { measured, thread, name } = self;
         drop(measured);
@@ -71,21 +72,21 @@ impl Uploader {
         }
     }
 
-    /// Waits until a command that runs has been ended, after the flag to stop was set.
+    /// Waits until the thread has ended a command that runs. The flag to stop must be set before.
     pub(crate) fn stopped(self) {
         let Self { measured, thread, .. } = self;
         drop(measured);
-        // A thread that panicked has said so.
+        // If the thread panicked, the panic has printed a message.
         let _ = thread.join();
     }
 }
 
 impl Worker {
-    /// Copies until the coordinator has gone. Returns how many measurements are left.
+    /// Copies until the coordinator closes the channel. Returns how many measurements were not copied.
     fn work(&self, news: &Receiver<()>) -> usize {
-        // By measurement: how often it could not be copied.
+        // How often each measurement could not be copied.
         let mut failures: BTreeMap<String, u32> = BTreeMap::new();
-        // Since when, and after how many passes over all that copied nothing.
+        // The beginning of the current wait, and how many passes over all measurements have copied nothing.
         let (mut began, mut fruitless) = (Instant::now(), 0_u32);
         let mut pass = self.copy(&mut failures, Which::All);
         loop {
@@ -97,7 +98,7 @@ impl Worker {
                 _ => wait_after(fruitless + 1, self.retry).saturating_sub(began.elapsed()),
             };
             let which = match news.recv_timeout(wait) {
-                // What failed before waits for its time.
+                // A new measurement is tried at once. Those that failed before wait for their time.
                 Ok(()) => {
                     while news.try_recv().is_ok() {}
                     Which::New
@@ -105,7 +106,7 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => Which::All,
                 Err(RecvTimeoutError::Disconnected) => return self.copy(&mut failures, Which::All).left,
             };
-            // Of what failed for the first time, the wait begins now.
+            // If something fails in this pass for the first time, its wait begins now.
             if which == Which::All || pass.left == 0 {
                 began = Instant::now();
             }
@@ -118,14 +119,14 @@ impl Worker {
         }
     }
 
-    /// Copies what is measured and not there, what has failed least often first, until the store
-    /// fails too often in a row.
+    /// Copies the measurements that are not in the store yet, those that have failed least often first. It
+    /// stops if the store fails too often in a row.
     fn copy(&self, failures: &mut BTreeMap<String, u32>, which: Which) -> Pass {
         let there = uploads(&self.push.directory, self.push.name()).there;
-        let measured = self.plan.measurements.iter().filter(|it| self.push.is_measured(it));
-        let mut left: Vec<_> = measured.filter(|it| !there.contains(&it.id)).collect();
+        let measured = self.plan.measurements.iter().filter(|measurement| self.push.is_measured(measurement));
+        let mut left: Vec<_> = measured.filter(|measurement| !there.contains(&measurement.id)).collect();
         let failed = |id: &str, failures: &BTreeMap<String, u32>| failures.get(id).copied().unwrap_or(0);
-        left.sort_by_key(|it| failed(&it.id, failures));
+        left.sort_by_key(|measurement| failed(&measurement.id, failures));
         let (mut copied, mut in_a_row) = (0, 0);
         let mut needs_plan = there.is_empty();
         for measurement in &left {
@@ -133,7 +134,7 @@ impl Worker {
             if is_left_out || in_a_row == MOST_IN_A_ROW || self.push.stop.load(Ordering::Relaxed) {
                 break;
             }
-            // Without the plan no measurement is tried: each would fail by it again.
+            // The plan is copied first. If that fails, the measurements would fail too.
             if needs_plan && let Err(why) = self.push.plan(&mut Copied::default()) {
                 self.note_failure(measurement, &why, failures);
                 break;
@@ -157,7 +158,7 @@ impl Worker {
     }
 
     fn note_failure(&self, measurement: &Measurement, why: &Uncopied, failures: &mut BTreeMap<String, u32>) {
-        // What is cut short by a signal has not failed.
+        // A copy that a signal cut short has not failed.
         if matches!(why, Uncopied::Stopped) {
             return;
         }
@@ -167,33 +168,33 @@ impl Worker {
     }
 }
 
-/// What a pass tries.
+/// The measurements that a pass tries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// What is not there.
+    /// All that are not in the store.
     All,
-    /// Of that, what has not failed yet.
+    /// Only those that have not failed yet.
     New,
 }
 
-/// What a pass did.
+/// The result of a pass.
 struct Pass {
     copied: usize,
-    /// Measurements that are not there.
+    /// How many measurements are not in the store.
     left: usize,
 }
 
-/// How long after the begin of the last attempt the next one begins.
+/// The time from the beginning of an attempt to the beginning of the next one, after a number of failures.
 fn wait_after(failures: u32, retry: Duration) -> Duration {
     retry.saturating_mul(1 << failures.saturating_sub(1).min(MOST_DOUBLINGS))
 }
 
-/// As that of a host that fails: up to 16 times the first wait.
+/// The wait doubles four times at most, up to 16 times the first wait, as for a host that fails.
 const MOST_DOUBLINGS: u32 = 4;
-/// No measurement is due sooner than somebody says so.
+/// The wait if nothing is left to copy. A finished measurement ends the wait.
 const A_DAY: Duration = Duration::from_secs(86_400);
 
-/// How many of `measurements` are not there after the first pass.
+/// Returns how many of `measurements` are not in the store after the first pass.
 #[cfg(test)]
 pub(super) fn first_pass(push: Push, measurements: &[Measurement]) -> usize {
     let plan = Plan {

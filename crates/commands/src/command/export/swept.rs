@@ -1,8 +1,9 @@
-//! What a sweep sets, as columns: `path.up.rate` with "2 Mbps" is 2000000 in `path_up_rate_bps`.
+//! The swept keys of a run as columns. For example, `path.up.rate` with "2 Mbps" becomes 2000000 in the
+//! column `path_up_rate_bps`.
 //!
-//! A quantity is a number in the SI's unit, which ends the column's name. A table is a column for each of
-//! its keys; its `kind` has the name of the table's own key. A cell that does not set what a column holds
-//! leaves it unknown.
+//! A quantity becomes a number in its SI unit, and the name of the column ends in the unit. A TOML table
+//! becomes a column for each of its keys, but its `kind` has the name of the table. If a cell does not set a
+//! key, the field is unknown.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub(super) struct Swept {
 }
 
 impl Swept {
-    /// Of cells by index, each with its values by key.
+    /// Makes the columns. `cells` are the indices of the cells with their swept values by key.
     pub(super) fn new<'a>(cells: impl IntoIterator<Item = (u64, &'a BTreeMap<String, Value>)>) -> Self {
         let mut parts: BTreeMap<u64, BTreeMap<String, Field>> = BTreeMap::new();
         let mut kinds: BTreeMap<String, ColumnKind> = BTreeMap::new();
@@ -27,7 +28,10 @@ impl Swept {
             values.iter().for_each(|(key, value)| spread(key, value, &mut fields));
             for (name, field) in &fields {
                 if let Some(kind) = kind_of(field) {
-                    kinds.entry(name.clone()).and_modify(|it| *it = common(*it, kind)).or_insert(kind);
+                    kinds
+                        .entry(name.clone())
+                        .and_modify(|known| *known = common(*known, kind))
+                        .or_insert(kind);
                 }
             }
             parts.insert(cell, fields);
@@ -35,7 +39,7 @@ impl Swept {
         let mut columns: Vec<Column> = Vec::new();
         for (name, kind) in &kinds {
             let mut column = Column::new(name, *kind);
-            // Two keys may differ in a hyphen alone.
+            // If two keys differ only in a hyphen, their columns would have the same name.
             while columns.iter().any(|other| other.name == column.name) {
                 column.name.push('_');
             }
@@ -57,14 +61,14 @@ impl Swept {
     }
 }
 
-/// Puts what `value` means at `key` into `fields`, by the columns' names before they are made plain.
+/// Adds the fields of the swept `key` with its `value`, by the names of their columns.
 fn spread(key: &str, value: &Value, fields: &mut BTreeMap<String, Field>) {
     let (name, field) = match value {
         Value::Null => return,
         Value::Bool(flag) => (key.to_owned(), Field::Flag(*flag)),
         Value::Number(number) => (key.to_owned(), number_field(number)),
         Value::String(text) => match si_amount(text) {
-            // Seconds and hertz may be fractions; the rest is counted.
+            // Seconds and hertz may have fractions. All other units are counted in whole numbers.
             Some(amount) if matches!(amount.unit, "s" | "hz") => {
                 (format!("{key}_{}", amount.unit), Field::Number(amount.value))
             }
@@ -72,7 +76,7 @@ fn spread(key: &str, value: &Value, fields: &mut BTreeMap<String, Field>) {
             None => (key.to_owned(), Field::text(text)),
         },
         Value::Array(list) => {
-            let words = list.iter().map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
+            let words = list.iter().map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned));
             (key.to_owned(), Field::text(&words.collect::<Vec<_>>().join(" ")))
         }
         Value::Object(keys) => {
@@ -86,7 +90,7 @@ fn spread(key: &str, value: &Value, fields: &mut BTreeMap<String, Field>) {
     fields.insert(name, field);
 }
 
-/// A number of JSON: whole if it is written so.
+/// The field of a JSON number. A whole number stays a whole number.
 fn number_field(number: &serde_json::Number) -> Field {
     match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => Field::Integer(whole),
@@ -95,7 +99,7 @@ fn number_field(number: &serde_json::Number) -> Field {
     }
 }
 
-/// What kind of column holds the field alone.
+/// The kind of column that the field needs, or `None` if the field is unknown.
 pub(super) const fn kind_of(field: &Field) -> Option<ColumnKind> {
     match field {
         Field::Unknown => None,

@@ -1,6 +1,6 @@
 //! The flat tables of a run: messages, series, repetitions, cells and links.
 //!
-//! A row holds figures of one sort alone: one repetition's, or the repetitions' median, mean and interval.
+//! A row holds the figures of one repetition, or statistics over all repetitions, but never both.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,7 +31,7 @@ use talkpath_experiment::part::{PACKETS, SERIES, SUMMARY};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::{find_file, open_file, unexpected_json};
 
-/// Writes `table` of the run in `dir`; `unwritten` says what a failure of `out` means.
+/// Writes `table` of the run in `dir` to `out`. `unwritten` makes the failure for a failed write.
 pub(super) fn write(
     (dir, arenas, terminal): (&RunDir, &dyn Arenas, Terminal),
     table: ExportTable,
@@ -62,7 +62,7 @@ fn failed(why: RecordError, unwritten: impl Fn(io::Error) -> Failure) -> Failure
     }
 }
 
-/// One row a message and leg.
+/// The table of messages: one row for each message and direction.
 const MESSAGES: RowTable<PacketRow, PacketRows<File>> = RowTable {
     file: PACKETS,
     columns: message_columns,
@@ -72,7 +72,7 @@ const MESSAGES: RowTable<PacketRow, PacketRows<File>> = RowTable {
     again: |record| Box::new(packet_rows(record)),
 };
 
-/// One row a point of a line.
+/// The table of series: one row for each point of a quantity over time.
 const POINTS: RowTable<SeriesRow, SeriesRows<File>> = RowTable {
     file: SERIES,
     columns: series_columns,
@@ -82,21 +82,23 @@ const POINTS: RowTable<SeriesRow, SeriesRows<File>> = RowTable {
     again: |record| Box::new(series_rows(record)),
 };
 
-/// A table whose rows are those of a record file, or of a run that is made again.
+/// A table whose rows come from a record file. If the run has no such file, they come from running it again.
 struct RowTable<Row, Stored> {
-    /// The record file.
+    /// The name of the record file.
     file: &'static str,
-    /// The columns, with those of the sweep among them.
+    /// Makes the columns of the table, given the columns of the swept keys.
     columns: fn(&[Column]) -> Vec<Column>,
+    /// The index of the cell of a row.
     cell: fn(&Row) -> u64,
-    /// Puts a row, and what the sweep sets in its cell, into fields.
+    /// Puts a row, and the swept values of its cell, into fields.
     fill: fn(&Row, &[Field], &mut Vec<Field>),
     read: fn(File) -> Result<Stored, RecordError>,
+    /// The rows of a repetition that was run again.
     again: for<'r> fn(&'r RunRecord) -> Box<dyn Iterator<Item = Row> + 'r>,
 }
 
 impl<Row, Stored: Iterator<Item = Result<Row, RecordError>>> RowTable<Row, Stored> {
-    /// Writes the table of `dir`, row group by row group, or repetition by repetition.
+    /// Writes the table of the run in `dir`. Only one row group or one repetition is in memory at a time.
     fn write(
         &self,
         (dir, arenas): (&RunDir, &dyn Arenas),
@@ -126,7 +128,7 @@ impl<Row, Stored: Iterator<Item = Result<Row, RecordError>>> RowTable<Row, Store
     }
 }
 
-/// The rows of the record file `name` of `dir`; `None` if it is not there.
+/// Opens the record file `name` of `dir`, or returns `None` if it does not exist.
 fn stored<T>(
     dir: &RunDir,
     name: &str,
@@ -141,7 +143,8 @@ fn unreadable(dir: &RunDir, name: &str, why: &RecordError) -> Failure {
     Failure::Usage(format!("cannot read {}: {why}", dir.file(name).display()))
 }
 
-/// The sweep alone: a summary of many repetitions is not kept in memory beside the messages.
+/// Reads only the swept values of a run. The whole summary, which may have many repetitions, would take too
+/// much memory.
 fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
     #[derive(Deserialize)]
     struct Cells {
@@ -160,11 +163,11 @@ fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
     Ok(Swept::new(cells.iter().map(|cell| (cell.cell, &cell.sweep))))
 }
 
-/// A flow, group or link, and its figures by their paths.
+/// The name of a flow, group or link, and its figures by their paths.
 type NamedFigures<'a> = (&'a String, Vec<(String, Field)>);
 
-/// One row for each flow and group of copies (or link) in each repetition that counts, one column a figure. A
-/// group's row has the name of the flow that was copied.
+/// Writes a table with a column for each figure. It has a row for each flow, each group of copies or each
+/// link in each repetition that counts. The row of a group has the name of the flow that was copied.
 fn repetitions(
     summary: &Summary,
     format: TableFormat,
@@ -173,7 +176,7 @@ fn repetitions(
     of: fn(&RunSummary) -> Vec<NamedFigures<'_>>,
 ) -> Result<(), RecordError> {
     let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &*run.sweep)));
-    // Once for the columns, and once for the rows.
+    // The figures are read twice: now for the columns, and later for the rows.
     let mut figures: Vec<(String, ColumnKind)> = Vec::new();
     for (_, entry) in summary.counted_runs().flat_map(of) {
         add_columns(&entry, &mut figures);
@@ -198,7 +201,8 @@ fn repetitions(
     table.finish()
 }
 
-/// One row for each figure of each flow and group in each cell, over its repetitions.
+/// Writes a table with a row for each figure of each flow and group in each cell. A row has statistics over
+/// the repetitions.
 fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Result<(), RecordError> {
     let swept = Swept::new(summary.cells.iter().map(|cell| (cell.cell, &*cell.sweep)));
     let mut columns = vec![Column::new("cell", ColumnKind::Integer)];
@@ -230,7 +234,7 @@ fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Resu
     table.finish()
 }
 
-/// The figures of `of` that are known by their paths, in the order of the table.
+/// Returns the known figures of `of` with their paths, in the order of `table`.
 fn known<T>(table: &'static Table<T>, of: &T) -> Vec<(String, Field)> {
     let mut fields = Vec::new();
     for figure in table.rows() {
@@ -251,7 +255,7 @@ fn known<T>(table: &'static Table<T>, of: &T) -> Vec<(String, Field)> {
     fields
 }
 
-/// Adds the fields that `columns` lacks, each behind the one that precedes it in `fields`.
+/// Adds a column for each field that has none. A new column comes after the column of the field before it.
 fn add_columns(fields: &[(String, Field)], columns: &mut Vec<(String, ColumnKind)>) {
     let mut next = 0;
     for (path, field) in fields {

@@ -1,10 +1,10 @@
-//! `talkpath study judge`: a study's claims held against what a campaign measured.
+//! `talkpath study judge` judges the claims of a study by the measurements of a campaign.
 
 use talkpath_campaign::samples;
 use talkpath_report::study_page;
 use talkpath_study::{ArenaName, Changes, judge};
 
-use super::{conclude_page, find, selected, verdicts};
+use super::{check_verdicts, find, print_outcome, select};
 use crate::args::{Common, StudyJudgeArgs};
 use crate::campaign::store::Store;
 use crate::command::campaign::recorded;
@@ -13,7 +13,7 @@ use crate::output_file::refuse_records;
 use crate::output_file::write_named_bytes;
 use crate::terminal::{Terminal, shell_word};
 
-/// Judges; nothing runs.
+/// Judges the claims, and writes the page. Nothing runs.
 pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let study = find(&args.name, &Changes::default())?;
     if study.campaign.is_empty() {
@@ -22,7 +22,7 @@ pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) ->
             study.name
         )));
     }
-    let selection = selected(&study, vec![ArenaName::Campaign], false, &args.claims)?;
+    let selection = select(&study, vec![ArenaName::Campaign], false, &args.claims)?;
     let store = Store::at(&args.campaign);
     let plan = store.read_plan()?;
     if let Some(path) = &args.output {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) ->
     let command = format!("talkpath study judge {}{claims}", words.join(" "));
     let page = study_page(&outcome, &[], env!("CARGO_PKG_VERSION"), &command);
     write_named_bytes(&target, page.as_bytes())?;
-    let shown = conclude_page(&outcome, &target, common, terminal);
-    let judged = verdicts(&outcome, args.strict, terminal);
-    terminal.end_with([judged.err(), shown.err()])
+    let printed = print_outcome(&outcome, &target, common, terminal);
+    let judged = check_verdicts(&outcome, args.strict, terminal);
+    terminal.end_with([judged.err(), printed.err()])
 }

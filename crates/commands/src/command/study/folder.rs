@@ -1,18 +1,18 @@
-//! A study's directory on disk.
+//! The directory of a run of a study.
 //!
 //! ```text
 //! 2026-11-21T19-05-07Z-study-sawashima-1997/
 //!   parts/lock            locked while a process works here
-//!   parts/plan.json       which study and length
-//!   parts/cells-N.jsonl   each repetition's metrics, a line each, a file for each process
-//!   study/NAME/           the study: study.toml and what it names beside itself
+//!   parts/plan.json       the study, its seed and its settings
+//!   parts/cells-N.jsonl   the metrics of each repetition on a line; each process has its own file
+//!   study/NAME/           a copy of the study: study.toml and the files that it names
 //!   study.json            the outcome, as `--json` prints it
 //!   report.html
 //! ```
 //!
-//! A line counts once its line feed is there, so that a process killed at any moment loses at most the
-//! repetition that it was writing down. The parts stay: whoever edits a claim judges again with `--resume`,
-//! without running anything.
+//! A line counts only if its line feed was written. So a process that is killed loses at most the repetition
+//! that it was writing. The parts stay in the directory after the run: after a change of a claim, `--resume`
+//! judges it again without running anything.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,10 +30,10 @@ use talkpath_experiment::store::lines::{LineFile, each_line, numbered};
 use talkpath_experiment::store::lock::Lock;
 use talkpath_experiment::store::whole::{read_json, write_bytes};
 
-/// What two runs must share so that one can go on where the other stopped.
+/// What identifies a run of a study. A run can go on only where a run with the same identity stopped.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
-    /// Another version may draw other numbers.
+    /// The version of talkpath. Another version may draw other random numbers.
     talkpath: String,
     study: String,
     quick: bool,
@@ -43,17 +43,17 @@ pub(super) struct Identity {
     set: Vec<(String, String)>,
 }
 
-/// The folder of the study's copy, which is called as the study.
+/// The folder that holds the copy of the study. The copy has the name of the study.
 pub(super) const STUDY_COPY: &str = "study";
 
-/// An open directory of a study's run.
+/// The directory of a run, opened and locked by this process.
 pub(super) struct StudyDir {
     path: PathBuf,
-    /// What this and earlier processes kept, by [`CellName::key`].
+    /// The repetitions that this process and earlier ones have kept, by [`CellName::key`].
     kept: Mutex<BTreeMap<String, CellRepetitions>>,
-    /// The lines of this process, begun with the first.
+    /// The file of this process. It is created with the first line.
     lines: Mutex<Option<LineFile>>,
-    /// Held so that no second process works on the same run.
+    /// The lock, which keeps a second process from working on the same run.
     _lock: Lock,
 }
 
@@ -74,17 +74,18 @@ impl Identity {
 }
 
 impl StudyDir {
-    /// Where it is.
+    /// The path of the directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The day on which the run began, UTC, by its directory's name; `None` if somebody renamed it.
+    /// The day on which the run began, in UTC, from the name of the directory. It is `None` if the directory
+    /// was renamed.
     pub(super) fn day(&self) -> Option<String> {
         day(&self.path)
     }
 
-    /// A new one under `out`.
+    /// Creates a new directory under `out`.
     pub(super) fn create(out: &Path, started: &str, identity: &Identity) -> Result<Self, Failure> {
         let path = RunDir::create(out, started, &identity.title())?.path().to_path_buf();
         let plan = serde_json::to_vec_pretty(identity).unwrap_or_default();
@@ -93,7 +94,7 @@ impl StudyDir {
         Ok(opened)
     }
 
-    /// The newest one under `out` that holds a run like `identity`.
+    /// Opens the newest directory under `out` whose run has this `identity`.
     pub(super) fn newest(out: &Path, identity: &Identity) -> Result<Self, Failure> {
         let mut found = Vec::new();
         if out.is_dir() {
@@ -101,13 +102,13 @@ impl StudyDir {
                 found.push(entry.map_err(|why| Failure::read(out, &why))?.path());
             }
         }
-        // The names begin with the time.
+        // The names begin with the time, so they sort by time.
         found.sort();
         let fits = |path: &PathBuf| {
             let plan = path.join(PARTS).join(PLAN);
             path.to_string_lossy().contains("-study-")
                 && plan.is_file()
-                && read_json::<Identity>(&plan).is_ok_and(|it| it == *identity)
+                && read_json::<Identity>(&plan).is_ok_and(|found| found == *identity)
         };
         match found.into_iter().rev().find(fits) {
             Some(path) => Ok(Self::lock(path)?),
@@ -123,7 +124,8 @@ impl StudyDir {
         self.path.join(name)
     }
 
-    /// Keeps the files of the study that is judged, so that the directory alone repeats it.
+    /// Copies the files of the study into the directory, so that the directory alone is enough to repeat the
+    /// run.
     pub(super) fn keep_study(&self, study: &Study) -> Result<(), Failure> {
         let copy = self.path.join(STUDY_COPY).join(&study.name);
         fs::create_dir_all(&copy).map_err(|why| Failure::write(&copy, why))?;
@@ -133,7 +135,8 @@ impl StudyDir {
         Ok(())
     }
 
-    /// What `with` makes of the repetitions that are kept of the cell `name`, whatever they ran with.
+    /// Calls `with` on the kept repetitions of the cell `name`, and returns its result. Repetitions that ran
+    /// before the cell was edited are among them.
     pub(super) fn cell<T>(&self, name: CellName<'_>, with: impl FnOnce(&mut CellRepetitions) -> T) -> T {
         self.at(name.key(), with)
     }
@@ -143,9 +146,10 @@ impl StudyDir {
         with(kept.entry(key).or_default())
     }
 
-    /// Keeps the repetition `one` of `cell`, which has just run, as a line.
-    pub(super) fn keep(&self, cell: &Cell, one: CellSamples) -> Result<(), Error> {
-        let kept = self.at(CellName::of(&one).key(), |repetitions| repetitions.add(cell, one));
+    /// Keeps a repetition of `cell` that has just run, as a line of the file.
+    pub(super) fn keep(&self, cell: &Cell, repetition: CellSamples) -> Result<(), Error> {
+        let key = CellName::of(&repetition).key();
+        let kept = self.at(key, |repetitions| repetitions.add(cell, repetition));
         let mut line = serde_json::to_vec(&kept).unwrap_or_default();
         line.push(b'\n');
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,14 +160,15 @@ impl StudyDir {
         file.add(&line)
     }
 
+    /// Locks the directory, and reads the repetitions that earlier processes kept.
     fn lock(path: PathBuf) -> Result<Self, Error> {
         let lock = lock_parts(&path)?;
         let mut kept: BTreeMap<String, CellRepetitions> = BTreeMap::new();
         for file in numbered(&path.join(PARTS), STEM, LINES)? {
             each_line(&file, |line| {
-                // What this version does not understand runs again.
-                if let Ok(one) = serde_json::from_slice::<CellSamples>(line) {
-                    kept.entry(CellName::of(&one).key()).or_default().insert(one);
+                // A repetition whose line this version cannot read runs again.
+                if let Ok(repetition) = serde_json::from_slice::<CellSamples>(line) {
+                    kept.entry(CellName::of(&repetition).key()).or_default().insert(repetition);
                 }
                 Ok::<_, Error>(())
             })?;
@@ -172,11 +177,11 @@ impl StudyDir {
     }
 }
 
-/// A cell among all that a study runs.
+/// The name of a cell among all cells that a study runs.
 #[derive(Clone, Copy)]
 pub(super) struct CellName<'a> {
     pub(super) arena: ArenaName,
-    /// The name of its assumption set.
+    /// The name of the set of assumptions.
     pub(super) assumption: &'a str,
     pub(super) cell: &'a str,
 }
@@ -215,12 +220,12 @@ mod tests {
     }
 
     #[test]
-    fn what_several_processes_kept_of_a_cell_is_read_as_one_and_what_ran_again_takes_its_place() {
+    fn repetitions_of_several_processes_are_read_as_one_cell_and_a_later_one_replaces_an_earlier_one() {
         let out = tempfile::tempdir().unwrap();
         let path = out.path().to_path_buf();
         fs::create_dir(path.join(PARTS)).unwrap();
         let name = CellName { arena: ArenaName::Emu, assumption: "base", cell: "a" };
-        // By repetition its seed, and all warnings; of those that ran with `fingerprint`.
+        // The seed of each repetition that ran with `fingerprint`, and all warnings.
         let kept = |dir: &StudyDir, fingerprint: &str| {
             dir.cell(name, |repetitions| {
                 repetitions.retain(|one| one.fingerprint == fingerprint);

@@ -1,4 +1,5 @@
-//! Runs that are kept: held against each other, reduced to what pages quote, and quoted.
+//! Works with kept runs of studies: compares them, reduces them to the figures that pages quote, and writes
+//! these figures into pages.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -22,13 +23,13 @@ use talkpath_experiment::json::json;
 use talkpath_experiment::run_dir::PARTS;
 use talkpath_experiment::store::whole::{open_file, read_json, unexpected_json};
 
-/// The most that a compressed run may unpack to, in bytes: a small file can stand for one without an end.
-/// Chosen: eighty times the largest committed run.
+/// How large a compressed run may be when it is unpacked, in bytes (chosen: eighty times the largest
+/// committed run). Without a limit, a small file could unpack without an end.
 const MAX_TEXT: u64 = 100_000_000;
-/// Characters that are shown of a study's or a claim's name that a file gives. Chosen.
+/// How many characters are shown of the name of a study or a claim in a file (chosen).
 const MAX_NAME_CHARS: usize = 200;
 
-/// Which verdicts change from the first run to each of the others.
+/// Prints which verdicts change from the first run to each of the others.
 pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let first = read(&args.first)?;
     let (mut text, mut all) = (String::new(), Vec::new());
@@ -38,23 +39,20 @@ pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) ->
         let changes =
             first.changes(&later).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
         text.push_str(&study_changes(&first, &later, &changes));
-        let these = changes.iter().filter(|change| change.contradicts);
-        let name = |claim: &str| printable(&format!("{}/{claim}", first.study), MAX_NAME_CHARS);
-        changed.extend(these.map(|change| name(&change.claim)));
+        for change in changes.iter().filter(|change| change.contradicts) {
+            changed.push(printable(&format!("{}/{}", first.study, change.claim), MAX_NAME_CHARS));
+        }
         let changes: Vec<_> = changes.iter().map(change_entry).collect();
         all.push(serde_json::json!({ "run": path.to_string_lossy(), "changes": changes }));
     }
-    let printed = match common.json() {
-        true => print(&json(&all)),
-        false => terminal.result(&text),
-    };
+    let printed = if common.json() { print(&json(&all)) } else { terminal.result(&text) };
     changed.sort();
     changed.dedup();
     let changed = (!changed.is_empty()).then(|| Failure::NotHeld(format!("changed: {}", changed.join(", "))));
     terminal.end_with([changed, printed.err()])
 }
 
-/// A change as `study diff --json` prints it.
+/// Writes a change in the form of `study diff --json`.
 fn change_entry(change: &VerdictChange) -> serde_json::Value {
     let found = |(verdict, standing): (Verdict, Option<Standing>)| serde_json::json!({ "verdict": verdict, "standing": standing });
     serde_json::json!({
@@ -66,15 +64,15 @@ fn change_entry(change: &VerdictChange) -> serde_json::Value {
     })
 }
 
-/// Writes what pages quote of a run.
+/// Writes the figures of a run that pages quote.
 pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failure> {
     let mut outcome = read(&args.run)?;
     let others = args.seeds.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     for (path, run) in core::iter::once((&args.run, &outcome)).chain(args.seeds.iter().zip(&others)) {
-        keepable(run).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
+        check_quotable(run).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
     }
     for run in core::iter::once(&args.run).chain(&args.seeds) {
-        // The run is named by its directory, or by a file in it.
+        // The user names a run by its directory, or by a file in the directory.
         let folder = if run.is_dir() { Some(run.as_path()) } else { run.parent() };
         let folder = folder.map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
         let folder = folder.filter(|folder| folder.join(PARTS).is_dir());
@@ -83,22 +81,23 @@ pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failu
     outcome.add_seeds(&others).map_err(Failure::Usage)?;
     let outcome = outcome.for_pages();
     let text = by_lines(&outcome)?;
-    let bytes = match is_compressed(&args.file) {
-        true => compressed(&text).map_err(|why| Failure::write(&args.file, why))?,
-        false => text,
+    let bytes = if is_compressed(&args.file) {
+        compress(&text).map_err(|why| Failure::write(&args.file, why))?
+    } else {
+        text
     };
     write_named_bytes(&args.file, &bytes)?;
     let (claims, seeds) = (counted(outcome.claims.len(), "claim"), counted(others.len(), "other seed"));
     terminal.result(&format!("{}: {claims}, {seeds}\n", args.file.display()))
 }
 
-/// Whether pages may quote the run, or why not.
-fn keepable(outcome: &Outcome) -> Result<(), String> {
+/// Checks that pages may quote the run. The error says why they may not.
+fn check_quotable(outcome: &Outcome) -> Result<(), String> {
     let quick = if outcome.quick { " --quick" } else { "" };
     let seed = outcome.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
     let (name, arenas) = (&outcome.study, arena_list(&outcome.arenas));
     let resume = format!("`{} study run {name} --arena {arenas}{quick}{seed} --resume`", program());
-    // What a campaign did not measure is its own affair.
+    // A campaign may have missing measurements: its claims are judged by the others.
     if !outcome.valid && outcome.arena != ArenaName::Campaign {
         let what = "the run is not valid: cells did not run to their end, or the machine disturbed them";
         return Err(format!("{what}; {resume} runs what is missing"));
@@ -111,11 +110,11 @@ fn keepable(outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Fills the pages, and writes the pictures that they show beside them.
+/// Writes the figures of runs into the pages, and writes the pictures that the pages show.
 pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failure> {
     let outcomes = args.from.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     let runs: Vec<(&Path, &Outcome)> = args.from.iter().map(PathBuf::as_path).zip(&outcomes).collect();
-    one_an_arena(&runs)?;
+    refuse_ambiguous_runs(&runs)?;
     let (mut mistakes, mut different, mut written) = (Vec::new(), Vec::new(), 0);
     for page in &args.pages {
         let text = scenario_file::read(page)?;
@@ -157,8 +156,8 @@ pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failu
     terminal.result(&format!("{pages}, {written} pages and pictures written\n"))
 }
 
-/// Refuses two runs of one study in one arena: a page would quote either.
-fn one_an_arena(runs: &[(&Path, &Outcome)]) -> Result<(), Failure> {
+/// Refuses two runs of the same study in the same arena, because a page could quote either of them.
+fn refuse_ambiguous_runs(runs: &[(&Path, &Outcome)]) -> Result<(), Failure> {
     for (index, (path, run)) in runs.iter().enumerate() {
         for (earlier, other) in &runs[..index] {
             let shared = run.arenas.iter().find(|arena| other.arenas.contains(arena));
@@ -182,7 +181,7 @@ fn first_difference(page: &Path, shown: &str, wanted: &str) -> String {
     format!("{}:{}: shows `{shown}` where the run has `{wanted}`", page.display(), at + 1)
 }
 
-/// A run by its directory, or by its file.
+/// Reads a run, given by its directory or by its file.
 fn read(path: &Path) -> Result<Outcome, Failure> {
     if !path.is_dir() {
         return if is_compressed(path) { read_compressed(path) } else { Ok(read_json(path)?) };
@@ -198,13 +197,13 @@ fn read(path: &Path) -> Result<Outcome, Failure> {
     Ok(read_json(&outcome)?)
 }
 
-/// Whether the file's name says that it is compressed by gzip (RFC 1952).
+/// Whether the name of the file says that it is compressed by gzip (RFC 1952).
 fn is_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz")
 }
 
-/// `text` compressed by gzip, without the time: the same run gives the same file.
-fn compressed(text: &[u8]) -> io::Result<Vec<u8>> {
+/// Compresses `text` by gzip. The file has no time in it, so the same run gives the same file.
+fn compress(text: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(text)?;
     encoder.finish()
@@ -222,10 +221,11 @@ fn read_compressed(path: &Path) -> Result<Outcome, Failure> {
     serde_json::from_slice(&text).map_err(|why| unexpected_json(path, &why).into())
 }
 
-/// JSON with a line for each claim, cell, figure and table, so that a changed claim is a changed line.
+/// Writes JSON with a line for each claim, cell, figure and table, so that a changed claim is one changed
+/// line.
 ///
 /// # Errors
-/// It is no JSON object.
+/// Returns a [`Failure`] if `outcome` is not a JSON object.
 fn by_lines(outcome: &impl Serialize) -> Result<Vec<u8>, Failure> {
     let Ok(serde_json::Value::Object(entries)) = serde_json::to_value(outcome) else {
         return Err(Failure::Usage("what is kept of the run is no JSON object".to_owned()));

@@ -1,4 +1,4 @@
-//! `talkpath study`: which there are, what one says, and running it.
+//! `talkpath study` lists, shows, checks and runs studies, and judges their claims.
 
 mod campaign;
 mod folder;
@@ -18,7 +18,7 @@ use talkpath_study::{
 };
 
 use self::folder::{Identity, STUDY_COPY, StudyDir};
-use self::runner::{Runner, Stand, in_words};
+use self::runner::{ConnectedArena, Runner, in_words};
 use super::jobs;
 use crate::arenas::Arenas;
 use crate::args::{Common, StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
@@ -36,7 +36,7 @@ use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
 use talkpath_units::counted;
 
-/// Lists, shows or runs.
+/// Runs the subcommand.
 pub fn run(
     args: &StudyArgs,
     common: &Common,
@@ -45,7 +45,7 @@ pub fn run(
 ) -> Result<(), Failure> {
     match &args.command {
         StudyCommand::List => list(common, terminal),
-        StudyCommand::Show { name } => terminal.result(&shown(&find(name, &Changes::default())?)),
+        StudyCommand::Show { name } => terminal.result(&describe(&find(name, &Changes::default())?)),
         StudyCommand::Check { name } => check(name, terminal),
         StudyCommand::New { folder } => new(folder, terminal),
         StudyCommand::Diff(args) => kept::diff(args, common, terminal),
@@ -69,7 +69,7 @@ fn list(common: &Common, terminal: Terminal) -> Result<(), Failure> {
     if common.json() { terminal::print(&json(&all)) } else { terminal.result(&text) }
 }
 
-/// Finds every mistake, and says what there is if there is none.
+/// Reports every mistake of a study. If there is none, it says what the study has.
 fn check(name: &str, terminal: Terminal) -> Result<(), Failure> {
     let study = find(name, &Changes::default())?;
     for contradiction in study.basis_contradictions() {
@@ -87,7 +87,7 @@ fn check(name: &str, terminal: Terminal) -> Result<(), Failure> {
     ))
 }
 
-/// Writes the smallest study.
+/// Writes the smallest study into a new folder.
 fn new(folder: &Path, terminal: Terminal) -> Result<(), Failure> {
     if folder.exists() {
         return Err(Failure::Usage(format!("{}: is there already; name a new folder", folder.display())));
@@ -102,13 +102,14 @@ fn new(folder: &Path, terminal: Terminal) -> Result<(), Failure> {
     ))
 }
 
-/// A study of one claim that runs and comes out as it expects.
+/// The files of the smallest study. It has one claim, which gets the verdict that it expects.
 const SMALLEST: [(&str, &str); 2] =
     [(STUDY_FILE, include_str!("smallest/study.toml")), ("call.toml", include_str!("smallest/call.toml"))];
 
-/// What a study's own file is called.
+/// The name of the file of a study.
 const STUDY_FILE: &str = "study.toml";
 
+/// Runs the scenarios of a study, judges its claims, and writes the page.
 fn run_study(
     args: &StudyRunArgs,
     common: &Common,
@@ -116,58 +117,61 @@ fn run_study(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
-    let selection = selected(&study, arena_names(&args.arena), args.quick, &args.claims)?;
+    let selection = select(&study, arena_names(&args.arena), args.quick, &args.claims)?;
     let stop = interrupt::install()?;
-    // An arena that is not available here is found out before anything runs.
-    let mut stands = Vec::new();
+    // All arenas are connected first, so that a missing one is reported before anything runs.
+    let mut connected = Vec::new();
     for &arena in &selection.arenas {
-        // It needs no privilege to keep processors awake.
-        let place = Place { keep_awake: arena.is_real_time(), ..Place::of(kind(arena), None) };
-        let most = match arena.is_real_time() {
-            true => common.jobs.map_or(MOST_BESIDE, NonZeroUsize::get),
-            false => jobs(common),
-        };
-        let workers = arenas.connect(&place, most)?;
-        stands.push(Stand { arena, place, workers });
+        connected.push(connect(arena, common, arenas)?);
     }
     let identity = Identity::new(&study, args.quick);
-    let folder = match args.resume {
-        true => StudyDir::newest(&common.out, &identity)?,
-        false => StudyDir::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?,
+    let folder = if args.resume {
+        StudyDir::newest(&common.out, &identity)?
+    } else {
+        StudyDir::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?
     };
     folder.keep_study(&study)?;
     terminal.detail(&format!("run directory: {}", folder.path().display()));
-    let told = TerminalObserver::new(terminal, common.records());
+    let progress = TerminalObserver::new(terminal, common.records());
     let runner = Runner {
         study: &study,
         selection: &selection,
         folder: &folder,
         arenas,
         terminal,
-        told: &told,
+        progress: &progress,
         stop: &stop,
     };
-    let (samples, failure) = runner.run(&mut stands)?;
-    let real_time = selection.arenas.iter().any(|arena| arena.is_real_time());
-    let day = real_time.then(|| folder.day()).flatten();
-    let outcome = Outcome { day, ..judge(&study, &selection, &samples) };
-    let shown = conclude((&study, &outcome), args, &folder, common, terminal);
-    let judged = match failure {
-        Some(_) => Ok(()),
-        None => verdicts(&outcome, args.strict, terminal),
-    };
-    terminal.end_with([failure, judged.err(), shown.err()])
+    let (samples, failure) = runner.run(&mut connected)?;
+    let mut outcome = judge(&study, &selection, &samples);
+    // A run in real time is quoted with its day.
+    if selection.arenas.iter().any(|arena| arena.is_real_time()) {
+        outcome.day = folder.day();
+    }
+    let printed = write_outcome(&study, &outcome, args, &folder, common, terminal);
+    // The verdicts of a run that ended early are not the final ones.
+    let judged = if failure.is_some() { Ok(()) } else { check_verdicts(&outcome, args.strict, terminal) };
+    terminal.end_with([failure, judged.err(), printed.err()])
 }
 
-/// The claims that `ids` name, all if there are none: as they are shown, with their study, or by themselves.
-fn selected(
-    study: &Study,
-    arenas: Vec<ArenaName>,
-    quick: bool,
-    ids: &[String],
-) -> Result<Selection, Failure> {
-    let of_study = format!("{}/", study.name);
-    let claims = ids.iter().map(|id| id.strip_prefix(&of_study).unwrap_or(id).to_owned());
+/// Connects to an arena.
+fn connect(arena: ArenaName, common: &Common, arenas: &dyn Arenas) -> Result<ConnectedArena, Failure> {
+    // Keeping the processors awake needs no privilege.
+    let place = Place { keep_awake: arena.is_real_time(), ..Place::of(kind(arena), None) };
+    let most_workers = if arena.is_real_time() {
+        common.jobs.map_or(MOST_CONCURRENT_RUNS, NonZeroUsize::get)
+    } else {
+        jobs(common)
+    };
+    let workers = arenas.connect(&place, most_workers)?;
+    Ok(ConnectedArena { arena, place, workers })
+}
+
+/// Selects the claims that `ids` name, or all claims if there are no `ids`. A claim may be named with its
+/// study (`STUDY/CLAIM`) or without it.
+fn select(study: &Study, arenas: Vec<ArenaName>, quick: bool, ids: &[String]) -> Result<Selection, Failure> {
+    let prefix = format!("{}/", study.name);
+    let claims = ids.iter().map(|id| id.strip_prefix(&prefix).unwrap_or(id).to_owned());
     let selection = Selection { arenas, quick, claims: claims.collect() };
     let is_known = |id: &&String| study.claims.iter().any(|claim| claim.id == **id);
     if let Some(unknown) = selection.claims.iter().find(|id| !is_known(id)) {
@@ -177,32 +181,33 @@ fn selected(
     Ok(selection)
 }
 
-/// What is to be said of the verdicts, and the exit code; with `strict`, also if claims have none.
-fn verdicts(outcome: &Outcome, strict: bool, terminal: Terminal) -> Result<(), Failure> {
-    let of_study = format!("{}/", outcome.study);
-    let several = outcome.arenas.len() > 1;
-    let unexpected = outcome.unexpected().map(|(claim, found)| {
-        let place = if several { format!(" in {}", found.arena) } else { String::new() };
-        format!("{of_study}{} {}{place}, expected {}", claim.id, found.verdict, found.expected)
-    });
-    let mut unexpected: Vec<_> = unexpected.collect();
-    // No verdict to exit by, with --strict either; but a run that ends with 0 must not pass for one that
-    // judged everything.
-    let named = |claim: &ClaimOutcome| format!("{of_study}{}", claim.id);
-    let partly: Vec<_> = outcome.partly_judged().map(|(claim, _)| named(claim)).collect();
-    if !partly.is_empty() {
-        let open = "partly judged, so neither reproduced nor found to differ: run without --quick";
-        terminal.warning(&format!("{}: {open}", partly.join(", ")));
+/// Returns a failure if a verdict is not the expected one. With `strict` it also fails if a claim has no
+/// verdict because the machine disturbed its runs; without `strict` that is a warning.
+fn check_verdicts(outcome: &Outcome, strict: bool, terminal: Terminal) -> Result<(), Failure> {
+    let name = |claim: &ClaimOutcome| format!("{}/{}", outcome.study, claim.id);
+    let has_several_arenas = outcome.arenas.len() > 1;
+    let mut mistakes: Vec<String> = Vec::new();
+    for (claim, found) in outcome.unexpected() {
+        let place = if has_several_arenas { format!(" in {}", found.arena) } else { String::new() };
+        mistakes.push(format!("{} {}{place}, expected {}", name(claim), found.verdict, found.expected));
     }
-    let disturbed: Vec<_> = outcome.disturbed().map(|(claim, _)| named(claim)).collect();
+    // A claim that --quick judges only in part does not change the exit code, not even with --strict. The
+    // warning says that the run has not judged everything.
+    let partly_judged: Vec<_> = outcome.partly_judged().map(|(claim, _)| name(claim)).collect();
+    if !partly_judged.is_empty() {
+        let open = "partly judged, so neither reproduced nor found to differ: run without --quick";
+        terminal.warning(&format!("{}: {open}", partly_judged.join(", ")));
+    }
+    let disturbed: Vec<_> = outcome.disturbed().map(|(claim, _)| name(claim)).collect();
     if !disturbed.is_empty() {
-        let told = format!("no verdict, since the machine disturbed their runs: {}", disturbed.join(", "));
-        match strict {
-            true => unexpected.push(format!("--strict: {told}")),
-            false => terminal.warning(&told),
+        let message = format!("no verdict, since the machine disturbed their runs: {}", disturbed.join(", "));
+        if strict {
+            mistakes.push(format!("--strict: {message}"));
+        } else {
+            terminal.warning(&message);
         }
     }
-    if unexpected.is_empty() { Ok(()) } else { Err(Failure::NotHeld(unexpected.join("; "))) }
+    if mistakes.is_empty() { Ok(()) } else { Err(Failure::NotHeld(mistakes.join("; "))) }
 }
 
 /// The arenas that `--arena` selects, each once.
@@ -224,13 +229,13 @@ const fn kind(arena: ArenaName) -> ArenaKind {
     match arena {
         ArenaName::Sim => ArenaKind::Sim,
         ArenaName::Emu => ArenaKind::Emu,
-        // Not among those that --arena takes.
+        // `study run --arena` does not take this one. A campaign measures between live hosts.
         ArenaName::Campaign => ArenaKind::Live,
     }
 }
 
-/// The network of each scenario: that of the first cell that runs it under the base. If another of its cells
-/// has more hosts and routers, its text says how many.
+/// Draws the network of each scenario under the base assumptions. If cells of one scenario have different
+/// networks, the network of the first cell is drawn, and its text says how large the others are.
 fn networks(study: &Study) -> Vec<Animation> {
     let mut networks: Vec<(Animation, usize)> = Vec::new();
     for cell in study.cells.iter().filter(|cell| cell.assumption == 0) {
@@ -244,18 +249,20 @@ fn networks(study: &Study) -> Vec<Animation> {
             }
         }
     }
-    let told = |(network, most): (Animation, usize)| match network.nodes.len() {
-        nodes if nodes < most => Animation {
-            about: format!("{} Other cells have up to {most} hosts and routers.", network.about),
-            ..network
-        },
-        _ => network,
-    };
-    networks.into_iter().map(told).collect()
+    let mut drawn = Vec::new();
+    for (mut network, most) in networks {
+        if network.nodes.len() < most {
+            network.about += &format!(" Other cells have up to {most} hosts and routers.");
+        }
+        drawn.push(network);
+    }
+    drawn
 }
 
-fn conclude(
-    (study, outcome): (&Study, &Outcome),
+/// Writes the outcome and the page of a run into its directory, and prints the result.
+fn write_outcome(
+    study: &Study,
+    outcome: &Outcome,
     args: &StudyRunArgs,
     folder: &StudyDir,
     common: &Common,
@@ -267,7 +274,8 @@ fn conclude(
     let set = |(key, value): &(_, _)| format!(" --set {}", shell_word(&format!("{key}={value}")));
     let set: String = args.set.iter().map(set).collect();
     let arenas = arena_list(&outcome.arenas);
-    // Of the copy beside the page, which whoever has the page has too.
+    // The command names the copy of the study beside the page, because whoever has the page also has the
+    // copy.
     let name = shell_word(&format!("{STUDY_COPY}/{}", outcome.study));
     let command = format!(
         "# In this directory, which holds the study:\ntalkpath study run {name}{claims} --arena {arenas}{quick}{seed}{set}"
@@ -275,11 +283,11 @@ fn conclude(
     write_bytes(&folder.file(OUTCOME), &json(outcome))?;
     let page = study_page(outcome, &networks(study), env!("CARGO_PKG_VERSION"), &command);
     write_bytes(&folder.file(REPORT), page.as_bytes())?;
-    conclude_page(outcome, &folder.file(REPORT), common, terminal)
+    print_outcome(outcome, &folder.file(REPORT), common, terminal)
 }
 
-/// Prints the warnings, and the table or the JSON; `page` is where the report is.
-fn conclude_page(outcome: &Outcome, page: &Path, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+/// Prints the warnings, and then the table or the JSON. `page` is the file of the report.
+fn print_outcome(outcome: &Outcome, page: &Path, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     for warning in &outcome.warnings {
         terminal.warning(warning);
     }
@@ -290,7 +298,7 @@ fn conclude_page(outcome: &Outcome, page: &Path, common: &Common, terminal: Term
     terminal.result(&format!("{table}\nReport: {}\n", page.display()))
 }
 
-/// The study that is built in under this name, or the one in a file.
+/// Finds a study by the name of a built-in study, by its folder or by its file.
 fn find(name: &str, changes: &Changes) -> Result<Study, Failure> {
     if let Some(entry) = embedded().iter().find(|entry| entry.name == name) {
         return load_embedded(entry, changes);
@@ -314,20 +322,21 @@ fn load_embedded(entry: &Embedded, changes: &Changes) -> Result<Study, Failure> 
     load_texts(entry.name, &entry.source(), &entry.files(), changes)
 }
 
-/// A study file with the scenarios and tables beside it.
+/// Reads a study file, with the scenarios and tables in its folder.
 fn load_file(path: &Path, changes: &Changes) -> Result<Study, Failure> {
     let source = Source::new(path.display().to_string(), scenario_file::read(path)?);
-    let beside = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut files = Vec::new();
     for entry in fs::read_dir(beside).map_err(|why| Failure::read(beside, &why))? {
         let other = entry.map_err(|why| Failure::read(beside, &why))?.path();
         let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_read = other.extension().is_some_and(|it| it == "toml" || it == "csv");
+        let is_read = other.extension().is_some_and(|ending| ending == "toml" || ending == "csv");
         if is_read && other.file_name() != path.file_name() {
             match scenario_file::read(&other) {
                 Ok(text) => files.push(Source::new(name, text)),
-                // Which files a study names is known once it is loaded. One whose name stands nowhere in it
-                // is not the study's; one that only a comment names is refused, which is the safe mistake.
+                // Which files the study names is known only after it has been loaded. A file whose name is
+                // nowhere in the text of the study does not belong to it, so the error does not matter. If
+                // only a comment has the name, the study is refused without need, but nothing goes wrong.
                 Err(_) if !source.text.contains(&name) => {}
                 Err(why) => return Err(why),
             }
@@ -345,8 +354,8 @@ fn load_texts(name: &str, source: &Source, files: &[Source], changes: &Changes) 
     })
 }
 
-/// A study for a person.
-fn shown(study: &Study) -> String {
+/// Describes a study for a person.
+fn describe(study: &Study) -> String {
     let mut text = format!(
         "{}: {}\n{}, {} ({})\n\n{}\n\n{}\n\nAssumption sets:\n",
         study.name,
@@ -377,26 +386,28 @@ fn shown(study: &Study) -> String {
         study.repeat
     ));
     for arena in ArenaName::RUNNABLE {
-        let selected = |quick| Selection { arenas: vec![arena], quick, claims: Vec::new() };
-        let [full, quick] = [false, true].map(|quick| length(study, &selected(quick)));
+        let selection = |quick| Selection { arenas: vec![arena], quick, claims: Vec::new() };
+        let full = length(study, &selection(false));
+        let quick = length(study, &selection(true));
         text.push_str(&format!("  --arena {arena}: {full}; with --quick: {quick}\n"));
     }
     text
 }
 
-/// `reproduced`, or if arenas differ `sim reproduced, emu differs`.
+/// Writes the expected verdicts of a claim, such as `reproduced`. If the arenas differ, it writes for example
+/// `sim reproduced, emu differs`.
 fn expected(claim: &Claim) -> String {
-    let mut verdicts = claim.expected.iter();
-    match verdicts.next() {
-        Some((_, first)) if verdicts.all(|(_, other)| other == first) => first.to_string(),
-        _ => {
-            let each = claim.expected.iter().map(|(arena, verdict)| format!("{arena} {verdict}"));
-            each.collect::<Vec<_>>().join(", ")
-        }
+    let mut verdicts = claim.expected.iter().map(|(_, verdict)| verdict);
+    if let Some(first) = verdicts.next()
+        && verdicts.all(|other| other == first)
+    {
+        return first.to_string();
     }
+    let by_arena = claim.expected.iter().map(|(arena, verdict)| format!("{arena} {verdict}"));
+    by_arena.collect::<Vec<_>>().join(", ")
 }
 
-/// `40 cells, 200 runs, 1 h 12 min of path time`.
+/// Writes how much is selected, such as `40 cells, 200 runs, 1 h 12 min of path time`.
 fn length(study: &Study, selection: &Selection) -> String {
     let cells = selection.cells(study);
     let forms: Vec<_> = cells.iter().filter_map(|cell| selection.form(cell)).collect();
@@ -406,8 +417,8 @@ fn length(study: &Study, selection: &Selection) -> String {
     format!("{}, {}, {} of path time", counted(cells.len(), "cell"), counted(runs, "run"), in_words(seconds))
 }
 
-/// The most runs in real time beside each other if `--jobs` does not say (chosen: by far fewer of most fit a
-/// machine, and each takes some hundred descriptors and ten threads).
-const MOST_BESIDE: usize = 16;
-/// What the run found, as `--json` prints it.
+/// How many runs in real time are concurrent at most, unless `--jobs` says otherwise (chosen). Far fewer of
+/// most scenarios fit on a machine, and each run takes about a hundred descriptors and ten threads.
+const MOST_CONCURRENT_RUNS: usize = 16;
+/// The file of the outcome, in the form in which `--json` prints it.
 const OUTCOME: &str = "study.json";

@@ -1,5 +1,6 @@
-//! Runs a study's cells, arena by arena, by the loop of every experiment (`experiment/src/repetitions.rs`).
-//! Here is what a study adds: what it keeps of a repetition, and what is said meanwhile.
+//! Runs the cells of a study, arena by arena, with the loop that all experiments share
+//! (`experiment/src/repetitions.rs`). This file says what a study keeps of a repetition, and what it prints
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -24,60 +25,63 @@ use talkpath_experiment::run_dir::PartId;
 use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::{CellPlan, Error, Order, Wanted};
 
-/// What is to be run, and where it is kept.
+/// Everything that a run of a study needs.
 pub(super) struct Runner<'a> {
     pub(super) study: &'a Study,
     pub(super) selection: &'a Selection,
     pub(super) folder: &'a StudyDir,
     pub(super) arenas: &'a dyn Arenas,
     pub(super) terminal: Terminal,
-    /// Hears how far the repetitions are.
-    pub(super) told: &'a TerminalObserver,
+    /// Shows the progress of the repetitions.
+    pub(super) progress: &'a TerminalObserver,
     pub(super) stop: &'a AtomicBool,
 }
 
-/// An arena in which cells run, and who runs them there.
-pub(super) struct Stand {
+/// An arena in which cells run, and its workers.
+pub(super) struct ConnectedArena {
     pub(super) arena: ArenaName,
     pub(super) place: Place,
     pub(super) workers: Vec<Worker>,
 }
 
 impl Runner<'_> {
-    /// Runs what the folder does not hold yet; returns all cells that it holds whole then, and why it ended
-    /// early if it did.
-    pub(super) fn run(&self, stands: &mut [Stand]) -> Result<(Vec<CellSamples>, Option<Failure>), Failure> {
+    /// Runs the repetitions that the folder does not hold yet. Returns all cells whose repetitions are
+    /// complete, and why the run ended early if it did.
+    pub(super) fn run(
+        &self,
+        connected: &mut [ConnectedArena],
+    ) -> Result<(Vec<CellSamples>, Option<Failure>), Failure> {
         let (mut samples, mut failure) = (Vec::new(), None);
-        for stand in stands {
-            let stage = Stage::new(self, stand.arena);
-            let plans: Vec<CellPlan<'_>> = stage.cells.iter().map(|it| it.plan()).collect();
+        for arena in connected {
+            let stage = Stage::new(self, arena.arena);
+            let plans: Vec<CellPlan<'_>> = stage.cells.iter().map(|cell| cell.plan()).collect();
             let mut progress = stage.kept(&plans);
             if failure.is_none() {
-                failure = stage.run(&plans, stand, &mut progress);
+                failure = stage.run(&plans, arena, &mut progress);
             }
-            samples.extend(stage.whole(&progress));
+            samples.extend(stage.complete_cells(&progress));
         }
         match failure {
             Some(failure @ Error::Unavailable { .. }) => Err(failure.into()),
-            failure => Ok((samples, failure.map(ended))),
+            failure => Ok((samples, failure.map(early_end))),
         }
     }
 }
 
-/// One arena's part of the study.
+/// The part of a study that runs in one arena.
 struct Stage<'a> {
     runner: &'a Runner<'a>,
     arena: ArenaName,
-    /// In the order of their indices.
+    /// The cells in the order of their indices.
     cells: Vec<StageCell<'a>>,
 }
 
-/// A cell, in the form in which it runs.
+/// A cell with the form in which it runs: whole, or shortened by `--quick`.
 #[derive(Clone, Copy)]
 struct StageCell<'a> {
     cell: &'a Cell,
     form: &'a Form,
-    /// What its assumption set is called.
+    /// The name of its set of assumptions.
     assumption: &'a str,
 }
 
@@ -108,117 +112,122 @@ impl<'a> Stage<'a> {
     }
 
     fn cell(&self, index: u64) -> Option<StageCell<'a>> {
-        let at = self.cells.binary_search_by_key(&index, |it| it.cell.index).ok()?;
+        let at = self.cells.binary_search_by_key(&index, |cell| cell.cell.index).ok()?;
         self.cells.get(at).copied()
     }
 
-    /// What earlier processes kept. What the machine spoiled something of does not count, and runs again.
+    /// Counts the repetitions that earlier processes kept. A repetition whose figures the machine spoiled
+    /// does not count, and runs again.
     fn kept(&self, plans: &[CellPlan<'_>]) -> Progress {
         let mut progress = Progress::new(None);
-        for it in &self.cells {
-            let counts = |one: &CellSamples| {
-                let [sample] = one.samples.as_slice() else { return false };
-                let id = PartId { cell: it.cell.index, repetition: sample.repetition };
-                let fingerprint = &one.fingerprint;
+        for cell in &self.cells {
+            let counts = |kept: &CellSamples| {
+                let [sample] = kept.samples.as_slice() else { return false };
+                let id = PartId { cell: cell.cell.index, repetition: sample.repetition };
+                let fingerprint = &kept.fingerprint;
                 let kept = KeptBefore { id, fingerprint, ran_again: 0, is_disturbed: false };
                 sample.is_whole() && progress.add(plans, kept)
             };
-            self.runner.folder.cell(it.name(), |repetitions| repetitions.retain(counts));
+            self.runner.folder.cell(cell.name(), |repetitions| repetitions.retain(counts));
         }
-        let whole = plans.iter().filter(|plan| progress.missing(**plan) == 0).count();
-        if whole > 0 {
-            let arena = self.arena;
-            self.runner.terminal.note(&format!("{arena}: kept {whole} of {}", counted(plans.len(), "cell")));
+        let complete = plans.iter().filter(|plan| progress.missing(**plan) == 0).count();
+        if complete > 0 {
+            let (arena, cells) = (self.arena, counted(plans.len(), "cell"));
+            self.runner.terminal.note(&format!("{arena}: kept {complete} of {cells}"));
         }
         progress
     }
 
-    /// The cells of which every repetition has come to its end.
-    fn whole(&self, progress: &Progress) -> Vec<CellSamples> {
-        let whole = self.cells.iter().filter(|it| progress.missing(it.plan()) == 0);
-        let joined = |it: &StageCell<'_>| self.runner.folder.cell(it.name(), |kept| kept.joined());
-        whole.filter_map(joined).collect()
+    /// The samples of the cells of which every repetition has ended.
+    fn complete_cells(&self, progress: &Progress) -> Vec<CellSamples> {
+        let complete = self.cells.iter().filter(|cell| progress.missing(cell.plan()) == 0);
+        complete.filter_map(|cell| self.runner.folder.cell(cell.name(), |kept| kept.joined())).collect()
     }
 
-    /// Runs what is missing; returns why it ended early, if it did.
-    fn run(&self, plans: &[CellPlan<'_>], stand: &mut Stand, progress: &mut Progress) -> Option<Error> {
-        let Stand { place, workers, .. } = stand;
+    /// Runs the missing repetitions. Returns why the run ended early, if it did.
+    fn run(
+        &self,
+        plans: &[CellPlan<'_>],
+        connected: &mut ConnectedArena,
+        progress: &mut Progress,
+    ) -> Option<Error> {
+        let ConnectedArena { place, workers, .. } = connected;
         let (arena, terminal) = (self.arena, self.runner.terminal);
-        let teller = Teller::new(self, plans, progress);
+        let observer = StageObserver::new(self, plans, progress);
         let runs: u64 = plans.iter().map(|plan| progress.missing(*plan)).sum();
-        let is_told = arena.is_real_time() && runs > 0;
-        if is_told {
+        let shows_time = arena.is_real_time() && runs > 0;
+        if shows_time {
             terminal.note(&format!(
                 "{arena}: {} in real time, {} of path time; at most {} beside each other, fewer where the \
                  machine is late",
                 counted(runs, "repetition"),
-                in_words(teller.whole_ms / 1000),
+                in_words(observer.whole_ms / 1000),
                 workers.len()
             ));
         }
-        let came = Repetitions {
+        let result = Repetitions {
             cells: plans,
             order: if arena.is_real_time() { Order::LongestFirst } else { Order::ByCell },
             is_here: &|_| true,
             place,
-            // Other cells may not need what this machine lacks.
+            // This machine may lack something that only some cells need.
             skips_unsupported: true,
             keeper: self,
-            observer: &teller,
+            observer: &observer,
             stop: self.runner.stop,
         }
         .run(workers, progress);
-        if is_told {
+        if shows_time {
             terminal.note(&format!(
                 "{arena}: took {}; at most {} at a time; {} ran again",
-                in_words(teller.began.wall_s().ceil() as u64),
-                counted(came.peak, "run"),
-                came.ran_again
+                in_words(observer.began.wall_s().ceil() as u64),
+                counted(result.peak, "run"),
+                result.ran_again
             ));
         }
-        came.failure
+        result.failure
     }
 }
 
 impl Keeper for Stage<'_> {
     fn wanted(&self, id: PartId) -> Wanted {
-        let has_series = self.cell(id.cell).is_some_and(|it| {
+        let has_series = self.cell(id.cell).is_some_and(|cell| {
             let is_traced =
-                || self.runner.folder.cell(it.name(), |kept| kept.wants_series(it.cell, id.repetition));
-            !it.cell.kept.over_time.is_empty() || is_traced()
+                || self.runner.folder.cell(cell.name(), |kept| kept.wants_series(cell.cell, id.repetition));
+            !cell.cell.kept.over_time.is_empty() || is_traced()
         });
         Wanted { series: has_series.then_some(SeriesDetail::Full), rows: true }
     }
 
     fn stands(&self, id: PartId, record: &RunRecord) -> bool {
-        let is_whole = |it: StageCell<'_>| {
+        let is_whole = |cell: StageCell<'_>| {
             let summary = summarise(record, &BTreeMap::new());
-            Sample::of(record, &summary, self.runner.study, it.cell, Json::Null).is_whole()
+            Sample::of(record, &summary, self.runner.study, cell.cell, Json::Null).is_whole()
         };
         record.valid || self.cell(id.cell).is_some_and(is_whole)
     }
 
     fn keep(&self, ran: Ran, _: &mut Worker) -> Result<Judged, Error> {
         let Ran { id: PartId { cell, repetition }, record, others, is_cut_short, .. } = ran;
-        // A study judges whole repetitions alone.
-        let Some(it) = self.cell(cell).filter(|_| !is_cut_short) else { return Ok(Judged::Counts) };
-        let (StageCell { cell, form, assumption }, runner) = (it, self.runner);
-        let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
-            true => {
-                let seed = form.scenario.seed.repetition(repetition);
-                runner.arenas.watched(&form.scenario, seed, runner.stop).ok_or_else(Error::interrupted)?
-            }
-            false => Json::Null,
+        // A study does not keep a repetition that was cut short.
+        let Some(stage_cell) = self.cell(cell).filter(|_| !is_cut_short) else { return Ok(Judged::Counts) };
+        let (StageCell { cell, form, assumption }, runner) = (stage_cell, self.runner);
+        let watched = if cell.kept.watched && cell.arena == ArenaName::Sim {
+            let seed = form.scenario.seed.repetition(repetition);
+            runner.arenas.watched(&form.scenario, seed, runner.stop).ok_or_else(Error::interrupted)?
+        } else {
+            Json::Null
         };
-        let is_drawn = runner.folder.cell(it.name(), |kept| kept.wants_trace(cell, repetition));
+        let is_drawn = runner.folder.cell(stage_cell.name(), |kept| kept.wants_trace(cell, repetition));
         let trace = is_drawn.then(|| StateTrace::of(&record, cell)).flatten();
         let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
         let summary = summarise(&record, &BTreeMap::new());
         let sample = Sample::of(&record, &summary, runner.study, cell, watched);
         let sample = Sample { beside: others, instants, ..sample };
-        let judged = match record.valid || sample.is_whole() {
-            true => Judged::Counts,
-            false => Judged::Disturbed(record.warnings.clone()),
+        let judged = if record.valid || sample.is_whole() {
+            Judged::Counts
+        } else {
+            Judged::Disturbed(record.warnings.clone())
         };
         let sampled = Sampled { sample, trace, warnings: &record.warnings };
         runner.folder.keep(cell, CellSamples::of_one(cell, assumption, &form.fingerprint, sampled))?;
@@ -226,116 +235,116 @@ impl Keeper for Stage<'_> {
     }
 }
 
-/// Says how far a stage is.
-struct Teller<'a> {
+/// Prints the progress of a stage.
+struct StageObserver<'a> {
     stage: &'a Stage<'a>,
     began: Stopwatch,
-    /// Cells that are to run.
+    /// How many cells are to run.
     cells: usize,
-    /// The path time of what is to run, ms; again is not counted.
+    /// The path time of all missing repetitions, in ms. Repetitions that run again are not counted.
     whole_ms: u64,
     left: Mutex<Left>,
 }
 
-/// What has not ended yet.
+/// The repetitions that have not ended yet.
 struct Left {
-    /// Of each cell how many repetitions.
+    /// How many repetitions of each cell are missing, by the index of the cell.
     missing: BTreeMap<u64, u64>,
-    /// Cells that are done.
+    /// How many cells are done.
     done: usize,
-    /// Path time.
+    /// The path time of the missing repetitions, in ms.
     ms: u64,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> StageObserver<'a> {
     fn new(stage: &'a Stage<'a>, plans: &[CellPlan<'_>], progress: &Progress) -> Self {
         let missing = plans.iter().map(|plan| (plan.index, progress.missing(*plan)));
         let missing: BTreeMap<u64, u64> = missing.filter(|(_, missing)| *missing > 0).collect();
-        let of_cell = |plan: &CellPlan<'_>| {
+        let path_time = |plan: &CellPlan<'_>| {
             let count = missing.get(&plan.index).copied().unwrap_or(0);
             plan.scenario.duration.as_millis().saturating_mul(count)
         };
-        let ms = plans.iter().map(of_cell).fold(0, u64::saturating_add);
+        let ms = plans.iter().map(path_time).fold(0, u64::saturating_add);
         let (cells, began) = (missing.len(), Stopwatch::start());
         Self { stage, began, cells, whole_ms: ms, left: Mutex::new(Left { missing, done: 0, ms }) }
     }
 
-    /// A repetition of `it` has ended.
-    fn ended(&self, it: StageCell<'_>) {
+    /// Counts a repetition of `cell` that has ended, and prints the progress if it was the last one of the
+    /// cell.
+    fn count(&self, cell: StageCell<'_>) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        // What runs again has ended before.
-        let Some(missing) = left.missing.get_mut(&it.cell.index).filter(|missing| **missing > 0) else {
+        // A repetition that runs again was counted when it ended for the first time.
+        let Some(missing) = left.missing.get_mut(&cell.cell.index).filter(|missing| **missing > 0) else {
             return;
         };
         *missing -= 1;
         let is_done = *missing == 0;
-        left.ms = left.ms.saturating_sub(it.form.scenario.duration.as_millis());
+        left.ms = left.ms.saturating_sub(cell.form.scenario.duration.as_millis());
         if !is_done {
             return;
         }
         left.done += 1;
         let (arena, terminal) = (self.stage.arena, self.stage.runner.terminal);
-        let told = format!("{arena}: {} under {}: done", it.cell.name, it.assumption);
-        match arena.is_real_time() {
-            true => {
-                let (done, cells, time) = (left.done, self.cells, in_words(self.seconds_for(left.ms)));
-                terminal.note(&format!("{told}, {done} of {}; about {time} left", counted(cells, "cell")));
-            }
-            false => terminal.detail(&told),
+        let message = format!("{arena}: {} under {}: done", cell.cell.name, cell.assumption);
+        if arena.is_real_time() {
+            let (done, cells, time) = (left.done, self.cells, in_words(self.seconds_for(left.ms)));
+            terminal.note(&format!("{message}, {done} of {}; about {time} left", counted(cells, "cell")));
+        } else {
+            terminal.detail(&message);
         }
     }
 
-    /// How long `left_ms` of path time take at the pace until now, s.
+    /// How many seconds `left_ms` of path time take if the runs go on at the same pace.
     fn seconds_for(&self, left_ms: u64) -> u64 {
         let done = self.whole_ms.saturating_sub(left_ms);
-        let each = if done == 0 { 0.001 } else { self.began.wall_s() / done as f64 };
-        (left_ms as f64 * each).ceil() as u64
+        let seconds_per_ms = if done == 0 { 0.001 } else { self.began.wall_s() / done as f64 };
+        (left_ms as f64 * seconds_per_ms).ceil() as u64
     }
 }
 
-impl Observer for Teller<'_> {
+impl Observer for StageObserver<'_> {
     fn observe(&self, event: Event<'_>) {
-        let (arena, Runner { terminal, told, .. }) = (self.stage.arena, self.stage.runner);
-        let cell = |index: u64| self.stage.cell(index);
+        let (arena, Runner { terminal, progress, .. }) = (self.stage.arena, self.stage.runner);
         match event {
             Event::Ended { id, disturbed, .. } => {
-                let Some(it) = cell(id.cell) else { return };
+                let Some(cell) = self.stage.cell(id.cell) else { return };
                 if let Some(Disturbed { others, warnings }) = disturbed {
                     let beside = match others {
                         0 => String::new(),
                         others => format!(" beside {}", counted(others, "other")),
                     };
                     let why = warnings.join("; ");
-                    terminal.note(&format!("{arena}: {}: disturbed{beside}: {why}", it.cell.name));
+                    terminal.note(&format!("{arena}: {}: disturbed{beside}: {why}", cell.cell.name));
                 }
-                self.ended(it);
+                self.count(cell);
             }
             Event::RunsAgain { disturbed, again, at_most } => {
                 terminal.note(&format!("{arena}: {}", runs_again(disturbed, again, at_most)));
             }
             Event::CannotRun { cell: index, why } => {
-                let name = cell(index).map_or("", |it| it.cell.name.as_str());
+                let name = self.stage.cell(index).map_or("", |cell| cell.cell.name.as_str());
                 terminal.warning(&format!("{arena}: {name} cannot run here: {why}"));
             }
-            // Nobody asked for it. Where there are no threads for it, the runs' lateness shows it.
+            // The user did not ask to keep the processors awake. If they sleep, runs may be disturbed, and
+            // that is reported.
             Event::NotKeptAwake(_) => {}
-            other => told.observe(other),
+            other => progress.observe(other),
         }
     }
 }
 
-/// What ended the runs, as the command ends by it.
-fn ended(why: Error) -> Failure {
+/// Makes the failure for the error that ended the runs early.
+fn early_end(why: Error) -> Failure {
     match why {
         Error::Interrupted(what) => {
-            let way_on = "what ran to its end is kept\nhelp: the same command with --resume goes on";
-            Failure::interrupted(format!("{what}; {way_on}"))
+            let help = "what ran to its end is kept\nhelp: the same command with --resume goes on";
+            Failure::interrupted(format!("{what}; {help}"))
         }
         other => other.into(),
     }
 }
 
-/// `1 h 12 min`, `3 min 20 s`.
+/// Writes a time such as `1 h 12 min` or `3 min 20 s`.
 pub(super) fn in_words(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),

@@ -121,19 +121,20 @@ fn run(study: &Study, folder: &StudyDir, treats: &[Treats]) -> Came {
     let machine = Arc::new(Machine { treats: treats.to_vec(), ..Machine::default() });
     let selection = Selection { arenas: vec![ArenaName::Emu], ..Selection::default() };
     let (stop, terminal) = (AtomicBool::new(false), Terminal::plain());
-    let told = TerminalObserver::new(terminal, Records::All);
+    let progress = TerminalObserver::new(terminal, Records::All);
     let runner = Runner {
         study,
         selection: &selection,
         folder,
         arenas: &NO_ARENAS,
         terminal,
-        told: &told,
+        progress: &progress,
         stop: &stop,
     };
     let workers = vec![Box::new(OnMachine(Arc::clone(&machine))) as Worker];
     let place = Place::of(ArenaKind::Emu, None);
-    let (whole, failure) = runner.run(&mut [Stand { arena: ArenaName::Emu, place, workers }]).unwrap();
+    let (whole, failure) =
+        runner.run(&mut [ConnectedArena { arena: ArenaName::Emu, place, workers }]).unwrap();
     let first = study.cells.iter().find(|cell| cell.arena == ArenaName::Emu).map_or(0, |cell| cell.index);
     let ran = machine.ran.lock().unwrap().iter().map(|id| (id.cell - first, id.repetition)).collect();
     Came { ran, whole, failure }
