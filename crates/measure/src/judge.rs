@@ -1,150 +1,182 @@
-//! What a flow is judged by in one repetition, and what that figure rests on.
+//! Judges how well a flow was served in one repetition, by one figure.
 //!
 //! ```text
-//!  voice                 MOS             of the playout and the E-model (`metrics/call.rs`)
-//!  any other on a clock  share in time   counted (`metrics/in_time.rs`)
-//!  bulk, file            goodput
-//!  burst, no deadline    nothing
+//!  workload                        judged by       computed in
+//!  voice                           MOS             metrics/call.rs (playout and E-model)
+//!  other workloads with a clock    share in time   metrics/in_time.rs
+//!  bulk, file                      goodput         metrics/goodput.rs
+//!  burst without a deadline        not judged
 //! ```
 //!
-//! Two directions of one flow (`direction = "both"`) are one conversation, which is as good as its worse
-//! direction. Of several copies (`count`) all are judged: the median and the worst. A flow whose figure is
-//! not known, or that has nothing to judge, is not judged: `None`.
+//! The two directions of a flow (`direction = "both"`) are one conversation, which is as good as its worse
+//! direction. If a flow has several copies (`count`), every copy is judged, and the result has the median and
+//! the worst figure. A flow is not judged (`None`) if its figure is not known.
 //!
-//! A call also has to pass the gap rule (`metrics/gaps.rs`): one that the rule bars is not usable, whatever
-//! its score is.
+//! A call also has to pass the gap rule (`metrics/gaps.rs`). A call that the rule bars is not usable,
+//! whatever its score is.
 
 use std::collections::BTreeMap;
 
 use crate::figures::Scale;
 use crate::metrics::confidence::Confidence;
-use crate::summary::{Basis, CallSummary, Direction, FlowSummary, JudgedBy, JudgedFigure, RunSummary};
+use crate::summary::{Basis, Direction, FlowSummary, JudgedBy, JudgedFigure, RunSummary};
 
-/// The least MOS of a usable call, unless the scenario's `floor` says otherwise: where R is 60, below which
-/// nearly all users are dissatisfied (ITU-T G.109 (09/1999), Table 1: MOS 3.1).
+/// The least MOS of a usable call, unless the scenario's `floor` says otherwise. It is the MOS for an R of
+/// 60, below which nearly all users are dissatisfied (ITU-T G.109 (09/1999), Table 1: MOS 3.1).
 pub const CALL_FLOOR: f64 = 3.1;
 
-/// The least share of messages in time that is usable, unless the scenario's `floor` says otherwise. Chosen:
-/// a game that misses one update in twenty.
+/// The least share of messages in time with which a flow is usable, unless the scenario's `floor` says
+/// otherwise. Chosen: a game that misses one update in twenty.
 pub const IN_TIME_FLOOR: f64 = 0.95;
 
-/// With which receiver a call is judged.
+/// The receiver with which a call is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receiver {
-    /// The one that the scenario names, or the adaptive one.
+    /// The receiver that the scenario names. It is the adaptive receiver if the scenario names none.
     Own,
-    /// The second one, if the scenario names none.
+    /// The second receiver, which has a fixed buffer. A call has it only if the scenario names no receiver.
     Other,
 }
 
-/// What `flow`, a flow of `run` or the name that its copies share, is judged by.
+/// Judges `flow` in `run`, with the receiver [`Receiver::Own`]. `flow` is the name of a flow, or the name
+/// that several copies share.
 pub fn judge(run: &RunSummary, flow: &str) -> Option<JudgedFigure> {
     judge_with(run, flow, Receiver::Own)
 }
 
-/// The same with this receiver; `None` of the second one if there is none.
+/// Judges `flow` in `run`, with `receiver`. `flow` is the name of a flow, or the name that several copies
+/// share. Returns `None` also if the flow does not have this receiver.
 pub fn judge_with(run: &RunSummary, flow: &str, receiver: Receiver) -> Option<JudgedFigure> {
-    match run.flows.get_key_value(flow) {
-        Some((name, figures)) => judge_flow_with(name, figures, receiver),
-        None => {
-            let group = run.groups.get(flow)?;
-            match receiver {
-                Receiver::Own => group.judged.clone(),
-                Receiver::Other => group.judged_with_other_receiver.clone(),
-            }
-        }
+    if let Some((name, figures)) = run.flows.get_key_value(flow) {
+        return judge_flow_with(name, figures, receiver);
+    }
+    let group = run.groups.get(flow)?;
+    match receiver {
+        Receiver::Own => group.judged.clone(),
+        Receiver::Other => group.judged_with_other_receiver.clone(),
     }
 }
 
-/// What one flow or one copy, named `name`, is judged by.
+/// Judges one flow or one copy, with the receiver [`Receiver::Own`]. `name` is the name of the flow or copy.
 pub fn judge_flow(name: &str, flow: &FlowSummary) -> Option<JudgedFigure> {
     judge_flow_with(name, flow, Receiver::Own)
 }
 
-/// The same with this receiver; `None` of the second one if there is none.
+/// Judges one flow or one copy, with `receiver`. Returns `None` also if the flow does not have this receiver.
 fn judge_flow_with(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option<JudgedFigure> {
-    let by = |by, figure, floor: f64, basis, direction| JudgedFigure {
+    if flow.call.is_some() {
+        return judge_call(name, flow, receiver);
+    }
+    // Only calls have a second receiver.
+    if receiver == Receiver::Other {
+        return None;
+    }
+    // A burst has a verdict in words, and a flow on a clock has a deadline. A transfer has neither.
+    let is_transfer = flow.in_time.is_none() && flow.deadline_ms.is_none() && flow.verdict.is_none();
+    if is_transfer && let Some(goodput_bps) = flow.goodput_bps {
+        let goodput = judged_figure(name, flow, JudgedBy::Goodput, goodput_bps, 0.0);
+        return Some(JudgedFigure { basis: Basis::OneWay, direction: Some(Direction::Forward), ..goodput });
+    }
+    let in_time = judged_figure(name, flow, JudgedBy::InTime, flow.in_time?, IN_TIME_FLOOR);
+    // Only a flow with an echo knows the losses of the return direction.
+    let is_echo = flow.lost_return.is_some();
+    Some(if is_echo {
+        JudgedFigure { basis: Basis::RoundTrip, direction: None, ..in_time }
+    } else {
+        JudgedFigure { basis: Basis::OneWay, direction: Some(Direction::Forward), ..in_time }
+    })
+}
+
+/// Judges a call by its score with `receiver`. Returns `None` if the call does not have this receiver.
+fn judge_call(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option<JudgedFigure> {
+    let call = flow.call.as_deref()?;
+    Some(match receiver {
+        Receiver::Own => JudgedFigure {
+            basis: call.basis,
+            direction: call.direction,
+            barred: call.is_barred(),
+            longest_gap_ms: call.longest_gap_ms,
+            ..judged_figure(name, flow, JudgedBy::Mos, call.mos, CALL_FLOOR)
+        },
+        Receiver::Other => {
+            let other = call.other_receiver.as_ref()?;
+            JudgedFigure {
+                basis: call.basis,
+                direction: other.direction,
+                barred: other.is_barred(),
+                longest_gap_ms: Some(other.longest_gap_ms),
+                ..judged_figure(name, flow, JudgedBy::Mos, other.mos, CALL_FLOOR)
+            }
+        }
+    })
+}
+
+/// The judged figure of one flow or copy that no gaps bar, for one direction.
+fn judged_figure(
+    name: &str,
+    flow: &FlowSummary,
+    by: JudgedBy,
+    figure: f64,
+    default_floor: f64,
+) -> JudgedFigure {
+    JudgedFigure {
         by,
         median: figure,
         worst: figure,
         worst_flow: name.to_owned(),
-        floor: flow.floor.unwrap_or(floor),
-        basis,
-        direction,
+        floor: flow.floor.unwrap_or(default_floor),
+        basis: Basis::OneWay,
+        direction: None,
         barred: false,
         longest_gap_ms: None,
-    };
-    if let Some(call) = flow.call.as_deref() {
-        let CallSummary { mos, basis, direction, longest_gap_ms, .. } = *call;
-        return match receiver {
-            Receiver::Own => {
-                let judged = by(JudgedBy::Mos, mos, CALL_FLOOR, basis, direction);
-                Some(JudgedFigure { barred: call.is_barred(), longest_gap_ms, ..judged })
-            }
-            Receiver::Other => {
-                let other = call.other_receiver.as_ref()?;
-                let judged = by(JudgedBy::Mos, other.mos, CALL_FLOOR, basis, other.direction);
-                let longest_gap_ms = Some(other.longest_gap_ms);
-                Some(JudgedFigure { barred: other.is_barred(), longest_gap_ms, ..judged })
-            }
-        };
     }
-    if receiver == Receiver::Other {
-        return None;
-    }
-    // A transfer is neither on a clock nor a burst, which has a verdict in words.
-    if let (None, None, None, Some(goodput)) =
-        (flow.in_time, flow.deadline_ms, &flow.verdict, flow.goodput_bps)
-    {
-        return Some(by(JudgedBy::Goodput, goodput, 0.0, Basis::OneWay, Some(Direction::Forward)));
-    }
-    let share = flow.in_time?;
-    // Of an echo flow the losses of the way back are known, of any other there are none.
-    let (basis, direction) = match flow.lost_return {
-        Some(_) => (Basis::RoundTrip, None),
-        None => (Basis::OneWay, Some(Direction::Forward)),
-    };
-    Some(by(JudgedBy::InTime, share, IN_TIME_FLOOR, basis, direction))
 }
 
-/// What the flow `group` with these copies is judged by: `NAME-1`, `NAME-up`, `NAME-1-up` and so on. `None`
-/// also where one copy's figure is unknown though it had messages to send.
+/// Judges all copies of the flow `group` together. The copies are named `NAME-1`, `NAME-up`, `NAME-1-up` and
+/// so on. A copy that had no messages to send does not count. Returns `None` if there is no other copy, or if
+/// the figure of one of the other copies is not known.
 pub fn judge_copies<'a>(
     group: &str,
     copies: impl IntoIterator<Item = (&'a str, &'a FlowSummary)>,
     receiver: Receiver,
 ) -> Option<JudgedFigure> {
-    let mut talks: BTreeMap<&str, JudgedFigure> = BTreeMap::new();
-    let (mut barred, mut longest_gap_ms) = (false, None);
+    let mut worse_directions: BTreeMap<&str, JudgedFigure> = BTreeMap::new();
+    let mut is_any_barred = false;
+    let mut longest_gap_ms: Option<f64> = None;
     for (name, flow) in copies {
         if flow.sent + flow.refused == 0 {
             continue;
         }
         let judged = judge_flow_with(name, flow, receiver)?;
-        barred |= judged.barred;
+        is_any_barred |= judged.barred;
         longest_gap_ms = judged.longest_gap_ms.into_iter().chain(longest_gap_ms).reduce(f64::max);
-        let talk = conversation(group, name);
-        if talks.get(talk).is_none_or(|other| judged.worst < other.worst) {
-            talks.insert(talk, judged);
+        let conversation = conversation(group, name);
+        let is_worse = match worse_directions.get(conversation) {
+            Some(other_direction) => judged.worst < other_direction.worst,
+            None => true,
+        };
+        if is_worse {
+            worse_directions.insert(conversation, judged);
         }
     }
-    let figures: Vec<f64> = talks.values().map(|judged| judged.worst).collect();
+    let figures: Vec<f64> = worse_directions.values().map(|judged| judged.worst).collect();
     let median = Confidence::default().spread(&figures)?.median;
-    let worst = talks.into_values().min_by(|a, b| a.worst.total_cmp(&b.worst))?;
-    Some(JudgedFigure { median, barred, longest_gap_ms, ..worst })
+    let worst = worse_directions.into_values().min_by(|a, b| a.worst.total_cmp(&b.worst))?;
+    Some(JudgedFigure { median, barred: is_any_barred, longest_gap_ms, ..worst })
 }
 
-/// What both directions of one copy share of the copy's name.
+/// The part of a copy's name that the two directions of the copy share: `-1` for `call-1-up` in the group
+/// `call`.
 pub(crate) fn conversation<'a>(group: &str, copy: &'a str) -> &'a str {
-    let rest = copy.strip_prefix(group).unwrap_or(copy);
-    rest.strip_suffix("-up").or(rest.strip_suffix("-down")).unwrap_or(rest)
+    let suffix = copy.strip_prefix(group).unwrap_or(copy);
+    suffix.strip_suffix("-up").or(suffix.strip_suffix("-down")).unwrap_or(suffix)
 }
 
 impl JudgedBy {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Mos, Self::InTime, Self::Goodput];
 
-    /// The figure's place in summary.json, below its flow.
+    /// The path of the figure in summary.json, below the flow.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Mos => "call.mos",
@@ -162,7 +194,8 @@ impl JudgedBy {
         }
     }
 
-    /// What the figure is called there, with the unit of [`Self::scale`]: `goodput, Mb/s`.
+    /// The title of the figure where transports are compared, with the unit of [`Self::scale`]: `goodput,
+    /// Mb/s`.
     pub fn title(self) -> String {
         let name = match self {
             Self::Mos => "MOS",
@@ -175,7 +208,7 @@ impl JudgedBy {
         }
     }
 
-    /// The least and the most that such a figure can be.
+    /// The least and the greatest possible figure.
     pub const fn possible(self) -> (f64, f64) {
         match self {
             // ITU-T G.107 Annex B.
@@ -187,7 +220,7 @@ impl JudgedBy {
 }
 
 impl JudgedFigure {
-    /// Whether even the worst copy reaches the floor, and no copy's gaps bar it.
+    /// Whether the worst copy reaches the floor, and the gaps of no copy bar the call.
     pub fn is_usable(&self) -> bool {
         self.worst >= self.floor && !self.barred
     }
@@ -196,6 +229,7 @@ impl JudgedFigure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::CallSummary;
 
     fn call(mos: f64) -> FlowSummary {
         let call = CallSummary { mos, basis: Basis::OneWay, ..CallSummary::default() };

@@ -1,27 +1,36 @@
-//! Which of several served best, over repetitions, and how sure that is.
+//! Ranks candidates, such as transports, over repetitions, and says how sure the ranking is.
 //!
-//! Each candidate (a transport) has one figure a repetition: a mean opinion score, or a share of messages in
-//! time. Repetitions of one number share their random numbers across the candidates (common random numbers;
-//! Law, *Simulation Modeling and Analysis*, 5th ed. 2015, §11.2), so they are compared pair by pair: what
-//! chance did to both is no difference. The leader has the largest mean; every other is held against it by
-//! the interval of the mean difference (`interval`):
+//! # The rule
 //!
-//! - *alike*: the 95 % interval lies within the tolerance;
-//! - else *distinct*: it lies below zero;
-//! - else *undecided*. So is one that does better than the leader in their common repetitions, which can be
-//!   where the two lack different ones.
+//! Each candidate has one figure for each repetition, for example a mean opinion score. A larger figure is
+//! better. Repetitions with the same number use the same random numbers for every candidate (common random
+//! numbers; Law, *Simulation Modeling and Analysis*, 5th ed. 2015, §11.2). Candidates are therefore compared
+//! pair by pair, so that an effect of chance on both candidates does not count as a difference.
 //!
-//! The answer is undecided if one candidate is, else alike if one is, else distinct. If the leader's mean is
-//! below the floor, none of this matters: nothing is usable.
+//! The candidate with the largest mean is the leader. Every other candidate is compared with the leader, by
+//! an interval of the mean difference (`interval`):
 //!
-//! **Barred.** Something beside the figure can bar a repetition: the gaps of a call. A candidate with half of
-//! its repetitions barred, or more, is not usable, whatever its mean is. One that is usable leads before it,
-//! and it is then worse than the leader. Half is chosen: it is what the median of the repetitions does.
+//! - The candidate is *alike* if the 95 % interval lies within the tolerance.
+//! - Otherwise the candidate is *distinct*, which means worse, if the interval lies below zero.
+//! - Otherwise the candidate is *undecided*. It may even do better than the leader in the repetitions that
+//!   both have, because the two may lack different repetitions.
 //!
-//! **When to stop.** Whoever repeats until the answer suits is wrong more often than in 1 of 20 cases. So an
-//! answer ends the repetitions early only if the 99 % intervals give it too, for every candidate: with the
-//! five sizes 20, 40, 80, 160 and 200, at which it is tried, all the early ones together err in at most 4 %
-//! (Bonferroni).
+//! The outcome is undecided if one candidate is undecided. Otherwise it is alike if one candidate is alike,
+//! and distinct if none is. If the leader's mean is below the floor, the outcome is that nothing is usable.
+//!
+//! # Barred repetitions
+//!
+//! A repetition can be barred by something else than its figure, for example by gaps in a call. A candidate
+//! with half or more of its repetitions barred is not usable, whatever its mean is. A usable candidate leads
+//! before it, and the barred candidate then counts as worse. One half is chosen, because the median of the
+//! repetitions changes there.
+//!
+//! # When to stop
+//!
+//! Whoever repeats until the answer suits is wrong in more than 1 of 20 cases. Repetitions therefore end
+//! early only if the 99 % intervals lead to the same answer, for every candidate. The program tries this at
+//! five numbers of repetitions: 20, 40, 80, 160 and 200. All early ends together are wrong in at most 4 % of
+//! the cases (Bonferroni).
 
 pub mod clusters;
 pub mod interval;
@@ -33,179 +42,253 @@ use self::interval::{Method, Resampled, standard_deviation};
 use crate::metrics::confidence::student_t_quantile;
 use crate::summary::AnswerKind;
 
-/// What a figure means: larger is better.
+/// How figures of one kind are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
-    /// Candidates whose means differ by no more than this serve alike.
+    /// Candidates whose means differ by no more than this count as equally good.
     pub tolerance: f64,
-    /// Below this nothing is usable.
+    /// A candidate with a mean below this is not usable.
     pub floor: f64,
-    /// The least and the most that is possible.
+    /// The least and the greatest possible figure.
     pub possible: (f64, f64),
     /// The least difference between two clusters of repetitions.
     pub cluster_gap: f64,
 }
 
-/// What came out.
+/// The result of a ranking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
-    /// How the answer is called.
+    /// What the comparison as a whole came to.
     pub outcome: AnswerKind,
-    /// Index of the candidate with the largest mean; of several the first.
+    /// Index of the candidate with the largest mean. If several candidates have this mean, it is the first of
+    /// them.
     pub leader: usize,
-    /// One entry a candidate, in their order.
+    /// One standing for each candidate, in the order of the candidates.
     pub standings: Vec<Standing>,
-    /// Whether more repetitions are not needed.
+    /// Whether more repetitions would hardly change the outcome.
     pub is_settled: bool,
-    /// About how many more repetitions would decide, if it is undecided and there are two or more.
+    /// About how many more repetitions would decide. `None` if the outcome is not undecided, or if there is
+    /// one repetition alone.
     pub more: Option<u64>,
 }
 
-/// One candidate.
+/// How one candidate did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    /// Over its repetitions.
+    /// The mean of the candidate's figures.
     pub mean: f64,
-    /// How it compares with the leader.
+    /// How the candidate compares with the leader.
     pub relation: Relation,
-    /// 95 % interval of its difference to the leader, over pairs of repetitions; `None` for the leader, and
-    /// with one pair.
+    /// The 95 % interval of the difference to the leader, over the repetitions that both have. `None` for the
+    /// leader, and if both have one repetition in common only.
     pub difference: Option<(f64, f64)>,
-    /// How the ends of that interval were found.
+    /// The method that computed the interval.
     pub method: Option<Method>,
-    /// The share of its repetitions that something beside the figure bars from being usable.
+    /// The share of the candidate's repetitions that are barred.
     pub barred: f64,
-    /// Whether it and the leader are both at the scale's lower end, where the scale cannot distinguish them.
-    /// The difference then says nothing.
+    /// Whether the candidate and the leader are both at the lower end of the scale. The scale cannot tell
+    /// them apart there, so the difference says nothing.
     pub is_off_scale: bool,
-    /// If its repetitions fall into two clusters.
+    /// The two clusters of the candidate's repetitions. `None` if the repetitions do not fall into two
+    /// clusters.
     pub clusters: Option<Clusters>,
 }
 
 /// How a candidate compares with the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// It is the leader.
+    /// The candidate is the leader.
     Leader,
-    /// It differs by no more than the tolerance.
+    /// The candidate differs from the leader by no more than the tolerance.
     Alike,
-    /// It is worse.
+    /// The candidate is worse than the leader.
     Distinct,
-    /// Neither is known.
+    /// The repetitions do not decide between alike and worse.
     Undecided,
 }
 
+/// Ranks `candidates`. Each candidate is a map from the number of a repetition to a finite figure. `barred`
+/// is the share of barred repetitions of each candidate, and a share that is left out counts as 0.
+///
+/// Returns `None` if there are fewer than two candidates, or if a candidate has no figure.
+pub fn rank(candidates: &[BTreeMap<u64, f64>], barred: &[f64], measure: &Measure) -> Option<Ranking> {
+    if candidates.len() < 2 || candidates.iter().any(BTreeMap::is_empty) {
+        return None;
+    }
+    let mut samples = Vec::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        let barred_share = barred.get(index).copied().unwrap_or(0.0);
+        samples.push(Sample::new(candidate, barred_share));
+    }
+    let leader = leader(&samples, measure.floor)?;
+    let is_leader_usable = samples[leader].is_usable(measure.floor);
+
+    // The differences to the leader. The leader itself has none.
+    let mut differences = Vec::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        let is_leader = index == leader;
+        differences.push((!is_leader).then(|| Differences::new(candidate, &candidates[leader], measure)));
+    }
+    let relations_at = |level: f64| -> Vec<Relation> {
+        let pairs = samples.iter().zip(&differences);
+        let relation = |(sample, differences): (&Sample, &Option<Differences>)| match differences {
+            None => Relation::Leader,
+            Some(_) if is_leader_usable && is_barred(sample.barred) => Relation::Distinct,
+            Some(differences) => differences.relation(level, measure.tolerance),
+        };
+        pairs.map(relation).collect()
+    };
+    let relations = relations_at(SHOWN);
+    let outcome = if is_leader_usable { outcome(&relations) } else { AnswerKind::Unusable };
+
+    // If nothing is usable, it does not matter who is best.
+    let is_rank_sure =
+        !is_leader_usable || (outcome != AnswerKind::Undecided && relations_at(EARLY) == relations);
+    let are_bars_sure = samples.iter().all(Sample::is_bar_sure);
+    let is_settled = is_rank_sure && are_bars_sure && samples[leader].is_side_of_floor_sure(measure);
+
+    let mut more = None;
+    if outcome == AnswerKind::Undecided {
+        for (relation, differences) in relations.iter().zip(&differences) {
+            if let Some(differences) = differences
+                && *relation == Relation::Undecided
+            {
+                more = more.max(differences.more_pairs_needed(measure.tolerance));
+            }
+        }
+    }
+
+    let mut standings = Vec::new();
+    for (index, sample) in samples.iter().enumerate() {
+        let differences = differences[index].as_ref();
+        let are_both_lowest = sample.is_at_lower_end(measure) && samples[leader].is_at_lower_end(measure);
+        standings.push(Standing {
+            mean: sample.mean,
+            relation: relations[index],
+            difference: differences.and_then(|differences| differences.interval(SHOWN)),
+            method: differences.and_then(|differences| Some(differences.resampled.as_ref()?.method())),
+            barred: sample.barred,
+            is_off_scale: index != leader && are_both_lowest,
+            clusters: clusters(&sample.figures, measure.cluster_gap),
+        });
+    }
+    Some(Ranking { outcome, leader, standings, is_settled, more })
+}
+
+/// Returns the index of the candidate with the largest mean among the usable candidates, or among all
+/// candidates if none is usable. If several candidates have this mean, the first of them leads.
+fn leader(samples: &[Sample], floor: f64) -> Option<usize> {
+    let is_better = |a: &Sample, b: &Sample| match (a.is_usable(floor), b.is_usable(floor)) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => a.mean.total_cmp(&b.mean).is_gt(),
+    };
+    let mut leader = 0;
+    for index in 1..samples.len() {
+        if is_better(&samples[index], &samples[leader]) {
+            leader = index;
+        }
+    }
+    (!samples.is_empty()).then_some(leader)
+}
+
+fn outcome(relations: &[Relation]) -> AnswerKind {
+    if relations.contains(&Relation::Undecided) {
+        AnswerKind::Undecided
+    } else if relations.contains(&Relation::Alike) {
+        AnswerKind::Alike
+    } else {
+        AnswerKind::Distinct
+    }
+}
+
 impl Ranking {
-    /// Indices of the candidates that the answer names: the leader, and who is not known to be worse.
+    /// Indices of the candidates that the answer names: the leader, and every candidate that is not known to
+    /// be worse.
     pub fn best(&self) -> Vec<usize> {
-        let is_named = |at: &usize| self.standings[*at].relation != Relation::Distinct;
+        let is_named = |index: &usize| self.standings[*index].relation != Relation::Distinct;
         (0..self.standings.len()).filter(is_named).collect()
     }
 }
 
 impl Standing {
-    /// Whether it reaches `floor`, and is not barred.
+    /// Whether the mean reaches `floor`, and the candidate is not barred.
     pub fn is_usable(&self, floor: f64) -> bool {
         is_usable(self.mean, self.barred, floor)
     }
 
-    /// Whether half of its repetitions or more are barred.
+    /// Whether half or more of the candidate's repetitions are barred.
     pub fn is_barred(&self) -> bool {
         is_barred(self.barred)
     }
 }
 
-fn is_usable(mean: f64, barred: f64, floor: f64) -> bool {
-    mean >= floor && !is_barred(barred)
+fn is_usable(mean: f64, barred_share: f64, floor: f64) -> bool {
+    mean >= floor && !is_barred(barred_share)
 }
 
-fn is_barred(share: f64) -> bool {
-    share >= 0.5
+fn is_barred(barred_share: f64) -> bool {
+    barred_share >= 0.5
 }
 
-/// Whether more repetitions will hardly move a share to the other side of one half, by the normal
-/// approximation at the level of [`EARLY`].
-fn is_share_sure(share: f64, repetitions: usize) -> bool {
-    let is_all_or_none = share <= 0.0 || share >= 1.0;
-    is_all_or_none || (share - 0.5).abs() > NORMAL_EARLY * 0.5 / (repetitions as f64).sqrt()
+/// The figures of one candidate.
+struct Sample {
+    /// One figure for each repetition.
+    figures: Vec<f64>,
+    mean: f64,
+    /// The share of the repetitions that are barred.
+    barred: f64,
 }
 
-/// Ranks `candidates`, each with its figures by repetition, which must be finite, and the share `barred` of
-/// each one's repetitions. `None` if there are not two candidates with figures for each.
-pub fn rank(candidates: &[BTreeMap<u64, f64>], barred: &[f64], measure: &Measure) -> Option<Ranking> {
-    if candidates.len() < 2 || candidates.iter().any(BTreeMap::is_empty) {
-        return None;
+impl Sample {
+    fn new(candidate: &BTreeMap<u64, f64>, barred: f64) -> Self {
+        let figures: Vec<f64> = candidate.values().copied().collect();
+        Self { mean: mean(&figures), figures, barred }
     }
-    let barred = |at: usize| barred.get(at).copied().unwrap_or(0.0);
-    let figures: Vec<Vec<f64>> =
-        candidates.iter().map(|candidate| candidate.values().copied().collect()).collect();
-    let means: Vec<f64> = figures.iter().map(|figures| mean(figures)).collect();
-    let serves = |at: usize| is_usable(means[at], barred(at), measure.floor);
-    let better = |a: &usize, b: &usize| serves(*a).cmp(&serves(*b)).then(means[*a].total_cmp(&means[*b]));
-    let leader = (0..means.len()).rev().max_by(better)?;
-    let is_usable = serves(leader);
-    let pairs: Vec<Option<Pairs>> = candidates
-        .iter()
-        .enumerate()
-        .map(|(at, candidate)| (at != leader).then(|| Pairs::new(candidate, &candidates[leader], measure)))
-        .collect();
-    let relation = |at: usize, level| match &pairs[at] {
-        None => Relation::Leader,
-        Some(_) if is_usable && is_barred(barred(at)) => Relation::Distinct,
-        Some(pairs) => pairs.relation(level, measure.tolerance),
-    };
-    let relations = |level| (0..pairs.len()).map(|at| relation(at, level)).collect::<Vec<_>>();
-    let shown = relations(SHOWN);
-    let outcome = if is_usable { outcome(&shown) } else { AnswerKind::Unusable };
-    let floor = Resampled::new(&figures[leader], measure.possible).map(|it| it.interval(EARLY));
-    let is_floor_sure = floor.is_some_and(|(low, high)| high < measure.floor || measure.floor <= low);
-    let are_bars_sure = (0..figures.len()).all(|at| is_share_sure(barred(at), figures[at].len()));
-    let is_rank_sure = !is_usable || outcome != AnswerKind::Undecided && relations(EARLY) == shown;
-    let more = pairs.iter().flatten().zip(shown.iter().filter(|it| **it != Relation::Leader));
-    let more = more.filter(|(_, relation)| **relation == Relation::Undecided);
-    let more = more.filter_map(|(pairs, _)| pairs.more(measure.tolerance)).max();
-    let (lowest, _) = measure.possible;
-    let is_lowest = |at: usize| means[at] - lowest < AT_THE_END * measure.tolerance;
-    let standing = |at: usize| Standing {
-        mean: means[at],
-        relation: shown[at],
-        difference: pairs[at].as_ref().and_then(|pairs| pairs.interval(SHOWN)),
-        barred: barred(at),
-        method: pairs[at].as_ref().and_then(|pairs| Some(pairs.resampled.as_ref()?.method())),
-        is_off_scale: at != leader && is_lowest(at) && is_lowest(leader),
-        clusters: clusters(&figures[at], measure.cluster_gap),
-    };
-    Some(Ranking {
-        outcome,
-        leader,
-        standings: (0..candidates.len()).map(standing).collect(),
-        is_settled: is_floor_sure && are_bars_sure && is_rank_sure,
-        more: more.filter(|_| outcome == AnswerKind::Undecided),
-    })
-}
 
-fn outcome(relations: &[Relation]) -> AnswerKind {
-    let has = |relation| relations.contains(&relation);
-    match (has(Relation::Undecided), has(Relation::Alike)) {
-        (true, _) => AnswerKind::Undecided,
-        (false, true) => AnswerKind::Alike,
-        (false, false) => AnswerKind::Distinct,
+    fn is_usable(&self, floor: f64) -> bool {
+        is_usable(self.mean, self.barred, floor)
+    }
+
+    /// Whether the mean is at the lower end of the scale, as nearly as it is printed.
+    fn is_at_lower_end(&self, measure: &Measure) -> bool {
+        let (lowest, _) = measure.possible;
+        self.mean - lowest < AT_THE_END * measure.tolerance
+    }
+
+    /// Whether more repetitions would hardly move the mean to the other side of the floor.
+    fn is_side_of_floor_sure(&self, measure: &Measure) -> bool {
+        let Some(resampled) = Resampled::new(&self.figures, measure.possible) else { return false };
+        let (low, high) = resampled.interval(EARLY);
+        high < measure.floor || measure.floor <= low
+    }
+
+    /// Whether more repetitions would hardly move the barred share to the other side of one half. The share
+    /// is approximated by a normal distribution, at the level [`EARLY`].
+    fn is_bar_sure(&self) -> bool {
+        let is_none_or_all = self.barred <= 0.0 || self.barred >= 1.0;
+        let half_width = NORMAL_EARLY * 0.5 / (self.figures.len() as f64).sqrt();
+        is_none_or_all || (self.barred - 0.5).abs() > half_width
     }
 }
 
-/// A candidate's differences to the leader, one a repetition that both have.
-struct Pairs {
-    differences: Vec<f64>,
+/// The differences of a candidate to the leader, one for each repetition that both have.
+struct Differences {
+    values: Vec<f64>,
     resampled: Option<Resampled>,
 }
 
-impl Pairs {
+impl Differences {
     fn new(candidate: &BTreeMap<u64, f64>, leader: &BTreeMap<u64, f64>, measure: &Measure) -> Self {
-        let pair = |(number, figure): (&u64, &f64)| Some(figure - leader.get(number)?);
-        let differences: Vec<f64> = candidate.iter().filter_map(pair).collect();
+        let mut values = Vec::new();
+        for (repetition, figure) in candidate {
+            if let Some(leader_figure) = leader.get(repetition) {
+                values.push(figure - leader_figure);
+            }
+        }
         let (low, high) = measure.possible;
-        let resampled = Resampled::new(&differences, (low - high, high - low));
-        Self { differences, resampled }
+        let resampled = Resampled::new(&values, (low - high, high - low));
+        Self { values, resampled }
     }
 
     fn interval(&self, level: f64) -> Option<(f64, f64)> {
@@ -220,43 +303,46 @@ impl Pairs {
         }
     }
 
-    /// About how many more pairs would decide, if mean and standard deviation stay: the interval is then
-    /// either narrow enough to leave out zero, or to lie within the tolerance.
-    fn more(&self, tolerance: f64) -> Option<u64> {
-        let n = self.differences.len();
-        if n < 2 {
+    /// About how many more repetitions would decide, if the mean and the standard deviation stay as they are.
+    /// The interval is then so narrow that it leaves out zero, or that it lies within the tolerance.
+    fn more_pairs_needed(&self, tolerance: f64) -> Option<u64> {
+        let pairs = self.values.len();
+        if pairs < 2 {
             return None;
         }
-        let (mean, deviation) = (mean(&self.differences).abs(), standard_deviation(&self.differences));
-        let enough = |half: f64| {
-            let ratio = student_t_quantile(0.5 + SHOWN / 2.0, (n - 1) as f64) * deviation / half;
-            ratio * ratio
-        };
-        let needed = enough(mean.max(tolerance - mean)).ceil();
-        // Not a promise, so it is never zero; what nobody would run is cut.
-        Some((needed.clamp(0.0, MAX_NEEDED) as u64).saturating_sub(n as u64).max(1))
+        let distance_from_zero = mean(&self.values).abs();
+        let distance_from_tolerance = tolerance - distance_from_zero;
+        // The interval has to be narrower than the larger of the two distances, on either side of the mean.
+        let half_width = distance_from_zero.max(distance_from_tolerance);
+        let quantile = student_t_quantile(0.5 + SHOWN / 2.0, (pairs - 1) as f64);
+        let ratio = quantile * standard_deviation(&self.values) / half_width;
+        let needed = (ratio * ratio).ceil().clamp(0.0, MAX_NEEDED) as u64;
+        // The estimate promises nothing, so it is never zero.
+        Some(needed.saturating_sub(pairs as u64).max(1))
     }
 }
 
 fn mean(values: &[f64]) -> f64 {
     let first = values.first().copied().unwrap_or_default();
-    // Rounding must not make a difference between candidates whose repetitions are all the same.
+    // If all values are the same, the sum would be rounded differently for different numbers of repetitions,
+    // and equal candidates would differ.
     if values.iter().all(|value| value.to_bits() == first.to_bits()) {
         return first;
     }
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The level of the intervals that decide the outcome, and are shown.
+/// The level of the intervals that decide the outcome, and that tables show.
 const SHOWN: f64 = 0.95;
-/// The level at which repetitions end early.
+/// The level of the intervals that end the repetitions early.
 const EARLY: f64 = 0.99;
-/// The standard normal distribution's quantile for it, on both sides.
+/// The quantile of the standard normal distribution for [`EARLY`], on both sides.
 const NORMAL_EARLY: f64 = 2.576;
-/// Chosen: nearer than this share of the tolerance a mean is at the scale's end. Of MOS that is 0.005, and
-/// the mean is printed as the end.
+/// A mean that is nearer to the end of the scale than this share of the tolerance counts as at the end.
+/// Chosen: for MOS it is 0.005, so that the mean is printed as the end of the scale.
 const AT_THE_END: f64 = 0.05;
-/// Chosen: beyond it "how many more" only means that it is hopeless.
+/// The largest number of repetitions that is computed. Chosen: a larger number only means that more
+/// repetitions are hopeless.
 const MAX_NEEDED: f64 = 1e6;
 
 #[cfg(test)]
