@@ -1,17 +1,17 @@
-//! A table by its columns: a column's head, its rank where there is little room, and its cells are defined
-//! together.
+//! Defines a table column by column, so that the head of a column and the text of its cells stand together.
 
 use talkpath_measure::figures::Figure;
 
 use crate::display::Display;
 use crate::grid::{Column, Grid, Role, Row};
 
-/// The columns of a table whose rows are each about an `R`.
+/// The columns of a table. A row is made from an item of the type `R`, for example from the name of a flow.
 pub(crate) struct Columns<'a, R> {
     heads: Vec<Column>,
     cells: Vec<Cell<'a, R>>,
 }
 
+/// Writes the cell of one column in the row of an item.
 type Cell<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
 
 impl<'a, R> Columns<'a, R> {
@@ -19,35 +19,35 @@ impl<'a, R> Columns<'a, R> {
         Self { heads: Vec::new(), cells: Vec::new() }
     }
 
-    /// One more column, on the right.
+    /// Adds a column on the right. `cell` writes the column's cell in the row of an item.
     pub(crate) fn add(&mut self, head: Column, cell: impl Fn(&R) -> String + 'a) {
         self.heads.push(head);
         self.cells.push(Box::new(cell));
     }
 
-    /// The table with a row for each of `rows`.
-    pub(crate) fn grid(self, rows: impl IntoIterator<Item = R>) -> Grid {
-        self.grid_with(rows, |_| (Role::Plain, None))
+    /// Makes the table, with a row for each item.
+    pub(crate) fn grid(self, items: impl IntoIterator<Item = R>) -> Grid {
+        self.grid_with(items, |_| (Role::Plain, None))
     }
 
-    /// The same, with what `look` says of a row.
+    /// Makes the table, with a row for each item. `look` says how the row of an item is shown.
     pub(crate) fn grid_with(
         self,
-        rows: impl IntoIterator<Item = R>,
+        items: impl IntoIterator<Item = R>,
         look: impl Fn(&R) -> (Role, Option<&'static Display>),
     ) -> Grid {
         let Self { heads, cells } = self;
-        let row = |of: R| {
-            let (role, display) = look(&of);
-            Row { cells: cells.iter().map(|cell| cell(&of)).collect(), role, display }
+        let row = |item: R| {
+            let (role, display) = look(&item);
+            Row { cells: cells.iter().map(|cell| cell(&item)).collect(), role, display }
         };
-        Grid { columns: heads, rows: rows.into_iter().map(row).collect() }
+        Grid { columns: heads, rows: items.into_iter().map(row).collect() }
     }
 }
 
 impl<'a, T: 'static> Columns<'a, (&'a String, &'a T)> {
-    /// Adds a column with `figure` of each row, in the unit that the figure has by itself.
+    /// Adds a column that shows `figure` of each item, in the figure's own unit.
     pub(crate) fn add_figure(&mut self, head: Column, figure: &'static Figure<T>) {
-        self.add(head, move |(_, of)| figure.text(of));
+        self.add(head, move |(_, summary)| figure.text(summary));
     }
 }

@@ -34,8 +34,8 @@ pub(crate) struct Column {
     pub head: String,
     /// Words are aligned left, numbers right.
     pub align: Align,
-    /// The rank by which it goes where the terminal is too narrow ([`Self::dispensable`]).
-    pub dispensable: u8,
+    /// The rank by which it goes where the terminal is too narrow ([`Self::omit_order`]).
+    pub omit_order: u8,
 }
 
 /// How a column's cells are aligned.
@@ -74,8 +74,8 @@ impl Grid {
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let mut left_out = Vec::new();
         while self.width(&shown) > style.width {
-            let next = shown.iter().copied().filter(|&at| self.columns[at].dispensable > 0);
-            let Some(next) = next.min_by_key(|&at| self.columns[at].dispensable) else { break };
+            let next = shown.iter().copied().filter(|&at| self.columns[at].omit_order > 0);
+            let Some(next) = next.min_by_key(|&at| self.columns[at].omit_order) else { break };
             shown.retain(|&at| at != next);
             left_out.push(self.columns[next].title());
         }
@@ -220,18 +220,18 @@ impl Grid {
 impl Column {
     /// Words.
     pub(crate) fn words(head: &str) -> Self {
-        Self { group: String::new(), head: head.to_owned(), align: Align::Left, dispensable: 0 }
+        Self { group: String::new(), head: head.to_owned(), align: Align::Left, omit_order: 0 }
     }
 
     /// Numbers, under a group's title. They stay in every table.
     pub(crate) fn numbers(group: &str, head: &str) -> Self {
-        Self { group: group.to_owned(), head: head.to_owned(), align: Align::Right, dispensable: 0 }
+        Self { group: group.to_owned(), head: head.to_owned(), align: Align::Right, omit_order: 0 }
     }
 
     /// The same column, which goes where a table is too wide: those of the smallest `rank` first. One of
     /// rank 0 stays.
-    pub(crate) fn dispensable(self, rank: u8) -> Self {
-        Self { dispensable: rank, ..self }
+    pub(crate) fn omit_order(self, rank: u8) -> Self {
+        Self { omit_order: rank, ..self }
     }
 
     /// Group and head.
@@ -330,9 +330,9 @@ mod tests {
         Grid {
             columns: vec![
                 Column::words("who"),
-                Column::numbers("round trip, ms", "p50").dispensable(2),
+                Column::numbers("round trip, ms", "p50").omit_order(2),
                 Column::numbers("round trip, ms", "p90"),
-                Column::numbers("", "loss %").dispensable(1),
+                Column::numbers("", "loss %").omit_order(1),
             ],
             rows: vec![row("UDP", ["62.1", "182.4", "0.00"]), row("TCP_NODELAY", ["7.0", "1420.5", "–"])],
         }

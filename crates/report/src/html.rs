@@ -566,7 +566,7 @@ fn everything_of(cell: &CellView<'_>, run: &RunSummary) -> Markup {
         }
         @if let Some(groups) = tables::groups(cell) { (groups.html("Copies together")) }
         @if let Some(links) = tables::links(run) { (links.html("Links")) }
-        @if let Some(marks) = tables::marks(run) { (marks.html("Marks")) }
+        @if let Some(marks) = tables::ecn_marks(run) { (marks.html("Marks")) }
         @if let Some(breaks) = tables::breaks(run) { (breaks.html("Breaks")) }
         @if let Some(machine) = tables::machine(run) { (machine.html("Lateness of this machine")) }
         @if let Some(line) = tables::machine_line(run) { p { (line) } }

@@ -1,4 +1,5 @@
-//! Which column has which figure. The same grids become text and HTML.
+//! The tables of flows, groups of copies, links, ECN marks and breaks: which columns they have, and how each
+//! cell is written. The terminal and the page print the same tables.
 
 mod comparison;
 mod machine;
@@ -10,9 +11,9 @@ use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, LinkSumma
 pub(crate) use self::comparison::comparison;
 pub(crate) use self::machine::{machine, machine_line};
 pub(crate) use self::titles::{
-    CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, OPENS, OTHER_RECEIVER, UNFINISHED, WAIT,
+    ECHOED_PACKETS, IN_TIME, MOS, OPENS_AFTER, OTHER_RECEIVER, TWO_OUTCOMES, UNFINISHED, VERSUS, WAIT_IN,
 };
-use self::titles::{OWN_RECEIVER, USABLE, opens_late, shares, short};
+use self::titles::{OWN_RECEIVER, USABLE, both_outcomes, opens_late, short_name};
 use crate::columns::Columns;
 use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row};
@@ -21,276 +22,321 @@ use crate::usable::UsableCall;
 use crate::verdict::{IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP};
 use crate::view::{CellView, Metric, Quantile};
 
-/// Every flow of one cell: with repetitions, their means and medians (`measure::statistic`).
+/// Makes the table with one row for each flow of a cell. If the cell has several repetitions, a value is the
+/// mean or the median over them (`measure::statistic` says which of the two).
 pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     let mut names: Vec<&String> = cell.names().collect();
     let left_out = names.len().saturating_sub(MAX_ROWS);
     names.truncate(MAX_ROWS);
     let mut grid = FlowTable { cell, names }.grid();
-    grid.rows.extend(more_rows(left_out, grid.columns.len()));
+    grid.rows.extend(row_for_left_out(left_out, grid.columns.len()));
     grid
 }
 
-/// A row for each flow of a cell.
+/// The table of a cell's flows. Columns that few runs need appear only if a flow has a value for them.
 struct FlowTable<'a> {
     cell: &'a CellView<'a>,
+    /// The flows that have a row.
     names: Vec<&'a String>,
 }
 
-/// Columns of rows that are each about the flow of a name.
+/// The columns of a table that has one row for each flow. A row is made from the name of its flow.
 type FlowColumns<'a> = Columns<'a, &'a String>;
 
 impl<'a> FlowTable<'a> {
     fn grid(&self) -> Grid {
         let cell = self.cell;
         let mut columns = FlowColumns::new();
-        columns.add(Column::words("flow"), |name| {
-            let copies = cell.summed_up(name).map(|group| format!(", {} copies", count(group.flows)));
-            short(name) + &copies.unwrap_or_default()
+        columns.add(Column::words("flow"), |name| match cell.summed_up(name) {
+            Some(group) => format!("{}, {} copies", short_name(name), count(group.flows)),
+            None => short_name(name),
         });
-        columns.add(Column::words("transport"), |name| short(&cell.transport(name).label));
-        self.add_messages(&mut columns);
-        self.add_score(&mut columns);
-        self.add_share_in_time(&mut columns);
-        self.add_delays(&mut columns);
+        columns.add(Column::words("transport"), |name| short_name(&cell.transport(name).label));
+        self.add_message_columns(&mut columns);
+        self.add_score_columns(&mut columns);
+        self.add_in_time_column(&mut columns);
+        self.add_delay_columns(&mut columns);
         columns.add(Column::numbers("goodput", "Mb/s"), |name| {
             Scale::MBPS.text(cell.value(name, Metric::GoodputBps))
         });
-        columns.add(Column::numbers("resent", "%").dispensable(5), |name| {
+        columns.add(Column::numbers("resent", "%").omit_order(5), |name| {
             percent(cell.value(name, Metric::RetransmitRate))
         });
-        self.add_words(&mut columns);
-        let look = |name: &&String| (Role::Plain, Some(cell.transport(name).display));
-        columns.grid_with(self.names.iter().copied(), look)
+        self.add_verdict_column(&mut columns);
+        columns
+            .grid_with(self.names.iter().copied(), |name| (Role::Plain, Some(cell.transport(name).display)))
     }
 
-    fn any(&self, holds: impl Fn(&str) -> bool) -> bool {
+    fn any_flow(&self, holds: impl Fn(&str) -> bool) -> bool {
         self.names.iter().any(|name| holds(name))
     }
 
-    fn is_known(&self, metric: Metric) -> bool {
-        self.any(|name| self.cell.value(name, metric).is_some())
+    fn any_flow_knows(&self, metric: Metric) -> bool {
+        self.any_flow(|name| self.cell.value(name, metric).is_some())
     }
 
-    /// What became of the messages, and how long it took until the first could leave.
-    fn add_messages(&self, columns: &mut FlowColumns<'a>) {
+    /// Adds the counts of messages, and the time until the connection opened if that time is long.
+    fn add_message_columns(&self, columns: &mut FlowColumns<'a>) {
         let cell = self.cell;
-        columns.add(Column::numbers("messages", "sent").dispensable(3), |name| {
-            messages(cell.value(name, Metric::Sent))
+        columns.add(Column::numbers("messages", "sent").omit_order(3), |name| {
+            message_count(cell.value(name, Metric::Sent))
         });
-        columns.add(Column::numbers("messages", "lost").dispensable(2), |name| {
-            messages(cell.value(name, Metric::Lost))
+        columns.add(Column::numbers("messages", "lost").omit_order(2), |name| {
+            message_count(cell.value(name, Metric::Lost))
         });
         columns
             .add(Column::numbers("messages", "loss %"), |name| percent(cell.value(name, Metric::LossRate)));
-        if self.any(|name| cell.many_unfinished(name).is_some()) {
+        if self.any_flow(|name| cell.many_unfinished(name).is_some()) {
             columns
                 .add(Column::numbers(UNFINISHED, "%"), |name| percent(cell.value(name, Metric::Unfinished)));
         }
-        if self.any(|name| opens_late(cell, name)) {
-            columns.add(Column::numbers(OPENS, "ms"), |name| fixed(cell.value(name, Metric::Opening), 1));
+        if self.any_flow(|name| opens_late(cell, name)) {
+            columns
+                .add(Column::numbers(OPENS_AFTER, "ms"), |name| fixed(cell.value(name, Metric::Opening), 1));
         }
     }
 
-    /// A call's score with each receiver.
-    fn add_score(&self, columns: &mut FlowColumns<'a>) {
-        let cell = self.cell;
-        if !self.is_known(Metric::Mos) {
+    /// Adds the opinion score of calls. A call whose scenario names no receiver has a score with each of two
+    /// receivers.
+    fn add_score_columns(&self, columns: &mut FlowColumns<'a>) {
+        if !self.any_flow_knows(Metric::Mos) {
             return;
         }
-        let has_second_receiver = self.is_known(Metric::OtherMos);
-        let own = if has_second_receiver { OWN_RECEIVER } else { "" };
-        columns.add(Column::numbers(own, MOS), |name| score(cell, name, Metric::Mos));
-        if has_second_receiver {
-            let head = Column::numbers(OTHER_RECEIVER, MOS).dispensable(8);
+        let cell = self.cell;
+        if self.any_flow_knows(Metric::OtherMos) {
+            columns.add(Column::numbers(OWN_RECEIVER, MOS), |name| score(cell, name, Metric::Mos));
+            let head = Column::numbers(OTHER_RECEIVER, MOS).omit_order(8);
             columns.add(head, |name| score(cell, name, Metric::OtherMos));
+        } else {
+            columns.add(Column::numbers("", MOS), |name| score(cell, name, Metric::Mos));
         }
-        columns.add(Column::numbers("", USABLE).dispensable(7), |name| {
+        columns.add(Column::numbers("", USABLE).omit_order(7), |name| {
             UsableCall::new(cell, name).map_or_else(String::new, |call| call.text())
         });
     }
 
-    fn add_share_in_time(&self, columns: &mut FlowColumns<'a>) {
+    fn add_in_time_column(&self, columns: &mut FlowColumns<'a>) {
         let cell = self.cell;
-        if self.any(|name| share_in_time(cell, name).is_some()) {
-            columns.add(Column::numbers(IN_TIME, "%"), |name| {
-                let text = |share| percent(Some(share));
-                let share = share_in_time(cell, name);
-                one_or_two(cell, name, Metric::InTime, IN_TIME_CLUSTER_GAP, share, text)
-            });
+        if !self.any_flow(|name| share_in_time(cell, name).is_some()) {
+            return;
         }
+        columns.add(Column::numbers(IN_TIME, "%"), |name| match share_in_time(cell, name) {
+            Some(share) => {
+                let text = |share| percent(Some(share));
+                value_or_both_outcomes(cell, name, Metric::InTime, IN_TIME_CLUSTER_GAP, share, text)
+            }
+            None => String::new(),
+        });
     }
 
-    /// Delays and their variation. All times share their decimals, so that they can be compared.
-    fn add_delays(&self, columns: &mut FlowColumns<'a>) {
+    /// Adds delays and their variation. All of them have the same number of decimals, so that they can be
+    /// compared.
+    fn add_delay_columns(&self, columns: &mut FlowColumns<'a>) {
         let cell = self.cell;
         let delay = |name: &str, quantile| cell.value(name, Metric::Delay(cell.delay_kind(name), quantile));
-        let times = |name: &&String| {
-            let delays = [Quantile::P50, Quantile::P90, Quantile::P99].map(|quantile| delay(name, quantile));
-            delays.into_iter().chain([cell.value(name, Metric::Ipdv90)]).flatten()
-        };
-        let longest =
-            self.names.iter().flat_map(times).fold(0.0, |longest: f64, time| longest.max(time.abs()));
+        let mut longest = 0.0_f64;
+        for name in &self.names {
+            for quantile in [Quantile::P50, Quantile::P90, Quantile::P99] {
+                longest = longest.max(delay(name, quantile).unwrap_or(0.0).abs());
+            }
+            longest = longest.max(cell.value(name, Metric::Ipdv90).unwrap_or(0.0).abs());
+        }
         let digits = decimals(longest);
+
+        // The head of this column reads "delay, ms" over "of", and a cell is `rtt` or `owd`.
         let kind = Column { group: "delay, ms".to_owned(), ..Column::words("of") };
-        columns.add(kind, move |name| {
-            let kind = cell.delay_kind(name);
-            delay(name, Quantile::P50).map_or_else(String::new, |_| kind.abbreviation().to_owned())
+        columns.add(kind, move |name| match delay(name, Quantile::P50) {
+            Some(_) => cell.delay_kind(name).abbreviation().to_owned(),
+            None => String::new(),
         });
-        let mut add = |head: Column, quantile| {
+        let quantiles = [
+            (Column::numbers("delay, ms", "p50"), Quantile::P50),
+            (Column::numbers("delay, ms", "p90").omit_order(6), Quantile::P90),
+            (Column::numbers("delay, ms", "p99"), Quantile::P99),
+        ];
+        for (head, quantile) in quantiles {
             columns.add(head, move |name| fixed(delay(name, quantile), digits));
-        };
-        add(Column::numbers("delay, ms", "p50"), Quantile::P50);
-        add(Column::numbers("delay, ms", "p90").dispensable(6), Quantile::P90);
-        add(Column::numbers("delay, ms", "p99"), Quantile::P99);
-        columns.add(Column::numbers("jitter", "ms").dispensable(4), move |name| {
+        }
+        columns.add(Column::numbers("jitter", "ms").omit_order(4), move |name| {
             fixed(cell.value(name, Metric::Ipdv90), digits)
         });
     }
 
-    /// How a burst is called.
-    fn add_words(&self, columns: &mut FlowColumns<'a>) {
+    /// Adds the verdict in words on the delay of bursts.
+    fn add_verdict_column(&self, columns: &mut FlowColumns<'a>) {
         let cell = self.cell;
-        let in_words = |name: &str| cell.flow(name).and_then(|flow| flow.verdict.as_deref());
-        if self.any(|name| in_words(name).is_some()) {
-            let head = Column::words("in words").dispensable(1);
-            columns.add(head, move |name| in_words(name).map_or_else(String::new, short));
+        let verdict = |name: &str| cell.flow(name).and_then(|flow| flow.verdict.as_deref());
+        if self.any_flow(|name| verdict(name).is_some()) {
+            let head = Column::words("in words").omit_order(1);
+            columns.add(head, move |name| verdict(name).map_or_else(String::new, short_name));
         }
     }
 }
 
-/// A count of messages. Of few lost messages the mean over the repetitions is no whole number.
-fn messages(mean: Option<f64>) -> String {
-    mean.map_or_else(String::new, |mean| match mean {
-        mean if mean < 10.0 && mean.fract() > 0.0 => fixed(Some(mean), 1),
-        mean => count(mean.round() as u64),
-    })
+/// Writes a count of messages, which may be a mean over repetitions. A mean below 10 has a decimal unless it
+/// is a whole number, because rounding would change a small mean much.
+fn message_count(mean: Option<f64>) -> String {
+    match mean {
+        Some(mean) if mean < 10.0 && mean.fract() > 0.0 => fixed(Some(mean), 1),
+        Some(mean) => count(mean.round() as u64),
+        None => String::new(),
+    }
 }
 
-/// A call's score, or both if there are two outcomes.
+/// Writes the opinion score of a call. A call whose connection did not open has no score.
 fn score(cell: &CellView<'_>, name: &str, metric: Metric) -> String {
-    if cell.is_unopened(name) && cell.value(name, metric).is_some() {
+    let Some(mos) = cell.value(name, metric) else { return String::new() };
+    if cell.is_unopened(name) {
         return UNKNOWN.to_owned();
     }
     let text = |mos| Scale::SCORE.text(Some(mos));
-    one_or_two(cell, name, metric, MOS_CLUSTER_GAP, cell.value(name, metric), text)
+    value_or_both_outcomes(cell, name, metric, MOS_CLUSTER_GAP, mos, text)
 }
 
-/// The share in time of a flow that is no call.
+/// The share of messages in time. Returns `None` for a call, which is judged by its score.
 fn share_in_time(cell: &CellView<'_>, name: &str) -> Option<f64> {
-    let is_call = cell.value(name, Metric::Mos).is_some();
-    cell.value(name, Metric::InTime).filter(|_| !is_call)
+    if cell.value(name, Metric::Mos).is_some() {
+        return None;
+    }
+    cell.value(name, Metric::InTime)
 }
 
-/// `value` of `metric`, or both clusters of its repetitions if there are two; nothing if it is not known.
-fn one_or_two(
+/// Writes `value`, which is the mean of `metric`. If the repetitions fall into two clusters whose means
+/// differ by `gap` or more, it writes the means of both clusters, because no repetition has the common mean.
+fn value_or_both_outcomes(
     cell: &CellView<'_>,
     name: &str,
     metric: Metric,
     gap: f64,
-    value: Option<f64>,
+    value: f64,
     text: impl Fn(f64) -> String,
 ) -> String {
-    let Some(value) = value else { return String::new() };
     match cell.two_outcomes(name, metric, gap) {
-        Some(found) => shares(&found, text),
+        Some(clusters) => both_outcomes(&clusters, text),
         None => text(value),
     }
 }
 
-/// The row that counts those that are left out of a table with this many columns.
-fn more_rows(left_out: usize, columns: usize) -> Option<Row> {
-    let text = format!("and {} more in summary.json", count(left_out as u64));
-    let cells = [text].into_iter().chain(vec![String::new(); columns.saturating_sub(1)]);
-    (left_out > 0).then(|| Row { cells: cells.collect(), role: Role::Plain, display: None })
+/// Makes the row that says how many rows are left out. Returns `None` if no row is left out.
+fn row_for_left_out(left_out: usize, columns: usize) -> Option<Row> {
+    if left_out == 0 {
+        return None;
+    }
+    let mut cells = vec![String::new(); columns.max(1)];
+    cells[0] = format!("and {} more in summary.json", count(left_out as u64));
+    Some(Row { cells, role: Role::Plain, display: None })
 }
 
-/// Rows of a table of flows or links. Chosen: as many copies as summary.json has one by one.
+/// The most rows of a table of flows or links. Chosen: summary.json lists the single figures of as many
+/// copies.
 const MAX_ROWS: usize = 500;
 
-/// Every group of copies of one cell: with repetitions, their means and medians. `None` if there are none.
+/// Makes the table with one row for each group of copies of a cell. If the cell has several repetitions, a
+/// value is the mean or the median over them. Returns `None` if the cell has no groups.
 pub(crate) fn groups(cell: &CellView<'_>) -> Option<Grid> {
     let mut columns: Columns<'_, &String> = Columns::new();
-    columns.add(Column::words("copies of"), |name| short(name));
-    let mut add = |group, head, rank, path, scale: Option<Scale>| {
-        let figure = GROUP.row(path);
-        columns.add(Column::numbers(group, head).dispensable(rank), move |name| {
-            let value = cell.value(name, Metric::Group(path));
-            let text = |value| scale.map_or_else(|| figure.written(value), |scale| scale.text(Some(value)));
-            value.map_or_else(|| UNKNOWN.to_owned(), text)
+    columns.add(Column::words("copies of"), |name| short_name(name));
+    // Adds a column with the figure at `path`. Without a `scale` the figure is written in its own unit.
+    let mut add = |head: Column, path, scale: Option<Scale>| {
+        columns.add(head, move |name| match (cell.value(name, Metric::Group(path)), scale) {
+            (Some(value), Some(scale)) => scale.text(Some(value)),
+            (Some(value), None) => GROUP.row(path).written(value),
+            (None, _) => UNKNOWN.to_owned(),
         });
     };
-    add("", "flows", 0, "flows", None);
-    add("messages", "sent", 2, "sent", None);
-    add("messages", "loss %", 0, "loss_rate", None);
-    add("goodput, Mb/s", "all", 0, "goodput_bps", Some(Scale::MBPS));
-    add("goodput, Mb/s", "each", 0, "goodput_bps_mean", Some(Scale::MBPS));
-    add("resent", "%", 1, "retransmit_rate", None);
-    add("Jain's", "index", 0, "jain_index", None);
+    add(Column::numbers("", "flows"), "flows", None);
+    add(Column::numbers("messages", "sent").omit_order(2), "sent", None);
+    add(Column::numbers("messages", "loss %"), "loss_rate", None);
+    add(Column::numbers("goodput, Mb/s", "all"), "goodput_bps", Some(Scale::MBPS));
+    add(Column::numbers("goodput, Mb/s", "each"), "goodput_bps_mean", Some(Scale::MBPS));
+    add(Column::numbers("resent", "%").omit_order(1), "retransmit_rate", None);
+    add(Column::numbers("Jain's", "index"), "jain_index", None);
     let grid = columns.grid(cell.groups());
     (!grid.rows.is_empty()).then_some(grid)
 }
 
-/// Every link of one repetition; `None` if the arena does not own the path.
+/// Makes the table with one row for each link of one repetition. Returns `None` if the arena does not own the
+/// path.
 pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
+    if run.links.is_empty() {
+        return None;
+    }
     let figure = |path| LINK.row(path);
     let mut columns: Columns<'_, (&String, &LinkSummary)> = Columns::new();
-    columns.add(Column::words("link"), |(name, _)| short(name));
+    columns.add(Column::words("link"), |(name, _)| short_name(name));
     columns.add(Column::words("queue"), |(_, link)| discipline(&link.discipline).to_owned());
     columns.add_figure(Column::numbers("", "busy %"), figure("utilisation"));
     columns.add_figure(Column::numbers("queue, packets", "mean"), figure("queue_packets.mean"));
     columns.add_figure(Column::numbers("queue, packets", "p99"), figure("queue_packets.p99"));
     columns.add_figure(Column::numbers("queue, packets", "max"), figure("queue_packets.max"));
-    columns.add_figure(Column::numbers("queue, ms", "p50").dispensable(1), figure("queue_delay_ms.p50"));
-    columns.add_figure(Column::numbers("queue, ms", "p95").dispensable(1), figure("queue_delay_ms.p95"));
-    columns.add_figure(Column::numbers("queue, ms", "p99").dispensable(1), figure("queue_delay_ms.p99"));
-    columns.add_figure(Column::numbers("packets", "forwarded").dispensable(1), figure("forwarded"));
-    // Summaries of earlier versions have no drops by cause.
+    columns.add_figure(Column::numbers("queue, ms", "p50").omit_order(1), figure("queue_delay_ms.p50"));
+    columns.add_figure(Column::numbers("queue, ms", "p95").omit_order(1), figure("queue_delay_ms.p95"));
+    columns.add_figure(Column::numbers("queue, ms", "p99").omit_order(1), figure("queue_delay_ms.p99"));
+    columns.add_figure(Column::numbers("packets", "forwarded").omit_order(1), figure("forwarded"));
+    // Summaries of earlier versions do not say why packets were dropped. All of their drops count as a full
+    // queue.
     columns.add(Column::numbers("dropped", "full"), |(_, link)| {
-        count(link.dropped - link.dropped_by.aqm.min(link.dropped))
+        count(link.dropped.saturating_sub(link.dropped_by.aqm))
     });
     columns.add_figure(Column::numbers("dropped", "aqm"), figure("dropped_by.aqm"));
     columns.add_figure(Column::numbers("packets", "marked"), figure("marked"));
     columns.add_figure(Column::numbers("packets", "lost"), figure("lost"));
     let rows = run.links.iter().take(MAX_ROWS).map(|(name, link)| (name, link.as_ref()));
     let mut grid = columns.grid(rows);
-    grid.rows.extend(more_rows(run.links.len().saturating_sub(MAX_ROWS), grid.columns.len()));
-    (!run.links.is_empty()).then_some(grid)
+    grid.rows.extend(row_for_left_out(run.links.len().saturating_sub(MAX_ROWS), grid.columns.len()));
+    Some(grid)
 }
 
-/// The marks of each flow that ECN was wanted for, in one repetition; `None` if nothing was marked.
-pub(crate) fn marks(run: &RunSummary) -> Option<Grid> {
-    let flows =
-        || run.flows.iter().map(|(name, flow)| (name, flow.as_ref())).filter(|(_, flow)| flow.ecn.is_some());
-    let counts = |ecn: EcnSummary| {
-        [ecn.marked_forward, ecn.marked_return, ecn.echoed_forward, ecn.echoed_return].into_iter().flatten()
-    };
-    if !flows().filter_map(|(_, flow)| flow.ecn).flat_map(counts).any(|packets| packets > 0) {
+/// Makes the table of ECN marks, with one row for each flow that uses ECN in one repetition. Returns `None`
+/// if no packet was marked.
+pub(crate) fn ecn_marks(run: &RunSummary) -> Option<Grid> {
+    let mut flows: Vec<(&String, &FlowSummary)> = Vec::new();
+    let mut has_marks = false;
+    for (name, flow) in &run.flows {
+        if let Some(ecn) = &flow.ecn {
+            has_marks |= has_ecn_marks(ecn);
+            flows.push((name, flow));
+        }
+    }
+    if !has_marks {
         return None;
     }
     let figure = |path| FLOW.row(path);
     let mut columns: Columns<'_, (&String, &FlowSummary)> = Columns::new();
-    columns.add(Column::words("marks of"), |(name, _)| short(name));
+    columns.add(Column::words("marks of"), |(name, _)| short_name(name));
     columns.add_figure(Column::words("takes them"), figure("ecn.capable"));
     columns.add_figure(Column::numbers("marked, packets", "out"), figure("ecn.marked_forward"));
     columns.add_figure(Column::numbers("marked, packets", "back"), figure("ecn.marked_return"));
-    columns.add_figure(Column::numbers(ECHOED, "out"), figure("ecn.echoed_forward"));
-    columns.add_figure(Column::numbers(ECHOED, "back"), figure("ecn.echoed_return"));
-    Some(columns.grid(flows()))
+    columns.add_figure(Column::numbers(ECHOED_PACKETS, "out"), figure("ecn.echoed_forward"));
+    columns.add_figure(Column::numbers(ECHOED_PACKETS, "back"), figure("ecn.echoed_return"));
+    Some(columns.grid(flows))
 }
 
-/// When flows delivered nothing although they should have, in one repetition; `None` if that never was.
+/// Whether any packet was marked, or any mark was echoed.
+fn has_ecn_marks(ecn: &EcnSummary) -> bool {
+    let counts = [ecn.marked_forward, ecn.marked_return, ecn.echoed_forward, ecn.echoed_return];
+    counts.into_iter().flatten().any(|packets| packets > 0)
+}
+
+/// Makes the table of the times in which a flow delivered nothing although it should have, in one repetition.
+/// Returns `None` if there were no such times.
 pub(crate) fn breaks(run: &RunSummary) -> Option<Grid> {
+    let mut rows: Vec<(&String, &BreakSummary)> = Vec::new();
+    for (name, flow) in &run.flows {
+        rows.extend(flow.breaks.iter().map(|gap| (name, gap)));
+    }
+    if rows.is_empty() {
+        return None;
+    }
     let mut columns: Columns<'_, (&String, &BreakSummary)> = Columns::new();
-    columns.add(Column::words("broken"), |(name, _)| short(name));
-    columns.add(Column::numbers("s", "from").dispensable(1), |(_, gap)| fixed(Some(gap.from_s), 1));
-    columns.add(Column::numbers("s", "to").dispensable(1), |(_, gap)| {
-        gap.to_s.map_or_else(|| "end".to_owned(), |to| fixed(Some(to), 1))
+    columns.add(Column::words("broken"), |(name, _)| short_name(name));
+    columns.add(Column::numbers("s", "from").omit_order(1), |(_, gap)| fixed(Some(gap.from_s), 1));
+    columns.add(Column::numbers("s", "to").omit_order(1), |(_, gap)| match gap.to_s {
+        Some(to_s) => fixed(Some(to_s), 1),
+        None => "end".to_owned(),
     });
     columns.add(Column::words("what happened"), |(_, gap)| gap.why.clone());
-    let breaks = run.flows.iter().flat_map(|(name, flow)| flow.breaks.iter().map(move |gap| (name, gap)));
-    let grid = columns.grid(breaks);
-    (!grid.rows.is_empty()).then_some(grid)
+    Some(columns.grid(rows))
 }
 
 #[cfg(test)]

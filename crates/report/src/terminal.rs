@@ -229,7 +229,7 @@ fn print_cells(out: &mut String, cells: &[CellView<'_>], style: &Style) {
         let grids = [
             tables::groups(cell),
             tables::links(run),
-            tables::marks(run),
+            tables::ecn_marks(run),
             tables::breaks(run),
             tables::machine(run),
         ];

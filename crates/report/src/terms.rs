@@ -21,7 +21,7 @@ use crate::condition::Condition;
 use crate::number::{UNKNOWN, counted};
 use crate::rated::outside_meaning;
 use crate::sweep::Sweep;
-use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
+use crate::tables::{ECHOED_PACKETS, IN_TIME, MOS, TWO_OUTCOMES, VERSUS, WAIT_IN};
 use crate::verdict::{JudgedFlow, Verdict, rule};
 use crate::view::{CellView, DelayKind, names};
 
@@ -125,13 +125,13 @@ impl<'a> ComparisonWords<'a> {
     fn difference(&self) -> Option<Term> {
         let standings: Vec<&Standing> = self.standings().collect();
         let by = self.judged_by().unwrap_or(JudgedBy::Mos);
-        self.shown.contains(DIFFERENCE).then(|| Term::new("vs", difference(&standings, by)))
+        self.shown.contains(VERSUS).then(|| Term::new("vs", difference(&standings, by)))
     }
 
     fn two_outcomes(&self) -> Option<Term> {
         let meaning = "the repetitions fall into two clusters (Hartigan's dip test, 1 %): the mean of each, and its share; \
                        `usable` is a share, too, if the floor lies between them";
-        self.shown.contains(CLUSTERS).then(|| Term::new(CLUSTERS, meaning))
+        self.shown.contains(TWO_OUTCOMES).then(|| Term::new(TWO_OUTCOMES, meaning))
     }
 
     fn ranking(&self) -> Option<Term> {
@@ -139,7 +139,7 @@ impl<'a> ComparisonWords<'a> {
     }
 
     fn wait(&self) -> Option<Term> {
-        self.shown.contains(WAIT).then(|| Term::new("wait", "median time in that link's queue"))
+        self.shown.contains(WAIT_IN).then(|| Term::new("wait", "median time in that link's queue"))
     }
 
     /// What a receiver makes of the frames of a call.
@@ -306,7 +306,7 @@ impl<'a> RunWords<'a> {
     fn echoed(&self) -> Option<Term> {
         let meaning = "delivered while the receiver echoed a mark, which it does until the sender has answered (RFC 3168): more than \
                        were marked";
-        self.shown.contains(ECHOED).then(|| Term::new("echoed", meaning))
+        self.shown.contains(ECHOED_PACKETS).then(|| Term::new("echoed", meaning))
     }
 
     fn repetitions(&self) -> Option<Term> {

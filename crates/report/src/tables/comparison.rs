@@ -1,4 +1,4 @@
-//! The comparison of transports: one row a cell.
+//! The table that compares transports, with one row for each cell of a condition.
 
 use talkpath_measure::figures::Scale;
 use talkpath_measure::judge::Receiver;
@@ -6,8 +6,8 @@ use talkpath_measure::ranking::Standing;
 use talkpath_measure::summary::JudgedBy;
 
 use super::titles::{
-    CLUSTERS, DIFFERENCE, IN_TIME, JAIN, MOS, OPENS, OTHER_RECEIVER, OWN_RECEIVER, TURN_ROUND, UNFINISHED,
-    USABLE, WAIT, opens_late, row_name, shares, short,
+    IN_TIME, JAIN, MOS, OPENS_AFTER, OTHER_RECEIVER, OWN_RECEIVER, TURN_ROUND, TWO_OUTCOMES, UNFINISHED,
+    USABLE, VERSUS, WAIT_IN, both_outcomes, opens_late, row_name, short_name,
 };
 use crate::condition::{Condition, OtherFlow};
 use crate::grid::{Column, Grid, Role, Row};
@@ -16,102 +16,114 @@ use crate::usable::{Usable, with_both};
 use crate::verdict::{self, Cause, FigureStyle, Verdict};
 use crate::view::{CellView, Metric, Quantile};
 
-/// The comparison of transports: one row a cell. The columns of the answer come first.
+/// Makes the table that compares the transports of `flow` under a condition. The columns that the answer
+/// rests on come first, then the other figures of the flow, then the figures of other flows.
 pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<&Verdict>) -> Grid {
-    Comparison { condition, flow, verdict }.grid()
+    ComparisonTable { condition, flow, verdict }.grid()
 }
 
-struct Comparison<'a> {
+struct ComparisonTable<'a> {
     condition: &'a Condition<'a>,
-    /// The flow that is compared.
+    /// The flow whose transports are compared.
     flow: &'a str,
+    /// `None` if there is no answer.
     verdict: Option<&'a Verdict>,
 }
 
-/// A column of one figure.
+/// A column that the answer rests on.
+struct AnswerColumn {
+    head: Column,
+    /// One text for each cell of the condition.
+    texts: Vec<String>,
+}
+
+/// A column that shows one metric.
 struct FigureColumn {
     head: Column,
     metric: Metric,
-    /// How the figure is written.
     scale: Scale,
-    /// The flow that the figure is of, if that is not the compared one.
-    neighbour: Option<String>,
-}
-
-/// A column that the answer rests on: its head, and a text for each cell.
-struct AnswerColumn {
-    head: Column,
-    texts: Vec<String>,
+    /// The flow that the metric belongs to. `None` for the compared flow.
+    other_flow: Option<String>,
 }
 
 impl FigureColumn {
     fn new(metric: Metric, scale: Scale, head: Column) -> Self {
-        Self { head, metric, scale, neighbour: None }
+        Self { head, metric, scale, other_flow: None }
     }
 
-    fn of_neighbour(self, neighbour: &str) -> Self {
-        Self { neighbour: Some(neighbour.to_owned()), ..self }
+    fn of_other_flow(self, name: &str) -> Self {
+        Self { other_flow: Some(name.to_owned()), ..self }
     }
 }
 
-impl Comparison<'_> {
+impl ComparisonTable<'_> {
     fn grid(&self) -> Grid {
-        let answer = self.answer_columns();
-        let mut figures = self.own_columns();
-        figures.extend(self.neighbour_columns());
-        let values: Vec<Vec<Option<f64>>> =
-            self.cells().iter().map(|cell| figures.iter().map(|it| self.value(cell, it)).collect()).collect();
-        let scales = written_scales(&figures, &values);
-        let rows = self.cells().iter().enumerate().map(|(index, cell)| {
+        let answer_columns = self.answer_columns();
+        let mut figure_columns = self.own_columns();
+        figure_columns.extend(self.other_flow_columns());
+
+        let mut values: Vec<Vec<Option<f64>>> = Vec::new();
+        for cell in self.cells() {
+            values.push(figure_columns.iter().map(|column| self.value(cell, column)).collect());
+        }
+        let scales = scales_with_same_decimals(&figure_columns, &values);
+
+        let mut rows = Vec::new();
+        for (index, cell) in self.cells().iter().enumerate() {
             let transport = cell.transport(self.flow);
-            let name = row_name(cell, &transport.label);
-            let answers = answer.iter().map(|column| column.texts[index].clone());
-            let texts = values[index].iter().zip(&scales).map(|(value, scale)| scale.text(*value));
+            let mut cells = vec![row_name(cell, &transport.label)];
+            cells.extend(answer_columns.iter().map(|column| column.texts[index].clone()));
+            cells.extend(values[index].iter().zip(&scales).map(|(value, scale)| scale.text(*value)));
             let is_best = self.verdict.is_some_and(|verdict| verdict.best_cells.contains(&index));
-            Row {
-                cells: [name].into_iter().chain(answers).chain(texts).collect(),
-                role: if is_best { Role::Best } else { Role::Plain },
-                display: Some(transport.display),
-            }
-        });
-        let rows = rows.collect();
-        let heads = [Column::words("transport")].into_iter().chain(answer.into_iter().map(|it| it.head));
-        Grid { columns: heads.chain(figures.into_iter().map(|column| column.head)).collect(), rows }
+            let role = if is_best { Role::Best } else { Role::Plain };
+            rows.push(Row { cells, role, display: Some(transport.display) });
+        }
+
+        let mut columns = vec![Column::words("transport")];
+        columns.extend(answer_columns.into_iter().map(|column| column.head));
+        columns.extend(figure_columns.into_iter().map(|column| column.head));
+        Grid { columns, rows }
     }
 
     fn cells(&self) -> &[CellView<'_>] {
         &self.condition.cells
     }
 
-    /// The compared flow in `cell`; if it has copies, the one that represents them.
+    /// The name of the compared flow in `cell`. If the flow has copies, it is the name of the worst copy.
     fn own_flow<'c>(&'c self, cell: &CellView<'c>) -> &'c str {
         cell.resolve(self.flow).unwrap_or(self.flow)
     }
 
     fn value(&self, cell: &CellView<'_>, column: &FigureColumn) -> Option<f64> {
-        cell.value(column.neighbour.as_deref().unwrap_or_else(|| self.own_flow(cell)), column.metric)
+        let flow = match &column.other_flow {
+            Some(name) => name,
+            None => self.own_flow(cell),
+        };
+        cell.value(flow, column.metric)
     }
 
-    fn is_known(&self, metric: Metric) -> bool {
-        self.cells().iter().any(|cell| cell.value(self.own_flow(cell), metric).is_some())
+    /// Whether `holds` is true of the compared flow in any cell.
+    fn any_cell(&self, holds: impl Fn(&CellView<'_>, &str) -> bool) -> bool {
+        self.cells().iter().any(|cell| holds(cell, self.own_flow(cell)))
     }
 
-    fn is_judged_by(&self, by: JudgedBy) -> bool {
-        self.verdict.is_some_and(|verdict| verdict.judged_by == by)
+    fn any_cell_knows(&self, metric: Metric) -> bool {
+        self.any_cell(|cell, flow| cell.value(flow, metric).is_some())
     }
 
-    /// The figures of the compared flow.
+    fn is_judged_by(&self, judged_by: JudgedBy) -> bool {
+        self.verdict.is_some_and(|verdict| verdict.judged_by == judged_by)
+    }
+
+    /// The columns with figures of the compared flow.
     fn own_columns(&self) -> Vec<FigureColumn> {
         let kind = self.condition.delay_kind(self.flow);
-        let is_call = self.is_known(Metric::NotPlayed);
-        let any = |has: &dyn Fn(&CellView<'_>, &str) -> bool| {
-            self.cells().iter().any(|cell| has(cell, self.own_flow(cell)))
-        };
+        let is_call = self.any_cell_knows(Metric::NotPlayed);
         let ms = |metric, head| FigureColumn::new(metric, Scale::MS, head);
         let percent = |metric, head| FigureColumn::new(metric, Scale::PERCENT, head);
         let mut columns = Vec::new();
-        if any(&opens_late) {
-            columns.push(ms(Metric::Opening, Column::numbers(OPENS, "ms")));
+        if self.any_cell(opens_late) {
+            columns.push(ms(Metric::Opening, Column::numbers(OPENS_AFTER, "ms")));
         }
         if is_call {
             columns.push(ms(Metric::MouthToEar50, Column::numbers("mouth to", "ear, ms")));
@@ -119,134 +131,145 @@ impl Comparison<'_> {
         }
         for (quantile, name) in [(Quantile::P50, "p50"), (Quantile::P90, "p90"), (Quantile::P99, "p99")] {
             let head = Column::numbers(&format!("{}, ms", kind.name()), name);
-            let head = if is_call { head.dispensable(5) } else { head };
+            let head = if is_call { head.omit_order(5) } else { head };
             columns.push(ms(Metric::Delay(kind, quantile), head));
         }
-        if self.is_known(Metric::TurnRound99) {
-            columns.push(ms(Metric::TurnRound99, Column::numbers(TURN_ROUND, "p99").dispensable(6)));
+        if self.any_cell_knows(Metric::TurnRound99) {
+            columns.push(ms(Metric::TurnRound99, Column::numbers(TURN_ROUND, "p99").omit_order(6)));
         }
-        columns.push(ms(Metric::Ipdv90, Column::numbers("jitter", "ms").dispensable(3)));
+        columns.push(ms(Metric::Ipdv90, Column::numbers("jitter", "ms").omit_order(3)));
         let loss = Column::numbers("loss", "%");
-        columns.push(percent(Metric::LossRate, if is_call { loss.dispensable(4) } else { loss }));
-        if any(&|cell, flow| cell.many_unfinished(flow).is_some()) {
+        columns.push(percent(Metric::LossRate, if is_call { loss.omit_order(4) } else { loss }));
+        if self.any_cell(|cell, flow| cell.many_unfinished(flow).is_some()) {
             columns.push(percent(Metric::Unfinished, Column::numbers(UNFINISHED, "%")));
         }
-        if !is_call && self.verdict.is_none() && self.is_known(Metric::InTime) {
+        if !is_call && self.verdict.is_none() && self.any_cell_knows(Metric::InTime) {
             columns.push(percent(Metric::InTime, Column::numbers(IN_TIME, "%")));
         }
         if !self.is_judged_by(JudgedBy::Goodput) {
-            let head = Column::numbers("goodput", "kb/s").dispensable(2);
+            let head = Column::numbers("goodput", "kb/s").omit_order(2);
             columns.push(FigureColumn::new(Metric::GoodputBps, Scale::KBPS, head));
         }
-        // Of transfers the copies together.
+        // The copies of a transfer share the path, so their figures together are shown, too.
         let is_transfer = !is_call && (self.verdict.is_none() || self.is_judged_by(JudgedBy::Goodput));
-        if is_transfer && any(&|cell, _| cell.groups().any(|group| group == self.flow)) {
-            columns.extend(copies(self.flow, "all flows", 0));
+        let has_copies = self.any_cell(|cell, _| cell.groups().any(|group| group == self.flow));
+        if is_transfer && has_copies {
+            columns.extend(columns_of_copies(self.flow, "all flows", 0));
         }
         columns
     }
 
-    /// What the answer says of the flows beside the compared one.
-    fn neighbour_columns(&self) -> Vec<FigureColumn> {
+    /// The columns with figures of the flows that run at the same time. The answer quotes the same figures.
+    fn other_flow_columns(&self) -> Vec<FigureColumn> {
         let mut columns = Vec::new();
-        for (index, other) in
-            self.condition.other_flows_by_group(self.flow).iter().take(OTHER_FLOWS).enumerate()
-        {
-            // The second flow goes first.
-            let rank = u8::from(index > 0);
+        let others = self.condition.other_flows_by_group(self.flow);
+        for (index, other) in others.iter().take(OTHER_FLOWS).enumerate() {
+            // On a narrow terminal the columns of the second flow are left out first.
+            let omit_order = u8::from(index > 0);
             match other {
                 OtherFlow::Copies { group, flows } => {
-                    let title = format!("{}, {} copies", short(group), count(*flows));
-                    columns.extend(copies(group, &title, rank));
+                    let title = format!("{}, {} copies", short_name(group), count(*flows));
+                    columns.extend(columns_of_copies(group, &title, omit_order));
                 }
-                OtherFlow::Single(name) => columns.extend(self.neighbour(name, rank)),
+                OtherFlow::Single(name) => columns.extend(self.columns_of_other_flow(name, omit_order)),
             }
         }
         columns
     }
 
-    fn neighbour(&self, name: &str, rank: u8) -> Vec<FigureColumn> {
-        let title = short(name);
-        let column = |metric, scale, head: &str, rank| {
-            let head = Column::numbers(&title, head).dispensable(rank);
-            FigureColumn::new(metric, scale, head).of_neighbour(name)
+    fn columns_of_other_flow(&self, name: &str, omit_order: u8) -> Vec<FigureColumn> {
+        let title = short_name(name);
+        let column = |metric, scale, head: &str, omit_order| {
+            let head = Column::numbers(&title, head).omit_order(omit_order);
+            FigureColumn::new(metric, scale, head).of_other_flow(name)
         };
         match self.condition.judged_by(name) {
-            Some(JudgedBy::Mos) => vec![column(Metric::Mos, Scale::SCORE, MOS, rank)],
+            Some(JudgedBy::Mos) => vec![column(Metric::Mos, Scale::SCORE, MOS, omit_order)],
             Some(JudgedBy::InTime) => {
                 let kind = self.condition.delay_kind(name);
                 let p99 = format!("p99 {}, ms", kind.abbreviation());
                 vec![
-                    column(Metric::InTime, Scale::PERCENT, "in time %", rank),
-                    column(Metric::Delay(kind, Quantile::P99), Scale::MS, &p99, rank),
+                    column(Metric::InTime, Scale::PERCENT, "in time %", omit_order),
+                    column(Metric::Delay(kind, Quantile::P99), Scale::MS, &p99, omit_order),
                 ]
             }
-            Some(JudgedBy::Goodput) | None => vec![
-                column(Metric::GoodputBps, Scale::MBPS, "Mb/s", rank),
-                column(Metric::RetransmitRate, Scale::PERCENT, "resent %", if rank == 0 { 4 } else { 1 }),
-            ],
+            Some(JudgedBy::Goodput) | None => {
+                let resent_omit_order = if omit_order == 0 { 4 } else { 1 };
+                vec![
+                    column(Metric::GoodputBps, Scale::MBPS, "Mb/s", omit_order),
+                    column(Metric::RetransmitRate, Scale::PERCENT, "resent %", resent_omit_order),
+                ]
+            }
         }
     }
 
-    /// What the answer rests on; nothing without an answer.
+    /// The columns that the answer rests on. Without an answer there are none.
     fn answer_columns(&self) -> Vec<AnswerColumn> {
         let Some(verdict) = self.verdict else { return Vec::new() };
-        let answer = Answer { comparison: self, verdict, style: verdict::figure_style(verdict.judged_by) };
-        let columns = [
-            Some(answer.figure()),
-            answer.figure_with_second_receiver(),
-            answer.usable(),
-            answer.difference(),
-            answer.two_outcomes(),
-            answer.wait(),
-        ];
-        columns.into_iter().flatten().collect()
+        let style = verdict::figure_style(verdict.judged_by);
+        let answer = AnswerColumns { table: self, verdict, style };
+        let mut columns = vec![answer.figure()];
+        columns.extend(answer.figure_with_second_receiver());
+        columns.extend(answer.usable());
+        columns.extend(answer.difference());
+        columns.extend(answer.two_outcomes());
+        columns.extend(answer.queue_wait());
+        columns
     }
 }
 
-/// What the answer of a comparison rests on.
-struct Answer<'a> {
-    comparison: &'a Comparison<'a>,
+/// Makes the columns that an answer rests on.
+struct AnswerColumns<'a> {
+    table: &'a ComparisonTable<'a>,
     verdict: &'a Verdict,
     style: FigureStyle,
 }
 
-impl Answer<'_> {
-    /// The figure that the flow is judged by.
+impl AnswerColumns<'_> {
+    /// The judged figure.
     fn figure(&self) -> AnswerColumn {
-        let group = match self.verdict.second_receiver {
+        let title = match self.verdict.second_receiver {
             Some(_) => OWN_RECEIVER,
             None => self.style.head.0,
         };
-        let texts = self.texts(self.verdict, |standing| self.judged(standing));
-        AnswerColumn { head: Column::numbers(group, self.style.head.1), texts }
+        let texts = self.texts(self.verdict, |standing| self.mean_or_both_outcomes(standing));
+        AnswerColumn { head: Column::numbers(title, self.style.head.1), texts }
     }
 
+    /// The judged figure with the second receiver of a call.
     fn figure_with_second_receiver(&self) -> Option<AnswerColumn> {
-        // The cells of both answers are the same.
-        let texts = self.texts(self.verdict.second_receiver.as_deref()?, |standing| self.judged(standing));
+        let second = self.verdict.second_receiver.as_deref()?;
+        let texts = self.texts(second, |standing| self.mean_or_both_outcomes(standing));
         Some(AnswerColumn { head: Column::numbers(OTHER_RECEIVER, self.style.head.1), texts })
     }
 
-    /// Whether each transport is usable, with either receiver. Any goodput is.
+    /// Whether the flow is usable with each transport. A transfer is always usable, so it does not have this
+    /// column.
     fn usable(&self) -> Option<AnswerColumn> {
         if self.verdict.judged_by == JudgedBy::Goodput {
             return None;
         }
-        let flow = self.comparison.flow;
-        let text = |cell: &CellView<'_>| {
-            let with =
-                |receiver| Usable::new(&cell.judged_figures_with(flow, receiver)).map(|usable| usable.text());
-            let other = self.verdict.second_receiver.as_ref().and_then(|_| with(Receiver::Other));
-            with(Receiver::Own).map_or_else(|| UNKNOWN.to_owned(), |own| with_both(&own, other.as_deref()))
-        };
-        let texts = self.comparison.cells().iter().map(text).collect();
+        let mut texts = Vec::new();
+        for cell in self.table.cells() {
+            let usable_with = |receiver| {
+                let judged = cell.judged_figures_with(self.table.flow, receiver);
+                Usable::new(&judged).map(|usable| usable.text())
+            };
+            let second = match self.verdict.second_receiver {
+                Some(_) => usable_with(Receiver::Other),
+                None => None,
+            };
+            texts.push(match usable_with(Receiver::Own) {
+                Some(own) => with_both(&own, second.as_deref()),
+                None => UNKNOWN.to_owned(),
+            });
+        }
         Some(AnswerColumn { head: Column::numbers("", USABLE), texts })
     }
 
     /// The interval of the difference to the leader.
     fn difference(&self) -> Option<AnswerColumn> {
-        if !self.has(|standing| standing.difference.is_some()) {
+        if !self.any_standing(|standing| standing.difference.is_some()) {
             return None;
         }
         let texts = self.texts(self.verdict, |standing| match standing.difference {
@@ -254,79 +277,97 @@ impl Answer<'_> {
             Some((low, high)) => format!("{} to {}", self.style.signed(low), self.style.signed(high)),
             None => String::new(),
         });
-        let leader = self.comparison.cells().get(self.verdict.leader_cell);
-        let leader = leader.map(|cell| short(&cell.transport(self.comparison.flow).label));
-        let title = format!("{DIFFERENCE}{}", leader.unwrap_or_default());
-        Some(AnswerColumn { head: Column::numbers(&title, "95 %").dispensable(6), texts })
+        let leader = match self.table.cells().get(self.verdict.leader_cell) {
+            Some(cell) => short_name(&cell.transport(self.table.flow).label),
+            None => String::new(),
+        };
+        let head = Column::numbers(&format!("{VERSUS}{leader}"), "95 %").omit_order(6);
+        Some(AnswerColumn { head, texts })
     }
 
+    /// The two clusters of the repetitions, for transports that have two.
     fn two_outcomes(&self) -> Option<AnswerColumn> {
-        if !self.has(|standing| standing.clusters.is_some()) {
+        if !self.any_standing(|standing| standing.clusters.is_some()) {
             return None;
         }
-        let texts = self.texts(self.verdict, |standing| {
-            let both = standing.clusters.map(|found| shares(&found, |value| self.style.number(value)));
-            both.unwrap_or_default()
+        let texts = self.texts(self.verdict, |standing| match &standing.clusters {
+            Some(clusters) => both_outcomes(clusters, |figure| self.style.number(figure)),
+            None => String::new(),
         });
-        Some(AnswerColumn { head: Column::numbers(CLUSTERS, "(share)"), texts })
+        Some(AnswerColumn { head: Column::numbers(TWO_OUTCOMES, "(share)"), texts })
     }
 
-    /// The wait that is the cause if nothing is usable.
-    fn wait(&self) -> Option<AnswerColumn> {
+    /// The wait in the queue that is the reason why nothing is usable.
+    fn queue_wait(&self) -> Option<AnswerColumn> {
         let Some(Cause::Queue { link, .. }) = &self.verdict.cause else { return None };
-        let texts = self.comparison.cells().iter().map(|cell| fixed(verdict::wait(cell, link), 1)).collect();
-        Some(AnswerColumn { head: Column::numbers(&format!("{WAIT}{}", short(link)), "ms"), texts })
+        let cells = self.table.cells().iter();
+        let texts = cells.map(|cell| fixed(verdict::wait(cell, link), 1)).collect();
+        let head = Column::numbers(&format!("{WAIT_IN}{}", short_name(link)), "ms");
+        Some(AnswerColumn { head, texts })
     }
 
-    /// The mean, or of two outcomes both: no repetition has their mean.
-    fn judged(&self, standing: &Standing) -> String {
-        let figure = |value| self.style.number(value);
-        match standing.clusters {
-            Some(found) => format!("{} or {}", figure(found.low), figure(found.high)),
-            None => figure(standing.mean),
+    /// Writes the mean, or both outcomes if the repetitions fall into two clusters, because no repetition has
+    /// the mean then.
+    fn mean_or_both_outcomes(&self, standing: &Standing) -> String {
+        match &standing.clusters {
+            Some(clusters) => {
+                format!("{} or {}", self.style.number(clusters.low), self.style.number(clusters.high))
+            }
+            None => self.style.number(standing.mean),
         }
     }
 
-    fn has(&self, holds: impl Fn(&Standing) -> bool) -> bool {
+    fn any_standing(&self, holds: impl Fn(&Standing) -> bool) -> bool {
         self.verdict.ranking.standings.iter().any(holds)
     }
 
-    /// `text` of each cell's standing in `verdict`; a dash for a cell that is not judged, or whose connection
-    /// did not open: it has no score, and not the worst one.
+    /// Writes the text of each cell from the standing that the cell has in `verdict`. A cell that was not
+    /// ranked has a dash. A cell whose connection did not open has a dash, too, because it has no score at
+    /// all.
     fn texts(&self, verdict: &Verdict, text: impl Fn(&Standing) -> String) -> Vec<String> {
-        let Comparison { flow, .. } = self.comparison;
-        let cells = self.comparison.cells().iter().enumerate();
-        let texts = cells.map(|(index, cell)| match verdict.standing(index) {
-            Some(standing) if !cell.is_unopened(flow) => text(standing),
-            _ => UNKNOWN.to_owned(),
-        });
-        texts.collect()
+        let mut texts = Vec::new();
+        for (index, cell) in self.table.cells().iter().enumerate() {
+            texts.push(match verdict.standing(index) {
+                Some(standing) if !cell.is_unopened(self.table.flow) => text(standing),
+                _ => UNKNOWN.to_owned(),
+            });
+        }
+        texts
     }
 }
 
-/// How many flows beside the compared one get columns of their own.
+/// The most other flows that have columns of their own; chosen.
 const OTHER_FLOWS: usize = 2;
 
-/// The copies of `group` together. A `rank` of 0 keeps their goodput in every table.
-fn copies(group: &str, title: &str, rank: u8) -> [FigureColumn; 3] {
-    let column = |path, scale, head: &str, rank| {
-        let head = Column::numbers(title, head).dispensable(rank);
-        FigureColumn::new(Metric::Group(path), scale, head).of_neighbour(group)
+/// The columns with figures of all copies of `group` together. With an `omit_order` of 0 every table keeps
+/// their goodput.
+fn columns_of_copies(group: &str, title: &str, omit_order: u8) -> [FigureColumn; 3] {
+    let column = |path, scale, head: &str, omit_order| {
+        let head = Column::numbers(title, head).omit_order(omit_order);
+        FigureColumn::new(Metric::Group(path), scale, head).of_other_flow(group)
     };
     [
-        column("goodput_bps", Scale::MBPS, "Mb/s", rank),
-        column("jain_index", Scale::INDEX, JAIN, rank.max(1)),
-        column("retransmit_rate", Scale::PERCENT, "resent %", rank.max(4)),
+        column("goodput_bps", Scale::MBPS, "Mb/s", omit_order),
+        column("jain_index", Scale::INDEX, JAIN, omit_order.max(1)),
+        column("retransmit_rate", Scale::PERCENT, "resent %", omit_order.max(4)),
     ]
 }
 
-/// How each column is written: all milliseconds with the same decimals, so that delays can be compared across
-/// columns.
-fn written_scales(columns: &[FigureColumn], rows: &[Vec<Option<f64>>]) -> Vec<Scale> {
-    let times = rows.iter().flat_map(|row| row.iter().zip(columns));
-    let times = times.filter(|(_, column)| column.scale == Scale::MS).filter_map(|(value, _)| *value);
-    let ms = decimals(times.fold(0.0, |largest: f64, value| largest.max(value.abs())));
-    let scale =
-        |column: &FigureColumn| Scale { decimals: Some(column.scale.decimals.unwrap_or(ms)), ..column.scale };
+/// The scale of each column. All columns in milliseconds have the same number of decimals, so that delays can
+/// be compared across columns.
+fn scales_with_same_decimals(columns: &[FigureColumn], rows: &[Vec<Option<f64>>]) -> Vec<Scale> {
+    let mut longest_ms = 0.0_f64;
+    for row in rows {
+        for (column, value) in columns.iter().zip(row) {
+            if column.scale == Scale::MS {
+                longest_ms = longest_ms.max(value.unwrap_or(0.0).abs());
+            }
+        }
+    }
+    let ms_decimals = decimals(longest_ms);
+    let scale = |column: &FigureColumn| {
+        let decimals = column.scale.decimals.unwrap_or(ms_decimals);
+        Scale { decimals: Some(decimals), ..column.scale }
+    };
     columns.iter().map(scale).collect()
 }

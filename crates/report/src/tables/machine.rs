@@ -1,39 +1,55 @@
-//! What the machine did to one repetition.
+//! How well the machine kept up with real time in one repetition.
 
-use talkpath_measure::summary::RunSummary;
+use talkpath_measure::summary::{LateMs, RunSummary, TurnRoundMs};
 
-use super::titles::short;
+use super::titles::short_name;
 use crate::columns::Columns;
 use crate::grid::{Column, Grid};
 use crate::number::{count, counted, fixed, percent};
 
-/// What the machine did to one repetition; `None` in `sim`.
+/// Quantiles of one kind of lateness.
+struct LatenessRow {
+    name: String,
+    p50_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+}
+
+/// Makes the table of how late the machine was, with one row for each kind of lateness. Returns `None` for a
+/// run in `sim`, and if nothing was measured.
 pub(crate) fn machine(run: &RunSummary) -> Option<Grid> {
     let machine = run.machine.as_ref()?;
-    let late = [
+    let kinds = [
         ("emulator's writes", &machine.emulator_late_ms),
         ("emulator's backlog", &machine.emulator_backlog_ms),
         ("senders here", &machine.senders_late_ms),
         ("senders at the far host", &machine.far_senders_late_ms),
     ];
-    let mut columns: Columns<'_, (String, [f64; 3])> = Columns::new();
-    columns.add(Column::words("late on this machine"), |(name, _)| name.clone());
-    columns.add(Column::numbers("ms", "p50"), |(_, [p50, ..])| fixed(Some(*p50), 3));
-    columns.add(Column::numbers("ms", "p99"), |(_, [_, p99, _])| fixed(Some(*p99), 3));
-    columns.add(Column::numbers("ms", "max"), |(_, [.., max])| fixed(Some(*max), 3));
-    let rows = late.iter().filter_map(|(name, late)| {
-        let late = late.as_ref()?;
-        Some(((*name).to_owned(), [late.p50, late.p99, late.max]))
-    });
-    let turns = run.flows.iter().filter_map(|(name, flow)| {
-        let turns = flow.turn_round_ms.as_ref()?;
-        Some((format!("turn-round of {}", short(name)), [turns.p50, turns.p99, turns.max]))
-    });
-    let grid = columns.grid(rows.chain(turns));
-    (!grid.rows.is_empty()).then_some(grid)
+    let mut rows = Vec::new();
+    for (name, lateness) in kinds {
+        if let Some(LateMs { p50, p99, max }) = *lateness {
+            rows.push(LatenessRow { name: name.to_owned(), p50_ms: p50, p99_ms: p99, max_ms: max });
+        }
+    }
+    for (name, flow) in &run.flows {
+        if let Some(TurnRoundMs { p50, p99, max, .. }) = flow.turn_round_ms {
+            let name = format!("turn-round of {}", short_name(name));
+            rows.push(LatenessRow { name, p50_ms: p50, p99_ms: p99, max_ms: max });
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let mut columns: Columns<'_, LatenessRow> = Columns::new();
+    columns.add(Column::words("late on this machine"), |row| row.name.clone());
+    columns.add(Column::numbers("ms", "p50"), |row| fixed(Some(row.p50_ms), 3));
+    columns.add(Column::numbers("ms", "p99"), |row| fixed(Some(row.p99_ms), 3));
+    columns.add(Column::numbers("ms", "max"), |row| fixed(Some(row.max_ms), 3));
+    Some(columns.grid(rows))
 }
 
-/// What else the machine did to one repetition, in a sentence.
+/// Says in one sentence how else the machine may have disturbed the repetition. Returns `None` if nothing is
+/// known.
 pub(crate) fn machine_line(run: &RunSummary) -> Option<String> {
     let machine = run.machine.as_ref()?;
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! The titles of columns, and what several tables write alike.
+//! The titles of columns, and the texts that several tables have in common.
 
 use talkpath_measure::metrics::playout::OTHER_WAIT_TEXT;
 use talkpath_measure::ranking::clusters::Clusters;
@@ -6,25 +6,30 @@ use talkpath_measure::ranking::clusters::Clusters;
 use crate::grid::printable;
 use crate::view::{CellView, Metric, Quantile};
 
-/// Begins the title of the column of differences to the leader.
-pub(crate) const DIFFERENCE: &str = "vs ";
-/// Titles of columns that only some tables have.
 pub(crate) const MOS: &str = "MOS";
 pub(crate) const IN_TIME: &str = "in time";
-pub(crate) const UNFINISHED: &str = "unfinished";
-pub(crate) const CLUSTERS: &str = "two outcomes";
-pub(crate) const WAIT: &str = "wait in ";
 pub(crate) const USABLE: &str = "usable";
-/// Title the columns of a call's score with each of two receivers.
+pub(crate) const UNFINISHED: &str = "unfinished";
+pub(crate) const TWO_OUTCOMES: &str = "two outcomes";
+/// The beginning of the title over the differences to the leader. The name of the leader follows.
+pub(crate) const VERSUS: &str = "vs ";
+/// The beginning of the title over the waits in a link's queue. The name of the link follows.
+pub(crate) const WAIT_IN: &str = "wait in ";
+/// The title over a call's figures with the receiver that adapts its playout.
 pub(crate) const OWN_RECEIVER: &str = "adaptive";
+/// The title over a call's figures with the second receiver.
 pub(crate) const OTHER_RECEIVER: &str = OTHER_WAIT_TEXT;
-/// Titles the column of the fairness of copies.
+/// The title over the fairness among copies.
 pub(crate) const JAIN: &str = "Jain's index";
-/// Titles the columns of what was delivered under an echo of a mark.
-pub(crate) const ECHOED: &str = "echoed, packets";
+/// The title over the packets that were delivered while the receiver echoed an ECN mark.
+pub(crate) const ECHOED_PACKETS: &str = "echoed, packets";
+/// The title over the time that the echoing host took to answer.
+pub(crate) const TURN_ROUND: &str = "turn-round, ms";
+/// The title over the time until a connection opened. Tables show it if one of the times is long.
+pub(crate) const OPENS_AFTER: &str = "opens after,";
 
-/// A name that leaves room for figures: names are anybody's text.
-pub(crate) fn short(name: &str) -> String {
+/// Makes a name short enough to leave room for figures, and printable. Users choose the names.
+pub(crate) fn short_name(name: &str) -> String {
     let name = printable(name);
     match name.char_indices().nth(MAX_NAME) {
         Some((end, _)) => format!("{}…", &name[..end]),
@@ -32,33 +37,33 @@ pub(crate) fn short(name: &str) -> String {
     }
 }
 
-/// Of several runs on a page the end of the name says which run it is.
+/// The first cell of a row. If the page shows several runs, the end of the label says which run it is, so the
+/// label is not shortened.
 pub(crate) fn row_name(cell: &CellView<'_>, label: &str) -> String {
-    if cell.is_of_several_runs() { printable(label) } else { short(label) }
+    if cell.is_of_several_runs() { printable(label) } else { short_name(label) }
 }
 
-/// Characters of a name that a table shows; chosen.
+/// The most characters of a name in a table; chosen.
 const MAX_NAME: usize = 32;
 
-/// What the echoing host took of a round trip.
-pub(crate) const TURN_ROUND: &str = "turn-round, ms";
-/// Titles the column of the times to open, where one is long.
-pub(crate) const OPENS: &str = "opens after,";
-
-/// Whether the flow opened after more than two round trips, or never, so that a reader has to know.
+/// Whether the connection of a flow opened after more than two round trips, or never.
 pub(crate) fn opens_late(cell: &CellView<'_>, name: &str) -> bool {
+    let Some(opening) = cell.value(name, Metric::Opening) else {
+        let ledger = cell.flow(name).and_then(|flow| flow.ledger);
+        return ledger.is_some_and(|ledger| ledger.not_open > 0);
+    };
     let kind = cell.delay_kind(name);
-    let delay = cell.value(name, Metric::Delay(kind, Quantile::Min));
-    let round_trip = delay.map(|delay| delay * 2.0 / kind.trips());
-    match (cell.value(name, Metric::Opening), round_trip) {
-        (Some(opening), Some(round_trip)) => opening > 2.0 * round_trip,
-        (Some(opening), None) => opening > 0.0,
-        (None, _) => cell.flow(name).and_then(|flow| flow.ledger).is_some_and(|ledger| ledger.not_open > 0),
-    }
+    let Some(shortest) = cell.value(name, Metric::Delay(kind, Quantile::Min)) else {
+        // No message was delivered, so there is no round trip to compare with.
+        return opening > 0.0;
+    };
+    let round_trip = shortest * 2.0 / kind.trips();
+    opening > 2.0 * round_trip
 }
 
-/// `1.70 (40 %), 3.90 (60 %)`
-pub(crate) fn shares(found: &Clusters, text: impl Fn(f64) -> String) -> String {
-    let share = (found.low_share * 100.0).round();
-    format!("{} ({share} %), {} ({} %)", text(found.low), text(found.high), 100.0 - share)
+/// Writes both outcomes with their shares of the repetitions: `1.70 (40 %), 3.90 (60 %)`.
+pub(crate) fn both_outcomes(clusters: &Clusters, text: impl Fn(f64) -> String) -> String {
+    let low_percent = (clusters.low_share * 100.0).round();
+    let (low, high) = (text(clusters.low), text(clusters.high));
+    format!("{low} ({low_percent} %), {high} ({} %)", 100.0 - low_percent)
 }

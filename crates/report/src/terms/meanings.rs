@@ -12,7 +12,7 @@ use crate::number::UNKNOWN;
 use crate::plot::scale::tick_label;
 use crate::rated::outside_meaning;
 use crate::receiver::named_receiver;
-use crate::tables::{IN_TIME, MOS, OPENS, OTHER_RECEIVER, UNFINISHED};
+use crate::tables::{IN_TIME, MOS, OPENS_AFTER, OTHER_RECEIVER, UNFINISHED};
 use crate::verdict::{figure_style, limit_ms};
 use crate::view::{CellView, DelayKind};
 
@@ -234,7 +234,7 @@ pub(super) fn turn_round(shown: &str) -> Option<Term> {
 }
 
 pub(super) fn opening(shown: &str) -> Option<Term> {
-    shown.contains(OPENS).then(|| Term::defined("opens after", &FLOW, "opening_ms"))
+    shown.contains(OPENS_AFTER).then(|| Term::defined("opens after", &FLOW, "opening_ms"))
 }
 
 pub(super) fn unfinished() -> Term {
