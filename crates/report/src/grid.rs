@@ -1,5 +1,5 @@
-//! A table before it is text or HTML: columns in groups, rows of formatted cells. Both outputs are made from
-//! the same strings, so a number cannot differ between them.
+//! A table before it becomes text or HTML. Both outputs are made from the same strings, so a number is the
+//! same in both.
 
 use maud::{Markup, html};
 use talkpath_units::is_printable;
@@ -7,76 +7,78 @@ use talkpath_units::is_printable;
 use crate::display::Display;
 use crate::number::{NO_BREAK, glued};
 
-/// What the terminal can show.
+/// How a table is shown on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Columns of the terminal; tables leave columns out below about 80, and text wraps.
+    /// The width of the terminal in characters. If a table is wider, it leaves columns out. Text is wrapped.
     pub width: usize,
-    /// Whether ANSI colours may be used; the caller knows the terminal and `NO_COLOR`.
+    /// Whether ANSI colours may be used. The caller has looked at the terminal and at `NO_COLOR`.
     pub color: bool,
-    /// Whether what the columns mean is printed below the tables.
+    /// Whether the meaning of the columns is printed below the tables.
     pub explain: bool,
 }
 
-/// Columns and rows.
+/// A table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grid {
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
 }
 
-/// A column. Neighbours of one group share a title.
+/// A column. Neighbouring columns with the same group share one title.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
-    /// Title over this and its neighbours of the same group; empty for none.
+    /// The title over this column and its neighbours of the same group. Empty if there is no such title.
     pub group: String,
-    /// Name or unit.
+    /// The name or the unit of the figures in this column.
     pub head: String,
-    /// Words are aligned left, numbers right.
     pub align: Align,
-    /// The rank by which it goes where the terminal is too narrow ([`Self::omit_order`]).
+    /// The order in which columns are left out if the terminal is too narrow. Columns with the smallest
+    /// number are left out first. A column with 0 always stays.
     pub omit_order: u8,
 }
 
-/// How a column's cells are aligned.
+/// The alignment of a column: left for words, right for numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// A row: one string a column.
+/// A row, with one text for each column.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub cells: Vec<String>,
     pub role: Role,
-    /// Colours the first cell.
+    /// The look of the row's transport, which colours the first cell.
     pub display: Option<&'static Display>,
 }
 
-/// What a row is.
+/// How a row stands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Figures.
+    /// The row does not stand out.
     Plain,
-    /// The winner's figures.
+    /// The row of a best transport.
     Best,
 }
 
-/// Space between columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
-/// Space between groups of columns.
+/// The number of spaces between two groups of columns.
 const GROUP_GAP: usize = 3;
 
 impl Grid {
-    /// The table as lines that fit `style.width`, and the heads of the columns that had to go.
+    /// Writes the table as lines that fit `style.width`. Also returns the heads of the columns that were left
+    /// out.
     pub(crate) fn text(&self, style: &Style) -> (String, Vec<String>) {
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let mut left_out = Vec::new();
         while self.width(&shown) > style.width {
-            let next = shown.iter().copied().filter(|&at| self.columns[at].omit_order > 0);
-            let Some(next) = next.min_by_key(|&at| self.columns[at].omit_order) else { break };
-            shown.retain(|&at| at != next);
+            let candidates = shown.iter().copied().filter(|&column| self.columns[column].omit_order > 0);
+            let next = candidates.min_by_key(|&column| self.columns[column].omit_order);
+            let Some(next) = next else { break };
+            shown.retain(|&column| column != next);
             left_out.push(self.columns[next].title());
         }
         left_out.reverse();
@@ -93,7 +95,7 @@ impl Grid {
         (text, left_out)
     }
 
-    /// The table as HTML.
+    /// Writes the table as HTML.
     pub(crate) fn html(&self, caption: &str) -> Markup {
         let groups = self.groups(&(0..self.columns.len()).collect::<Vec<_>>());
         html! {
@@ -102,9 +104,9 @@ impl Grid {
                     caption { (caption) }
                     thead {
                         tr {
-                            @for (group, span) in &groups {
-                                @let scope = if *span > 1 { "colgroup" } else { "col" };
-                                th scope=(scope) colspan=(span) { (group) }
+                            @for ColumnGroup { title, columns } in &groups {
+                                @let scope = if *columns > 1 { "colgroup" } else { "col" };
+                                th scope=(scope) colspan=(columns) { (title) }
                             }
                         }
                         tr {
@@ -121,7 +123,8 @@ impl Grid {
         }
     }
 
-    /// The first cell is the row's head; on a narrow page the others carry their columns' heads.
+    /// Writes a row as HTML. The first cell is the head of the row. The other cells carry the heads of their
+    /// columns, which a narrow page shows in each cell.
     fn html_row(&self, row: &Row) -> Markup {
         let mut cells = row.cells.iter().zip(&self.columns);
         html! {
@@ -136,105 +139,122 @@ impl Grid {
         }
     }
 
-    /// Group titles with the number of columns that each spans.
-    fn groups(&self, shown: &[usize]) -> Vec<(String, usize)> {
-        let mut groups: Vec<(String, usize)> = Vec::new();
-        for &at in shown {
-            let group = &self.columns[at].group;
+    /// The groups of the columns `shown`, from left to right. A column without a group is a group of its own.
+    fn groups(&self, shown: &[usize]) -> Vec<ColumnGroup> {
+        let mut groups: Vec<ColumnGroup> = Vec::new();
+        for &column in shown {
+            let title = &self.columns[column].group;
             match groups.last_mut() {
-                Some((last, span)) if last == group && !group.is_empty() => *span += 1,
-                _ => groups.push((group.clone(), 1)),
+                Some(last) if last.title == *title && !title.is_empty() => last.columns += 1,
+                _ => groups.push(ColumnGroup { title: title.clone(), columns: 1 }),
             }
         }
         groups
     }
 
-    /// The two header lines: group titles, then heads.
+    /// The two header lines: the titles of the groups, and the heads of the columns.
     fn header(&self, shown: &[usize]) -> [String; 2] {
         let widths = self.widths(shown);
-        let (mut titles, mut heads, mut at) = (String::new(), String::new(), 0);
-        for (group, span) in self.groups(shown) {
-            let columns = at..at + span;
-            let inside = widths[columns.clone()].iter().sum::<usize>() + GAP * (span - 1);
-            let gap = self.gap(shown, at);
-            titles.push_str(&" ".repeat(gap));
-            titles.push_str(&pad(&group, inside, self.columns[shown[at]].align));
-            for index in columns {
+        let (mut titles, mut heads) = (String::new(), String::new());
+        let mut first = 0;
+        for group in self.groups(shown) {
+            let align = self.columns[shown[first]].align;
+            titles.push_str(&" ".repeat(self.gap_before(shown, first)));
+            titles.push_str(&pad(&group.title, group.width(&widths[first..]), align));
+            for index in first..first + group.columns {
                 let column = &self.columns[shown[index]];
-                heads.push_str(&" ".repeat(self.gap(shown, index)));
+                heads.push_str(&" ".repeat(self.gap_before(shown, index)));
                 heads.push_str(&pad(&column.head, widths[index], column.align));
             }
-            at += span;
+            first += group.columns;
         }
         [titles, heads]
     }
 
-    /// One row as text.
+    /// Writes a row as text.
     fn line(&self, row: &Row, shown: &[usize], widths: &[usize], style: &Style) -> String {
         let mut line = String::new();
-        for (index, &at) in shown.iter().enumerate() {
-            line.push_str(&" ".repeat(self.gap(shown, index)));
-            let cell =
-                pad(row.cells.get(at).map_or("", String::as_str), widths[index], self.columns[at].align);
-            let code = match (index, row.display, row.role) {
+        for (index, &column) in shown.iter().enumerate() {
+            let text = row.cells.get(column).map_or("", String::as_str);
+            let cell = pad(text, widths[index], self.columns[column].align);
+            let ansi_code = match (index, row.display, row.role) {
                 (0, Some(display), Role::Best) => format!("1;38;5;{}", display.ansi),
                 (0, Some(display), Role::Plain) => format!("38;5;{}", display.ansi),
                 (_, _, Role::Best) => "1".to_owned(),
                 (_, _, Role::Plain) => String::new(),
             };
-            line.push_str(&paint(&cell, &code, style.color));
+            line.push_str(&" ".repeat(self.gap_before(shown, index)));
+            line.push_str(&paint(&cell, &ansi_code, style.color));
         }
         line.trim_end().to_owned()
     }
 
-    /// The space before a shown column.
-    fn gap(&self, shown: &[usize], index: usize) -> usize {
-        let Some(before) = index.checked_sub(1) else { return 0 };
-        let (group, last) = (&self.columns[shown[index]].group, &self.columns[shown[before]].group);
-        if group == last && !group.is_empty() { GAP } else { GROUP_GAP }
+    /// The number of spaces before the shown column with this index.
+    fn gap_before(&self, shown: &[usize], index: usize) -> usize {
+        let Some(previous) = index.checked_sub(1) else { return 0 };
+        let group = &self.columns[shown[index]].group;
+        let is_same_group = *group == self.columns[shown[previous]].group && !group.is_empty();
+        if is_same_group { GAP } else { GROUP_GAP }
     }
 
-    /// Width of each shown column; a group's last column widens until its title fits.
+    /// The width of each shown column. The last column of a group is widened until the title of the group
+    /// fits.
     fn widths(&self, shown: &[usize]) -> Vec<usize> {
-        let cells =
-            |at: usize| self.rows.iter().map(move |row| row.cells.get(at).map_or(0, |cell| columns_of(cell)));
-        let mut widths: Vec<usize> = shown
-            .iter()
-            .map(|&at| cells(at).chain([columns_of(&self.columns[at].head)]).max().unwrap_or(0))
-            .collect();
-        let mut at = 0;
-        for (group, span) in self.groups(shown) {
-            let inside = widths[at..at + span].iter().sum::<usize>() + GAP * (span - 1);
-            widths[at + span - 1] += columns_of(&group).saturating_sub(inside);
-            at += span;
+        let mut widths = Vec::new();
+        for &column in shown {
+            let cells = self.rows.iter().filter_map(|row| row.cells.get(column));
+            let widest_cell = cells.map(|cell| columns_of(cell)).max().unwrap_or(0);
+            widths.push(widest_cell.max(columns_of(&self.columns[column].head)));
+        }
+        let mut first = 0;
+        for group in self.groups(shown) {
+            let missing = columns_of(&group.title).saturating_sub(group.width(&widths[first..]));
+            widths[first + group.columns - 1] += missing;
+            first += group.columns;
         }
         widths
     }
 
     fn width(&self, shown: &[usize]) -> usize {
-        let gaps = (0..shown.len()).map(|index| self.gap(shown, index)).sum::<usize>();
+        let gaps = (0..shown.len()).map(|index| self.gap_before(shown, index)).sum::<usize>();
         self.widths(shown).iter().sum::<usize>() + gaps
     }
 }
 
+/// Neighbouring columns under one title.
+struct ColumnGroup {
+    /// Empty for a column without a group.
+    title: String,
+    /// The number of columns.
+    columns: usize,
+}
+
+impl ColumnGroup {
+    /// The width of the group with the gaps inside. `widths` begins with the widths of the group's columns.
+    fn width(&self, widths: &[usize]) -> usize {
+        widths[..self.columns].iter().sum::<usize>() + GAP * (self.columns - 1)
+    }
+}
+
 impl Column {
-    /// Words.
+    /// A column of words.
     pub(crate) fn words(head: &str) -> Self {
         Self { group: String::new(), head: head.to_owned(), align: Align::Left, omit_order: 0 }
     }
 
-    /// Numbers, under a group's title. They stay in every table.
+    /// A column of numbers under the title of a group. Every table keeps it, unless it is given an
+    /// [`Self::omit_order`].
     pub(crate) fn numbers(group: &str, head: &str) -> Self {
         Self { group: group.to_owned(), head: head.to_owned(), align: Align::Right, omit_order: 0 }
     }
 
-    /// The same column, which goes where a table is too wide: those of the smallest `rank` first. One of
-    /// rank 0 stays.
-    pub(crate) fn omit_order(self, rank: u8) -> Self {
-        Self { omit_order: rank, ..self }
+    /// Sets the order in which this column is left out if the terminal is too narrow. Columns with the
+    /// smallest number are left out first. A column with 0 always stays.
+    pub(crate) fn omit_order(self, omit_order: u8) -> Self {
+        Self { omit_order, ..self }
     }
 
-    /// Group and head.
+    /// The title of the group and the head, in one line.
     pub(crate) fn title(&self) -> String {
         [self.group.as_str(), self.head.as_str()].join(" ").trim().to_owned()
     }
@@ -248,7 +268,7 @@ impl Column {
 }
 
 impl Row {
-    /// The transport's colour beside its name.
+    /// A square in the colour of the transport, which stands beside the name.
     fn swatch(&self) -> Markup {
         html! {
             @if let Some(display) = self.display {
@@ -267,41 +287,44 @@ impl Role {
     }
 }
 
-/// `text` between ANSI codes, if colours are wanted.
+/// Puts `text` between ANSI codes, if colours are wanted.
 pub(crate) fn paint(text: &str, code: &str, color: bool) -> String {
     if color && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// `text` without what would steer a terminal or turn the direction of writing: scenario names are anybody's
-/// text.
+/// Replaces the characters of `text` that would control a terminal or turn the direction of writing. Users
+/// choose the names in a scenario.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { '\u{fffd}' }).collect()
 }
 
-/// `text` broken at spaces, but not before a unit, into lines of at most `width` columns; a longer word gets
-/// a line of its own.
-pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
-    let (mut out, mut line) = (String::new(), first.to_owned());
-    let mut empty = true;
+/// Breaks `text` into lines of at most `width` columns. Lines break at spaces, but not before a unit. A
+/// longer word has a line of its own. The first line begins with `first_indent`, and each other line with
+/// `indent`.
+pub(crate) fn wrap(text: &str, width: usize, first_indent: &str, indent: &str) -> String {
+    let mut lines = String::new();
+    let mut line = first_indent.to_owned();
+    let mut has_words = false;
     for word in glued(text).split(' ').filter(|word| !word.is_empty()) {
-        if !empty && columns_of(&line) + 1 + columns_of(word) > width {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = rest.to_owned();
-            empty = true;
+        if has_words && columns_of(&line) + 1 + columns_of(word) > width {
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            line = indent.to_owned();
+            has_words = false;
         }
-        if !empty {
+        if has_words {
             line.push(' ');
         }
         line.push_str(&word.replace(NO_BREAK, " "));
-        empty = false;
+        has_words = true;
     }
-    out.push_str(line.trim_end());
-    out.push('\n');
-    out
+    lines.push_str(line.trim_end());
+    lines.push('\n');
+    lines
 }
 
-/// Terminal columns of `text`, counting every character as one: names in scripts of double width shift a row.
+/// The width of `text` on a terminal. Every character counts as one column, so a name in a script with wide
+/// characters shifts the rest of its row.
 pub(crate) fn columns_of(text: &str) -> usize {
     text.chars().count()
 }
@@ -314,7 +337,7 @@ fn pad(text: &str, width: usize, align: Align) -> String {
     }
 }
 
-/// Begins the note that names the columns for which a table has no room.
+/// The beginning of the note that names the columns which a narrow table left out.
 pub(crate) const LEFT_OUT: &str = "(left out at this width: ";
 
 #[cfg(test)]

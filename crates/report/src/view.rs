@@ -1,8 +1,7 @@
-//! Reading a [`Summary`]: which cells belong side by side, what they are called, and which figure represents
-//! a flow.
+//! Reads figures and names out of a [`Summary`].
 //!
-//! With one repetition the figure is the run's own; with several it is the mean or the median over them
-//! (`measure::statistic` says which), as `measure` computed it.
+//! A cell with one repetition shows the figures of that repetition. A cell with several repetitions shows the
+//! mean or the median over them, as `measure` computed it (`measure::statistic` says which of the two).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,44 +17,45 @@ use talkpath_measure::summary::{
 
 use crate::display::{self, Display};
 
-/// What a delay was measured between.
+/// The kind of a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DelayKind {
     RoundTrip,
     OneWay,
 }
 
-/// The figures that tables and sentences show.
+/// A figure that tables and sentences show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Metric {
     Delay(DelayKind, Quantile),
-    /// 99th percentile of what the echoing host took.
+    /// The 99th percentile of the time that the echoing host took to answer.
     TurnRound99,
-    /// 90th percentile of the unsigned IPDV: the tables' "jitter".
+    /// The 90th percentile of the unsigned IPDV (RFC 3393), which the tables call "jitter".
     Ipdv90,
     Sent,
     Lost,
     LossRate,
-    /// Share of the messages sent that were still queued or in flight at the end.
+    /// The share of the sent messages that were still queued or in flight at the end.
     Unfinished,
     InTime,
-    /// Opinion score of a call.
+    /// The opinion score of a call.
     Mos,
-    /// The same with the second receiver.
+    /// The opinion score of a call with the second receiver.
     OtherMos,
-    /// Median from a speaker's mouth to the listener's ear.
+    /// The median delay from the speaker's mouth to the listener's ear.
     MouthToEar50,
-    /// Share of a call's frames that were late or missing at their playout.
+    /// The share of a call's frames that were late or missing at their playout.
     NotPlayed,
     GoodputBps,
     RetransmitRate,
-    /// From the flow's start to the moment from which a message could leave.
+    /// The time from the start of the flow until the first message could leave.
     Opening,
-    /// A figure of a flow's copies together, by its path: its flow is the name of their group.
+    /// A figure of all copies of a flow together, by its path in summary.json. The copies are found by the
+    /// name of their group.
     Group(&'static str),
 }
 
-/// Which point of a delay's distribution.
+/// A point of the distribution of delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantile {
     Min,
@@ -64,26 +64,26 @@ pub(crate) enum Quantile {
     P99,
 }
 
-/// One cell of the sweep with its runs.
+/// One cell of the sweep, and its repetitions.
 #[derive(Clone, Debug)]
 pub(crate) struct CellView<'a> {
     pub cell: &'a CellSummary,
-    /// Every finished repetition, in order.
+    /// The repetitions that count, in order.
     pub runs: Vec<&'a RunSummary>,
 }
 
 /// How a cell's transport is named and drawn.
 #[derive(Clone, Debug)]
 pub(crate) struct TransportView {
-    /// As the user wrote it: `tcp-nodelay`.
+    /// The name in the scenario: `tcp-nodelay`.
     pub kind: String,
-    /// For people, with the options that the sweep sets: `TCP (cc reno)`.
+    /// The name for people, with the options that the sweep sets: `TCP (cc reno)`.
     pub label: String,
     pub display: &'static Display,
 }
 
 impl DelayKind {
-    /// `round trip`, for column heads and sentences.
+    /// The name for column heads and sentences: `round trip`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::RoundTrip => "round trip",
@@ -91,7 +91,7 @@ impl DelayKind {
         }
     }
 
-    /// How often it crosses the path.
+    /// How often a message crosses the path during such a delay.
     pub(crate) const fn trips(self) -> f64 {
         match self {
             Self::RoundTrip => 2.0,
@@ -99,7 +99,7 @@ impl DelayKind {
         }
     }
 
-    /// `rtt` or `owd`, for narrow columns.
+    /// The name for narrow columns: `rtt` or `owd`.
     pub(crate) fn abbreviation(self) -> &'static str {
         match self {
             Self::RoundTrip => "rtt",
@@ -109,8 +109,8 @@ impl DelayKind {
 }
 
 impl Metric {
-    /// The path of its figure below a flow of summary.json; `None` of what is made of several figures, for
-    /// which the cell's figures have no entry, and of a group's.
+    /// The path of the figure in summary.json, below its flow. Returns `None` for a figure that is computed
+    /// here from several others, and for a figure of a group.
     const fn path(self) -> Option<&'static str> {
         Some(match self {
             Self::Delay(DelayKind::RoundTrip, Quantile::Min) => "round_trip_delay_ms.min",
@@ -137,44 +137,46 @@ impl Metric {
         })
     }
 
-    /// The metric of one repetition.
+    /// The value for a flow in one repetition.
     fn of_flow(self, flow: &FlowSummary) -> Option<f64> {
-        if self == Self::Unfinished {
-            return (flow.sent > 0).then(|| flow.unfinished as f64 / flow.sent as f64);
+        match self {
+            Self::Unfinished => share(flow.unfinished, flow.sent),
+            Self::NotPlayed => {
+                let call = flow.call.as_ref()?;
+                let not_played = call.late + call.missing;
+                share(not_played, call.played + not_played)
+            }
+            _ => FLOW.find(self.path()?)?.number(flow),
         }
-        let Some(path) = self.path() else {
-            let call = flow.call.as_ref()?;
-            let due = call.played + call.late + call.missing;
-            return (due > 0).then(|| (call.late + call.missing) as f64 / due as f64);
-        };
-        FLOW.find(path)?.number(flow)
     }
 
-    /// The metric of `run`: of the flow, or of the copies that are summed up under its name.
+    /// The value in `run`. `flow` is the name of a flow, or of copies that are summed up.
     pub(crate) fn of_run(self, run: &RunSummary, flow: &str) -> Option<f64> {
         if let Self::Group(path) = self {
             return GROUP.find(path)?.number(run.groups.get(flow)?);
         }
-        match run.flows.get(flow) {
-            Some(flow) => self.of_flow(flow),
-            None => self.of_group(run.groups.get(flow).filter(|group| group.summed_up)?)?.1,
+        if let Some(flow) = run.flows.get(flow) {
+            return self.of_flow(flow);
         }
+        let group = run.groups.get(flow)?;
+        if !group.summed_up {
+            return None;
+        }
+        GROUP.find(self.path_in_group(group)?)?.number(group)
     }
 
-    /// The metric of copies that are summed up: its path in [`CellSummary::groups`], and its value in one
-    /// repetition, whose copies are `group`. Counts and goodput are sums, delays the mean of the copies'
-    /// medians, and what they are judged by is its median. `None` if they have no such metric.
-    fn of_group(self, group: &GroupSummary) -> Option<(&'static str, Option<f64>)> {
-        let is_judged_by = |by| group.judged.as_ref().is_some_and(|judged| judged.by == by);
-        let path = match self {
-            Self::InTime if is_judged_by(JudgedBy::InTime) => "judged.median",
-            Self::Mos if is_judged_by(JudgedBy::Mos) => "judged.median",
-            Self::OtherMos => "judged_with_other_receiver.median",
-            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => "round_trip_delay_ms_p50_mean",
-            Self::Delay(DelayKind::OneWay, Quantile::P50) => "one_way_delay_ms_p50_mean",
-            Self::Sent | Self::Lost | Self::LossRate | Self::GoodputBps | Self::RetransmitRate => {
-                self.path()?
-            }
+    /// The path in [`CellSummary::groups`] of the figure that stands for this metric, for copies that are
+    /// summed up. Counts and goodput are sums over the copies. A delay is the mean of the copies' medians.
+    /// The judged figure is the median of the copies. Returns `None` if such copies do not have the metric.
+    fn path_in_group(self, group: &GroupSummary) -> Option<&'static str> {
+        let judged_by = group.judged.as_ref().map(|judged| judged.by);
+        match self {
+            Self::InTime if judged_by == Some(JudgedBy::InTime) => Some("judged.median"),
+            Self::Mos if judged_by == Some(JudgedBy::Mos) => Some("judged.median"),
+            Self::OtherMos => Some("judged_with_other_receiver.median"),
+            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => Some("round_trip_delay_ms_p50_mean"),
+            Self::Delay(DelayKind::OneWay, Quantile::P50) => Some("one_way_delay_ms_p50_mean"),
+            Self::Sent | Self::Lost | Self::LossRate | Self::GoodputBps | Self::RetransmitRate => self.path(),
             Self::Delay(..)
             | Self::TurnRound99
             | Self::Ipdv90
@@ -184,23 +186,33 @@ impl Metric {
             | Self::NotPlayed
             | Self::Unfinished
             | Self::Opening
-            | Self::Group(_) => return None,
-        };
-        Some((path, GROUP.find(path)?.number(group)))
+            | Self::Group(_) => None,
+        }
     }
 }
 
+/// The share of `part` in `whole`. Returns `None` if `whole` is zero.
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
 impl<'a> CellView<'a> {
-    /// Every cell of the summary, in the sweep's order.
+    /// Every cell of the summary, in the order of the sweep.
     pub(crate) fn all(summary: &'a Summary) -> Vec<Self> {
-        let mut runs: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
-        summary.counted_runs().for_each(|run| runs.entry(run.cell).or_default().push(run));
-        runs.values_mut().for_each(|runs| runs.sort_by_key(|run| run.repetition));
-        let view = |cell| Self { cell, runs: runs.remove(&cell.cell).unwrap_or_default() };
-        summary.cells.iter().map(view).collect()
+        let mut runs_by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
+        for run in summary.counted_runs() {
+            runs_by_cell.entry(run.cell).or_default().push(run);
+        }
+        let mut views = Vec::new();
+        for cell in &summary.cells {
+            let mut runs = runs_by_cell.remove(&cell.cell).unwrap_or_default();
+            runs.sort_by_key(|run| run.repetition);
+            views.push(Self { cell, runs });
+        }
+        views
     }
 
-    /// The cell `number` alone; `None` if the summary has none.
+    /// The cell with this number. Returns `None` if the summary does not have this cell.
     pub(crate) fn of(summary: &'a Summary, number: u64) -> Option<Self> {
         let cell = summary.cells.iter().find(|cell| cell.cell == number)?;
         let mut runs: Vec<_> = summary.counted_runs().filter(|run| run.cell == number).collect();
@@ -208,17 +220,17 @@ impl<'a> CellView<'a> {
         Some(Self { cell, runs })
     }
 
-    /// The first repetition that counts; it names transports.
+    /// The first repetition that counts. All repetitions have the same flows.
     pub(crate) fn run(&self) -> Option<&'a RunSummary> {
         self.runs.first().copied()
     }
 
-    /// The flow's entry in the first run.
+    /// The flow `name` in the first repetition.
     pub(crate) fn flow(&self, name: &str) -> Option<&'a FlowSummary> {
         self.run()?.flows.get(name).map(Box::as_ref)
     }
 
-    /// The names of the first run's flows; those whose copies are summed up last.
+    /// The names of all flows. The names of flows whose copies are summed up come last.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a String> + use<'a> {
         self.run().into_iter().flat_map(names)
     }
@@ -228,66 +240,75 @@ impl<'a> CellView<'a> {
         self.run().into_iter().flat_map(|run| run.groups.keys())
     }
 
-    /// The copies of the flow `name` together, if they are summed up.
+    /// All copies of the flow `name` together, in the first repetition. Returns `None` if the summary has the
+    /// figures of each copy.
     pub(crate) fn summed_up(&self, name: &str) -> Option<&'a GroupSummary> {
         self.run()?.groups.get(name).map(Box::as_ref).filter(|group| group.summed_up)
     }
 
-    /// As [`Self::summed_up`], also if `name` is that of one of the copies, as figures have.
-    fn of_copies(&self, name: &str) -> Option<&'a GroupSummary> {
-        let is_of = |group: &str| group == name || is_copy(name, group);
-        self.run()?.summed_up().find(|(group, _)| is_of(group)).map(|(_, group)| group)
+    /// All copies of a flow together, in the first repetition, if they are summed up. `name` is the name of
+    /// the flow or of one of its copies. The chart data names single copies.
+    fn summed_up_with_copy(&self, name: &str) -> Option<&'a GroupSummary> {
+        let mut groups = self.run()?.summed_up();
+        let (_, group) = groups.find(|(group, _)| *group == name || is_copy(name, group))?;
+        Some(group)
     }
 
-    /// The flow called `name`, or of its copies (`name-1`, `name-up`) the one that most repetitions are
-    /// judged by: a call is as good as its worse direction. Of copies that are not judged, the one with the
-    /// highest p90.
+    /// The name of the flow that represents `name`: the flow of this name, or else its worst copy (`name-1`,
+    /// `name-up`). The worst copy is the copy that decides the judged figure in most repetitions, because a
+    /// call is as good as its worse direction. If the copies are not judged, it is the copy with the highest
+    /// p90 of the delay.
     pub(crate) fn resolve(&self, name: &str) -> Option<&'a str> {
-        let flows = &self.run()?.flows;
-        if let Some((key, _)) = flows.get_key_value(name) {
-            return Some(key);
+        let run = self.run()?;
+        if let Some((flow, _)) = run.flows.get_key_value(name) {
+            return Some(flow);
         }
         if self.summed_up(name).is_some() {
-            return self.run()?.groups.get_key_value(name).map(|(key, _)| key.as_str());
+            return run.groups.get_key_value(name).map(|(group, _)| group.as_str());
         }
-        let worst: Vec<String> =
-            self.runs.iter().filter_map(|run| Some(judge(run, name)?.worst_flow)).collect();
-        let rank = |key: &str| {
-            let p90 = self.value(key, Metric::Delay(self.delay_kind(key), Quantile::P90));
-            (worst.iter().filter(|copy| *copy == key).count(), p90.unwrap_or(f64::INFINITY))
+        let mut worst_copies: Vec<String> = Vec::new();
+        for run in &self.runs {
+            worst_copies.extend(judge(run, name).map(|judged| judged.worst_flow));
+        }
+        let times_worst = |copy: &str| worst_copies.iter().filter(|worst| *worst == copy).count();
+        let p90 = |copy: &str| {
+            let p90 = self.value(copy, Metric::Delay(self.delay_kind(copy), Quantile::P90));
+            // A copy without a delay delivered nothing.
+            p90.unwrap_or(f64::INFINITY)
         };
-        let worse = |a: &&str, b: &&str| {
-            let (a, b) = (rank(a), rank(b));
-            b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
-        };
-        flows.keys().map(String::as_str).filter(|key| is_copy(key, name)).min_by(worse)
+        let copies = run.flows.keys().map(String::as_str).filter(|flow| is_copy(flow, name));
+        // The worst copy is the least one in this order, and among equal copies the first one.
+        copies.min_by(|a, b| times_worst(b).cmp(&times_worst(a)).then_with(|| p90(b).total_cmp(&p90(a))))
     }
 
-    /// The figure that represents this cell: the only repetition's own, or the mean or the median as the
-    /// summary has it; `None` if it is not known.
+    /// The value of `metric` that represents this cell. Returns `None` if the value is not known.
     pub(crate) fn value(&self, flow: &str, metric: Metric) -> Option<f64> {
-        let (kept, path) = match (metric, self.summed_up(flow)) {
+        let (spreads_by_flow, path) = match (metric, self.summed_up(flow)) {
             (Metric::Group(path), _) => (&self.cell.groups, Some(path)),
-            (_, Some(group)) => (&self.cell.groups, Some(metric.of_group(group)?.0)),
+            (_, Some(group)) => (&self.cell.groups, Some(metric.path_in_group(group)?)),
             (_, None) => (&self.cell.flows, metric.path()),
         };
         if self.cell.n <= 1 {
             return metric.of_run(self.run()?, flow);
         }
-        let kept = path.and_then(|path| kept.get(flow)?.get(path));
-        match kept {
-            Some(spread) => Some(shown(path, spread)),
-            // Summaries of earlier versions have no groups, and of the frames that were not played no entry.
-            None => Some(shown(path, &Confidence::default().spread(&self.values(flow, metric))?)),
+        if let Some(path) = path
+            && let Some(spread) = spreads_by_flow.get(flow).and_then(|spreads| spreads.get(path))
+        {
+            return Some(mean_or_median(Some(path), spread));
         }
+        // The summary has no spread of a metric that is computed here, and summaries of earlier versions have
+        // no spreads of groups.
+        let spread = Confidence::default().spread(&self.values(flow, metric))?;
+        Some(mean_or_median(path, &spread))
     }
 
-    /// The share of unfinished messages, if it is so large that a share of losses says little without it.
+    /// The share of unfinished messages, if it is large. The share of lost messages then says little without
+    /// it.
     pub(crate) fn many_unfinished(&self, flow: &str) -> Option<f64> {
         self.value(flow, Metric::Unfinished).filter(|share| *share > MANY_UNFINISHED)
     }
 
-    /// `metric` in each repetition that knows it.
+    /// The value of `metric` in each repetition that knows it.
     pub(crate) fn values(&self, flow: &str, metric: Metric) -> Vec<f64> {
         self.runs.iter().filter_map(|run| metric.of_run(run, flow)).collect()
     }
@@ -300,9 +321,10 @@ impl<'a> CellView<'a> {
     /// Whether not one message of `flow` was delivered in any repetition.
     pub(crate) fn is_silent(&self, flow: &str) -> bool {
         let Some(flow) = self.resolve(flow) else { return false };
-        let received = |run: &RunSummary| match run.flows.get(flow) {
-            Some(flow) => flow.received,
-            None => run.groups.get(flow).map_or(0, |group| group.received),
+        let received = |run: &RunSummary| match (run.flows.get(flow), run.groups.get(flow)) {
+            (Some(flow), _) => flow.received,
+            (None, Some(group)) => group.received,
+            (None, None) => 0,
         };
         self.runs.iter().all(|run| received(run) == 0)
     }
@@ -310,27 +332,28 @@ impl<'a> CellView<'a> {
     /// Whether the connection of `flow` opened in no repetition.
     pub(crate) fn is_unopened(&self, flow: &str) -> bool {
         let Some(flow) = self.resolve(flow) else { return false };
-        let never = |run: &RunSummary| {
-            let flow = run.flows.get(flow);
-            flow.is_some_and(|flow| {
-                flow.opening_ms.is_none() && flow.ledger.is_some_and(|ledger| ledger.not_open > 0)
-            })
+        let never_opened = |run: &&RunSummary| {
+            let Some(flow) = run.flows.get(flow) else { return false };
+            let has_unsent_messages = flow.ledger.is_some_and(|ledger| ledger.not_open > 0);
+            flow.opening_ms.is_none() && has_unsent_messages
         };
-        !self.runs.is_empty() && self.runs.iter().all(|run| never(run))
+        !self.runs.is_empty() && self.runs.iter().all(never_opened)
     }
 
-    /// What `flow` is judged by in each repetition.
+    /// The judged figure of `flow` in each repetition, by the number of the repetition.
     pub(crate) fn judged_figures(&self, flow: &str) -> BTreeMap<u64, JudgedFigure> {
         self.judged_figures_with(flow, Receiver::Own)
     }
 
-    /// The same with this receiver: nothing of the second one if there is none.
+    /// The judged figure of `flow` with `receiver`, in each repetition. Empty if the flow does not have this
+    /// receiver.
     pub(crate) fn judged_figures_with(&self, flow: &str, receiver: Receiver) -> BTreeMap<u64, JudgedFigure> {
         let judged = |run: &&RunSummary| Some((run.repetition, judge_with(run, flow, receiver)?));
         self.runs.iter().filter_map(judged).collect()
     }
 
-    /// A figure of each link, as the median over the repetitions; links that do not know it are left out.
+    /// The median of a figure over the repetitions, for each link. A link that does not know the figure is
+    /// left out.
     pub(crate) fn links(&self, figure: impl Fn(&LinkSummary) -> Option<f64>) -> BTreeMap<&'a str, f64> {
         let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for (name, link) in self.runs.iter().flat_map(|run| &run.links) {
@@ -340,81 +363,91 @@ impl<'a> CellView<'a> {
         values.into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect()
     }
 
-    /// Round trip if the flow has an echo, else one way.
+    /// The kind of delay that is shown for `flow`: the round trip if the flow has an echo, else one way.
     pub(crate) fn delay_kind(&self, flow: &str) -> DelayKind {
-        let has = |kind| self.value(flow, Metric::Delay(kind, Quantile::P50)).is_some();
-        match has(DelayKind::RoundTrip) {
-            true => DelayKind::RoundTrip,
-            false => DelayKind::OneWay,
-        }
+        let round_trip = self.value(flow, Metric::Delay(DelayKind::RoundTrip, Quantile::P50));
+        if round_trip.is_some() { DelayKind::RoundTrip } else { DelayKind::OneWay }
     }
 
-    /// The transport of `flow` in this cell: the sweep's value, else what the run recorded.
+    /// The transport of `flow` in this cell. If the transport is swept, the sweep names it with its options.
+    /// Otherwise it is the transport that the run recorded.
     pub(crate) fn transport(&self, flow: &str) -> TransportView {
-        let swept = self.cell.sweep.get(&transport_key(flow));
         let mut flows = self.run().into_iter().flat_map(|run| &run.flows);
-        let recorded = flows.find(|(name, _)| *name == flow || is_copy(name, flow));
-        // A flow that wants Multipath TCP says how it went.
-        let is_multipath = recorded.is_some_and(|(_, flow)| flow.multipath.is_some());
-        let recorded = recorded.map(|(_, flow)| flow.transport.as_str());
-        let recorded = recorded.or_else(|| Some(self.of_copies(flow)?.transport.as_str()));
-        let mut view = match swept {
-            Some(value) => transport_of(value, recorded.unwrap_or_default(), is_multipath),
-            None => transport_of(&Value::from(recorded.unwrap_or_default()), "", is_multipath),
+        let recorded_flow =
+            flows.find(|(name, _)| *name == flow || is_copy(name, flow)).map(|(_, flow)| flow);
+        // A flow that asks for Multipath TCP has this entry.
+        let is_multipath = recorded_flow.is_some_and(|flow| flow.multipath.is_some());
+        let recorded = match (recorded_flow, self.summed_up_with_copy(flow)) {
+            (Some(flow), _) => flow.transport.as_str(),
+            (None, Some(group)) => group.transport.as_str(),
+            (None, None) => "",
+        };
+        let mut transport = match self.cell.sweep.get(&transport_key(flow)) {
+            Some(swept) => transport_of(swept, recorded, is_multipath),
+            None => transport_of(&Value::from(recorded), "", is_multipath),
         };
         if let Some(run) = self.cell.sweep.get(RUN_KEY) {
-            view.label = format!("{}, {}", view.label, plain(run));
+            transport.label = format!("{}, {}", transport.label, plain(run));
         }
-        view
+        transport
     }
 
-    /// Whether it is one of several runs' cells on a page.
+    /// Whether the page shows several runs, and this cell is from one of them.
     pub(crate) fn is_of_several_runs(&self) -> bool {
         self.cell.sweep.contains_key(RUN_KEY)
     }
 
-    /// The sweep's keys and values without those in `leave_out`, as `path.up.loss = 0.01`.
+    /// The swept keys and values but those in `leave_out`, as `path.up.loss = 0.01`.
     pub(crate) fn sweep_label(&self, leave_out: &[&str]) -> String {
         let rest = self.cell.sweep.iter().filter(|(key, _)| !leave_out.contains(&key.as_str()));
         rest.map(|(key, value)| format!("{key} = {}", plain(value))).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Chosen: with a tenth of the messages unfinished, the true share of losses can be far from that among the
-/// others, and a queue of some hundred milliseconds leaves fewer.
+/// From this share of unfinished messages on, tables show the share. Chosen: with a tenth of the messages
+/// unfinished, the share of lost messages can be far from the truth. A queue of some hundred ms leaves fewer
+/// messages unfinished.
 const MANY_UNFINISHED: f64 = 0.1;
 
-/// The statistic of the figure at `path` that represents a cell; without a path the figure is a share.
-fn shown(path: Option<&str>, spread: &Spread) -> f64 {
+/// The statistic that represents a cell: the mean or the median, depending on the figure at `path`. A figure
+/// without a path is a share, and a share is represented by its mean.
+fn mean_or_median(path: Option<&str>, spread: &Spread) -> f64 {
     match path.map_or(Statistic::Mean, statistic_of) {
         Statistic::Median => spread.median,
-        // No other statistic represents a figure unless somebody asks for it.
+        // The last two are statistics that only thresholds ask for.
         Statistic::Mean | Statistic::P10 | Statistic::Min => spread.mean,
     }
 }
 
-/// The names of a run's flows; those whose copies are summed up last.
+/// The names of a run's flows. The names of flows whose copies are summed up come last.
 pub(crate) fn names(run: &RunSummary) -> impl Iterator<Item = &String> {
     run.flows.keys().chain(run.summed_up().map(|(name, _)| name))
 }
 
-/// Whether `name` is that of a copy of `flow`: `flow-1`, `flow-up`, `flow-1-up`
+/// Whether `name` is the name of a copy of `flow`: `flow-1`, `flow-up` or `flow-1-up`
 /// (docs/reference/interface.md).
 pub(crate) fn is_copy(name: &str, flow: &str) -> bool {
-    let Some(rest) = name.strip_prefix(flow).and_then(|rest| rest.strip_prefix('-')) else { return false };
-    let number = rest.strip_suffix("-up").or(rest.strip_suffix("-down")).unwrap_or(rest);
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    is_number || matches!(rest, "up" | "down")
+    let Some(suffix) = copy_suffix(name, flow) else { return false };
+    let number = suffix.strip_suffix("-up").or(suffix.strip_suffix("-down")).unwrap_or(suffix);
+    matches!(suffix, "up" | "down") || is_number(number)
 }
 
-/// Whether `name` is that of a copy of `flow` by its number alone: `flow-1`.
+/// Whether `name` is the name of a numbered copy of `flow` without a direction: `flow-1`.
 pub(crate) fn is_numbered_copy(name: &str, flow: &str) -> bool {
-    let number = name.strip_prefix(flow).and_then(|rest| rest.strip_prefix('-'));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    copy_suffix(name, flow).is_some_and(is_number)
 }
 
-/// The flows whose transports are compared: those whose transport is swept; without any `call`, else the
-/// first.
+/// The part of `name` behind `flow-`.
+fn copy_suffix<'a>(name: &'a str, flow: &str) -> Option<&'a str> {
+    name.strip_prefix(flow)?.strip_prefix('-')
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The names of the flows whose transports are compared. These are the flows whose transport is swept. If no
+/// transport is swept, it is the flow `call`. If there is no such flow, it is the first flow.
 pub(crate) fn judged_flows(summary: &Summary) -> Vec<String> {
     let keys = summary.cells.iter().flat_map(|cell| cell.sweep.keys());
     let swept = keys.filter_map(|key| key.strip_prefix("flow.")?.strip_suffix(".transport"));
@@ -422,25 +455,28 @@ pub(crate) fn judged_flows(summary: &Summary) -> Vec<String> {
     if !swept.is_empty() {
         return swept.into_iter().map(str::to_owned).collect();
     }
-    let first = || summary.runs.first().and_then(|run| names(run).next()).map(String::as_str);
-    let call = || summary.runs.iter().flat_map(names).any(|name| name == "call").then_some("call");
-    vec![call().or_else(first).unwrap_or("call").to_owned()]
+    let has_call = summary.runs.iter().flat_map(names).any(|name| name == "call");
+    let first = summary.runs.first().and_then(|run| names(run).next());
+    match first {
+        Some(first) if !has_call => vec![first.clone()],
+        _ => vec!["call".to_owned()],
+    }
 }
 
-/// The first of the flows that are compared, which the figures over time show.
+/// The first of the compared flows. The figures over time show this flow.
 pub(crate) fn main_flow(summary: &Summary) -> String {
     judged_flows(summary).swap_remove(0)
 }
 
-/// The sweep key that distinguishes several runs on one page; no scenario key has this name.
+/// The sweep key that tells several runs on one page apart. The name is not a key of a scenario.
 pub(crate) const RUN_KEY: &str = "run";
 
-/// The sweep's key for a flow's transport.
+/// The sweep key of a flow's transport.
 pub(crate) fn transport_key(flow: &str) -> String {
     format!("flow.{flow}.transport")
 }
 
-/// A sweep's value as a person writes it: strings without their quotes.
+/// Writes a swept value as a person writes it, for example without quotes.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -455,8 +491,9 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// A transport is a string, or a table with `kind` and options, which then belong to its name. Multipath TCP
-/// has a name of its own.
+/// Makes the name and the look of a transport from its value in a scenario. The value is a string, or a table
+/// with `kind` and options, which become a part of the name. Multipath TCP has a name of its own. `recorded`
+/// is the transport that the run recorded, for a table without `kind`.
 fn transport_of(value: &Value, recorded: &str, is_multipath: bool) -> TransportView {
     let is_multipath = is_multipath || value.get("multipath").and_then(Value::as_bool) == Some(true);
     let (kind, options) = match value {
