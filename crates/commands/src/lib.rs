@@ -44,6 +44,7 @@ mod page;
 mod place;
 mod running;
 pub mod scenario_file;
+mod shares;
 pub mod summary_file;
 pub mod terminal;
 mod thresholds;

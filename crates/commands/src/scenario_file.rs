@@ -13,6 +13,7 @@ use talkpath_system::this_kernel::this_kernel;
 use talkpath_units::Bytes;
 
 use crate::failure::Failure;
+use crate::shares::percent_of;
 use talkpath_experiment::run_dir::SCENARIO;
 
 /// Reads the scenario file `path` and makes its plan.
@@ -30,7 +31,7 @@ pub(crate) fn diagnose_file(
     options: &Options,
 ) -> Result<(Source, Result<Plan, Diagnostics>), Failure> {
     let source = Source::new(path.display().to_string(), read(path)?);
-    let plan = load_with_files(&source, options, &FolderFiles::beside(path));
+    let plan = load_with_figures(&source, options, &FolderFiles::beside(path));
     Ok((source, plan))
 }
 
@@ -50,7 +51,13 @@ pub(crate) fn load_changed(plan: &Plan, text: String) -> Result<Plan, Failure> {
 }
 
 fn load(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
-    load_with_files(source, options, files).map_err(|diagnostics| failure(source, &diagnostics))
+    load_with_figures(source, options, files).map_err(|diagnostics| failure(source, &diagnostics))
+}
+
+/// Calls [`load_with_files`] with the table of figures, by which thresholds are checked.
+fn load_with_figures(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Diagnostics> {
+    let options = Options { percent_of: Some(percent_of), ..options.clone() };
+    load_with_files(source, &options, files)
 }
 
 /// The files that a scenario names, by their paths from a folder.

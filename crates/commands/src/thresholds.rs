@@ -337,24 +337,16 @@ fn figures(subject: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
             // The group of copies has figures that no single copy has.
             let is_group_figure = runs.iter().all(|run| {
                 let mut flows = members.iter().filter_map(|member| run.flows.get(member));
-                flows.all(|flow| flow_figure(Some(flow), path) == Looked::Unknown)
+                flows.all(|flow| flow_figure(Some(flow), path).looked == Looked::Unknown)
                     && run.groups.contains_key(name)
             });
             if is_group_figure {
-                let value = |run: &&RunSummary| Observed {
-                    looked: group_figure(run.groups.get(name).map(Box::as_ref), path),
-                    messages: run.groups.get(name).and_then(|group| group.messages_of(path)),
-                    unfinished: run.groups.get(name).map_or(0, |group| group.unfinished_of(path)),
-                };
+                let value = |run: &&RunSummary| group_figure(run.groups.get(name).map(Box::as_ref), path);
                 vec![(None, runs.iter().map(value).collect())]
             } else {
                 let is_there = |member: &&String| runs.iter().any(|run| run.flows.contains_key(*member));
                 let values = |member: &String| {
-                    let value = |run: &&RunSummary| Observed {
-                        looked: flow_figure(run.flows.get(member).map(Box::as_ref), path),
-                        messages: run.flows.get(member).and_then(|flow| flow.messages_of(path)),
-                        unfinished: run.flows.get(member).map_or(0, |flow| flow.unfinished_of(path)),
-                    };
+                    let value = |run: &&RunSummary| flow_figure(run.flows.get(member).map(Box::as_ref), path);
                     (Some(member.clone()).filter(|member| member != name), runs.iter().map(value).collect())
                 };
                 members.iter().filter(is_there).map(values).collect()

@@ -10,7 +10,6 @@ mod ledger;
 mod legs;
 mod link;
 mod multipath;
-mod share;
 mod spreads;
 mod swept;
 mod threshold;

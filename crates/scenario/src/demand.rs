@@ -278,6 +278,7 @@ const SHORT: [(&str, &str); 2] = [("mos", "call.mos"), ("usable", "call.usable")
 mod tests {
     use super::*;
     use crate::threshold::Operator;
+    use crate::threshold::tests::percent_of;
     use crate::{Diagnostics, Options, Plan, Setting, Source, load};
 
     const SCENARIO: &str = concat!(
@@ -288,7 +289,8 @@ mod tests {
     );
 
     fn read(thresholds: &str) -> Result<Plan, Diagnostics> {
-        load(&Source::new("s.toml", format!("{SCENARIO}[thresholds]\n{thresholds}")), &Options::default())
+        let source = Source::new("s.toml", format!("{SCENARIO}[thresholds]\n{thresholds}"));
+        load(&source, &Options { percent_of: Some(percent_of), ..Options::default() })
     }
 
     fn one(figure: &str) -> Threshold {

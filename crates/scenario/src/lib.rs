@@ -68,7 +68,7 @@ pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use not_yet::not_yet_help;
-pub use options::{Options, Setting, fitting_name};
+pub use options::{Options, Percent, PercentOf, Setting, fitting_name};
 pub use plan::{Cell, Plan, load, load_with_files};
 pub use preset::{Preset, preset, presets};
 pub use quantity::{SiAmount, as_percent, parse_duration, parse_rate, percentage, si_amount};

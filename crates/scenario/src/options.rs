@@ -8,7 +8,7 @@ use crate::spec::LONGEST_NAME;
 use crate::tree::{self, Value};
 
 /// What the command line changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Keys that it sets, in this order.
     pub set: Vec<Setting>,
@@ -16,6 +16,25 @@ pub struct Options {
     pub seed: Option<u64>,
     /// `--repeat`, over the file's `repeat`.
     pub repeat: Option<u64>,
+    /// Which figures are shares, by the table of figures. `None` checks no threshold for it: this crate knows
+    /// no figure.
+    pub percent_of: Option<PercentOf>,
+}
+
+/// Says of the figure at a path below its flow, group or link whether it is a share; `None` if there is no
+/// such figure.
+pub type PercentOf = fn(path: &str) -> Option<Percent>;
+
+/// Whether a threshold of a figure is written in per cent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Percent {
+    /// The figure is a share. A number from 1 on without a percent sign is refused, because it may be meant in
+    /// per cent.
+    Share,
+    /// The figure goes from 0 to 1 or is a share for some flows. Both ways of writing are right.
+    Possible,
+    /// The figure has a unit of its own. A percentage is refused.
+    Never,
 }
 
 /// A key that the command line sets.

@@ -90,11 +90,11 @@ pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) ->
 fn read(reading: &mut Reading<'_>) -> Option<Plan> {
     let Document { root, is_toml } = tree::document(reading.source, &mut reading.log)?;
     let root = run(&OVER_FILE, root, reading);
-    let sweep = Sweep::read(&root, &mut reading.log);
+    let sweep = Sweep::read(&root, reading.options, &mut reading.log);
     if !is_toml {
         // What was understood is half a scenario: what seems missing may be in the line whose syntax is
         // wrong.
-        check::check(root, &ROOT, Checks::PRESENT, &mut reading.log);
+        check::check(root, &ROOT, Checks::PRESENT.with(reading.options), &mut reading.log);
         return None;
     }
     let cells = cells(&sweep, reading);

@@ -6,6 +6,7 @@ use core::cmp::Ordering;
 use core::fmt;
 
 use crate::diagnostic::{Log, Place};
+use crate::options::{Percent, PercentOf};
 use crate::quantity::{self, Problem, quote};
 use crate::read::wrong;
 use crate::tree::{Node, Table, Value};
@@ -105,18 +106,23 @@ impl fmt::Display for Bound {
 }
 
 /// Splits `call.mos >= 3.6`, as `--require` has it, into the figure and its bound, `>= 3.6`; with
-/// `is_opposite` the bound is what must hold if the text must not: `--fail-if "call.mos < 3.6"`.
+/// `is_opposite` the bound is what must hold if the text must not: `--fail-if "call.mos < 3.6"`. Which
+/// figures are shares says `percent_of`.
 ///
 /// # Errors
 /// What was found and what would be right, in one line.
-pub fn split_threshold(text: &str, is_opposite: bool) -> Result<(String, String), String> {
+pub fn split_threshold(
+    text: &str,
+    is_opposite: bool,
+    percent_of: PercentOf,
+) -> Result<(String, String), String> {
     // A swept value may hold an equals sign, and no other.
     let at = text.find(['<', '>']).or_else(|| text.find("==")).or_else(|| text.find("!="));
     let (figure, bound) = at.map_or((text, ""), |at| text.split_at(at));
     if bound.is_empty() || figure.trim().is_empty() {
         return Err(format!("expected FLOW.FIGURE, {OPERATORS} and a number, as in \"call.mos >= 3.6\""));
     }
-    if let Some(why) = misread_unit(figure, bound) {
+    if let Some(why) = misread_unit(figure, bound, percent_of) {
         return Err(why);
     }
     let value = value_of(bound);
@@ -132,16 +138,17 @@ pub fn split_threshold(text: &str, is_opposite: bool) -> Result<(String, String)
 
 /// The mistake in the unit of a bound: a share such as `loss_rate <= 1` without a percent sign, which may be
 /// meant in per cent, or a percentage of what is no share.
-fn misread_unit(figure: &str, bound: &str) -> Option<String> {
-    let name = measured(figure)?;
+fn misread_unit(figure: &str, bound: &str, percent_of: PercentOf) -> Option<String> {
+    let (name, percent) = measured(figure, percent_of)?;
     let found = value_of(bound);
     if quantity::percentage(found).is_some() {
-        return (!is_share(name) && !MAY_BE_SHARES.contains(&name))
+        return (percent == Percent::Never)
             .then(|| format!("{name} is no share, and found {found}: expected a number in its own unit"));
     }
     let value: f64 = found.parse().ok().filter(|value| (1.0..=100.0).contains(value))?;
     let or_all = if value == 1.0 { " or 100%" } else { "" };
-    is_share(name).then(|| format!("{name} is a share, and found {found}: did you mean {found}%{or_all}?"))
+    (percent == Percent::Share)
+        .then(|| format!("{name} is a share, and found {found}: did you mean {found}%{or_all}?"))
 }
 
 /// What follows a bound's operator.
@@ -149,34 +156,34 @@ fn value_of(bound: &str) -> &str {
     bound.trim().trim_start_matches(['<', '>', '=', '!']).trim()
 }
 
-/// The last name of a figure's path that is no statistic: `loss_rate` of `call.loss_rate.mean@KEY=VALUE`.
-fn measured(figure: &str) -> Option<&str> {
-    let is_statistic = |name: &&str| {
-        let percentile = name.strip_prefix('p').is_some_and(|rank| rank.parse::<f64>().is_ok());
-        percentile || matches!(*name, "mean" | "median" | "min" | "max")
-    };
-    path_of(figure).rsplit('.').find(|name| !is_statistic(name))
+/// The last name in the path of the figure that `text` has, and whether the figure is a share: of
+/// `call.loss_rate.mean@KEY=VALUE` the name is `loss_rate`. `None` if there is no such figure.
+fn measured(text: &str, percent_of: PercentOf) -> Option<(&str, Percent)> {
+    let path = text.split('@').next().unwrap_or_default().trim();
+    // The first name is that of the flow, and of a link the first two.
+    let below = path.match_indices('.').map(|(at, _)| &path[at + 1..]);
+    below.flat_map(|path| [Some(path), without_statistic(path)]).flatten().find_map(|path| {
+        let percent = percent_of(path)?;
+        Some((without_statistic(path).unwrap_or(path).rsplit('.').next()?, percent))
+    })
 }
 
-fn path_of(figure: &str) -> &str {
-    figure.split('@').next().unwrap_or_default().trim()
+/// The path before a statistic: `mos` of `mos.p10`.
+fn without_statistic(path: &str) -> Option<&str> {
+    let (path, word) = path.rsplit_once('.')?;
+    // Words that are none are told later, where the figure is looked up.
+    let is_percentile = word.strip_prefix('p').is_some_and(|rank| rank.parse::<f64>().is_ok());
+    (is_percentile || matches!(word, "mean" | "median" | "min" | "max")).then_some(path)
 }
 
-fn is_share(name: &str) -> bool {
-    name.ends_with("_rate") || name.ends_with("_share") || SHARES.contains(&name)
-}
-
-/// A percentage is right for these figures, too: an index from 0 to 1, and what the copies of a flow are
-/// judged by, which is a share for some workloads (docs/reference/metrics.md).
-const MAY_BE_SHARES: [&str; 3] = ["jain_index", "judged", "worst"];
-
-/// Figures that are shares, besides those whose names say it (docs/reference/metrics.md).
-const SHARES: [&str; 4] = ["in_time", "density", "gap_density", "utilisation"];
-
-/// Checks one value of `[thresholds]`, a bound or a list of bounds of `figure`.
-pub(crate) fn check(node: &Node, figure: &str, at: &str, log: &mut Log) {
+/// Checks one value of `[thresholds]`, a bound or a list of bounds of `figure`. Which figures are shares says
+/// `percent_of`.
+pub(crate) fn check(node: &Node, figure: &str, at: &str, percent_of: Option<PercentOf>, log: &mut Log) {
     for Written { place, text, bound } in written(node) {
-        let misread = || text.and_then(|text| Some((text, misread_unit(figure, text)?)));
+        let misread = || {
+            let text = text?;
+            Some((text, misread_unit(figure, text, percent_of?)?))
+        };
         match bound.map(|_| misread()) {
             Err(problem) => log.mistake(place, at, problem.message, problem.help),
             // Files of earlier versions have the whole as 1.
@@ -235,8 +242,25 @@ const OPERATORS: &str = ">=, <=, >, <, == or !=";
 const VALUE: &str = "a number in the figure's own unit, a percentage such as 95%, true or false";
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A table of figures as small as these tests need. The whole table is in another crate.
+    pub(crate) fn percent_of(path: &str) -> Option<Percent> {
+        match path {
+            "loss_rate" | "in_time" | "utilisation" => Some(Percent::Share),
+            "jain_index" | "judged.worst" => Some(Percent::Possible),
+            "mos"
+            | "call.mos"
+            | "call.r"
+            | "round_trip_delay_ms.p99"
+            | "goodput_bps"
+            | "lost"
+            | "ledger.missing"
+            | "queue_packets.max" => Some(Percent::Never),
+            _ => None,
+        }
+    }
 
     #[test]
     fn each_operator_holds_what_it_says_and_its_opposite_the_rest() {
@@ -257,7 +281,7 @@ mod tests {
 
     #[test]
     fn an_option_is_split_at_its_operator_and_its_opposite_is_turned_round() {
-        let split = |text, opposite| split_threshold(text, opposite);
+        let split = |text, opposite| split_threshold(text, opposite, percent_of);
         assert_eq!(split("call.mos>=3.6", false), Ok(("call.mos".to_owned(), ">= 3.6".to_owned())));
         assert_eq!(
             split("call.mos@path.up.loss=0.01 < 3.6", true),
@@ -283,19 +307,23 @@ mod tests {
             "game.ledger.missing <= 1%",
             "link.up.queue_packets.max@path.up.loss=1% < 50%",
         ] {
-            let why = split_threshold(text, false).unwrap_err();
+            let why = split_threshold(text, false, percent_of).unwrap_err();
             assert!(why.contains("is no share, and found"), "{text}: {why}");
         }
         for text in [
             "game.loss_rate <= 1%",
             "link.up.utilisation <= 80%",
             "g.jain_index >= 95%",
+            // There is no such figure, which is told where it is looked up.
+            "game.loss <= 1%",
             "g.judged.worst > 9%",
         ] {
-            assert!(split_threshold(text, false).is_ok(), "{text}");
+            assert!(split_threshold(text, false, percent_of).is_ok(), "{text}");
         }
         assert!(
-            split_threshold("link.up.utilisation <= 80", false).unwrap_err().contains("did you mean 80%")
+            split_threshold("link.up.utilisation <= 80", false, percent_of)
+                .unwrap_err()
+                .contains("did you mean 80%")
         );
     }
 }

@@ -490,6 +490,7 @@ fn a_sweep_names_keys_that_there_are_and_values_that_fit() {
 #[test]
 fn options_are_told_by_name() {
     let options = Options {
+        percent_of: None,
         set: [("flow.call.count", "0"), ("path.up.dealy", "1 ms"), ("path.up.delay", "1 m"), ("nothing", "")]
             .map(|(key, value)| Setting::new(key, value))
             .to_vec(),

@@ -2,7 +2,7 @@
 
 use talkpath_config::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig};
 use talkpath_path::LossModel;
-use talkpath_scenario::{Direction, Options, Plan, Setting, Source, load};
+use talkpath_scenario::{Direction, Options, Percent, Plan, Setting, Source, load};
 use talkpath_units::{Duration, Seed};
 
 const BASE: &str =
@@ -373,19 +373,31 @@ fn per_cent_is_read_wherever_a_share_stands_in_files_and_options() {
 
 #[test]
 fn a_bound_on_a_share_needs_its_percent_sign_from_1_on() {
-    use talkpath_scenario::split_threshold;
-    for text in [
-        "call.loss_rate <= 1",
-        "call.in_time >= 95",
-        "call.in_time.p10@path.up.loss=0.01 >= 1.0",
-        "link.up.utilisation <= 90",
-    ] {
-        let why = split_threshold(text, false).unwrap_err();
-        assert!(why.contains("is a share") && why.contains("did you mean"), "{text}: {why}");
+    let in_file = |bound: &str| {
+        let (figure, bound) = bound.split_once(' ').unwrap();
+        let text = format!("{BASE}[thresholds]\n\"{figure}\" = \"{bound}\"\n");
+        load(&Source::new("x.toml", text), &Options { percent_of: Some(percent_of), ..Options::default() })
+    };
+    let option = |text: &str| talkpath_scenario::split_threshold(text, false, percent_of);
+    for text in ["call.loss_rate <= 2", "call.in_time >= 95", "link.up.utilisation <= 90"] {
+        for why in [option(text).unwrap_err(), in_file(text).unwrap_err().to_string()] {
+            assert!(why.contains("is a share") && why.contains("did you mean"), "{text}: {why}");
+        }
+        assert!(in_file(text).unwrap_err().to_string().contains("x.toml:"), "the place");
     }
+    assert!(option("call.in_time.p10@path.up.loss=0.01 >= 1.0").unwrap_err().contains("did you mean"));
     for text in ["call.loss_rate <= 1%", "call.loss_rate <= 0.01", "call.loss_rate <= 100%", "call.mos >= 1"]
     {
-        assert!(split_threshold(text, false).is_ok(), "{text}");
+        assert!(option(text).is_ok() && in_file(text).is_ok(), "{text}");
+    }
+}
+
+/// A table of figures as small as the test needs. The whole table is in another crate.
+fn percent_of(path: &str) -> Option<Percent> {
+    match path {
+        "loss_rate" | "in_time" | "utilisation" => Some(Percent::Share),
+        "mos" => Some(Percent::Never),
+        _ => None,
     }
 }
 

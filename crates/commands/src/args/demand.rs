@@ -6,6 +6,7 @@ use clap::Args;
 use talkpath_scenario::{Setting, split_threshold};
 
 use super::heading;
+use crate::shares::percent_of;
 
 /// The flags about thresholds. `compare`, `run`, `send` and `burst` share them.
 #[derive(Debug, Args)]
@@ -47,12 +48,12 @@ impl DemandArgs {
 }
 
 fn parse_require(text: &str) -> Result<Demand, String> {
-    let (figure, bound) = split_threshold(text, false)?;
+    let (figure, bound) = split_threshold(text, false, percent_of)?;
     Ok(Demand { option: format!("--require \"{text}\""), figure, bound })
 }
 
 fn parse_fail_if(text: &str) -> Result<Demand, String> {
     // `--fail-if "mos < 3"` demands the opposite, so the bound becomes `>= 3`.
-    let (figure, bound) = split_threshold(text, true)?;
+    let (figure, bound) = split_threshold(text, true, percent_of)?;
     Ok(Demand { option: format!("--fail-if \"{text}\""), figure, bound })
 }

@@ -166,7 +166,7 @@ fn plan_with_duration(
         ArenaKind::Emu | ArenaKind::Live => ROUNDS,
     };
     let repeat = args.place.repeat.unwrap_or(first_repetitions);
-    path.load(&Options { set, seed: args.place.seed, repeat: Some(repeat) })
+    path.load(&Options { set, seed: args.place.seed, repeat: Some(repeat), ..Options::default() })
 }
 
 /// Whether an upload runs beside the compared flow. On a real network it does so only if the user asks,

@@ -180,7 +180,7 @@ fn session_plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> 
         }
     }
     set.extend(args.set.iter().cloned().map(Setting::from));
-    let options = Options { set, seed: None, repeat: None };
+    let options = Options { set, ..Options::default() };
     let plan = match &args.scenario {
         Some(path) => load_file(path, &options)?,
         None => load_source(&Source::new(own, "drain = \"2 s\""), &options)?,

@@ -20,7 +20,7 @@ use talkpath_units::counted;
 /// Prints the plan, and writes the files that every machine needs to run its part.
 pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let set = args.change.settings().collect();
-    let options = Options { set, seed: args.seed, repeat: args.repeat };
+    let options = Options { set, seed: args.seed, repeat: args.repeat, ..Options::default() };
     let plan = load_file(&args.scenario, &options)?;
     for warning in &plan.warnings {
         terminal.warning(&format!("{}:{warning}", args.scenario.display()));

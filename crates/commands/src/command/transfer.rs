@@ -115,7 +115,8 @@ impl Transfer {
         // The delay of a network is not known. So messages in flight at the end of the run have 5 s to
         // arrive.
         let source = Source::new(format!("talkpath {}", self.workload), "drain = \"5 s\"");
-        let options = Options { set: self.settings(duration, args), seed: None, repeat: Some(args.repeat) };
+        let options =
+            Options { set: self.settings(duration, args), repeat: Some(args.repeat), ..Options::default() };
         load_source_beside(Path::new(""), &source, &options)
     }
 

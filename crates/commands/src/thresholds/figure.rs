@@ -50,19 +50,29 @@ impl From<Looked> for Observed {
 }
 
 /// The figure at `path` of a flow.
-pub(super) fn flow_figure(flow: Option<&FlowSummary>, path: &str) -> Looked {
+pub(super) fn flow_figure(flow: Option<&FlowSummary>, path: &str) -> Observed {
     let absent = if flow.is_none() { Looked::Below } else { Looked::Unknown };
-    look_up(&FLOW, flow, path).unwrap_or(absent)
+    observe(&FLOW, flow, path, absent)
 }
 
 /// The figure at `path` of a flow's copies together.
-pub(super) fn group_figure(group: Option<&GroupSummary>, path: &str) -> Looked {
-    look_up(&GROUP, group, path).unwrap_or(Looked::Unknown)
+pub(super) fn group_figure(group: Option<&GroupSummary>, path: &str) -> Observed {
+    observe(&GROUP, group, path, Looked::Unknown)
 }
 
 /// The figure at `path` of a link.
-pub(super) fn link_figure(link: Option<&LinkSummary>, path: &str) -> Looked {
-    look_up(&LINK, link, path).unwrap_or(Looked::Unknown)
+pub(super) fn link_figure(link: Option<&LinkSummary>, path: &str) -> Observed {
+    observe(&LINK, link, path, Looked::Unknown)
+}
+
+/// The figure at `path` of `owner`, or `absent` if the table has none there.
+fn observe<T>(table: &'static Table<T>, owner: Option<&T>, path: &str, absent: Looked) -> Observed {
+    let messages = table.messages(path).zip(owner);
+    Observed {
+        looked: look_up(table, owner, path).unwrap_or(absent),
+        messages: messages.map(|(messages, owner)| (messages.count)(owner)),
+        unfinished: messages.map_or(0, |(messages, owner)| (messages.left_out)(owner)),
+    }
 }
 
 /// The figure at `path` of `owner`; `None` if the table has no such number, flag or counts by name.

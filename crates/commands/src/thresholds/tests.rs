@@ -8,6 +8,7 @@ use talkpath_scenario::{Options, Source, load, split_threshold};
 use talkpath_units::Seed;
 
 use super::*;
+use crate::shares::percent_of;
 
 const SCENARIO: &str = concat!(
     "duration = \"1 s\"\npath = \"lan\"\n",
@@ -374,11 +375,12 @@ fn a_cell_without_the_flow_or_the_figure_is_not_counted_and_each_threshold_is_ju
 fn what_the_table_of_figures_has_as_a_share_is_one_where_thresholds_are_read_and_nothing_else_is() {
     fn check<T>(table: &'static Table<T>, of: &str) {
         for figure in table.rows() {
-            let split = |value: &str| split_threshold(&format!("{of}.{} <= {value}", figure.path), false);
+            let split =
+                |value: &str| split_threshold(&format!("{of}.{} <= {value}", figure.path), false, percent_of);
             let is_share = figure.unit == Unit::Share;
             assert_eq!(split("5").is_err(), is_share, "{}", figure.path);
-            let may_be = ["jain_index", "judged.worst", "judged.median", "judged_with_other_receiver.worst"];
-            let takes_percent = is_share || may_be.contains(&figure.path);
+            let may_be = figure.unit == Unit::Judged || figure.path == "jain_index";
+            let takes_percent = is_share || may_be;
             assert_eq!(split("5%").is_ok(), takes_percent, "{}", figure.path);
         }
     }

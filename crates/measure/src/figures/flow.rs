@@ -137,7 +137,9 @@ const MESSAGES: &[Row] = &[
         f.lost_return
     })
     .less(),
-    Row::number_of("loss_rate", Unit::Share, "loss", "lost / (sent - unfinished) (RFC 7680, RFC 6673)", |f| f.loss_rate).less(),
+    Row::number_of("loss_rate", Unit::Share, "loss", "lost / (sent - unfinished) (RFC 7680, RFC 6673)", |f| f.loss_rate)
+        .of_ended_messages(|f| f.received + f.lost, |f| f.sent.saturating_sub(f.received + f.lost))
+        .less(),
     Row::count("duplicates", "duplicates", "extra copies that arrived", |f| Some(f.duplicates)),
     Row::count(
         "reordered",
@@ -232,6 +234,7 @@ const LOSSES: &[Row] = &[
         "of all that were due, the messages within their deadline; a lost, refused or unfinished one is not",
         |f| f.in_time,
     )
+    .of_messages(|f| f.sent + f.refused)
     .more(),
     Row::number_of(
         "deadline_ms",

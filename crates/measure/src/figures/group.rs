@@ -23,6 +23,7 @@ const SUMS: &[Row] = &[
         "sum of lost / sum of sent, unfinished ones left out of both",
         |g| g.loss_rate,
     )
+    .of_ended_messages(|g| g.received + g.lost, |g| g.sent.saturating_sub(g.received + g.lost))
     .less(),
     Row::number_of("goodput_bps", Unit::Bps, "total goodput", "sum over the copies", |g| g.goodput_bps)
         .short("goodput")

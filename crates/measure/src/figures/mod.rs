@@ -29,7 +29,7 @@ pub use flow::FLOW;
 pub use group::GROUP;
 pub use link::LINK;
 pub use machine::MACHINE;
-pub use row::{Counts, Figure, Getter, Table, Value};
+pub use row::{Counts, Figure, Getter, Messages, Table, Value};
 pub use unit::{Better, Scale, Unit};
 
 use crate::statistic::Statistic;

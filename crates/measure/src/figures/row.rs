@@ -26,6 +26,16 @@ pub struct Figure<T: 'static> {
     pub range: (f64, f64),
     /// Its type, and where its value is.
     pub get: Getter<T>,
+    /// The messages that it is a share of; `None` if it is no share of messages.
+    pub messages: Option<Messages<T>>,
+}
+
+/// The messages that a figure is a share of.
+pub struct Messages<T: 'static> {
+    /// How many there are.
+    pub count: fn(&T) -> u64,
+    /// How many more the share leaves out because nobody knows yet what becomes of them.
+    pub left_out: fn(&T) -> u64,
 }
 
 /// The type of a figure, with what reads it: `None` if it is not known (`null` in summary.json).
@@ -90,6 +100,11 @@ impl<T: 'static> Table<T> {
     /// There is no such figure.
     pub fn row(&'static self, path: &str) -> &'static Figure<T> {
         self.find(path).unwrap_or_else(|| panic!("no figure {path}"))
+    }
+
+    /// The messages that the figure at `path` is a share of; `None` if it is no share of messages.
+    pub fn messages(&'static self, path: &str) -> Option<&'static Messages<T>> {
+        self.find(path)?.messages.as_ref()
     }
 
     /// The counts that the one at `path` belongs to, and its name there: `EF` of `ip.forward.dscp.EF`.
@@ -203,6 +218,7 @@ impl<T: 'static> Figure<T> {
             better: Better::Neither,
             range: unit.range(),
             get,
+            messages: None,
         }
     }
 
@@ -286,6 +302,16 @@ impl<T: 'static> Figure<T> {
     /// With a least and a most that its unit does not say.
     pub(super) const fn within(self, least: f64, most: f64) -> Self {
         Self { range: (least, most), ..self }
+    }
+
+    /// A share of this many messages. Its interval over repetitions and its thresholds go by that number.
+    pub(super) const fn of_messages(self, count: fn(&T) -> u64) -> Self {
+        Self { messages: Some(Messages { count, left_out: |_| 0 }), ..self }
+    }
+
+    /// A share of this many messages, which leaves out those that nobody knows yet what becomes of.
+    pub(super) const fn of_ended_messages(self, count: fn(&T) -> u64, left_out: fn(&T) -> u64) -> Self {
+        Self { messages: Some(Messages { count, left_out }), ..self }
     }
 }
 

@@ -89,7 +89,7 @@ fn spread(
     high = high.min(most);
     // Repetitions with equal shares have an interval of no width, although one lost message more was
     // possible. The interval is therefore at least as wide as the number of messages allows.
-    if let Some((lowest_share, highest_share)) = columns.interval_of_messages(column.path, spread.mean) {
+    if let Some((lowest_share, highest_share)) = column.interval_of_messages(spread.mean) {
         low = low.min(lowest_share);
         high = high.max(highest_share);
     }

@@ -1,7 +1,7 @@
 //! Collects the numbers of a flow over the repetitions of a cell. The tables of [`crate::figures`] say which
 //! numbers there are.
 
-use crate::figures::{FLOW, Figure, GROUP, Unit};
+use crate::figures::{FLOW, Figure, GROUP, Table, Unit};
 use crate::metrics::share;
 use crate::summary::{FlowSummary, GroupSummary, JudgedBy};
 
@@ -20,9 +20,6 @@ pub(super) struct Columns {
     columns: Vec<Column>,
     /// The kind of figure that the copies of a group are judged by.
     judged_by: Option<JudgedBy>,
-    /// The number of messages behind each share of [`MESSAGE_SHARES`], in all repetitions that know the
-    /// share.
-    messages: [u64; MESSAGE_SHARES.len()],
 }
 
 /// The values of one figure.
@@ -32,25 +29,16 @@ pub(super) struct Column {
     unit: Unit,
     /// The least and the greatest possible value. [`Columns::possible`] knows the exception.
     range: (f64, f64),
+    /// The number of messages behind the values, if the figure is a share of messages.
+    messages: Option<u64>,
     /// One value for each repetition that knows the figure.
     pub(super) values: Vec<f64>,
 }
 
-/// The figures that are shares of messages, by their paths.
-const MESSAGE_SHARES: [&str; 2] = [LOSS_RATE, "in_time"];
-const LOSS_RATE: &str = "loss_rate";
-
 impl Columns {
     /// Adds the figures of a flow in one repetition.
     pub(super) fn add(&mut self, flow: &FlowSummary) {
-        let mut expected = 0;
-        FLOW.each_number(flow, |figure, value| self.push(&mut expected, figure, value));
-        let is_known = [flow.loss_rate.is_some(), flow.in_time.is_some()];
-        for (share, path) in MESSAGE_SHARES.into_iter().enumerate() {
-            if is_known[share] {
-                self.messages[share] += flow.messages_of(path).unwrap_or(0);
-            }
-        }
+        self.add_all(&FLOW, flow);
     }
 
     /// Adds the figures of a group of copies in one repetition.
@@ -58,26 +46,15 @@ impl Columns {
         if self.judged_by.is_none() {
             self.judged_by = group.judged.as_ref().map(|judged| judged.by);
         }
-        let mut expected = 0;
-        GROUP.each_number(group, |figure, value| self.push(&mut expected, figure, value));
-        // The loss rate is the only share of messages that a group has.
-        self.messages[0] += group.messages_of(LOSS_RATE).unwrap_or(0);
+        self.add_all(&GROUP, group);
     }
 
-    /// Computes the 95 % interval that the number of messages alone gives for the share at `path`. `mean` is
-    /// the mean of the share over the repetitions. Returns `None` if the figure is not a share of messages.
-    pub(super) fn interval_of_messages(&self, path: &str, mean: f64) -> Option<(f64, f64)> {
-        let share = MESSAGE_SHARES.iter().position(|known| *known == path)?;
-        let messages = self.messages[share];
-        let mut hits = (mean * messages as f64).round().clamp(0.0, messages as f64) as u64;
-        // Rounding must not turn a small share into none, or a large share into all.
-        if mean > 0.0 {
-            hits = hits.max(1);
-        }
-        if mean < 1.0 {
-            hits = hits.min(messages.saturating_sub(1));
-        }
-        share::interval(hits, messages)
+    fn add_all<T>(&mut self, table: &'static Table<T>, owner: &T) {
+        let mut expected = 0;
+        table.each_number(owner, |figure, value| {
+            let messages = figure.messages.as_ref().map(|messages| (messages.count)(owner));
+            self.push(&mut expected, figure, value, messages);
+        });
     }
 
     /// The least and the greatest possible value of a figure. The range of a judged figure depends on its
@@ -89,12 +66,14 @@ impl Columns {
         }
     }
 
-    /// Adds a value to the column of `figure`. `expected` is the index behind the column of the previous
+    /// Adds a value to the column of `figure`, and the number of `messages` behind a share. `expected` is the index behind the column of the previous
     /// value. Most repetitions have the same figures in the same order, so the column is usually there.
-    fn push<T>(&mut self, expected: &mut usize, figure: &Figure<T>, value: f64) {
+    fn push<T>(&mut self, expected: &mut usize, figure: &Figure<T>, value: f64, messages: Option<u64>) {
         let is_as_expected = self.columns.get(*expected).is_some_and(|column| column.path == figure.path);
         let index = if is_as_expected { *expected } else { self.find_or_add(figure) };
-        self.columns[index].values.push(value);
+        let column = &mut self.columns[index];
+        column.values.push(value);
+        column.messages = messages.map(|count| column.messages.unwrap_or(0) + count);
         *expected = index + 1;
     }
 
@@ -104,13 +83,30 @@ impl Columns {
             return index;
         }
         let &Figure { path, unit, range, .. } = figure;
-        self.columns.push(Column { path, unit, range, values: Vec::new() });
+        self.columns.push(Column { path, unit, range, messages: None, values: Vec::new() });
         self.columns.len() - 1
     }
 
     /// Every column.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Column> {
         self.columns.iter()
+    }
+}
+
+impl Column {
+    /// Computes the 95 % interval that the number of messages alone gives for the share. `mean` is the mean
+    /// of the share over the repetitions. Returns `None` if the figure is not a share of messages.
+    pub(super) fn interval_of_messages(&self, mean: f64) -> Option<(f64, f64)> {
+        let messages = self.messages?;
+        let mut hits = (mean * messages as f64).round().clamp(0.0, messages as f64) as u64;
+        // Rounding must not turn a small share into none, or a large share into all.
+        if mean > 0.0 {
+            hits = hits.max(1);
+        }
+        if mean < 1.0 {
+            hits = hits.min(messages.saturating_sub(1));
+        }
+        share::interval(hits, messages)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::diagnostic::{Log, Place};
 use crate::form::{form, table_form};
 use crate::keys::{LINK, ROOT};
 use crate::names;
+use crate::options::{Options, PercentOf};
 use crate::preset::presets;
 use crate::quantity::{self, Problem};
 use crate::read::{self, At, or_list, wrong};
@@ -23,18 +24,25 @@ pub(crate) struct Checks {
     missing: bool,
     /// Whether quantities may step from copy to copy.
     steps: bool,
+    /// Which figures are shares.
+    percent_of: Option<PercentOf>,
 }
 
 impl Checks {
     /// All checks, as for a cell.
-    pub(crate) const ALL: Self = Self { missing: true, steps: false };
+    pub(crate) const ALL: Self = Self { missing: true, steps: false, percent_of: None };
     /// All but for what is missing.
-    pub(crate) const PRESENT: Self = Self { missing: false, steps: false };
+    pub(crate) const PRESENT: Self = Self { missing: false, ..Self::ALL };
+
+    /// With the shares that `options` knows of thresholds.
+    pub(crate) const fn with(self, options: &Options) -> Self {
+        Self { percent_of: options.percent_of, ..self }
+    }
 }
 
 /// `cell` with the meaning of each value that is right.
 pub(crate) fn check_cell(cell: Table, reading: &mut Reading<'_>) -> Table {
-    check(cell, &ROOT, Checks::ALL, &mut reading.log)
+    check(cell, &ROOT, Checks::ALL.with(reading.options), &mut reading.log)
 }
 
 /// `root` with the meaning of each value that is right; the mistakes go to `log`.
@@ -75,7 +83,7 @@ fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: 
         Kind::Tagged(tagged) => self::tagged(node, tagged, at, checks, log),
         Kind::Map(spec) => map(node, spec, at, checks, log),
         Kind::Path(spec) => path(node, spec, at, checks, log),
-        Kind::Thresholds => threshold_bounds(node, at, log),
+        Kind::Thresholds => threshold_bounds(node, at, checks, log),
         // The sweep's own part reads it.
         Kind::Sweep => {}
         _ => node.meaning = read::meaning(node, kind, at, log),
@@ -230,13 +238,14 @@ fn map(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, lo
     }
 }
 
-fn threshold_bounds(node: &Node, at: At<'_>, log: &mut Log) {
+fn threshold_bounds(node: &Node, at: At<'_>, checks: Checks, log: &mut Log) {
     let Some(figures) = node.as_table() else {
         log.problem(&node.place, at, wrong(node, &form(&Kind::Thresholds)));
         return;
     };
     for entry in &figures.entries {
-        threshold::check(&entry.node, &entry.name, &at.key(&entry.name).to_string(), log);
+        let at = at.key(&entry.name).to_string();
+        threshold::check(&entry.node, &entry.name, &at, checks.percent_of, log);
     }
 }
 

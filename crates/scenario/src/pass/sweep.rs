@@ -6,6 +6,7 @@ use super::check::{self, Checks};
 use super::set::{self, flatten};
 use crate::diagnostic::{Log, Place};
 use crate::keys::ROOT;
+use crate::options::Options;
 use crate::quantity::{self, Problem};
 use crate::read::wrong;
 use crate::tree::{Entry, Node, Table, Value, split};
@@ -44,10 +45,10 @@ pub(crate) struct SweptCell {
 impl Sweep {
     /// Takes `[sweep]` out of `root`, in which its keys are looked up. The cells are checked one by one; the
     /// values that they do not hold, because the sweep replaces them, are checked here.
-    pub(crate) fn read(root: &Table, log: &mut Log) -> Self {
+    pub(crate) fn read(root: &Table, options: &Options, log: &mut Log) -> Self {
         let mut sweep = Self { axes: Vec::new(), base: root.clone(), is_wrong: false };
         let Some(node) = sweep.base.remove("sweep") else { return sweep };
-        check::check(root.clone(), &ROOT, Checks::PRESENT, log);
+        check::check(root.clone(), &ROOT, Checks::PRESENT.with(options), log);
         let Some(table) = node.as_table() else {
             log.mistake(&node.place, "sweep", wrong(&node, "a table of \"KEY\" = [VALUES]").message, None);
             return Self { is_wrong: true, ..sweep };

@@ -54,5 +54,6 @@ pub(super) fn options(args: &RunArgs) -> Options {
         set: args.change.settings().chain(args.demand.settings()).collect(),
         seed: args.place.seed,
         repeat: args.place.repeat,
+        ..Options::default()
     }
 }
