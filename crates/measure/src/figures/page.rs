@@ -137,12 +137,16 @@ pub fn python_words() -> String {
     )
 }
 
-/// `schema` with the descriptions of its figures, and a list of all under `figures`.
+/// `schema` with the keys and descriptions of its figures, and a list of all under `figures`. A figure that it
+/// lacks gets a property behind that of the row before, and may be null.
 ///
 /// A type that has several meanings, as `DelayMs` of one way and of a round trip, keeps its own description;
 /// the list has each figure.
 pub fn described(schema: &Json) -> Json {
     let mut schema = schema.clone();
+    for KindTable { schema_type, entries, .. } in tables() {
+        add_keys(&mut schema, schema_type, &entries);
+    }
     let mut found: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
     for KindTable { schema_type, entries, .. } in tables() {
         for entry in entries {
@@ -183,6 +187,18 @@ impl Entry {
         text
     }
 
+    /// The type of a new key in the schema. Each figure may be unknown.
+    fn schema_type(&self) -> [&'static str; 2] {
+        let name = match self.kind {
+            "count" => "integer",
+            "number" => "number",
+            "flag" => "boolean",
+            "word" => "string",
+            _ => "object",
+        };
+        [name, "null"]
+    }
+
     fn is_number(&self) -> bool {
         matches!(self.kind, "count" | "number")
     }
@@ -206,16 +222,53 @@ impl Entry {
     }
 }
 
+/// Adds the keys of those `entries` of the type `kind` that `schema` lacks.
+fn add_keys(schema: &mut Json, kind: &str, entries: &[Entry]) {
+    // By type, the key of the latest row: a new key stands behind it.
+    let mut latest: BTreeMap<String, &str> = BTreeMap::new();
+    for entry in entries {
+        let Some(path) = places(schema, kind, entry.path) else { continue };
+        if let Some((owner, key)) = path.last()
+            && schema["$defs"][owner]["properties"].get(key).is_none()
+        {
+            let behind = latest.get(owner).copied();
+            add_key(&mut schema["$defs"][owner], behind, key, &json!({ "type": entry.schema_type() }));
+        }
+        latest.extend(path);
+    }
+}
+
+/// Adds `key` to a type, behind the key `behind`, or first.
+fn add_key(of: &mut Json, behind: Option<&str>, key: &str, property: &Json) {
+    if let Some(properties) = of["properties"].as_object_mut() {
+        let after = |place: usize| place + 1;
+        let at = properties.keys().position(|name| Some(name.as_str()) == behind).map_or(0, after);
+        properties.shift_insert(at, key.to_owned(), property.clone());
+    }
+    if let Some(required) = of["required"].as_array_mut() {
+        let at = required.iter().position(|name| name.as_str() == behind).map_or(0, |place| place + 1);
+        required.insert(at, json!(key));
+    }
+}
+
 /// Where the schema has the figure at `path` of the type `kind`: a type in `$defs`, and its key.
 fn place(schema: &Json, kind: &str, path: &'static str) -> Option<(String, &'static str)> {
+    let (owner, key) = places(schema, kind, path)?.pop()?;
+    schema["$defs"][&owner]["properties"].get(key)?;
+    Some((owner, key))
+}
+
+/// The types in `$defs` on the way to the figure at `path` of the type `kind`, each with the key there. The
+/// last key may be missing in the schema.
+fn places(schema: &Json, kind: &str, path: &'static str) -> Option<Vec<(String, &'static str)>> {
     let Some((key, rest)) = path.split_once('.') else {
-        schema["$defs"][kind]["properties"].get(path)?;
-        return Some((kind.to_owned(), path));
+        return Some(vec![(kind.to_owned(), path)]);
     };
     let property = schema["$defs"][kind]["properties"].get(key)?;
     let of_any = || property["anyOf"].as_array().into_iter().flatten().find_map(|it| it["$ref"].as_str());
     let reference = property["$ref"].as_str().or_else(of_any)?;
-    place(schema, reference.rsplit('/').next()?, rest)
+    let below = places(schema, reference.rsplit('/').next()?, rest)?;
+    Some([vec![(kind.to_owned(), key)], below].concat())
 }
 
 #[cfg(test)]
@@ -254,6 +307,34 @@ mod tests {
             WORDS == python_words(),
             "write what `cargo run -p talkpath-measure --example figure_table words` prints to python/talkpath/_words.py"
         );
+    }
+
+    #[test]
+    fn a_figure_that_the_schema_lacks_is_added_behind_the_row_before() {
+        let whole: Json = serde_json::from_str(SCHEMA).unwrap();
+        let mut lacking = whole.clone();
+        for (kind, key) in [("FlowSummary", "in_time"), ("DelayMs", "p95"), ("LinkSummary", "discipline")] {
+            let of = &mut lacking["$defs"][kind];
+            of["properties"].as_object_mut().unwrap().shift_remove(key).unwrap();
+            of["required"].as_array_mut().unwrap().retain(|name| name != key);
+        }
+        // By hand the types of two of the three are narrower, because they are never null.
+        let mut expected = whole;
+        expected["$defs"]["DelayMs"]["properties"]["p95"]["type"] = json!(["number", "null"]);
+        expected["$defs"]["LinkSummary"]["properties"]["discipline"]["type"] = json!(["string", "null"]);
+        let added = described(&lacking);
+        for kind in ["FlowSummary", "LinkSummary", "DelayMs"] {
+            let (added, expected) = (&added["$defs"][kind], &expected["$defs"][kind]);
+            assert_eq!(added["required"], expected["required"], "{kind}");
+            let keys = |of: &Json| Vec::from_iter(of["properties"].as_object().unwrap().keys().cloned());
+            assert_eq!(keys(added), keys(expected), "{kind}");
+            for key in keys(expected) {
+                assert_eq!(
+                    added["properties"][&key]["type"], expected["properties"][&key]["type"],
+                    "{kind}.{key}"
+                );
+            }
+        }
     }
 
     #[test]
