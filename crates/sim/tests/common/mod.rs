@@ -1,10 +1,12 @@
 //! Runs scenarios from their text.
 
-use std::fmt::{self, Write as _};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena, RunPlan};
+use talkpath_measure::figures::{FLOW, Figure, LINK, Table};
 use talkpath_measure::series::SeriesDetail;
+use talkpath_measure::summarise::summarise;
 use talkpath_measure::{RunRecord, SeriesKind};
 use talkpath_scenario::{Options, Source, load};
 use talkpath_sim::SimArena;
@@ -64,39 +66,75 @@ pub(crate) fn run_without_rows(text: &str) -> RunRecord {
     only(run_each(text, false))
 }
 
-/// Two numbers that change when anything in the records of the scenario does: with every row and series, and
-/// without rows. What links record of their queues' delay, drops and marks, and flows of their marks, is not
-/// in them, but in [`link_digest`]: they are older. When connections opened has tests of its own.
+/// A number that changes when anything in the records of the scenario does, with every row and series. What
+/// links record of their queues' delay, drops and marks, and flows of their marks, is not in it, but in
+/// [`link_digest`]: they are older. When connections opened has tests of its own.
 #[allow(dead_code, reason = "each test file is a program of its own")]
-pub(crate) fn digests(text: &str) -> [u64; 2] {
-    [true, false].map(|rows| {
-        let mut digest = Digest(0xcbf2_9ce4_8422_2325);
-        let mut records = run_each(text, rows);
-        let mut links = Vec::new();
-        for record in &mut records {
-            record.series.retain(|series| series.kind != SeriesKind::QueueDelay);
-            for flow in &mut record.flows {
-                (flow.ecn, flow.counters.opening) = (None, None);
-                // How a call is rated is no part of what happened.
-                if let Some(call) = &mut flow.info.terms.call {
-                    (call.is_concealed, call.other_wait) = (false, None);
-                }
+pub(crate) fn digest_with_rows(text: &str) -> u64 {
+    let mut digest = Digest::new();
+    let mut records = run_each(text, true);
+    let mut links = Vec::new();
+    for record in &mut records {
+        record.series.retain(|series| series.kind != SeriesKind::QueueDelay);
+        for flow in &mut record.flows {
+            (flow.ecn, flow.counters.opening) = (None, None);
+            // How a call is rated is no part of what happened.
+            if let Some(call) = &mut flow.info.terms.call {
+                (call.is_concealed, call.other_wait) = (false, None);
             }
-            let taken = core::mem::take(&mut record.links);
-            links.push(format!("{:?}", taken.into_iter().map(LinkRecord::from).collect::<Vec<_>>()));
         }
-        let records = without_call_counters(&format!("{records:?}"));
-        let rest = LATER.iter().fold(records, |text, later| text.replace(later, ""));
-        let mut rest = rest.split("links: []");
-        digest
-            .write_str(rest.next().expect("a split text has a first part"))
-            .expect("a digest takes all text");
-        for (links, rest) in links.iter().zip(rest) {
-            write!(digest, "links: {links}{rest}").expect("a digest takes all text");
+        let taken = core::mem::take(&mut record.links);
+        links.push(format!("{:?}", taken.into_iter().map(LinkRecord::from).collect::<Vec<_>>()));
+    }
+    let records = format!("{records:?}");
+    let rest = LATER.iter().fold(records, |text, later| text.replace(later, ""));
+    let mut rest = rest.split("links: []");
+    digest.take(rest.next().expect("a split text has a first part"));
+    for (links, rest) in links.iter().zip(rest) {
+        digest.take(&format!("links: {links}{rest}"));
+    }
+    digest.0
+}
+
+/// A number that changes when one of the figures of the scenario's runs without rows does that stand in
+/// `digests/figures.txt`, or one of their series.
+///
+/// The figures have names there, and what a run keeps of its messages until it has them is not read: so a new
+/// metric moves no line. `without_rows.rs` holds its figure against that of a run with rows.
+#[allow(dead_code, reason = "each test file is a program of its own")]
+pub(crate) fn digest_without_rows(text: &str) -> u64 {
+    let mut digest = Digest::new();
+    for record in run_each(text, false) {
+        let summary = summarise(&record, &BTreeMap::new());
+        for (name, flow) in &summary.flows {
+            digest.take(&format!("flow {name}"));
+            named(&FLOW).for_each(|figure| digest.figure(figure, flow));
         }
-        digest.0
+        for (name, link) in &summary.links {
+            digest.take(&format!("link {name}"));
+            named(&LINK).for_each(|figure| digest.figure(figure, link));
+        }
+        for series in record.series.iter().filter(|series| series.kind != SeriesKind::QueueDelay) {
+            digest.take(&format!("{series:?}"));
+        }
+    }
+    digest.0
+}
+
+/// The rows of `table` whose paths stand in `digests/figures.txt`.
+///
+/// # Panics
+/// A path there is in no table.
+#[allow(dead_code, reason = "each test file is a program of its own")]
+fn named<T>(table: &'static Table<T>) -> impl Iterator<Item = &'static Figure<T>> {
+    FIGURES.lines().filter_map(|path| {
+        assert!(FLOW.find(path).is_some() || LINK.find(path).is_some(), "{path} is no figure any more");
+        table.find(path)
     })
 }
+
+#[allow(dead_code, reason = "each test file is a program of its own")]
+const FIGURES: &str = include_str!("../digests/figures.txt");
 
 /// Fields that records have had only since: of a call's terms, of a flow and its directions, of its counts
 /// and trips, and of a clock.
@@ -115,42 +153,22 @@ const LATER: [&str; 11] = [
     ", change_uncertainty_ms: None, synchronised: false",
 ];
 
-/// The text of records without what tallies keep of calls to rate them: how much that is, is a matter of
-/// memory.
-#[allow(dead_code, reason = "each test file is a program of its own")]
-fn without_call_counters(text: &str) -> String {
-    let mut kept = String::new();
-    let mut rest = text;
-    while let Some(at) = ["OneWay(", "BothWays(", "Halves("].iter().filter_map(|it| rest.find(it)).min() {
-        let (before, counter) = rest.split_at(at);
-        kept.push_str(before);
-        let mut depth = 0;
-        let end = counter.find(|c| {
-            depth += i32::from(c == '(') - i32::from(c == ')');
-            c == ')' && depth == 0
-        });
-        rest = end.map_or("", |end| &counter[end + 1..]);
-    }
-    kept + rest
-}
-
 /// A number that changes when anything does that the links record, or the series of their delays, or the
 /// flows of their marks.
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn link_digest(text: &str) -> u64 {
-    let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+    let mut digest = Digest::new();
     for record in run_each(text, false) {
         let delays = record.series.iter().filter(|series| series.kind == SeriesKind::QueueDelay);
-        write!(digest, "{:?} {:?}", record.links, delays.collect::<Vec<_>>())
-            .expect("a digest takes all text");
+        digest.take(&format!("{:?} {:?}", record.links, delays.collect::<Vec<_>>()));
         for ecn in record.flows.iter().filter_map(|flow| flow.ecn) {
-            write!(digest, "{ecn:?}").expect("a digest takes all text");
+            digest.take(&format!("{ecn:?}"));
         }
     }
     digest.0
 }
 
-/// What [`digests`] take of a link.
+/// What [`digest_with_rows`] takes of a link.
 #[derive(Debug)]
 #[expect(dead_code, reason = "its text is what is read")]
 struct LinkRecord {
@@ -179,14 +197,23 @@ impl From<talkpath_measure::LinkRecord> for LinkRecord {
     }
 }
 
-/// FNV-1a, 64 bits, of the text that is written to it.
+/// FNV-1a, 64 bits.
 struct Digest(u64);
 
-impl fmt::Write for Digest {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
+#[allow(dead_code, reason = "each test file is a program of its own")]
+impl Digest {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn take(&mut self, text: &str) {
         let fold = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         self.0 = text.bytes().fold(self.0, fold);
-        Ok(())
+    }
+
+    fn figure<T>(&mut self, figure: &Figure<T>, of: &T) {
+        let value = figure.value(of);
+        self.take(&format!("{} {value:?}", figure.path));
     }
 }
 
