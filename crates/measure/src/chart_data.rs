@@ -191,7 +191,7 @@ fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
 /// Without rows there is a distribution, and no delay or loss has a place in time.
 fn tally_figures(flow: &FlowRecord, tally: &FlowTally) -> FlowFigures {
     let delays = tally.round_trip.as_ref().unwrap_or(&tally.one_way);
-    let points = histogram::complementary(delays, tally.counts.sent - tally.counts.unfinished);
+    let points = histogram::complementary(delays, tally.trips.counts.sent - tally.trips.counts.unfinished);
     FlowFigures {
         flow: flow.info.name.clone(),
         transport: flow.info.transport.clone(),
@@ -199,7 +199,7 @@ fn tally_figures(flow: &FlowRecord, tally: &FlowTally) -> FlowFigures {
         ccdf: ranks(points.len(), MAX_CCDF_POINTS).into_iter().map(|index| points[index]).collect(),
         delay: Vec::new(),
         losses: Vec::new(),
-        loss_runs: tally.runs.clone().finish().histogram,
+        loss_runs: tally.trips.loss_runs.clone().finish().histogram,
     }
 }
 

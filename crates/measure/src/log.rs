@@ -18,7 +18,9 @@ pub fn log_txt(record: &RunRecord, stamp: impl Fn(Instant) -> String) -> String 
     let mut log = String::new();
     for flow in &record.flows {
         let messages = match &flow.tally {
-            Some(tally) => Messages { stamps: tally.stamps, counts: tally.counts, sizes: tally.sizes },
+            Some(tally) => {
+                Messages { stamps: tally.trips.stamps, counts: tally.trips.counts, sizes: tally.sizes }
+            }
             None => of_rows(flow, &(record.window_start..record.window_end)),
         };
         // Writing to a string cannot fail.

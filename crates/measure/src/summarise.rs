@@ -24,7 +24,7 @@ use self::message_figures::{MessageFigures, rate_calls_by_half_round_trips};
 pub use self::numbers::flow_metrics;
 use crate::metrics::delay_in_words::DelayInWords;
 use crate::metrics::time_to_receive;
-use crate::metrics::{fairness, in_time, loss};
+use crate::metrics::{TripCounters, fairness, loss};
 use crate::summary::{FlowSummary, GroupSummary, LegsSummary, MeanMax, RunSummary};
 use crate::{FlowCounters, FlowRecord, RunRecord, judge};
 
@@ -72,9 +72,10 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
     };
     figures.remove_untrusted(flow);
 
-    let (info, counters, counts) = (&flow.info, &flow.counters, figures.counts);
+    let (info, counters) = (&flow.info, &flow.counters);
+    let TripCounters { counts, in_time, loss_runs, stamps } = figures.trips;
     let is_echo = flow.echo.is_some();
-    let time_to_receive = figures.stamps.first_to_last_received();
+    let time_to_receive = stamps.first_to_last_received();
     let net_rate_pps =
         time_to_receive.and_then(|duration| time_to_receive::net_rate_pps(counts.received, duration));
     let delay_in_words = DelayInWords::of_flow(
@@ -99,8 +100,8 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         expired: counts.expired,
         ledger: Some(counts.ledger()),
         opening_ms: counters.opening.map(Duration::as_millis_f64),
-        loss_runs: figures.loss_runs,
-        in_time: figures.in_time.and_then(|messages| in_time::share(messages, &counts)),
+        loss_runs: loss_runs.finish(),
+        in_time: in_time.and_then(|in_time| in_time.share(&counts)),
         deadline_ms: info.terms.deadline.map(Duration::as_millis_f64),
         call: figures.call.and_then(|call| call.finish(call_floor)).map(Box::new),
         floor: info.terms.floor,

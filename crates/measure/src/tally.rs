@@ -8,15 +8,13 @@
 
 use core::ops::Range;
 
-use talkpath_units::{Bytes, Duration, Histogram, Instant};
+use talkpath_units::{Bytes, Histogram, Instant};
 
+use crate::metrics::TripCounters;
 use crate::metrics::call::{CallCounter, Clocks};
 use crate::metrics::delay_variation::{Interarrivals, apart};
-use crate::metrics::in_time;
-use crate::metrics::loss::{LossCounts, RunCounter};
 use crate::metrics::settling::Seconds;
 use crate::metrics::state_age::NewestState;
-use crate::metrics::time_to_receive::Stamps;
 use crate::metrics::trip::{Trip, TripOutcome, one_way_trip, round_trip};
 use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
 
@@ -29,17 +27,11 @@ pub struct FlowTally {
     is_stream: bool,
     /// Goodput counts from here.
     from: Instant,
-    pub(crate) counts: LossCounts,
-    /// A message is in time until then, if the flow has such a time.
-    pub(crate) deadline: Option<Duration>,
-    /// Messages that were.
-    pub(crate) in_time: u64,
+    pub(crate) trips: TripCounters,
     /// If it sends states: the newest one, and how old it was at each tick.
     pub(crate) state: Option<(NewestState, Histogram)>,
     /// If it is one.
     pub(crate) call: Option<CallCounter>,
-    pub(crate) runs: RunCounter,
-    pub(crate) stamps: Stamps,
     /// Smallest and largest payload.
     pub(crate) sizes: Option<(u64, u64)>,
     /// Of the forward leg.
@@ -68,13 +60,9 @@ impl FlowTally {
             bounded: info.bounded,
             is_stream: !keeps_messages,
             from: window.start.max(info.start),
-            counts: LossCounts::default(),
-            deadline: info.terms.deadline,
-            in_time: 0,
+            trips: TripCounters::new(&info.terms),
             state: info.terms.is_state.then(|| (NewestState::default(), Histogram::new())),
             call: info.terms.call.map(|terms| CallCounter::new(terms, is_echo, clocks)),
-            runs: RunCounter::default(),
-            stamps: Stamps::default(),
             sizes: None,
             one_way: Histogram::new(),
             round_trip: is_echo.then(Histogram::new),
@@ -205,9 +193,7 @@ impl FlowTally {
     /// The next trip, there and back if it is an echo's.
     #[inline(always)]
     fn add_trip(&mut self, trip: &Trip) {
-        self.counts.add(trip);
-        self.runs.add(trip);
-        self.stamps.add(trip);
+        self.trips.add(trip);
         let size = trip.size.get();
         match &mut self.sizes {
             Some((least, most)) if *least <= size && size <= *most => {}
@@ -217,8 +203,6 @@ impl FlowTally {
             }
         }
         if let Some(delay) = trip.delay() {
-            let is_in_time = self.deadline.is_some_and(|deadline| in_time::is_in_time(delay, deadline));
-            self.in_time += u64::from(is_in_time);
             self.round_trip.as_mut().unwrap_or(&mut self.one_way).record(delay);
             if let Some(before) = &self.before
                 && before.seq.checked_add(1) == Some(trip.seq)

@@ -18,11 +18,11 @@ mod group;
 mod link;
 mod machine;
 pub mod page;
-mod row;
+pub(crate) mod row;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod text;
-mod unit;
+pub(crate) mod unit;
 
 pub use clock::CLOCK;
 pub use flow::FLOW;

@@ -74,7 +74,7 @@ pub struct Table<T: 'static> {
 }
 
 impl<T: 'static> Table<T> {
-    pub(super) const fn new(sections: &'static [&'static [Figure<T>]]) -> Self {
+    pub(crate) const fn new(sections: &'static [&'static [Figure<T>]]) -> Self {
         Self { sections, by_path: OnceLock::new() }
     }
 
@@ -222,7 +222,7 @@ impl<T: 'static> Figure<T> {
         }
     }
 
-    pub(super) const fn count(
+    pub(crate) const fn count(
         path: &'static str,
         name: &'static str,
         definition: &'static str,
@@ -232,7 +232,7 @@ impl<T: 'static> Figure<T> {
     }
 
     /// A whole number of another unit than [`Unit::Count`].
-    pub(super) const fn whole(
+    pub(crate) const fn whole(
         path: &'static str,
         unit: Unit,
         name: &'static str,
@@ -242,7 +242,7 @@ impl<T: 'static> Figure<T> {
         Self::new(path, unit, name, definition, Getter::Count(get))
     }
 
-    pub(super) const fn number_of(
+    pub(crate) const fn number_of(
         path: &'static str,
         unit: Unit,
         name: &'static str,
@@ -252,7 +252,7 @@ impl<T: 'static> Figure<T> {
         Self::new(path, unit, name, definition, Getter::Number(get))
     }
 
-    pub(super) const fn flag(
+    pub(crate) const fn flag(
         path: &'static str,
         name: &'static str,
         definition: &'static str,
@@ -261,7 +261,7 @@ impl<T: 'static> Figure<T> {
         Self::new(path, Unit::One, name, definition, Getter::Flag(get))
     }
 
-    pub(super) const fn word(
+    pub(crate) const fn word(
         path: &'static str,
         name: &'static str,
         definition: &'static str,
@@ -270,7 +270,7 @@ impl<T: 'static> Figure<T> {
         Self::new(path, Unit::One, name, definition, Getter::Word(get))
     }
 
-    pub(super) const fn counts(
+    pub(crate) const fn counts(
         path: &'static str,
         name: &'static str,
         definition: &'static str,
@@ -280,37 +280,37 @@ impl<T: 'static> Figure<T> {
     }
 
     /// With another title than its name.
-    pub(super) const fn short(self, short: &'static str) -> Self {
+    pub(crate) const fn short(self, short: &'static str) -> Self {
         Self { short, ..self }
     }
 
     /// The more, the better.
-    pub(super) const fn more(self) -> Self {
+    pub(crate) const fn more(self) -> Self {
         Self { better: Better::More, ..self }
     }
 
     /// The less, the better.
-    pub(super) const fn less(self) -> Self {
+    pub(crate) const fn less(self) -> Self {
         Self { better: Better::Less, ..self }
     }
 
     /// With this number of decimals in the unit for people.
-    pub(super) const fn decimals(self, decimals: usize) -> Self {
+    pub(crate) const fn decimals(self, decimals: usize) -> Self {
         Self { decimals: Some(decimals), ..self }
     }
 
     /// With a least and a most that its unit does not say.
-    pub(super) const fn within(self, least: f64, most: f64) -> Self {
+    pub(crate) const fn within(self, least: f64, most: f64) -> Self {
         Self { range: (least, most), ..self }
     }
 
     /// A share of this many messages. Its interval over repetitions and its thresholds go by that number.
-    pub(super) const fn of_messages(self, count: fn(&T) -> u64) -> Self {
+    pub(crate) const fn of_messages(self, count: fn(&T) -> u64) -> Self {
         Self { messages: Some(Messages { count, left_out: |_| 0 }), ..self }
     }
 
     /// A share of this many messages, which leaves out those that nobody knows yet what becomes of.
-    pub(super) const fn of_ended_messages(self, count: fn(&T) -> u64, left_out: fn(&T) -> u64) -> Self {
+    pub(crate) const fn of_ended_messages(self, count: fn(&T) -> u64, left_out: fn(&T) -> u64) -> Self {
         Self { messages: Some(Messages { count, left_out }), ..self }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages that came in time: by their deadline, or early enough for a conversation.
 
-use talkpath_units::{Duration, SignedDuration};
+use talkpath_units::Duration;
 
 use super::loss::{LossCounts, rate};
 use super::trip::Trip;
@@ -18,20 +18,40 @@ pub const fn limit(is_echo: bool) -> Duration {
     if is_echo { ROUND_TRIP_LIMIT } else { ONE_WAY_LIMIT }
 }
 
-/// Whether a message with this delay came by `deadline`.
-pub fn is_in_time(delay: SignedDuration, deadline: Duration) -> bool {
-    i128::from(delay.as_nanos()) <= i128::from(deadline.as_nanos())
+/// Counts the trips that came to their end by a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InTime {
+    /// Counted from the due time.
+    deadline: Duration,
+    count: u64,
 }
 
-/// How many of `trips` came to their end by `deadline`.
-pub fn count(trips: &[Trip], deadline: Duration) -> u64 {
-    trips.iter().filter(|trip| trip.delay().is_some_and(|delay| is_in_time(delay, deadline))).count() as u64
-}
+impl InTime {
+    /// Before the first trip.
+    pub const fn new(deadline: Duration) -> Self {
+        Self { deadline, count: 0 }
+    }
 
-/// The share of all messages that the workload wanted sent. What was lost, was refused, or had not come when
-/// the run ended is not in time. `None` if there was no message.
-pub fn share(in_time: u64, counts: &LossCounts) -> Option<f64> {
-    rate(in_time, counts.sent + counts.refused)
+    /// Counts one more trip.
+    #[inline]
+    pub fn add(&mut self, trip: &Trip) {
+        if let Some(delay) = trip.delay() {
+            self.count += u64::from(i128::from(delay.as_nanos()) <= i128::from(self.deadline.as_nanos()));
+        }
+    }
+
+    /// How many of `trips` came to their end by the deadline.
+    pub fn of(deadline: Duration, trips: &[Trip]) -> u64 {
+        let mut in_time = Self::new(deadline);
+        trips.iter().for_each(|trip| in_time.add(trip));
+        in_time.count
+    }
+
+    /// The share of all messages that the workload wanted sent. What was lost, was refused, or had not come
+    /// when the run ended is not in time. `None` if there was no message.
+    pub fn share(self, counts: &LossCounts) -> Option<f64> {
+        rate(self.count, counts.sent + counts.refused)
+    }
 }
 
 #[cfg(test)]
@@ -48,9 +68,10 @@ mod tests {
         (call.forward.messages[4], call.forward.messages[5]) =
             (MessageRecord { seq: 4, ..refused }, MessageRecord { seq: 5, ..unfinished });
         let trips = call.trips(&(ms(0)..ms(1_000)));
-        let in_time = count(&trips, limit(false));
-        assert_eq!(in_time, 2, "150 ms is in time, 151 ms is not");
-        assert_eq!(share(in_time, &LossCounts::of(&trips)), Some(2.0 / 6.0));
-        assert_eq!(share(0, &LossCounts::default()), None);
+        let mut in_time = InTime::new(limit(false));
+        assert_eq!(in_time.share(&LossCounts::default()), None);
+        trips.iter().for_each(|trip| in_time.add(trip));
+        assert_eq!(in_time.count, 2, "150 ms is in time, 151 ms is not");
+        assert_eq!(in_time.share(&LossCounts::of(&trips)), Some(2.0 / 6.0));
     }
 }

@@ -14,7 +14,7 @@ use core::ops::Range;
 
 use talkpath_units::{Duration, Instant};
 
-use super::in_time;
+use super::in_time::InTime;
 use super::loss::{LossCounts, rate};
 use super::reordering::reordered;
 use super::trip::{Trip, TripOutcome, one_way_trips};
@@ -61,7 +61,7 @@ fn leg(trips: &[Trip], arrivals: &[u64], deadline: Option<Duration>) -> LegSumma
         lost: counts.lost(),
         unfinished: counts.unfinished,
         duplicates: counts.duplicates,
-        late: deadline.map(|deadline| counts.received - in_time::count(trips, deadline)),
+        late: deadline.map(|deadline| counts.received - InTime::of(deadline, trips)),
         reordered: reordered(trips, arrivals),
         bursts: bursts(trips),
     }

@@ -8,24 +8,19 @@ use talkpath_units::Instant;
 use crate::metrics::call::{CallCounter, Clocks};
 use crate::metrics::delay_variation::Interarrivals;
 use crate::metrics::histogram::{delay_ms, ipdv_ms, state_age_ms};
-use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
-use crate::metrics::time_to_receive::Stamps;
-use crate::metrics::{delay, delay_variation, goodput, in_time, reordering, state_age, trip};
-use crate::summary::{DelayMs, FlowSummary, IpdvMs, LossRuns, Settling, StateAgeMs};
+use crate::metrics::{TripCounters, delay, delay_variation, goodput, reordering, state_age, trip};
+use crate::summary::{DelayMs, FlowSummary, IpdvMs, Settling, StateAgeMs};
 use crate::{FlowRecord, FlowTally, RunRecord, judge};
 
 /// The figures that the metrics compute from the messages of a flow.
 pub(super) struct MessageFigures {
-    pub(super) counts: LossCounts,
-    /// How many messages met the deadline of the flow. `None` if the flow has no deadline.
-    pub(super) in_time: Option<u64>,
+    /// What a run counts trip by trip, with rows and without.
+    pub(super) trips: TripCounters,
     /// The rating of a call. `None` if the flow is not a call.
     pub(super) call: Option<CallCounter>,
     /// How old the newest state is at the receiver. `None` if the flow does not send states.
     pub(super) state_age_ms: Option<StateAgeMs>,
-    pub(super) loss_runs: LossRuns,
-    pub(super) stamps: Stamps,
     pub(super) first_sent_to_last_received_ns: Option<i64>,
     pub(super) one_way_delay_ms: Option<DelayMs>,
     /// `None` if the flow has no echo.
@@ -52,15 +47,12 @@ impl MessageFigures {
         };
         let terms = &flow.info.terms;
         let state_age_ms = if terms.is_state { state_age_from_rows(flow, window) } else { None };
-        let stamps = Stamps::of(&trips);
+        let counters = TripCounters::of(terms, &trips);
         Self {
-            counts: LossCounts::of(&trips),
-            in_time: terms.deadline.map(|deadline| in_time::count(&trips, deadline)),
             call: call_from_rows(flow, window),
             state_age_ms,
-            loss_runs: loss::runs(&trips),
-            first_sent_to_last_received_ns: stamps.first_sent_to_last_received_ns(),
-            stamps,
+            first_sent_to_last_received_ns: counters.stamps.first_sent_to_last_received_ns(),
+            trips: counters,
             one_way_delay_ms,
             round_trip_delay_ms,
             ipdv_ms: delay_variation::statistics(&delay_variation::sorted_ipdv(&trips)),
@@ -74,13 +66,10 @@ impl MessageFigures {
     /// Takes the figures from a tally, which was counted during the run.
     pub(super) fn from_tally(tally: &FlowTally) -> Self {
         Self {
-            counts: tally.counts,
-            in_time: tally.deadline.map(|_| tally.in_time),
+            trips: tally.trips.clone(),
             call: tally.call.clone(),
             state_age_ms: tally.state.as_ref().and_then(|(_, ages)| state_age_ms(ages)),
-            loss_runs: tally.runs.clone().finish(),
-            first_sent_to_last_received_ns: tally.stamps.first_sent_to_last_received_ns(),
-            stamps: tally.stamps,
+            first_sent_to_last_received_ns: tally.trips.stamps.first_sent_to_last_received_ns(),
             one_way_delay_ms: delay_ms(&tally.one_way),
             round_trip_delay_ms: tally.round_trip.as_ref().and_then(delay_ms),
             ipdv_ms: ipdv_ms(&tally.ipdv),
@@ -105,10 +94,10 @@ impl MessageFigures {
             self.ipdv_ms = None;
             self.interarrivals = None;
             self.first_sent_to_last_received_ns = None;
-            self.in_time = None;
+            self.trips.remove_times();
         }
         if !flow.end_is_known() {
-            self.in_time = None;
+            self.trips.remove_times();
         }
     }
 }
