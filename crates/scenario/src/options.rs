@@ -28,8 +28,8 @@ pub type PercentOf = fn(path: &str) -> Option<Percent>;
 /// Whether a threshold of a figure is written in per cent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Percent {
-    /// The figure is a share. A number from 1 on without a percent sign is refused, because it may be meant in
-    /// per cent.
+    /// The figure is a share. A number from 1 on without a percent sign is refused, because it may be meant
+    /// in per cent.
     Share,
     /// The figure goes from 0 to 1 or is a share for some flows. Both ways of writing are right.
     Possible,

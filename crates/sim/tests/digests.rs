@@ -1,9 +1,9 @@
 //! The records of whole runs are what they were: the net under changes that must not change a figure.
 //!
 //! Each scenario in `digests/` has a line in `digests/digests.txt`: its name, the digest of its records with
-//! every row and series, and the digest of the figures that `digests/figures.txt` names, of a run without rows.
-//! A change that means to change a record writes the lines anew
-//! with `TALKPATH_UPDATE=1 cargo test -p talkpath-sim --test digests` and says in its commit why they move.
+//! every row and series, and the digest of the figures that `digests/figures.txt` names, of a run without
+//! rows. A change that means to change a record writes the lines anew with `TALKPATH_UPDATE=1 cargo test -p
+//! talkpath-sim --test digests` and says in its commit why they move.
 //! `digests/links.txt` has a line each for what the links record beyond that: delays of queues, drops, marks.
 
 mod common;

@@ -137,8 +137,8 @@ pub fn python_words() -> String {
     )
 }
 
-/// `schema` with the keys and descriptions of its figures, and a list of all under `figures`. A figure that it
-/// lacks gets a property behind that of the row before, and may be null.
+/// `schema` with the keys and descriptions of its figures, and a list of all under `figures`. A figure that
+/// it lacks gets a property behind that of the row before, and may be null.
 ///
 /// A type that has several meanings, as `DelayMs` of one way and of a round trip, keeps its own description;
 /// the list has each figure.
