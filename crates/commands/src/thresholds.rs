@@ -330,7 +330,7 @@ fn figures(subject: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
     }
     let mut figures: Figures = match subject {
         ThresholdOf::Link { name } => {
-            let value = |run: &&RunSummary| link_figure(run.links.get(name).map(Box::as_ref), path).into();
+            let value = |run: &&RunSummary| link_figure(run.links.get(name).map(Box::as_ref), path);
             vec![(None, runs.iter().map(value).collect())]
         }
         ThresholdOf::Flow { name, members } => {
