@@ -179,7 +179,7 @@ check = [{ name = "trusted", metric = "clock.trusted=true", cell = "CAM", at_lea
         let selection = Selection { arenas: vec![ArenaName::Campaign], ..Selection::default() };
         let outcome = judge(&study, &selection, &samples(&study, &recorded));
         let [first, second] = outcome.claims.as_slice() else { panic!("two claims") };
-        (first.base.verdict, second.base.verdict, first.base.n)
+        (first.in_first_arena.verdict, second.in_first_arena.verdict, first.in_first_arena.n)
     }
 
     #[test]

@@ -1,118 +1,119 @@
-//! A study that ran more than once: with another seed, with `--quick`, by another version. Which verdicts
-//! changed, and how that changes a claim's standing.
+//! Compares the outcomes of a study that ran more than once: with another seed, with `--quick`, or by another
+//! version. It finds the verdicts that changed, and lowers the standing of a claim that another seed
+//! contradicts.
 
 use crate::claim::{Standing, Verdict};
-use crate::outcome::{ArenaVerdict, CellOutcome, Drawing, Outcome, SeedVerdict, UnderAssumption};
+use crate::outcome::{ArenaVerdict, ClaimOutcome, Drawing, Outcome, SeedVerdict, UnderAssumption};
 
-/// A claim whose verdict differs between two runs.
+/// A claim whose verdict or standing differs between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerdictChange {
-    /// The claim's id.
+    /// The id of the claim.
     pub claim: String,
-    /// Where it is judged.
+    /// The arena where the claim is judged.
     pub arena: String,
-    /// The verdict of the first run, and its standing.
+    /// The verdict and the standing of the first run.
     pub before: (Verdict, Option<Standing>),
-    /// Those of the second one.
+    /// The verdict and the standing of the second run.
     pub after: (Verdict, Option<Standing>),
-    /// Whether they contradict each other, rather than differ in their standing or in how much was judged.
+    /// Whether the verdicts contradict each other. It is false if only the standing differs, or only how much
+    /// was judged.
     pub contradicts: bool,
 }
 
 impl Outcome {
-    /// The claims whose verdict differs in `later`, in this run's order. A claim that one of the runs left
-    /// out is no change.
+    /// Lists the claims whose verdict or standing is different in the run `later`, in the order of this run.
+    /// A claim that one of the runs does not have is not a change.
     ///
     /// # Errors
-    /// If it is the run of another study.
+    /// Returns a message if `later` is the run of another study.
     pub fn changes(&self, later: &Self) -> Result<Vec<VerdictChange>, String> {
         if self.study != later.study {
             return Err(format!("runs of two studies: {} and {}", self.study, later.study));
         }
         let is_same_length = self.quick == later.quick;
-        let all = self.claims.iter().flat_map(|claim| claim.verdicts().map(move |found| (claim, found)));
-        let change = |(claim, found): (&crate::ClaimOutcome, &ArenaVerdict)| {
-            let other = later.verdict(&claim.id, &found.arena)?;
-            let (before, after) = ((found.verdict, found.standing), (other.verdict, other.standing));
-            let contradicts = contradict(found.verdict, other.verdict, is_same_length);
-            (before != after).then(|| VerdictChange {
-                claim: claim.id.clone(),
-                arena: found.arena.clone(),
-                before,
-                after,
-                contradicts,
-            })
-        };
-        Ok(all.filter_map(change).collect())
+        let mut changes = Vec::new();
+        for (claim, verdict) in self.verdicts() {
+            let Some(later_verdict) = later.verdict(&claim.id, &verdict.arena) else { continue };
+            let before = (verdict.verdict, verdict.standing);
+            let after = (later_verdict.verdict, later_verdict.standing);
+            if before != after {
+                changes.push(VerdictChange {
+                    claim: claim.id.clone(),
+                    arena: verdict.arena.clone(),
+                    before,
+                    after,
+                    contradicts: contradicts(verdict.verdict, later_verdict.verdict, is_same_length),
+                });
+            }
+        }
+        Ok(changes)
     }
 
-    /// The claims for which this run, a shorter one, favours the publication more than the whole run `full`:
-    /// here such a claim holds, or holds under every set, or under a certain set, and in `full` it does not.
+    /// Lists the claims for which this run, made with `--quick`, favours the publication more than the whole
+    /// run `full`.
     pub fn better_than<'a>(&'a self, full: &'a Self) -> impl Iterator<Item = &'a str> {
-        let holds = |verdict: &ArenaVerdict| match verdict.verdict {
-            Verdict::Reproduced => 2,
-            Verdict::Consistent => 1,
-            Verdict::PartlyJudged | Verdict::Differs | Verdict::NotTested | Verdict::Disturbed => 0,
-        };
-        let is_better = move |found: &ArenaVerdict, whole: &ArenaVerdict| {
-            let is_robust = |it: &ArenaVerdict| holds(it) > 0 && it.standing == Some(Standing::Robust);
-            // Of checks that were left out the sets say nothing.
-            let is_whole = found.checks_left_out == 0;
-            let holds_more = found.holds_under.iter().any(|set| whole.fails_under.contains(set));
-            holds(found) > holds(whole) || is_robust(found) && !is_robust(whole) || is_whole && holds_more
-        };
-        self.claims
-            .iter()
-            .filter(move |claim| {
-                claim.verdicts().any(|found| {
-                    full.verdict(&claim.id, &found.arena).is_some_and(|whole| is_better(found, whole))
-                })
+        let is_better = |claim: &&ClaimOutcome| {
+            claim.verdicts().any(|quick_verdict| {
+                let full_verdict = full.verdict(&claim.id, &quick_verdict.arena);
+                full_verdict.is_some_and(|full_verdict| quick_verdict.favours_more_than(full_verdict))
             })
-            .map(|claim| claim.id.as_str())
+        };
+        self.claims.iter().filter(is_better).map(|claim| claim.id.as_str())
     }
 
-    /// Adds what runs with other seeds found. A verdict that such a run contradicts, or finds less than
+    /// Adds the verdicts of runs with other seeds. A verdict that such a run contradicts, or finds less than
     /// robust, is not robust.
     ///
     /// # Errors
-    /// If another run differs in more than its seed.
+    /// Returns a message if another run differs in more than its seed.
     pub fn add_seeds(&mut self, others: &[Self]) -> Result<(), String> {
         for other in others {
-            let Some(seed) = other.seed else {
-                return Err(format!("a run of {} with no seed of its own", other.study));
-            };
-            if self.seed == Some(seed) {
-                return Err(format!("{} with seed {seed}: the run has that seed itself", other.study));
-            }
-            let of = |it: &Self| (it.study.clone(), it.arenas.clone(), it.quick, it.set.clone());
-            if of(self) != of(other) {
-                let what = "the runs differ in more than their seed";
-                return Err(format!(
-                    "{} with seed {seed}: {what}: study, arenas, --quick or --set",
-                    other.study
-                ));
-            }
+            let seed = self.check_differs_in_seed(other)?;
             for claim in &mut self.claims {
-                let id = &claim.id;
-                for found in core::iter::once(&mut claim.base).chain(&mut claim.elsewhere) {
-                    if let Some(&ArenaVerdict { verdict, standing, .. }) = other.verdict(id, &found.arena) {
-                        found.by_seed.retain(|it| it.seed != seed);
-                        found.by_seed.push(SeedVerdict { seed, verdict, standing });
-                    }
+                let id = claim.id.clone();
+                for found in claim.verdicts_mut() {
+                    let Some(with_seed) = other.verdict(&id, &found.arena) else { continue };
+                    found.by_seed.retain(|known| known.seed != seed);
+                    found.by_seed.push(SeedVerdict {
+                        seed,
+                        verdict: with_seed.verdict,
+                        standing: with_seed.standing,
+                    });
                 }
             }
         }
         for claim in &mut self.claims {
-            core::iter::once(&mut claim.base).chain(&mut claim.elsewhere).for_each(stand_by_seeds);
+            claim.verdicts_mut().for_each(lower_standing_by_seeds);
         }
         Ok(())
     }
 
-    /// What pages quote: the outcome without the curves of figures, and without the cells of other sets than
-    /// the base, whose medians are in the claims' checks.
+    /// Checks that `other` differs from this run in its seed and in nothing else, and returns its seed.
+    fn check_differs_in_seed(&self, other: &Self) -> Result<u64, String> {
+        let study = &other.study;
+        let Some(seed) = other.seed else {
+            return Err(format!("a run of {study} with no seed of its own"));
+        };
+        if self.seed == Some(seed) {
+            return Err(format!("{study} with seed {seed}: the run has that seed itself"));
+        }
+        let is_alike = self.study == other.study
+            && self.arenas == other.arenas
+            && self.quick == other.quick
+            && self.set == other.set;
+        if !is_alike {
+            let what = "the runs differ in more than their seed";
+            return Err(format!("{study} with seed {seed}: {what}: study, arenas, --quick or --set"));
+        }
+        Ok(seed)
+    }
+
+    /// Removes what pages do not quote: the curves of figures, and the cells under other sets than the base,
+    /// whose medians are also in the checks of the claims.
     pub fn for_pages(mut self) -> Self {
-        let base = self.assumptions.first().map(|it| it.0.clone()).unwrap_or_default();
-        self.cells.retain(|cell: &CellOutcome| cell.assumption == base);
+        let base = self.assumptions.first().map(|(name, _)| name.clone()).unwrap_or_default();
+        self.cells.retain(|cell| cell.assumption == base);
         for figure in &mut self.figures {
             if let Drawing::Traces { panels, .. } = &mut figure.drawing {
                 for panel in panels {
@@ -125,7 +126,7 @@ impl Outcome {
         self
     }
 
-    /// What it found of the claim `id` in `arena`.
+    /// Finds the verdict of the claim `id` in `arena`.
     pub fn verdict(&self, id: &str, arena: &str) -> Option<&ArenaVerdict> {
         let claim = self.claims.iter().find(|claim| claim.id == id)?;
         claim.verdicts().find(|found| found.arena == arena)
@@ -133,25 +134,52 @@ impl Outcome {
 }
 
 impl ArenaVerdict {
-    /// The seeds with which another verdict was found than with the run's own, or another set of assumptions
-    /// that changes it.
+    /// The seeds that contradict this verdict. A seed contradicts it if it gives another verdict. If all sets
+    /// of this run have the same answer, a seed also contradicts it if the same verdict is not robust with
+    /// that seed.
     pub fn contradicting_seeds(&self) -> impl Iterator<Item = &SeedVerdict> {
-        let is_weaker = |it: &SeedVerdict| it.standing.is_some_and(|standing| standing != Standing::Robust);
-        let is_robust = self.fails_under.is_empty() || self.holds_under.is_empty();
-        self.by_seed.iter().filter(move |it| {
-            contradict(self.verdict, it.verdict, true)
-                || it.verdict == self.verdict && is_robust && is_weaker(it)
+        let all_sets_agree = self.fails_under.is_empty() || self.holds_under.is_empty();
+        let is_not_robust =
+            |seed: &SeedVerdict| seed.standing.is_some_and(|standing| standing != Standing::Robust);
+        self.by_seed.iter().filter(move |seed| {
+            let is_less_robust = seed.verdict == self.verdict && all_sets_agree && is_not_robust(seed);
+            contradicts(self.verdict, seed.verdict, true) || is_less_robust
         })
     }
 
-    /// What was found under the set `name`.
+    /// Finds the outcome under the assumption set `name`.
     pub fn under_set(&self, name: &str) -> Option<&UnderAssumption> {
         self.by_assumption.iter().find(|under| under.assumption == name)
     }
+
+    /// Whether this verdict favours the publication more than `other`: it is the better verdict, or it is
+    /// robust and the other is not, or the claim holds under a set under which it fails in the other run.
+    fn favours_more_than(&self, other: &Self) -> bool {
+        let is_robust = self.holds_robustly() && !other.holds_robustly();
+        // A set that judged only a part of the checks does not show that the claim holds.
+        let is_whole = self.checks_left_out == 0;
+        let holds_under_more = self.holds_under.iter().any(|set| other.fails_under.contains(set));
+        self.rank() > other.rank() || is_robust || is_whole && holds_under_more
+    }
+
+    /// Whether the claim holds and its verdict is robust.
+    fn holds_robustly(&self) -> bool {
+        self.rank() > 0 && self.standing == Some(Standing::Robust)
+    }
+
+    /// How much the verdict favours the publication, from 0 for a claim that was not found to hold.
+    const fn rank(&self) -> u8 {
+        match self.verdict {
+            Verdict::Reproduced => 2,
+            Verdict::Consistent => 1,
+            Verdict::PartlyJudged | Verdict::Differs | Verdict::NotTested | Verdict::Disturbed => 0,
+        }
+    }
 }
 
-/// A verdict that another seed contradicts is as one that another set contradicts.
-fn stand_by_seeds(found: &mut ArenaVerdict) {
+/// Lowers the standing of a verdict that another seed contradicts, as if another assumption set contradicted
+/// it.
+fn lower_standing_by_seeds(found: &mut ArenaVerdict) {
     if found.contradicting_seeds().next().is_none() {
         return;
     }
@@ -162,9 +190,10 @@ fn stand_by_seeds(found: &mut ArenaVerdict) {
     };
 }
 
-/// Whether two verdicts exclude each other. What was not judged excludes nothing. Of runs of equal length
-/// that were judged in part the checks are the same; a whole run has others beside.
-fn contradict(one: Verdict, other: Verdict, is_same_length: bool) -> bool {
+/// Whether two verdicts exclude each other. A claim that was not judged excludes nothing. Runs of the same
+/// length judge the same part of a claim, but a whole run judges more checks than a run with `--quick`, so
+/// that `partly-judged` excludes nothing there.
+fn contradicts(one: Verdict, other: Verdict, is_same_length: bool) -> bool {
     let is_open = |verdict| match verdict {
         Verdict::NotTested | Verdict::Disturbed => true,
         Verdict::PartlyJudged => !is_same_length,
@@ -179,11 +208,11 @@ mod tests {
 
     #[test]
     fn what_was_not_judged_contradicts_nothing_and_a_part_contradicts_runs_of_its_length() {
-        assert!(contradict(Verdict::Reproduced, Verdict::Differs, true));
-        assert!(!contradict(Verdict::Reproduced, Verdict::Reproduced, true));
-        assert!(!contradict(Verdict::Differs, Verdict::NotTested, true));
-        assert!(!contradict(Verdict::Differs, Verdict::Disturbed, true));
-        assert!(contradict(Verdict::PartlyJudged, Verdict::Differs, true));
-        assert!(!contradict(Verdict::PartlyJudged, Verdict::Differs, false));
+        assert!(contradicts(Verdict::Reproduced, Verdict::Differs, true));
+        assert!(!contradicts(Verdict::Reproduced, Verdict::Reproduced, true));
+        assert!(!contradicts(Verdict::Differs, Verdict::NotTested, true));
+        assert!(!contradicts(Verdict::Differs, Verdict::Disturbed, true));
+        assert!(contradicts(Verdict::PartlyJudged, Verdict::Differs, true));
+        assert!(!contradicts(Verdict::PartlyJudged, Verdict::Differs, false));
     }
 }

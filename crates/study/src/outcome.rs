@@ -63,19 +63,26 @@ pub struct ClaimOutcome {
     pub claim: String,
     /// Its figures, as printed.
     pub published: String,
-    /// In the base arena.
+    /// The verdict in the first arena of the run where the claim is judged. A claim that compares arenas has
+    /// only this verdict.
     #[serde(flatten)]
-    pub base: ArenaVerdict,
-    /// In the others where it is judged.
-    pub elsewhere: Vec<ArenaVerdict>,
-    /// Names of the sets that show its sensitivity.
+    pub in_first_arena: ArenaVerdict,
+    /// The verdicts in the other arenas where the claim is judged.
+    #[serde(rename = "elsewhere")]
+    pub in_other_arenas: Vec<ArenaVerdict>,
+    /// The names of the assumption sets that show the sensitivity of the claim.
     pub sensitivity: Vec<String>,
 }
 
 impl ClaimOutcome {
-    /// In every arena, the base first.
+    /// The verdicts in all arenas, in the order of the run.
     pub fn verdicts(&self) -> impl Iterator<Item = &ArenaVerdict> {
-        core::iter::once(&self.base).chain(&self.elsewhere)
+        core::iter::once(&self.in_first_arena).chain(&self.in_other_arenas)
+    }
+
+    /// The verdicts in all arenas, to change them.
+    pub(crate) fn verdicts_mut(&mut self) -> impl Iterator<Item = &mut ArenaVerdict> {
+        core::iter::once(&mut self.in_first_arena).chain(&mut self.in_other_arenas)
     }
 }
 

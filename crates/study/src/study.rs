@@ -12,6 +12,9 @@ use crate::metric::{Metrics, Units};
 use crate::stretch::Stretch;
 use crate::table::{PublishedTable, Role};
 
+/// The index of the base set in [`Study::assumptions`].
+pub(crate) const BASE_SET: usize = 0;
+
 /// A study, ready to run and to judge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
@@ -275,10 +278,15 @@ pub enum FigureKind {
 }
 
 impl Study {
-    /// The cell called `name` in `arena` under assumption set number `assumption`.
+    /// Finds the cell called `name` in `arena` under the assumption set with index `assumption`.
     pub fn cell(&self, name: &str, arena: ArenaName, assumption: usize) -> Option<&Cell> {
         self.cells
             .iter()
-            .find(|cell| (cell.arena, cell.assumption) == (arena, assumption) && cell.name == name)
+            .find(|cell| cell.arena == arena && cell.assumption == assumption && cell.name == name)
+    }
+
+    /// The index of the assumption set called `name`.
+    pub(crate) fn assumption_index(&self, name: &str) -> Option<usize> {
+        self.assumptions.iter().position(|set| set.name == name)
     }
 }

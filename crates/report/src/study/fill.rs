@@ -98,7 +98,7 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
         "count" => Ok(count(outcome)),
         "kinds" => kinds(outcome, what),
         "figure" => table_of_figure(outcome, what, &options),
-        "verdict" => Ok(verdict_words(&claim(outcome, what)?.base)),
+        "verdict" => Ok(verdict_words(&claim(outcome, what)?.in_first_arena)),
         "claim" => {
             let (id, name) = parted()?;
             of_claim(claim(outcome, id)?, name, &options)
@@ -215,7 +215,7 @@ fn claim<'a>(outcome: &'a Outcome, id: &str) -> Result<&'a ClaimOutcome, String>
 
 /// The figures of the checks whose names fit `name`.
 fn of_claim<'a>(claim: &'a ClaimOutcome, name: &str, options: &Options) -> Result<String, String> {
-    let verdict: &ArenaVerdict = &claim.base;
+    let verdict: &ArenaVerdict = &claim.in_first_arena;
     let under = match &options.set {
         Some(set) => verdict.under_set(set).ok_or_else(|| format!("{} was not judged under {set}", claim.id)),
         None => verdict.by_assumption.first().ok_or_else(|| format!("{} was not judged", claim.id)),
@@ -408,8 +408,8 @@ fn verdicts(outcome: &Outcome, elsewhere: &[&Outcome]) -> String {
         "\n\n| claim | what it says | published | here | verdict |\n| --- | --- | --- | --- | --- |\n",
     );
     for claim in &outcome.claims {
-        let words = verdict_words(&claim.base);
-        let cells = [&claim.id, &claim.claim, &claim.published, &claim.base.reproduced, &words];
+        let words = verdict_words(&claim.in_first_arena);
+        let cells = [&claim.id, &claim.claim, &claim.published, &claim.in_first_arena.reproduced, &words];
         text.push_str(&row(&cells.map(String::as_str)));
     }
     text.push('\n');
@@ -426,9 +426,14 @@ fn verdicts_in(outcome: &Outcome) -> String {
     let arena = outcome.arena;
     let mut text = format!("\n**{}**\n\n", heading(arena));
     text.push_str(&format!("| claim | in `{arena}` | verdict |\n| --- | --- | --- |\n"));
-    let (absent, judged): (Vec<_>, Vec<_>) = outcome.claims.iter().partition(|claim| claim.base.left_out);
+    let (absent, judged): (Vec<_>, Vec<_>) =
+        outcome.claims.iter().partition(|claim| claim.in_first_arena.left_out);
     for claim in judged {
-        text.push_str(&row(&[&claim.id, &claim.base.reproduced, &verdict_words(&claim.base)]));
+        text.push_str(&row(&[
+            &claim.id,
+            &claim.in_first_arena.reproduced,
+            &verdict_words(&claim.in_first_arena),
+        ]));
     }
     text.push('\n');
     text.push_str(&about_runs(outcome));

@@ -189,7 +189,7 @@ fn a_mistake_stands_at_its_line_of_the_page_whatever_stood_before_it() {
 #[test]
 fn a_star_that_fits_figures_of_two_units_is_refused() {
     let mut outcome = outcome();
-    let check = &mut outcome.claims[0].base.by_assumption[0].checks[1];
+    let check = &mut outcome.claims[0].in_first_arena.by_assumption[0].checks[1];
     (check.metric, check.own_unit) = ("flows.call.loss_rate".to_owned(), None);
     let fill = |marker: &str| {
         fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), core::slice::from_ref(&outcome))
@@ -215,14 +215,15 @@ fn over_sockets() -> Outcome {
     other.cells[0].disturbed = 1;
     let delay = other.cells[1].metrics.get_mut("delay_ms").expect("a delay");
     delay.median = 78.5;
-    let found = &mut other.claims[0].base;
+    let found = &mut other.claims[0].in_first_arena;
     (found.arena, found.reproduced) = ("emu".to_owned(), "wait: 79 ms".to_owned());
     (found.verdict, found.standing) = (talkpath_study::Verdict::Differs, None);
     (found.under, found.by_seed) = ("fails under base".to_owned(), Vec::new());
     found.by_assumption[0].checks[0].figure = Some(79.0);
     let mut absent = other.claims[0].clone();
     absent.id = "E1".to_owned();
-    (absent.base.left_out, absent.base.verdict) = (true, talkpath_study::Verdict::NotTested);
+    (absent.in_first_arena.left_out, absent.in_first_arena.verdict) =
+        (true, talkpath_study::Verdict::NotTested);
     other.claims.push(absent);
     other
 }

@@ -132,7 +132,7 @@ fn count(outcome: &Outcome) -> String {
         let these: Vec<_> = outcome
             .claims
             .iter()
-            .map(|claim| &claim.base)
+            .map(|claim| &claim.in_first_arena)
             .filter(|judged| judged.verdict == verdict)
             .collect();
         let standing = |standing: Option<Standing>| {

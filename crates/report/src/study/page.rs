@@ -62,7 +62,7 @@ fn overview(outcome: &Outcome) -> Markup {
             }
         };
         let id = html! { a href={ "#claim-" (word(&claim.id)) } { (claim.id) } };
-        let [what, published, here] = [&claim.claim, &claim.published, &claim.base.reproduced]
+        let [what, published, here] = [&claim.claim, &claim.published, &claim.in_first_arena.reproduced]
             .map(|text| links::with_figures(text, &outcome.figures));
         Row {
             is_marked: claim.verdicts().any(|verdict| verdict.verdict == Verdict::Differs),
@@ -271,9 +271,9 @@ mod tests {
     #[test]
     fn a_page_explains_its_verdicts_and_shows_what_was_not_tested() {
         let mut outcome = super::super::fill::tests::outcome();
-        let mut check = outcome.claims[0].base.by_assumption[0].checks[0].clone();
+        let mut check = outcome.claims[0].in_first_arena.by_assumption[0].checks[0].clone();
         check.values.clear();
-        outcome.claims[0].base.not_judged = vec![check];
+        outcome.claims[0].in_first_arena.not_judged = vec![check];
         let page = study_page(&outcome, &[], "0.3.0", "talkpath study run x-1999");
         assert!(page.contains("The words of this page"), "{page}");
         assert!(page.contains("<abbr title=\"All checks hold under the base"), "{page}");
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_claim_that_differs_everywhere_is_not_called_robust() {
         let mut outcome = super::super::fill::tests::outcome();
-        let verdict = &mut outcome.claims[0].base;
+        let verdict = &mut outcome.claims[0].in_first_arena;
         (verdict.verdict, verdict.standing) = (Verdict::Differs, Some(talkpath_study::Standing::Robust));
         verdict.fails_under = vec!["base".to_owned(), "slow".to_owned()];
         let line = super::super::headline(verdict, "differs", false);

@@ -23,11 +23,11 @@ pub fn study_table(outcome: &Outcome, style: &Style) -> String {
 fn block(text: &mut String, claim: &ClaimOutcome, outcome: &Outcome, style: &Style) {
     let several = outcome.arenas.len() > 1;
     text.push('\n');
-    heading(text, &format!("{}/{}  ", outcome.study, claim.id), &claim.base, several, style);
+    heading(text, &format!("{}/{}  ", outcome.study, claim.id), &claim.in_first_arena, several, style);
     paragraph(text, "claim", &claim.claim, style);
     paragraph(text, "published", &claim.published, style);
-    in_arena(text, &claim.base, &claim.sensitivity, style);
-    for verdict in &claim.elsewhere {
+    in_arena(text, &claim.in_first_arena, &claim.sensitivity, style);
+    for verdict in &claim.in_other_arenas {
         heading(text, "  ", verdict, several, style);
         in_arena(text, verdict, &claim.sensitivity, style);
     }

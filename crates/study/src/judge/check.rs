@@ -1,204 +1,321 @@
-//! One check under one assumption set.
+//! Judges one check under one assumption set.
 //!
-//! Two arenas differ if their medians differ by more than the tolerance, and if any two values within the
-//! medians' intervals would too. The interval is that of the order statistics ([`crate::stats`]), from 6
-//! repetitions on; of 5 it is their range. They assume nothing about the distribution, nor that both arenas
-//! have the same. With fewer repetitions the tolerance alone decides.
+//! A check holds if the medians of its operands fulfil it. Each median has a confidence interval
+//! ([`crate::stats`]). If the check would have the same answer for all values within the intervals, the
+//! answer is certain.
+//!
+//! A check that compares arenas fails only for certain. Two arenas differ if their medians differ by more
+//! than the tolerance, and if any two values within the intervals of the medians differ by more than the
+//! tolerance, too. From 6 repetitions on, the interval is that of the order statistics. Of 5 repetitions it
+//! is their range. With fewer repetitions the tolerance alone decides. The intervals assume nothing about the
+//! distribution of the values, nor that both arenas have the same distribution.
 
 use std::collections::BTreeMap;
 
-use super::ran::Ran;
+use super::cells::JudgedCells;
 use crate::arena::ArenaName;
 use crate::claim::{Bound, Check, ClaimKind, Figure, Operand, Tolerance, pairs};
 use crate::fit::{fit, slope};
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::stats::LEAST_FOR_SPREAD;
 
-/// The outcome of `check`: from each of `arenas` if it compares arenas, else from the first.
+/// Judges `check` under the set with index `assumption`. A check that compares arenas reads all of `arenas`,
+/// any other check reads the first arena.
 pub(super) fn judge_check(
     check: &Check,
     arenas: &[ArenaName],
     assumption: usize,
-    ran: &Ran<'_>,
+    cells: &JudgedCells<'_>,
 ) -> CheckOutcome {
-    let places = places(check, arenas);
-    let value =
-        |place: &Place<'_>| ran.value(&place.operand.cell, place.arena, assumption, &place.operand.metric);
-    let values: Vec<Value> = places.iter().filter_map(value).collect();
-    let is_whole = values.len() == places.len();
-    let medians: Vec<f64> = values.iter().map(|value| value.median).collect();
-    let within = check.kind.holds(&medians).filter(|_| is_whole);
-    let held_by = held_by(check.kind, &values, within);
-    let holds = within.map(|within| within || held_by.is_some());
-    let singles = singles(check.kind, &places, assumption, ran);
-    let ci95 = if is_whole { figure_interval(check.kind, &values) } else { None };
+    let compared = compared(check, arenas);
+    let mut values: Vec<Value> = Vec::new();
+    for Compared { operand, arena } in &compared {
+        values.extend(cells.value(&operand.cell, *arena, assumption, &operand.metric));
+    }
+    let answer = if values.len() == compared.len() {
+        answer_by_medians(check.kind, &values)
+    } else {
+        Answer::default()
+    };
+    let singles = count_singles(check.kind, &compared, assumption, cells);
     let metric = check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default();
     CheckOutcome {
         name: check.name.clone(),
-        own_unit: ran.study.units.get(&metric).copied(),
+        own_unit: cells.study.units.get(&metric).copied(),
         metric,
         must: check.kind,
         basis: check.basis,
         one_sided: check.one_sided.clone(),
-        certain: holds.is_some_and(|holds| is_certain(check.kind, &values, ci95, holds)),
-        figure: check.kind.figure(&medians).filter(|_| is_whole),
-        ci95,
-        compared: if is_whole { Vec::new() } else { check.operands.clone() },
+        certain: answer.is_certain,
+        figure: answer.figure,
+        ci95: answer.interval.map(|interval| (interval.low, interval.high)),
+        // The operands are listed only if a value is missing: otherwise the values name them.
+        compared: if values.len() == compared.len() { Vec::new() } else { check.operands.clone() },
         values,
-        holds,
-        held_by,
+        holds: answer.holds,
+        held_by: answer.held_by,
         single_hits: singles.hits,
         single_runs: singles.runs,
     }
 }
 
-/// By what arenas agree, if they do; `within` says whether their medians lie within the tolerance.
-fn held_by(kind: ClaimKind, values: &[Value], within: Option<bool>) -> Option<HeldBy> {
-    let ClaimKind::Agree { within: tolerance } = kind else { return None };
-    if within? {
-        return Some(HeldBy::Tolerance);
-    }
-    let [model, .., measure] = values else { return None };
-    let is_apart = is_far_for_certain(interval(measure)?, interval(model)?, tolerance);
-    (!is_apart).then_some(HeldBy::Spread)
-}
-
-/// Where the median of one arena lies, for a comparison with another's.
-fn interval(value: &Value) -> Option<(f64, f64)> {
-    value.ci95.or_else(|| (value.n >= LEAST_FOR_SPREAD).then_some((value.min, value.max)))
-}
-
-/// Something that is compared, where it ran.
-struct Place<'a> {
+/// An operand in the arena where a check reads it.
+struct Compared<'a> {
     arena: ArenaName,
     operand: &'a Operand,
 }
 
-/// Where each thing that is compared ran.
-fn places<'a>(check: &'a Check, arenas: &[ArenaName]) -> Vec<Place<'a>> {
-    match check.kind {
-        ClaimKind::Agree { .. } => {
-            let mut arenas = arenas.to_vec();
-            // From the model to the world.
-            arenas.sort_unstable();
-            let Some(operand) = check.operands.first() else { return Vec::new() };
-            arenas.into_iter().map(|arena| Place { arena, operand }).collect()
-        }
-        _ => {
-            let Some(&arena) = arenas.first() else { return Vec::new() };
-            check.operands.iter().map(|operand| Place { arena, operand }).collect()
-        }
+/// Lists what `check` compares, in the order of the comparison.
+fn compared<'a>(check: &'a Check, arenas: &[ArenaName]) -> Vec<Compared<'a>> {
+    if let ClaimKind::Agree { .. } = check.kind {
+        let Some(operand) = check.operands.first() else { return Vec::new() };
+        let mut arenas = arenas.to_vec();
+        // The order of arenas is from the model to the world.
+        arenas.sort_unstable();
+        arenas.into_iter().map(|arena| Compared { arena, operand }).collect()
+    } else {
+        let Some(&arena) = arenas.first() else { return Vec::new() };
+        check.operands.iter().map(|operand| Compared { arena, operand }).collect()
     }
 }
 
-/// Single repetitions in which a check could hold by itself.
+/// What the medians answer to a check.
+#[derive(Default)]
+struct Answer {
+    /// Whether the check holds. `None` if a value is missing, or if the values do not make the figure.
+    holds: Option<bool>,
+    /// The reason why arenas agree. `None` if they do not, and for any other check.
+    held_by: Option<HeldBy>,
+    /// The one figure that the check makes of the medians.
+    figure: Option<f64>,
+    /// The confidence interval of that figure.
+    interval: Option<Interval>,
+    /// Whether all values within the confidence intervals give the same answer.
+    is_certain: bool,
+}
+
+/// Judges a check of this `kind` whose operands all have a value.
+fn answer_by_medians(kind: ClaimKind, values: &[Value]) -> Answer {
+    let medians: Vec<f64> = values.iter().map(|value| value.median).collect();
+    let interval = figure_interval(kind, values);
+    let medians_hold = kind.holds(&medians);
+    let held_by = held_by(kind, values, medians_hold);
+    let holds = medians_hold.map(|medians_hold| medians_hold || held_by.is_some());
+    Answer {
+        holds,
+        held_by,
+        figure: kind.figure(&medians),
+        interval,
+        is_certain: holds.is_some_and(|holds| is_certain(kind, values, interval, holds)),
+    }
+}
+
+/// Returns the reason why two arenas agree. `medians_hold` says whether their medians lie within the
+/// tolerance.
+fn held_by(kind: ClaimKind, values: &[Value], medians_hold: Option<bool>) -> Option<HeldBy> {
+    let ClaimKind::Agree { within } = kind else { return None };
+    if medians_hold? {
+        return Some(HeldBy::Tolerance);
+    }
+    let [model, .., measure] = values else { return None };
+    if measured_interval(model)?.is_far_from(measured_interval(measure)?, within) {
+        None
+    } else {
+        Some(HeldBy::Spread)
+    }
+}
+
+/// The single repetitions that could answer a check alone.
 #[derive(Default)]
 struct Singles {
-    /// In which it does.
+    /// The number of repetitions in which the check holds.
     hits: u64,
+    /// The number of repetitions in which every operand has a figure.
     runs: u64,
 }
 
-/// Repetition k of one cell is held against repetition k of the other, if both have a figure.
-fn singles(kind: ClaimKind, places: &[Place<'_>], assumption: usize, ran: &Ran<'_>) -> Singles {
-    let column = |Place { arena, operand }: &Place<'_>| {
-        Some(ran.get(&operand.cell, *arena, assumption)?.figures(&operand.metric))
-    };
-    let columns: Option<Vec<BTreeMap<u64, f64>>> = places.iter().map(column).collect();
-    let Some(columns) = columns else { return Singles::default() };
-    let Some(first) = columns.first() else { return Singles::default() };
-    let values =
-        |run: &u64| columns.iter().map(|column| column.get(run).copied()).collect::<Option<Vec<f64>>>();
-    let whole: Vec<Vec<f64>> = first.keys().filter_map(values).collect();
-    let hits = whole.iter().filter(|values| kind.holds(values) == Some(true)).count();
-    Singles { hits: hits as u64, runs: whole.len() as u64 }
+/// Counts in how many single repetitions the check holds. Repetition k of one cell is compared with
+/// repetition k of the other cells.
+fn count_singles(
+    kind: ClaimKind,
+    compared: &[Compared<'_>],
+    assumption: usize,
+    cells: &JudgedCells<'_>,
+) -> Singles {
+    let mut figures_of_operands: Vec<BTreeMap<u64, f64>> = Vec::new();
+    for Compared { operand, arena } in compared {
+        // A cell that is not judged leaves nothing to compare.
+        let Some(samples) = cells.samples(&operand.cell, *arena, assumption) else {
+            return Singles::default();
+        };
+        figures_of_operands.push(samples.figures(&operand.metric));
+    }
+    let Some(first) = figures_of_operands.first() else { return Singles::default() };
+    let mut singles = Singles::default();
+    for repetition in first.keys() {
+        let values: Option<Vec<f64>> =
+            figures_of_operands.iter().map(|figures| figures.get(repetition).copied()).collect();
+        let Some(values) = values else { continue };
+        singles.runs += 1;
+        if kind.holds(&values) == Some(true) {
+            singles.hits += 1;
+        }
+    }
+    singles
 }
 
-/// The interval of the check's one figure. Of a median its own; of a ratio, a difference or an agreement all
-/// that the two medians' intervals allow, which is wider than 95 %; of a line that of its fit to the medians.
-fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<(f64, f64)> {
-    let medians = || values.iter().map(|value| value.median).collect::<Vec<f64>>();
-    let corners = |of: &dyn Fn(&[f64]) -> Option<f64>| {
-        let of_median =
-            if matches!(kind, ClaimKind::Agree { .. }) { interval } else { |value: &Value| value.ci95 };
-        let ends: Vec<[f64; 2]> = values
-            .iter()
-            .map(|value| of_median(value).map(|(low, high)| [low, high]))
-            .collect::<Option<_>>()?;
-        let [first, .., second] = ends.as_slice() else { return None };
-        let mut found = Vec::new();
-        for a in first {
-            for b in second {
-                found.push(of(&[*a, *b])?);
-            }
-        }
-        Some((found.iter().copied().reduce(f64::min)?, found.iter().copied().reduce(f64::max)?))
+/// Computes the confidence interval of the one figure that a check makes of the medians.
+///
+/// - A median has its own interval.
+/// - A ratio, a difference or an agreement has the range of all figures that the intervals of the two medians
+///   allow. This range is wider than a 95 % interval.
+/// - A line has the interval of its fit to the medians.
+fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<Interval> {
+    let points = || {
+        let medians: Vec<f64> = values.iter().map(|value| value.median).collect();
+        pairs(&medians)
     };
     match kind {
-        ClaimKind::Figure { of: Figure::Median, .. } => values.first()?.ci95,
+        ClaimKind::Figure { of: Figure::Median, .. } => confidence_interval(values.first()?),
         ClaimKind::Figure { of: Figure::Ratio, .. } => {
-            // A divisor whose interval reaches zero bounds nothing.
-            let (low, high) = values.last()?.ci95?;
-            if low <= 0.0 && high >= 0.0 { None } else { corners(&|pair| Figure::Ratio.of(pair)) }
+            let divisor = confidence_interval(values.last()?)?;
+            // A ratio has no bounds if its divisor may be zero.
+            if divisor.contains(0.0) {
+                return None;
+            }
+            Interval::of_pairs(values, confidence_interval, |pair| Figure::Ratio.of(pair))
         }
-        ClaimKind::Figure { of, .. } => match of {
-            Figure::Slope => slope(&pairs(&medians()))?.1,
-            Figure::RSquared => fit(&pairs(&medians()))?.r_squared_ci95,
-            _ => corners(&|pair| of.of(pair)),
-        },
-        ClaimKind::Agree { .. } => corners(&|pair| kind.figure(pair)),
+        ClaimKind::Figure { of: Figure::Difference, .. } => {
+            Interval::of_pairs(values, confidence_interval, |pair| Figure::Difference.of(pair))
+        }
+        ClaimKind::Figure { of: Figure::Slope, .. } => slope(&points())?.1.map(Interval::from),
+        ClaimKind::Figure { of: Figure::RSquared, .. } => fit(&points())?.r_squared_ci95.map(Interval::from),
+        ClaimKind::Agree { .. } => Interval::of_pairs(values, measured_interval, |pair| kind.figure(pair)),
         ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => None,
     }
 }
 
-/// Whether the answer is the same everywhere within the intervals.
-fn is_certain(kind: ClaimKind, values: &[Value], ci95: Option<(f64, f64)>, holds: bool) -> bool {
-    let bounds = || values.iter().map(|value| value.ci95).collect::<Option<Vec<(f64, f64)>>>();
+/// Whether all values within the confidence intervals give the answer `holds`. `figure` is the interval of
+/// the check's one figure.
+fn is_certain(kind: ClaimKind, values: &[Value], figure: Option<Interval>, holds: bool) -> bool {
     match kind {
-        ClaimKind::Figure { bound, .. } => ci95.is_some_and(|it| is_bound_certain(bound, it, holds)),
-        ClaimKind::Rising => bounds().is_some_and(|bounds| ordered(&bounds, holds)),
-        ClaimKind::Falling => bounds().is_some_and(|mut bounds| {
-            bounds.reverse();
-            ordered(&bounds, holds)
+        ClaimKind::Figure { bound, .. } => {
+            figure.is_some_and(|figure| is_bound_certain(bound, figure, holds))
+        }
+        ClaimKind::Rising => {
+            confidence_intervals(values).is_some_and(|rising| is_order_certain(&rising, holds))
+        }
+        ClaimKind::Falling => confidence_intervals(values).is_some_and(|mut falling| {
+            falling.reverse();
+            is_order_certain(&falling, holds)
         }),
-        ClaimKind::Same { within } => bounds().is_some_and(|bounds| {
-            bounds[1..].iter().all(|other| is_near_for_certain(bounds[0], *other, within)) && holds
-                || !holds && bounds[1..].iter().any(|other| is_far_for_certain(bounds[0], *other, within))
-        }),
+        ClaimKind::Same { within } => confidence_intervals(values)
+            .is_some_and(|intervals| is_sameness_certain(&intervals, within, holds)),
         ClaimKind::Agree { within } => {
             let [model, .., measure] = values else { return false };
-            interval(model).zip(interval(measure)).is_some_and(|(model, measure)| match holds {
-                true => is_near_for_certain(measure, model, within),
-                false => is_far_for_certain(measure, model, within),
-            })
+            let (Some(model), Some(measure)) = (measured_interval(model), measured_interval(measure)) else {
+                return false;
+            };
+            if holds { model.is_near(measure, within) } else { model.is_far_from(measure, within) }
         }
     }
 }
 
-fn is_bound_certain(bound: Bound, (low, high): (f64, f64), holds: bool) -> bool {
+/// Whether the whole interval of a figure lies within `bound` (if the check `holds`) or outside of it.
+fn is_bound_certain(bound: Bound, figure: Interval, holds: bool) -> bool {
     let (least, most) = bound.ends();
-    if holds { low >= least && high <= most } else { high < least || low > most }
+    if holds { figure.low >= least && figure.high <= most } else { figure.high < least || figure.low > most }
 }
 
-/// Whether every value of `other` is within the tolerance of every value of `base`. A relative tolerance is a
-/// share of the base's value, and below 100 %, so that the ends of the intervals decide.
-fn is_near_for_certain(base: (f64, f64), other: (f64, f64), within: Tolerance) -> bool {
-    other.1 - base.0 <= within.around(base.0) && base.1 - other.0 <= within.around(base.1)
-}
-
-/// Whether no value of `other` is within the tolerance of one of `base`.
-fn is_far_for_certain(base: (f64, f64), other: (f64, f64), within: Tolerance) -> bool {
-    other.0 - base.1 > within.around(base.1) || base.0 - other.1 > within.around(base.0)
-}
-
-/// A rising order holds for certain if no two neighbours' intervals touch, and fails for certain if two lie
-/// the other way round or are one and the same value.
-fn ordered(bounds: &[(f64, f64)], holds: bool) -> bool {
+/// Whether the answer to a rising order is certain. The order holds for certain if the intervals of no two
+/// neighbours touch. It fails for certain if two neighbours fall, or if both are the same single value.
+fn is_order_certain(rising: &[Interval], holds: bool) -> bool {
     if holds {
-        bounds.windows(2).all(|pair| pair[0].1 < pair[1].0)
+        rising.windows(2).all(|pair| pair[0].high < pair[1].low)
     } else {
-        bounds.windows(2).any(|pair| pair[0].0 >= pair[1].1)
+        rising.windows(2).any(|pair| pair[0].low >= pair[1].high)
     }
+}
+
+/// Whether it is certain that all values are within the tolerance of the first (if the check `holds`), or
+/// that one value is not.
+fn is_sameness_certain(intervals: &[Interval], within: Tolerance, holds: bool) -> bool {
+    let [first, others @ ..] = intervals else { return false };
+    if holds {
+        others.iter().all(|other| other.is_near(*first, within))
+    } else {
+        others.iter().any(|other| other.is_far_from(*first, within))
+    }
+}
+
+/// The interval in which a figure or a median lies.
+#[derive(Clone, Copy)]
+struct Interval {
+    low: f64,
+    high: f64,
+}
+
+impl From<(f64, f64)> for Interval {
+    fn from((low, high): (f64, f64)) -> Self {
+        Self { low, high }
+    }
+}
+
+impl Interval {
+    /// The range of the figures that `figure_of` makes of the ends of the intervals of the first and the last
+    /// value.
+    fn of_pairs(
+        values: &[Value],
+        interval_of: impl Fn(&Value) -> Option<Self>,
+        figure_of: impl Fn(&[f64]) -> Option<f64>,
+    ) -> Option<Self> {
+        let intervals: Vec<Self> = values.iter().map(interval_of).collect::<Option<_>>()?;
+        let [first, .., last] = intervals.as_slice() else { return None };
+        let mut figures = Vec::new();
+        for first_end in [first.low, first.high] {
+            for last_end in [last.low, last.high] {
+                figures.push(figure_of(&[first_end, last_end])?);
+            }
+        }
+        let low = figures.iter().copied().reduce(f64::min)?;
+        let high = figures.iter().copied().reduce(f64::max)?;
+        Some(Self { low, high })
+    }
+
+    /// Whether `value` lies within the interval, its ends included.
+    fn contains(self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// Whether every value of the interval is within the tolerance of every value of `reference`. A relative
+    /// tolerance is a share of the reference below 100 %, so that the ends of the intervals decide.
+    fn is_near(self, reference: Self, within: Tolerance) -> bool {
+        self.high - reference.low <= within.around(reference.low)
+            && reference.high - self.low <= within.around(reference.high)
+    }
+
+    /// Whether no value of the interval is within the tolerance of any value of `reference`.
+    fn is_far_from(self, reference: Self, within: Tolerance) -> bool {
+        self.low - reference.high > within.around(reference.high)
+            || reference.low - self.high > within.around(reference.low)
+    }
+}
+
+/// The confidence interval of a median, from 6 repetitions on.
+fn confidence_interval(value: &Value) -> Option<Interval> {
+    value.ci95.map(Interval::from)
+}
+
+/// The confidence intervals of all medians, or `None` if a median has no interval.
+fn confidence_intervals(values: &[Value]) -> Option<Vec<Interval>> {
+    values.iter().map(confidence_interval).collect()
+}
+
+/// The interval of a median that is compared with the median of another arena. Of 5 repetitions it is their
+/// range.
+fn measured_interval(value: &Value) -> Option<Interval> {
+    let range = Interval { low: value.min, high: value.max };
+    confidence_interval(value).or_else(|| (value.n >= LEAST_FOR_SPREAD).then_some(range))
 }
 
 #[cfg(test)]
@@ -211,7 +328,6 @@ mod tests {
 
     fn value(arena: ArenaName, values: &[f64]) -> Value {
         let found = median(values).expect("values");
-        let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(0.0);
         Value {
             cell: String::new(),
             arena,
@@ -220,18 +336,16 @@ mod tests {
             n: found.n,
             median: found.median,
             ci95: found.ci95,
-            min: fold(f64::min),
-            max: fold(f64::max),
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         }
     }
 
-    /// What carries an agreement within 5 %, and whether the answer is the same anywhere within the
-    /// intervals.
+    /// The reason of an agreement within 5 %, and whether the answer is certain.
     fn agreement(model: &[f64], measure: &[f64]) -> (Option<HeldBy>, bool) {
         let values = [value(ArenaName::Sim, model), value(ArenaName::Emu, measure)];
-        let within = WITHIN.holds(&[values[0].median, values[1].median]);
-        let held_by = held_by(WITHIN, &values, within);
-        (held_by, is_certain(WITHIN, &values, None, held_by.is_some()))
+        let answer = answer_by_medians(WITHIN, &values);
+        (answer.held_by, answer.is_certain)
     }
 
     #[test]
@@ -266,15 +380,16 @@ mod tests {
 
     #[test]
     fn what_is_the_same_in_every_run_does_not_rise_for_certain() {
-        assert!(ordered(&[(0.0, 0.0), (0.0, 0.0)], false));
-        assert!(!ordered(&[(0.0, 0.1), (0.0, 0.1)], false));
+        let interval = |high: f64| Interval { low: 0.0, high };
+        assert!(is_order_certain(&[interval(0.0), interval(0.0)], false));
+        assert!(!is_order_certain(&[interval(0.1), interval(0.1)], false));
     }
 
     #[test]
     fn the_interval_of_an_agreement_is_all_that_both_medians_allow() {
         let values =
             [value(ArenaName::Sim, &[98.0, 99.0, 100.0, 101.0, 102.0]), value(ArenaName::Emu, &[100.0; 5])];
-        let (low, high) = figure_interval(WITHIN, &values).expect("an interval");
+        let Interval { low, high } = figure_interval(WITHIN, &values).expect("an interval");
         assert!((low + 0.02).abs() < 1e-12 && (high - 0.02).abs() < 1e-12, "{low} {high}");
     }
 }

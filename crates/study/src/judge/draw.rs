@@ -1,6 +1,7 @@
-//! The publication's figures and tables, from what ran under the base assumptions.
+//! Draws the figures of the publication again and fills its tables, from the cells that ran under the base
+//! set.
 
-use super::ran::Ran;
+use super::cells::JudgedCells;
 use crate::TraceLine;
 use crate::arena::ArenaName;
 use crate::band::band;
@@ -10,94 +11,95 @@ use crate::outcome::{
 };
 use crate::over_time::is_flow_of;
 use crate::sample::{CellSamples, KeptTrace, Sample, cut};
-use crate::stats::median;
-use crate::study::{AxisTitles, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine};
+use crate::stats::{Median, median};
+use crate::study::{AxisTitles, BASE_SET, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine};
 use crate::table::{PublishedRow, PublishedTable};
 use talkpath_units::counted;
 
-/// The figure; `None` if none of its cells ran.
-pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
+/// Draws `figure`. Returns `None` if there is nothing to draw because none of its cells ran.
+pub(super) fn draw(figure: &Figure, cells: &JudgedCells<'_>) -> Option<FigureOutcome> {
     let (titles, drawing) = match &figure.kind {
         FigureKind::Trace { series, seconds, cap, levels, .. } => {
-            let panels = panels(&figure.kind, ran);
-            let is_empty = |panel: &TracePanel| panel.steps.is_empty() && panel.loss_runs.is_empty();
-            if panels.is_empty() || series != "loss-runs" && panels.iter().all(is_empty) {
+            let panels = panels(&figure.kind, cells);
+            if lack_points(&panels, series) {
                 return None;
             }
             let drawing = Drawing::Traces { panels, seconds: *seconds, levels: levels.clone() };
             (AxisTitles { x: "time, s".to_owned(), y: trace_title(series, *cap) }, drawing)
         }
         FigureKind::Cells { x, titles, lines } => {
-            let lines = median_lines(x, lines, ran);
+            let lines = median_lines(x, lines, cells);
             let drawing = match x {
                 FigureAxis::Numbers(_) => Drawing::Lines { lines },
                 FigureAxis::Names(names) => Drawing::Groups { names: names.clone(), lines },
             };
             (titles.clone(), drawing)
         }
-        FigureKind::Quantiles { cell, flows } => {
-            let mut arenas = ran.selection.arenas.clone();
-            arenas.sort_unstable();
-            let [model, .., measure] = arenas.as_slice() else { return None };
-            let lines = quantile_lines(ran.get(cell, *model, 0)?, ran.get(cell, *measure, 0)?, flows);
-            let titles =
-                AxisTitles { x: format!("delay in {measure}, ms"), y: format!("delay in {model}, ms") };
-            (titles, Drawing::Quantiles { lines })
-        }
+        FigureKind::Quantiles { cell, flows } => draw_quantiles(cell, flows, cells)?,
         FigureKind::Scatter { x, y, titles, points } => {
-            let lines = scatter_lines(x, y, points, ran);
-            let all: Vec<_> =
+            let lines = scatter_lines(x, y, points, cells);
+            let all_points: Vec<_> =
                 lines.iter().flat_map(|line| &line.points).map(|point| (point.x, point.median)).collect();
-            (titles.clone(), Drawing::Scatter { lines, fit: fit(&all) })
+            (titles.clone(), Drawing::Scatter { lines, fit: fit(&all_points) })
         }
         FigureKind::Absent(why) => {
             (AxisTitles { x: String::new(), y: String::new() }, Drawing::Absent { why: why.clone() })
         }
     };
-    let drawn = FigureOutcome {
+    if drawing.lacks_lines() {
+        return None;
+    }
+    Some(FigureOutcome {
         number: figure.number.clone(),
         title: figure.title.clone(),
         x_title: titles.x,
         y_title: titles.y,
         note: figure.note.clone(),
         drawing,
-    };
-    drawn.has_something().then_some(drawn)
+    })
 }
 
-impl FigureOutcome {
-    /// Whether there is something to draw: a line with a point, or a trace.
-    fn has_something(&self) -> bool {
-        match &self.drawing {
-            Drawing::Lines { lines }
-            | Drawing::Groups { lines, .. }
-            | Drawing::Quantiles { lines }
-            | Drawing::Scatter { lines, .. } => !lines.is_empty(),
-            Drawing::Traces { .. } | Drawing::Absent { .. } => true,
+impl Drawing {
+    /// Whether the drawing consists of lines, and no line has a point.
+    fn lacks_lines(&self) -> bool {
+        match self {
+            Self::Lines { lines }
+            | Self::Groups { lines, .. }
+            | Self::Quantiles { lines }
+            | Self::Scatter { lines, .. } => lines.is_empty(),
+            Self::Traces { .. } | Self::Absent { .. } => false,
         }
     }
 }
 
-/// The table with what came out; `None` if none of its cells ran.
-pub(super) fn fill(table: &PublishedTable, ran: &Ran<'_>) -> Option<TableOutcome> {
-    let row = |row: &PublishedRow| {
-        let arenas = ran.selection.arenas.iter();
-        let values: Vec<_> =
-            arenas.filter_map(|&arena| ran.value(&row.cell, arena, 0, &row.metric)).collect();
-        let mean = row.mean().filter(|mean| *mean != 0.0);
-        let off = values.first().zip(mean).map(|(value, mean)| (value.median - mean) / mean.abs());
-        RowOutcome { row: row.clone(), own_unit: ran.study.units.get(&row.metric).copied(), values, off }
-    };
-    let rows: Vec<RowOutcome> = table.rows.iter().map(row).collect();
+/// Fills `table` with the medians of the run. Returns `None` if none of its cells ran.
+pub(super) fn fill(table: &PublishedTable, cells: &JudgedCells<'_>) -> Option<TableOutcome> {
+    let rows: Vec<RowOutcome> = table.rows.iter().map(|row| fill_row(row, cells)).collect();
     let has_values = rows.iter().any(|row| !row.values.is_empty());
     has_values.then(|| TableOutcome { title: table.title.clone(), rows })
 }
 
-/// What distinguishes an arena's line from another's.
-fn suffix(ran: &Ran<'_>, arena: ArenaName) -> String {
-    if ran.selection.arenas.len() > 1 { format!(", {arena}") } else { String::new() }
+/// Puts the medians of every arena of the run beside the printed figures of `row`.
+fn fill_row(row: &PublishedRow, cells: &JudgedCells<'_>) -> RowOutcome {
+    let mut values = Vec::new();
+    for &arena in &cells.selection.arenas {
+        values.extend(cells.value(&row.cell, arena, BASE_SET, &row.metric));
+    }
+    // A share of 0 is not defined.
+    let printed_mean = row.mean().filter(|mean| *mean != 0.0);
+    let off = match (values.first(), printed_mean) {
+        (Some(first), Some(printed)) => Some((first.median - printed) / printed.abs()),
+        _ => None,
+    };
+    RowOutcome { row: row.clone(), own_unit: cells.study.units.get(&row.metric).copied(), values, off }
 }
 
+/// The end of a label that names `arena`. It is empty if the run has only one arena.
+fn arena_suffix(cells: &JudgedCells<'_>, arena: ArenaName) -> String {
+    if cells.selection.arenas.len() > 1 { format!(", {arena}") } else { String::new() }
+}
+
+/// The title of the vertical axis of a trace.
 fn trace_title(series: &str, cap: Option<f64>) -> String {
     match (series, cap) {
         ("loss-runs", _) => "packets lost in a row".to_owned(),
@@ -108,162 +110,254 @@ fn trace_title(series: &str, cap: Option<f64>) -> String {
     }
 }
 
-/// One panel with the first repetition in every arena, or one for each kind of run in the first arena, the
-/// most frequent first.
-fn panels(figure: &FigureKind, ran: &Ran<'_>) -> Vec<TracePanel> {
+/// Whether `panels` show nothing. Panels of loss runs without a loss show that no packet was lost.
+fn lack_points(panels: &[TracePanel], series: &str) -> bool {
+    let are_empty = panels.iter().all(|panel| panel.steps.is_empty() && panel.loss_runs.is_empty());
+    panels.is_empty() || (series != "loss-runs" && are_empty)
+}
+
+/// Draws the panels of a trace: one for each kind of run if the figure knows kinds, otherwise a single one.
+fn panels(figure: &FigureKind, cells: &JudgedCells<'_>) -> Vec<TracePanel> {
     let FigureKind::Trace { cell, kinds, .. } = figure else { return Vec::new() };
-    let mut of_arenas =
-        ran.selection.arenas.iter().filter_map(|&arena| Some((arena, ran.get(cell, arena, 0)?)));
-    let Some(kinds) = kinds else {
-        let mut panel = TracePanel::default();
-        let mut has_any = false;
-        for (arena, samples) in of_arenas {
-            let Some(kept) = samples.traces.first() else { continue };
-            add_trace(&mut panel, kept, figure, &suffix(ran, arena));
-            if ran.selection.arenas.len() == 1 {
-                let valid: Vec<&Sample> = samples.valid().collect();
-                add_bands(&mut panel, &valid, figure, ran);
-            }
-            panel.repetition = kept.repetition;
-            panel.runs = RunShare { of_kind: 1, all: samples.valid().count() as u64 };
-            has_any = true;
+    let mut arenas_and_samples = Vec::new();
+    for &arena in &cells.selection.arenas {
+        if let Some(samples) = cells.samples(cell, arena, BASE_SET) {
+            arenas_and_samples.push((arena, samples));
         }
-        return has_any.then_some(panel).into_iter().collect();
-    };
-    let Some((_, samples)) = of_arenas.next() else { return Vec::new() };
+    }
+    match kinds {
+        Some(kinds) => match arenas_and_samples.first() {
+            Some((_, samples)) => panels_by_kind(samples, kinds, figure, cells),
+            None => Vec::new(),
+        },
+        None => single_panel(&arenas_and_samples, figure, cells).into_iter().collect(),
+    }
+}
+
+/// Draws one panel with the first kept repetition of every arena. Bands are drawn only if the run has one
+/// arena.
+fn single_panel(
+    arenas_and_samples: &[(ArenaName, &CellSamples)],
+    figure: &FigureKind,
+    cells: &JudgedCells<'_>,
+) -> Option<TracePanel> {
+    let mut panel = TracePanel::default();
+    let mut has_trace = false;
+    for &(arena, samples) in arenas_and_samples {
+        let Some(kept) = samples.traces.first() else { continue };
+        add_trace(&mut panel, kept, figure, &arena_suffix(cells, arena));
+        let valid: Vec<&Sample> = samples.valid().collect();
+        if cells.selection.arenas.len() == 1 {
+            add_bands(&mut panel, &valid, figure, cells);
+        }
+        panel.repetition = kept.repetition;
+        panel.runs = RunShare { of_kind: 1, all: valid.len() as u64 };
+        has_trace = true;
+    }
+    has_trace.then_some(panel)
+}
+
+/// Draws one panel for each kind of run, the most frequent kind first.
+fn panels_by_kind(
+    samples: &CellSamples,
+    kinds: &Kinds,
+    figure: &FigureKind,
+    cells: &JudgedCells<'_>,
+) -> Vec<TracePanel> {
     let mut panels: Vec<TracePanel> = Vec::new();
     for kept in &samples.traces {
-        // Traces are kept for the other figures' kinds too: the first of each of this one's is shown.
-        let panel = kind_panel(kept, kinds, samples, figure).map(|mut panel| {
-            let is_of_kind = |sample: &&Sample| sample.values.get(&kinds.metric).copied() == panel.kind;
-            let of_kind: Vec<&Sample> = samples.valid().filter(is_of_kind).collect();
-            add_bands(&mut panel, &of_kind, figure, ran);
-            panel
-        });
-        panels.extend(panel.filter(|panel| panels.iter().all(|it| it.kind != panel.kind)));
+        let Some(mut panel) = kind_panel(kept, kinds, samples, figure) else { continue };
+        // Some traces are kept for the kinds of another figure. Only the first trace of each kind is shown.
+        if panels.iter().any(|shown| shown.kind == panel.kind) {
+            continue;
+        }
+        let is_of_kind = |sample: &&Sample| sample.values.get(&kinds.metric).copied() == panel.kind;
+        let of_kind: Vec<&Sample> = samples.valid().filter(is_of_kind).collect();
+        add_bands(&mut panel, &of_kind, figure, cells);
+        panels.push(panel);
     }
     panels.sort_by_key(|panel| (core::cmp::Reverse(panel.runs.of_kind), panel.repetition));
     panels
 }
 
+/// Draws the panel of the kind that the kept run is of.
 fn kind_panel(
     kept: &KeptTrace,
     kinds: &Kinds,
     samples: &CellSamples,
     figure: &FigureKind,
 ) -> Option<TracePanel> {
-    let value = kept.kinds.iter().find_map(|(metric, value)| (*metric == kinds.metric).then_some(*value))?;
-    let all = samples.values(&kinds.metric);
-    let of_kind = all.iter().filter(|it| **it == value).count();
-    let runs = RunShare { of_kind: of_kind as u64, all: all.len() as u64 };
+    let (_, kind) = kept.kinds.iter().find(|(metric, _)| *metric == kinds.metric)?;
+    let values = samples.values(&kinds.metric);
+    let of_kind = values.iter().filter(|value| *value == kind).count();
+    let runs = RunShare { of_kind: of_kind as u64, all: values.len() as u64 };
     let title = format!(
         "{} {}: {} of {}; run {} is shown",
-        crate::words::shown(None, value * kinds.times),
+        crate::words::shown(None, kind * kinds.times),
         kinds.what,
         runs.of_kind,
         counted(runs.all, "run"),
         kept.repetition + 1
     );
     let mut panel =
-        TracePanel { title, kind: Some(value), repetition: kept.repetition, runs, ..TracePanel::default() };
+        TracePanel { title, kind: Some(*kind), repetition: kept.repetition, runs, ..TracePanel::default() };
     add_trace(&mut panel, kept, figure, "");
     Some(panel)
 }
 
+/// Adds the lines or the loss runs of one repetition to `panel`. `suffix` ends the name of each line.
 fn add_trace(panel: &mut TracePanel, kept: &KeptTrace, figure: &FigureKind, suffix: &str) {
     let FigureKind::Trace { series, entity, seconds, cap, .. } = figure else { return };
-    let trace = &kept.trace;
     if series == "loss-runs" {
-        let runs = trace.loss_runs.iter().filter(|run| run.flow.starts_with(entity));
-        panel.loss_runs.extend(runs.filter(|run| seconds.holds(run.at_s)).cloned());
+        for run in &kept.trace.loss_runs {
+            if run.flow.starts_with(entity) && seconds.holds(run.at_s) {
+                panel.loss_runs.push(run.clone());
+            }
+        }
         return;
     }
-    let of = |line: &&TraceLine| line.kind == *series && line.entity.starts_with(entity);
-    let cap = cap.unwrap_or(f64::INFINITY);
-    let capped = |points: &[(f64, f64)]| {
-        let mut points: Vec<_> = cut(points.iter().copied(), *seconds)
-            .into_iter()
-            .map(|(at, value)| (at, value.min(cap)))
-            .collect();
-        // What moves beyond the cap alone does not move.
-        points.dedup_by(|later, before| later.1 == before.1);
-        points
-    };
-    panel.steps.extend(trace.lines.iter().filter(of).map(|line| TraceLine {
-        entity: format!("{}{suffix}", line.entity),
-        kind: line.kind.clone(),
-        points: capped(&line.points),
-    }));
+    for line in &kept.trace.lines {
+        if line.kind == *series && line.entity.starts_with(entity) {
+            let points = cut(line.points.iter().copied(), *seconds);
+            panel.steps.push(TraceLine {
+                entity: format!("{}{suffix}", line.entity),
+                kind: line.kind.clone(),
+                points: match cap {
+                    Some(cap) => cap_points(points, *cap),
+                    None => cap_points(points, f64::INFINITY),
+                },
+            });
+        }
+    }
 }
 
-/// The band of each line of `panel`, over `samples`.
-fn add_bands(panel: &mut TracePanel, samples: &[&Sample], figure: &FigureKind, ran: &Ran<'_>) {
+/// Lowers the values of `points` to `cap`, and leaves out points that do not change the value.
+fn cap_points(points: Vec<(f64, f64)>, cap: f64) -> Vec<(f64, f64)> {
+    let mut capped: Vec<(f64, f64)> = points.into_iter().map(|(at, value)| (at, value.min(cap))).collect();
+    capped.dedup_by(|(_, later), (_, earlier)| later == earlier);
+    capped
+}
+
+/// Adds the band of each line of `panel`. The band shows where the same line lies in all of `samples`.
+fn add_bands(panel: &mut TracePanel, samples: &[&Sample], figure: &FigureKind, cells: &JudgedCells<'_>) {
     let FigureKind::Trace { series, cell, seconds, .. } = figure else { return };
-    let arena = ran.selection.arenas.first().copied().unwrap_or(ArenaName::Sim);
-    let stretch = ran.study.cell(cell, arena, 0).and_then(|cell| cell.kept.traces.get(series).copied());
-    let Some(stretch) = stretch else { return };
-    let of_line = |line: &TraceLine| {
-        let values = samples.iter().filter_map(|sample| sample.instants.get(&line.key()));
-        band(&line.entity, &values.map(Vec::as_slice).collect::<Vec<_>>(), stretch, *seconds)
-    };
-    panel.bands = panel.steps.iter().filter_map(of_line).collect();
+    let arena = cells.selection.arenas.first().copied().unwrap_or(ArenaName::Sim);
+    let Some(cell) = cells.study.cell(cell, arena, BASE_SET) else { return };
+    let Some(&stretch) = cell.kept.traces.get(series) else { return };
+    panel.bands.clear();
+    for line in &panel.steps {
+        let key = line.key();
+        let instants: Vec<&[f64]> =
+            samples.iter().filter_map(|sample| sample.instants.get(&key)).map(Vec::as_slice).collect();
+        panel.bands.extend(band(&line.entity, &instants, stretch, *seconds));
+    }
 }
 
-/// Lines with a point for each cell that ran, those without any left out.
-fn median_lines(x: &FigureAxis, lines: &[MedianLine], ran: &Ran<'_>) -> Vec<FigureLine> {
-    let place = |index: usize| match x {
-        FigureAxis::Numbers(values) => values.get(index).copied(),
-        FigureAxis::Names(_) => Some(index as f64),
-    };
-    let one = |arena: ArenaName, line: &MedianLine| {
-        let point = |(index, cell): (usize, &String)| {
-            let value = ran.value(cell, arena, 0, &line.metric)?;
-            let printed = line.published.get(index).cloned().unwrap_or_default();
-            Some(FigurePoint {
-                published: printed.values,
-                role: printed.role,
-                ..FigurePoint::new(place(index)?, value.median, value.ci95)
-            })
+/// Draws the lines of medians of every arena. Lines without a point are left out.
+fn median_lines(x: &FigureAxis, lines: &[MedianLine], cells: &JudgedCells<'_>) -> Vec<FigureLine> {
+    let mut drawn = Vec::new();
+    for &arena in &cells.selection.arenas {
+        for line in lines {
+            let points = median_points(x, line, arena, cells);
+            if !points.is_empty() {
+                let label = format!("{}{}", line.label, arena_suffix(cells, arena));
+                drawn.push(FigureLine { label, points });
+            }
+        }
+    }
+    drawn
+}
+
+/// The points of one line in one arena, one for each cell that ran.
+fn median_points(
+    x: &FigureAxis,
+    line: &MedianLine,
+    arena: ArenaName,
+    cells: &JudgedCells<'_>,
+) -> Vec<FigurePoint> {
+    let mut points = Vec::new();
+    for (index, cell) in line.cells.iter().enumerate() {
+        let x = match x {
+            FigureAxis::Numbers(numbers) => numbers.get(index).copied(),
+            FigureAxis::Names(_) => Some(index as f64),
         };
-        let points = line.cells.iter().enumerate().filter_map(point).collect();
-        FigureLine { label: format!("{}{}", line.label, suffix(ran, arena)), points }
-    };
-    let arenas = ran.selection.arenas.iter();
-    let all = arenas.flat_map(|&arena| lines.iter().map(move |line| one(arena, line)));
-    all.filter(|line| !line.points.is_empty()).collect()
+        let value = cells.value(cell, arena, BASE_SET, &line.metric);
+        let (Some(x), Some(value)) = (x, value) else { continue };
+        let printed = line.published.get(index).cloned().unwrap_or_default();
+        points.push(FigurePoint {
+            published: printed.values,
+            role: printed.role,
+            ..FigurePoint::new(x, value.median, value.ci95)
+        });
+    }
+    points
 }
 
-/// Labels with a point for each of their cells that ran: the metric `x` to the right, `y` upwards.
-fn scatter_lines(x: &str, y: &str, points: &[LabelledCells], ran: &Ran<'_>) -> Vec<FigureLine> {
-    let Some(&arena) = ran.selection.arenas.first() else { return Vec::new() };
-    let point = |cell: &String| {
-        let (x, y) = (ran.value(cell, arena, 0, x)?, ran.value(cell, arena, 0, y)?);
-        Some(FigurePoint::new(x.median, y.median, y.ci95))
-    };
-    let lines = points.iter().map(|labelled| FigureLine {
-        label: labelled.label.clone(),
-        points: labelled.cells.iter().filter_map(point).collect(),
-    });
-    lines.filter(|line| !line.points.is_empty()).collect()
+/// Draws one point for each cell that ran in the first arena, by the labels of the cells. The horizontal axis
+/// shows the metric `x`, the vertical axis shows the metric `y`.
+fn scatter_lines(x: &str, y: &str, groups: &[LabelledCells], cells: &JudgedCells<'_>) -> Vec<FigureLine> {
+    let Some(&arena) = cells.selection.arenas.first() else { return Vec::new() };
+    let mut lines = Vec::new();
+    for group in groups {
+        let mut points = Vec::new();
+        for cell in &group.cells {
+            let x_value = cells.value(cell, arena, BASE_SET, x);
+            let y_value = cells.value(cell, arena, BASE_SET, y);
+            if let (Some(x), Some(y)) = (x_value, y_value) {
+                points.push(FigurePoint::new(x.median, y.median, y.ci95));
+            }
+        }
+        if !points.is_empty() {
+            lines.push(FigureLine { label: group.label.clone(), points });
+        }
+    }
+    lines
 }
 
-/// One line a flow: each percentile's median over repetitions in the one arena over that in the other.
+/// Draws the delay quantiles of `flows` in the arena of the model over the quantiles in the arena of the
+/// measure. Returns `None` unless `cell` ran in two arenas.
+fn draw_quantiles(cell: &str, flows: &[String], cells: &JudgedCells<'_>) -> Option<(AxisTitles, Drawing)> {
+    let mut arenas = cells.selection.arenas.clone();
+    // The order of arenas is from the model to the world.
+    arenas.sort_unstable();
+    let [model, .., measure] = arenas.as_slice() else { return None };
+    let model_samples = cells.samples(cell, *model, BASE_SET)?;
+    let measure_samples = cells.samples(cell, *measure, BASE_SET)?;
+    let titles = AxisTitles { x: format!("delay in {measure}, ms"), y: format!("delay in {model}, ms") };
+    let lines = quantile_lines(model_samples, measure_samples, flows);
+    Some((titles, Drawing::Quantiles { lines }))
+}
+
+/// The lines of a figure of quantiles, one for each flow. A point is one percentile: its median over the
+/// repetitions of both arenas.
 fn quantile_lines(model: &CellSamples, measure: &CellSamples, flows: &[String]) -> Vec<FigureLine> {
     let Some(first) = model.valid().next() else { return Vec::new() };
-    let names = first.delays.keys().filter(|name| flows.iter().any(|wanted| is_flow_of(name, wanted)));
-    let line = |name: &String| {
-        let points = (0..99).filter_map(|index| {
-            let at = |samples: &CellSamples| {
-                let values: Vec<f64> = samples
-                    .valid()
-                    .filter_map(|sample| sample.delays.get(name)?.get(index).copied())
-                    .collect();
-                median(&values)
-            };
-            let (y, x) = (at(model)?, at(measure)?);
-            Some(FigurePoint::new(x.median, y.median, None))
-        });
-        FigureLine { label: name.clone(), points: points.collect() }
-    };
-    names.map(line).filter(|line| !line.points.is_empty()).collect()
+    let mut lines = Vec::new();
+    for name in first.delays.keys() {
+        if !flows.iter().any(|wanted| is_flow_of(name, wanted)) {
+            continue;
+        }
+        let mut points = Vec::new();
+        for index in 0..PERCENTILES {
+            let x = median_delay(measure, name, index);
+            let y = median_delay(model, name, index);
+            if let (Some(x), Some(y)) = (x, y) {
+                points.push(FigurePoint::new(x.median, y.median, None));
+            }
+        }
+        if !points.is_empty() {
+            lines.push(FigureLine { label: name.clone(), points });
+        }
+    }
+    lines
 }
+
+/// The median over the repetitions of one percentile of a flow's delays. The percentile is `index` + 1.
+fn median_delay(samples: &CellSamples, flow: &str, index: usize) -> Option<Median> {
+    let delay = |sample: &Sample| sample.delays.get(flow)?.get(index).copied();
+    let delays: Vec<f64> = samples.valid().filter_map(delay).collect();
+    median(&delays)
+}
+
+/// The number of percentiles in [`Sample::delays`], which are the percentiles 1 to 99.
+const PERCENTILES: usize = 99;

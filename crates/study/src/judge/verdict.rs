@@ -1,55 +1,66 @@
-//! A claim's verdict in one arena, or over several for a claim that compares them.
+//! Gives a claim its verdict and its standing, in one arena or over several arenas that the claim compares.
 //!
 //! ```text
-//! checks of the claim ─► under each assumption set (UnderAssumption) ─► the base set's answer: the verdict
-//!                                                                    ─► the other sets' answers: its standing
+//! checks of the claim ─► outcome under each assumption set (UnderAssumption)
+//!                            ├─► answer of the base set ───► verdict
+//!                            └─► answers of the other sets ─► standing
 //! ```
 
+use super::cells::JudgedCells;
 use super::check::judge_check;
-use super::ran::Ran;
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Check, Claim, Standing, Verdict};
 use crate::outcome::{ArenaVerdict, CheckOutcome, UnderAssumption};
+use crate::study::BASE_SET;
 use crate::words::{self, Finding, NotTested, Part, Sets};
 
-/// A claim where it is judged, with what its checks gave.
+/// A claim whose checks are judged under every assumption set.
 pub(super) struct JudgedClaim<'a> {
     claim: &'a Claim,
+    /// One arena, or all arenas that the claim compares.
     arenas: &'a [ArenaName],
-    ran: &'a Ran<'a>,
+    cells: &'a JudgedCells<'a>,
+    /// The checks that this run judges.
     checks: Vec<&'a Check>,
-    /// Checks that `--quick` leaves out.
-    left_out: Vec<&'a Check>,
-    /// What each assumption set gave, of those with a value.
+    /// The checks that `--quick` leaves out.
+    checks_left_out: Vec<&'a Check>,
+    /// The outcome under each assumption set for which at least one cell is judged.
     by_assumption: Vec<UnderAssumption>,
 }
 
 impl<'a> JudgedClaim<'a> {
-    pub(super) fn new(claim: &'a Claim, arenas: &'a [ArenaName], ran: &'a Ran<'a>) -> Self {
-        let checks = ran.selection.checks(claim, arenas);
-        let sets = if lacks_arena(claim, arenas) { 0 } else { ran.study.assumptions.len() };
-        let has_value = |under: &UnderAssumption| under.checks.iter().any(|check| !check.values.is_empty());
-        let by_assumption = (0..sets).map(|set| under(&checks, arenas, set, ran)).filter(has_value).collect();
-        let left_out = ran.selection.checks_left_out(claim, arenas);
-        Self { claim, arenas, ran, checks, left_out, by_assumption }
+    /// Judges every check of `claim` under every assumption set.
+    pub(super) fn new(claim: &'a Claim, arenas: &'a [ArenaName], cells: &'a JudgedCells<'a>) -> Self {
+        let checks = cells.selection.checks(claim, arenas);
+        let mut by_assumption = Vec::new();
+        if !lacks_arena(claim, arenas) {
+            for assumption in 0..cells.study.assumptions.len() {
+                let outcome = judge_under(assumption, &checks, arenas, cells);
+                if outcome.checks.iter().any(|check| !check.values.is_empty()) {
+                    by_assumption.push(outcome);
+                }
+            }
+        }
+        let checks_left_out = cells.selection.checks_left_out(claim, arenas);
+        Self { claim, arenas, cells, checks, checks_left_out, by_assumption }
     }
 
+    /// Returns the verdict with everything that explains it.
     pub(super) fn verdict(self) -> ArenaVerdict {
         let finding = self.finding();
         let verdict = finding.verdict;
         let answers = self.answers();
-        let sets = answers.sets(self.base());
-        let holds_under_base = self.under_base().and_then(|under| under.holds);
+        let sets = answers.sets(self.base_name());
         ArenaVerdict {
             arena: arena_list(if self.arenas.is_empty() { &self.claim.arenas } else { self.arenas }),
             reproduced: self.reproduced(),
             verdict,
             standing: standing(verdict, &sets),
             expected: finding.expected,
-            holds_under_base: holds_under_base.filter(|holds| verdict != Verdict::PartlyJudged || !holds),
-            under: words::under(&sets, self.part(verdict)),
+            holds_under_base: self.holds_under_base(verdict),
+            under: words::under(&sets, self.judged_part(verdict)),
             why: words::why(self.claim, &finding, self.under_base()),
-            checks_left_out: self.left_out.len() as u64,
+            checks_left_out: self.checks_left_out.len() as u64,
             n: self.fewest_repetitions(),
             left_out: finding.is_left_out(),
             holds_under: answers.holding,
@@ -60,138 +71,172 @@ impl<'a> JudgedClaim<'a> {
             sets_not_run: answers.not_run,
             sets_without_figure: answers.without_figure,
             by_seed: Vec::new(),
-            not_judged: self.not_judged(),
+            not_judged: self.checks_without_outcome(),
             by_assumption: self.by_assumption,
         }
     }
 
-    /// The first assumption set, under which a claim has its verdict.
-    fn base(&self) -> &'a String {
-        &self.ran.study.assumptions[0].name
+    fn base_name(&self) -> &'a String {
+        &self.cells.study.assumptions[BASE_SET].name
     }
 
+    /// The outcome under the base set, if a cell of it is judged.
     fn under_base(&self) -> Option<&UnderAssumption> {
-        self.by_assumption.iter().find(|under| under.assumption == *self.base())
+        self.by_assumption.iter().find(|under| under.assumption == *self.base_name())
     }
 
-    /// The verdict, that under the base set, and if there is none, why.
+    /// Finds the verdict, and if the claim has none, the reason.
     fn finding(&self) -> Finding<'_> {
         let (verdict, not_tested) = match self.under_base().and_then(|under| under.holds) {
+            Some(true) => (self.holding_verdict(), None),
             Some(false) => (Verdict::Differs, None),
-            // Checks that hold say nothing of those that were left out.
-            Some(true) if !self.left_out.is_empty() => (Verdict::PartlyJudged, None),
-            // The claim may have others, which another arena judges.
-            Some(true) if self.checks.iter().all(|check| check.basis == Basis::Fitted) => {
-                (Verdict::Consistent, None)
-            }
-            Some(true) => (Verdict::Reproduced, None),
             None => match self.not_tested() {
                 NotTested::Disturbed => (Verdict::Disturbed, Some(NotTested::Disturbed)),
-                why => (Verdict::NotTested, Some(why)),
+                reason => (Verdict::NotTested, Some(reason)),
             },
         };
-        Finding { verdict, not_tested, expected: self.expected(), left_out: &self.left_out }
+        Finding { verdict, not_tested, expected: self.expected(), left_out: &self.checks_left_out }
     }
 
-    /// The verdict that the study expects here.
+    /// The verdict of a claim whose judged checks all hold under the base set.
+    fn holding_verdict(&self) -> Verdict {
+        if !self.checks_left_out.is_empty() {
+            // The checks that were left out may fail.
+            Verdict::PartlyJudged
+        } else if self.checks.iter().all(|check| check.basis == Basis::Fitted) {
+            Verdict::Consistent
+        } else {
+            Verdict::Reproduced
+        }
+    }
+
+    /// The verdict that the study expects in the first arena, which stands for all arenas that the claim
+    /// compares.
     fn expected(&self) -> Verdict {
         let arena = self.arenas.first().or(self.claim.arenas.first());
         arena.and_then(|arena| self.claim.expected.get(arena)).copied().unwrap_or(Verdict::NotTested)
     }
 
-    /// Why the base set gives no verdict.
+    /// Finds the reason why the base set gives no verdict. The first reason that applies is the one that is
+    /// said.
     fn not_tested(&self) -> NotTested {
-        let Self { claim, arenas, ran, checks, .. } = self;
-        let has_cells = || arenas.iter().all(|&arena| ran.selection.has_cells_of(ran.study, checks, arena));
-        let without_figure = || self.under_base()?.checks.iter().find(|check| check.lacks_figure());
+        let Self { claim, arenas, cells, checks, .. } = self;
+        let has_cells =
+            || arenas.iter().all(|&arena| cells.selection.has_cells_of(cells.study, checks, arena));
+        let check_without_figure = || self.under_base()?.checks.iter().find(|check| check.lacks_figure());
         if claim.checks.is_empty() {
             NotTested::NoCheck
         } else if lacks_arena(claim, arenas) {
             NotTested::Arena(claim.arenas.clone())
         } else if !has_cells() {
-            NotTested::LeftOut { quick: ran.selection.quick }
-        } else if ran.lacks_only_disturbed(checks, arenas) {
+            NotTested::LeftOut { quick: cells.selection.quick }
+        } else if cells.lacks_only_disturbed(checks, arenas) {
             NotTested::Disturbed
-        } else if let Some(operand) = ran.without_value(checks, arenas) {
+        } else if let Some(operand) = cells.operand_without_median(checks, arenas) {
             NotTested::NoValue { cell: operand.cell.clone(), metric: operand.metric.clone() }
-        } else if let Some(check) = without_figure() {
+        } else if let Some(check) = check_without_figure() {
             NotTested::NoFigure { check: check.name.clone() }
         } else {
             NotTested::NotRun { is_campaign: **arenas == [ArenaName::Campaign] }
         }
     }
 
-    /// What every assumption set says.
+    /// Sorts all assumption sets by their answer to the claim.
     fn answers(&self) -> Answers {
-        let Self { claim, arenas, ran, checks, .. } = self;
         let mut answers = Answers::default();
         for under in &self.by_assumption {
             if let Some(answer) = self.answer(under) {
                 answers.list(answer).push(under.assumption.clone());
             }
         }
-        let name = |set: usize| ran.study.assumptions[set].name.clone();
-        let wanted = ran.selection.sets(ran.study, checks, arenas).into_iter().map(name);
-        let unjudged = wanted.filter(|set| !answers.have(set));
-        (answers.not_run, answers.without_figure) =
-            unjudged.partition(|set| ran.lacks_cells(checks, arenas, set));
-        answers.left_out =
-            ran.selection.sets_left_out(ran.study, claim, arenas).into_iter().map(name).collect();
-        // The verdict is that of the base's medians, whatever their intervals say.
-        if answers.undecided.contains(self.base()) {
-            let holds = self.under_base().and_then(|under| under.holds) == Some(true);
-            let by_medians = if holds { Answer::Holds } else { Answer::Fails };
-            answers.list(by_medians).insert(0, self.base().clone());
+        self.add_sets_without_answer(&mut answers);
+        // The base set always decides by its medians, so an undecided base is in one more list.
+        if answers.undecided.contains(self.base_name()) {
+            let medians_hold = self.under_base().and_then(|under| under.holds) == Some(true);
+            let answer_of_medians = if medians_hold { Answer::Holds } else { Answer::Fails };
+            answers.list(answer_of_medians).insert(0, self.base_name().clone());
         }
         answers
     }
 
-    /// What one set says; `None` if it does not judge the claim.
+    /// The answer of one assumption set. Returns `None` if the set does not judge the claim.
     fn answer(&self, under: &UnderAssumption) -> Option<Answer> {
         let holds = under.holds?;
-        if self.ran.equals_base(&self.checks, self.arenas, &under.assumption) {
-            return Some(Answer::AsBase);
+        let Self { arenas, cells, checks, .. } = self;
+        let set = cells.study.assumption_index(&under.assumption)?;
+        if cells.equals_base(checks, arenas, set) {
+            return Some(Answer::SameAsBase);
         }
         let mut deciding = under.checks.iter().filter(|check| check.holds == Some(holds));
-        Some(match holds {
-            true if deciding.any(CheckOutcome::is_undecided) => Answer::Undecided,
-            false if deciding.all(CheckOutcome::is_undecided) => Answer::Undecided,
-            true => Answer::Holds,
-            false => Answer::Fails,
-        })
+        if holds {
+            // One undecided check could make the claim fail.
+            Some(if deciding.any(CheckOutcome::is_undecided) { Answer::Undecided } else { Answer::Holds })
+        } else {
+            // One check that fails for certain is enough to make the claim fail.
+            Some(if deciding.all(CheckOutcome::is_undecided) { Answer::Undecided } else { Answer::Fails })
+        }
     }
 
-    /// The claim's figures under the first set that judges it.
+    /// Adds the sets that gave no answer, by their reason.
+    fn add_sets_without_answer(&self, answers: &mut Answers) {
+        let Self { claim, arenas, cells, checks, .. } = self;
+        let name = |set: usize| cells.study.assumptions[set].name.clone();
+        for set in cells.selection.sets(cells.study, checks, arenas) {
+            if answers.contain(&name(set)) {
+                continue;
+            }
+            if cells.lacks_cells(checks, arenas, set) {
+                answers.not_run.push(name(set));
+            } else {
+                answers.without_figure.push(name(set));
+            }
+        }
+        for set in cells.selection.sets_left_out(cells.study, claim, arenas) {
+            answers.left_out.push(name(set));
+        }
+    }
+
+    /// Whether the claim holds under the base set. Returns `None` if the base set was not judged, and also if
+    /// the checks of a `verdict` of a part hold, because the checks that were left out may fail.
+    fn holds_under_base(&self, verdict: Verdict) -> Option<bool> {
+        let holds = self.under_base()?.holds?;
+        if holds && verdict == Verdict::PartlyJudged { None } else { Some(holds) }
+    }
+
+    /// The figures of the claim in words, under the first set that judges it.
     fn reproduced(&self) -> String {
-        let judged = self.by_assumption.iter().find(|under| under.holds.is_some());
-        judged.map_or_else(String::new, |under| words::reproduced(under, self.left_out.len()))
+        match self.by_assumption.iter().find(|under| under.holds.is_some()) {
+            Some(under) => words::reproduced(under, self.checks_left_out.len()),
+            None => String::new(),
+        }
     }
 
-    /// How many checks were judged, if `verdict` is that of a part.
-    fn part(&self, verdict: Verdict) -> Option<Part> {
+    /// How many checks were judged, if `verdict` is the verdict of a part.
+    fn judged_part(&self, verdict: Verdict) -> Option<Part> {
         let judged = self.checks.len();
-        (verdict == Verdict::PartlyJudged).then(|| Part { judged, all: judged + self.left_out.len() })
+        let all = judged + self.checks_left_out.len();
+        (verdict == Verdict::PartlyJudged).then_some(Part { judged, all })
     }
 
-    /// Of all medians that were compared; 0 without one.
+    /// The smallest number of repetitions behind a compared median. It is 0 if no median was compared.
     fn fewest_repetitions(&self) -> u64 {
         let checks = self.by_assumption.iter().flat_map(|under| &under.checks);
         checks.flat_map(|check| &check.values).map(|value| value.n).min().unwrap_or(0)
     }
 
-    /// What a claim that no set judges would compare.
-    fn not_judged(&self) -> Vec<CheckOutcome> {
+    /// The checks of a claim that no set judges, so that a reader sees what would be compared.
+    fn checks_without_outcome(&self) -> Vec<CheckOutcome> {
         if !self.by_assumption.is_empty() {
             return Vec::new();
         }
-        self.claim.checks.iter().map(|check| self.without_values(check)).collect()
+        self.claim.checks.iter().map(|check| self.without_outcome(check)).collect()
     }
 
-    fn without_values(&self, check: &Check) -> CheckOutcome {
+    fn without_outcome(&self, check: &Check) -> CheckOutcome {
         let metric = check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default();
         CheckOutcome {
             name: check.name.clone(),
-            own_unit: self.ran.study.units.get(&metric).copied(),
+            own_unit: self.cells.study.units.get(&metric).copied(),
             metric,
             must: check.kind,
             basis: check.basis,
@@ -210,54 +255,64 @@ impl<'a> JudgedClaim<'a> {
 }
 
 impl Finding<'_> {
-    /// Whether the claim has no verdict because this run did not select what it takes.
+    /// Whether the claim has no verdict because this run did not select the arenas or the cells of the claim.
     const fn is_left_out(&self) -> bool {
         matches!(self.not_tested, Some(NotTested::Arena(_) | NotTested::LeftOut { .. }))
     }
 }
 
-/// Whether `arenas` are too few to judge `claim`.
+/// Whether `arenas` are too few to judge `claim`. A claim that compares arenas needs two.
 fn lacks_arena(claim: &Claim, arenas: &[ArenaName]) -> bool {
     arenas.is_empty() || (claim.compares_arenas() && arenas.len() < 2)
 }
 
-fn under(checks: &[&Check], arenas: &[ArenaName], assumption: usize, ran: &Ran<'_>) -> UnderAssumption {
-    let checks: Vec<_> = checks.iter().map(|it| judge_check(it, arenas, assumption, ran)).collect();
-    let all: Option<Vec<bool>> = checks.iter().map(|check| check.holds).collect();
-    let whole = all.filter(|all| !all.is_empty()).map(|all| all.iter().all(|holds| *holds));
-    // What ran can make the claim fail, whatever the rest would say; that it holds takes all of it.
-    let fails = checks.iter().any(|check| check.holds == Some(false));
-    UnderAssumption {
-        assumption: ran.study.assumptions[assumption].name.clone(),
-        holds: whole.or(fails.then_some(false)),
-        checks,
-    }
+/// Judges `checks` under the assumption set with index `assumption`.
+fn judge_under(
+    assumption: usize,
+    checks: &[&Check],
+    arenas: &[ArenaName],
+    cells: &JudgedCells<'_>,
+) -> UnderAssumption {
+    let checks: Vec<CheckOutcome> =
+        checks.iter().map(|check| judge_check(check, arenas, assumption, cells)).collect();
+    let one_fails = checks.iter().any(|check| check.holds == Some(false));
+    let all_hold = !checks.is_empty() && checks.iter().all(|check| check.holds == Some(true));
+    // One check is enough to make the claim fail, even if other checks are not judged.
+    let holds = if one_fails {
+        Some(false)
+    } else if all_hold {
+        Some(true)
+    } else {
+        None
+    };
+    UnderAssumption { assumption: cells.study.assumptions[assumption].name.clone(), holds, checks }
 }
 
-/// What one set says of a claim.
+/// The answer of an assumption set to a claim.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Holds,
     Fails,
-    /// The checks that decide lie within the medians' intervals.
+    /// The checks that decide hold or fail by less than the confidence intervals of the medians.
     Undecided,
-    /// Every run equals the base's: it could not have said anything else.
-    AsBase,
+    /// Every run equals the run under the base set, so the answer could not differ from the answer of the
+    /// base.
+    SameAsBase,
 }
 
-/// The names of the assumption sets, by what each says of a claim, in the study's order.
+/// The names of the assumption sets by their answer to a claim, in the order of the study.
 #[derive(Default)]
 struct Answers {
     holding: Vec<String>,
     failing: Vec<String>,
-    /// The base, if it is one, is listed in one of the above, too.
+    /// If the base set is undecided, it is also in `holding` or `failing`, by its medians.
     undecided: Vec<String>,
     without_effect: Vec<String>,
-    /// A whole run judges the claim under these, and this one does not.
+    /// The sets under which a run without `--quick` judges the claim, but this run does not.
     left_out: Vec<String>,
-    /// Not run, or not to the end.
+    /// The sets whose cells did not run to their end.
     not_run: Vec<String>,
-    /// Run, and without a figure of a check.
+    /// The sets whose cells ran, but under which a check has no figure.
     without_figure: Vec<String>,
 }
 
@@ -267,14 +322,14 @@ impl Answers {
             Answer::Holds => &mut self.holding,
             Answer::Fails => &mut self.failing,
             Answer::Undecided => &mut self.undecided,
-            Answer::AsBase => &mut self.without_effect,
+            Answer::SameAsBase => &mut self.without_effect,
         }
     }
 
-    /// Whether `set` gave one of the four answers.
-    fn have(&self, set: &str) -> bool {
-        let lists = [&self.holding, &self.failing, &self.undecided, &self.without_effect];
-        lists.into_iter().flatten().any(|name| name == set)
+    /// Whether `set` gave an answer.
+    fn contain(&self, set: &str) -> bool {
+        let answered = [&self.holding, &self.failing, &self.undecided, &self.without_effect];
+        answered.into_iter().flatten().any(|name| name == set)
     }
 
     fn sets<'s>(&'s self, base: &'s str) -> Sets<'s> {
@@ -291,16 +346,19 @@ impl Answers {
     }
 }
 
-/// How a verdict fares under the other sets; `None` if that is open.
+/// Says whether a verdict is the same under the other sets. Returns `None` if this is open.
 fn standing(verdict: Verdict, sets: &Sets<'_>) -> Option<Standing> {
-    let others = sets.holding.len() + sets.failing.len() > 1;
-    let are_all_judged = sets.unjudged() == 0 && sets.undecided.is_empty();
-    match verdict {
-        Verdict::Reproduced | Verdict::Consistent if !sets.failing.is_empty() => Some(Standing::Fragile),
-        Verdict::Differs if !sets.holding.is_empty() => Some(Standing::OnlyUnder),
-        Verdict::Reproduced | Verdict::Consistent | Verdict::Differs => {
-            (others && are_all_judged).then_some(Standing::Robust)
-        }
-        Verdict::PartlyJudged | Verdict::NotTested | Verdict::Disturbed => None,
+    let contradicting = match verdict {
+        Verdict::Reproduced | Verdict::Consistent => sets.failing,
+        Verdict::Differs => sets.holding,
+        Verdict::PartlyJudged | Verdict::NotTested | Verdict::Disturbed => return None,
+    };
+    if !contradicting.is_empty() {
+        let is_differing = verdict == Verdict::Differs;
+        return Some(if is_differing { Standing::OnlyUnder } else { Standing::Fragile });
     }
+    // The base set is one of the sets that answered. A robust verdict needs at least one other.
+    let has_other_answer = sets.holding.len() + sets.failing.len() > 1;
+    let are_all_decided = sets.unjudged() == 0 && sets.undecided.is_empty();
+    (has_other_answer && are_all_decided).then_some(Standing::Robust)
 }

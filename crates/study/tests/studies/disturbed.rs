@@ -12,7 +12,7 @@ fn disturbed_repetitions_are_told_of_and_not_judged() {
         sample.disturbed = Some("late".to_owned());
     }
     let found = judge(&study, &Selection::default(), &far);
-    let check = &found.claims[0].base.by_assumption[0].checks[0];
+    let check = &found.claims[0].in_first_arena.by_assumption[0].checks[0];
     assert_eq!((check.holds, check.values[0].n, check.values[0].max), (Some(true), 4, 0.01));
     assert!(found.warnings.iter().any(|it| it.contains("call-far: 2 of 6") && it.ends_with("late")));
     // More than half of them: nothing is left to judge by.
@@ -20,7 +20,7 @@ fn disturbed_repetitions_are_told_of_and_not_judged() {
         sample.disturbed = Some("late".to_owned());
     }
     let found = judge(&study, &Selection::default(), &far);
-    let first = &found.claims[0].base;
+    let first = &found.claims[0].in_first_arena;
     assert_eq!(first.verdict, Verdict::Disturbed);
     assert!(!found.valid && !first.left_out, "{}", first.why);
     assert!(first.why.contains("the machine disturbed"), "{}", first.why);
@@ -38,7 +38,7 @@ fn a_figure_that_the_machine_bent_is_left_out_of_its_repetition_alone_and_in_mos
     };
     far[0].samples[1..3].iter_mut().for_each(bend);
     let found = judge(&study, &Selection::default(), &far);
-    let check = &found.claims[0].base.by_assumption[0].checks[0];
+    let check = &found.claims[0].in_first_arena.by_assumption[0].checks[0];
     assert_eq!((check.holds, check.values[0].n, check.values[0].max), (Some(true), 4, 0.01));
     assert!(
         found.warnings.iter().any(|it| it.contains("2 of 6 repetitions have no flows.call.loss_rate")),
@@ -47,7 +47,12 @@ fn a_figure_that_the_machine_bent_is_left_out_of_its_repetition_alone_and_in_mos
     );
     far[0].samples[3..5].iter_mut().for_each(bend);
     let found = judge(&study, &Selection::default(), &far);
-    assert_eq!(found.claims[0].base.verdict, Verdict::Disturbed, "{}", found.claims[0].base.why);
+    assert_eq!(
+        found.claims[0].in_first_arena.verdict,
+        Verdict::Disturbed,
+        "{}",
+        found.claims[0].in_first_arena.why
+    );
     // A resumed run does them again.
     assert_eq!(far[0].samples.iter().filter(|sample| sample.is_whole()).count(), 2);
 }

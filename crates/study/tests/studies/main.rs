@@ -194,7 +194,7 @@ fn a_verdict_is_the_base_s_and_its_standing_names_the_other_sets() {
         ("call-far", "slow", TWO),
     ]);
     let first = &found.claims[0];
-    let first = &first.base;
+    let first = &first.in_first_arena;
     assert_eq!((first.verdict, first.standing, first.n), (Verdict::Reproduced, Some(Standing::Fragile), 6));
     assert_eq!(
         (&first.holds_under[..], &first.fails_under[..]),
@@ -204,7 +204,7 @@ fn a_verdict_is_the_base_s_and_its_standing_names_the_other_sets() {
         (first.holds_under_base, first.under.as_str()),
         (Some(true), "holds under base alone; fails under slow")
     );
-    let second = &found.claims[1].base;
+    let second = &found.claims[1].in_first_arena;
     assert_eq!((second.verdict, second.standing), (Verdict::Differs, Some(Standing::OnlyUnder)));
     assert_eq!(second.holds_under, ["slow"]);
     assert_eq!(
@@ -222,7 +222,7 @@ fn what_differs_says_by_how_much_and_why() {
         ("call-near", "slow", TWO_AGAIN),
         ("call-far", "slow", ONE),
     ]);
-    let second = &found.claims[1].base;
+    let second = &found.claims[1].in_first_arena;
     assert_eq!((second.verdict, second.standing), (Verdict::Differs, Some(Standing::Robust)));
     assert!(
         second.why.contains("2 [1.9, 2.1] %") && second.why.ends_with("Distance does not drop packets."),
@@ -235,7 +235,7 @@ fn what_differs_says_by_how_much_and_why() {
 #[test]
 fn what_is_reproduced_under_every_set_says_what_it_rests_on() {
     let found = outcome(&[("call-far", "base", ONE), ("call-far", "slow", ONE_AGAIN)]);
-    let first = &found.claims[0].base;
+    let first = &found.claims[0].in_first_arena;
     assert_eq!((first.verdict, first.standing), (Verdict::Reproduced, Some(Standing::Robust)));
     assert_eq!(first.why, "The loss rate is fitted.");
     assert_eq!((first.holds_under_base, first.under.as_str()), (Some(true), "holds under base and slow"));
@@ -244,7 +244,7 @@ fn what_is_reproduced_under_every_set_says_what_it_rests_on() {
 #[test]
 fn a_base_that_did_not_run_is_said_first() {
     let found = outcome(&[("call-far", "slow", ONE)]);
-    let first = &found.claims[0].base;
+    let first = &found.claims[0].in_first_arena;
     assert_eq!((first.verdict, first.standing, first.holds_under_base), (Verdict::NotTested, None, None));
     assert_eq!(first.under, "base not judged; holds under slow; 1 more set did not run to its end");
     assert!(first.why.contains("--resume"), "{}", first.why);
@@ -254,7 +254,7 @@ fn a_base_that_did_not_run_is_said_first() {
 fn a_standing_is_open_until_every_set_has_run() {
     // The base fails; the other set, which would hold, has not run.
     let found = outcome(&[("call-near", "base", TWO), ("call-far", "base", ONE), ("call-near", "slow", ONE)]);
-    let second = &found.claims[1].base;
+    let second = &found.claims[1].in_first_arena;
     assert_eq!((second.verdict, second.standing), (Verdict::Differs, None));
     assert_eq!(second.sets_not_run, ["slow"]);
     assert_eq!(second.under, "fails under base; 1 more set did not run to its end");
@@ -267,7 +267,7 @@ fn a_claim_of_fitted_checks_alone_is_consistent() {
     let verdict = |text: &str| {
         let study = read(text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let all = samples(&study, &[("call-near", "base", ONE), ("call-far", "base", ONE)]);
-        judge(&study, &Selection::default(), &all).claims.remove(0).base
+        judge(&study, &Selection::default(), &all).claims.remove(0).in_first_arena
     };
     let found = verdict(&fitted);
     assert_eq!((found.verdict, found.by_assumption[0].checks[0].basis), (Verdict::Consistent, Basis::Fitted));
@@ -328,7 +328,7 @@ fn a_cell_that_ran_without_a_number_is_not_called_unfinished() {
     for sample in &mut far[0].samples {
         sample.values.clear();
     }
-    let found = judge(&study, &Selection::default(), &far).claims.remove(0).base;
+    let found = judge(&study, &Selection::default(), &far).claims.remove(0).in_first_arena;
     assert_eq!(found.verdict, Verdict::NotTested);
     let why = "call-far ran, and more than half of its repetitions have no number for flows.call.loss_rate";
     assert!(found.why.contains(why), "{}", found.why);
@@ -343,17 +343,17 @@ fn a_median_over_some_of_the_repetitions_says_so_and_one_over_few_is_none() {
         judge(&study, &Selection::default(), &far)
     };
     let found = judged(2);
-    assert_eq!(found.claims[0].base.verdict, Verdict::Reproduced);
+    assert_eq!(found.claims[0].in_first_arena.verdict, Verdict::Reproduced);
     let warning = "sim: call-far under base: 2 of 6 repetitions have no flows.call.loss_rate; its median is of the others";
     assert!(found.warnings.iter().any(|it| it == warning), "{:?}", found.warnings);
     assert!(!judged(0).warnings.iter().any(|it| it.contains("have no")));
-    assert_eq!(judged(4).claims[0].base.verdict, Verdict::NotTested);
+    assert_eq!(judged(4).claims[0].in_first_arena.verdict, Verdict::NotTested);
 }
 
 #[test]
 fn a_why_that_was_written_for_another_verdict_says_so() {
     let found = outcome(&[("call-near", "base", ONE), ("call-far", "base", TWO)]);
-    let [first, second] = [0, 1].map(|claim| &found.claims[claim].base);
+    let [first, second] = [0, 1].map(|claim| &found.claims[claim].in_first_arena);
     assert_eq!((first.verdict, second.verdict), (Verdict::Differs, Verdict::Reproduced));
     let note = "Of the expected verdict (reproduced) the study says: The loss rate is fitted.";
     assert!(first.why.ends_with(note), "{}", first.why);
@@ -367,7 +367,9 @@ fn cells_that_did_not_run_to_their_end_decide_nothing() {
     short[0].samples.pop();
     let found = judge(&study(), &Selection::default(), &short);
     let is_open = |verdict: &ArenaVerdict| verdict.verdict == Verdict::NotTested && !verdict.why.is_empty();
-    assert!(found.claims.iter().all(|claim| is_open(&claim.base) && !claim.base.left_out));
+    assert!(
+        found.claims.iter().all(|claim| is_open(&claim.in_first_arena) && !claim.in_first_arena.left_out)
+    );
     assert!(!found.valid);
     assert_eq!(found.unexpected().count(), 2);
 }
@@ -376,7 +378,7 @@ fn cells_that_did_not_run_to_their_end_decide_nothing() {
 fn single_repetitions_are_counted_and_do_not_decide() {
     let mixed = [0.010, 0.010, 0.010, 0.010, 0.5, 0.5];
     let found = outcome(&[("call-near", "base", ONE), ("call-far", "base", mixed)]);
-    let check = &found.claims[0].base.by_assumption[0].checks[0];
+    let check = &found.claims[0].in_first_arena.by_assumption[0].checks[0];
     assert_eq!((check.holds, check.single_hits, check.single_runs), (Some(true), 4, 6));
     // Ranks 1 and 6 of 6: the interval reaches 0.5.
     assert!(!check.certain);
@@ -388,7 +390,7 @@ fn a_repetition_that_one_cell_lacks_is_not_held_against_another_of_the_other_cel
     let mut runs = samples(&study(), &[("call-near", "base", near), ("call-far", "base", far)]);
     runs[0].samples[0].disturbed = Some("late".to_owned());
     let found = judge(&study(), &Selection::default(), &runs);
-    let check = &found.claims[1].base.by_assumption[0].checks[0];
+    let check = &found.claims[1].in_first_arena.by_assumption[0].checks[0];
     assert_eq!((check.single_hits, check.single_runs), (5, 5));
 }
 
@@ -524,14 +526,14 @@ fn claims_are_judged_in_each_arena_and_between_them() {
         claim.verdicts().map(|it| (it.arena.as_str(), it.verdict)).collect::<Vec<_>>()
     };
     assert_eq!(verdict(2), [("sim,emu", Verdict::Reproduced)]);
-    let off = found.claims[2].base.by_assumption[0].checks[0].figure.unwrap();
+    let off = found.claims[2].in_first_arena.by_assumption[0].checks[0].figure.unwrap();
     assert!((off - (0.02 / 0.0207 - 1.0)).abs() < 1e-12);
     assert_eq!(verdict(3), [("sim", Verdict::Reproduced), ("emu", Verdict::Differs)]);
-    let text = &found.claims[3].elsewhere[0].why;
+    let text = &found.claims[3].in_other_arenas[0].why;
     assert!(text.contains("ratio: 1.035") && text.contains("1.9 to 2.1"), "{text}");
     // With the simulator alone a comparison of arenas is left out, and no disagreement.
     let alone = judge(&study, &Selection::default(), &all);
-    let third = &alone.claims[2].base;
+    let third = &alone.claims[2].in_first_arena;
     assert_eq!((third.verdict, third.left_out), (Verdict::NotTested, true));
     assert!(third.why.contains("--arena sim,emu"), "{}", third.why);
     assert!(alone.unexpected().all(|(claim, _)| claim.id != "C3"));
@@ -546,7 +548,7 @@ fn the_shorter_run_judges_a_claim_by_the_checks_that_it_has_in_an_arena() {
         let all =
             samples_in(&study, arena, &selection, &[("call-near", "base", TWO), ("call-far", "base", ONE)]);
         let cells: Vec<_> = selection.cells(&study).iter().map(|cell| cell.name.clone()).collect();
-        let found = judge(&study, &selection, &all).claims.remove(0).base;
+        let found = judge(&study, &selection, &all).claims.remove(0).in_first_arena;
         (found.verdict, found.reproduced.contains("1 more"), cells.contains(&"call-near".to_owned()))
     };
     assert_eq!(verdict(ArenaName::Sim, true), (Verdict::Differs, false, true));
@@ -560,7 +562,7 @@ fn the_shorter_run_judges_a_claim_by_the_checks_that_it_has_in_an_arena() {
     );
     let none = read(&none).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let selection = Selection { arenas: vec![ArenaName::Emu], quick: true, claims: vec!["C1".to_owned()] };
-    let found = judge(&none, &selection, &[]).claims.remove(0).base;
+    let found = judge(&none, &selection, &[]).claims.remove(0).in_first_arena;
     assert_eq!((found.verdict, found.left_out), (Verdict::NotTested, true));
 }
 
@@ -577,7 +579,7 @@ fn a_shorter_run_that_leaves_a_check_out_decides_nothing_in_favour() {
         judge(study, &selection, &all)
     };
     let found = judged(&with("reproduced"), ONE);
-    let first = &found.claims[0].base;
+    let first = &found.claims[0].in_first_arena;
     assert_eq!((first.verdict, first.checks_left_out), (Verdict::PartlyJudged, 1));
     // It may still fail there.
     assert_eq!(first.holds_under_base, None);
@@ -590,7 +592,7 @@ fn a_shorter_run_that_leaves_a_check_out_decides_nothing_in_favour() {
     assert_eq!(judged(&with("not-tested"), ONE).unexpected().count(), 1);
     // What fails under every set that ran is reported as before.
     let found = judged(&with("reproduced"), TWO);
-    assert_eq!(found.claims[0].base.verdict, Verdict::Differs);
+    assert_eq!(found.claims[0].in_first_arena.verdict, Verdict::Differs);
     assert_eq!(found.unexpected().count(), 1);
 }
 
@@ -600,7 +602,7 @@ fn sets_that_the_shorter_run_leaves_out_are_counted_and_take_nothing_back() {
     let judged = |quick, losses: &[(&str, &str, [f64; 6])]| {
         let selection = Selection { quick, claims: vec!["C1".to_owned()], ..Selection::default() };
         let all = samples_in(&study, ArenaName::Sim, &selection, losses);
-        judge(&study, &selection, &all).claims.remove(0).base
+        judge(&study, &selection, &all).claims.remove(0).in_first_arena
     };
     let short = judged(true, &[("call-far", "base", ONE)]);
     assert_eq!(

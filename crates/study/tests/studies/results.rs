@@ -90,18 +90,18 @@ fn differences(study: &Study, run: &Outcome) -> Vec<String> {
     for (of, claim) in run.claims.iter().zip(&study.claims) {
         let texts = vec![of.claim.clone(), of.published.clone()];
         compare(&claim.id, texts, vec![claim.text.clone(), claim.published.clone()]);
-        if !of.base.left_out {
+        if !of.in_first_arena.left_out {
             let own = claim.expected.get(&run.arena).map(ToString::to_string);
             compare(
                 &format!("{}, expected", claim.id),
-                vec![of.base.expected.to_string()],
+                vec![of.in_first_arena.expected.to_string()],
                 own.into_iter().collect(),
             );
         }
         let own = selection.checks(claim, &selection.arenas_of(claim));
         let own = own.into_iter().map(|it| format!("{} {:?} {:?}", it.name, it.kind, it.basis));
         let own: Vec<String> = own.collect();
-        for under in &of.base.by_assumption {
+        for under in &of.in_first_arena.by_assumption {
             let judged = under.checks.iter().map(|it| format!("{} {:?} {:?}", it.name, it.must, it.basis));
             compare(
                 &format!("{}, checks under {}", claim.id, under.assumption),
@@ -109,7 +109,7 @@ fn differences(study: &Study, run: &Outcome) -> Vec<String> {
                 own.clone(),
             );
         }
-        if of.base.by_assumption.is_empty() && of.base.verdict != Verdict::NotTested {
+        if of.in_first_arena.by_assumption.is_empty() && of.in_first_arena.verdict != Verdict::NotTested {
             compare(&format!("{}, checks", claim.id), Vec::new(), own);
         }
     }
@@ -125,10 +125,14 @@ fn what_only_the_study_or_only_the_run_has_is_a_difference() {
         let found = differences(study, run);
         assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
     };
-    let at = run.claims.iter().position(|claim| !claim.base.by_assumption.is_empty()).expect("one judged");
+    let at = run
+        .claims
+        .iter()
+        .position(|claim| !claim.in_first_arena.by_assumption.is_empty())
+        .expect("one judged");
     let id = study.claims[at].id.clone();
     let mut changed = run.clone();
-    changed.claims[at].base.by_assumption[0].checks.pop();
+    changed.claims[at].in_first_arena.by_assumption[0].checks.pop();
     says(&format!("{id}, checks under"), &study, &changed);
     let mut changed = study.clone();
     let last = changed.claims[at].checks.last().expect("a check").clone();
@@ -174,8 +178,8 @@ fn a_short_run_that_says_more_is_found() {
     let (Some(quick), Some(full)) = (kept(name, "quick"), kept(name, "full")) else { panic!("{name}") };
     let with = |outcome: &Outcome, verdict, standing| {
         let mut outcome = outcome.clone();
-        outcome.claims[0].base.verdict = verdict;
-        outcome.claims[0].base.standing = standing;
+        outcome.claims[0].in_first_arena.verdict = verdict;
+        outcome.claims[0].in_first_arena.standing = standing;
         outcome
     };
     let better = |quick: &Outcome, full: &Outcome| quick.better_than(full).count();
@@ -187,11 +191,11 @@ fn a_short_run_that_says_more_is_found() {
     assert_eq!(better(&with(&quick, Verdict::Reproduced, None), &fragile), 0);
     assert_eq!(better(&with(&quick, Verdict::Reproduced, None), &with(&full, Verdict::Consistent, None)), 1);
     let mut other = with(&full, Verdict::Differs, None);
-    other.claims[0].base.fails_under = vec!["host-jitter".to_owned()];
+    other.claims[0].in_first_arena.fails_under = vec!["host-jitter".to_owned()];
     let mut hit = with(&quick, Verdict::Differs, Some(Standing::OnlyUnder));
-    hit.claims[0].base.holds_under = vec!["host-jitter".to_owned()];
+    hit.claims[0].in_first_arena.holds_under = vec!["host-jitter".to_owned()];
     assert_eq!(better(&hit, &other), 1);
-    hit.claims[0].base.checks_left_out = 1;
+    hit.claims[0].in_first_arena.checks_left_out = 1;
     assert_eq!(better(&hit, &other), 0);
 }
 
@@ -203,18 +207,18 @@ fn a_verdict_that_another_seed_contradicts_is_not_robust() {
     other.seed = Some(2);
     let mut same = first.clone();
     same.add_seeds(&[other.clone()]).unwrap_or_else(|why| panic!("{why}"));
-    assert!(same.claims.iter().all(|claim| claim.base.by_seed.iter().any(|it| it.seed == 2)));
-    assert_eq!(same.claims[0].base.standing, first.claims[0].base.standing);
-    other.claims[0].base.verdict = Verdict::Differs;
+    assert!(same.claims.iter().all(|claim| claim.in_first_arena.by_seed.iter().any(|it| it.seed == 2)));
+    assert_eq!(same.claims[0].in_first_arena.standing, first.claims[0].in_first_arena.standing);
+    other.claims[0].in_first_arena.verdict = Verdict::Differs;
     let mut changed = first.clone();
     changed.add_seeds(&[other.clone()]).unwrap_or_else(|why| panic!("{why}"));
-    assert_eq!(changed.claims[0].base.standing, Some(Standing::Fragile));
+    assert_eq!(changed.claims[0].in_first_arena.standing, Some(Standing::Fragile));
     let mut weaker = first.clone();
     weaker.seed = Some(3);
-    (weaker.claims[1].base.verdict, weaker.claims[1].base.standing) =
-        (first.claims[1].base.verdict, Some(Standing::Fragile));
+    (weaker.claims[1].in_first_arena.verdict, weaker.claims[1].in_first_arena.standing) =
+        (first.claims[1].in_first_arena.verdict, Some(Standing::Fragile));
     changed.add_seeds(&[weaker]).unwrap_or_else(|why| panic!("{why}"));
-    assert_eq!(changed.claims[1].base.standing, Some(Standing::Fragile));
+    assert_eq!(changed.claims[1].in_first_arena.standing, Some(Standing::Fragile));
     assert_eq!(first.changes(&other).map(|all| all.len()), Ok(1));
     other.quick = true;
     assert!(changed.add_seeds(&[other]).is_err_and(|why| why.contains("--quick")));

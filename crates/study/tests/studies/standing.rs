@@ -10,7 +10,7 @@ const WIDE: [f64; 6] = [0.010, 0.017, 0.004, 0.0105, 0.0095, 0.010];
 #[test]
 fn a_set_that_changes_no_run_of_a_claim_s_cells_supports_nothing() {
     let found = outcome(&[("call-far", "base", ONE), ("call-far", "slow", ONE)]);
-    let first = &found.claims[0].base;
+    let first = &found.claims[0].in_first_arena;
     assert_eq!((first.verdict, first.standing), (Verdict::Reproduced, None));
     assert_eq!(first.under, "holds under base; slow changes nothing here");
     assert_eq!(
@@ -22,17 +22,17 @@ fn a_set_that_changes_no_run_of_a_claim_s_cells_supports_nothing() {
 #[test]
 fn a_set_within_whose_intervals_the_answer_changes_neither_holds_nor_fails() {
     let found = outcome(&[("call-far", "base", ONE), ("call-far", "slow", WIDE)]);
-    let first = &found.claims[0].base;
+    let first = &found.claims[0].in_first_arena;
     assert!(first.by_assumption[1].checks[0].is_undecided());
     assert_eq!((first.verdict, first.standing), (Verdict::Reproduced, None));
     assert_eq!(first.under, "holds under base; undecided under slow");
     let found = outcome(&[("call-far", "base", WIDE), ("call-far", "slow", ONE)]);
-    let first = &found.claims[0].base;
+    let first = &found.claims[0].in_first_arena;
     assert_eq!((first.verdict, first.standing), (Verdict::Reproduced, None));
     assert_eq!(first.under, "holds under base (undecided) and slow");
     // What fails for certain elsewhere is no less fragile for that.
     let found = outcome(&[("call-far", "base", WIDE), ("call-far", "slow", TWO)]);
-    assert_eq!(found.claims[0].base.standing, Some(Standing::Fragile));
+    assert_eq!(found.claims[0].in_first_arena.standing, Some(Standing::Fragile));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_set_that_runs_some_of_the_cells_can_make_a_claim_fail() {
     let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let under = |far: [f64; 6]| {
         let runs = [("call-near", "base", ONE), ("call-far", "base", ONE), ("call-far", "slow", far)];
-        judge(&study, &Selection::default(), &samples(&study, &runs)).claims.remove(0).base
+        judge(&study, &Selection::default(), &samples(&study, &runs)).claims.remove(0).in_first_arena
     };
     let found = under(TWO);
     assert_eq!((found.verdict, found.standing), (Verdict::Reproduced, Some(Standing::Fragile)));
@@ -56,7 +56,7 @@ fn a_check_that_fails_under_the_base_decides_whatever_another_one_lacks() {
     let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let verdict = |far: [f64; 6]| {
         let runs = samples(&study, &[("call-far", "base", far)]);
-        judge(&study, &Selection::default(), &runs).claims.remove(0).base.verdict
+        judge(&study, &Selection::default(), &runs).claims.remove(0).in_first_arena.verdict
     };
     assert_eq!((verdict(TWO), verdict(ONE)), (Verdict::Differs, Verdict::NotTested));
 }
@@ -66,7 +66,7 @@ fn a_set_that_changes_none_of_those_cells_that_it_runs_supports_nothing() {
     let near = "}, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", at_most = 0.5, one_sided = \"none\" }]";
     let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let runs = [("call-near", "base", ONE), ("call-far", "base", TWO), ("call-far", "slow", TWO)];
-    let found = judge(&study, &Selection::default(), &samples(&study, &runs)).claims.remove(0).base;
+    let found = judge(&study, &Selection::default(), &samples(&study, &runs)).claims.remove(0).in_first_arena;
     assert_eq!((found.verdict, found.standing), (Verdict::Differs, None));
     assert_eq!(found.without_effect, ["slow"]);
 }
@@ -75,7 +75,7 @@ fn a_set_that_changes_none_of_those_cells_that_it_runs_supports_nothing() {
 fn an_order_whose_cells_did_not_run_names_both_sides() {
     let order = "}, { name = \"order\", metric = \"flows.call.loss_rate\", falling = [\"call-near\", \"call-far\"] }]";
     let study = read(&STUDY.replacen("}]", order, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let found = judge(&study, &Selection::default(), &samples(&study, &[])).claims.remove(0).base;
+    let found = judge(&study, &Selection::default(), &samples(&study, &[])).claims.remove(0).in_first_arena;
     assert_eq!(found.verdict, Verdict::NotTested);
     let asked: Vec<String> = found.not_judged.iter().map(shown_must).collect();
     assert_eq!(asked, ["1 % ± 10 %", "call-far less than call-near"]);
@@ -84,12 +84,12 @@ fn an_order_whose_cells_did_not_run_names_both_sides() {
 #[test]
 fn a_claim_that_was_not_tested_says_what_it_would_compare() {
     let found = outcome(&[("call-near", "base", ONE)]);
-    let first = &found.claims[0].base;
+    let first = &found.claims[0].in_first_arena;
     assert_eq!((first.verdict, first.by_assumption.len()), (Verdict::NotTested, 0));
     let asked: Vec<String> = first.not_judged.iter().map(shown_must).collect();
     assert_eq!(asked, ["1 % ± 10 %"]);
     let run = outcome(&[("call-far", "base", ONE)]);
-    assert!(run.claims[0].base.not_judged.is_empty());
+    assert!(run.claims[0].in_first_arena.not_judged.is_empty());
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_set_whose_cells_ran_and_give_no_figure_is_not_called_unfinished() {
         ];
         let mut found = judge(&study, &Selection::default(), &samples(&study, &runs));
         assert!(found.valid, "every cell ran");
-        found.claims.remove(0).base
+        found.claims.remove(0).in_first_arena
     };
     let base_has_none = judged([[0.0; 6], ONE]);
     assert_eq!(base_has_none.verdict, Verdict::NotTested);
@@ -133,7 +133,7 @@ fn a_claim_is_consistent_where_all_checks_that_are_judged_were_fitted() {
         let selection = Selection { arenas: vec![arena], ..Selection::default() };
         let runs = [("call-near", "base", ONE), ("call-far", "base", ONE)];
         let all = samples_in(&study, arena, &selection, &runs);
-        judge(&study, &selection, &all).claims.remove(0).base.verdict
+        judge(&study, &selection, &all).claims.remove(0).in_first_arena.verdict
     };
     assert_eq!(verdict(ArenaName::Sim), Verdict::Consistent);
     assert_eq!(verdict(ArenaName::Emu), Verdict::Reproduced);

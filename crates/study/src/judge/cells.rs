@@ -1,0 +1,236 @@
+//! The cells of a run that can be judged, and the medians of their metrics.
+//!
+//! A cell is judged if it ran to its end, and if the machine disturbed at most half of its repetitions. A
+//! metric of such a cell has a median if at least half of the undisturbed repetitions know the metric.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use talkpath_measure::statistic::is_enough;
+
+use crate::arena::ArenaName;
+use crate::claim::{Check, Operand};
+use crate::outcome::{CellOutcome, Value};
+use crate::sample::{CellSamples, Sample};
+use crate::selection::Selection;
+use crate::stats::median;
+use crate::study::{BASE_SET, Cell, Study};
+
+/// The cells of a run that can be judged.
+pub(super) struct JudgedCells<'a> {
+    pub(super) study: &'a Study,
+    pub(super) selection: &'a Selection,
+    by_key: BTreeMap<CellKey<'a>, &'a CellSamples>,
+    /// The cells that ran to their end, but are not judged because the machine disturbed more than half of
+    /// their repetitions.
+    disturbed: BTreeSet<CellKey<'a>>,
+}
+
+/// One cell in one arena under one assumption set.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CellKey<'a> {
+    arena: ArenaName,
+    /// Index into [`Study::assumptions`].
+    assumption: usize,
+    cell: &'a str,
+}
+
+/// In how many repetitions of a cell a metric is known.
+pub(super) struct KnownShare {
+    /// The repetitions that know the metric.
+    pub(super) known: usize,
+    /// The repetitions that are judged.
+    pub(super) judged: usize,
+}
+
+impl<'a> JudgedCells<'a> {
+    /// Finds the samples of each cell of `study` that the run selected, and sorts out the cells that cannot
+    /// be judged.
+    pub(super) fn new(study: &'a Study, selection: &'a Selection, samples: &'a [CellSamples]) -> Self {
+        let mut samples_by_key = BTreeMap::new();
+        for cell in samples {
+            // Samples of a set that the study does not have are not judged.
+            if let Some(assumption) = study.assumption_index(&cell.assumption) {
+                samples_by_key.insert(CellKey { arena: cell.arena, assumption, cell: &cell.cell }, cell);
+            }
+        }
+        let mut by_key = BTreeMap::new();
+        let mut disturbed = BTreeSet::new();
+        for cell in &study.cells {
+            let Some(form) = selection.form(cell) else { continue };
+            let key = CellKey { arena: cell.arena, assumption: cell.assumption, cell: &cell.name };
+            let Some(&samples) = samples_by_key.get(&key) else { continue };
+            let ran = samples.samples.len() as u64;
+            if ran < form.repeat {
+                continue;
+            }
+            // A campaign may have more rounds than the study asks for.
+            let all = ran.max(form.repeat);
+            let undisturbed = samples.valid().count() as u64;
+            if is_enough(undisturbed, all) {
+                by_key.insert(key, samples);
+            } else {
+                disturbed.insert(key);
+            }
+        }
+        Self { study, selection, by_key, disturbed }
+    }
+
+    /// Returns the samples of a cell that is judged.
+    pub(super) fn samples(&self, cell: &str, arena: ArenaName, assumption: usize) -> Option<&'a CellSamples> {
+        self.by_key.get(&CellKey { arena, assumption, cell }).copied()
+    }
+
+    /// Computes the median of one metric of a cell. Returns `None` if the cell is not judged or the metric
+    /// has no median.
+    pub(super) fn value(
+        &self,
+        cell: &str,
+        arena: ArenaName,
+        assumption: usize,
+        metric: &str,
+    ) -> Option<Value> {
+        let values = judged_values(self.samples(cell, arena, assumption)?, metric)?;
+        let found = median(&values)?;
+        Some(Value {
+            cell: cell.to_owned(),
+            arena,
+            metric: metric.to_owned(),
+            own_unit: self.study.units.get(metric).copied(),
+            n: found.n,
+            median: found.median,
+            ci95: found.ci95,
+            min: values.iter().copied().reduce(f64::min).unwrap_or(found.median),
+            max: values.iter().copied().reduce(f64::max).unwrap_or(found.median),
+        })
+    }
+
+    /// Counts the repetitions of a cell that know `metric`. Returns `None` if the metric has no median.
+    pub(super) fn known_share(
+        &self,
+        cell: &str,
+        arena: ArenaName,
+        assumption: usize,
+        metric: &str,
+    ) -> Option<KnownShare> {
+        let samples = self.samples(cell, arena, assumption)?;
+        let values = judged_values(samples, metric)?;
+        Some(KnownShare { known: values.len(), judged: samples.valid().count() })
+    }
+
+    /// Returns the medians of all metrics of `cell`, or `None` if the cell is not judged.
+    pub(super) fn cell_outcome(&self, cell: &Cell) -> Option<CellOutcome> {
+        let samples = self.samples(&cell.name, cell.arena, cell.assumption)?;
+        let mut metrics = BTreeMap::new();
+        for metric in &self.study.metrics {
+            if let Some(value) = self.value(&cell.name, cell.arena, cell.assumption, metric) {
+                metrics.insert(metric.clone(), value);
+            }
+        }
+        let judged = samples.valid().count();
+        Some(CellOutcome {
+            cell: cell.name.clone(),
+            arena: cell.arena,
+            assumption: samples.assumption.clone(),
+            n: judged as u64,
+            disturbed: (samples.samples.len() - judged) as u64,
+            beside: samples.samples.iter().map(|sample| sample.beside).max().unwrap_or(0),
+            metrics,
+        })
+    }
+
+    /// Whether `checks` have no verdict under the base set only because the machine disturbed their runs:
+    /// every cell ran to its end, but one cell is disturbed, or one metric has no median because the machine
+    /// bent it.
+    pub(super) fn lacks_only_disturbed(&self, checks: &[&Check], arenas: &[ArenaName]) -> bool {
+        let mut has_disturbed_cell = false;
+        for check in checks {
+            for operand in &check.operands {
+                for &arena in arenas {
+                    let key = CellKey { arena, assumption: BASE_SET, cell: &operand.cell };
+                    if self.disturbed.contains(&key) {
+                        has_disturbed_cell = true;
+                    } else if !self.by_key.contains_key(&key) {
+                        return false;
+                    }
+                }
+            }
+        }
+        has_disturbed_cell || self.has_bent_operand(checks, arenas)
+    }
+
+    /// Whether a metric that `checks` read under the base set has no median, and the machine bent this metric
+    /// in at least one repetition.
+    fn has_bent_operand(&self, checks: &[&Check], arenas: &[ArenaName]) -> bool {
+        checks.iter().flat_map(|check| &check.operands).any(|operand| {
+            self.base_samples(operand, arenas).any(|samples| {
+                judged_values(samples, &operand.metric).is_none() && samples.is_bent(&operand.metric)
+            })
+        })
+    }
+
+    /// Finds an operand of `checks` whose cell is judged under the base set, but whose metric has no median.
+    pub(super) fn operand_without_median<'c>(
+        &self,
+        checks: &[&'c Check],
+        arenas: &[ArenaName],
+    ) -> Option<&'c Operand> {
+        checks.iter().flat_map(|check| &check.operands).find(|operand| {
+            self.base_samples(operand, arenas)
+                .any(|samples| judged_values(samples, &operand.metric).is_none())
+        })
+    }
+
+    /// The samples of the cell of `operand` under the base set, in each of `arenas` where the cell is judged.
+    fn base_samples<'s>(
+        &'s self,
+        operand: &'s Operand,
+        arenas: &'s [ArenaName],
+    ) -> impl Iterator<Item = &'a CellSamples> + 's {
+        arenas.iter().filter_map(|&arena| self.samples(&operand.cell, arena, BASE_SET))
+    }
+
+    /// Whether at least one cell of `checks` is not judged under the set with index `assumption`.
+    pub(super) fn lacks_cells(&self, checks: &[&Check], arenas: &[ArenaName], assumption: usize) -> bool {
+        checks
+            .iter()
+            .flat_map(|check| check.cells())
+            .any(|cell| arenas.iter().any(|&arena| self.samples(cell, arena, assumption).is_none()))
+    }
+
+    /// Whether every cell of `checks` that is judged under the set with index `assumption` measured exactly
+    /// what it measured under the base set. The base set itself, and a set without a judged cell, do not
+    /// count as equal.
+    pub(super) fn equals_base(&self, checks: &[&Check], arenas: &[ArenaName], assumption: usize) -> bool {
+        if assumption == BASE_SET {
+            return false;
+        }
+        let mut has_compared = false;
+        for cell in checks.iter().flat_map(|check| check.cells()) {
+            for &arena in arenas {
+                let Some(samples) = self.samples(cell, arena, assumption) else { continue };
+                let is_equal = self
+                    .samples(cell, arena, BASE_SET)
+                    .is_some_and(|base| judged_metrics(base).eq(judged_metrics(samples)));
+                if !is_equal {
+                    return false;
+                }
+                has_compared = true;
+            }
+        }
+        has_compared
+    }
+}
+
+/// The metrics of each repetition that is judged.
+fn judged_metrics(samples: &CellSamples) -> impl Iterator<Item = &BTreeMap<String, f64>> {
+    samples.valid().map(|sample: &Sample| &sample.values)
+}
+
+/// Returns the values of `metric` in the repetitions that know it. Returns `None` if fewer than half of the
+/// judged repetitions know it, because a median of so few says nothing about the others.
+fn judged_values(samples: &CellSamples, metric: &str) -> Option<Vec<f64>> {
+    let values = samples.values(metric);
+    let judged = samples.valid().count() as u64;
+    let has_median = !values.is_empty() && is_enough(values.len() as u64, judged);
+    has_median.then_some(values)
+}
