@@ -345,21 +345,63 @@ mod tests {
         assert!(found.is_empty(), "{}", found.join("\n"));
     }
 
-    /// Paths within a crate, such as `queue/mod.rs`, are named together with the crate.
+    /// A path within a crate, such as `queue/mod.rs`, is the end of a file's path, or leads through a folder.
     #[test]
-    fn every_file_that_the_architecture_names_by_its_crate_is_there() {
+    fn every_file_that_the_architecture_names_is_there() {
         let root = crate::tree::workspace_root();
         let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-        let paths = text.split('`').skip(1).step_by(2);
-        let paths = paths.filter(|path| path.contains("/src/") || path.contains("/tests/"));
+        let tree = sources(&root).unwrap();
+        let is_path = |code: &&str| code.ends_with(".rs") || (code.ends_with('/') && !code.contains(' '));
         let mut named = 0;
-        for path in paths {
-            let path = path.strip_prefix("crates/").unwrap_or(path);
-            let is_there = root.join("crates").join(path).exists() || root.join(path).exists();
-            assert!(is_there, "ARCHITECTURE.md names {path}, which is not there");
+        for path in codes(&text).filter(is_path) {
+            let inner = format!("/{path}");
+            let is_there = |source: &Source| {
+                let file = format!("/{}", source.path);
+                file.ends_with(&inner) || (path.ends_with('/') && file.contains(&inner))
+            };
+            assert!(tree.iter().any(is_there), "ARCHITECTURE.md names {path}, which is not there");
             named += 1;
         }
-        assert!(named > 30, "{named}");
+        assert!(named > 60, "{named}");
+    }
+
+    /// Types, traits and constants, some with their crate or module in front: `talkpath_scenario::load`.
+    #[test]
+    fn every_item_that_the_architecture_names_is_defined() {
+        let root = crate::tree::workspace_root();
+        let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+        let tree = sources(&root).unwrap();
+        let code: Vec<&Source> =
+            tree.iter().filter(|source| source.has_extension("rs") || source.has_extension("py")).collect();
+        let is_item = |code: &&str| {
+            let is_word = code.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':');
+            let is_ours = !code.starts_with("std::") && *code != "None";
+            is_word && is_ours && (code.starts_with(char::is_uppercase) || code.contains("::"))
+        };
+        let mut named = 0;
+        for item in codes(&text).filter(is_item) {
+            let name = item.rsplit("::").next().unwrap();
+            let is_defined = |source: &Source| {
+                ["struct", "enum", "trait", "type", "const", "static", "fn", "class"].iter().any(|keyword| {
+                    let defined = format!("{keyword} {name}");
+                    source.text.match_indices(&defined).any(|(at, _)| {
+                        let next = source.text[at + defined.len()..].chars().next();
+                        next.is_none_or(|c| !c.is_alphanumeric() && c != '_')
+                    })
+                })
+            };
+            assert!(
+                code.iter().any(|source| is_defined(source)),
+                "ARCHITECTURE.md names {item}, and nothing defines {name}"
+            );
+            named += 1;
+        }
+        assert!(named > 40, "{named}");
+    }
+
+    /// What a page shows as code within its lines.
+    fn codes(text: &str) -> impl Iterator<Item = &str> {
+        text.split('`').skip(1).step_by(2)
     }
 
     #[test]
