@@ -1,4 +1,4 @@
-//! The commands that need one arena's own types, one module each.
+//! The commands that need the types of one arena. Each has a module.
 
 pub(crate) mod doctor;
 pub(crate) mod play;

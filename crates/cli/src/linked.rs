@@ -1,4 +1,4 @@
-//! The arenas that this program is linked with, for its commands.
+//! Gives the three arenas to the commands. Only this program is linked with all of them.
 
 use std::io::{self, Write};
 use std::iter;
@@ -28,12 +28,12 @@ use talkpath_wire::machine::Machines;
 use crate::packets::export_packets;
 use crate::watched::watched;
 
-/// The state machines of our own protocols over real sockets.
+/// The state machines of our own protocols, which `emu` and `live` run over real sockets.
 pub(crate) const MACHINES: Machines = Machines::made_by(new_machine);
 
 /// The simulator, the emulator and live hosts.
 pub(crate) struct Linked {
-    /// Where is said at once what a live run meets and goes on with.
+    /// Prints the warnings of a live run while it goes on.
     pub(crate) terminal: Terminal,
 }
 
@@ -42,16 +42,17 @@ impl Connect for Linked {
         match place.arena {
             ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
             ArenaKind::Emu => {
+                // Only the first arena tests whether this machine can emulate. The others need no test.
                 let first = EmuArena::open().map_err(|why| Error::ended(why).1)?;
                 let others = (1..jobs).map(|_| EmuArena::default());
-                let worker = |arena: EmuArena| -> Worker {
+                let workers = iter::once(first).chain(others).map(|arena| -> Worker {
                     let arena = arena.with_machines(MACHINES);
-                    Box::new(match place.capture {
-                        Some(snaplen) => arena.capturing(snaplen),
-                        None => arena,
-                    })
-                };
-                Ok(iter::once(first).chain(others).map(worker).collect())
+                    match place.capture {
+                        Some(snaplen) => Box::new(arena.capturing(snaplen)),
+                        None => Box::new(arena),
+                    }
+                });
+                Ok(workers.collect())
             }
             ArenaKind::Live => {
                 let key = place.key_file.as_deref().map(read_key).transpose();
@@ -68,7 +69,7 @@ impl Connect for Linked {
     }
 
     fn revision(&self) -> Option<String> {
-        // Empty outside a checkout: build.rs.
+        // The text is empty if the program was not built in a checkout of the repository (build.rs).
         Some(env!("TALKPATH_REVISION").to_owned()).filter(|revision| !revision.is_empty())
     }
 }
@@ -80,7 +81,8 @@ impl Arenas for Linked {
 
     fn read_key(&self, file: &Path) -> Result<Vec<u8>, Failure> {
         let bytes = read(file)?;
-        key_in(file, &bytes).map(|_| bytes)
+        parse_key(file, &bytes)?;
+        Ok(bytes)
     }
 
     fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure> {
@@ -119,9 +121,9 @@ impl Arenas for Linked {
     }
 }
 
-/// The key in a file.
+/// Reads the key in the file `path`.
 pub(crate) fn read_key(path: &Path) -> Result<Key, Failure> {
-    key_in(path, &read(path)?)
+    parse_key(path, &read(path)?)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -129,7 +131,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         .map_err(|why| Failure::Usage(format!("--key-file {}: cannot be read: {why}", path.display())))
 }
 
-/// The key that `bytes` of `path` are.
-fn key_in(path: &Path, bytes: &[u8]) -> Result<Key, Failure> {
+/// Makes a key of `bytes`, the content of the file `path`.
+fn parse_key(path: &Path, bytes: &[u8]) -> Result<Key, Failure> {
     Key::new(bytes).map_err(|why| Failure::Usage(format!("--key-file {}: {why}", path.display())))
 }

@@ -1,16 +1,16 @@
-//! The program `talkpath`: the commands, linked with the arenas.
+//! The program `talkpath`. It links the commands with the arenas.
 //!
 //! ```text
 //! main ─► talkpath_commands ─► Arenas (linked.rs) ─► sim, emu, live
-//!    └──► command/*, which need one arena's own types
+//!    └──► command/*, which need the types of one arena
 //! ```
 //!
-//! - *arena*: a place where a scenario can run. This crate alone knows all three.
-//! - *linked*: what the program hands to the commands: its arenas, and its state machines for real sockets.
-//! - *watched*: what `talkpath play` would show of a run, as numbers, for a study to check.
+//! - *arena*: a place where a scenario can run. Only this crate knows all three.
+//! - *linked*: the arenas that the program gives to the commands, and its state machines for real sockets.
+//! - *watched*: the numbers that `talkpath play` would show of a run. A study checks them.
 //!
-//! A command returns a [`Failure`] or nothing; only `main` turns that into text and an exit code. Begin to
-//! read with `dispatch` below.
+//! A command returns a [`Failure`] or nothing. Only `main` turns a failure into text and an exit code. Begin
+//! to read with `dispatch` below.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -32,11 +32,11 @@ use crate::command::{doctor, play, replay, serve, stamp};
 use crate::linked::Linked;
 
 fn main() -> ExitCode {
-    say_whose_fault_a_panic_is();
+    explain_panics();
     let cli = match args::parse() {
         Ok(cli) => cli,
         Err(failure) => {
-            tell(&failure, Terminal::plain());
+            print_failure(&failure, Terminal::plain());
             return ExitCode::from(failure.exit_code());
         }
     };
@@ -44,12 +44,13 @@ fn main() -> ExitCode {
     match dispatch(&cli, terminal) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            tell(&failure, terminal);
+            print_failure(&failure, terminal);
             ExitCode::from(failure.exit_code())
         }
     }
 }
 
+/// Runs the command of the command line.
 fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     let common = &cli.common;
     let linked = &Linked { terminal };
@@ -77,7 +78,8 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     }
 }
 
-fn tell(failure: &Failure, terminal: Terminal) {
+/// Prints a failure. Nothing is printed if the reader of standard output has gone.
+fn print_failure(failure: &Failure, terminal: Terminal) {
     match failure {
         Failure::OutputClosed => {}
         Failure::Scenario { mistakes, .. } => {
@@ -90,8 +92,9 @@ fn tell(failure: &Failure, terminal: Terminal) {
     }
 }
 
-/// Input never panics; if it does all the same, the user learns that it is not their mistake.
-fn say_whose_fault_a_panic_is() {
+/// Adds a line to the message of a panic. No input may cause a panic, so the line tells the user that a panic
+/// is not their mistake.
+fn explain_panics() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         default(info);

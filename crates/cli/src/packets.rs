@@ -1,5 +1,5 @@
-//! A run's packets for other tools, for `talkpath export`: those that an emulated run has kept, and those of
-//! a simulated run that runs once more.
+//! Exports the packets of a run for `talkpath export`. An emulated run has kept its packets. A simulated run
+//! is run again to get them.
 
 use std::fs;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 use talkpath_sim::journey::{journeys, write_nam};
 use talkpath_sim::qlog::qlog;
 
-/// Writes them as pcapng, qlog or nam.
+/// Writes the packets of one repetition as pcapng, qlog or nam.
 pub(crate) fn export_packets(
     dir: &RunDir,
     args: &ExportArgs,
@@ -29,7 +29,7 @@ pub(crate) fn export_packets(
     let id = PartId { cell: args.cell, repetition: args.repetition };
     let head = head_of(dir)?;
     if args.format == ExportFormat::Pcapng && head.arena == "emu" {
-        return captured(dir, args, id, writer, unwritten);
+        return export_kept_packets(dir, args, id, writer, unwritten);
     }
     let again = Again::load(dir, &head, &args.run, id)?;
     let unusable = |why: &str| Failure::Usage(format!("{}: {why}", args.run.display()));
@@ -52,19 +52,19 @@ pub(crate) fn export_packets(
         }
         ExportFormat::Nam => {
             let window = again.window(&args.from, args.length.as_deref())?;
-            let seen = journeys(&again.scenario, &plan, window, usize::MAX).ok_or_else(interrupted)?;
-            write_nam(&again.scenario, &seen, &stop, writer).map_err(unwritten)?;
+            let journeys = journeys(&again.scenario, &plan, window, usize::MAX).ok_or_else(interrupted)?;
+            write_nam(&again.scenario, &journeys, &stop, writer).map_err(unwritten)?;
         }
         ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Parquet | ExportFormat::Log => {
-            return Err(unusable("tables and logs are no packets"));
+            return Err(unusable("tables and logs have no packets"));
         }
     }
-    // A simulation that was stopped ends early: what is written is a part.
+    // If the user stopped the simulation, only the beginning of the packets was written.
     if stop.load(Ordering::Relaxed) { Err(interrupted()) } else { Ok(()) }
 }
 
-/// What an emulated run has kept of its packets.
-fn captured(
+/// Writes the packets that an emulated run has kept.
+fn export_kept_packets(
     dir: &RunDir,
     args: &ExportArgs,
     id: PartId,

@@ -1,4 +1,4 @@
-//! What `talkpath play` would show of a run, in numbers that a study can hold against the run's record.
+//! The numbers that `talkpath play` would show of a run. A study compares them with the record of the run.
 
 use core::sync::atomic::AtomicBool;
 
@@ -9,9 +9,9 @@ use talkpath_model::{Scenario, Topology};
 use talkpath_sim::journey::{Hop, HopFate, journeys};
 use talkpath_units::{Instant, Seed};
 
-/// Runs `scenario` with `seed` again and counts what each link shows within the run's window: `passed`,
-/// `dropped`, `lost`, and `queue_max`, the most packets that waited. Beside them `nodes`. `None` if
-/// `stop` became true.
+/// Runs `scenario` with `seed` again, and counts the packets of each link within the window of the run: how
+/// many passed, were dropped and were lost, and how many waited at most (`queue_max`). It also returns the
+/// number of `nodes`. It returns `None` if `stop` became true.
 pub(crate) fn watched(scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json> {
     let plan = RunPlan {
         cell: 0,
@@ -26,30 +26,30 @@ pub(crate) fn watched(scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Opt
     let hops = journeys(scenario, &plan, window, usize::MAX)?.hops;
     let mut links = Map::new();
     for (index, link) in (0_u32..).zip(&scenario.links) {
-        let here: Vec<&Hop> = hops.iter().filter(|hop| hop.link == index).collect();
-        let ended = here.iter().filter(|hop| window.0 <= hop.left && hop.left < window.1);
+        let hops_of_link: Vec<&Hop> = hops.iter().filter(|hop| hop.link == index).collect();
+        let ended = hops_of_link.iter().filter(|hop| window.0 <= hop.left && hop.left < window.1);
         let count = |fits: &dyn Fn(HopFate) -> bool| ended.clone().filter(|hop| fits(hop.fate)).count();
-        let of = json!({
+        let counts = json!({
             "passed": count(&|fate| fate == HopFate::Passed),
             "dropped": count(&|fate| matches!(fate, HopFate::Gone(cause) if cause != DropCause::Loss)),
             "lost": count(&|fate| fate == HopFate::Gone(DropCause::Loss)),
-            "queue_max": queue_max(&here, window),
+            "queue_max": queue_max(&hops_of_link, window),
         });
-        links.insert(link.name.clone(), of);
+        links.insert(link.name.clone(), counts);
     }
     Some(json!({ "nodes": Topology::of(scenario).nodes.len(), "links": links }))
 }
 
-/// The most packets that waited at a moment of the window.
+/// The largest number of packets that waited at the same time within the window.
 fn queue_max(hops: &[&Hop], window: (Instant, Instant)) -> u64 {
     let waits = hops.iter().filter(|hop| hop.began > hop.entered);
-    // At one instant a service begins before the next packet is counted.
+    // At the same instant a packet leaves the queue before the next one is counted: -1 sorts before 1.
     let mut moments: Vec<(Instant, i64)> =
         waits.flat_map(|hop| [(hop.entered, 1), (hop.began, -1)]).collect();
     moments.sort_unstable();
     let (mut waiting, mut most) = (0_i64, 0_i64);
-    for (at, by) in moments {
-        waiting += by;
+    for (at, change) in moments {
+        waiting += change;
         if window.0 <= at && at < window.1 {
             most = most.max(waiting);
         }

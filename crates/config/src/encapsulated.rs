@@ -1,8 +1,8 @@
-//! Encapsulated protocols: protocols of ours whose packets real hosts carry in UDP datagrams. Which there
-//! are, and what each says of itself.
+//! Encapsulated protocols: protocols of ours whose packets real hosts carry in UDP datagrams.
 //!
-//! A new one is a file here, a variant in the two lists, and the line of each match below that the compiler
-//! names. QUIC is not among them: its engine is a library's, and flows share a connection.
+//! A new protocol needs a file here, a variant in each of the two enums, and the line of each `match` below
+//! that the compiler asks for. QUIC is not such a protocol, because its engine is a library and its flows can
+//! share a connection.
 
 mod dccp;
 mod options;
@@ -15,7 +15,7 @@ pub use options::EncapsulatedOptions;
 use crate::features::Features;
 use crate::words;
 
-/// The options of an encapsulated protocol. As text they are what two real hosts say to each other of a flow.
+/// The options of an encapsulated protocol. Two real hosts exchange them as text when they agree on a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EncapsulatedConfig {
@@ -24,8 +24,8 @@ pub enum EncapsulatedConfig {
 }
 
 words! {
-    /// An encapsulated protocol, without its options, and its name for people. A new one comes last: the
-    /// interfaces of kept captures are numbered by their places.
+    /// An encapsulated protocol without its options. A new protocol must be added at the end, because the
+    /// interfaces in kept captures are numbered by the order of this enum.
     pub enum EncapsulatedKind {
         /// DCCP (RFC 4340).
         Dccp = "DCCP",
@@ -33,21 +33,21 @@ words! {
 }
 
 impl EncapsulatedConfig {
-    /// Which protocol it configures.
+    /// The protocol of these options.
     pub const fn kind(&self) -> EncapsulatedKind {
         match self {
             Self::Dccp(_) => EncapsulatedKind::Dccp,
         }
     }
 
-    /// What the protocol says of itself.
+    /// The options as a trait object that every protocol implements.
     pub const fn options(&self) -> &dyn EncapsulatedOptions {
         match self {
             Self::Dccp(config) => config,
         }
     }
 
-    /// The same, to change it.
+    /// The options as a trait object, to change them.
     pub const fn options_mut(&mut self) -> &mut dyn EncapsulatedOptions {
         match self {
             Self::Dccp(config) => config,
@@ -56,14 +56,14 @@ impl EncapsulatedConfig {
 }
 
 impl EncapsulatedKind {
-    /// The transports of a scenario that are this protocol, by their names there.
+    /// The names that a scenario uses for transports of this protocol.
     pub const fn transport_names(self) -> &'static [&'static str] {
         match self {
             Self::Dccp => DccpConfig::TRANSPORT_NAMES,
         }
     }
 
-    /// What it provides to an application.
+    /// The features that the protocol provides to an application.
     pub const fn features(self) -> Features {
         match self {
             Self::Dccp => DccpConfig::FEATURES,

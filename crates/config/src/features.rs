@@ -1,4 +1,4 @@
-//! What each transport provides to an application: its transport features (RFC 8303 §2), in one table.
+//! The transport features of each transport: what it provides to an application (RFC 8303 §2).
 //!
 //! | | messages stay whole | reliable | acknowledged | IP may fragment a message |
 //! | --- | --- | --- | --- | --- |
@@ -6,42 +6,43 @@
 //! | TCP | no | yes | yes | no |
 //! | QUIC, datagrams | yes | no | yes | no |
 //! | QUIC, a stream | no | yes | yes | no |
-//! | QUIC, a stream a message | yes | yes | yes | no |
+//! | QUIC, a stream for each message | yes | yes | yes | no |
 //!
-//! Protocols of ours that real hosts carry in UDP datagrams say theirs in `encapsulated`.
+//! The features of encapsulated protocols are in `encapsulated`.
 //!
-//! Order is not in the table. Bytes of a stream come in order, or they would not be a stream; a message
-//! carries its number, and is counted alike whether it comes in order or not.
+//! The table says nothing about order. The bytes of a stream always come in order. A message carries its
+//! number, and is counted in the same way whether it comes in order or not.
 
 use crate::quic::Carry;
 
-/// What a transport provides.
+/// The features of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// A read returns one whole message, with its number. If not, messages are bytes of one stream: a read
-    /// returns bytes of several messages, or a part of one.
+    /// Whether a read returns one whole message with its number. If not, messages are bytes of one stream,
+    /// and a read returns bytes of several messages, or a part of one.
     pub keeps_messages: bool,
-    /// What is lost is sent again until it is delivered or the connection ends, so that a message that has
-    /// not come may still come. If not, nobody sends it again.
+    /// Whether lost data is sent again until it is delivered or the connection ends. If so, a message that
+    /// has not arrived yet may still arrive.
     pub is_reliable: bool,
-    /// The far end acknowledges what came. That bounds what is in flight, so a fast sender has to wait, and
-    /// a timeout fires if no acknowledgement comes. If not, the transport takes whatever it is given.
+    /// Whether the far end acknowledges what has arrived. If so, the data in flight is limited, a fast sender
+    /// has to wait, and a timeout fires if no acknowledgement comes. If not, the transport takes everything
+    /// that it is given.
     pub is_acknowledged: bool,
-    /// A message leaves in one datagram however large it is, and IP fragments what exceeds the path's MTU. If
-    /// not, no packet exceeds the MTU.
+    /// Whether a message of any size is sent in one datagram, so that IP has to fragment a datagram that
+    /// exceeds the MTU of the path. If not, no packet exceeds the MTU.
     pub is_fragmented: bool,
 }
 
 impl Features {
-    /// UDP's.
+    /// The features of UDP.
     pub(crate) const UDP: Self =
         Self { keeps_messages: true, is_reliable: false, is_acknowledged: false, is_fragmented: true };
 
-    /// TCP's.
+    /// The features of TCP.
     pub(crate) const TCP: Self =
         Self { keeps_messages: false, is_reliable: true, is_acknowledged: true, is_fragmented: false };
 
-    /// QUIC's, if this carries a message.
+    /// The features of QUIC if it carries messages in this way.
     pub(crate) const fn quic(carry: Carry) -> Self {
         Self {
             keeps_messages: !matches!(carry, Carry::Stream),

@@ -1,11 +1,11 @@
-//! Which transport it is, without its options.
+//! Transports without their options.
 
 use crate::encapsulated::EncapsulatedKind;
 use crate::features::Features;
 use crate::quic::Carry;
 use crate::{QuicConfig, TcpConfig, TransportConfig};
 
-/// Every transport, without its options.
+/// A transport without its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
     /// UDP (RFC 768).
@@ -14,12 +14,12 @@ pub enum TransportKind {
     Tcp,
     /// A protocol of ours that real hosts carry in UDP datagrams.
     Encapsulated(EncapsulatedKind),
-    /// QUIC (RFC 9000, RFC 9221), which carries messages so.
+    /// QUIC (RFC 9000, RFC 9221), with the way in which it carries messages.
     Quic(Carry),
 }
 
 impl TransportKind {
-    /// What it provides.
+    /// The features of the transport.
     pub const fn features(self) -> Features {
         match self {
             Self::Udp => Features::UDP,
@@ -31,7 +31,7 @@ impl TransportKind {
 }
 
 impl TransportConfig {
-    /// Which transport it configures.
+    /// The transport of these options.
     pub const fn kind(&self) -> TransportKind {
         match self {
             Self::Udp(_) => TransportKind::Udp,
@@ -41,7 +41,7 @@ impl TransportConfig {
         }
     }
 
-    /// TCP's options, if it is TCP.
+    /// The options of TCP, if the transport is TCP.
     pub const fn as_tcp(&self) -> Option<&TcpConfig> {
         match self {
             Self::Tcp(config) => Some(config),
@@ -49,7 +49,7 @@ impl TransportConfig {
         }
     }
 
-    /// QUIC's options, if it is QUIC.
+    /// The options of QUIC, if the transport is QUIC.
     pub const fn as_quic(&self) -> Option<&QuicConfig> {
         match self {
             Self::Quic(config) => Some(config),

@@ -1,16 +1,15 @@
-//! What a scenario may choose about a transport, resolved: every default is written out. And the table of
-//! voice codecs, which scenarios choose from and figures are made by.
+//! The options of each transport with all defaults filled in, and the table of voice codecs.
 //!
-//! Scenarios, studies and reports need these types and not the protocols, so a change in a protocol does not
-//! compile them again.
+//! Scenarios, studies and reports need these types, but not the protocols. So after a change in a protocol
+//! they do not have to be compiled again.
 //!
 //! - *stack*: the implementation that a transport's defaults follow: Linux, the RFCs, or 4.3BSD-Reno.
-//! - *kind*: which transport it is, without its options.
+//! - *kind*: a transport without its options.
 //! - *feature*: what a transport provides to an application, such as whole messages (RFC 8303 §2).
 //! - *encapsulated*: a protocol of ours that real hosts carry in UDP datagrams.
 //! - *carry*: what carries a message over QUIC: a datagram, the one stream, or a stream of its own.
 //! - *small head*: Linux's memory object for the head of a small packet (skbuff_small_head).
-//! - *row*: what is known of a voice codec.
+//! - *row*: the facts about a voice codec.
 //!
 //! Begin to read with [`TransportConfig`], then `features.rs`.
 
@@ -36,14 +35,14 @@ pub use size::{CACHE_LINE, SHARED_INFO, UDP_OVER_IPV4, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
 
-/// Of windows and queues. Chosen: past any path in packets.
+/// The largest window or queue (chosen: more packets than any path holds).
 pub const LARGEST_WINDOW: Packets = Packets::new(1_000_000_000);
 
-/// Of initial windows. Chosen: a greedy flow without a receiver's window (DCCP) sends the whole window at one
-/// moment, which memory has to hold.
+/// The largest initial window (chosen). A greedy flow without a window of the receiver (DCCP) sends the whole
+/// window at once, and memory has to hold it.
 pub const LARGEST_INITIAL_WINDOW: Packets = Packets::new(1_000_000);
 
-/// Which transport, with its options.
+/// A transport with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportConfig {
     /// UDP (RFC 768).
@@ -56,55 +55,58 @@ pub enum TransportConfig {
     Quic(QuicConfig),
 }
 
-/// Which side of a connection a transport is.
+/// The side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Opens the connection.
+    /// The side that opens the connection.
     Active,
-    /// Waits for it.
+    /// The side that waits for the connection.
     Passive,
 }
 
-/// UDP's options.
+/// The options of UDP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UdpConfig {
-    /// What the receiving socket's room is counted in: memory (Linux), or payload (the others).
+    /// The implementation. With Linux the receive buffer counts memory, with the others it counts payload.
     pub stack: Stack,
-    /// Room of the receiving socket: of Linux the value given to SO_RCVBUF, which it doubles.
+    /// The size of the receive buffer. For Linux it is the value given to SO_RCVBUF, which Linux doubles.
     pub socket_buffer: Bytes,
     /// See [`TcpConfig::small_head`].
     pub small_head: Option<Bytes>,
-    /// Whether its datagrams take marks, ECT(0) of RFC 3168 §5. Nothing here answers a mark.
+    /// Whether the datagrams may get ECN marks: they are sent as ECT(0) (RFC 3168 §5). UDP itself does not
+    /// react to a mark.
     pub ecn: bool,
 }
 
-/// TCP's options. The `stack` presets fill them; each key of the scenario overrides one.
+/// The options of TCP. The preset of `stack` fills them, and each key of the scenario replaces one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpConfig {
-    /// Which implementation the presets come from.
+    /// The implementation whose preset is used.
     pub stack: Stack,
-    /// Whether and how small segments wait for acknowledgements.
+    /// When a small segment waits for acknowledgements (Nagle's algorithm).
     pub nagle: NagleKind,
-    /// Congestion control; `None` takes the arena's default.
+    /// The congestion control, or `None` for the default of the arena.
     pub cc: Option<CongestionControlKind>,
-    /// Largest payload of a segment, options not counted off; `None` takes the path's MTU less 40 bytes.
+    /// The largest payload of a segment without options (MSS). `None` stands for the MTU of the path minus 40
+    /// bytes.
     pub mss: Option<Bytes>,
-    /// Receive buffer of the far end, which bounds the advertised window.
+    /// The receive buffer of the far end. It limits the advertised window.
     pub rwnd: Bytes,
-    /// The part of `rwnd` that Linux offers at first: half of `net.ipv4.tcp_rmem[1]`.
+    /// The window that Linux advertises at first: half of `net.ipv4.tcp_rmem[1]`.
     pub initial_rwnd: Bytes,
-    /// When the receiver acknowledges.
+    /// When the receiver sends acknowledgements.
     pub delayed_ack: DelayedAck,
     /// Selective acknowledgements (RFC 2018).
     pub sack: bool,
     /// Tail loss probe (RFC 8985 §7).
     pub tlp: bool,
-    /// Whether segments are spread over the round trip.
+    /// Whether segments are spread over the round trip (pacing).
     pub pacing: bool,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
-    /// Whether a congestion window that was not filled stays as it is (RFC 7661 §1; tcp_is_cwnd_limited). If
-    /// not, every acknowledgement opens it, up to the largest window that the far end could offer.
+    /// Whether the congestion window stays as it is while the sender does not fill it (RFC 7661 §1;
+    /// tcp_is_cwnd_limited). If not, every acknowledgement opens the window, up to the largest window that
+    /// the far end could offer.
     pub cwnd_validation: bool,
     /// How congestion avoidance opens a window that counts bytes.
     pub growth: Growth,
@@ -112,69 +114,73 @@ pub struct TcpConfig {
     pub timestamps: bool,
     /// The window scale option (RFC 7323 §2), which is agreed on separately.
     pub window_scaling: bool,
-    /// Whether packets may be marked instead of dropped (RFC 3168), if both ends agree.
+    /// Whether queues may mark packets instead of dropping them (ECN, RFC 3168), if both ends agree.
     pub ecn: bool,
-    /// Lower bound of the RTO.
+    /// The lower bound of the retransmission timeout (RTO).
     pub min_rto: Duration,
-    /// Clock tick G of the retransmission timer (RFC 6298 §2); zero for a clock as fine as the arena's.
+    /// The tick G of the clock of the retransmission timer (RFC 6298 §2). Zero stands for a clock as fine as
+    /// that of the arena.
     pub timer_granularity: Duration,
-    /// Whether each host's timers tick in a phase of their own.
+    /// Whether the timers of all hosts tick at the same time.
     pub ticks: Ticks,
-    /// Initial congestion window (RFC 6928, RFC 3390, or 1).
+    /// The initial congestion window (RFC 6928, RFC 3390, or 1).
     pub initial_window: Packets,
-    /// Initial slow start threshold; `None` is unlimited.
+    /// The initial slow start threshold, or `None` if it is unlimited.
     pub initial_ssthresh: Option<Packets>,
-    /// Room for written, unacknowledged data: of Linux the value given to SO_SNDBUF, of the others payload;
-    /// `None` follows the congestion window as Linux's autotuning does.
+    /// The size of the send buffer, which holds data until it is acknowledged. For Linux it is the value
+    /// given to SO_SNDBUF, for the others it counts payload. With `None` it follows the congestion window, as
+    /// the autotuning of Linux does.
     pub send_buffer: Option<Bytes>,
-    /// Memory that an autotuned send buffer grows to: `net.ipv4.tcp_wmem[2]`.
+    /// The size up to which an autotuned send buffer grows, in memory: `net.ipv4.tcp_wmem[2]`.
     pub send_buffer_max: Bytes,
-    /// What the sending kernel keeps free for headers before a segment's payload (MAX_TCP_HEADER), which
-    /// Linux's send buffer is charged too: 320 B with wireless networks or tunnels built in, 192 B without.
+    /// The space that the sending kernel keeps free for headers before the payload of a segment
+    /// (MAX_TCP_HEADER). The send buffer of Linux counts it too. It is 320 B in a kernel with wireless
+    /// networks or tunnels, else 192 B.
     pub header_room: Bytes,
-    /// The allocator's object for the head of a small packet, its skb_shared_info included (skbuff_small_head
-    /// of Linux 6.3 and later). `None` takes the next power of two, as earlier kernels do.
+    /// The memory object for the head of a small packet, with its skb_shared_info (skbuff_small_head of Linux
+    /// 6.3 and later). With `None` the object has the next power of two as its size, as in earlier kernels.
     pub small_head: Option<Bytes>,
-    /// Whether the send buffer takes a whole message, however large, as long as it holds less than its room.
+    /// Whether the send buffer takes a whole message of any size as long as it is not full.
     pub overfill: bool,
-    /// Whether the connection may use several paths (RFC 8684). It is the kernel's doing: nothing here models
-    /// it.
+    /// Whether the connection may use several paths (Multipath TCP, RFC 8684). Only a kernel does that; the
+    /// simulator does not model it.
     pub multipath: bool,
 }
 
 impl TransportConfig {
-    /// Whether its packets are to take marks (RFC 3168).
+    /// Whether the packets may get ECN marks (RFC 3168).
     pub fn wants_ecn(&self) -> bool {
         match self {
             Self::Udp(config) => config.ecn,
             Self::Tcp(config) => config.ecn,
             Self::Encapsulated(config) => config.options().wants_ecn(),
-            // RFC 9000 §13.4: its packets always do until the path proves that it does not carry marks.
+            // RFC 9000 §13.4: QUIC packets may always get marks, until the path turns out not to carry marks.
             Self::Quic(_) => true,
         }
     }
 
-    /// Whether it is TCP that may use several paths.
+    /// Whether the transport is TCP and may use several paths.
     pub const fn wants_multipath(&self) -> bool {
         matches!(self, Self::Tcp(TcpConfig { multipath: true, .. }))
     }
 
-    /// UDP as a Linux host has it.
+    /// UDP with the options of a Linux host.
     pub const fn udp_default() -> Self {
         Self::Udp(UdpConfig::LINUX)
     }
 
-    /// TCP with the presets of `stack`; `nodelay` switches Nagle's algorithm off.
+    /// TCP with the preset of `stack`. `nodelay` switches off Nagle's algorithm.
     pub const fn tcp_preset(stack: Stack, nodelay: bool) -> Self {
         Self::Tcp(TcpConfig::preset(stack, nodelay))
     }
 }
 
 impl UdpConfig {
-    /// Half of Linux's `net.core.rmem_default`, so that a socket that sets nothing has twice as much.
+    /// Half of `net.core.rmem_default` of Linux. Linux doubles this value, so it describes a socket that sets
+    /// nothing.
     pub const DEFAULT_ROOM: Bytes = Bytes::new(106_496);
 
-    /// A Linux host without wireless networks or tunnels.
+    /// The options of a Linux host whose kernel has neither wireless networks nor tunnels.
     pub const LINUX: Self = Self {
         stack: Stack::Linux,
         socket_buffer: Self::DEFAULT_ROOM,
@@ -184,7 +190,7 @@ impl UdpConfig {
 }
 
 impl TcpConfig {
-    /// What `stack` does if the scenario says nothing; `nodelay` switches Nagle's algorithm off.
+    /// The options of `stack` if the scenario sets none. `nodelay` switches off Nagle's algorithm.
     pub const fn preset(stack: Stack, nodelay: bool) -> Self {
         let preset = match stack {
             Stack::Linux => Self::LINUX,
@@ -194,22 +200,22 @@ impl TcpConfig {
         Self { nagle: if nodelay { NagleKind::Off } else { preset.nagle }, ..preset }
     }
 
-    /// Linux 6.x with its sysctls untouched.
+    /// Linux 6.x with the default values of its sysctls.
     const LINUX: Self = Self {
         stack: Stack::Linux,
         // tcp_output.c, tcp_nagle_check with tcp_minshall_check.
         nagle: NagleKind::Minshall,
         cc: None,
         mss: None,
-        // Half of tcp_rmem[2] = 32 MiB (since Linux 6.16): the other half is left to overhead. The window
-        // grows there from 64 KiB (tcp/receive/tuning.rs).
+        // Half of tcp_rmem[2] = 32 MiB (since Linux 6.16): the other half is left for overhead. The window
+        // grows from 64 KiB up to this (tcp/receive/tuning.rs).
         rwnd: Bytes::new(16 << 20),
         initial_rwnd: INITIAL_RWND,
         delayed_ack: DelayedAck::Linux,
         // net.ipv4.tcp_sack = 1, tcp_early_retrans = 3.
         sack: true,
         tlp: true,
-        // sk_pacing_status is set by BBR or the fq qdisc alone.
+        // sk_pacing_status is set only by BBR or the fq qdisc.
         pacing: false,
         // tcp_limited_transmit follows from counting duplicate ACKs as SACKed segments (tcp_add_reno_sack).
         limited_transmit: true,
@@ -221,7 +227,8 @@ impl TcpConfig {
         window_scaling: true,
         // net.ipv4.tcp_ecn = 2: accepted, but not offered.
         ecn: false,
-        // TCP_RTO_MIN = HZ / 5: in Linux the floor of the variance term, not of the whole.
+        // TCP_RTO_MIN = HZ / 5. In Linux it is the lower bound of the variance term, and not of the whole
+        // timeout.
         min_rto: Duration::from_millis(200),
         // A jiffy at HZ = 1000.
         timer_granularity: Duration::from_millis(1),
@@ -239,14 +246,14 @@ impl TcpConfig {
         multipath: false,
     };
 
-    /// The RFCs to the letter, with what they recommend.
+    /// The RFCs, with everything that they recommend.
     const RFC: Self = Self {
         stack: Stack::Rfc,
         // RFC 9293 §3.7.4.
         nagle: NagleKind::Classic,
         cc: Some(CongestionControlKind::NewReno),
         mss: None,
-        // Chosen: wide enough for every preset path; see docs/models/transports.md.
+        // Chosen: large enough for every preset path; see docs/models/transports.md.
         rwnd: Bytes::new(1 << 20),
         initial_rwnd: INITIAL_RWND,
         // RFC 9293 §3.8.6.3 and RFC 5681 §4.2 allow 500 ms; 200 ms is BSD's, widely copied.
@@ -256,12 +263,12 @@ impl TcpConfig {
         pacing: false,
         // RFC 5681 §3.2 step 1.
         limited_transmit: true,
-        // RFC 7661 §1: a window that was not filled says nothing about the path.
+        // RFC 7661 §1: a window that the sender did not fill says nothing about the path.
         cwnd_validation: true,
         growth: Growth::Counted,
         timestamps: true,
         window_scaling: true,
-        // RFC 3168 leaves the offer to the host.
+        // RFC 3168 leaves it to the host whether it offers ECN.
         ecn: false,
         // RFC 6298 §2.4.
         min_rto: Duration::from_secs(1),
@@ -323,32 +330,32 @@ const SEND_BUFFER_MAX: Bytes = Bytes::new(4 << 20);
 /// MAX_TCP_HEADER with wireless networks or tunnels.
 const HEADER_ROOM: Bytes = Bytes::new(320);
 
-/// QUIC's options, the same at both ends.
+/// The options of QUIC, which are the same at both ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuicConfig {
-    /// What carries a message.
+    /// How a message is carried.
     pub carry: Carry,
-    /// Congestion control of both ends.
+    /// The congestion control of both ends.
     pub cc: QuicCongestionControl,
-    /// A message that has waited longer than this is not put into a packet any more; `None` never expires.
+    /// A message that has waited longer than this is not sent any more. With `None` messages never expire.
     pub expire: Option<Duration>,
-    /// Data of a higher priority leaves first, among the flows of one connection.
+    /// Among the flows of one connection, data of a higher priority is sent first.
     pub priority: u8,
     /// Whether the client sends data in its first flight, with the ticket of an earlier connection.
     pub zero_rtt: bool,
-    /// The connection that the flow shares with others of the same name; `None` is one of its own.
+    /// The name of a connection that several flows share. With `None` the flow has a connection of its own.
     pub connection: Option<String>,
-    /// Whether packets are encrypted. Without it they keep their sizes, and the simulator saves the
-    /// arithmetic.
+    /// Whether packets are encrypted. Without encryption packets have the same sizes, and the simulator is
+    /// faster.
     pub encryption: bool,
 }
 
 impl QuicConfig {
-    /// What `carry` does if the scenario says nothing.
+    /// The options if the scenario sets only how messages are carried.
     pub const fn new(carry: Carry) -> Self {
         Self {
             carry,
-            // quinn's default, and Linux's of TCP.
+            // The default of quinn, and of TCP in Linux.
             cc: QuicCongestionControl::Cubic,
             expire: None,
             priority: 0,
@@ -360,11 +367,11 @@ impl QuicConfig {
 }
 
 words! {
-    /// Whose TCP the defaults follow.
+    /// The implementation that the defaults of a transport follow.
     pub enum Stack {
         /// Linux 6.x.
         Linux = "linux",
-        /// The RFCs to the letter.
+        /// The RFCs.
         Rfc = "rfc",
         /// 4.3BSD-Reno of 1990.
         BsdReno = "bsd-reno",
@@ -372,64 +379,69 @@ words! {
 }
 
 words! {
-    /// When the clocks tick that the timers of a simulation's hosts fall on.
+    /// When the timer clocks of the simulated hosts tick.
     pub enum Ticks {
-        /// Each in a phase of its own, drawn from the flow's seed: hosts that were not started together.
+        /// Each host ticks in a phase of its own, which is drawn from the seed of the flow. This is right for
+        /// hosts that were not started together.
         Own = "own",
-        /// All at once, from the beginning of the run on.
+        /// All hosts tick together, from the beginning of the run.
         Common = "common",
     }
 }
 
 words! {
-    /// When a segment smaller than the maximum may leave.
+    /// When a segment that is smaller than the maximum may be sent.
     pub enum NagleKind {
-        /// At once: TCP_NODELAY.
+        /// It is sent at once (TCP_NODELAY).
         Off = "off",
-        /// When nothing is unacknowledged (RFC 896).
+        /// It is sent when no data is unacknowledged (RFC 896).
         Classic = "classic",
-        /// When no small segment is unacknowledged (Minshall; Linux).
+        /// It is sent when no small segment is unacknowledged (Minshall; Linux).
         Minshall = "minshall",
     }
 }
 
-/// When the receiver sends an acknowledgement that nothing else carries.
+/// When the receiver sends an acknowledgement if it has no data to send with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayedAck {
-    /// At once for every segment.
+    /// It sends one at once for every segment.
     Off,
-    /// At the second full segment or after `timeout` (RFC 9293 §3.8.6.3, RFC 5681 §4.2).
+    /// It sends one for every second full segment, or after `timeout` (RFC 9293 §3.8.6.3, RFC 5681 §4.2).
     After {
-        /// At most 500 ms.
+        /// The timeout, at most 500 ms.
         timeout: Duration,
     },
-    /// At the second full segment or at the next tick of one clock of this period (BSD's fast timer, 200 ms).
+    /// It sends one for every second full segment, or at the next tick of a clock (the fast timer of BSD, 200
+    /// ms).
     Tick {
-        /// The clock's period.
+        /// The period of the clock.
         period: Duration,
     },
-    /// Linux: quick acknowledgements at the start and after idle, then an adaptive 40 to 200 ms.
+    /// As Linux does: at once at the start and after an idle time, later after an adaptive time from 40 to
+    /// 200 ms.
     Linux,
 }
 
 words! {
-    /// How congestion avoidance opens a window that counts bytes: about one SMSS a round trip.
+    /// How congestion avoidance opens a window that counts bytes. Each variant opens it by about one SMSS in
+    /// a round trip.
     #[derive(Default)]
     pub enum Growth {
-        /// By one SMSS each time that a whole `cwnd` was acknowledged, which RFC 5681 §3.1 recommends.
+        /// The window grows by one SMSS each time that a whole `cwnd` was acknowledged, as RFC 5681 §3.1
+        /// recommends.
         #[default]
         Counted = "counted",
-        /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681
-        /// §3.1 eq. 3).
+        /// The window grows by SMSS * SMSS / `cwnd`, and by at least one byte, with each acknowledgement of
+        /// new data (RFC 5681 §3.1 eq. 3).
         EachAck = "each-ack",
-        /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window
-        /// equal to `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.
+        /// As in 4.3BSD-Reno, the window grows by an eighth of SMSS more than that with each acknowledgement.
+        /// RFC 5681 §3.1 calls this addition incorrect. A window equal to `ssthresh` counts as slow start.
         Bsd = "bsd",
     }
 }
 
 impl Stack {
-    /// The upper bound of its retransmission timeout.
+    /// The upper bound of the retransmission timeout.
     pub const fn max_rto(self) -> Duration {
         match self {
             // TCP_RTO_MAX.

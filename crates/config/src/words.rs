@@ -1,8 +1,8 @@
-//! Choices with a word each, written once: the enum, its variants in order, and their words in scenarios and
-//! summaries.
+//! A macro for enums whose variants have a word in scenarios and summaries. The variants and their words are
+//! written in one place.
 
-/// Defines an enum whose variants have a word each, with `ALL`, `WORDS` in the same order, `name` and
-/// `named`.
+/// Defines an enum whose variants have a word each, with the constants `ALL` and `WORDS` in the same order,
+/// and the functions `name` and `named`.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
@@ -13,22 +13,22 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every variant, in order.
+            /// All variants, in the order of the enum.
             pub const ALL: [Self; [$($word),*].len()] = [$(Self::$variant),*];
 
-            /// Their words in scenarios, in the order of `ALL`.
+            /// The words of all variants, in the order of `ALL`.
             pub const WORDS: &[&str] = &[$($word),*];
 
-            /// The word in scenarios and summaries.
+            /// The word of the variant in scenarios and summaries.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
                 }
             }
 
-            /// The one with this word.
+            /// Returns the variant with this word.
             pub fn named(word: &str) -> Option<Self> {
-                Self::ALL.into_iter().find(|it| it.name() == word)
+                Self::ALL.into_iter().find(|variant| variant.name() == word)
             }
         }
     };

@@ -1,4 +1,4 @@
-//! `talkpath doctor`: what this machine can do, and how to get what is missing.
+//! `talkpath doctor` says what this machine can do, and how to get what is missing.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -15,7 +15,7 @@ use talkpath_measure::STOLEN_SHARE_TOLD;
 use talkpath_system::this_kernel::this_kernel;
 use talkpath_units::counted;
 
-/// Prints one line a finding, or with `--json` all of them as an object.
+/// Prints a line for each finding, or with `--json` all findings as an object.
 pub(crate) fn run(common: &Common, terminal: Terminal) -> Result<(), Failure> {
     if common.json() {
         return terminal::print(&json(&Findings {
@@ -33,18 +33,20 @@ pub(crate) fn run(common: &Common, terminal: Terminal) -> Result<(), Failure> {
     terminal.result(&text)
 }
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct Findings {
     talkpath: &'static str,
     findings: Vec<Finding>,
 }
 
+/// What was found about one ability of this machine.
 #[derive(Serialize)]
 struct Finding {
     subject: &'static str,
-    /// Begins with `ready` if something can be had.
+    /// The state begins with `ready` if the machine has the ability.
     state: String,
+    /// What the user can do about it.
     advice: Option<&'static str>,
 }
 
@@ -81,13 +83,13 @@ fn live() -> Finding {
 }
 
 fn ip(subject: &'static str, works: bool) -> Finding {
-    match works {
-        true => Finding { subject, state: "ready".to_owned(), advice: None },
-        false => Finding {
-            subject,
-            state: "no socket can be opened".to_owned(),
-            advice: Some("live runs use the other one where both hosts have it"),
-        },
+    if works {
+        return Finding { subject, state: "ready".to_owned(), advice: None };
+    }
+    Finding {
+        subject,
+        state: "no socket can be opened".to_owned(),
+        advice: Some("live runs use the other one where both hosts have it"),
     }
 }
 
@@ -126,7 +128,8 @@ fn real_time(machine: &Capabilities) -> Finding {
     }
 }
 
-/// What a neighbour's system call may do to a thread that is to run now, on a machine that is not idle.
+/// Whether a system call of another process can delay a thread that is due to run. This matters on a machine
+/// that is not idle.
 fn preemption(machine: &Capabilities) -> Finding {
     let subject = "preemption";
     let Some(model) = machine.preemption else {
@@ -151,17 +154,16 @@ fn preemption(machine: &Capabilities) -> Finding {
             ("none: a neighbour's long system call holds a real-time thread up for milliseconds", true)
         }
     };
-    let advice = match model.is_dynamic {
-        true => {
-            "boot with preempt=full, or as root write full to /sys/kernel/debug/sched/preempt; else leave the \
-             machine alone during a run"
-        }
-        false => "take a kernel with CONFIG_PREEMPT or PREEMPT_LAZY, or leave the machine alone during a run",
+    let advice = if model.is_dynamic {
+        "boot with preempt=full, or as root write full to /sys/kernel/debug/sched/preempt; else leave the \
+         machine alone during a run"
+    } else {
+        "take a kernel with CONFIG_PREEMPT or PREEMPT_LAZY, or leave the machine alone during a run"
     };
     Finding { subject, state: state.to_owned(), advice: is_late.then_some(advice) }
 }
 
-/// What no thread of this machine can do anything about.
+/// How much processor time a hypervisor has taken. No setting of this machine can change that.
 fn hypervisor(machine: &Capabilities) -> Finding {
     let subject = "hypervisor";
     let (state, is_late) = match machine.stolen_share {
@@ -225,7 +227,7 @@ fn clock_source(machine: &Capabilities) -> Finding {
     }
 }
 
-/// What `kernel = "this"` stands for.
+/// The values that `kernel = "this"` stands for.
 fn kernel_profile() -> Finding {
     let subject = "kernel = \"this\"";
     match this_kernel() {
@@ -238,7 +240,7 @@ fn kernel_profile() -> Finding {
     }
 }
 
-/// What `cc = ...` may name in `emu` and `live` on this machine.
+/// The congestion controls that the key `cc` may name in `emu` and `live` on this machine.
 fn congestion_control(machine: &Capabilities) -> Finding {
     let subject = "TCP cc";
     match machine.congestion_controls.as_slice() {

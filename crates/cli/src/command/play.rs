@@ -1,4 +1,4 @@
-//! `talkpath play`: a page on which a simulated run's packets move over its network.
+//! `talkpath play` writes a page on which the packets of a simulated run move over its network.
 
 use std::io::Write as _;
 
@@ -14,7 +14,7 @@ use talkpath_commands::summary_file::head_of;
 use talkpath_commands::terminal::Terminal;
 use talkpath_experiment::run_dir::{PartId, RunDir};
 use talkpath_measure::series::SeriesDetail;
-use talkpath_measure::{DropCause, SeriesKind};
+use talkpath_measure::{DropCause, Series, SeriesKind};
 use talkpath_model::Scenario;
 use talkpath_report::{Animation, PlayFate, PlayHop, play_page};
 use talkpath_sim::journey::{Hop, HopFate, Journeys, journeys};
@@ -31,19 +31,19 @@ pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
     let window = again.window(&args.from, Some(&args.length))?;
     let stop = interrupt::install()?;
     let plan = again.plan(Some(SeriesDetail::Full), &stop);
-    let seen = journeys(&again.scenario, &plan, window, MOST_HOPS).ok_or_else(interrupted)?;
-    let mut animation = animation(&again.scenario, &seen);
+    let journeys = journeys(&again.scenario, &plan, window, MOST_HOPS).ok_or_else(interrupted)?;
+    let mut animation = animation(&again.scenario, &journeys);
     animation.about = format!(
         "cell {}, repetition {}, {} to {} s of run time",
         id.cell,
         id.repetition,
-        seen.window.0.as_secs_f64(),
-        seen.window.1.as_secs_f64()
+        journeys.window.0.as_secs_f64(),
+        journeys.window.1.as_secs_f64()
     );
-    if seen.is_cut {
+    if journeys.is_cut {
         animation.warnings.push(format!(
             "A page holds {MOST_HOPS} hops of packets at most: this one ends at {:.3} s; --from begins later",
-            seen.window.1.as_secs_f64()
+            journeys.window.1.as_secs_f64()
         ));
     }
     let path = args.output.clone().unwrap_or_else(|| dir.file(PLAY));
@@ -54,19 +54,20 @@ pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
     terminal.result(&format!("{} of packets: {}\n", counted(animation.hops.len(), "hop"), path.display()))
 }
 
-/// What the page plays of `seen`, a run of `scenario`.
-fn animation(scenario: &Scenario, seen: &Journeys) -> Animation {
-    let from = micros(seen.window.0);
+/// Makes the animation of the packets of a run of `scenario`.
+fn animation(scenario: &Scenario, journeys: &Journeys) -> Animation {
+    let from = micros(journeys.window.0);
     let mut animation = network(scenario);
-    let length = micros(seen.window.1).saturating_sub(from).max(1);
-    animation.hops = seen.hops.iter().map(|hop| play_hop(hop, from, length)).collect();
+    let length = micros(journeys.window.1).saturating_sub(from).max(1);
+    animation.hops = journeys.hops.iter().map(|hop| play_hop(hop, from, length)).collect();
     (animation.from, animation.length) = (from, length);
     for flow in &mut animation.flows {
-        let line = seen.series.iter().find(|it| it.kind == SeriesKind::Cwnd && it.entity == flow.name);
+        let is_cwnd = |series: &&Series| series.kind == SeriesKind::Cwnd && series.entity == flow.name;
+        let line = journeys.series.iter().find(is_cwnd);
         let mut points: Vec<(u64, f64)> = Vec::new();
         for (at, value) in line.iter().flat_map(|line| &line.points) {
             let at = micros(*at).saturating_sub(from);
-            // Of the values before the page begins the last one holds.
+            // Points before the beginning of the page have the time 0. Only the last of them is kept.
             if at == 0 {
                 points.clear();
             }
@@ -77,8 +78,8 @@ fn animation(scenario: &Scenario, seen: &Journeys) -> Animation {
     animation
 }
 
-/// A hop on a page that begins at `from` and is `length` long, both µs. What was under way when the run ended
-/// stays on its link until the page ends.
+/// Makes a hop on a page that begins at `from` and is `length` long, both in µs. A packet that was on its way
+/// when the run ended stays on its link until the page ends.
 fn play_hop(hop: &Hop, from: u64, length: u64) -> PlayHop {
     let at = |at: Instant| micros(at) as i64 - from as i64;
     let fate = match hop.fate {
@@ -109,7 +110,7 @@ fn micros(at: Instant) -> u64 {
     at.as_nanos() / 1000
 }
 
-/// Hops on one page: some 30 bytes each, so that a page has a few MB. Chosen.
+/// How many hops a page has at most (chosen). Each takes about 30 bytes, so a page has a few MB.
 const MOST_HOPS: usize = 200_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `talkpath replay`: the emulator's decisions once more, from its own log of arrivals.
+//! `talkpath replay` computes the decisions of the emulator again from its log of arrivals.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 use talkpath_scenario::Options;
 use talkpath_units::counted;
 
-/// Replays every repetition's log; the first difference is an error.
+/// Replays the log of every repetition. The first difference is a failure.
 pub(crate) fn run(args: &ReplayArgs, terminal: Terminal) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
     let plan = load_file(&dir.file(SCENARIO), &Options::default())?;
@@ -41,6 +41,7 @@ pub(crate) fn run(args: &ReplayArgs, terminal: Terminal) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Lists the logs of arrivals in the run directory.
 fn logs(dir: &RunDir) -> Result<Vec<PathBuf>, Failure> {
     let folder = dir.file(ARRIVALS);
     let entries = match fs::read_dir(&folder) {

@@ -1,4 +1,4 @@
-//! `talkpath serve`: the far end of live runs.
+//! `talkpath serve` is the far host of live runs.
 
 use chrono::{SecondsFormat, Utc};
 use talkpath_commands::args::ServeArgs;
@@ -10,10 +10,10 @@ use talkpath_system::descriptors::raise_descriptor_limit;
 
 use crate::linked::{MACHINES, read_key};
 
-/// Serves until Ctrl-C, which is how it is meant to end.
+/// Serves clients until Ctrl-C, which is the normal end of a server.
 pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
     if args.key_file.is_none() && !args.open {
-        refuse_to_guess(args)?;
+        refuse_reachable_addresses(args)?;
         terminal.warning("every user of this host is served; --key-file FILE restricts it, --open means it");
     }
     let key = args.key_file.as_deref().map(read_key).transpose()?;
@@ -37,16 +37,19 @@ pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
     served.map_err(|why| unavailable(&why))
 }
 
-/// Without a key and without `--open`, only programs of this host are served.
-fn refuse_to_guess(args: &ServeArgs) -> Result<(), Failure> {
-    let beyond = args.bind.iter().find(|address| !address.ip().to_canonical().is_loopback());
-    let where_to = match (beyond, args.bind.is_empty()) {
-        (Some(address), _) => address.to_string(),
-        (None, true) => "every address of this host".to_owned(),
-        (None, false) => return Ok(()),
+/// Refuses addresses that other hosts can reach, if there is neither a key nor `--open`. A server without
+/// either serves only programs of this host.
+fn refuse_reachable_addresses(args: &ServeArgs) -> Result<(), Failure> {
+    let reachable = args.bind.iter().find(|address| !address.ip().to_canonical().is_loopback());
+    let address = if let Some(address) = reachable {
+        address.to_string()
+    } else if args.bind.is_empty() {
+        "every address of this host".to_owned()
+    } else {
+        return Ok(());
     };
     Err(Failure::Usage(format!(
-        "who may be served on {where_to}? Add --key-file FILE for those who hold the key in FILE (to make one: \
+        "who may be served on {address}? Add --key-file FILE for those who hold the key in FILE (to make one: \
          head -c 32 /dev/urandom | base64 > FILE), --open for everybody who can reach the port, or \
          --bind 127.0.0.1:7160 for this host alone"
     )))

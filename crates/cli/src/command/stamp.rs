@@ -1,4 +1,4 @@
-//! `talkpath stamp`: STAMP (RFC 8762) as a session-sender or a session-reflector.
+//! `talkpath stamp` is a session-sender or a session-reflector of STAMP (RFC 8762).
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ use talkpath_measure::summary::{Clock, DelayMs, IpdvMs};
 use talkpath_measure::{FlowRecord, LegRecord};
 use talkpath_units::{Bytes, Histogram, counted};
 
-/// Sends or reflects.
+/// Runs the sender or the reflector.
 pub(crate) fn run(args: &StampArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     match &args.to {
         Some(to) => send(to, args, common, terminal),
@@ -28,6 +28,7 @@ pub(crate) fn run(args: &StampArgs, common: &Common, terminal: Terminal) -> Resu
     }
 }
 
+/// Sends packets to a reflector, and prints the figures.
 fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let least = StampOptions::min_size(args.dscp);
     let size = args.size.unwrap_or(least);
@@ -48,15 +49,16 @@ fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Resu
     };
     let stop = interrupt::install()?;
     let run = stamp::send(&options, &stop).map_err(|why| arenas::failure(why).1);
-    let shown = run.and_then(|run| show(to, &run, common, terminal));
-    // Of what was sent until then there are figures.
-    let is_said = matches!(shown, Err(Failure::Experiment { error: Error::Interrupted(_), .. }));
-    let stopped = (stop.load(Ordering::Relaxed) && !is_said).then(arenas::interrupted);
-    terminal.end_with([stopped, shown.err()])
+    let printed = run.and_then(|run| print_figures(to, &run, common, terminal));
+    // A run that was interrupted may still have figures. They are printed, and the command ends as
+    // interrupted.
+    let is_interrupted = matches!(printed, Err(Failure::Experiment { error: Error::Interrupted(_), .. }));
+    let stopped = (stop.load(Ordering::Relaxed) && !is_interrupted).then(arenas::interrupted);
+    terminal.end_with([stopped, printed.err()])
 }
 
-/// Prints what came of it.
-fn show(to: &str, run: &StampRun, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+/// Prints the figures of the run.
+fn print_figures(to: &str, run: &StampRun, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let figures = Figures::new(to, run).ok_or_else(|| Failure::far_end(format!("{to}: no record")))?;
     for warning in &run.record.warnings {
         terminal.warning(warning);
@@ -64,17 +66,17 @@ fn show(to: &str, run: &StampRun, common: &Common, terminal: Terminal) -> Result
     if common.json() { terminal::print(&json(&figures)) } else { terminal.result(&figures.for_person()) }
 }
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct Figures<'a> {
     to: &'a str,
     sent: u64,
     received: u64,
     lost: u64,
-    /// `None` if only their sum is known.
+    /// The losses of each direction, or `None` if only their sum is known.
     lost_forward: Option<u64>,
     lost_return: Option<u64>,
-    /// Whether the reflector numbers its own packets; `None` if nothing shows it.
+    /// Whether the reflector numbers its own packets, or `None` if that is not known.
     stateful: Option<bool>,
     duplicates: u64,
     reordered: u64,
@@ -139,8 +141,9 @@ impl<'a> Figures<'a> {
         })
     }
 
+    /// Writes the figures for a person.
     fn for_person(&self) -> String {
-        let each_way = match (self.lost_forward, self.lost_return) {
+        let by_direction = match (self.lost_forward, self.lost_return) {
             (Some(there), Some(back)) => format!(": {there} there, {back} back"),
             _ => "; which way is not known: the reflector numbers no packets of its own, or --stateful is needed"
                 .to_owned(),
@@ -151,7 +154,7 @@ impl<'a> Figures<'a> {
             self.sent,
             self.received,
             self.lost,
-            if self.lost == 0 { String::new() } else { each_way },
+            if self.lost == 0 { String::new() } else { by_direction },
             "",
             "min",
             "p50",
@@ -167,9 +170,9 @@ impl<'a> Figures<'a> {
         ];
         for (name, delays) in rows {
             match delays {
-                Some(it) => text.push_str(&format!(
+                Some(delay) => text.push_str(&format!(
                     "{name:<14}{:>10.3}{:>10.3}{:>10.3}{:>10.3}{:>10.3}\n",
-                    it.min, it.p50, it.p95, it.p99, it.max
+                    delay.min, delay.p50, delay.p95, delay.p99, delay.max
                 )),
                 None => text.push_str(&format!("{name:<14}{:>10}\n", "-")),
             }
@@ -189,7 +192,7 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// How long the reflector held each packet.
+/// How long the reflector held each packet before it answered.
 fn turn_rounds(flow: &FlowRecord, echo: &LegRecord) -> Histogram {
     let mut turns = Histogram::new();
     let mut held = flow.forward.messages.iter().filter(|row| row.received.is_some());
@@ -202,7 +205,7 @@ fn turn_rounds(flow: &FlowRecord, echo: &LegRecord) -> Histogram {
     turns
 }
 
-/// Reflects until Ctrl-C, which is how it is meant to end.
+/// Reflects packets until Ctrl-C, which is the normal end of a reflector.
 fn reflect(args: &StampArgs, terminal: Terminal) -> Result<(), Failure> {
     let bind = args.bind.unwrap_or_else(|| SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)));
     if !args.open && !bind.ip().to_canonical().is_loopback() {

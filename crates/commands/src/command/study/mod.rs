@@ -397,7 +397,7 @@ fn describe(study: &Study) -> String {
 /// Writes the expected verdicts of a claim, such as `reproduced`. If the arenas differ, it writes for example
 /// `sim reproduced, emu differs`.
 fn expected(claim: &Claim) -> String {
-    let mut verdicts = claim.expected.iter().map(|(_, verdict)| verdict);
+    let mut verdicts = claim.expected.values();
     if let Some(first) = verdicts.next()
         && verdicts.all(|other| other == first)
     {
