@@ -1,5 +1,6 @@
-//! `study.toml` as it is written. Unknown keys are mistakes; values that need the rest of the file to be
-//! understood keep their place in it.
+//! The types that `study.toml` is read into, key by key. An unknown key is a mistake. A value that is checked
+//! only after the whole file was read keeps its place in the file (`Spanned`), so that a mistake can name the
+//! line.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -14,9 +15,10 @@ use crate::claim::{Basis, Verdict};
 use crate::stretch::Stretch;
 use crate::study::Level;
 
-/// Scenario keys and their values.
+/// Scenario keys with the values that they are set to.
 pub(crate) type Settings = BTreeMap<String, Spanned<toml::Value>>;
 
+/// The whole file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
@@ -28,23 +30,25 @@ pub(crate) struct File {
     pub(crate) set_up: String,
     pub(crate) repeat: Spanned<u64>,
     pub(crate) quick: QuickEntry,
-    /// What an arena does otherwise.
+    /// What differs in an arena, by the name of the arena.
     #[serde(default)]
     pub(crate) arena: BTreeMap<ArenaName, ArenaEntry>,
+    /// The names of the assumption sets that are shown with each claim as its sensitivity.
     #[serde(default)]
     pub(crate) sensitivity: Vec<Spanned<String>>,
-    /// Metrics that no claim reads and the cells' table shows all the same.
+    /// Metrics that no claim reads, but that the table of the cells shows.
     #[serde(default)]
     pub(crate) also: Vec<Spanned<String>>,
-    /// Numbers that the study makes of a run's own.
+    /// The metrics that the study computes from figures of a run, by name.
     #[serde(default)]
     pub(crate) metric: BTreeMap<String, Spanned<MetricEntry>>,
-    /// Value names and the scenario keys behind them, by the axis's name.
+    /// The values of each axis, by the name of the axis. Each value has a name and the scenario keys that it
+    /// sets.
     #[serde(default)]
     pub(crate) axis: BTreeMap<String, BTreeMap<String, Settings>>,
     pub(crate) assumption: Vec<AssumptionEntry>,
     pub(crate) cells: Vec<CellsEntry>,
-    /// Which measurements of a campaign are which cells.
+    /// The measurements of a campaign that are cells of the study.
     #[serde(default)]
     pub(crate) campaign: Vec<CampaignEntry>,
     pub(crate) claim: Vec<ClaimEntry>,
@@ -54,6 +58,7 @@ pub(crate) struct File {
     pub(crate) table: Vec<TableEntry>,
 }
 
+/// What `--quick` runs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuickEntry {
@@ -61,17 +66,19 @@ pub(crate) struct QuickEntry {
     pub(crate) assumptions: Vec<Spanned<String>>,
 }
 
+/// What differs in one arena.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ArenaEntry {
     pub(crate) repeat: Option<Spanned<u64>>,
-    /// The only sets that run there; all without it.
+    /// The assumption sets that run in the arena. Without this key all sets run.
     pub(crate) assumptions: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     pub(crate) set: Settings,
     pub(crate) quick: Option<ArenaQuickEntry>,
 }
 
+/// What differs in one arena with `--quick`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ArenaQuickEntry {
@@ -81,7 +88,7 @@ pub(crate) struct ArenaQuickEntry {
     pub(crate) set: Settings,
 }
 
-/// What the cells of an entry do otherwise in one arena.
+/// What differs for the cells of one entry in one arena.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CellsArenaEntry {
@@ -91,14 +98,16 @@ pub(crate) struct CellsArenaEntry {
     pub(crate) quick: Option<CellsQuick>,
 }
 
-/// Whether and how the shorter run has the cells.
+/// The value of the key `quick` of cells.
 #[derive(Debug)]
 pub(crate) enum CellsQuick {
+    /// Whether `--quick` runs the cells.
     Whether(bool),
+    /// `--quick` runs the cells with these changes.
     How(CellsQuickEntry),
 }
 
-/// By hand: an untagged enum would lose the places of what is set.
+/// This is written by hand because an untagged enum would lose the places of the settings in the file.
 impl<'de> Deserialize<'de> for CellsQuick {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct WhetherOrHow;
@@ -121,6 +130,7 @@ impl<'de> Deserialize<'de> for CellsQuick {
     }
 }
 
+/// What differs for cells with `--quick`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CellsQuickEntry {
@@ -129,6 +139,9 @@ pub(crate) struct CellsQuickEntry {
     pub(crate) set: Settings,
 }
 
+/// A metric that the study computes from figures of a run. It has exactly one of `ratio`, `difference`,
+/// `sum`, `mean`, `scaled`, `share`, `correlation`, `shared_losses` and `quantile`. The other keys belong to
+/// one of them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MetricEntry {
@@ -137,29 +150,30 @@ pub(crate) struct MetricEntry {
     pub(crate) sum: Option<OneOrMany>,
     pub(crate) mean: Option<OneOrMany>,
     pub(crate) scaled: Option<String>,
-    /// With `scaled`: the factor.
+    /// The factor of `scaled`.
     pub(crate) by: Option<f64>,
     pub(crate) share: Option<OneOrMany>,
-    /// With `share`: of what lies above this.
+    /// The bound of `share`: it is the share of the values that lie above.
     pub(crate) above: Option<f64>,
-    /// A flow with copies: how alike their windows move.
+    /// The name of a flow with copies. The metric says how alike the windows of the copies move.
     pub(crate) correlation: Option<String>,
-    /// With `correlation`: the receiver's window, packets.
+    /// The receiver's window for `correlation`, in packets.
     pub(crate) cap: Option<f64>,
-    /// A flow with copies: the share of losses that hit all copies.
+    /// The name of a flow with copies. The metric is the share of loss episodes that hit all copies.
     pub(crate) shared_losses: Option<String>,
-    /// With `shared_losses`: how long an episode lasts, s.
+    /// The length of an episode of `shared_losses`, in s.
     pub(crate) within: Option<f64>,
-    /// Of a `queue`'s waiting packets.
+    /// The quantile of the packets that wait in `queue`.
     pub(crate) quantile: Option<f64>,
-    /// With `quantile`: the link.
+    /// The link of `quantile`.
     pub(crate) queue: Option<String>,
-    /// Of these three: what of the run they read.
+    /// The stretch of the run that `correlation`, `shared_losses` and `quantile` read.
     pub(crate) seconds: Option<Stretch>,
-    /// The name of a unit of figures.
+    /// The name of the metric's unit.
     pub(crate) unit: Option<Spanned<String>>,
 }
 
+/// One path, or a list of paths.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum OneOrMany {
@@ -167,6 +181,7 @@ pub(crate) enum OneOrMany {
     Many(Vec<String>),
 }
 
+/// One answer to what the publication leaves open. The first entry is the base.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AssumptionEntry {
@@ -176,34 +191,35 @@ pub(crate) struct AssumptionEntry {
     pub(crate) set: Settings,
 }
 
+/// The cells of one scenario, one for each combination of the values of its axes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CellsEntry {
-    /// With `{AXIS}` for each axis.
+    /// The name of the cells. `{AXIS}` stands for the value of each axis.
     pub(crate) name: Spanned<String>,
-    /// A scenario file beside the study.
+    /// The name of a scenario file in the folder of the study.
     pub(crate) scenario: Spanned<String>,
     #[serde(default)]
     pub(crate) axes: BTreeMap<String, Vec<Spanned<String>>>,
     #[serde(default)]
     pub(crate) set: Settings,
-    /// The only sets it runs under; all without it.
+    /// The assumption sets that the cells run under. Without this key they run under all sets.
     pub(crate) assumptions: Option<Vec<Spanned<String>>>,
     pub(crate) repeat: Option<Spanned<u64>>,
     pub(crate) quick: Option<CellsQuick>,
-    /// The only arenas where it runs; all without it.
+    /// The arenas where the cells run. Without this key they run in all arenas.
     pub(crate) arenas: Option<Vec<ArenaName>>,
     pub(crate) sim: Option<CellsArenaEntry>,
     pub(crate) emu: Option<CellsArenaEntry>,
 }
 
 impl CellsEntry {
-    /// What is otherwise in `arena`.
+    /// What differs in `arena`.
     pub(crate) const fn arena(&self, arena: ArenaName) -> Option<&CellsArenaEntry> {
         match arena {
             ArenaName::Sim => self.sim.as_ref(),
             ArenaName::Emu => self.emu.as_ref(),
-            // It does not run.
+            // The cells of a campaign are measured, so that nothing of them can differ.
             ArenaName::Campaign => None,
         }
     }
@@ -213,41 +229,44 @@ impl CellsEntry {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CampaignEntry {
-    /// A cell's name, with `{AXIS}` for each axis of `each`.
+    /// The name of the cell. `{AXIS}` stands for the value of each axis of `each`.
     pub(crate) cell: Spanned<String>,
-    /// Hosts of the campaign.
+    /// The host of the campaign that starts the measurements.
     pub(crate) near: Spanned<String>,
+    /// The host that the measurements go to.
     pub(crate) far: Spanned<String>,
-    /// `[measure.NAME]` of the campaign.
+    /// The name of the measurement in the campaign file: `[measure.NAME]`.
     pub(crate) measure: Spanned<String>,
-    /// Its day, from 1; all days without it.
+    /// The day of the campaign, from 1. Without this key all days count.
     pub(crate) day: Option<Spanned<String>>,
-    /// The cell's flows, and the transport over which the campaign measured each.
+    /// The transport over which the campaign measured each flow of the cell, by the name of the flow.
     pub(crate) flows: BTreeMap<String, Spanned<String>>,
-    /// The entry is made for each combination of these values, as a check is.
+    /// The axes of the entry with their values. The entry is made once for each combination of values.
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,
 }
 
+/// What the publication says, and the checks for it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClaimEntry {
     pub(crate) id: Spanned<String>,
     pub(crate) text: String,
     pub(crate) published: String,
-    /// The only arenas where it is judged. Without it: all where cells run, and `campaign` if `expected`
-    /// names that.
+    /// The arenas where the claim is judged. Without this key it is judged in all arenas where cells run, and
+    /// in `campaign` if `expected` names that arena.
     pub(crate) arenas: Option<Vec<ArenaName>>,
     pub(crate) expected: Spanned<ExpectedEntry>,
-    /// Every claim needs one; optional here so that its absence is reported together with the other mistakes.
+    /// The reason of the expected verdict. Every claim needs one. It is optional here, so that a missing
+    /// reason is reported together with the other mistakes.
     pub(crate) why: Option<String>,
-    /// Of the checks that name none of their own.
+    /// The basis of the checks that name no basis.
     pub(crate) basis: Option<Basis>,
     #[serde(default)]
     pub(crate) check: Vec<Spanned<CheckEntry>>,
 }
 
-/// One verdict, or one an arena.
+/// The expected verdict: one for all arenas, or one for each arena.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum ExpectedEntry {
@@ -255,13 +274,15 @@ pub(crate) enum ExpectedEntry {
     ByArena(BTreeMap<ArenaName, Verdict>),
 }
 
+/// One comparison. One key says what is compared (`cell`, `ratio`, `difference`, `slope`, `r_squared`,
+/// `rising`, `falling` or `same`). The bounds say where the figure must lie.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckEntry {
     pub(crate) name: String,
-    /// What its figure rests on; without it, the claim's.
+    /// What the figure of the check rests on. Without this key it is the basis of the claim.
     pub(crate) basis: Option<Basis>,
-    /// Of every operand that names none of its own.
+    /// The metric of the operands that name no metric.
     pub(crate) metric: Option<String>,
     pub(crate) cell: Option<Spanned<String>>,
     pub(crate) ratio: Option<Vec<Spanned<OperandEntry>>>,
@@ -277,18 +298,19 @@ pub(crate) struct CheckEntry {
     pub(crate) same: Option<Vec<Spanned<OperandEntry>>>,
     pub(crate) agree: Option<Spanned<Within>>,
     pub(crate) within: Option<Spanned<Within>>,
-    /// Why its bound has one end.
+    /// The reason why the bound has only one end.
     pub(crate) one_sided: Option<String>,
-    /// The only arenas where it is judged; all of the claim's without it.
+    /// The arenas where the check is judged. Without this key these are all arenas of the claim.
     pub(crate) arenas: Option<Vec<ArenaName>>,
-    /// The only arenas where the shorter run judges it; everywhere without this.
+    /// The arenas where `--quick` judges the check. Without this key `--quick` judges it in all arenas.
     pub(crate) quick: Option<Vec<ArenaName>>,
-    /// The check is made for each combination of these values. `{AXIS}` in names becomes the value.
+    /// The axes of the check with their values. The check is made once for each combination of values, and
+    /// `{AXIS}` in names becomes the value.
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,
 }
 
-/// A cell of the check's metric, or a metric of its own.
+/// The name of a cell whose metric is that of the check, or an operand with its own cell or metric.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum OperandEntry {
@@ -296,6 +318,7 @@ pub(crate) enum OperandEntry {
     Full(FullOperandEntry),
 }
 
+/// An operand that names its cell or its metric. The check names the other.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FullOperandEntry {
@@ -303,7 +326,7 @@ pub(crate) struct FullOperandEntry {
     pub(crate) metric: Option<String>,
 }
 
-/// A line through one point a cell.
+/// A line through points. Each cell is one point, with the metric `x` over the metric `y`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LineOfCells {
@@ -312,6 +335,7 @@ pub(crate) struct LineOfCells {
     pub(crate) cells: Vec<Spanned<String>>,
 }
 
+/// A tolerance, as a number in the metric's unit or as a share (`"10%"`).
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Within {
@@ -319,6 +343,8 @@ pub(crate) enum Within {
     Share(String),
 }
 
+/// A figure of the publication. It has exactly one of `trace`, `medians`, `quantiles`, `scatter` and
+/// `absent`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FigureEntry {
@@ -331,11 +357,11 @@ pub(crate) struct FigureEntry {
     pub(crate) medians: Option<MediansEntry>,
     pub(crate) quantiles: Option<QuantilesEntry>,
     pub(crate) scatter: Option<ScatterEntry>,
-    /// Why it is not drawn again.
+    /// The reason why the figure is not drawn again.
     pub(crate) absent: Option<String>,
 }
 
-/// One point a cell, and a line through all points.
+/// A figure with one point for each cell, and a line through all points.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScatterEntry {
@@ -346,24 +372,27 @@ pub(crate) struct ScatterEntry {
     pub(crate) points: Vec<LineEntry>,
 }
 
+/// A table of the publication, which is printed beside the figures of the run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TableEntry {
     pub(crate) title: String,
-    /// A CSV file beside the study.
+    /// The name of a CSV file in the folder of the study.
     pub(crate) rows: Spanned<String>,
-    /// Of its rows those that have this in the column `table`; all without it.
+    /// The value of the column `table` in the rows that are shown. Without this key all rows are shown.
     pub(crate) number: Option<Spanned<String>>,
 }
 
+/// A figure of the delay quantiles of flows in one arena over those in another.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuantilesEntry {
     pub(crate) cell: Spanned<String>,
-    /// Flows, or groups of copies.
+    /// The names of flows, or of groups of copies.
     pub(crate) flows: Vec<String>,
 }
 
+/// A figure of a series of one cell over time.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TraceEntry {
@@ -371,47 +400,51 @@ pub(crate) struct TraceEntry {
     pub(crate) entity: String,
     pub(crate) cell: Spanned<String>,
     pub(crate) seconds: Stretch,
-    /// The most that a value can mean: of `cwnd` the receiver's window, packets.
+    /// The largest value that has an effect. For `cwnd` it is the receiver's window, in packets.
     pub(crate) cap: Option<f64>,
-    /// One panel for each kind of run.
+    /// What distinguishes kinds of runs. The figure has one panel for each kind.
     pub(crate) kinds: Option<KindsEntry>,
-    /// Printed figures, as lines across.
+    /// Printed figures, which are drawn as horizontal lines.
     #[serde(default)]
     pub(crate) levels: Vec<Level>,
 }
 
-/// What distinguishes kinds of runs: runs of one value of `metric` are one kind.
+/// What distinguishes kinds of runs. All runs with the same value of `metric` are one kind.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KindsEntry {
     pub(crate) metric: Spanned<String>,
-    /// What the value is multiplied by for a person.
-    #[serde(default = "once")]
+    /// The factor by which the value is multiplied in the title of a panel.
+    #[serde(default = "factor_of_one")]
     pub(crate) times: f64,
-    /// What follows the value: `of 6 connections lose`.
+    /// The words that follow the value in the title: `of 6 connections lose`.
     pub(crate) what: String,
 }
 
-const fn once() -> f64 {
+const fn factor_of_one() -> f64 {
     1.0
 }
 
+/// A figure of medians over cells.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MediansEntry {
-    /// Of the lines that name none of their own.
+    /// The metric of the lines that name no metric.
     pub(crate) metric: Option<Spanned<String>>,
     #[serde(default)]
     pub(crate) x_title: String,
     pub(crate) y_title: String,
-    /// Numbers on the horizontal axis, or else names: groups of bars.
+    /// The numbers on the horizontal axis.
     pub(crate) x: Option<Vec<f64>>,
+    /// The names of groups of bars, instead of numbers.
     pub(crate) names: Option<Vec<String>>,
-    /// A CSV file of printed figures: those of a line's cells and metric are drawn beside ours.
+    /// The name of a CSV file of printed figures. The printed figures of a line's cells and metric are drawn
+    /// beside the medians.
     pub(crate) published: Option<Spanned<String>>,
     pub(crate) lines: Vec<LineEntry>,
 }
 
+/// A line of a figure, with one point for each cell.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LineEntry {

@@ -1,6 +1,6 @@
-//! The repetitions of a cell, each kept by itself. They end in any order, and one that runs again takes the
-//! place of its earlier attempt; [`CellRepetitions::joined`] gives what would be had they run one after the
-//! other, each once.
+//! Collects the repetitions of a cell. They end in any order, and a repetition that runs again replaces its
+//! earlier attempt. [`CellRepetitions::joined`] returns the same samples as if the repetitions had run one
+//! after the other, each once.
 
 use std::collections::BTreeMap;
 
@@ -10,125 +10,151 @@ use crate::band::is_banded;
 use crate::sample::{CellSamples, KeptTrace, Sample, StateTrace};
 use crate::study::Cell;
 
-/// What is kept of a cell, by repetition.
+/// The repetitions of a cell that have ended, by their numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CellRepetitions {
     by_number: BTreeMap<u64, CellSamples>,
 }
 
-/// What is known of a repetition that ran.
+/// A repetition that has just ended.
 #[derive(Clone, Debug)]
 pub struct Sampled<'s> {
-    /// What the claims read of it.
+    /// The metrics that the claims read.
     pub sample: Sample,
-    /// What the figures draw of it, as far as they may.
+    /// The trace that figures may draw, if they may draw one.
     pub trace: Option<StateTrace>,
-    /// What it warned of.
+    /// The warnings of the repetition.
     pub warnings: &'s [String],
 }
 
 impl CellSamples {
-    /// The repetition `sampled` of `cell` alone, whose assumption set is called `assumption`.
+    /// The samples of `cell` with the repetition `sampled` alone. `assumption` is the name of its assumption
+    /// set.
     pub fn of_one(cell: &Cell, assumption: &str, fingerprint: &str, sampled: Sampled<'_>) -> Self {
         let Sampled { sample, trace, warnings } = sampled;
-        let mut one = Self::begin(cell, assumption, fingerprint);
-        // Why a repetition does not count stands with it.
+        let mut samples = Self::begin(cell, assumption, fingerprint);
+        // A disturbed repetition is not drawn, and its warnings are in `Sample::disturbed`.
         if sample.disturbed.is_none() {
-            let value = |metric: &String| Some((metric.clone(), *sample.values.get(metric)?));
-            let kinds = cell.kept.kinds.iter().filter_map(value).collect();
-            let repetition = sample.repetition;
-            one.traces.extend(trace.map(|trace| KeptTrace { repetition, kinds, trace }));
-            // What made some figures of a run invalid left the others as they are.
-            let told = |warning: &String| warning::reason(warning).unwrap_or(warning).to_owned();
-            warnings.iter().map(told).for_each(|warning| one.warn(warning));
+            if let Some(trace) = trace {
+                let kinds = kinds_of(&sample, cell);
+                samples.traces.push(KeptTrace { repetition: sample.repetition, kinds, trace });
+            }
+            for warning in warnings {
+                // The prefix says that the run is not valid, but the figures that the machine did not bend
+                // are.
+                let reason = warning::reason(warning).unwrap_or(warning);
+                samples.add_warning(reason);
+            }
         }
-        one.samples.push(sample);
-        one
+        samples.samples.push(sample);
+        samples
     }
 
-    /// Adds the repetitions `next`, which follow those that are here.
+    /// Adds the samples of `next`, whose repetitions follow the repetitions that are here. The traces are the
+    /// first one and the first one of each kind.
     fn append(&mut self, next: &Self) {
         self.samples.extend(next.samples.iter().cloned());
         for kept in &next.traces {
-            if self.traces.is_empty() || brings_a_kind(kept, &self.traces.iter()) {
+            if self.traces.is_empty() || is_first_of_a_kind(kept, self.traces.iter()) {
                 self.traces.push(kept.clone());
             }
         }
-        next.warnings.iter().for_each(|warning| self.warn(warning.clone()));
+        for warning in &next.warnings {
+            self.add_warning(warning);
+        }
     }
 
-    /// Adds `warning`, unless it is there.
-    fn warn(&mut self, warning: String) {
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
+    /// Adds `warning`, unless it is already there.
+    fn add_warning(&mut self, warning: &str) {
+        if !self.warnings.iter().any(|known| known == warning) {
+            self.warnings.push(warning.to_owned());
         }
     }
 }
 
 impl CellRepetitions {
-    /// Takes in `one`, a repetition that was kept by itself; its earlier attempt goes. Anything else than
-    /// one repetition is passed over.
-    pub fn insert(&mut self, one: CellSamples) {
-        if let [sample] = one.samples.as_slice() {
-            self.by_number.insert(sample.repetition, one);
+    /// Inserts a repetition that was kept before, in place of its earlier attempt. Samples of more or fewer
+    /// than one repetition are ignored.
+    pub fn insert(&mut self, repetition: CellSamples) {
+        if let [sample] = repetition.samples.as_slice() {
+            self.by_number.insert(sample.repetition, repetition);
         }
     }
 
-    /// As [`Self::insert`], of a repetition of `cell` that has just run. Returns what is kept of it: its
-    /// trace only if it may be the first of a kind.
-    pub fn add(&mut self, cell: &Cell, mut one: CellSamples) -> CellSamples {
-        one.traces.retain(|kept| {
-            self.may_be_first(cell, kept.repetition) || brings_a_kind(kept, &self.before(kept.repetition))
+    /// Inserts a repetition of `cell` that has just run, and returns what is kept of it. Its trace is kept
+    /// only if it may be the first trace of all or of a kind.
+    pub fn add(&mut self, cell: &Cell, mut repetition: CellSamples) -> CellSamples {
+        repetition.traces.retain(|kept| {
+            self.may_be_first(cell, kept.repetition)
+                || is_first_of_a_kind(kept, self.traces_before(kept.repetition))
         });
-        self.insert(one.clone());
-        one
+        self.insert(repetition.clone());
+        repetition
     }
 
-    /// Forgets the repetitions for which `counts` is false.
+    /// Removes the repetitions for which `counts` returns false.
     pub fn retain(&mut self, mut counts: impl FnMut(&CellSamples) -> bool) {
-        self.by_number.retain(|_, one| counts(one));
+        self.by_number.retain(|_, repetition| counts(repetition));
     }
 
-    /// All of them as one cell's, in order; `None` if there are none. Of their traces, those of the first
-    /// repetition and of the first of each kind.
+    /// Joins the samples of all repetitions in order, or returns `None` if there is no repetition. The traces
+    /// are the first one and the first one of each kind.
     pub fn joined(&self) -> Option<CellSamples> {
         let mut repetitions = self.by_number.values();
-        let mut all = repetitions.next()?.clone();
-        repetitions.for_each(|next| all.append(next));
-        Some(all)
+        let mut joined = repetitions.next()?.clone();
+        for next in repetitions {
+            joined.append(next);
+        }
+        Some(joined)
     }
 
-    /// Whether `repetition` has to keep its series for a figure of `cell`.
+    /// Whether the record of `repetition` must have series for a figure of `cell`.
     pub fn wants_series(&self, cell: &Cell, repetition: u64) -> bool {
-        // A band is of all of them; goodput needs no series.
-        let is_every = !cell.kept.kinds.is_empty() || cell.kept.traces.contains_key("queue");
-        !cell.kept.traces.is_empty() && (is_every || self.may_be_first(cell, repetition))
+        let has_trace = !cell.kept.traces.is_empty();
+        // The kind of a run is known only at its end, and the band of a queue needs all repetitions. The band
+        // of a goodput needs all repetitions too, but no series.
+        let needs_every = !cell.kept.kinds.is_empty() || cell.kept.traces.contains_key("queue");
+        has_trace && (needs_every || self.may_be_first(cell, repetition))
     }
 
-    /// Whether figures may draw something of this `repetition` of `cell`.
+    /// Whether figures may draw a trace of `repetition` of `cell`.
     pub fn wants_trace(&self, cell: &Cell, repetition: u64) -> bool {
-        let is_banded = || cell.kept.traces.keys().any(|series| is_banded(series));
-        !cell.kept.kinds.is_empty() || is_banded() || self.may_be_first(cell, repetition)
+        let has_kinds = !cell.kept.kinds.is_empty();
+        let has_band = cell.kept.traces.keys().any(|series| is_banded(series));
+        has_kinds || has_band || self.may_be_first(cell, repetition)
     }
 
-    /// Whether `repetition` may be the first of `cell` that counts.
+    /// Whether `repetition` may be the first repetition of `cell` with a trace. In virtual time this is
+    /// repetition 0. In real time the machine may disturb earlier repetitions, and then a later one is the
+    /// first.
     fn may_be_first(&self, cell: &Cell, repetition: u64) -> bool {
-        match cell.arena.is_real_time() {
-            // The machine may disturb the ones before.
-            true => self.before(repetition).next().is_none(),
-            false => repetition == 0,
+        if cell.arena.is_real_time() {
+            self.traces_before(repetition).next().is_none()
+        } else {
+            repetition == 0
         }
     }
 
-    /// The traces of earlier repetitions.
-    fn before(&self, repetition: u64) -> impl Iterator<Item = &KeptTrace> + Clone {
-        self.by_number.range(..repetition).flat_map(|(_, one)| &one.traces)
+    /// The traces of the repetitions with smaller numbers.
+    fn traces_before(&self, repetition: u64) -> impl Iterator<Item = &KeptTrace> + Clone {
+        self.by_number.range(..repetition).flat_map(|(_, earlier)| &earlier.traces)
     }
 }
 
-/// Whether the run of `kept` is of a kind of which none of those `before` is.
-fn brings_a_kind<'k>(kept: &KeptTrace, before: &(impl Iterator<Item = &'k KeptTrace> + Clone)) -> bool {
-    kept.kinds.iter().any(|kind| !before.clone().any(|it| it.kinds.contains(kind)))
+/// The values of `sample` that distinguish kinds of runs in figures of `cell`.
+fn kinds_of(sample: &Sample, cell: &Cell) -> Vec<(String, f64)> {
+    let mut kinds = Vec::new();
+    for metric in &cell.kept.kinds {
+        if let Some(&value) = sample.values.get(metric) {
+            kinds.push((metric.clone(), value));
+        }
+    }
+    kinds
+}
+
+/// Whether the run of `kept` is of a kind that no run of the `earlier` traces is of.
+fn is_first_of_a_kind<'k>(kept: &KeptTrace, earlier: impl Iterator<Item = &'k KeptTrace> + Clone) -> bool {
+    kept.kinds.iter().any(|kind| !earlier.clone().any(|trace| trace.kinds.contains(kind)))
 }
 
 #[cfg(test)]

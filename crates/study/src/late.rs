@@ -1,14 +1,16 @@
-//! Which figures of a flow are the path's, where the machine made its packets late and disturbed the run in
-//! no other way. The others are taken out of the summary, as if the arena could not know them.
+//! Removes the figures of a flow that the machine bent, if it made packets of the flow late and disturbed the
+//! run in no other way. The other figures of the flow are still figures of the path. A removed figure is
+//! `null`, as if the arena could not know it.
 //!
-//! | figure | it is the path's as long as |
+//! | figure | it is a figure of the path as long as |
 //! | --- | --- |
 //! | a quantile of delays | the flow bears that quantile ([`LateFlow::bears`]) |
 //! | a mean of delays | the flow bears the 90th percentile (chosen) |
 //! | the largest delay, a call, what a flow is judged by, RTP's jitter | the flow bears the 99th percentile |
 //! | the smallest delay, counts, shares lost, rates | always: the machine made packets late and lost none |
 //!
-//! A group's figures pool its flows: they are taken out if those of one flow are.
+//! The figures of a group pool its flows. A figure of a group is removed if the figure of one of its flows
+//! is.
 
 use serde_json::Value as Json;
 use talkpath_measure::LateFlow;
@@ -17,46 +19,53 @@ use talkpath_measure::metrics::percentile::PerMille;
 
 use crate::over_time::is_flow_of;
 
-/// Takes those figures out of `run`, a summary, that are not the path's, since packets of these flows were
-/// `late`.
-pub(crate) fn take_out(run: &mut Json, late: &[LateFlow]) {
-    let flows = || FLOW.rows().map(|figure| (figure.path, figure.unit));
-    let groups = || GROUP.rows().map(|figure| (figure.path, figure.unit));
-    for flow in late {
-        if let Some(summary) = run["flows"].get_mut(&flow.name) {
-            take_out_of(summary, flow, flows());
+/// Removes the figures that the late packets of `late_flows` bent from `run`, a summary as JSON.
+pub(crate) fn remove_bent_figures(run: &mut Json, late_flows: &[LateFlow]) {
+    for late_flow in late_flows {
+        if let Some(flow) = run["flows"].get_mut(&late_flow.name) {
+            for figure in FLOW.rows() {
+                remove_if_bent(flow, figure.path, figure.unit, late_flow);
+            }
         }
-        let Some(all) = run["groups"].as_object_mut() else { continue };
-        for (_, summary) in all.iter_mut().filter(|(group, _)| is_flow_of(&flow.name, group)) {
-            take_out_of(summary, flow, groups());
-        }
-    }
-}
-
-/// Takes those of `figures` out of `summary` that `flow` does not bear.
-fn take_out_of(summary: &mut Json, flow: &LateFlow, figures: impl Iterator<Item = (&'static str, Unit)>) {
-    for (path, unit) in figures {
-        if needed_quantile(path, unit).is_some_and(|quantile| !flow.bears(quantile)) {
-            let mut names = path.split('.');
-            if let Some(value) = names.try_fold(&mut *summary, |below, name| below.get_mut(name)) {
-                *value = Json::Null;
+        let Some(groups) = run["groups"].as_object_mut() else { continue };
+        for (name, group) in groups {
+            if is_flow_of(&late_flow.name, name) {
+                for figure in GROUP.rows() {
+                    remove_if_bent(group, figure.path, figure.unit, late_flow);
+                }
             }
         }
     }
 }
 
-/// The quantile that a flow must bear for its figure at `path` to be the path's; `None` if the figure is the
-/// path's whatever was late.
+/// Sets the figure at `path` of a flow or a group to `null`, if `late_flow` does not bear the quantile that
+/// the figure needs.
+fn remove_if_bent(figures: &mut Json, path: &str, unit: Unit, late_flow: &LateFlow) {
+    let Some(quantile) = needed_quantile(path, unit) else { return };
+    if late_flow.bears(quantile) {
+        return;
+    }
+    let mut names = path.split('.');
+    if let Some(figure) = names.try_fold(figures, |table, name| table.get_mut(name)) {
+        *figure = Json::Null;
+    }
+}
+
+/// The quantile that a flow must bear so that its figure at `path` is a figure of the path. Returns `None` if
+/// late packets never bend the figure.
 fn needed_quantile(path: &str, unit: Unit) -> Option<PerMille> {
     let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
     let is_rated = path.starts_with("call.") || path.starts_with("judged") || name == "in_time";
-    if is_rated {
+    if is_rated || path == "rtp_jitter_ms" {
         return Some(PerMille(990));
     }
     if name.ends_with("_ms_p50_mean") {
         return Some(PerMille(500));
     }
-    if unit != Unit::Ms || matches!(parent, "" | "turn_round_ms") && name != "rtp_jitter_ms" {
+    // No message waits for the opening of a flow or for a turn of its own sender. The other figures without a
+    // parent are not delays of messages, either.
+    let is_delay = unit == Unit::Ms && !matches!(parent, "" | "turn_round_ms");
+    if !is_delay {
         return None;
     }
     match name {
@@ -66,7 +75,7 @@ fn needed_quantile(path: &str, unit: Unit) -> Option<PerMille> {
     }
 }
 
-/// `p90` as 900, `p999` as 999.
+/// Reads the name of a percentile: `p90` is 900 per mille, `p999` is 999 per mille.
 fn quantile(name: &str) -> Option<PerMille> {
     let digits = name.strip_prefix('p').filter(|digits| digits.len() <= 3)?;
     digits.parse::<u16>().ok().map(|number| PerMille(number * 10_u16.pow(3 - digits.len() as u32)))
@@ -96,7 +105,7 @@ mod tests {
     fn a_figure_falls_with_the_quantile_that_it_needs_and_counts_never_do() {
         let left = |count: u64| {
             let mut run = run();
-            take_out(&mut run, &[late("call-1", 1000, count)]);
+            remove_bent_figures(&mut run, &[late("call-1", 1000, count)]);
             assert_eq!(run["flows"]["call-2"], self::run()["flows"]["call-2"], "it was not late");
             let flow = &run["flows"]["call-1"];
             assert!(flow["loss_rate"] == 0.0 && flow["goodput_bps"] == 64e3 && flow["opening_ms"] == 3.0);
@@ -113,7 +122,7 @@ mod tests {
     #[test]
     fn a_group_falls_with_the_first_of_its_flows() {
         let mut run = run();
-        take_out(&mut run, &[late("call-2", 1000, 130), late("other", 1000, 1000)]);
+        remove_bent_figures(&mut run, &[late("call-2", 1000, 130), late("other", 1000, 1000)]);
         let group = &run["groups"]["call"];
         assert!(
             group["round_trip_delay_ms_p50_mean"].is_null() && group["judged"]["worst"].is_null(),

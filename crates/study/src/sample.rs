@@ -1,5 +1,5 @@
-//! What a study keeps of a run: the metrics that its claims read, and of the first repetition what its
-//! figures draw.
+//! Takes from the record of a repetition what a study keeps: the metrics that its claims read, and the traces
+//! that its figures draw.
 
 use std::collections::BTreeMap;
 
@@ -20,29 +20,31 @@ use crate::over_time::is_flow_of;
 use crate::stretch::Stretch;
 use crate::study::{Cell, Study};
 
-/// The repetitions of one cell. A line of a study's journal is one of one repetition.
+/// The samples of the repetitions of one cell. A line of a study's journal holds the sample of one
+/// repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSamples {
-    /// The cell's name.
+    /// The name of the cell.
     pub cell: String,
-    /// Where it ran.
+    /// The arena where the cell ran.
     pub arena: ArenaName,
-    /// The assumption set's name.
+    /// The name of the assumption set.
     pub assumption: String,
-    /// The cell's own, when it ran.
+    /// The fingerprint that the cell had when it ran.
     pub fingerprint: String,
-    /// One a repetition, in order.
+    /// One sample for each repetition, in the order of the repetitions.
     pub samples: Vec<Sample>,
-    /// Of the first repetition, or of the first of each kind, if a figure shows it; by repetition.
+    /// The traces that a figure shows, in the order of the repetitions: the trace of the first repetition, or
+    /// of the first repetition of each kind of run.
     #[serde(default)]
     pub traces: Vec<KeptTrace>,
-    /// What bent the runs, in words for a person.
+    /// The warnings of the runs, in words for a person.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
 impl CellSamples {
-    /// Before the first repetition of `cell`, whose assumption set is called `assumption`.
+    /// The samples of `cell` before its first repetition. `assumption` is the name of its assumption set.
     pub fn begin(cell: &Cell, assumption: &str, fingerprint: &str) -> Self {
         Self {
             cell: cell.name.clone(),
@@ -55,28 +57,29 @@ impl CellSamples {
         }
     }
 
-    /// Adds a repetition in its place.
+    /// Adds the sample of a repetition, so that the samples stay in the order of the repetitions.
     pub fn add(&mut self, sample: Sample) {
-        let at = self.samples.partition_point(|before| before.repetition < sample.repetition);
-        self.samples.insert(at, sample);
+        let index = self.samples.partition_point(|earlier| earlier.repetition < sample.repetition);
+        self.samples.insert(index, sample);
     }
 
-    /// The repetitions that the machine did not disturb past its stated limits: the ones that are judged.
+    /// The samples that are judged: those of the repetitions that the machine did not disturb past its stated
+    /// limits.
     pub fn valid(&self) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(|sample| sample.disturbed.is_none())
     }
 
-    /// Whether the machine bent `metric` in one of the repetitions.
+    /// Whether the machine bent `metric` in at least one repetition.
     pub(crate) fn is_bent(&self, metric: &str) -> bool {
         self.samples.iter().any(|sample| sample.bent.iter().any(|bent| bent == metric))
     }
 
-    /// One metric by repetition, for repetitions that are judged and know it.
+    /// The values of `metric` by repetition, for the repetitions that are judged and know the metric.
     pub(crate) fn figures(&self, metric: &str) -> BTreeMap<u64, f64> {
         self.valid().filter_map(|sample| Some((sample.repetition, *sample.values.get(metric)?))).collect()
     }
 
-    /// One metric over the repetitions that are judged and know it.
+    /// The values of `metric` in the repetitions that are judged and know the metric, in their order.
     pub(crate) fn values(&self, metric: &str) -> Vec<f64> {
         self.figures(metric).into_values().collect()
     }
@@ -85,26 +88,28 @@ impl CellSamples {
 /// The metrics of one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// From 0.
+    /// The number of the repetition, from 0.
     pub repetition: u64,
-    /// What it ran with.
+    /// The seed that the repetition ran with.
     pub seed: u64,
-    /// By path; what the arena could not know is absent.
+    /// The values of the metrics, by path. A metric that the arena could not know is absent.
     pub values: BTreeMap<String, f64>,
-    /// The most other runs of the study that stood beside it; 0 in virtual time.
+    /// The largest number of other runs of the study that ran at the same time. It is 0 in virtual time.
     #[serde(default)]
     pub beside: u64,
-    /// Why this repetition is not judged: the machine disturbed it past its stated limits.
+    /// How the machine disturbed this repetition past its stated limits. Such a repetition is not judged.
     #[serde(default)]
     pub disturbed: Option<String>,
-    /// Metrics that are absent, since the machine made packets late and they are not the path's alone.
+    /// The metrics that are absent because the machine bent them: it made packets late, so that their values
+    /// would not be values of the path alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bent: Vec<String>,
-    /// Delays in ms at every percentile from 1 to 99, by flow; of the flows that a figure shows.
+    /// The delays in ms at the percentiles 1 to 99, by flow, for the flows that a figure shows.
     #[serde(default)]
     pub delays: BTreeMap<String, Vec<f64>>,
-    /// What is drawn of the cell over time, at equal steps, by series and entity: every repetition's, for the
-    /// band beside the one that is shown.
+    /// The values of the banded lines at equal steps of time, by series and entity
+    /// ([`StateTrace::instants`]). Every repetition has them, because a band shows where the lines of all
+    /// repetitions lie.
     #[serde(default)]
     pub instants: BTreeMap<String, Vec<f64>>,
 }
@@ -112,36 +117,37 @@ pub struct Sample {
 /// The trace of one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptTrace {
-    /// Which.
+    /// The number of the repetition.
     pub repetition: u64,
-    /// Its values of the metrics that distinguish kinds of runs; none if the figures know no kinds.
+    /// The values of the metrics that distinguish kinds of runs. It is empty if no figure distinguishes
+    /// kinds.
     pub kinds: Vec<(String, f64)>,
-    /// What the figures draw.
+    /// The series and loss runs that the figures draw.
     pub trace: StateTrace,
 }
 
-/// State over time within a figure's stretch.
+/// State over time, within the stretch of time that figures show.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateTrace {
-    /// Series of flows and links.
+    /// The series of flows and links.
     pub lines: Vec<TraceLine>,
-    /// Runs of missing messages, in order of time.
+    /// The runs of missing messages, in the order of time.
     pub loss_runs: Vec<LossRun>,
 }
 
-/// One quantity of one flow or link: the value holds from each instant to the next.
+/// One quantity of one flow or link over time. The value of a point holds until the next point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceLine {
-    /// The flow or link.
+    /// The name of the flow or link.
     pub entity: String,
-    /// `cwnd`, `queue`, `goodput`.
+    /// The series: `cwnd`, `queue` or `goodput`.
     pub kind: String,
-    /// (time in s, value).
+    /// The points as (time in s, value).
     pub points: Vec<(f64, f64)>,
 }
 
 impl TraceLine {
-    /// What it is called among a repetition's `instants`.
+    /// The key of the line in [`Sample::instants`].
     pub(crate) fn key(&self) -> String {
         format!("{} {}", self.kind, self.entity)
     }
@@ -150,56 +156,64 @@ impl TraceLine {
 /// Consecutive missing messages of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossRun {
-    /// Which flow.
+    /// The name of the flow.
     pub flow: String,
-    /// When the first message was due, s.
+    /// The time when the first message was due, in s.
     pub at_s: f64,
-    /// How many.
+    /// The number of messages.
     pub length: u64,
 }
 
-/// Which run a sample is of.
+/// The repetition that a sample is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunId {
-    /// From 0.
+    /// The number of the repetition, from 0.
     pub repetition: u64,
-    /// What it ran with.
+    /// The seed that the repetition ran with.
     pub seed: u64,
 }
 
 impl Sample {
-    /// What `study` reads from `record`, a run of `cell`: from its summary, and from what was `watched`
-    /// packet by packet (`null` if nothing was). The caller adds its `instants`, from
+    /// Takes the sample of a repetition of `cell`: from its `record`, from its `summary`, and from what was
+    /// `watched` packet by packet (`null` if nothing was). The caller adds the `instants`, from
     /// [`StateTrace::instants`].
-    pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell, watched: Json) -> Self {
-        let mut json = serde_json::to_value(run).unwrap_or_default();
+    pub fn of(record: &RunRecord, summary: &RunSummary, study: &Study, cell: &Cell, watched: Json) -> Self {
+        let mut json = serde_json::to_value(summary).unwrap_or_default();
         json["clock"] = serde_json::to_value(Clock::from(&record.clock)).unwrap_or_default();
-        json["log"] = logged(record, study);
+        json["log"] = log_fields(record, study);
         json[metric::WATCHED] = watched;
         json[metric::OVER_TIME] = over_time(record, study, cell);
-        let id = RunId { repetition: run.repetition, seed: run.seed };
-        let whole = Self::of_json(&json, id, study);
+        let id = RunId { repetition: summary.repetition, seed: summary.seed };
+        let mut sample = Self::of_json(&json, id, study);
         let late_flows = record.machine.as_ref().map_or(&[][..], |machine| &machine.late_flows);
-        late::take_out(&mut json, late_flows);
-        let stands = |metric: &String| metric::value(&json, metric, &study.derived).is_some();
-        let (values, bent): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            whole.values.into_iter().partition(|(metric, _)| stands(metric));
-        Self {
-            values,
-            bent: bent.into_keys().collect(),
-            disturbed: (!record.valid && late_flows.is_empty()).then(|| disturbance(&record.warnings)),
-            delays: delays(record, &cell.kept.delays, late_flows),
-            ..whole
+        sample.remove_bent(&mut json, late_flows, study);
+        // Late flows bend single metrics. Any other disturbance makes the whole repetition invalid.
+        if !record.valid && late_flows.is_empty() {
+            sample.disturbed = Some(disturbance(&record.warnings));
+        }
+        sample.delays = delay_percentiles(record, &cell.kept.delays, late_flows);
+        sample
+    }
+
+    /// Removes the metrics that `late_flows` bent from the sample, and lists their names in `bent`. `json` is
+    /// the summary of the repetition.
+    fn remove_bent(&mut self, json: &mut Json, late_flows: &[LateFlow], study: &Study) {
+        late::remove_bent_figures(json, late_flows);
+        let is_known = |path: &String| metric::value(json, path, &study.derived).is_some();
+        self.bent = self.values.keys().filter(|path| !is_known(path)).cloned().collect();
+        for path in &self.bent {
+            self.values.remove(path);
         }
     }
 
-    /// Whether the machine spoiled nothing that is read of this repetition.
+    /// Whether the machine neither disturbed this repetition nor bent a metric of it.
     pub fn is_whole(&self) -> bool {
         self.disturbed.is_none() && self.bent.is_empty()
     }
 
-    /// What `study` reads of one repetition that a campaign measured: its `flows`, and its measurement's
-    /// `clock`. `disturbing` has the warnings if the machine disturbed it past its stated limits.
+    /// Takes the sample of a repetition that a campaign measured, from its `flows` and the `clock` of its
+    /// measurement. If the machine disturbed the measurement past its stated limits, `disturbing` holds the
+    /// warnings.
     pub fn of_campaign(
         flows: &BTreeMap<&str, &FlowSummary>,
         clock: &Clock,
@@ -212,13 +226,19 @@ impl Sample {
         Self { disturbed, ..Self::of_json(&json, run, study) }
     }
 
+    /// Reads the metrics of `study` from the summary of a repetition.
     fn of_json(json: &Json, run: RunId, study: &Study) -> Self {
-        let value = |path: &String| Some((path.clone(), metric::value(json, path, &study.derived)?));
+        let mut values = BTreeMap::new();
+        for path in &study.metrics {
+            if let Some(value) = metric::value(json, path, &study.derived) {
+                values.insert(path.clone(), value);
+            }
+        }
         let RunId { repetition, seed } = run;
         Self {
             repetition,
             seed,
-            values: study.metrics.iter().filter_map(value).collect(),
+            values,
             beside: 0,
             disturbed: None,
             bent: Vec::new(),
@@ -228,17 +248,20 @@ impl Sample {
     }
 }
 
-/// The fields of the run's log.txt by flow, with the stamps in ms of run time; `null` if the study reads
-/// none.
-fn logged(record: &RunRecord, study: &Study) -> Json {
-    let derived = study.derived.values().flat_map(Derived::parts);
-    if !study.metrics.iter().map(String::as_str).chain(derived).any(|metric| metric.starts_with("log.")) {
+/// Reads the fields of log.txt by flow, with the time stamps in ms of run time. Returns `null` if the study
+/// reads no field of it.
+fn log_fields(record: &RunRecord, study: &Study) -> Json {
+    let is_of_log = |metric: &str| metric.starts_with("log.");
+    let is_read = study.metrics.iter().any(|metric| is_of_log(metric))
+        || study.derived.values().flat_map(Derived::parts).any(is_of_log);
+    if !is_read {
         return Json::Null;
     }
     let text = log_txt(record, |at| format!("{} ms", at.as_nanos() as f64 / 1e6));
     let mut flows = serde_json::Map::new();
+    // The file has a block of lines for each flow.
     for block in text.split("\n\n") {
-        let fields: serde_json::Map<String, Json> = block.lines().filter_map(field).collect();
+        let fields: serde_json::Map<String, Json> = block.lines().filter_map(log_field).collect();
         if let Some(Json::String(flow)) = fields.get("flow") {
             flows.insert(flow.clone(), Json::Object(fields));
         }
@@ -246,23 +269,31 @@ fn logged(record: &RunRecord, study: &Study) -> Json {
     Json::Object(flows)
 }
 
-/// `Packets received: 10` as (`packets_received`, 10): the first word, as a number if it is one.
-fn field(line: &str) -> Option<(String, Json)> {
+/// Reads a line of log.txt: `Packets received: 10` is (`packets_received`, 10). Only the first word of the
+/// value is read, as a number if it is one.
+fn log_field(line: &str) -> Option<(String, Json)> {
     let (name, value) = line.split_once(": ")?;
-    let first = value.split_whitespace().next()?;
-    let value = first.parse::<f64>().map_or_else(|_| Json::from(first), Json::from);
+    let word = value.split_whitespace().next()?;
+    let value = match word.parse::<f64>() {
+        Ok(number) => Json::from(number),
+        Err(_) => Json::from(word),
+    };
     Some((name.to_lowercase().replace(' ', "_"), value))
 }
 
-/// What the claims read of the series of a run of `cell`.
+/// Computes the figures over time that the claims read of `cell`.
 fn over_time(record: &RunRecord, study: &Study, cell: &Cell) -> Json {
-    let figure = |name: &String| match study.derived.get(name)? {
-        Derived::OverTime(over_time) => Some((name.clone(), Json::from(over_time.of(record)?))),
-        _ => None,
-    };
-    Json::Object(cell.kept.over_time.iter().filter_map(figure).collect())
+    let mut figures = serde_json::Map::new();
+    for name in &cell.kept.over_time {
+        let Some(Derived::OverTime(over_time)) = study.derived.get(name) else { continue };
+        if let Some(figure) = over_time.of(record) {
+            figures.insert(name.clone(), Json::from(figure));
+        }
+    }
+    Json::Object(figures)
 }
 
+/// Says how the machine disturbed a repetition, from the warnings of the repetition.
 fn disturbance(warnings: &[String]) -> String {
     match warnings {
         [] => "the machine disturbed it past its stated limits".to_owned(),
@@ -270,91 +301,118 @@ fn disturbance(warnings: &[String]) -> String {
     }
 }
 
-/// Percentiles 1 to 99 of the trips of the flows that `names` mean; of a flow that was `late`, as far as it
-/// bears them.
-fn delays(record: &RunRecord, names: &[String], late: &[LateFlow]) -> BTreeMap<String, Vec<f64>> {
+/// Computes the percentiles 1 to 99 of the delays of the flows called `names`, and of their copies. A flow
+/// that was late has only the percentiles that it bears.
+fn delay_percentiles(
+    record: &RunRecord,
+    names: &[String],
+    late_flows: &[LateFlow],
+) -> BTreeMap<String, Vec<f64>> {
     let window = record.window_start..record.window_end;
-    let is_kept = |name: &str| names.iter().any(|wanted| is_flow_of(name, wanted));
-    let kept = record.flows.iter().filter(|flow| is_kept(&flow.info.name));
-    let quantiles = |flow: &FlowRecord| {
+    let mut by_flow = BTreeMap::new();
+    for flow in &record.flows {
+        let name = &flow.info.name;
+        if !names.iter().any(|wanted| is_flow_of(name, wanted)) {
+            continue;
+        }
+        let late_flow = late_flows.iter().find(|late| late.name == *name);
         let sorted = delay::sorted_delays(&flow.trips(&window));
-        let late = late.iter().find(|late| late.name == flow.info.name);
-        let is_borne = |quantile: &PerMille| late.is_none_or(|late| late.bears(*quantile));
-        let at = |quantile: PerMille| Some(nearest_rank(&sorted, quantile)?.as_millis_f64());
-        (1..100).map(|percent| PerMille(10 * percent)).take_while(is_borne).filter_map(at).collect()
-    };
-    kept.map(|flow| (flow.info.name.clone(), quantiles(flow))).collect()
+        let mut delays = Vec::new();
+        for percent in 1..100 {
+            let percentile = PerMille(10 * percent);
+            if late_flow.is_some_and(|late| !late.bears(percentile)) {
+                break;
+            }
+            delays.extend(nearest_rank(&sorted, percentile).map(|delay| delay.as_millis_f64()));
+        }
+        by_flow.insert(name.clone(), delays);
+    }
+    by_flow
 }
 
 impl StateTrace {
-    /// What the figures draw from `record`, a run of `cell`; `None` if they draw nothing from it.
+    /// Takes what the figures draw of `cell` from `record`. Returns `None` if they draw nothing of it.
     pub fn of(record: &RunRecord, cell: &Cell) -> Option<Self> {
-        let kept = &cell.kept.traces;
-        if kept.is_empty() {
+        let stretches = &cell.kept.traces;
+        if stretches.is_empty() {
             return None;
         }
-        let state = record.series.iter().filter_map(|series| {
+        let mut lines = Vec::new();
+        for series in &record.series {
             let kind = series.kind.name();
-            let stretch = *kept.get(kind)?;
+            let Some(&stretch) = stretches.get(kind) else { continue };
             let points = series.points.iter().map(|(at, value)| (seconds(at.as_nanos()), *value));
-            Some(TraceLine {
+            lines.push(TraceLine {
                 entity: series.entity.clone(),
                 kind: kind.to_owned(),
                 points: cut(points, stretch),
-            })
-        });
-        let goodput = kept.get("goodput").copied();
-        let goodput = goodput
-            .into_iter()
-            .flat_map(|stretch| record.flows.iter().map(move |flow| goodput_line(flow, stretch)));
-        let loss_runs = kept.get("loss-runs").map(|stretch| loss_runs(record, *stretch));
-        Some(Self { lines: state.chain(goodput).collect(), loss_runs: loss_runs.unwrap_or_default() })
+            });
+        }
+        // The record has no series of the goodput: it follows from the messages of the flows.
+        if let Some(&stretch) = stretches.get("goodput") {
+            lines.extend(record.flows.iter().map(|flow| goodput_line(flow, stretch)));
+        }
+        let loss_runs = match stretches.get("loss-runs") {
+            Some(&stretch) => loss_runs(record, stretch),
+            None => Vec::new(),
+        };
+        Some(Self { lines, loss_runs })
     }
 
-    /// What the banded lines have at each step of the stretch that figures of `cell` show, by series and
-    /// entity.
+    /// The values of the banded lines at equal steps of the stretch that figures of `cell` show, by series
+    /// and entity ([`TraceLine::key`]).
     pub fn instants(&self, cell: &Cell) -> BTreeMap<String, Vec<f64>> {
-        let at = |line: &TraceLine| {
-            let stretch = *cell.kept.traces.get(&line.kind)?;
-            Some((line.key(), at_steps(&line.points, stretch)))
-        };
-        self.lines.iter().filter(|line| is_banded(&line.kind)).filter_map(at).collect()
+        let mut instants = BTreeMap::new();
+        for line in self.lines.iter().filter(|line| is_banded(&line.kind)) {
+            if let Some(&stretch) = cell.kept.traces.get(&line.kind) {
+                instants.insert(line.key(), at_steps(&line.points, stretch));
+            }
+        }
+        instants
     }
 }
 
+/// Finds the runs of missing messages that begin within `stretch`, in the flows that send by a clock.
 fn loss_runs(record: &RunRecord, stretch: Stretch) -> Vec<LossRun> {
     let mut loss_runs = Vec::new();
     for flow in record.flows.iter().filter(|flow| flow.info.clocked) {
-        let mut run: Option<LossRun> = None;
+        let mut current_run: Option<LossRun> = None;
         for message in &flow.forward.messages {
             match message.fate {
                 Fate::Missing | Fate::Expired | Fate::NoNetwork | Fate::NotOpen => {
-                    let at_s = seconds(message.due.as_nanos());
-                    let name = || LossRun { flow: flow.info.name.clone(), at_s, length: 0 };
-                    run.get_or_insert_with(name).length += 1;
+                    let run = current_run.get_or_insert_with(|| LossRun {
+                        flow: flow.info.name.clone(),
+                        at_s: seconds(message.due.as_nanos()),
+                        length: 0,
+                    });
+                    run.length += 1;
                 }
-                Fate::Delivered => loss_runs.extend(run.take()),
+                Fate::Delivered => loss_runs.extend(current_run.take()),
+                // Such a message neither lengthens a run nor ends it.
                 Fate::Unfinished | Fate::Refused => {}
             }
         }
-        loss_runs.extend(run);
+        loss_runs.extend(current_run);
     }
     loss_runs.retain(|run| stretch.holds(run.at_s));
     loss_runs
 }
 
-/// kb/s that a flow delivered in each whole second.
+/// The goodput of a flow in each whole second, in kb/s.
 fn goodput_line(flow: &FlowRecord, stretch: Stretch) -> TraceLine {
-    let bits = goodput::bits_per_second(flow, &(Instant::ZERO..Instant::from_secs(stretch.to.ceil() as u64)));
+    let time = Instant::ZERO..Instant::from_secs(stretch.to.ceil() as u64);
+    let bits = goodput::bits_per_second(flow, &time);
     let points = bits.iter().enumerate().map(|(second, &bits)| (second as f64, bits as f64 / 1e3));
     TraceLine { entity: flow.info.name.clone(), kind: "goodput".to_owned(), points: cut(points, stretch) }
 }
 
-/// The points of the stretch, the first of them at `from` with the value that held there.
+/// Keeps the points within `stretch`. The first point is at the begin of the stretch and has the value that
+/// held there.
 pub(crate) fn cut(points: impl Iterator<Item = (f64, f64)>, stretch: Stretch) -> Vec<(f64, f64)> {
     let Stretch { from, to } = stretch;
     let mut kept: Vec<(f64, f64)> = Vec::new();
     for (at, value) in points.take_while(|point| point.0 <= to) {
+        // An earlier value no longer holds when the stretch begins.
         if at <= from {
             kept.clear();
         }
@@ -373,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_log_is_a_field() {
-        let of = |line| field(line).map(|(name, value)| format!("{name} {value}"));
+        let of = |line| log_field(line).map(|(name, value)| format!("{name} {value}"));
         assert_eq!(of("Packet size: 1024 bytes").as_deref(), Some("packet_size 1024.0"));
         assert_eq!(of("Protocol: tcp-nodelay").as_deref(), Some("protocol \"tcp-nodelay\""));
         assert_eq!(of("End timestamp: none").as_deref(), Some("end_timestamp \"none\""));
