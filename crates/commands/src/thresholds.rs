@@ -1,20 +1,20 @@
-//! Thresholds: the figures of summary.json held against what the scenario, `--require` and `--fail-if`
-//! demand.
+//! Judges thresholds: the demands of the scenario, of `--require` and of `--fail-if` on the figures of
+//! summary.json.
 //!
 //! ```text
 //! Plan.thresholds ─► refuse_unknown_figures: is there such a figure?
 //!            └─► + Summary ─► judge ─► one line each, JUnit's XML, exit code 5
 //! ```
 //!
-//! A threshold is about one or more cells, and in each about a flow, with its copies and directions, or a
-//! link. Its figure in a cell is a statistic over the repetitions: the one that it names, else that of the
-//! tables (`measure::statistic`); a flag must hold in each repetition. The threshold must hold in each cell
-//! that has the flow or link and such a figure. The line shows the figure with the least margin.
+//! A threshold is about one or more cells. In each cell it is about a link, or about a flow with its copies
+//! and directions. The figure in a cell is a statistic over the repetitions: the statistic that the threshold
+//! names, or that of the tables if it names none (`measure::statistic`). A flag must hold in each repetition.
+//! The threshold must hold in each cell that has such a figure. Its line shows the figure with the least
+//! margin.
 //!
-//! A bound on a share that is finer than one message of the run neither holds nor fails, unless what was seen
-//! is clear all the same: it is undecided (`measure::metrics::share`). A bound on the share of lost messages
-//! is undecided, too, if more messages are unfinished than ended, unless the unfinished ones cannot change
-//! the outcome.
+//! A threshold on a share can be undecided. This is so if its bound is finer than one message of the run,
+//! unless the share is clearly on one side of the bound (`measure::metrics::share`). It is also so if more
+//! messages are unfinished than have ended, unless the unfinished messages cannot change the outcome.
 
 mod figure;
 mod junit;
@@ -32,86 +32,93 @@ use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, Threshold
 use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
 use talkpath_units::counted;
 
-use self::figure::{Looked, Observed, flow_figure, group_figure, known_before, link_figure, no_such_figure};
+use self::figure::{Looked, Observed, check_figure, flow_figure, group_figure, link_figure, no_such_figure};
 use crate::failure::Failure;
 use crate::output_file::write_named_bytes;
 
-/// A threshold, held against a run.
+/// A judged threshold.
 #[derive(Debug, PartialEq)]
 struct Judgement {
-    /// As it was written: `call.mos`.
+    /// The name of the figure as the user wrote it, such as `call.mos`.
     figure: String,
     bound: Bound,
-    /// Where the margin is least.
+    /// The figure with the least margin.
     found: Found,
-    /// How many cells have such a figure.
+    /// In how many cells there is such a figure.
     cells: usize,
     /// In how many of these cells the threshold fails.
     failing: usize,
     /// In how many of these cells the threshold is undecided.
     undecided: usize,
-    /// Why there is nothing to judge: no cell has such a figure.
+    /// The message if no cell has such a figure, so that there is nothing to judge.
     unknown: Option<String>,
-    /// What it does not see although it holds.
+    /// The warning if the threshold holds, but does not see something that the answer sees.
     unheard: Option<String>,
 }
 
-/// A figure in one cell.
+/// The figure of a threshold in one cell.
 #[derive(Clone, Debug, PartialEq)]
 struct Found {
-    /// The statistic over the repetitions, or of flags the worst; `None` if it is not known.
+    /// The value over the repetitions, or `None` if it is not known. The value of a flag is the worst one.
     value: Option<f64>,
-    /// `None` of a flag, which must hold in all repetitions.
+    /// The statistic of the value, or `None` for a flag, which must hold in all repetitions.
     statistic: Option<Statistic>,
-    /// The copy or direction of the flow, if it is not the flow itself.
+    /// The copy or direction that the figure is about, if it is not the flow itself.
     member: Option<String>,
-    /// The cell's label.
+    /// The label of the cell.
     cell: String,
     repetitions: usize,
-    /// Of how many messages it is a share, if it is one.
+    /// If the figure is a share: of how many messages.
     messages: Option<u64>,
-    /// How many messages the share leaves out, as they were unfinished at the end.
+    /// How many messages the share leaves out because they were unfinished at the end.
     unfinished: u64,
     outcome: ThresholdOutcome,
 }
 
 /// Refuses a threshold about a figure that no run of `plan` can have. Nothing has run yet.
 pub(crate) fn refuse_unknown_figures(plan: &Plan) -> Result<(), Failure> {
-    plan.thresholds.iter().try_for_each(|threshold| known_before(threshold).map_err(Failure::Usage))
+    for threshold in &plan.thresholds {
+        check_figure(threshold).map_err(Failure::Usage)?;
+    }
+    Ok(())
 }
 
-/// Holds `summary` against each threshold of `plan`, whose cells are those that are judged: a cure that is
-/// tried beside them is not.
+/// Judges each threshold of `plan` by the figures of `summary`. Only the cells of `plan` are judged. Cells
+/// that `compare` added with another queue are not.
 pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<ThresholdSummary> {
     let mut runs: CellRuns<'_> = BTreeMap::new();
     for run in summary.counted_runs() {
         runs.entry(run.cell).or_default().push(run);
     }
-    let judged = |threshold| {
+    let mut judged = Vec::new();
+    for threshold in &plan.thresholds {
         let mut judgement = judge_one(threshold, plan, &runs);
         if judgement.outcome() == ThresholdOutcome::Holds {
             judgement.unheard = unheard::warning(threshold, &runs);
         }
-        judgement.summary()
-    };
-    plan.thresholds.iter().map(judged).collect()
+        judged.push(judgement.summary());
+    }
+    judged
 }
 
 impl Judgement {
     fn outcome(&self) -> ThresholdOutcome {
-        match (&self.unknown, self.failing, self.undecided) {
-            (Some(_), ..) => ThresholdOutcome::Unknown,
-            (None, 1.., _) => ThresholdOutcome::Fails,
-            // What no cell knows does not hold.
-            (None, 0, 0) if self.cells == 0 => ThresholdOutcome::Fails,
-            (None, 0, 0) => ThresholdOutcome::Holds,
-            (None, 0, 1..) => ThresholdOutcome::Undecided,
+        if self.unknown.is_some() {
+            return ThresholdOutcome::Unknown;
         }
+        if self.failing > 0 {
+            return ThresholdOutcome::Fails;
+        }
+        if self.undecided > 0 {
+            return ThresholdOutcome::Undecided;
+        }
+        // If no cell knows the figure, the threshold does not hold.
+        if self.cells == 0 { ThresholdOutcome::Fails } else { ThresholdOutcome::Holds }
     }
 
     fn summary(self) -> ThresholdSummary {
         let text = match &self.unknown {
-            // This text also says what would be right.
+            // This message also says which figures there are.
             Some(why) => why.clone(),
             None => self.text(),
         };
@@ -137,7 +144,7 @@ impl Judgement {
         }
     }
 
-    /// The figure that was found, and what must hold where.
+    /// Writes the figure that was found, what it must hold, and in which cell.
     fn text(&self) -> String {
         let Found { value, statistic, member, cell, repetitions, .. } = &self.found;
         let found =
@@ -161,7 +168,7 @@ impl Judgement {
         format!("{} {found}, must be {}{place}{}{unheard}", self.figure, self.bound, self.why_undecided())
     }
 
-    /// What is lacking, if something is.
+    /// Says why the threshold is undecided. The text is empty if it is not.
     fn why_undecided(&self) -> String {
         let Found { unfinished, messages, .. } = self.found;
         if self.outcome() == ThresholdOutcome::Undecided && self.found.is_mostly_unfinished() {
@@ -183,13 +190,13 @@ impl Judgement {
     }
 }
 
-/// A line for each threshold.
+/// Writes a line for each threshold.
 pub(crate) fn lines(judged: &[ThresholdSummary]) -> String {
     let line = |threshold: &ThresholdSummary| match threshold.outcome {
         ThresholdOutcome::Holds => format!("holds  {}\n", threshold.text),
         ThresholdOutcome::Fails => format!("FAILS  {}\n", threshold.text),
         ThresholdOutcome::Undecided => format!("UNDECIDED  {}\n", threshold.text),
-        // The error says more.
+        // The error message says more about it.
         ThresholdOutcome::Unknown => {
             format!("FAILS  {} is no figure of this run, must be {}\n", threshold.figure, threshold.bound)
         }
@@ -197,8 +204,9 @@ pub(crate) fn lines(judged: &[ThresholdSummary]) -> String {
     judged.iter().map(line).collect()
 }
 
-/// Why the exit code is 5 or 6, if it is; `with_lines` if nobody has read the lines yet. A threshold that
-/// fails goes before one that is undecided.
+/// Returns the failure for thresholds that fail (exit code 5) or are undecided (exit code 6). If some fail,
+/// the exit code is 5. With `with_lines` the message holds the lines of the thresholds, for a user who has
+/// not read them yet.
 pub(crate) fn failure(judged: &[ThresholdSummary], with_lines: bool) -> Option<Failure> {
     let with = |outcome| judged.iter().filter(move |threshold| threshold.outcome == outcome);
     let report = |outcome, singular: &str, plural: &str| {
@@ -219,14 +227,14 @@ pub(crate) fn failure(judged: &[ThresholdSummary], with_lines: bool) -> Option<F
     }
 }
 
-/// Why the exit code is 2, if it is: thresholds about figures that are in no cell.
+/// Returns the failure for thresholds about figures that no cell has (exit code 2).
 pub(crate) fn unknown(judged: &[ThresholdSummary]) -> Option<Failure> {
-    let unknown = judged.iter().filter(|it| it.outcome == ThresholdOutcome::Unknown);
-    let why: Vec<_> = unknown.map(|it| it.text.as_str()).collect();
+    let unknown = judged.iter().filter(|threshold| threshold.outcome == ThresholdOutcome::Unknown);
+    let why: Vec<_> = unknown.map(|threshold| threshold.text.as_str()).collect();
     (!why.is_empty()).then(|| Failure::Usage(why.join("\n")))
 }
 
-/// Writes JUnit's XML.
+/// Writes the file of `--junit`.
 pub(crate) fn write_junit(path: &Path, name: &str, judged: &[ThresholdSummary]) -> Result<(), Failure> {
     let text = junit::xml(name, judged).map_err(|why| Failure::write(path, why))?;
     write_named_bytes(path, &text)
@@ -235,25 +243,29 @@ pub(crate) fn write_junit(path: &Path, name: &str, judged: &[ThresholdSummary]) 
 /// The repetitions of each cell.
 type CellRuns<'a> = BTreeMap<u64, Vec<&'a RunSummary>>;
 
-/// A key of summary.json may be called as a statistic is (`round_trip_delay_ms.min`): what is there as it is
-/// written goes first.
+/// Judges a threshold. Its path may end in a statistic over the repetitions, such as `call.mos.p10`. But a
+/// key of summary.json may have the same ending, such as `round_trip_delay_ms.min`, and such a key wins.
 fn judge_one(threshold: &Threshold, plan: &Plan, by_cell: &CellRuns<'_>) -> Judgement {
     let path = threshold.path.as_str();
-    let whole = judge_at(threshold, (path, None), plan, by_cell);
-    let split = || Statistic::split(path).map(|(path, statistic)| (path, Some(statistic)));
-    match whole.unknown.is_some().then(split).flatten() {
-        None => whole,
-        Some(shorter) => {
-            let shorter = judge_at(threshold, shorter, plan, by_cell);
-            if shorter.unknown.is_none() { shorter } else { whole }
+    let by_whole_path = judge_at(threshold, path, None, plan, by_cell);
+    if by_whole_path.unknown.is_none() {
+        return by_whole_path;
+    }
+    if let Some((shorter, statistic)) = Statistic::split(path) {
+        let by_statistic = judge_at(threshold, shorter, Some(statistic), plan, by_cell);
+        if by_statistic.unknown.is_none() {
+            return by_statistic;
         }
     }
+    by_whole_path
 }
 
-/// The threshold with its figure at `path`, by the statistic that it asks for.
+/// Judges a threshold by the figure at `path`. `asked` is the statistic that the threshold names, if it names
+/// one.
 fn judge_at(
     threshold: &Threshold,
-    (path, asked): (&str, Option<Statistic>),
+    path: &str,
+    asked: Option<Statistic>,
     plan: &Plan,
     by_cell: &CellRuns<'_>,
 ) -> Judgement {
@@ -279,8 +291,8 @@ fn judge_at(
         };
         cells.push(figures.into_iter().map(found).collect());
     }
-    // Whether there is a figure below a `null` is not known: a cell that knows, and has no figure there,
-    // decides.
+    // A cell with `null` at a key does not show which keys would be below it. So cells that show their keys
+    // decide whether there is such a figure.
     let is_none = seen.contains(&Looked::Unknown)
         && seen.iter().all(|value| matches!(value, Looked::Unknown | Looked::Below));
     let unknown = is_none.then(|| no_such_figure(threshold));
@@ -309,8 +321,8 @@ fn judge_at(
     }
 }
 
-/// Whether the flow or the link is in this cell: a sweep may give a flow directions, or the path links, that
-/// not all cells have.
+/// Whether the cell of `scenario` has the flow or the link. In a sweep some cells may have directions or
+/// links that others lack.
 fn is_in(subject: &ThresholdOf, scenario: &Scenario) -> bool {
     match subject {
         ThresholdOf::Flow { members, .. } => scenario.flows.iter().any(|flow| members.contains(&flow.name)),
@@ -318,10 +330,11 @@ fn is_in(subject: &ThresholdOf, scenario: &Scenario) -> bool {
     }
 }
 
-/// A copy or direction, if it is not the flow itself, and its figure in each repetition.
+/// The copies or directions of a flow, or `None` for the flow itself, each with its figure in each
+/// repetition.
 type Figures = Vec<(Option<String>, Vec<Observed>)>;
 
-/// The figure of each copy and direction, or of the link, in the repetitions of one cell.
+/// Finds the figure of the link, or of each copy and direction of the flow, in the repetitions of one cell.
 fn figures(subject: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
     let below = Observed::from(Looked::Below);
     // A cell without a repetition has no figure.
@@ -334,7 +347,7 @@ fn figures(subject: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
             vec![(None, runs.iter().map(value).collect())]
         }
         ThresholdOf::Flow { name, members } => {
-            // The group of copies has figures that no single copy has.
+            // Some figures belong to all copies together, and no single copy has them.
             let is_group_figure = runs.iter().all(|run| {
                 let mut flows = members.iter().filter_map(|member| run.flows.get(member));
                 flows.all(|flow| flow_figure(Some(flow), path).looked == Looked::Unknown)
@@ -354,10 +367,7 @@ fn figures(subject: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
         }
     };
     figures.extend(worst_of_each(path, &figures));
-    match figures.is_empty() {
-        true => vec![(None, vec![below; runs.len()])],
-        false => figures,
-    }
+    if figures.is_empty() { vec![(None, vec![below; runs.len()])] } else { figures }
 }
 
 /// The worst copy or direction in each repetition, if the flow is judged by this figure. The tables and the
@@ -376,8 +386,9 @@ fn worst_of_each(path: &str, figures: &Figures) -> Option<(Option<String>, Vec<O
 }
 
 impl Found {
-    /// What `values`, one a repetition, are together: the statistic that is asked for. Of flags, if none is
-    /// named, the one that holds least, as a single file that is damaged shall not pass among others.
+    /// Makes the figure of a cell from `values`, one for each repetition. The value is the statistic that is
+    /// asked for. The value of a flag is the worst one if no statistic is named, because a damaged file must
+    /// not pass among files that are intact.
     fn new(member: Option<String>, cell: &str, values: &[Observed], bound: Bound, asked: Asked) -> Self {
         let has_flag = values.iter().any(|value| matches!(value.looked, Looked::Flag(_)));
         let statistic = match asked {
@@ -390,7 +401,7 @@ impl Found {
             None => numbers.iter().min_by(least).copied().flatten(),
             Some(statistic) => over(statistic, &numbers, bound),
         };
-        // A mean of shares is one of all messages; any other statistic is the share of one repetition.
+        // The mean of shares is a share of all messages. Any other statistic is the share of one repetition.
         let (messages, unfinished) = match statistic {
             Some(Statistic::Mean) => {
                 let messages = values.iter().map(|value| value.messages).sum();
@@ -423,7 +434,7 @@ impl Found {
     }
 }
 
-/// The worst first.
+/// The order of outcomes, from the worst one.
 const fn rank(outcome: ThresholdOutcome) -> u8 {
     match outcome {
         ThresholdOutcome::Fails | ThresholdOutcome::Unknown => 0,
@@ -432,18 +443,18 @@ const fn rank(outcome: ThresholdOutcome) -> u8 {
     }
 }
 
-/// Which statistic a threshold's figure is.
+/// The statistic of a threshold's figure.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    /// That of the tables, as the threshold names none.
+    /// The statistic of the tables, because the threshold names none.
     Shown(Statistic),
-    /// The one that it names.
+    /// The statistic that the threshold names.
     Named(Statistic),
 }
 
-/// Whether `value` holds the bound. If the bound is finer than one message of the share, the share's interval
-/// decides, provided that it lies on one side. If more messages are unfinished than ended, every outcome that
-/// they can have must agree.
+/// Judges `value` by the bound. If the bound is finer than one message of the share, the interval of the
+/// share decides, and it must lie on one side of the bound. If more messages are unfinished than have ended,
+/// the outcome must be the same whatever becomes of them.
 fn outcome(value: Option<f64>, messages: Option<u64>, unfinished: u64, bound: Bound) -> ThresholdOutcome {
     let holds = |holds| if holds { ThresholdOutcome::Holds } else { ThresholdOutcome::Fails };
     let interval = match (value, messages) {
@@ -464,19 +475,20 @@ fn outcome(value: Option<f64>, messages: Option<u64>, unfinished: u64, bound: Bo
     if is_clear { holds(bound.holds(value.unwrap_or(low))) } else { ThresholdOutcome::Undecided }
 }
 
-/// Whether a share of `messages` that ended says little of all: more are unfinished.
+/// Whether more messages are unfinished than have ended, so that a share of the ended ones says little.
 const fn is_mostly_unfinished(messages: u64, unfinished: u64) -> bool {
     unfinished > messages
 }
 
-/// The least and the most that the share `value` of `messages` can be once the `unfinished` ones have ended.
+/// The smallest and the largest share that is possible when the `unfinished` messages have ended too. Now it
+/// is `value` of `messages`.
 fn whatever_becomes_of(unfinished: u64, value: f64, messages: u64) -> (f64, f64) {
     let (hits, all) = (value * messages as f64, (messages + unfinished) as f64);
     (hits / all, (hits + unfinished as f64) / all)
 }
 
-/// The statistic of the repetitions. One whose figure is not known counts as worse than all others; if the
-/// statistic rests on such a one, it is not known either.
+/// The statistic over the repetitions. A repetition whose figure is not known counts as worse than all
+/// others. If the statistic depends on such a repetition, it is not known either.
 fn over(statistic: Statistic, values: &[Option<f64>], bound: Bound) -> Option<f64> {
     let worst = match bound.operator {
         Operator::AtMost | Operator::Below => f64::INFINITY,
@@ -487,7 +499,7 @@ fn over(statistic: Statistic, values: &[Option<f64>], bound: Bound) -> Option<f6
     statistic.over(&values).filter(|value| value.is_finite())
 }
 
-/// How far a figure is from failing; below 0 it fails.
+/// How far a figure is from failing. Below 0 it fails.
 fn margin(value: Option<f64>, bound: Bound) -> f64 {
     let Some(value) = value else { return f64::NEG_INFINITY };
     match bound.operator {
@@ -498,10 +510,10 @@ fn margin(value: Option<f64>, bound: Bound) -> f64 {
     }
 }
 
-/// Significant digits of a figure: enough to be distinguished from its bound. Chosen.
+/// How many significant digits a figure has in messages (chosen: enough to distinguish it from its bound).
 const DIGITS: i32 = 6;
 
-/// Of the copies of a flow the one that is worst, repetition by repetition.
+/// The name of the worst copy of each repetition among the copies of a flow.
 const WORST: &str = "the worst of each repetition";
 
 #[cfg(test)]

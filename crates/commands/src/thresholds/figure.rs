@@ -1,4 +1,4 @@
-//! Looking a figure up by its path in summary.json.
+//! Finds a figure by its path in summary.json.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{FlowSummary, GroupSummary, LinkSummary};
 use talkpath_scenario::{Threshold, ThresholdOf, nearest};
 
-/// What a summary has at a path.
+/// The result of looking a path up in a summary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Looked {
     /// A number.
     Figure(f64),
     /// `true` or `false`.
     Flag(bool),
-    /// It is `null`.
+    /// The value is `null`.
     Null,
-    /// It would be a part of something that is `null`, or not there.
+    /// The path leads into something that is `null` or absent.
     Below,
-    /// There is no such key, or it is no single figure.
+    /// There is no such key, or its value is not a single figure.
     Unknown,
 }
 
@@ -37,9 +37,9 @@ impl Looked {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Observed {
     pub(super) looked: Looked,
-    /// Of how many messages it is a share, if it is one.
+    /// If the figure is a share: of how many messages.
     pub(super) messages: Option<u64>,
-    /// How many messages the share leaves out, as they were unfinished at the end.
+    /// How many messages the share leaves out because they were unfinished at the end.
     pub(super) unfinished: u64,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn flow_figure(flow: Option<&FlowSummary>, path: &str) -> Observed {
     observe(&FLOW, flow, path, absent)
 }
 
-/// The figure at `path` of a flow's copies together.
+/// The figure at `path` of all copies of a flow together.
 pub(super) fn group_figure(group: Option<&GroupSummary>, path: &str) -> Observed {
     observe(&GROUP, group, path, Looked::Unknown)
 }
@@ -75,7 +75,7 @@ fn observe<T>(table: &'static Table<T>, owner: Option<&T>, path: &str, absent: L
     }
 }
 
-/// The figure at `path` of `owner`; `None` if the table has no such number, flag or counts by name.
+/// The figure at `path` of `owner`, or `None` if the table has no number, flag or named count there.
 fn look_up<T>(table: &'static Table<T>, owner: Option<&T>, path: &str) -> Option<Looked> {
     if let Some((counts, name)) = table.counts(path) {
         let Some(counts) = owner.and_then(counts) else { return Some(Looked::Below) };
@@ -90,16 +90,18 @@ fn look_up<T>(table: &'static Table<T>, owner: Option<&T>, path: &str) -> Option
     })
 }
 
-/// Whether a threshold can be about it: words have no bounds, and of counts by name each has its own.
+/// Whether a threshold can be about the figure. A word has no bound. Counts by name are not one figure, but
+/// each of them is.
 const fn is_bounded<T>(figure: &Figure<T>) -> bool {
     !matches!(figure.get, Getter::Word(_) | Getter::Counts(_))
 }
 
-/// Whether a flow, its copies together, or a link has such a figure: that is known before the run.
+/// Checks that a flow, its copies together, or a link can have the figure of the threshold. Nothing needs to
+/// run for that.
 ///
 /// # Errors
-/// In words, what is there.
-pub(super) fn known_before(threshold: &Threshold) -> Result<(), String> {
+/// Returns a message that says which figures there are.
+pub(super) fn check_figure(threshold: &Threshold) -> Result<(), String> {
     let path = threshold.path.as_str();
     let mut known = paths_of(&threshold.of);
     let is_named = matches!(threshold.of, ThresholdOf::Flow { .. }) && FLOW.counts(path).is_some();
@@ -114,7 +116,7 @@ pub(super) fn known_before(threshold: &Threshold) -> Result<(), String> {
     Err(unknown(threshold, path, &known))
 }
 
-/// The paths of all figures that a threshold about this can have.
+/// The paths of all figures that a threshold about `subject` can have.
 fn paths_of(subject: &ThresholdOf) -> BTreeSet<&'static str> {
     fn paths<T>(table: &'static Table<T>) -> impl Iterator<Item = &'static str> {
         table.rows().filter(|figure| is_bounded(figure)).map(|figure| figure.path)
@@ -125,20 +127,21 @@ fn paths_of(subject: &ThresholdOf) -> BTreeSet<&'static str> {
     }
 }
 
-/// That the figure is in no summary of these runs, and what is.
+/// The message that no run has the figure of the threshold, with the figures that there are.
 pub(super) fn no_such_figure(threshold: &Threshold) -> String {
     let mut paths = paths_of(&threshold.of);
-    // Copies together, or another flow, may have it.
+    // The path itself is not proposed, because only all copies together, or another flow, may have it.
     paths.remove(threshold.path.as_str());
     unknown(threshold, &threshold.path, &paths)
 }
 
+/// The message that there is no figure `name`. It proposes one of the `known` figures.
 fn unknown(threshold: &Threshold, name: &str, known: &BTreeSet<&str>) -> String {
     let owner = match &threshold.of {
         ThresholdOf::Flow { name, .. } => format!("the flow {name}"),
         ThresholdOf::Link { name } => format!("the link {name}"),
     };
-    // A figure, and behind it no statistic.
+    // If the name begins with a figure, only its ending is wrong: it is not a statistic.
     let figure = name.rsplit_once('.').map(|(figure, _)| figure).filter(|figure| known.contains(figure));
     let help = match (figure, nearest(name, known.iter().copied())) {
         (Some(figure), _) => {

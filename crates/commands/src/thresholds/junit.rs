@@ -1,6 +1,6 @@
-//! JUnit's XML: one test suite a run, one test case a threshold. It is what continuous integration reads;
-//! there is no standard, and the elements are those that all readers know
-//! (<https://github.com/testmoapp/junitxml>).
+//! Writes thresholds as XML in the form of JUnit, which continuous integration can read. A run is a test
+//! suite, and a threshold is a test case. The form has no standard, so only elements are used that all
+//! readers know (<https://github.com/testmoapp/junitxml>).
 
 use std::io;
 
@@ -9,18 +9,22 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use talkpath_measure::summary::{ThresholdOutcome, ThresholdSummary};
 
-/// The document for a run called `name`. A threshold that is undecided is an error: it did not fail, and did
-/// not pass.
+/// Writes the document for the run `name`. An undecided threshold has neither passed nor failed, so it is an
+/// error.
 pub(super) fn xml(name: &str, judged: &[ThresholdSummary]) -> io::Result<Vec<u8>> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    let count = |word| judged.iter().filter(|it| not_passed(it) == Some(word)).count().to_string();
+    let count = |element| {
+        judged.iter().filter(|threshold| not_passed(threshold) == Some(element)).count().to_string()
+    };
     let (tests, failures, errors) = (judged.len().to_string(), count(FAILURE), count(ERROR));
     let counts = [("tests", tests.as_str()), ("failures", failures.as_str()), ("errors", errors.as_str())];
     let suites = writer.create_element("testsuites").with_attributes(counts);
     suites.write_inner_content(|writer| {
         let suite = writer.create_element("testsuite").with_attribute(("name", name)).with_attributes(counts);
-        suite.write_inner_content(|writer| judged.iter().try_for_each(|it| case(name, it, writer)))?;
+        suite.write_inner_content(|writer| {
+            judged.iter().try_for_each(|threshold| case(name, threshold, writer))
+        })?;
         Ok(())
     })?;
     let mut text = writer.into_inner();
@@ -28,6 +32,7 @@ pub(super) fn xml(name: &str, judged: &[ThresholdSummary]) -> io::Result<Vec<u8>
     Ok(text)
 }
 
+/// Writes the test case of a threshold.
 fn case(name: &str, judged: &ThresholdSummary, writer: &mut Writer<Vec<u8>>) -> io::Result<()> {
     let ThresholdSummary { figure, bound, text, needed, .. } = judged;
     let title = format!("{figure} {bound}");
@@ -56,7 +61,7 @@ fn case(name: &str, judged: &ThresholdSummary, writer: &mut Writer<Vec<u8>>) -> 
     Ok(())
 }
 
-/// The element that says why a case did not pass.
+/// The name of the element that says why a test case did not pass, or `None` if it passed.
 const fn not_passed(judged: &ThresholdSummary) -> Option<&'static str> {
     match judged.outcome {
         ThresholdOutcome::Holds => None,

@@ -1,8 +1,8 @@
-//! What a bound on a call's score does not see where it holds: gaps that bar the call from being usable
-//! whatever its score is, and a second receiver with which the bound would not hold.
+//! Warns about two things that a threshold on the score of a call does not see: gaps that make the call
+//! unusable whatever its score is, and a second receiver with which the threshold would fail.
 //!
-//! The score is what was demanded, so the threshold holds. But a call that the answer calls unusable is not
-//! passed without a word.
+//! The user demanded a score, so the threshold holds. But the user must learn that the answer calls the call
+//! unusable.
 
 use talkpath_measure::summary::{CallSummary, FlowSummary, RunSummary};
 use talkpath_scenario::{Operator, Threshold, ThresholdOf};
@@ -10,7 +10,8 @@ use talkpath_units::counted;
 
 use super::CellRuns;
 
-/// The end of the threshold's line; `None` if it is on no call's score, or asks for less than a usable one.
+/// Writes the warning at the end of the line of a threshold. Returns `None` if there is nothing to warn
+/// about, if the threshold is not about the score of a call, or if it demands less than a usable score.
 pub(super) fn warning(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<String> {
     let ThresholdOf::Flow { name, members } = &threshold.of else { return None };
     let is_on_score = threshold.path == SCORE || threshold.path.starts_with("call.mos.");
@@ -27,7 +28,7 @@ pub(super) fn warning(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<S
         return None;
     }
     let barred = flows.iter().filter(|flows| is_barred(flows)).count();
-    let others: Vec<(&str, f64)> = flows.iter().filter_map(|flows| other(flows)).collect();
+    let others: Vec<(&str, f64)> = flows.iter().filter_map(|flows| second_receiver(flows)).collect();
     let worst =
         others.iter().filter(|(_, mos)| !threshold.bound.holds(*mos)).min_by(|a, b| a.1.total_cmp(&b.1));
     let mut text = String::new();
@@ -54,17 +55,18 @@ fn calls_of<'a>(runs: &[&'a RunSummary], member: &str) -> Vec<&'a FlowSummary> {
     flows.map(|flow| &**flow).filter(|flow| flow.call.is_some()).collect()
 }
 
+/// The figures of the calls.
 fn calls<'a>(flows: &[&'a FlowSummary]) -> impl Iterator<Item = &'a CallSummary> {
     flows.iter().filter_map(|flow| flow.call.as_deref())
 }
 
-/// As the answer has it: in half of the repetitions or more.
+/// Whether gaps make the call unusable in half of the repetitions or more, by the same rule as in the answer.
 fn is_barred(flows: &[&FlowSummary]) -> bool {
     2 * calls(flows).filter(|call| call.is_barred()).count() >= flows.len()
 }
 
-/// The second receiver of these repetitions, and the mean score with it.
-fn other<'a>(flows: &[&'a FlowSummary]) -> Option<(&'a str, f64)> {
+/// The name of the second receiver, and the mean score with it.
+fn second_receiver<'a>(flows: &[&'a FlowSummary]) -> Option<(&'a str, f64)> {
     let others: Vec<_> = calls(flows).filter_map(|call| call.other_receiver.as_ref()).collect();
     let first = others.first()?;
     Some((first.playout.as_str(), others.iter().map(|other| other.mos).sum::<f64>() / others.len() as f64))
