@@ -146,8 +146,8 @@ impl TerminalObserver {
     fn show_repetition(&self, cell: u64, repetition: u64, seed: u64, disturbed: Option<Disturbed<'_>>) {
         let state = match disturbed {
             None => "done".to_owned(),
-            Some(Disturbed { others, warnings }) => {
-                format!("disturbed beside {}: {}", counted(others, "other"), warnings.join("; "))
+            Some(Disturbed { other_runs, warnings }) => {
+                format!("disturbed beside {}: {}", counted(other_runs, "other"), warnings.join("; "))
             }
         };
         self.terminal.detail(&format!("cell {cell} repetition {repetition} seed {seed}: {state}"));

@@ -1,5 +1,8 @@
-//! One attempt at a repetition: it waits until the machine has room for it, runs, and says how the machine
-//! treated it. Whether it counts, or runs again, is for the caller to decide.
+//! One attempt at a repetition. The attempt waits until the machine has room, runs in an arena, and reports
+//! whether the machine disturbed it. The caller decides whether the attempt counts or the repetition runs
+//! again.
+//!
+//! Begin to read with [`Attempts::run`].
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,139 +17,130 @@ use talkpath_units::{Duration, Instant};
 
 use crate::observer::{Event, Observer};
 use crate::place::Worker;
-use crate::room::{Peace, Room, packets_per_s, share};
+use crate::room::{Room, Treatment, packets_per_s, processor_share};
 use crate::run_dir::PartId;
 
-/// What the record of a repetition is to hold.
+/// What the record of a repetition contains beside its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// How states over time are sampled; `None` keeps none.
+pub struct RecordContents {
+    /// How the states over time are sampled; `None` if the record has no states over time.
     pub series: Option<SeriesDetail>,
-    /// Whether every message is kept.
+    /// Whether the record has a row for each message.
     pub rows: bool,
 }
 
-/// What the attempts of one arena share.
+/// What all attempts of one pass share.
 pub(crate) struct Attempts<'a> {
     observer: &'a dyn Observer,
-    /// In real time, the machine. Virtual time waits for every processor, so nothing is shared there.
+    /// Lets runs begin as the machine has room for them. `None` in virtual time, where a run may take all the
+    /// processor time that it gets.
     room: Option<Room>,
     stop: &'a AtomicBool,
 }
 
-/// The repetition that is to run.
+/// The repetition to run, and what is known about it before it runs.
 #[derive(Clone, Copy)]
-pub(crate) struct Attempted<'a> {
-    /// Which.
+pub(crate) struct AttemptPlan<'a> {
     pub(crate) id: PartId,
-    /// What runs.
     pub(crate) scenario: &'a Scenario,
-    /// What its record is to hold.
-    pub(crate) wanted: Wanted,
-    /// Whether all figures that are read of its record are the path's.
-    pub(crate) stands: &'a dyn Fn(&RunRecord) -> bool,
-}
-
-/// What is known of a repetition before it runs. In virtual time it says nothing.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Neighbours {
-    /// Packets a second that the emulator will carry for it; `None` if only the scenario tells.
+    pub(crate) contents: RecordContents,
+    /// Returns whether the figures of a record describe the path.
+    pub(crate) is_usable: &'a dyn Fn(&RunRecord) -> bool,
+    /// The packets per second that the emulator carried in an earlier repetition of the cell; `None` if there
+    /// was none, so that the rate is estimated from the scenario.
     pub(crate) packets_per_s: Option<f64>,
-    /// Beside how many others at most it may run.
-    pub(crate) most_others: u64,
+    /// How many other runs are allowed during the attempt. It has no effect in virtual time.
+    pub(crate) max_other_runs: u64,
 }
 
-/// What came of an attempt.
-pub(crate) struct Attempt<'a> {
-    /// What the arena gave.
+/// The result of an attempt.
+pub(crate) struct AttemptResult<'a> {
+    /// The arena's result.
     pub(crate) outcome: Result<RunRecord, ArenaError>,
-    /// How the machine treated it.
-    pub(crate) peace: Peace,
-    /// The most other runs that were beside it.
-    pub(crate) others: u64,
-    /// When it began: the run's instant zero.
+    pub(crate) treatment: Treatment,
+    /// The largest number of other runs during the attempt; 0 in virtual time or after an error.
+    pub(crate) other_runs: u64,
+    /// The date and time at the run's instant zero.
     pub(crate) began: DateTime<Utc>,
-    /// To be finished if it came to its end.
-    pub(crate) shown: Shown<'a>,
+    /// To be finished by the caller if the repetition ran to its end.
+    pub(crate) path_clock: PathClock<'a>,
 }
 
 impl<'a> Attempts<'a> {
-    /// `count` repetitions that take `whole` of their own time in all. In real time at most `beside` of them
-    /// run at a time; `None` in virtual time. They end early once `stop` is true.
+    /// `concurrent_runs` is the largest number of runs at the same time in real time, and `None` in virtual
+    /// time. The attempts end early once `stop` is true.
     pub(crate) fn new(
         observer: &'a dyn Observer,
-        (count, whole): (u64, Duration),
-        beside: Option<usize>,
+        concurrent_runs: Option<usize>,
         stop: &'a AtomicBool,
     ) -> Self {
         let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let room = beside.map(|most| Room::new(most, processors));
-        observer.observe(Event::Begun { repetitions: count, whole });
+        let room = concurrent_runs.map(|most| Room::new(most, processors));
         Self { observer, room, stop }
     }
 
-    /// Runs a repetition once. `None` if the user stopped it before it began.
-    pub(crate) fn run(
-        &self,
-        worker: &mut Worker,
-        attempted: Attempted<'_>,
-        beside: Neighbours,
-    ) -> Option<Attempt<'_>> {
-        let Attempted { id: PartId { cell, repetition }, scenario, wanted, stands } = attempted;
-        let stay = match &self.room {
+    /// Runs a repetition once. Returns `None` if the user stopped the attempt before it began.
+    pub(crate) fn run(&self, worker: &mut Worker, attempt: AttemptPlan<'_>) -> Option<AttemptResult<'_>> {
+        let AttemptPlan { id, scenario, contents, is_usable, .. } = attempt;
+        let admitted_run = match &self.room {
             Some(room) => {
-                let packets = beside.packets_per_s.unwrap_or_else(|| packets_per_s(scenario));
-                Some(room.enter(share(packets), beside.most_others, self.stop)?)
+                let rate = attempt.packets_per_s.unwrap_or_else(|| packets_per_s(scenario));
+                Some(room.enter(processor_share(rate), attempt.max_other_runs, self.stop)?)
             }
-            None if self.stop.load(Ordering::Relaxed) => return None,
             None => None,
         };
-        let (reached_ms, end_ms) = (AtomicU64::new(0), scenario.duration.as_millis());
-        let shown = Shown { observer: self.observer, reached_ms, end_ms };
+        if admitted_run.is_none() && self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+
+        let path_clock = PathClock {
+            observer: self.observer,
+            reached_ms: AtomicU64::new(0),
+            end_ms: scenario.duration.as_millis(),
+        };
         let began = Utc::now();
-        let progress = |now: Instant| shown.reach(now.as_nanos() / 1_000_000);
-        let seed = scenario.seed.repetition(repetition);
-        let Wanted { series, rows } = wanted;
-        let plan =
-            RunPlan { cell, repetition, seed, series, rows, interrupt: self.stop, progress: &progress };
+        let plan = RunPlan {
+            cell: id.cell,
+            repetition: id.repetition,
+            seed: scenario.seed.repetition(id.repetition),
+            series: contents.series,
+            rows: contents.rows,
+            interrupt: self.stop,
+            progress: &|now: Instant| path_clock.advance_to(now.as_nanos() / 1_000_000),
+        };
         let outcome = worker.run(scenario, plan);
-        let peace = outcome.as_ref().map_or(Peace::Kept, |record| Peace::of(record, stands(record)));
-        let others = stay.map_or(0, |stay| match &outcome {
-            Ok(_) => stay.leave(peace),
-            // It says nothing of the machine.
-            Err(_) => 0,
-        });
-        Some(Attempt { outcome, peace, others, began, shown })
+
+        // An error says nothing about the machine, so it neither counts as a disturbance nor as a quiet run.
+        let (mut treatment, mut other_runs) = (Treatment::Undisturbed, 0);
+        if let Ok(record) = &outcome {
+            treatment = Treatment::of(record, is_usable(record));
+            other_runs = admitted_run.map_or(0, |run| run.leave(treatment));
+        }
+        Some(AttemptResult { outcome, treatment, other_runs, began, path_clock })
     }
 
-    /// The most runs that were beside each other, itself included; 0 in virtual time.
+    /// Returns the largest number of runs at the same time; 0 in virtual time.
     pub(crate) fn peak(&self) -> u64 {
         self.room.as_ref().map_or(0, Room::peak)
     }
-
-    /// All of them are over.
-    pub(crate) fn finish(&self) {
-        self.observer.observe(Event::Over);
-    }
 }
 
-/// How far an attempt is, as it is observed.
-pub(crate) struct Shown<'a> {
+/// How far an attempt has come in path time. Each step is reported to the observer.
+pub(crate) struct PathClock<'a> {
     observer: &'a dyn Observer,
     reached_ms: AtomicU64,
     end_ms: u64,
 }
 
-impl Shown<'_> {
-    /// The repetition came to its end.
+impl PathClock<'_> {
+    /// Reports the remaining path time, and that the repetition ran to its end.
     pub(crate) fn finish(self) {
-        self.reach(self.end_ms);
+        self.advance_to(self.end_ms);
         self.observer.observe(Event::Counted);
     }
 
-    /// The attempt's path time is `millis`, ms.
-    fn reach(&self, millis: u64) {
-        let now = millis.min(self.end_ms);
+    fn advance_to(&self, path_time_ms: u64) {
+        let now = path_time_ms.min(self.end_ms);
         let before = self.reached_ms.fetch_max(now, Ordering::Relaxed);
         if now > before {
             self.observer.observe(Event::Advanced(Duration::from_millis(now - before)));

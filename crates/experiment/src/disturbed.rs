@@ -1,71 +1,87 @@
 //! The budget of time in which disturbed repetitions run again.
 //!
-//! Once every repetition has run, those that the machine disturbed past the stated limits run again, in the
-//! same order, pass after pass. That ends when none is disturbed, when each has run again [`MOST_TIMES`], or
-//! when the budget has no room for the next one. The budget is in path time: a repetition costs the duration
-//! of its scenario, however long the machine took for it. So the budget is the same on every machine, and a
-//! run that is resumed after a kill has what was left of it.
+//! A repetition is disturbed if the machine ran it later than the stated limits allow. Once every repetition
+//! has run, the disturbed ones run again, in the same order, pass after pass. The passes end when no
+//! repetition is disturbed, when each disturbed one has run again [`MAX_RERUNS`] times, or when the budget is
+//! too small for the next one.
+//!
+//! The budget is in path time: a repetition costs the duration of its scenario, however long the machine took
+//! to run it. So the budget is the same on every machine, and a run that is resumed after a kill has the
+//! remaining budget.
 
 use talkpath_units::Duration;
 
 use crate::tasks::CellPlan;
 
-/// The budget of a run.
+/// The budget of one run.
 #[derive(Debug)]
-pub(crate) struct TimeAgain {
-    /// `--run-again`. `None`: as long as all repetitions take once, and [`LEAST`] at least.
+pub(crate) struct RerunBudget {
+    /// The value of `--run-again`. If it is `None`, the budget is the path time that all repetitions take
+    /// once, and at least [`MIN_BUDGET`].
     stated: Option<Duration>,
-    /// What repetitions that ran again have cost, those of earlier processes included.
+    /// The path time that reruns have cost, those of earlier processes included.
     used: Duration,
 }
 
-impl TimeAgain {
-    /// The budget that is `stated`, of which nothing is used yet.
+/// How many times a repetition has run again, and how long it takes each time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PastReruns {
+    /// The duration of the repetition's scenario.
+    pub(crate) duration: Duration,
+    pub(crate) reruns: u64,
+}
+
+impl RerunBudget {
+    /// Returns a budget of which nothing is used yet.
     pub(crate) const fn new(stated: Option<Duration>) -> Self {
         Self { stated, used: Duration::ZERO }
     }
 
-    /// An earlier process ran a repetition of `duration` again so many `times`.
-    pub(crate) fn charge(&mut self, duration: Duration, times: u64) {
-        self.used = self.used.saturating_add(duration.saturating_mul(times));
+    /// Charges the budget with the reruns of an earlier process.
+    pub(crate) fn charge(&mut self, past: PastReruns) {
+        self.used = self.used.saturating_add(past.duration.saturating_mul(past.reruns));
     }
 
-    /// Whether a repetition of `cells` that takes `duration`, and has run again `times` until now, may run
-    /// once more. If it may, the budget is charged with it.
-    pub(crate) fn grant(&mut self, cells: &[CellPlan<'_>], duration: Duration, times: u64) -> bool {
-        let used = self.used.saturating_add(duration);
-        let has_time = used <= self.whole(cells) && times < MOST_TIMES;
-        if has_time {
-            self.used = used;
+    /// Returns whether a repetition of `cells` may run again, and charges the budget with the rerun if so.
+    pub(crate) fn grant(&mut self, cells: &[CellPlan<'_>], past: PastReruns) -> bool {
+        let used = self.used.saturating_add(past.duration);
+        if used > self.total(cells) || past.reruns >= MAX_RERUNS {
+            return false;
         }
-        has_time
+        self.used = used;
+        true
     }
 
-    /// The path time that repetitions of `cells` may still take at most, each given by its duration and by
-    /// how often it has run again.
+    /// Returns the largest path time that these repetitions may still cost, over all their future reruns.
     pub(crate) fn at_most(
         &self,
         cells: &[CellPlan<'_>],
-        each: impl Iterator<Item = (Duration, u64)>,
+        repetitions: impl Iterator<Item = PastReruns>,
     ) -> Duration {
-        let of_one =
-            |(duration, times): (Duration, u64)| duration.saturating_mul(MOST_TIMES.saturating_sub(times));
-        let wanted = each.map(of_one).fold(Duration::ZERO, Duration::saturating_add);
-        wanted.min(self.whole(cells).saturating_sub(self.used))
+        let mut demand = Duration::ZERO;
+        for past in repetitions {
+            let future_reruns = MAX_RERUNS.saturating_sub(past.reruns);
+            demand = demand.saturating_add(past.duration.saturating_mul(future_reruns));
+        }
+        demand.min(self.total(cells).saturating_sub(self.used))
     }
 
-    fn whole(&self, cells: &[CellPlan<'_>]) -> Duration {
-        let path_time = || cells.iter().map(|cell| cell.path_time());
-        self.stated.unwrap_or_else(|| path_time().fold(Duration::ZERO, Duration::saturating_add).max(LEAST))
+    fn total(&self, cells: &[CellPlan<'_>]) -> Duration {
+        if let Some(stated) = self.stated {
+            return stated;
+        }
+        let all_once =
+            cells.iter().map(|cell| cell.path_time()).fold(Duration::ZERO, Duration::saturating_add);
+        all_once.max(MIN_BUDGET)
     }
 }
 
-/// The budget at least, unless it is stated. Chosen: repetitions of a short run can run again several times,
-/// and nobody waits for more than a minute.
-const LEAST: Duration = Duration::from_secs(60);
-/// How often one repetition runs again. Chosen: where the budget allows it, a machine that disturbs two of
-/// three repetitions, each independently, leaves (2/3)^6 of them disturbed, which is one in eleven.
-const MOST_TIMES: u64 = 5;
+/// The smallest budget, unless the user states one. Chosen: repetitions of a short run can run again several
+/// times, and nobody waits for more than a minute.
+const MIN_BUDGET: Duration = Duration::from_secs(60);
+/// How many times one repetition may run again. Chosen: where the budget allows it, a machine that disturbs
+/// two of three repetitions, each independently, leaves (2/3)^6 of them disturbed, which is one in eleven.
+const MAX_RERUNS: u64 = 5;
 
 #[cfg(test)]
 mod tests {
@@ -78,19 +94,20 @@ mod tests {
         let text = "name = \"a\"\nduration = \"10 s\"\npath = \"lan\"\nrepeat = 30\n[flow.call]\n\
                     transport = \"udp\"\nworkload = { kind = \"voice\" }\n";
         let plan = load(&Source::new("a.toml", text), &Options::default()).unwrap();
-        let (long, cells) = (Duration::from_secs(10), CellPlan::all_of(&plan));
-        let at_most = |time: &TimeAgain, each: &[u64]| {
-            time.at_most(&cells, each.iter().map(|&times| (long, times))).as_nanos() / 1_000_000_000
+        let (duration, cells) = (Duration::from_secs(10), CellPlan::all_of(&plan));
+        let at_most = |budget: &RerunBudget, each: &[u64]| {
+            budget.at_most(&cells, each.iter().map(|&reruns| PastReruns { duration, reruns })).as_nanos()
+                / 1_000_000_000
         };
-        let mut time = TimeAgain::new(None);
-        assert_eq!(at_most(&time, &[0]), 50);
-        assert_eq!(at_most(&time, &[4, 5]), 10);
-        assert_eq!(at_most(&time, &[0; 20]), 300, "as long as all repetitions take once");
-        assert!(time.grant(&cells, long, 0));
-        assert_eq!(at_most(&time, &[0; 20]), 290);
-        time.charge(long, 28);
-        assert_eq!(at_most(&time, &[0; 20]), 10, "an earlier process has used the rest");
-        let stated = TimeAgain::new(Some(Duration::from_secs(25)));
+        let mut budget = RerunBudget::new(None);
+        assert_eq!(at_most(&budget, &[0]), 50);
+        assert_eq!(at_most(&budget, &[4, 5]), 10);
+        assert_eq!(at_most(&budget, &[0; 20]), 300, "as long as all repetitions take once");
+        assert!(budget.grant(&cells, PastReruns { duration, reruns: 0 }));
+        assert_eq!(at_most(&budget, &[0; 20]), 290);
+        budget.charge(PastReruns { duration, reruns: 28 });
+        assert_eq!(at_most(&budget, &[0; 20]), 10, "an earlier process has used the rest");
+        let stated = RerunBudget::new(Some(Duration::from_secs(25)));
         assert_eq!(at_most(&stated, &[0]), 25);
     }
 }

@@ -1,17 +1,19 @@
-//! A plan becomes a run directory: every repetition of every cell, in any order, on any number of jobs and of
-//! machines, then one summary over all of them in the plan's order.
+//! Runs a plan: every repetition of every cell becomes a part in a run directory, and the parts become one
+//! summary.
 //!
 //! ```text
-//! Plan ─► shard ─► the loop (`repetitions.rs`) ─► parts in a folder ┐
-//!                                          another machine's folder ┴► merge
+//! Plan ─► shard ─► the loop (`repetitions.rs`) ─► parts in a directory     ┐
+//!                                parts in the directory of another machine ┴► merge (`merge.rs`)
 //!      ─► summary.json, packets.parquet, ..., report.html
 //! ```
 //!
-//! A run of one machine has one shard, and its parts are merged at its end. Of several machines each leaves
-//! its parts, and `talkpath merge` does the same over all their folders.
+//! A run on one machine merges its parts at its end. If several machines share a run, each runs a shard and
+//! leaves its parts, and `talkpath merge` puts the directories together.
 //!
-//! In real time the machine may disturb a repetition past its stated limits. Such ones run again after all
-//! others (`disturbed.rs`), and what stays disturbed is left out of the figures (`merge.rs`).
+//! In real time the machine may disturb a repetition past its stated limits. Disturbed repetitions run again
+//! after all others (`disturbed.rs`). Those that stay disturbed are left out of the figures (`merge.rs`).
+//!
+//! Begin to read with [`Experiment::run`].
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -28,379 +30,347 @@ use crate::choice::{Choice, Records};
 use crate::findings::Findings;
 use crate::journal;
 use crate::json::json;
-use crate::keeping::{Keeping, PartKeeper};
+use crate::keeping::{PartKeeper, PartWriter};
 use crate::merge::{self, Merged, Merging};
 use crate::observer::{Event, Observer};
-use crate::part::{Fresh, PART, Part, all_parts};
+use crate::part::{PART, Part, PartsInMemory, add_latest, all_parts};
 use crate::place::{Connect, Place, Worker};
 use crate::provenance::provenance;
-use crate::repetitions::{Came, KeptBefore, Progress, Repetitions};
+use crate::repetitions::{EarlierRepetition, LoopResult, Progress, Repetitions};
 use crate::resumable::{Resumable, plan_file};
-use crate::run_dir::{PartId, RunDir, SCENARIO};
+use crate::run_dir::{PartId, PartKey, RunDir, SCENARIO};
 use crate::shard::{Division, Shard};
 use crate::stopwatch::Stopwatch;
 use crate::store::whole::{read_json, write_bytes};
 use crate::tasks::{CellPlan, ONE_PLAN, Order};
 
-/// Everything that is to be run, and how.
+/// A plan to run, and how to run it.
 pub struct Experiment<'a> {
-    /// What to begin with.
+    /// The plan that the user started.
     pub plan: &'a Plan,
-    /// What to go on with, once all of a plan has run.
+    /// Returns a larger plan once all of a plan has run; `None` if the run does not grow.
     pub growth: Option<&'a Growth<'a>>,
-    /// Whether the cells take turns, repetition by repetition, in an order that is drawn anew each time: what
-    /// a network does for a while then falls on all of them.
+    /// Whether the cells take turns: the first repetition of each cell runs, then the second of each. The
+    /// order of the cells is drawn anew each time, so that a slow hour of the network falls on all cells.
     pub takes_turns: bool,
-    /// Which part of the run it is; `None` if it is all of it.
+    /// The share of the repetitions that runs on this machine; `None` if all of them do.
     pub shard: Option<Shard>,
-    /// Where it runs.
+    /// The arena, the far host and the options of the runs.
     pub place: Place,
-    /// Who runs it there.
+    /// Makes the workers, each with an arena.
     pub arenas: &'a dyn Connect,
-    /// What is written of the rows.
+    /// The record files that the run leaves.
     pub records: Records,
-    /// Whether figures come from all rows, also of a simulation that writes none.
+    /// Whether figures are computed from all rows, even if a simulation writes no rows.
     pub exact: bool,
-    /// How states over time are sampled.
+    /// How the states over time are sampled.
     pub series: SeriesDetail,
-    /// Repetitions that run at a time; in real time fewer, where the machine has no room for them.
+    /// The largest number of repetitions at the same time. In real time there are fewer while the machine has
+    /// no room for them.
     pub at_once: usize,
-    /// Threads that write the summary.
+    /// The number of threads that write the summary.
     pub jobs: usize,
-    /// Hears what happens meanwhile.
+    /// Is told about the progress.
     pub observer: Box<dyn Observer>,
-    /// What is made of the figures.
+    /// Judges and draws the figures.
     pub findings: &'a dyn Findings,
 }
 
-/// A larger plan that begins with the same cells and repetitions, or nothing if the summary says enough.
+/// Returns a larger plan that begins with the same cells and repetitions, or `None` if the summary of the
+/// given plan says enough.
 pub type Growth<'a> = dyn Fn(&Plan, &Summary) -> Result<Option<Plan>, Error> + Sync + 'a;
 
-/// What came of it. A run that ended early has both: what was measured, and why it ended.
+/// The result of a run. A run that ended early has both a summary and a failure.
 pub struct Outcome {
-    /// Its directory; it has parts as long as it can go on.
+    /// The run directory. It has parts as long as the run can be resumed.
     pub dir: RunDir,
-    /// Its figures.
+    /// The figures of the run.
     pub summary: Summary,
-    /// Why it ended early, or what could not be written.
+    /// Why the run ended early, or which file could not be written.
     pub failure: Option<Error>,
 }
 
-/// What came of a part of a run, which only `merge` gives a summary.
+/// The result of a shard. It has no summary, because `merge` makes the summary of all shards.
 pub struct PartOutcome {
-    /// Its directory.
+    /// The directory of the shard.
     pub dir: RunDir,
-    /// Repetitions that are whole, and those that the part has.
-    pub done: (u64, u64),
+    /// The number of repetitions that have finished.
+    pub finished: u64,
+    /// The number of repetitions of the shard.
+    pub planned: u64,
     /// Real time, s.
     pub wall_s: f64,
     /// CPU time of the whole process, s.
     pub cpu_s: f64,
-    /// Why it ended early, or what could not be written.
+    /// Why the shard ended early, or which file could not be written.
     pub failure: Option<Error>,
 }
 
-/// Where a run directory is to be made.
+/// Where a run directory is made.
 #[derive(Clone, Copy, Debug)]
 pub enum Destination<'a> {
-    /// In this folder, with a name after the time and the scenario.
+    /// In this folder. The name is made of the time and the scenario's name.
     Under(&'a Path),
-    /// Just there.
+    /// At this path.
     At(&'a Path),
 }
 
-/// A process at work in a run directory.
-struct Work<'s> {
+/// A run directory that this process has locked, and the workers that run in it.
+struct OpenRun<'s> {
     dir: RunDir,
-    begun: Resumable,
+    /// The options of the run, as plan.json has them.
+    options: Resumable,
     workers: Vec<Worker>,
     watch: Stopwatch,
     /// Becomes true when the user wants to stop.
     stop: &'s AtomicBool,
 }
 
-/// What it has measured, with what was there before.
-struct Collected<'p> {
+/// What this process and earlier ones have measured.
+struct Measured<'p> {
+    /// The plan that has run: the one that the user started, or the last larger one.
     plan: Cow<'p, Plan>,
-    /// What need not be read from folders; of a part nothing, because only `merge` takes its figures.
-    kept: Fresh,
-    /// Repetitions that are whole, and those that were to be.
-    done: (u64, u64),
+    /// The parts that need not be read from their folders for the merge. Empty in a shard.
+    in_memory: PartsInMemory,
+    finished: u64,
+    planned: u64,
+    /// Why the run ended early.
     failure: Option<Error>,
-    /// What could not be written of a run whose figures are in memory.
+    /// The first part that could not be written although its figures are in memory.
     unwritten: Option<Error>,
 }
 
-/// What is put together.
-struct Measured<'m> {
+/// The parts that become one run.
+struct ToMerge<'m> {
     plan: &'m Plan,
-    kept: Fresh,
+    in_memory: PartsInMemory,
     failure: Option<&'m Error>,
     unwritten: Option<Error>,
 }
 
 impl Experiment<'_> {
-    /// Runs everything in a new directory.
-    pub fn run(&self, folder: Destination<'_>, stop: &AtomicBool) -> Result<Outcome, Error> {
-        let work = self.start(folder, stop)?;
-        self.run_in(work)
+    /// Runs the whole plan in a new directory.
+    pub fn run(&self, destination: Destination<'_>, stop: &AtomicBool) -> Result<Outcome, Error> {
+        let run = self.start(destination, stop)?;
+        self.run_to_summary(run)
     }
 
-    /// Runs what is missing in the run directory `dir`, which `begun` describes.
-    pub fn resume(&self, dir: RunDir, begun: Resumable, stop: &AtomicBool) -> Result<Outcome, Error> {
-        let work = self.go_on(dir, begun, stop)?;
-        self.run_in(work)
+    /// Runs the repetitions that are missing in the run directory `dir`. `options` were read from its
+    /// plan.json.
+    pub fn resume(&self, dir: RunDir, options: Resumable, stop: &AtomicBool) -> Result<Outcome, Error> {
+        let run = self.reopen(dir, options, stop)?;
+        self.run_to_summary(run)
     }
 
-    /// Runs one part of a run in a new directory.
-    pub fn run_part(&self, folder: Destination<'_>, stop: &AtomicBool) -> Result<PartOutcome, Error> {
-        let work = self.start(folder, stop)?;
-        self.run_part_in(work)
+    /// Runs a shard in a new directory.
+    pub fn run_part(&self, destination: Destination<'_>, stop: &AtomicBool) -> Result<PartOutcome, Error> {
+        let run = self.start(destination, stop)?;
+        self.run_shard(run)
     }
 
-    /// Runs what is missing of a part of a run.
+    /// Runs the repetitions that are missing in the directory `dir` of a shard.
     pub fn resume_part(
         &self,
         dir: RunDir,
-        begun: Resumable,
+        options: Resumable,
         stop: &AtomicBool,
     ) -> Result<PartOutcome, Error> {
-        let work = self.go_on(dir, begun, stop)?;
-        self.run_part_in(work)
+        let run = self.reopen(dir, options, stop)?;
+        self.run_shard(run)
     }
 
-    fn start<'s>(&self, folder: Destination<'_>, stop: &'s AtomicBool) -> Result<Work<'s>, Error> {
+    fn start<'s>(&self, destination: Destination<'_>, stop: &'s AtomicBool) -> Result<OpenRun<'s>, Error> {
         let watch = Stopwatch::start();
-        // A far end that is not there is found out before anything is written.
+        // The workers connect first, so that nothing is written if the far host is not there.
         let workers = self.arenas.connect(&self.place, self.at_once)?;
-        let (dir, begun) = self.open(folder, &watch)?;
-        Ok(Work { dir, begun, workers, watch, stop })
+        let (dir, options) = self.open(destination, &watch)?;
+        Ok(OpenRun { dir, options, workers, watch, stop })
     }
 
-    /// A new run directory with what describes the run, and no repetition yet.
-    pub fn open(&self, folder: Destination<'_>, watch: &Stopwatch) -> Result<(RunDir, Resumable), Error> {
+    fn reopen<'s>(
+        &self,
+        mut dir: RunDir,
+        options: Resumable,
+        stop: &'s AtomicBool,
+    ) -> Result<OpenRun<'s>, Error> {
+        let watch = Stopwatch::start();
+        dir.lock()?;
+        let workers = self.arenas.connect(&self.place, self.at_once)?;
+        Ok(OpenRun { dir, options, workers, watch, stop })
+    }
+
+    /// Makes a run directory with the files that describe the run, and without any repetition.
+    pub fn open(
+        &self,
+        destination: Destination<'_>,
+        watch: &Stopwatch,
+    ) -> Result<(RunDir, Resumable), Error> {
         let name = match self.shard {
             None => self.plan.name.clone(),
             Some(shard) => format!("{} {}", self.plan.name, shard.for_file_name()),
         };
-        let mut dir = match folder {
-            Destination::Under(out) => RunDir::create(out, &watch.started_for_file_name(), &name)?,
+        let mut dir = match destination {
+            Destination::Under(folder) => RunDir::create(folder, &watch.started_for_file_name(), &name)?,
             Destination::At(path) => RunDir::create_at(path)?,
         };
-        let begun = self.resumable(watch.started());
-        match self.begin(&mut dir, &begun) {
-            Ok(()) => {
-                self.observer.observe(Event::Directory(dir.path()));
-                Ok((dir, begun))
-            }
-            Err(failure) => {
-                dir.discard_if_new();
-                Err(failure)
-            }
+        let options = self.options(watch.started());
+        if let Err(why) = self.write_description(&mut dir, &options) {
+            dir.discard_if_new();
+            return Err(why);
         }
+        self.observer.observe(Event::Directory(dir.path()));
+        Ok((dir, options))
     }
 
-    /// Puts the repetitions together that somebody else put into `dir`, of which `kept` are those in its
-    /// journal; the plan says how many they are in all.
-    pub fn close(
-        &self,
-        dir: &mut RunDir,
-        kept: Fresh,
-        begun: &Resumable,
-        watch: &Stopwatch,
-    ) -> Result<(), Error> {
-        write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
-        let measured = Measured { plan: self.plan, kept, failure: None, unwritten: None };
-        let (_, unwritten) = self.put_together(measured, dir, begun, watch)?;
-        unwritten.map_or(Ok(()), Err)
-    }
-
-    /// One run of what was measured, in `dir` and in memory; and what could not be written of it.
-    fn put_together(
-        &self,
-        measured: Measured<'_>,
-        dir: &mut RunDir,
-        begun: &Resumable,
-        watch: &Stopwatch,
-    ) -> Result<(Summary, Option<Error>), Error> {
-        let Measured { plan, kept, failure, unwritten } = measured;
-        let (jobs, provenance) = (self.jobs, provenance(self.arenas.revision()));
-        // Where the rows of some repetitions could not be written, those of the others are no run's records.
-        let has_rows = unwritten.is_none();
-        let merging = Merging {
-            plan,
-            demanded: self.plan,
-            begun,
-            jobs,
-            watch,
-            failure,
-            has_rows,
-            provenance,
-            findings: self.findings,
-        };
-        let Merged { summary, is_whole, unwritten: unmerged } = merging.finish(dir, &[&*dir], kept)?;
-        let mut unwritten = unwritten.or(unmerged);
-        if is_whole && unwritten.is_none() {
-            unwritten = dir.remove_parts().err();
-        }
-        Ok((summary, unwritten))
-    }
-
-    fn go_on<'s>(&self, mut dir: RunDir, begun: Resumable, stop: &'s AtomicBool) -> Result<Work<'s>, Error> {
-        let watch = Stopwatch::start();
-        dir.lock()?;
-        let workers = self.arenas.connect(&self.place, self.at_once)?;
-        Ok(Work { dir, begun, workers, watch, stop })
-    }
-
-    fn begin(&self, dir: &mut RunDir, begun: &Resumable) -> Result<(), Error> {
+    fn write_description(&self, dir: &mut RunDir, options: &Resumable) -> Result<(), Error> {
         dir.lock_new()?;
-        write_bytes(&dir.file(&plan_file()), &json(begun))?;
+        write_bytes(&dir.file(&plan_file()), &json(options))?;
         for trace in &self.plan.traces {
             dir.write_trace(trace)?;
         }
+        // The scenario is written last: a directory with a scenario has all other files, too.
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())
     }
 
-    fn run_in(&self, mut work: Work<'_>) -> Result<Outcome, Error> {
-        let collected = self.measure(&mut work)?;
-        let Work { mut dir, begun, watch, .. } = work;
-        let Collected { plan, kept, failure, unwritten, .. } = collected;
+    /// Runs the plan, and merges the parts into the files of the run.
+    fn run_to_summary(&self, mut run: OpenRun<'_>) -> Result<Outcome, Error> {
+        let measured = self.measure(&mut run)?;
+        let OpenRun { mut dir, options, watch, .. } = run;
+        let Measured { plan, in_memory, failure, unwritten, .. } = measured;
         let failure = match failure {
-            Some(failure) if is_in_vain(&failure, &dir, &kept) => {
+            Some(failure) if is_in_vain(&failure, &dir, &in_memory) => {
                 dir.discard_if_new();
                 return Err(failure);
             }
-            failure => failure.map(|failure| with_count(&plan, failure, &dir, &kept)),
+            Some(failure) => Some(with_count(&plan, failure, &dir, &in_memory)),
+            None => None,
         };
-        let closed = self.nothing_opened(&dir, &kept);
-        let measured = Measured { plan: &plan, kept, failure: failure.as_ref(), unwritten };
-        let put_together = self.put_together(measured, &mut dir, &begun, &watch);
-        let failure = failure.or(closed);
-        match put_together {
-            Ok((summary, unwritten)) => {
-                let failure = match unwritten {
-                    Some(why) => Some(self.observer.graver(failure, why)),
-                    None => failure,
-                };
+        let nothing_opened = self.nothing_opened(&dir, &in_memory);
+        let to_merge = ToMerge { plan: &plan, in_memory, failure: failure.as_ref(), unwritten };
+        let merged = self.merge(to_merge, &mut dir, &options, &watch);
+        let failure = failure.or(nothing_opened);
+        match merged {
+            Ok((summary, None)) => Ok(Outcome { dir, summary, failure }),
+            Ok((summary, Some(unwritten))) => {
+                let failure = Some(self.observer.graver(failure, unwritten));
                 Ok(Outcome { dir, summary, failure })
             }
             Err(why) => Err(self.observer.graver(failure, why)),
         }
     }
 
-    /// That no flow of any repetition opened, over a real network.
-    fn nothing_opened(&self, dir: &RunDir, kept: &Fresh) -> Option<Error> {
-        let why = kept.values().next()?.why_closed()?;
-        let is_all = kept.values().all(|part| part.why_closed().is_some())
-            && all_parts(dir, kept).is_ok_and(|all| all.len() == kept.len());
-        let to = self.place.to.as_deref().unwrap_or("the far end");
-        is_all.then(|| Error::FarEnd(format!("nothing got through to {to}: {why}")))
-    }
-
-    fn run_part_in(&self, mut work: Work<'_>) -> Result<PartOutcome, Error> {
-        let Collected { kept, done, failure, .. } = self.measure(&mut work)?;
-        let Work { mut dir, watch, .. } = work;
+    /// Runs a shard. Its parts stay in the directory for `talkpath merge`.
+    fn run_shard(&self, mut run: OpenRun<'_>) -> Result<PartOutcome, Error> {
+        let Measured { in_memory, finished, planned, failure, .. } = self.measure(&mut run)?;
+        let OpenRun { mut dir, watch, .. } = run;
         let failure = match failure {
-            Some(failure) if done.0 == 0 && is_in_vain(&failure, &dir, &kept) => {
+            Some(failure) if finished == 0 && is_in_vain(&failure, &dir, &in_memory) => {
                 dir.discard_if_new();
                 return Err(failure);
             }
             Some(Error::Interrupted(what)) => {
-                let (kept, all) = done;
-                Some(Error::Interrupted(format!("{what}; {}", kept_of(kept, all))))
+                Some(Error::Interrupted(format!("{what}; {}", count_of_kept(finished, planned))))
             }
             failure => failure,
         };
-        Ok(PartOutcome { dir, done, wall_s: watch.wall_s(), cpu_s: watch.cpu_s(), failure })
+        let (wall_s, cpu_s) = (watch.wall_s(), watch.cpu_s());
+        Ok(PartOutcome { dir, finished, planned, wall_s, cpu_s, failure })
     }
 
-    /// Runs what is missing, what the machine disturbed once more, and what the plan grows by.
-    fn measure(&self, work: &mut Work<'_>) -> Result<Collected<'_>, Error> {
-        let Work { dir, workers, stop, .. } = work;
-        let mut kept = self.kept_before(dir)?;
-        let mut progress = self.progress(dir, &kept)?;
+    /// Runs the repetitions that are missing and those that were disturbed. Then lets the plan grow, and runs
+    /// the larger plan, until the plan grows no more or the run fails.
+    fn measure(&self, run: &mut OpenRun<'_>) -> Result<Measured<'_>, Error> {
+        let OpenRun { dir, workers, stop, .. } = run;
+        let mut in_memory = self.earlier_parts(dir)?;
+        let mut progress = self.progress(dir, &in_memory)?;
         if self.shard.is_some() {
-            kept = Fresh::new();
+            // `progress` has all that a shard needs of its parts, because only `talkpath merge` reads their
+            // figures.
+            in_memory = PartsInMemory::new();
         }
         let mut plan = Cow::Borrowed(self.plan);
-        let keeping = Keeping::new(dir, self.records);
+        let writer = PartWriter::new(dir, self.records);
         loop {
-            let (fresh, Came { done, failure, .. }) =
-                self.run_plan(&plan, &keeping, workers, &mut progress, stop);
-            kept.extend(fresh);
-            let larger = match (&failure, self.growth) {
-                (None, Some(growth)) => growth(&plan, &merge::so_far(&plan, &kept))?,
+            let (new_parts, LoopResult { finished, planned, failure, .. }) =
+                self.run_plan(&plan, &writer, workers, &mut progress, stop);
+            in_memory.extend(new_parts);
+            let larger_plan = match self.growth {
+                Some(growth) if failure.is_none() => growth(&plan, &merge::so_far(&plan, &in_memory))?,
                 _ => None,
             };
-            let Some(larger) = larger else {
-                let unwritten = keeping.unwritten();
-                return Ok(Collected { plan, kept, done, failure, unwritten });
+            let Some(larger_plan) = larger_plan else {
+                let unwritten = writer.into_failure();
+                return Ok(Measured { plan, in_memory, finished, planned, failure, unwritten });
             };
-            plan = Cow::Owned(larger);
+            plan = Cow::Owned(larger_plan);
             if let Err(why) = write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes()) {
-                keeping.fail(why);
+                writer.stop_writing(why);
             }
         }
     }
 
-    /// What earlier processes kept, as far as it need not be read from folders at the end. In real time that
-    /// is all: only a part itself says whether it was disturbed.
-    fn kept_before(&self, dir: &RunDir) -> Result<Fresh, Error> {
-        let mut kept = journal::read(dir)?;
+    /// Reads the parts of earlier processes that the loop needs to know. Those are the parts in the journals
+    /// and, in real time, the parts in folders as well: a part says whether the machine disturbed it. In
+    /// virtual time the machine disturbs nothing, so the folders are read only for the merge.
+    fn earlier_parts(&self, dir: &RunDir) -> Result<PartsInMemory, Error> {
+        let mut parts = journal::read(dir)?;
         if self.place.is_real_time() {
-            for (id, unfinished) in dir.parts()? {
-                let part: Part = read_json(&dir.part(id, unfinished).join(PART))?;
-                // An attempt with few rows is in the journal, one with many has a folder.
-                let is_older = |it: &Part| part.ran_again() < it.ran_again();
-                if !kept.get(&(id, unfinished)).is_some_and(is_older) {
-                    kept.insert((id, unfinished), part);
-                }
+            for key in dir.parts()? {
+                let part: Part = read_json(&dir.part_folder(key).join(PART))?;
+                add_latest(&mut parts, key, part);
             }
         }
-        Ok(kept)
+        Ok(parts)
     }
 
-    /// What of it the loop has to know. In virtual time no machine disturbs anything, so what lies in folders
-    /// need not be read.
-    fn progress(&self, dir: &RunDir, kept: &Fresh) -> Result<Progress, Error> {
-        let (cells, mut progress) = (CellPlan::all_of(self.plan), Progress::new(self.place.run_again));
-        for at in all_parts(dir, kept)? {
-            let (id, unfinished) = at;
-            let part = kept.get(&at);
-            let ran_again = part.map_or(0, Part::ran_again);
-            let is_disturbed = part.is_some_and(Part::is_disturbed);
-            // What was cut short runs once more.
-            if !unfinished {
-                progress.add(&cells, KeptBefore { id, fingerprint: ONE_PLAN, ran_again, is_disturbed });
+    /// Returns the progress of earlier processes.
+    fn progress(&self, dir: &RunDir, in_memory: &PartsInMemory) -> Result<Progress, Error> {
+        let cells = CellPlan::all_of(self.plan);
+        let mut progress = Progress::new(self.place.run_again);
+        for key in all_parts(dir, in_memory)? {
+            // A repetition that was cut short has not finished, so it runs anew.
+            if key.is_cut_short {
+                continue;
             }
+            let part = in_memory.get(&key);
+            let earlier = EarlierRepetition {
+                id: key.id,
+                fingerprint: ONE_PLAN,
+                reruns: part.map_or(0, Part::reruns),
+                is_disturbed: part.is_some_and(Part::is_disturbed),
+            };
+            progress.add(&cells, earlier);
         }
         Ok(progress)
     }
 
-    /// Runs what is missing of `plan`; returns what is kept in memory, too.
+    /// Runs the repetitions of `plan` that have not finished. Returns the parts that stay in memory, and the
+    /// result of the loop.
     fn run_plan(
         &self,
         plan: &Plan,
-        keeping: &Keeping<'_>,
+        writer: &PartWriter<'_>,
         workers: &mut [Worker],
         progress: &mut Progress,
         stop: &AtomicBool,
-    ) -> (Fresh, Came) {
+    ) -> (PartsInMemory, LoopResult) {
         let shard = self.shard.filter(|shard| !shard.is_whole());
-        let divided = shard.map(|shard| (shard, Division::new(plan, shard.of)));
-        let is_here = |id: PartId| divided.as_ref().is_none_or(|(shard, parts)| shard.holds(parts.part(id)));
+        let shard_and_division = shard.map(|shard| (shard, Division::new(plan, shard.of)));
+        let is_here = |id: PartId| match &shard_and_division {
+            Some((shard, division)) => shard.holds(division.part(id)),
+            None => true,
+        };
         let keeper = PartKeeper {
-            keeping,
+            writer,
             plan,
             demanded: self.plan,
             series: (self.exact || self.records != Records::None).then_some(self.series),
             rows: self.exact || self.records >= Records::All,
             per_flow: self.place.per_flow,
             in_memory: self.shard.is_none(),
-            fresh: Mutex::default(),
+            parts: Mutex::default(),
         };
-        let came = Repetitions {
+        let repetitions = Repetitions {
             cells: &CellPlan::all_of(plan),
             order: if self.takes_turns { Order::InTurns(plan.seed) } else { Order::ByCell },
             is_here: &is_here,
@@ -409,12 +379,74 @@ impl Experiment<'_> {
             keeper: &keeper,
             observer: &*self.observer,
             stop,
-        }
-        .run(workers, progress);
-        (keeper.into_fresh(), came)
+        };
+        let result = repetitions.run(workers, progress);
+        (keeper.into_parts(), result)
     }
 
-    fn resumable(&self, started: String) -> Resumable {
+    /// Returns an error if no flow of any repetition opened a connection over a real network.
+    fn nothing_opened(&self, dir: &RunDir, in_memory: &PartsInMemory) -> Option<Error> {
+        let why = in_memory.values().next()?.why_closed()?;
+        let all_in_memory_are_closed = in_memory.values().all(|part| part.why_closed().is_some());
+        let all_are_in_memory = all_parts(dir, in_memory).is_ok_and(|keys| keys.len() == in_memory.len());
+        if !all_in_memory_are_closed || !all_are_in_memory {
+            return None;
+        }
+        let to = self.place.to.as_deref().unwrap_or("the far end");
+        Some(Error::FarEnd(format!("nothing got through to {to}: {why}")))
+    }
+
+    /// Merges the parts that another program has put into `dir`. `in_journal` are those in its journal. The
+    /// number of repetitions is the plan's.
+    pub fn close(
+        &self,
+        dir: &mut RunDir,
+        in_journal: PartsInMemory,
+        options: &Resumable,
+        watch: &Stopwatch,
+    ) -> Result<(), Error> {
+        write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
+        let to_merge = ToMerge { plan: self.plan, in_memory: in_journal, failure: None, unwritten: None };
+        match self.merge(to_merge, dir, options, watch)? {
+            (_, None) => Ok(()),
+            (_, Some(unwritten)) => Err(unwritten),
+        }
+    }
+
+    /// Merges the parts into the files of the run. Removes the parts if all of them are there and all files
+    /// were written. Returns the summary, and the first file that could not be written.
+    fn merge(
+        &self,
+        to_merge: ToMerge<'_>,
+        dir: &mut RunDir,
+        options: &Resumable,
+        watch: &Stopwatch,
+    ) -> Result<(Summary, Option<Error>), Error> {
+        let ToMerge { plan, in_memory, failure, unwritten } = to_merge;
+        let merging = Merging {
+            plan,
+            demanded: self.plan,
+            begun: options,
+            jobs: self.jobs,
+            watch,
+            failure,
+            // If the rows of some repetitions could not be written, the run has no files of rows, because
+            // they would be incomplete.
+            has_rows: unwritten.is_none(),
+            provenance: provenance(self.arenas.revision()),
+            findings: self.findings,
+        };
+        let Merged { summary, is_whole, unwritten: unwritten_file } =
+            merging.finish(dir, &[&*dir], in_memory)?;
+        let mut unwritten = unwritten.or(unwritten_file);
+        if is_whole && unwritten.is_none() {
+            unwritten = dir.remove_parts().err();
+        }
+        Ok((summary, unwritten))
+    }
+
+    /// Returns the options of the run, as plan.json has them.
+    fn options(&self, started: String) -> Resumable {
         Resumable {
             talkpath: env!("CARGO_PKG_VERSION").to_owned(),
             started,
@@ -436,26 +468,27 @@ impl Experiment<'_> {
     }
 }
 
-/// Whether nothing was measured, because the scenario or the arena does not allow it.
-fn is_in_vain(failure: &Error, dir: &RunDir, kept: &Fresh) -> bool {
-    let nothing_measured = || kept.is_empty() && dir.parts().is_ok_and(|parts| parts.is_empty());
-    matches!(failure, Error::Unsupported(_) | Error::Unavailable { .. }) && nothing_measured()
+/// Returns whether the run failed before it measured anything, because the arena does not support the
+/// scenario or is not available.
+fn is_in_vain(failure: &Error, dir: &RunDir, in_memory: &PartsInMemory) -> bool {
+    matches!(failure, Error::Unsupported(_) | Error::Unavailable { .. })
+        && in_memory.is_empty()
+        && dir.parts().is_ok_and(|parts| parts.is_empty())
 }
 
-/// `3 of 5 repetitions are kept`
-fn kept_of(kept: u64, all: u64) -> String {
+/// Returns `3 of 5 repetitions are kept`.
+fn count_of_kept(kept: u64, all: u64) -> String {
     format!("{kept} of {} {} kept", counted(all, "repetition"), is_or_are(kept))
 }
 
-/// `failure`, with how much of `plan` is kept all the same.
-fn with_count(plan: &Plan, failure: Error, dir: &RunDir, kept: &Fresh) -> Error {
-    let parts = all_parts(dir, kept).unwrap_or_default();
-    let kept = parts.iter().filter(|(_, unfinished)| !unfinished).count();
-    let all = plan.cells.len() as u64 * plan.repeat;
-    let told = |what: String| format!("{what}; {}", kept_of(kept as u64, all));
+/// Returns `failure` with the number of repetitions of `plan` that are kept nevertheless.
+fn with_count(plan: &Plan, failure: Error, dir: &RunDir, in_memory: &PartsInMemory) -> Error {
+    let is_whole = |key: &&PartKey| !key.is_cut_short;
+    let kept = all_parts(dir, in_memory).unwrap_or_default().iter().filter(is_whole).count();
+    let count = count_of_kept(kept as u64, plan.cells.len() as u64 * plan.repeat);
     match failure {
-        Error::Interrupted(what) => Error::Interrupted(told(what)),
-        Error::FarEnd(what) => Error::FarEnd(told(what)),
+        Error::Interrupted(what) => Error::Interrupted(format!("{what}; {count}")),
+        Error::FarEnd(what) => Error::FarEnd(format!("{what}; {count}")),
         other => other,
     }
 }

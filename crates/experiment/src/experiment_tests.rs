@@ -10,7 +10,7 @@ use talkpath_scenario::{Options, Source, load};
 use super::*;
 use crate::choice::ArenaKind;
 use crate::fixture::{self, Machine, NO_ARENAS, NoFindings, Silent, TestArenas, at, record_of};
-use crate::part::Kept;
+use crate::part::ExtraFiles;
 use crate::stopwatch::stamps_from;
 
 /// What nobody stops.
@@ -54,7 +54,7 @@ fn keep(dir: &RunDir, plan: &Plan, sent: u64, unfinished: bool) {
     let record = fixture::record(1_000);
     let mut part = Part::new(&record, plan, &plan.cells[0], false, stamps_from(Utc::now()));
     part.summary.flows.values_mut().for_each(|flow| flow.sent = sent);
-    part.save(dir, &record, &Kept { arrivals: None, capture: None }, Records::All, unfinished).unwrap();
+    part.save(dir, &record, &ExtraFiles { arrivals: None, capture: None }, Records::All, unfinished).unwrap();
 }
 
 /// How often each repetition ran again, and whether it is undisturbed.
@@ -160,14 +160,14 @@ fn a_run_that_was_killed_between_goes_on_with_what_is_still_disturbed() {
         let arenas = TestArenas(&workers);
         let experiment = Experiment { records, ..experiment(&plan, &arenas) };
         let (dir, begun) = experiment.open(Destination::Under(out.path()), &Stopwatch::start()).unwrap();
-        let keeping = Keeping::new(&dir, records);
+        let writer = PartWriter::new(&dir, records);
         let keep = |id: PartId, is_disturbed: bool, times: u64| {
             let record = record_of(id, is_disturbed);
             let cell = plan.cell(id.cell).unwrap();
             let mut part = Part::new(&record, &plan, cell, false, stamps_from(Utc::now()));
-            part.set_ran_again(times);
-            let kept = Kept { arrivals: None, capture: None };
-            keeping.save(&mut part, &record, &kept, false).unwrap();
+            part.set_reruns(times);
+            let kept = ExtraFiles { arrivals: None, capture: None };
+            writer.write(&mut part, &record, &kept, false).unwrap();
         };
         for id in [at(0, 0), at(0, 1), at(0, 2), at(1, 0), at(1, 1), at(1, 2)] {
             keep(id, [at(0, 1), at(1, 0), at(1, 1)].contains(&id), 0);

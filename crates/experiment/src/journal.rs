@@ -1,40 +1,45 @@
-//! Small repetitions: one a line, in a file a process, and the files of records that they leave one after the
-//! other in another one.
+//! The journal: files that hold the small parts of a run, one part per line. The record files of these parts
+//! follow each other in a second file.
 //!
 //! ```text
 //! figures-0.jsonl  { "part": { ... }, "files": [["packets.parquet", 5120], ["series.parquet", 900]] }
-//! figures-0.rows   the bytes of these files, and then those of the next line's
+//! figures-0.rows   the bytes of these two files, and then the files of the next line
 //! ```
 //!
-//! A folder for each, as large parts have, takes two renames and is created and removed file by file: with
-//! repetitions of a few milliseconds that was a tenth of a sweep's time and more, much of it one after the
-//! other in the file system.
+//! A large part has a folder instead (`part.rs`). A folder takes two renames, and its files are created and
+//! removed one by one. In a sweep with repetitions of a few milliseconds that took at least a tenth of the
+//! time.
 //!
-//! The rows are written before their line, each in one go, and a line counts once its line feed is there. So
-//! a process that is killed loses at most the repetition that it was writing down. The next process begins
-//! files of its own.
+//! Each process begins files of its own. It writes the record files of a part before the line, each with one
+//! write, and a line counts once its line feed is there. So a process that is killed loses at most the part
+//! that it was writing.
+//!
+//! Begin to read with [`Journal::add`], which writes a part, and [`read`], which reads all of them.
 
 use serde::{Deserialize, Serialize};
 use talkpath_measure::RunRecord;
 
 use crate::Error;
 use crate::choice::Records;
-use crate::part::{Fresh, Kept, Part, PartFiles, packed};
-use crate::run_dir::{PARTS, RunDir};
+use crate::part::{ExtraFiles, Part, PartFiles, PartsInMemory, add_latest, packed};
+use crate::run_dir::{PARTS, PartKey, RunDir};
 use crate::store::lines::{LineFile, each_line, numbered};
 use crate::store::whole::unexpected_json;
 
-/// One process's files, begun with the first line.
+/// The two files of this process. They are created with the first part.
 #[derive(Default)]
 pub struct Journal {
     lines: Option<LineFile>,
     rows: Option<LineFile>,
 }
 
-/// A part as it is written down.
+/// A part in the form in which the journal holds it.
 pub struct Packed {
+    /// The line of the part, with its line feed.
     line: Vec<u8>,
+    /// The record files, one after the other.
     rows: Vec<u8>,
+    /// The name and the size of each record file, B.
     sizes: Vec<(&'static str, u64)>,
 }
 
@@ -53,28 +58,29 @@ struct ReadLine {
 }
 
 impl Packed {
-    /// `part`, of `record`, with the files that it leaves; `None` if they are large and need a folder.
+    /// Packs `part` with the record files of `record`. Returns `None` if these are large and need a folder.
     pub fn new(
         part: &Part,
         record: &RunRecord,
-        kept: &Kept,
+        extra_files: &ExtraFiles,
         records: Records,
     ) -> Result<Option<Self>, Error> {
-        let Some(files) = packed(record, kept, records)? else { return Ok(None) };
+        let Some(files) = packed(record, extra_files, records)? else { return Ok(None) };
         let sizes: Vec<_> = files.iter().map(|(name, bytes)| (*name, bytes.len() as u64)).collect();
         let mut line = serde_json::to_vec(&Line { part, files: &sizes }).unwrap_or_default();
         line.push(b'\n');
-        Ok(Some(Self { line, rows: files.into_iter().flat_map(|(_, bytes)| bytes).collect(), sizes }))
+        let rows = files.into_iter().flat_map(|(_, bytes)| bytes).collect();
+        Ok(Some(Self { line, rows, sizes }))
     }
 
-    /// How much it takes on the disk, B.
+    /// Returns the size on the disk, B.
     pub fn size(&self) -> u64 {
         (self.line.len() + self.rows.len()) as u64
     }
 }
 
 impl Journal {
-    /// Writes `packed` down; returns where its files are.
+    /// Writes a part into the journal in `dir`. Returns the positions of its record files.
     pub fn add(&mut self, dir: &RunDir, packed: &Packed) -> Result<PartFiles, Error> {
         let lines = match &mut self.lines {
             Some(lines) => lines,
@@ -90,35 +96,37 @@ impl Journal {
         };
         let from = rows.end();
         rows.add(&packed.rows)?;
-        // Rows without a line would be taken for those of the next one.
+        // Without this, the record files of the part would be taken for those of the next line.
         lines.add(&packed.line).inspect_err(|_| rows.cut_back(from))?;
         let sizes = packed.sizes.iter().map(|(name, size)| ((*name).to_owned(), *size));
         Ok(PartFiles::new(rows.path(), from, sizes))
     }
 }
 
-/// What earlier processes wrote down in `dir`; of a repetition that ran again the last time.
-pub fn read(dir: &RunDir) -> Result<Fresh, Error> {
+/// Reads all parts in the journals of `dir`. Of a repetition that ran again it returns the last attempt.
+pub fn read(dir: &RunDir) -> Result<PartsInMemory, Error> {
     let folder = dir.file(PARTS);
-    let mut kept = Fresh::new();
+    let mut parts = PartsInMemory::new();
     for path in numbered(&folder, STEM, LINES)? {
-        let (rows, mut end) = (path.with_extension(ROWS), 0_u64);
+        let rows = path.with_extension(ROWS);
+        // Where the record files of the next line begin.
+        let mut end = 0_u64;
         each_line(&path, |line| {
             let ReadLine { mut part, files } =
                 serde_json::from_slice(line).map_err(|why| unexpected_json(&path, &why))?;
             let from = end;
-            end = files.iter().fold(end, |end, (_, size)| end.saturating_add(*size));
-            part.files = PartFiles::new(&rows, from, files);
-            let is_older = |it: &Part| part.ran_again() < it.ran_again();
-            if !kept.get(&(part.id(), false)).is_some_and(is_older) {
-                kept.insert((part.id(), false), part);
+            for (_, size) in &files {
+                end = end.saturating_add(*size);
             }
+            part.files = PartFiles::new(&rows, from, files);
+            add_latest(&mut parts, PartKey::whole(part.id()), part);
             Ok::<_, Error>(())
         })?;
     }
-    Ok(kept)
+    Ok(parts)
 }
 
+/// The names of the files: `figures-N.jsonl` and `figures-N.rows`.
 const STEM: &str = "figures-";
 const LINES: &str = ".jsonl";
 const ROWS: &str = "rows";
@@ -140,7 +148,7 @@ mod tests {
         create_dir(out.path().join("run")).unwrap();
         let dir = RunDir::create_empty(&out.path().join("run")).unwrap();
         create_dir(dir.file(PARTS)).unwrap();
-        let none = Kept { arrivals: None, capture: None };
+        let none = ExtraFiles { arrivals: None, capture: None };
         let keep = |journal: &mut Journal, repetition: u64| {
             let mut record = fixture::record(100 * (repetition + 1));
             record.repetition = repetition;
@@ -162,7 +170,7 @@ mod tests {
         let kept = read(&dir).unwrap();
         assert_eq!(kept.len(), 4);
         for (repetition, files) in (0..).zip(&written) {
-            let part = &kept[&(PartId { cell: 0, repetition }, false)];
+            let part = &kept[&PartKey::whole(PartId { cell: 0, repetition })];
             assert_eq!(&[PACKETS, SERIES].map(|name| part.files.read(name).unwrap().unwrap()), files);
         }
         assert!(written[0][0] != written[1][0] && written[0][0].starts_with(b"PAR1"));

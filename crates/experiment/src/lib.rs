@@ -1,29 +1,35 @@
-//! Experiments: repetitions run, survive a kill, and become one run directory.
+//! Runs experiments: the repetitions of a plan or a study run, survive a kill of the process, and become one
+//! run directory or the verdicts of a study.
 //!
 //! ```text
-//! Plan  ─► shard ─► cells ─► tasks ─► workers, each with an arena ─► attempts in the room ─► parts ─► merge ─► run directory
-//! Study ──────────► cells ─►   "                  "                           "           ─► samples ─► verdicts
+//! Plan  ─► shard ─► cells ─► tasks ─► workers, each with an arena ─► attempts in the room ─► parts ─► merge
+//! ─► run directory Study ──────────► cells ─►   "                  "                           "
+//! ─► samples ─► verdicts
 //! ```
 //!
 //! The words, from the largest to the smallest:
 //!
-//! - *plan*: what a scenario says is to be run, its cells and how often each.
-//! - *cell*: one combination of the values that a plan sweeps, or that a study names. It states how often it
-//!   runs, and by its *fingerprint* what was kept of it before somebody edited it.
-//! - *set*: assumptions under which a study runs its cells; its *base* is the first set, by which it judges.
+//! - *plan*: the cells of a scenario and the number of repetitions of each cell.
+//! - *cell*: one combination of the values that a plan sweeps, or that a study names. Its *fingerprint* tells
+//!   whether somebody edited the cell since an earlier process ran it.
+//! - *set*: the assumptions under which a study runs its cells. The *base* is the first set. A study is judged by
+//!   its base.
 //! - *repetition*: one run of a cell, with a seed of its own.
-//! - *shard*: those repetitions that one of several machines runs.
-//! - *task*: a repetition that is still to run; it may run again if the machine disturbed it.
-//! - *attempt*: one run of a task by a worker. It waits for *room*: what the machine has left for runs that
-//!   stand beside each other in real time.
-//! - *part*: what a run keeps of a finished repetition, its figures and rows: a line of a journal, or a
+//! - *shard*: the repetitions that one of several machines runs.
+//! - *task*: a repetition that a worker is to run, for the first time or again.
+//! - *attempt*: one run of a task. In real time it waits until the *room* admits it: the room bounds how many
+//!   runs share the machine at the same time.
+//! - *rerun*: an attempt at a repetition that the machine disturbed, later than its stated limits allow.
+//! - *part*: what a run directory keeps of a repetition: the figures and rows, as a line of a journal or as a
 //!   folder.
-//! - *sample*: what a study keeps of one, the figures that it reads: a line of a journal.
+//! - *sample*: what a study keeps of a repetition: the figures that its claims read, as a line of a journal.
+//! - *keeper*: makes a part or a sample of each finished attempt.
 //!
-//! Begin to read with `repetitions.rs`, the loop of runs and studies. `experiment.rs` makes a run directory
-//! of it; then `merge.rs` for what the parts become, and `store.rs` for what survives a kill. This crate
-//! knows arenas, findings, whoever keeps what ran and whoever watches by a trait each (`place.rs`,
-//! `findings.rs`, `repetitions.rs`, `observer.rs`), and neither command lines nor a terminal's words.
+//! Begin to read with `repetitions.rs`, the loop of runs and studies. `experiment.rs` uses the loop to make a
+//! run directory, `merge.rs` turns the parts into the files of the run, and `store.rs` says what survives a
+//! kill. This crate knows arenas, keepers, observers and findings by a trait each (`place.rs`,
+//! `repetitions.rs`, `observer.rs`, `findings.rs`). It knows neither command lines nor the words that a
+//! terminal shows.
 
 mod attempt;
 pub mod choice;
@@ -53,7 +59,7 @@ mod tasks;
 mod warnings;
 mod workers;
 
-pub use self::attempt::Wanted;
+pub use self::attempt::RecordContents;
 pub use self::error::Error;
 pub use self::experiment::{Destination, Experiment, Growth, Outcome, PartOutcome};
 pub use self::tasks::{CellPlan, ONE_PLAN, Order};

@@ -1,9 +1,11 @@
-//! All finished repetitions of a run become its files, in the plan's order.
+//! Merges the parts of a run into the files of the run, in the plan's order.
 //!
-//! A repetition that stayed disturbed is no measurement of the path. Where half of each cell's repetitions or
-//! more are undisturbed, the figures rest on these alone, and the run is valid: the others are left out, and
-//! a warning says so. Else the run is not valid, and its figures are those of all. Rows and `runs` are of all
-//! repetitions in either case.
+//! A repetition that stayed disturbed does not measure the path. If at least half of the repetitions of each
+//! cell are undisturbed, the run is valid: the figures rest on the undisturbed repetitions alone, and a
+//! warning names the others. Otherwise the run is not valid, and the figures are those of all repetitions.
+//! The rows, and `runs` in summary.json, have all repetitions in either case.
+//!
+//! Begin to read with [`Merging::finish`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -22,121 +24,133 @@ use talkpath_measure::statistic::is_enough;
 use talkpath_measure::summarise::cell_summaries;
 use talkpath_measure::summary::{Clock, Provenance, RunSummary, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
-use talkpath_scenario::{Cell, Plan};
+use talkpath_scenario::Plan;
 
 use crate::Error;
 use crate::choice::{ArenaKind, Records};
 use crate::findings::{Findings, FinishedRun};
 use crate::part::{
-    ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, PartFiles, REPORT, SERIES, SUMMARY, unwritten,
+    ARRIVALS, CAPTURES, LOG, PACKETS, PART, Part, PartFiles, PartsInMemory, REPORT, SERIES, SUMMARY,
+    unwritten,
 };
 use crate::resumable::Resumable;
-use crate::run_dir::{PartId, RunDir, SCENARIO, own_folder};
+use crate::run_dir::{PartId, PartKey, RunDir, SCENARIO, own_folder};
 use crate::stopwatch::Stopwatch;
 use crate::store::whole::{WRITE_AT_ONCE, find_file, read_json, write_bytes, write_whole};
 use crate::summary_file::write_summary;
 use crate::warnings::{alike_warning, left_out_warning, missing_warning, ran_again_note, warnings};
 
-/// What makes one run of finished repetitions.
+/// A run whose parts are to be merged.
 pub struct Merging<'a> {
-    /// What ran.
+    /// The plan that ran.
     pub plan: &'a Plan,
-    /// What its thresholds are held against: without what was added to it during the run.
+    /// The plan that the user started, before the run grew. The summary is judged against its thresholds.
     pub demanded: &'a Plan,
-    /// How the run was started.
+    /// The options of the run.
     pub begun: &'a Resumable,
-    /// Threads that write the summary.
+    /// The number of threads that write the summary.
     pub jobs: usize,
-    /// Since when it runs.
+    /// Measures the time of the run.
     pub watch: &'a Stopwatch,
-    /// Why repetitions are missing, if one knows.
+    /// Why repetitions are missing, if the reason is known.
     pub failure: Option<&'a Error>,
-    /// Whether the folders hold the rows of every repetition that the run is to have rows of.
+    /// Whether the parts have all the rows that `begun` asks for. If not, no files of rows are written.
     pub has_rows: bool,
-    /// The program and the machine that made it.
+    /// The program and the machine that made the run.
     pub provenance: Provenance,
-    /// What is made of its figures.
+    /// Judges and draws the figures.
     pub findings: &'a dyn Findings,
 }
 
-/// Which repetitions of a cell can be drawn, of those that were read so far.
-#[derive(Default)]
-struct CellDrawn {
-    has_first: bool,
-    has_undisturbed: bool,
-}
-
-/// What came of it.
+/// The result of a merge.
 pub struct Merged {
-    /// Its figures.
+    /// The figures of the run.
     pub summary: Summary,
-    /// Whether every repetition is there, and none is still to run again.
+    /// Whether every repetition is there and the run did not end early, so that there is nothing to resume.
     pub is_whole: bool,
-    /// What could not be written; the summary is right all the same.
+    /// The first file that could not be written. The summary is right nevertheless.
     pub unwritten: Option<Error>,
 }
 
+/// The parts of a run, in the plan's order.
+struct SortedParts {
+    parts: Vec<Part>,
+    /// The record files of each part that has some.
+    sources: Vec<(PartId, Source)>,
+    missing: Vec<PartId>,
+}
+
+/// Which chart data of a cell has been kept, of the parts that were read so far.
+#[derive(Default)]
+struct ChartDataOfCell {
+    is_kept: bool,
+    is_undisturbed: bool,
+}
+
 impl Merging<'_> {
-    /// Puts the parts that the folders `from` hold, and the `fresh` ones, together into the files of `dir`,
-    /// in the plan's order. Each file is tried also where one before it could not be written.
-    pub fn finish(&self, dir: &RunDir, from: &[&RunDir], mut fresh: Fresh) -> Result<Merged, Error> {
-        let mut folders: BTreeMap<(PartId, bool), PathBuf> = BTreeMap::new();
-        for source in from {
-            let parts = source.parts()?.into_iter();
-            folders.extend(parts.map(|(id, unfinished)| ((id, unfinished), source.part(id, unfinished))));
-        }
-        let mut ids: BTreeSet<_> = folders.keys().chain(fresh.keys()).copied().collect();
-        // Of a repetition that has run again, what was cut short may be there still.
-        let has_run_again =
-            |id: PartId| folders.contains_key(&(id, false)) || fresh.contains_key(&(id, false));
-        ids.retain(|&(id, unfinished)| !(unfinished && has_run_again(id)));
-        folders.retain(|at, _| ids.contains(at));
-        let (mut parts, mut sources) = (Vec::with_capacity(ids.len()), Vec::new());
-        let mut drawn_of: BTreeMap<u64, CellDrawn> = BTreeMap::new();
-        for at in &ids {
-            let mut part = match (fresh.remove(at), folders.get(at)) {
-                (Some(part), _) => part,
-                (None, Some(folder)) => read_json::<Part>(&folder.join(PART))?,
-                (None, None) => continue,
-            };
-            // The first repetition is drawn if it counts, else the first one that is undisturbed.
-            let CellDrawn { has_first, has_undisturbed } = drawn_of.entry(at.0.cell).or_default();
-            if *has_first && (*has_undisturbed || part.is_disturbed()) {
-                part.figures = None;
-            }
-            *has_first |= part.figures.is_some();
-            *has_undisturbed |= part.figures.is_some() && !part.is_disturbed();
-            let files = mem::take(&mut part.files);
-            let source = match files.is_empty() {
-                true => folders.get(at).cloned().map(Source::Folder),
-                false => Some(Source::Files(files)),
-            };
-            sources.extend(source.map(|source| (at.0, source)));
-            parts.push(self.placed(part));
-        }
-        let missing = missing(self.plan, &ids);
-        // Nothing else needs the text: a run of many repetitions holds it no longer.
+    /// Merges the parts in the directories `from`, and those `in_memory`, into the files of `dir`. If a file
+    /// cannot be written, the other files are written nevertheless.
+    pub fn finish(&self, dir: &RunDir, from: &[&RunDir], in_memory: PartsInMemory) -> Result<Merged, Error> {
+        let SortedParts { mut parts, sources, missing } = self.sort(from, in_memory)?;
+        // The log lines are taken out of the parts, so that the summary of many repetitions takes less
+        // memory.
         let log: Vec<String> = parts.iter_mut().map(|part| mem::take(&mut part.log)).collect();
-        let mut drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
+        let mut chart_data: Vec<CellFigures> =
+            parts.iter_mut().filter_map(|part| part.figures.take()).collect();
+
         let summary = self.summary(parts, &missing)?;
         let shown = summary.shown_repetitions();
-        drawn.retain(|figures| shown.get(&figures.cell) == Some(&figures.repetition));
-        let records = self.begun.records()?;
-        let rows = if self.has_rows { merge_records(dir, &sources, records) } else { Ok(()) };
-        let run = FinishedRun { dir, plan: self.plan, begun: self.begun, summary: &summary, figures: &drawn };
+        chart_data.retain(|data| shown.get(&data.cell) == Some(&data.repetition));
+        let run =
+            FinishedRun { dir, plan: self.plan, begun: self.begun, summary: &summary, figures: &chart_data };
         let page = self.findings.page(&run);
-        let written = [
-            rows,
-            keep_apart(dir, &sources, ARRIVALS),
-            keep_apart(dir, &sources, CAPTURES),
+
+        let records = self.begun.records()?;
+        let results = [
+            if self.has_rows { merge_records(dir, &sources, records) } else { Ok(()) },
+            copy_each(dir, &sources, ARRIVALS),
+            copy_each(dir, &sources, CAPTURES),
             write_log(dir, &log),
             self.write_summary(dir, &summary),
             write_bytes(&dir.file(REPORT), page.as_bytes()),
         ];
-        let unwritten = written.into_iter().find_map(Result::err);
-        // What ended early while repetitions ran again can go on with them.
+        let unwritten = results.into_iter().find_map(Result::err);
+        // A run that failed while repetitions ran again can be resumed, although none is missing.
         let is_whole = missing.is_empty() && self.failure.is_none();
         Ok(Merged { summary, is_whole, unwritten })
+    }
+
+    /// Reads the parts that are not in memory, and sorts all parts in the plan's order.
+    fn sort(&self, from: &[&RunDir], mut in_memory: PartsInMemory) -> Result<SortedParts, Error> {
+        let mut folders: BTreeMap<PartKey, PathBuf> = BTreeMap::new();
+        for directory in from {
+            folders.extend(directory.parts()?.into_iter().map(|key| (key, directory.part_folder(key))));
+        }
+        let mut keys: BTreeSet<PartKey> = folders.keys().chain(in_memory.keys()).copied().collect();
+        // The part of an attempt that was cut short does not count once the repetition has run to its end.
+        let whole: BTreeSet<PartId> = keys.iter().filter(|key| !key.is_cut_short).map(|key| key.id).collect();
+        keys.retain(|key| !(key.is_cut_short && whole.contains(&key.id)));
+
+        let (mut parts, mut sources) = (Vec::with_capacity(keys.len()), Vec::new());
+        let mut chart_data: BTreeMap<u64, ChartDataOfCell> = BTreeMap::new();
+        for key in &keys {
+            let folder = folders.remove(key);
+            let mut part = match (in_memory.remove(key), &folder) {
+                (Some(part), _) => part,
+                (None, Some(folder)) => read_json::<Part>(&folder.join(PART))?,
+                (None, None) => continue,
+            };
+            chart_data.entry(key.id.cell).or_default().keep_or_drop(&mut part);
+            let files = mem::take(&mut part.files);
+            if !files.is_empty() {
+                sources.push((key.id, Source::Journal(files)));
+            } else if let Some(folder) = folder {
+                sources.push((key.id, Source::Folder(folder)));
+            }
+            parts.push(self.with_swept_values(part));
+        }
+        let missing = missing(self.plan, &keys);
+        Ok(SortedParts { parts, sources, missing })
     }
 
     fn write_summary(&self, dir: &RunDir, summary: &Summary) -> Result<(), Error> {
@@ -146,8 +160,9 @@ impl Merging<'_> {
         })
     }
 
-    /// A part as a repetition of the plan: one that has grown may sweep more keys than the one it ran in.
-    fn placed(&self, mut part: Part) -> Part {
+    /// Gives a part the swept values and the label of its cell. They may differ from those with which it ran,
+    /// because a plan that has grown may sweep more keys.
+    fn with_swept_values(&self, mut part: Part) -> Part {
         if let Some(cell) = self.plan.cell(part.summary.cell) {
             part.summary.sweep = Arc::clone(&cell.sweep).into();
             part.figures.iter_mut().for_each(|figures| figures.label.clone_from(&cell.label));
@@ -155,6 +170,7 @@ impl Merging<'_> {
         part
     }
 
+    /// Makes the summary of the run, with its warnings and what the findings say.
     fn summary(&self, parts: Vec<Part>, missing: &[PartId]) -> Result<Summary, Error> {
         let Self { plan, begun, watch, failure, .. } = *self;
         let valid = missing.is_empty() && is_mostly_undisturbed(&parts);
@@ -172,7 +188,7 @@ impl Merging<'_> {
             warnings.push(warning::invalid(missing_warning(plan, missing, failure)));
         }
         let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
-        // Over real sockets what is equal to the digit is empty.
+        // Over real sockets repetitions are equal only if nothing was delivered in them.
         if begun.arena()? == ArenaKind::Sim {
             warnings.extend(alike_warning(&runs));
         }
@@ -195,12 +211,13 @@ impl Merging<'_> {
             thresholds: Vec::new(),
             provenance: Some(self.provenance.clone()),
             understood: Understood {
-                // The findings have it.
+                // `judge` fills this in.
                 setting: Vec::new(),
                 traces: plan.understood.traces.clone(),
                 losses: plan.understood.losses.clone(),
                 fragments: plan.understood.fragments.clone(),
-                // A plan that has grown has every default written out.
+                // In a plan that has grown every default is written out, so only the first plan knows which
+                // queues the user left to the program.
                 assumed_queues: self.demanded.understood.assumed_queues.clone(),
             },
         };
@@ -210,7 +227,23 @@ impl Merging<'_> {
     }
 }
 
-/// Puts the record files of all parts together, as far as `records` wants them.
+impl ChartDataOfCell {
+    /// Keeps the chart data of `part` if the page may draw it, and drops it otherwise. The page draws the
+    /// first repetition of a cell, or the first undisturbed one if the first was disturbed and the run is
+    /// valid.
+    fn keep_or_drop(&mut self, part: &mut Part) {
+        let is_needless = self.is_kept && (self.is_undisturbed || part.is_disturbed());
+        if is_needless {
+            part.figures = None;
+        }
+        if part.figures.is_some() {
+            self.is_kept = true;
+            self.is_undisturbed |= !part.is_disturbed();
+        }
+    }
+}
+
+/// Merges the record files of all parts. `records` says which files the run has.
 fn merge_records(dir: &RunDir, sources: &[(PartId, Source)], records: Records) -> Result<(), Error> {
     let parts = |name: &'static str| sources.iter().map(move |(_, source)| source.open(name));
     let unmerged = |path: &Path, name: &str, why: MergeError| match why {
@@ -235,7 +268,7 @@ fn merge_records(dir: &RunDir, sources: &[(PartId, Source)], records: Records) -
     Ok(())
 }
 
-/// Writes log.txt of what each part has of it.
+/// Writes log.txt from the log lines of each part.
 fn write_log(dir: &RunDir, parts: &[String]) -> Result<(), Error> {
     let path = dir.file(LOG);
     write_whole(&path, |out| {
@@ -244,36 +277,36 @@ fn write_log(dir: &RunDir, parts: &[String]) -> Result<(), Error> {
     })
 }
 
-/// Where the files of a repetition are.
+/// Where the record files of a part are.
 enum Source {
     Folder(PathBuf),
-    Files(PartFiles),
+    Journal(PartFiles),
 }
 
 impl Source {
-    /// The file `name`, which it has.
+    /// Opens the record file `name`, which must exist.
     fn open(&self, name: &str) -> io::Result<PartFile<File>> {
         self.find(name)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// The file `name`; `None` if it has no such one.
+    /// Opens the record file `name`. Returns `None` if the part has no such file.
     fn find(&self, name: &str) -> io::Result<Option<PartFile<File>>> {
         match self {
-            Self::Files(files) => Ok(files.read(name)?.map(PartFile::from)),
+            Self::Journal(files) => Ok(files.read(name)?.map(PartFile::from)),
             Self::Folder(folder) => Ok(find_file(&folder.join(name))?.map(PartFile::Open)),
         }
     }
 
-    /// Which file on the disk holds the file `name`.
+    /// Returns the path of the file on the disk that holds the record file `name`.
     fn path(&self, name: &str) -> PathBuf {
         match self {
-            Self::Files(files) => files.path().to_path_buf(),
+            Self::Journal(files) => files.path().to_path_buf(),
             Self::Folder(folder) => folder.join(name),
         }
     }
 }
 
-/// What it means that the file `path` of a part could not be read.
+/// Returns the error for a record file that could not be read.
 fn unread(path: &Path, why: RecordError) -> Error {
     match why {
         RecordError::Io(why) => Error::read(path, why),
@@ -281,46 +314,48 @@ fn unread(path: &Path, why: RecordError) -> Error {
     }
 }
 
-/// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
-fn keep_apart(dir: &RunDir, sources: &[(PartId, Source)], name: &str) -> Result<(), Error> {
+/// Copies the file `name` of each part into the folder `name` of `dir`, under the name of the repetition.
+/// Logs of arrivals and captures are copied in this way, because they cannot be merged.
+fn copy_each(dir: &RunDir, sources: &[(PartId, Source)], name: &str) -> Result<(), Error> {
+    let folder = dir.file(name);
     for (id, source) in sources {
-        let (from, target) = (source.path(name), dir.file(name).join(id.file_name()));
+        let from = source.path(name);
         let found = source.find(name).map_err(|why| Error::read(&from, why))?;
         let Some(file) = found else { continue };
-        let folder = dir.file(name);
         own_folder(&folder)?;
         fs::create_dir_all(&folder).map_err(|why| Error::write(&folder, why))?;
-        let mut source = file.get_read(0).map_err(|why| unread(&from, why.into()))?;
-        write_whole(&target, |out| copy((&mut source, &from), (out, &target)))?;
+        let target = folder.join(id.file_name());
+        let mut reader = file.get_read(0).map_err(|why| unread(&from, why.into()))?;
+        write_whole(&target, |writer| copy(&mut reader, &from, writer, &target))?;
     }
     Ok(())
 }
 
-/// Copies all that `source` gives into `out`; a failure names the file of the two that it is about.
-fn copy(
-    (source, from): (&mut impl Read, &Path),
-    (out, target): (&mut impl Write, &Path),
-) -> Result<(), Error> {
+/// Copies all bytes of `reader` into `writer`. An error names `from` if a read failed, and `target` if a
+/// write failed.
+fn copy(reader: &mut impl Read, from: &Path, writer: &mut impl Write, target: &Path) -> Result<(), Error> {
     let mut bytes = vec![0; WRITE_AT_ONCE];
     loop {
-        match source.read(&mut bytes) {
+        match reader.read(&mut bytes) {
             Ok(0) => return Ok(()),
-            Ok(read) => out.write_all(&bytes[..read]).map_err(|why| Error::write(target, why))?,
+            Ok(count) => writer.write_all(&bytes[..count]).map_err(|why| Error::write(target, why))?,
             Err(why) if why.kind() == ErrorKind::Interrupted => {}
             Err(why) => return Err(Error::read(from, why)),
         }
     }
 }
 
-/// The repetitions in hand as a summary, to see what they say so far.
-pub(crate) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
-    let sweep = |cell: u64| plan.cell(cell).map(|cell| Arc::clone(&cell.sweep).into());
-    let run = |part: &Part| {
-        let run = part.summary.clone();
-        RunSummary { sweep: sweep(run.cell).unwrap_or_default(), ..run }
-    };
-    let whole = kept.iter().filter(|((_, unfinished), _)| !unfinished);
-    let runs = whole.map(|(_, part)| run(part)).collect();
+/// Makes a summary of the parts that are in memory while the run is not over. It has figures only.
+pub(crate) fn so_far(plan: &Plan, in_memory: &PartsInMemory) -> Summary {
+    let mut runs = Vec::new();
+    for (key, part) in in_memory {
+        if key.is_cut_short {
+            continue;
+        }
+        let mut run = part.summary.clone();
+        run.sweep = plan.cell(run.cell).map(|cell| Arc::clone(&cell.sweep).into()).unwrap_or_default();
+        runs.push(run);
+    }
     let mut summary = Summary {
         format: SUMMARY_FORMAT,
         talkpath: String::new(),
@@ -344,43 +379,66 @@ pub(crate) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
     summary
 }
 
-/// Whether half of the repetitions of each cell or more are undisturbed, as a study demands of its cells.
+/// Returns whether at least half of the repetitions of each cell are undisturbed. A study demands the same of
+/// its cells.
 fn is_mostly_undisturbed(parts: &[Part]) -> bool {
+    // A part that is neither valid nor disturbed is of a run that the machine could not judge.
+    if !parts.iter().all(|part| part.valid || part.is_disturbed()) {
+        return false;
+    }
     let mut cells: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for part in parts {
         let (undisturbed, all) = cells.entry(part.id().cell).or_default();
         *undisturbed += u64::from(part.valid);
         *all += 1;
     }
-    let is_known = |part: &Part| part.valid || part.is_disturbed();
-    parts.iter().all(is_known) && cells.values().all(|&(undisturbed, all)| is_enough(undisturbed, all))
+    cells.values().all(|&(undisturbed, all)| is_enough(undisturbed, all))
 }
 
-/// If no rows are kept, the simulator keeps none in memory either; a real-time arena has them anyway.
-fn percentiles(begun: &Resumable) -> Result<&'static str, Error> {
-    let keeps_rows = begun.records()? >= Records::All || begun.exact || begun.arena()? != ArenaKind::Sim;
-    Ok(if keeps_rows { "exact" } else { histogram::PERCENTILES })
+/// Returns how the percentiles were computed. They come from all rows, except in a simulation that keeps no
+/// rows.
+fn percentiles(options: &Resumable) -> Result<&'static str, Error> {
+    let is_simulated = options.arena()? == ArenaKind::Sim;
+    let has_rows = options.records()? >= Records::All || options.exact || !is_simulated;
+    Ok(if has_rows { "exact" } else { histogram::PERCENTILES })
 }
 
-/// One run has one clock entry: an untrusted one speaks for all, else the least certain.
+/// Returns the worst clock comparison of all parts, which becomes that of the run. A clock that is not
+/// trusted is worse than any trusted one. Among others the one with the largest uncertainty is the worst.
 fn worst_clock(parts: &[&Part]) -> Clock {
-    let known = |clock: &Clock| Some(clock.uncertainty_ms? + clock.change_uncertainty_ms.unwrap_or(0.0));
-    let doubt = |clock: &Clock| (!clock.trusted, known(clock).unwrap_or(f64::INFINITY));
-    let worse = |a: &Clock, b: &Clock| {
-        let (a, b) = (doubt(a), doubt(b));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    };
-    let worst = parts.iter().map(|part| &part.clock).rev().max_by(|a, b| worse(a, b));
+    let mut worst: Option<&Clock> = None;
+    for part in parts {
+        if worst.is_none_or(|worst| is_worse_clock(&part.clock, worst)) {
+            worst = Some(&part.clock);
+        }
+    }
     worst.cloned().unwrap_or_else(|| Clock::from(&ClockRecord::default()))
 }
 
-/// Repetitions that are not there whole.
-pub fn missing(plan: &Plan, parts: &BTreeSet<(PartId, bool)>) -> Vec<PartId> {
-    let of_cell = |cell: &Cell| {
-        let cell = cell.index;
-        (0..plan.repeat).map(move |repetition| PartId { cell, repetition })
+fn is_worse_clock(clock: &Clock, other: &Clock) -> bool {
+    if clock.trusted != other.trusted {
+        return !clock.trusted;
+    }
+    // An unknown uncertainty is worse than any known one.
+    let uncertainty_ms = |clock: &Clock| match clock.uncertainty_ms {
+        Some(uncertainty) => uncertainty + clock.change_uncertainty_ms.unwrap_or(0.0),
+        None => f64::INFINITY,
     };
-    plan.cells.iter().flat_map(of_cell).filter(|id| !parts.contains(&(*id, false))).collect()
+    uncertainty_ms(clock).total_cmp(&uncertainty_ms(other)).is_gt()
+}
+
+/// Returns the repetitions of `plan` without a part of an attempt that ran to its end.
+pub fn missing(plan: &Plan, parts: &BTreeSet<PartKey>) -> Vec<PartId> {
+    let mut missing = Vec::new();
+    for cell in &plan.cells {
+        for repetition in 0..plan.repeat {
+            let id = PartId { cell: cell.index, repetition };
+            if !parts.contains(&PartKey::whole(id)) {
+                missing.push(id);
+            }
+        }
+    }
+    missing
 }
 
 #[cfg(test)]
@@ -404,7 +462,7 @@ mod tests {
         let opened = out.path().join("opened");
         fs::hard_link(&target, &opened).unwrap();
         let sources = [(PartId { cell: 0, repetition: 0 }, Source::Folder(part))];
-        keep_apart(&dir, &sources, ARRIVALS).unwrap();
+        copy_each(&dir, &sources, ARRIVALS).unwrap();
         assert_eq!([&target, &opened].map(|path| fs::read_to_string(path).unwrap()), ["new", "old"]);
     }
 
@@ -430,9 +488,9 @@ mod tests {
         let id = PartId { cell: 0, repetition: 0 };
         let folder = [(id, Source::Folder(part.clone()))];
         for name in [ARRIVALS, CAPTURES] {
-            is_told(&keep_apart(&dir, &folder, name).unwrap_err(), name);
+            is_told(&copy_each(&dir, &folder, name).unwrap_err(), name);
         }
-        is_told(&keep_apart(&dir, &[(id, Source::Files(rows))], ARRIVALS).unwrap_err(), "figures-0.rows");
+        is_told(&copy_each(&dir, &[(id, Source::Journal(rows))], ARRIVALS).unwrap_err(), "figures-0.rows");
         for (records, name) in [(Records::All, PACKETS), (Records::Summary, SERIES)] {
             is_told(&merge_records(&dir, &folder, records).unwrap_err(), name);
         }

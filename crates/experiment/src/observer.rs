@@ -1,4 +1,5 @@
-//! What an experiment says while it runs. It has no words: whoever runs it finds them.
+//! The events of an experiment, and the trait of whoever is told about them. An event holds no text for the
+//! user: the observer chooses the words.
 
 use std::path::Path;
 
@@ -7,12 +8,13 @@ use talkpath_units::{Duration, Seed};
 use crate::Error;
 use crate::run_dir::PartId;
 
-/// Hears what happens in an experiment; several threads speak at once.
+/// Is told what happens in an experiment. Several threads call it at once.
 pub trait Observer: Sync {
-    /// `event` has just happened.
+    /// Takes note of an event that has just happened.
     fn observe(&self, event: Event<'_>);
 
-    /// What ended the run, or what could not be written after it; of both the second is only told.
+    /// Returns the graver of two errors, and reports the other one. A failure of the run is graver than
+    /// `unwritten`, the error of a file that could not be written.
     fn graver(&self, failure: Option<Error>, unwritten: Error) -> Error {
         match failure {
             Some(failure) => {
@@ -24,60 +26,60 @@ pub trait Observer: Sync {
     }
 }
 
-/// Something that happened.
+/// Something that happened in an experiment.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The run directory is there.
+    /// The run directory was made.
     Directory(&'a Path),
-    /// Repetitions begin.
+    /// A list of repetitions begins.
     Begun {
-        /// How many.
+        /// The number of repetitions.
         repetitions: u64,
-        /// What they take of path time together.
+        /// The sum of their durations in path time.
         whole: Duration,
     },
-    /// A repetition has come so much further in path time.
+    /// A repetition has advanced by this much path time.
     Advanced(Duration),
-    /// A repetition came to its end.
+    /// A repetition ran to its end.
     Counted,
-    /// All that had begun is over.
+    /// The list of repetitions is over.
     Over,
-    /// A repetition came to its end, and is kept.
+    /// A repetition ran to its end, and its result is kept.
     Ended {
-        /// Which.
+        /// The repetition.
         id: PartId,
-        /// What it ran with.
+        /// The seed of the repetition.
         seed: Seed,
-        /// How the machine disturbed it, if it did so past its stated limits.
+        /// How the machine disturbed the repetition; `None` if the machine kept to its stated limits.
         disturbed: Option<Disturbed<'a>>,
     },
-    /// What the machine disturbed runs again.
+    /// Disturbed repetitions run again.
     RunsAgain {
-        /// How many repetitions were disturbed.
+        /// The number of disturbed repetitions.
         disturbed: usize,
-        /// How many of them run again now.
+        /// The number of disturbed repetitions that run again now.
         again: usize,
-        /// The path time that this, and what follows it, adds at most.
+        /// The largest path time that these reruns and any later ones add.
         at_most: Duration,
     },
-    /// A cell needs what the arena cannot do; the others run on.
+    /// The arena does not support a cell. The other cells go on.
     CannotRun {
-        /// Its index.
+        /// The index of the cell.
         cell: u64,
-        /// What it needs.
+        /// What the arena does not support.
         why: &'a Error,
     },
-    /// Processors may sleep although none should; this is why.
+    /// The processors could not be kept from sleeping, for this reason.
     NotKeptAwake(&'a str),
-    /// This failed, too, beside what ends the run.
+    /// This error happened, too, after the one that ends the run.
     AlsoFailed(Error),
 }
 
-/// A repetition that the machine disturbed.
+/// A repetition that the machine disturbed past its stated limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Disturbed<'a> {
-    /// The most other runs that were beside it.
-    pub others: u64,
-    /// What it warns of.
+    /// The largest number of other runs during the repetition.
+    pub other_runs: u64,
+    /// The warnings of the repetition.
     pub warnings: &'a [String],
 }

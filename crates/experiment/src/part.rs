@@ -1,4 +1,12 @@
-//! One finished repetition on disk.
+//! A part: what a run directory keeps of one finished repetition.
+//!
+//! ```text
+//! Part          the figures, warnings and log lines: a line of a journal, or part.json in a folder
+//! record files  packets.parquet, series.parquet, arrivals and captures: beside part.json if they are large,
+//!               else one after the other in a file of the journal (`PartFiles`)
+//! ```
+//!
+//! Begin to read with [`Part::new`], which makes a part, and [`Part::save`], which writes its folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,102 +20,133 @@ use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::{remove_figures_of_copies, summarise};
 use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
-use talkpath_measure::{FlowRecord, RunRecord, warning};
+use talkpath_measure::{RunRecord, warning};
 use talkpath_scenario::{Cell, Plan, ThresholdOf};
 use talkpath_units::Instant;
 
 use crate::Error;
 use crate::choice::Records;
-use crate::run_dir::{PartId, RunDir};
+use crate::run_dir::{PartId, PartKey, RunDir};
 use crate::store::whole::{open_file, write_bytes, write_whole};
 
-/// What is kept of one repetition, beside its rows.
+/// The figures, warnings and log lines of one repetition.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Part {
-    /// Its figures.
+    /// The figures of the repetition.
     pub summary: RunSummary,
     /// How well the hosts' clocks could be compared.
     pub clock: Clock,
     /// Whether the machine kept to its stated limits.
     pub valid: bool,
-    /// What bends its figures, in words for a person.
+    /// What makes the figures doubtful, in words for the user.
     pub warnings: Vec<String>,
-    /// Flows that sent nothing and met no refusal, before copies were summed up.
+    /// The names of the flows that sent no message although none was refused.
     #[serde(skip)]
     silent: Vec<String>,
-    /// Whether no flow opened, so that nothing was measured.
+    /// Whether no flow opened a connection, so that nothing was measured.
     #[serde(default)]
     is_closed: bool,
-    /// Its part of log.txt.
+    /// The lines of the repetition in log.txt.
     pub log: String,
-    /// What the report draws, if it may draw this repetition.
+    /// The data of the report's charts; `None` if the report does not draw this repetition.
     pub figures: Option<CellFigures>,
-    /// Its files, if they have no folder of their own.
+    /// The record files, if the part has no folder. Empty if it has one.
     #[serde(skip)]
     pub files: PartFiles,
 }
 
-/// Where a part's files are that lie one after the other in a file of their process.
+/// The record files of one part in a file of the journal, where the record files of many parts follow each
+/// other.
 #[derive(Clone, Debug, Default)]
 pub struct PartFiles {
-    file: PathBuf,
-    /// By name: from where, and how many bytes.
-    ranges: Vec<(String, u64, u64)>,
+    /// The file of the journal.
+    journal_file: PathBuf,
+    ranges: Vec<FileRange>,
+}
+
+/// The position of one record file.
+#[derive(Clone, Debug)]
+struct FileRange {
+    name: String,
+    /// Offset in the file of the journal, B.
+    from: u64,
+    /// Bytes.
+    size: u64,
 }
 
 impl PartFiles {
-    /// In `file`, from `from` on, those of these names and sizes.
-    pub fn new(file: &Path, mut from: u64, sizes: impl IntoIterator<Item = (String, u64)>) -> Self {
-        let range = |(name, size): (String, u64)| {
-            let at = from;
+    /// Record files that follow each other in `journal_file` from the offset `from` on. `sizes` has the name
+    /// and the number of bytes of each.
+    pub fn new(journal_file: &Path, mut from: u64, sizes: impl IntoIterator<Item = (String, u64)>) -> Self {
+        let mut ranges = Vec::new();
+        for (name, size) in sizes {
+            ranges.push(FileRange { name, from, size });
             from = from.saturating_add(size);
-            (name, at, size)
-        };
-        Self { file: file.to_path_buf(), ranges: sizes.into_iter().map(range).collect() }
+        }
+        Self { journal_file: journal_file.to_path_buf(), ranges }
     }
 
-    /// Whether there are none.
+    /// Returns whether there is no record file.
     pub const fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The file in which they lie.
+    /// Returns the path of the file of the journal.
     pub fn path(&self) -> &Path {
-        &self.file
+        &self.journal_file
     }
 
-    /// The bytes of the file `name`; `None` if there is no such one.
+    /// Reads the record file `name`. Returns `None` if the part has no such file.
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        let Some((_, from, size)) = self.ranges.iter().find(|(it, ..)| it == name) else { return Ok(None) };
-        if *size > LARGEST_PACKED {
+        let Some(range) = self.ranges.iter().find(|range| range.name == name) else { return Ok(None) };
+        let FileRange { from, size, .. } = *range;
+        if size > LARGEST_PACKED {
             let bound = LARGEST_PACKED >> 20;
             let why = format!("{name} has {size} B there, and a file of more than {bound} MiB has a folder");
             return Err(io::Error::other(why));
         }
-        let file = open_file(&self.file)?;
-        // What the line says must be there: a size that somebody made up takes no memory.
-        if from.checked_add(*size).is_none_or(|end| file.metadata().is_ok_and(|of| of.len() < end)) {
+        let file = open_file(&self.journal_file)?;
+        // The range is checked against the file before memory is taken for it, because the size was read from
+        // a file that somebody may have edited.
+        let is_in_file = from.checked_add(size).is_some_and(|end| match file.metadata() {
+            Ok(metadata) => end <= metadata.len(),
+            // The read below gives the error.
+            Err(_) => true,
+        });
+        if !is_in_file {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let mut bytes = vec![0; usize::try_from(*size).map_err(io::Error::other)?];
-        file.read_exact_at(&mut bytes, *from)?;
+        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        file.read_exact_at(&mut bytes, from)?;
         Ok(Some(bytes))
     }
 }
 
-/// Parts that need not be read from their folders, with whether each is unfinished: this process made them,
-/// or an earlier one's journal holds them.
-pub type Fresh = BTreeMap<(PartId, bool), Part>;
+/// Parts in memory: those that this process made, and those that were read from a journal or a folder.
+pub type PartsInMemory = BTreeMap<PartKey, Part>;
 
-/// Every part of `dir`, whether it has a folder or is only among the `fresh`, in order.
-pub fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId, bool)>, Error> {
-    Ok(dir.parts()?.into_iter().chain(fresh.keys().copied()).collect())
+/// Returns the keys of all parts of a run: those with a folder in `dir`, and those in memory.
+pub fn all_parts(dir: &RunDir, in_memory: &PartsInMemory) -> Result<BTreeSet<PartKey>, Error> {
+    let mut keys = BTreeSet::from_iter(dir.parts()?);
+    keys.extend(in_memory.keys());
+    Ok(keys)
+}
+
+/// Adds a part to `in_memory`. Of two parts with the same key, the one of the later attempt stays: an earlier
+/// process may have kept an attempt with few rows in the journal, and one with many rows in a folder.
+pub(crate) fn add_latest(in_memory: &mut PartsInMemory, key: PartKey, part: Part) {
+    let is_older_than_known = in_memory.get(&key).is_some_and(|known| part.reruns() < known.reruns());
+    if !is_older_than_known {
+        in_memory.insert(key, part);
+    }
 }
 
 impl Part {
-    /// What is kept of `record`, a repetition of `cell` of `plan` whose first instant `stamp` writes as a
-    /// date and a time. Many copies of a flow are summed up, unless it is to be `per_flow` or a threshold is
-    /// on them.
+    /// Makes the part of `record`, a repetition of `cell` of `plan`. `stamp` writes an instant of the run as
+    /// a date and a time.
+    ///
+    /// If a flow has many copies, the figures of the single copies are left out, unless `per_flow` is true or
+    /// a threshold is held against them.
     pub fn new(
         record: &RunRecord,
         plan: &Plan,
@@ -116,25 +155,25 @@ impl Part {
         stamp: impl Fn(Instant) -> String,
     ) -> Self {
         let mut summary = summarise(record, &BTreeMap::new());
-        // Over real sockets the machine may disturb the first repetition, and another is drawn.
-        let may_be_shown = record.repetition == 0 || summary.machine.is_some();
-        let is_drawn = may_be_shown && is_drawn(plan, cell);
-        // The cell's own, and no copy of them.
+        // All parts of a cell share the cell's swept values in memory.
         summary.sweep = Arc::clone(&cell.sweep).into();
-        let is_told = |name: &str| record.warnings.iter().any(|told| warning::is_not_open(told, name));
-        let is_silent = |flow: &FlowSummary| {
-            flow.ledger.map_or(flow.sent == 0 && flow.refused == 0, |ledger| ledger.not_open == ledger.due)
-        };
-        let silent = summary.flows.iter().filter(|(_, flow)| is_silent(flow));
-        let silent = silent.map(|(name, _)| name.clone()).filter(|name| !is_told(name)).collect();
+        // In real time the machine may disturb the first repetition, and the page then draws another one.
+        let may_be_drawn = record.repetition == 0 || summary.machine.is_some();
+
+        let did_not_open =
+            |name: &str| record.warnings.iter().any(|warning| warning::is_not_open(warning, name));
+        let mut silent = Vec::new();
+        for (name, flow) in &summary.flows {
+            // A warning says so already if the flow did not open.
+            if is_silent(flow) && !did_not_open(name) {
+                silent.push(name.clone());
+            }
+        }
+        let is_closed =
+            !record.flows.is_empty() && record.flows.iter().all(|flow| did_not_open(&flow.info.name));
+
         if !per_flow {
-            // A threshold is held against each copy.
-            let members = plan.thresholds.iter().filter_map(|threshold| match &threshold.of {
-                ThresholdOf::Flow { members, .. } => Some(members),
-                ThresholdOf::Link { .. } => None,
-            });
-            let wanted = members.flatten().map(String::as_str).collect();
-            remove_figures_of_copies(&mut summary, record, &wanted);
+            remove_figures_of_copies(&mut summary, record, &flows_with_thresholds(plan));
         }
         Self {
             summary,
@@ -142,15 +181,15 @@ impl Part {
             valid: record.valid,
             warnings: record.warnings.clone(),
             silent,
-            is_closed: !record.flows.is_empty() && record.flows.iter().all(|flow| is_told(&flow.info.name)),
+            is_closed,
             log: log_txt(record, stamp),
-            figures: is_drawn.then(|| figures(record, &cell.label)),
+            figures: (may_be_drawn && is_drawn(plan, cell)).then(|| figures(record, &cell.label)),
             files: PartFiles::default(),
         }
     }
 
-    /// Warns of the flows that sent nothing and met no refusal: a connection in its handshake takes no
-    /// messages, and a table of zeros looks like an idle flow, one of losses like a bad path.
+    /// Adds a warning about the flows that sent no message although none was refused. A connection takes no
+    /// messages during its handshake. Without the warning, a row of zeros looks like an idle flow.
     pub fn warn_of_silence(&mut self) {
         let silent = core::mem::take(&mut self.silent);
         if !silent.is_empty() {
@@ -162,56 +201,63 @@ impl Part {
         }
     }
 
-    /// Why no flow of it opened; `None` if one did.
+    /// Returns why no flow opened a connection, or `None` if a flow did.
     pub fn why_closed(&self) -> Option<&str> {
-        let is_reason = |warning: &&String| warning.contains("did not open");
-        let why = || self.warnings.iter().find(is_reason).map_or("no flow opened", String::as_str);
-        self.is_closed.then(why)
+        if !self.is_closed {
+            return None;
+        }
+        let reason = self.warnings.iter().find(|warning| warning.contains("did not open"));
+        Some(reason.map_or("no flow opened", String::as_str))
     }
 
-    /// Whether the machine disturbed it past its stated limits.
+    /// Returns whether the machine disturbed the repetition past its stated limits.
     pub fn is_disturbed(&self) -> bool {
         self.summary.is_disturbed()
     }
 
-    /// How often it ran again because it had been disturbed.
-    pub fn ran_again(&self) -> u64 {
+    /// Returns how many times the repetition has run again because it was disturbed.
+    pub fn reruns(&self) -> u64 {
         self.summary.machine.as_ref().map_or(0, |machine| machine.ran_again)
     }
 
-    /// As [`Self::ran_again`] will say.
-    pub fn set_ran_again(&mut self, times: u64) {
-        if times > 0 {
-            self.summary.machine.get_or_insert_default().ran_again = times;
+    /// Sets the number that [`Self::reruns`] returns.
+    pub fn set_reruns(&mut self, reruns: u64) {
+        if reruns > 0 {
+            self.summary.machine.get_or_insert_default().ran_again = reruns;
         }
     }
 
-    /// Which repetition it is.
+    /// Returns the repetition that the part belongs to.
     pub const fn id(&self) -> PartId {
         PartId { cell: self.summary.cell, repetition: self.summary.repetition }
     }
 
-    /// Writes the part into `dir`, whole or not at all.
+    /// Writes the part and the record files of `record` into a folder in `dir`. `records` says which record
+    /// files there are.
     pub fn save(
         &self,
         dir: &RunDir,
         record: &RunRecord,
-        kept: &Kept,
+        extra_files: &ExtraFiles,
         records: Records,
-        unfinished: bool,
+        is_cut_short: bool,
     ) -> Result<(), Error> {
         let id = PartId { cell: record.cell, repetition: record.repetition };
-        dir.save_part(id, unfinished, |folder| {
+        dir.save_part(PartKey { id, is_cut_short }, |folder| {
             if records >= Records::All {
                 let path = folder.join(PACKETS);
                 write_whole(&path, |writer| {
                     write_packets(record, writer).map_err(|why| unwritten(&path, why))
                 })?;
             }
-            for (name, bytes) in [(ARRIVALS, &kept.arrivals), (CAPTURES, &kept.capture)] {
-                if let Some(bytes) = bytes.as_ref().filter(|_| records >= Records::All || name == CAPTURES) {
-                    write_bytes(&folder.join(name), bytes)?;
-                }
+            if let Some(arrivals) = &extra_files.arrivals
+                && records >= Records::All
+            {
+                write_bytes(&folder.join(ARRIVALS), arrivals)?;
+            }
+            // The user asks for captures by a flag of their own, so they do not depend on `records`.
+            if let Some(capture) = &extra_files.capture {
+                write_bytes(&folder.join(CAPTURES), capture)?;
             }
             if records >= Records::Summary {
                 let path = folder.join(SERIES);
@@ -219,18 +265,43 @@ impl Part {
                     write_series(record, writer).map_err(|why| unwritten(&path, why))
                 })?;
             }
-            // No person reads it, and it goes when the run is whole: it has no white space.
+            // The file has no white space, because no person reads it, and it is removed when the run is
+            // merged.
             write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())
         })
     }
 }
 
-/// A file's name and its bytes.
+/// Returns whether a flow sent no message although none was refused. It is given the figures of the flow.
+fn is_silent(flow: &FlowSummary) -> bool {
+    match flow.ledger {
+        Some(ledger) => ledger.not_open == ledger.due,
+        None => flow.sent == 0 && flow.refused == 0,
+    }
+}
+
+/// Returns the names of the flows that thresholds of `plan` are about, each copy by its own name.
+fn flows_with_thresholds(plan: &Plan) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for threshold in &plan.thresholds {
+        if let ThresholdOf::Flow { members, .. } = &threshold.of {
+            names.extend(members.iter().map(String::as_str));
+        }
+    }
+    names
+}
+
+/// The name of a record file and its bytes.
 pub type NamedFile = (&'static str, Vec<u8>);
 
-/// The files that a repetition leaves beside its figures, in memory; `None` if they are large.
-pub fn packed(record: &RunRecord, kept: &Kept, records: Records) -> Result<Option<Vec<NamedFile>>, Error> {
-    if about_bytes(record, kept, records) > MOST_PACKED {
+/// Makes the record files of a repetition in memory. Returns `None` if they are large, so that they need a
+/// folder.
+pub fn packed(
+    record: &RunRecord,
+    extra_files: &ExtraFiles,
+    records: Records,
+) -> Result<Option<Vec<NamedFile>>, Error> {
+    if estimated_bytes(record, extra_files, records) > MOST_PACKED {
         return Ok(None);
     }
     let mut files = Vec::new();
@@ -238,7 +309,7 @@ pub fn packed(record: &RunRecord, kept: &Kept, records: Records) -> Result<Optio
         let mut packets = Vec::new();
         write_packets(record, &mut packets).map_err(|why| unwritten(Path::new(PACKETS), why))?;
         files.push((PACKETS, packets));
-        files.extend(kept.arrivals.as_ref().map(|log| (ARRIVALS, log.clone())));
+        files.extend(extra_files.arrivals.as_ref().map(|log| (ARRIVALS, log.clone())));
     }
     if records >= Records::Summary {
         let mut series = Vec::new();
@@ -249,22 +320,22 @@ pub fn packed(record: &RunRecord, kept: &Kept, records: Records) -> Result<Optio
     Ok((!is_large).then_some(files))
 }
 
-/// About how large those files are, B.
-fn about_bytes(record: &RunRecord, kept: &Kept, records: Records) -> usize {
-    let legs = |flow: &FlowRecord| {
-        flow.forward.messages.len() + flow.echo.as_ref().map_or(0, |echo| echo.messages.len())
-    };
-    let rows = || record.flows.iter().map(legs).sum::<usize>();
-    let points = || record.series.iter().map(|series| series.points.len()).sum::<usize>();
-    let (rows, arrivals) = match records {
-        Records::All => (rows(), kept.arrivals.as_ref().map_or(0, Vec::len)),
-        Records::Summary | Records::None => (0, 0),
-    };
-    let points = if records >= Records::Summary { points() } else { 0 };
-    (rows + points).saturating_mul(ROW_BYTES) + arrivals
+/// Estimates the size of the record files, B.
+fn estimated_bytes(record: &RunRecord, extra_files: &ExtraFiles, records: Records) -> usize {
+    let (mut rows, mut arrivals) = (0, 0);
+    if records >= Records::All {
+        for flow in &record.flows {
+            rows += flow.forward.messages.len() + flow.echo.as_ref().map_or(0, |echo| echo.messages.len());
+        }
+        arrivals = extra_files.arrivals.as_ref().map_or(0, Vec::len);
+    }
+    if records >= Records::Summary {
+        rows += record.series.iter().map(|series| series.points.len()).sum::<usize>();
+    }
+    rows.saturating_mul(ROW_BYTES) + arrivals
 }
 
-/// The first few of these, and how many more there are.
+/// Joins the first few of `names`, and says how many more there are.
 pub fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
     let mut first: Vec<String> = names.by_ref().take(MAX_NAMED).collect();
     if names.len() > 0 {
@@ -273,33 +344,35 @@ pub fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
     first.join("; ")
 }
 
-/// What a repetition leaves besides its record.
-pub struct Kept {
+/// The files of a repetition that the arena writes beside the record.
+pub struct ExtraFiles {
     /// The emulator's log of arrivals.
     pub arrivals: Option<Vec<u8>>,
-    /// The hosts' packets.
+    /// The packets that were captured at both hosts.
     pub capture: Option<Vec<u8>>,
 }
 
-/// Whether the page can draw this cell: every cell of a few, and of a large sweep the transports of the first
-/// and of the last combination. Of these the first repetition that counts is drawn.
+/// Returns whether the page draws `cell`. If the plan has at most [`MAX_DRAWN`] cells, the page draws all. In
+/// a larger plan it draws the first and the last cell, and the cells that differ from these in the transport
+/// alone.
 pub fn is_drawn(plan: &Plan, cell: &Cell) -> bool {
-    let key = cell.sweep.keys().find(|key| key.starts_with("flow.") && key.ends_with(".transport"));
-    let is_beside = |other: &Cell| {
-        let rest = |of: &Cell| {
-            of.sweep
-                .iter()
-                .filter(|(it, _)| Some(*it) != key)
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect::<Vec<_>>()
-        };
-        rest(other) == rest(cell)
+    if plan.cells.len() <= MAX_DRAWN {
+        return true;
+    }
+    let is_transport = |key: &str| key.starts_with("flow.") && key.ends_with(".transport");
+    let transport_key = cell.sweep.keys().find(|key| is_transport(key));
+    let other_values = |of_cell: &Cell| {
+        let mut values = BTreeMap::clone(&of_cell.sweep);
+        if let Some(key) = transport_key {
+            values.remove(key);
+        }
+        values
     };
-    plan.cells.len() <= MAX_DRAWN
-        || [plan.cells.first(), plan.cells.last()].into_iter().flatten().any(is_beside)
+    let ends = [plan.cells.first(), plan.cells.last()];
+    ends.into_iter().flatten().any(|end| other_values(end) == other_values(cell))
 }
 
-/// What a record that could not be written means.
+/// Returns the error for a record file that could not be written.
 pub fn unwritten(path: &Path, why: RecordError) -> Error {
     let why = match why {
         RecordError::Io(why) => why,
@@ -308,45 +381,47 @@ pub fn unwritten(path: &Path, why: RecordError) -> Error {
     Error::write(path, why)
 }
 
-/// Names in a run directory, as docs/reference/interface.md promises them.
+// The names of files in a run directory, as docs/reference/interface.md promises them.
+
 /// The rows of messages.
 pub const PACKETS: &str = "packets.parquet";
 /// The points of states over time.
 pub const SERIES: &str = "series.parquet";
-/// Every figure.
+/// All figures of the run.
 pub const SUMMARY: &str = "summary.json";
-/// Start, end and counts of every flow, for a person.
+/// Start, end and counts of every flow, as text.
 pub const LOG: &str = "log.txt";
-/// The page.
+/// The report.
 pub const REPORT: &str = "report.html";
-/// A part's arrival log, and the folder that holds those of a whole run.
+/// The log of arrivals of a part, and the folder with the logs of a whole run.
 pub const ARRIVALS: &str = "arrivals";
-/// The same of captures.
+/// The capture of a part, and the folder with the captures of a whole run.
 pub const CAPTURES: &str = "captures";
-/// What is kept of one repetition, in the folder of a part.
+/// The figures of one repetition, in the folder of a part.
 pub const PART: &str = "part.json";
 
-/// A row takes this much in a file at most, as a rule: two stamps and a number.
+/// Estimated size of a row in a record file, B: two times and a number. Few rows take more.
 const ROW_BYTES: usize = 16;
 
-/// Chosen: beyond it a file of its own costs little beside its bytes.
+/// Estimated size above which the record files of a part have a folder, B. Chosen: the cost of a folder is
+/// small beside that of so many bytes.
 const MOST_PACKED: usize = 1 << 20;
 
-/// Bytes of one file at most that lies among others. Chosen: [`ROW_BYTES`] is a guess, and 16 times more than
-/// it allows is none; a hole in somebody else's file must not fill the memory.
+/// The largest record file without a folder, B. Chosen: 16 times [`MOST_PACKED`], because [`ROW_BYTES`] is an
+/// estimate. The bound exists because a hole in a damaged file must not fill the memory.
 const LARGEST_PACKED: u64 = 16 << 20;
 
-/// Chosen: a warning names this many repetitions, cells or flows, and counts the rest.
+/// How many repetitions, cells or flows a warning names before it counts the others. Chosen.
 const MAX_NAMED: usize = 5;
 
-/// Chosen: nobody reads more cells than this on one page, and the tables hold them all.
+/// The most cells of which the page draws every one. Chosen: nobody reads more, and the tables have all.
 const MAX_DRAWN: usize = 40;
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
 
-    use talkpath_measure::FlowInfo;
+    use talkpath_measure::{FlowInfo, FlowRecord};
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;
@@ -373,7 +448,7 @@ mod tests {
         let messages = &mut record.flows[0].forward.messages;
         let row = messages[0];
         messages.resize(MOST_PACKED / ROW_BYTES + 1, row);
-        let kept = Kept { arrivals: Some(vec![0; MOST_PACKED + 1]), capture: None };
+        let kept = ExtraFiles { arrivals: Some(vec![0; MOST_PACKED + 1]), capture: None };
         let names = |records| {
             let files = packed(&record, &kept, records).unwrap();
             files.map(|files| files.into_iter().map(|(name, _)| name).collect::<Vec<_>>())

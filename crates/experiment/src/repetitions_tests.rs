@@ -16,17 +16,18 @@ struct Counter {
 }
 
 impl Keeper for Counter {
-    fn wanted(&self, _: PartId) -> Wanted {
-        Wanted { series: None, rows: true }
+    fn record_contents(&self, _: PartId) -> RecordContents {
+        RecordContents { series: None, rows: true }
     }
 
-    fn stands(&self, _: PartId, record: &RunRecord) -> bool {
+    fn is_usable(&self, _: PartId, record: &RunRecord) -> bool {
         record.valid
     }
 
-    fn keep(&self, ran: Ran, _: &mut Worker) -> Result<Judged, Error> {
-        locked(&self.kept).push((ran.id, ran.ran_again, ran.is_cut_short));
-        Ok(if ran.record.valid { Judged::Counts } else { Judged::Disturbed(ran.record.warnings) })
+    fn keep(&self, attempt: FinishedAttempt, _: &mut Worker) -> Result<Acceptance, Error> {
+        locked(&self.kept).push((attempt.id, attempt.reruns, attempt.is_cut_short));
+        let record = attempt.record;
+        Ok(if record.valid { Acceptance::Accepted } else { Acceptance::Disturbed(record.warnings) })
     }
 }
 
@@ -38,19 +39,19 @@ impl Observer for Counter {
     }
 }
 
-/// What came of `cells` on `machine` after `kept`, what ran, and which cells could not.
+/// What result of `cells` on `machine` after `kept`, what ran, and which cells could not.
 fn run(
     cells: &[CellPlan<'_>],
     order: Order,
     machine: Machine,
-    kept: &[KeptBefore<'_>],
-) -> (Came, Vec<PartId>, Counter) {
+    kept: &[EarlierRepetition<'_>],
+) -> (LoopResult, Vec<PartId>, Counter) {
     let (counter, machine, stop) = (Counter::default(), Arc::new(machine), AtomicBool::new(false));
     let mut progress = Progress::new(None);
     for kept in kept {
         progress.add(cells, *kept);
     }
-    let came = Repetitions {
+    let result = Repetitions {
         cells,
         order,
         is_here: &|_| true,
@@ -61,7 +62,7 @@ fn run(
         stop: &stop,
     }
     .run(&mut machine.workers()(1), &mut progress);
-    (came, machine.ran(), counter)
+    (result, machine.ran(), counter)
 }
 
 #[test]
@@ -70,12 +71,12 @@ fn a_cell_runs_as_often_as_it_says_and_what_was_kept_of_an_edited_one_does_not_c
     let scenario = &plan.cells[0].scenario;
     let cell = |index, repetitions, fingerprint| CellPlan { index, scenario, repetitions, fingerprint };
     let cells = [cell(3, 2, "as it was"), cell(7, 3, "edited"), cell(9, 1, "as it was")];
-    let kept = |id| KeptBefore { id, fingerprint: "as it was", ran_again: 0, is_disturbed: false };
+    let kept = |id| EarlierRepetition { id, fingerprint: "as it was", reruns: 0, is_disturbed: false };
     // Of cell 8, which is gone, nothing is needed.
     let before = [at(3, 0), at(7, 0), at(7, 1), at(8, 0)].map(kept);
-    let (came, ran, _) = run(&cells, Order::ByCell, Machine::default(), &before);
+    let (result, ran, _) = run(&cells, Order::ByCell, Machine::default(), &before);
     assert_eq!(ran, [at(3, 1), at(7, 0), at(7, 1), at(7, 2), at(9, 0)]);
-    assert!(came.done == (6, 6) && came.failure.is_none(), "{came:?}");
+    assert!((result.finished, result.planned) == (6, 6) && result.failure.is_none(), "{result:?}");
 }
 
 #[test]
@@ -95,27 +96,27 @@ fn cells_that_take_longest_begin_and_stay_whole() {
 fn a_cell_that_the_arena_cannot_run_is_left_out_once_and_the_others_run() {
     let plan = fixture::plan("repeat = 3\n[sweep]\n\"path.up.loss\" = [0.0, 0.1]\n");
     let machine = Machine { unsupported: [0].into(), ..Machine::default() };
-    let (came, ran, counter) = run(&CellPlan::all_of(&plan), Order::ByCell, machine, &[]);
+    let (result, ran, counter) = run(&CellPlan::all_of(&plan), Order::ByCell, machine, &[]);
     assert_eq!(ran, [at(0, 0), at(1, 0), at(1, 1), at(1, 2)]);
     assert_eq!(*locked(&counter.cannot_run), [0]);
-    assert!(came.done == (3, 6) && came.failure.is_none(), "{came:?}");
+    assert!((result.finished, result.planned) == (3, 6) && result.failure.is_none(), "{result:?}");
 }
 
 #[test]
 fn what_ran_again_in_an_earlier_process_is_charged_and_what_was_still_disturbed_goes_on() {
     let plan = fixture::plan("repeat = 2");
     let machine = Machine::disturbing([(at(0, 0), 1)]);
-    let kept = |repetition, ran_again, is_disturbed| KeptBefore {
+    let kept = |repetition, reruns, is_disturbed| EarlierRepetition {
         id: at(0, repetition),
         fingerprint: "",
-        ran_again,
+        reruns,
         is_disturbed,
     };
     let before = [kept(0, 1, true), kept(1, 0, false)];
-    let (came, ran, counter) = run(&CellPlan::all_of(&plan), Order::ByCell, machine, &before);
+    let (result, ran, counter) = run(&CellPlan::all_of(&plan), Order::ByCell, machine, &before);
     assert_eq!(ran, [at(0, 0), at(0, 0)]);
     assert_eq!(*locked(&counter.kept), [(at(0, 0), 2, false), (at(0, 0), 3, false)]);
-    assert_eq!((came.done, came.ran_again, came.peak), ((2, 2), 2, 1));
+    assert_eq!((result.finished, result.planned, result.reruns, result.peak), (2, 2, 2, 1));
     // Five times in all.
     let before = [kept(0, 5, true), kept(1, 0, false)];
     let always = Machine::disturbing([(at(0, 0), u64::MAX)]);

@@ -1,14 +1,16 @@
-//! How many runs in real time may stand beside each other.
+//! How many runs in real time may run at the same time on this machine.
 //!
-//! A voice call keeps a processor busy for a few hundredths of its time, so most of an experiment in real
-//! time is waiting, and emulated runs can wait together: each has namespaces and an emulator of its own, and
-//! what they share is the machine. A run is let in while the processor shares of all that run, estimated from
-//! their packets, stay within `SHARE_OF_PROCESSORS`.
+//! A voice call keeps a processor busy for a few hundredths of its time, so an experiment in real time mostly
+//! waits, and several emulated runs can wait together. Each has namespaces and an emulator of its own. They
+//! share the processors. A run is admitted if the processor shares of all runs, estimated from their packets,
+//! stay within `SHARE_OF_PROCESSORS`.
 //!
-//! The lateness of the runs shows whether that was too many (docs/models/emulation.md, limits). A run that is
-//! disturbed past its limits runs again beside at most half as many others, each time. No run has more beside
-//! it than that until `QUIET_RUNS` in a row were undisturbed. If a hypervisor gave the processors to others
-//! meanwhile, the neighbours are not the cause, and the run is repeated beside as many.
+//! The lateness of the runs shows whether too many ran at the same time (docs/models/emulation.md, limits).
+//! After a run that was disturbed past its limits, at most half as many other runs are admitted beside any
+//! run. After each `QUIET_RUNS` undisturbed runs one more is admitted. If a hypervisor held the processors
+//! back, the other runs are not the cause, so the limit stays.
+//!
+//! Begin to read with [`Room::enter`] and [`AdmittedRun::leave`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,198 +21,221 @@ use talkpath_measure::{MachineRecord, RunRecord};
 use talkpath_path::RateModel;
 use talkpath_scenario::{Demand, Flow, Scenario};
 
-/// The machine, as the runs share it.
+/// Admits runs as long as the machine has room for them.
 pub(crate) struct Room {
-    state: Mutex<State>,
+    state: Mutex<RoomState>,
     changed: Condvar,
-    /// Processors that all runs together may keep busy.
+    /// The number of processors that all runs together may keep busy.
     capacity: f64,
 }
 
-struct State {
-    /// Of each run that is here: its share, and the most others that were here with it.
-    here: BTreeMap<u64, (f64, u64)>,
-    next: u64,
-    /// Runs that wait until nobody is here; nobody else comes in before them.
+struct RoomState {
+    /// The runs that run now, by their number.
+    running: BTreeMap<u64, RunningRun>,
+    next_number: u64,
+    /// The number of runs that wait until no other run is running. No other run is admitted before them.
     want_alone: u64,
-    /// The most others that any run may have beside it.
-    most_others: u64,
-    /// Runs since the last that was disturbed.
-    quiet: u64,
-    /// The most at a time until now.
+    /// How many other runs are allowed beside any run.
+    max_other_runs: u64,
+    /// The number of undisturbed runs since the limit changed.
+    quiet_runs: u64,
+    /// The largest number of runs at the same time so far.
     peak: u64,
 }
 
-/// How it went for a run that was let in.
+struct RunningRun {
+    /// The estimated share of one processor.
+    share: f64,
+    /// The largest number of other runs so far.
+    other_runs: u64,
+}
+
+/// How the machine treated a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peace {
-    /// Its figures stand.
-    Kept,
-    /// Past its limits, probably because of what ran beside it.
+pub(crate) enum Treatment {
+    /// The figures of the run can be used.
+    Undisturbed,
+    /// The run was later than its limits allow, probably because of the other runs.
     Disturbed,
-    /// Past its limits while a hypervisor held the processors back.
-    Stolen,
+    /// The run was later than its limits allow, because a hypervisor held the processors back.
+    HeldBack,
 }
 
-impl Peace {
-    /// What the machine did to the run of `record`, whose figures `stand` or do not.
-    pub(crate) fn of(record: &RunRecord, stand: bool) -> Self {
-        let is_stolen_from = record.machine.as_ref().is_some_and(MachineRecord::is_stolen_from);
-        match stand {
-            true => Self::Kept,
-            false if is_stolen_from => Self::Stolen,
-            false => Self::Disturbed,
+impl Treatment {
+    /// `is_usable` says whether the figures of `record` can be used.
+    pub(crate) fn of(record: &RunRecord, is_usable: bool) -> Self {
+        let is_held_back = record.machine.as_ref().is_some_and(MachineRecord::is_stolen_from);
+        if is_usable {
+            Self::Undisturbed
+        } else if is_held_back {
+            Self::HeldBack
+        } else {
+            Self::Disturbed
         }
     }
 
-    /// Beside how many others at most a run may be repeated that had `others` beside it and was allowed
-    /// `most_others`. A hypervisor's doing is not the neighbours'.
-    pub(crate) const fn next_beside(self, others: u64, most_others: u64) -> u64 {
+    /// Returns how many other runs are allowed when the run is repeated. It had `other_runs`, and was allowed
+    /// `max_other_runs`.
+    pub(crate) const fn next_max_other_runs(self, other_runs: u64, max_other_runs: u64) -> u64 {
         match self {
-            Self::Stolen => most_others,
-            Self::Kept | Self::Disturbed => others / 2,
+            Self::HeldBack => max_other_runs,
+            Self::Undisturbed | Self::Disturbed => other_runs / 2,
         }
     }
 }
 
-/// A run that was let in.
-pub(crate) struct Stay<'a> {
+/// A run that was admitted. It leaves the room when this is dropped.
+pub(crate) struct AdmittedRun<'a> {
     room: &'a Room,
-    id: u64,
-    left: bool,
+    number: u64,
+    has_left: bool,
 }
 
 impl Room {
-    /// For at most `most` runs at a time on a machine with this number of `processors`.
-    pub(crate) fn new(most: usize, processors: usize) -> Self {
-        let state = State {
-            here: BTreeMap::new(),
-            next: 0,
+    /// Makes a room for at most `max_runs` runs at the same time on a machine with `processors` processors.
+    pub(crate) fn new(max_runs: usize, processors: usize) -> Self {
+        let state = RoomState {
+            running: BTreeMap::new(),
+            next_number: 0,
             want_alone: 0,
-            most_others: most.saturating_sub(1) as u64,
-            quiet: 0,
+            max_other_runs: max_runs.saturating_sub(1) as u64,
+            quiet_runs: 0,
             peak: 0,
         };
         let capacity = processors as f64 * SHARE_OF_PROCESSORS;
         Self { state: Mutex::new(state), changed: Condvar::new(), capacity }
     }
 
-    /// Waits until a run that keeps `share` of a processor busy may begin beside at most `most_others`;
-    /// `None` once `stop` is true.
-    pub(crate) fn enter(&self, share: f64, most_others: u64, stop: &AtomicBool) -> Option<Stay<'_>> {
+    /// Waits until a run may begin. `share` is the share of one processor that it keeps busy, and
+    /// `max_other_runs` is how many other runs it allows. Returns `None` once `stop` is true.
+    pub(crate) fn enter(
+        &self,
+        share: f64,
+        max_other_runs: u64,
+        stop: &AtomicBool,
+    ) -> Option<AdmittedRun<'_>> {
         let mut state = self.state();
-        let wants_alone = most_others == 0;
+        let wants_alone = max_other_runs == 0;
         state.want_alone += u64::from(wants_alone);
         loop {
             let is_stopped = stop.load(Ordering::Relaxed);
-            if is_stopped || state.has_room(share, most_others, self.capacity) {
+            if is_stopped || state.has_room(share, max_other_runs, self.capacity) {
                 state.want_alone -= u64::from(wants_alone);
                 if is_stopped {
                     self.changed.notify_all();
                     return None;
                 }
-                let id = state.admit(share);
-                return Some(Stay { room: self, id, left: false });
+                let number = state.admit(share);
+                return Some(AdmittedRun { room: self, number, has_left: false });
             }
-            let waited = self.changed.wait_timeout(state, LOOK);
+            let waited = self.changed.wait_timeout(state, STOP_CHECK_INTERVAL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// The most runs that were here at a time.
+    /// Returns the largest number of runs at the same time so far.
     pub(crate) fn peak(&self) -> u64 {
         self.state().peak
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RoomState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn has_room(&self, share: f64, most_others: u64, capacity: f64) -> bool {
-        let others = self.here.len() as u64;
-        let taken: f64 = self.here.values().map(|(share, _)| share).sum();
-        let is_turn = most_others == 0 || self.want_alone == 0;
-        is_turn && others <= most_others.min(self.most_others) && (others == 0 || taken + share <= capacity)
-    }
-
-    fn admit(&mut self, share: f64) -> u64 {
-        let others = self.here.len() as u64;
-        self.here.insert(self.next, (share, others));
-        for (_, most) in self.here.values_mut() {
-            *most = (*most).max(others);
+impl RoomState {
+    fn has_room(&self, share: f64, max_other_runs: u64, capacity: f64) -> bool {
+        if self.want_alone > 0 && max_other_runs > 0 {
+            return false;
         }
-        self.peak = self.peak.max(others + 1);
-        self.next += 1;
-        self.next - 1
+        let other_runs = self.running.len() as u64;
+        if other_runs > max_other_runs.min(self.max_other_runs) {
+            return false;
+        }
+        // A run that is too much for the machine runs alone.
+        let busy: f64 = self.running.values().map(|run| run.share).sum();
+        other_runs == 0 || busy + share <= capacity
     }
 
-    /// Takes a run out; returns the most others that were here with it.
-    fn remove(&mut self, id: u64) -> u64 {
-        self.here.remove(&id).map_or(0, |(_, most)| most)
+    /// Adds a run, and returns its number.
+    fn admit(&mut self, share: f64) -> u64 {
+        let other_runs = self.running.len() as u64;
+        let number = self.next_number;
+        self.next_number += 1;
+        self.running.insert(number, RunningRun { share, other_runs });
+        for run in self.running.values_mut() {
+            run.other_runs = run.other_runs.max(other_runs);
+        }
+        self.peak = self.peak.max(other_runs + 1);
+        number
+    }
+
+    /// Removes a run, and returns the largest number of other runs that it had.
+    fn remove(&mut self, number: u64) -> u64 {
+        self.running.remove(&number).map_or(0, |run| run.other_runs)
     }
 }
 
-impl Stay<'_> {
-    /// The run is over; returns the most others that were beside it. If they disturbed it, others are let in
-    /// more sparingly.
-    pub(crate) fn leave(mut self, peace: Peace) -> u64 {
-        self.left = true;
+impl AdmittedRun<'_> {
+    /// Ends the run, and adapts the limit of the room to how the machine treated the run. Returns the largest
+    /// number of other runs that it had.
+    pub(crate) fn leave(mut self, treatment: Treatment) -> u64 {
+        self.has_left = true;
         let mut state = self.room.state();
-        let others = state.remove(self.id);
-        match peace {
-            Peace::Disturbed => {
-                state.quiet = 0;
-                state.most_others = state.most_others.min(others / 2);
+        let other_runs = state.remove(self.number);
+        match treatment {
+            Treatment::Disturbed => {
+                state.quiet_runs = 0;
+                state.max_other_runs = state.max_other_runs.min(other_runs / 2);
             }
-            Peace::Kept => {
-                state.quiet += 1;
-                if state.quiet >= QUIET_RUNS {
-                    state.quiet = 0;
-                    state.most_others = state.most_others.saturating_add(1);
+            Treatment::Undisturbed => {
+                state.quiet_runs += 1;
+                if state.quiet_runs >= QUIET_RUNS {
+                    state.quiet_runs = 0;
+                    state.max_other_runs = state.max_other_runs.saturating_add(1);
                 }
             }
-            Peace::Stolen => {}
+            Treatment::HeldBack => {}
         }
         drop(state);
         self.room.changed.notify_all();
-        others
+        other_runs
     }
 }
 
-impl Drop for Stay<'_> {
+impl Drop for AdmittedRun<'_> {
     fn drop(&mut self) {
-        if !self.left {
-            self.room.state().remove(self.id);
+        if !self.has_left {
+            self.room.state().remove(self.number);
             self.room.changed.notify_all();
         }
     }
 }
 
-/// The share of one processor that a run with `packets_per_s` keeps busy, emulator, endpoints and spins
-/// together.
-pub(crate) fn share(packets_per_s: f64) -> f64 {
-    let waiting = packets_per_s * SPIN_S;
-    // If packets follow each other in less time than a spin takes, one spin serves many.
-    packets_per_s * WORK_S + waiting / (1.0 + waiting)
+/// Returns the share of one processor that a run with `packets_per_s` keeps busy. This includes the work of
+/// the emulator and the endpoints, and the time in which they spin before a deadline.
+pub(crate) fn processor_share(packets_per_s: f64) -> f64 {
+    let spinning = packets_per_s * SPIN_S;
+    // If packets follow each other faster than a spin takes, one spin serves several packets.
+    packets_per_s * WORK_S + spinning / (1.0 + spinning)
 }
 
-/// Packets a second that the emulator will carry for `scenario`, from what its flows send and its links let
-/// through.
+/// Estimates the packets per second that the emulator carries for `scenario`, from the demand of its flows
+/// and the rates of its links.
 pub(crate) fn packets_per_s(scenario: &Scenario) -> f64 {
     let mut clocked = 0.0;
-    // Of flows without a clock, what the narrowest link of each lets through; they share it.
+    // A flow without a clock sends as fast as its narrowest link allows, and flows on the same narrowest link
+    // share it. By the index of the link.
     let mut narrowest: BTreeMap<u32, f64> = BTreeMap::new();
     for flow in &scenario.flows {
         let is_acknowledged = flow.transport.kind().features().is_acknowledged;
         let acknowledgements = if is_acknowledged { 0.5 } else { 0.0 };
-        let ways = if flow.echo.is_some() { 2.0 } else { 1.0 };
+        let directions = if flow.echo.is_some() { 2.0 } else { 1.0 };
         match flow.workload.demand() {
             Demand::Clocked { size, messages, nanos } => {
                 let messages_per_s = messages as f64 * 1e9 / nanos.max(1) as f64;
-                let pieces = size.get().div_ceil(MOST_PAYLOAD).max(1) as f64;
-                clocked += (ways + acknowledgements) * messages_per_s * pieces;
+                let packets = size.get().div_ceil(MOST_PAYLOAD).max(1) as f64;
+                clocked += (directions + acknowledgements) * messages_per_s * packets;
             }
             Demand::Bursts { .. } | Demand::Greedy { .. } => {
                 let (link, rate) = bottleneck(scenario, flow);
@@ -221,7 +246,7 @@ pub(crate) fn packets_per_s(scenario: &Scenario) -> f64 {
     clocked + narrowest.values().sum::<f64>()
 }
 
-/// The link of `flow` that lets the fewest packets through, and how many full ones a second.
+/// Returns the index of the slowest link on the route of `flow`, and its rate in full packets per second.
 fn bottleneck(scenario: &Scenario, flow: &Flow) -> (u32, f64) {
     let rates = flow.route.iter().filter_map(|index| {
         let link = &scenario.links.get(index.0 as usize)?.config;
@@ -233,24 +258,27 @@ fn bottleneck(scenario: &Scenario, flow: &Flow) -> (u32, f64) {
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((u32::MAX, UNKNOWN_RATE))
 }
 
-/// Of all processors, how much runs in real time may keep busy together (chosen: half is left for what wakes
-/// up late, and for whoever else works here; lateness shows whether it was too much).
+/// The share of all processors that runs in real time may keep busy together. Chosen: the other half is left
+/// for wake-ups that come late and for other programs. The lateness of the runs shows whether it was too
+/// much.
 const SHARE_OF_PROCESSORS: f64 = 0.5;
-/// Undisturbed runs after which one more may stand beside the others (chosen).
+/// The number of undisturbed runs after which one more run is admitted at the same time (chosen).
 const QUIET_RUNS: u64 = 8;
-/// Work on one packet in emulator and endpoints, s (measured: 100,000 to 170,000 packets for a processor's
-/// second in the emulator, docs/models/emulation.md, and as much again at the ends).
+/// Processor time for one packet in the emulator and the endpoints, s. Measured: the emulator carries 100,000
+/// to 170,000 packets per processor second (docs/models/emulation.md), and the endpoints take as long again.
 const WORK_S: f64 = 20e-6;
-/// Spinning for one packet: 60 us each before a departure and before a hand-over, and what waking up costs, s
-/// (measured: a call of 100 packets/s takes 0.021 of a processor, four of 277 together 0.05).
+/// Processor time for the spins of one packet, s: 60 us before its departure, 60 us before it is handed over,
+/// and the cost of the wake-ups. Measured: a call of 100 packets/s takes 0.021 of a processor, and four calls
+/// with 277 packets/s together take 0.05.
 const SPIN_S: f64 = 180e-6;
-/// Payload of a full packet, B, and the packet.
+/// The payload of a full UDP packet, B: 1500 B less the IPv4 and UDP headers.
 const MOST_PAYLOAD: u64 = 1472;
+/// The size of a full packet, B.
 const FULL_PACKET: f64 = 1500.0;
-/// Packets a second if no link bounds them (chosen: what some 200 Mbps are).
+/// Packets per second if no link has a fixed rate. Chosen: about 200 Mbps of full packets.
 const UNKNOWN_RATE: f64 = 16_000.0;
-/// How often a run that waits checks whether it must stop.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often a run that waits for room checks whether the user wants to stop.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
@@ -258,8 +286,8 @@ mod tests {
 
     static NEVER: AtomicBool = AtomicBool::new(false);
 
-    fn is_full(room: &Room, share: f64, most_others: u64) -> bool {
-        !room.state().has_room(share, most_others, room.capacity)
+    fn is_full(room: &Room, share: f64, max_other_runs: u64) -> bool {
+        !room.state().has_room(share, max_other_runs, room.capacity)
     }
 
     #[test]
@@ -268,7 +296,10 @@ mod tests {
         let first = room.enter(0.6, MANY, &NEVER).unwrap();
         assert!(is_full(&room, 0.5, MANY), "0.6 and 0.5 of 2 processors are more than half");
         let second = room.enter(0.3, MANY, &NEVER).unwrap();
-        assert_eq!((first.leave(Peace::Kept), second.leave(Peace::Kept), room.peak()), (1, 1, 2));
+        assert_eq!(
+            (first.leave(Treatment::Undisturbed), second.leave(Treatment::Undisturbed), room.peak()),
+            (1, 1, 2)
+        );
         assert!(room.enter(5.0, MANY, &NEVER).is_some(), "what is too much for the machine runs alone");
     }
 
@@ -276,19 +307,19 @@ mod tests {
     fn a_disturbed_run_halves_what_stands_beside_any_and_quiet_ones_bring_it_back() {
         let room = Room::new(16, 64);
         let mut stays: Vec<_> = (0..5).map(|_| room.enter(0.1, MANY, &NEVER).unwrap()).collect();
-        assert_eq!(stays.pop().unwrap().leave(Peace::Disturbed), 4);
+        assert_eq!(stays.pop().unwrap().leave(Treatment::Disturbed), 4);
         for stay in stays.drain(..3) {
-            stay.leave(Peace::Kept);
+            stay.leave(Treatment::Undisturbed);
         }
         drop(room.enter(0.1, MANY, &NEVER).unwrap());
         let two = [room.enter(0.1, MANY, &NEVER).unwrap(), room.enter(0.1, MANY, &NEVER).unwrap()];
         assert!(is_full(&room, 0.1, MANY), "two others at most");
         assert!(is_full(&room, 0.1, 0), "nobody is alone yet");
-        two.into_iter().chain(stays).for_each(|stay| _ = stay.leave(Peace::Kept));
-        room.enter(0.1, 0, &NEVER).unwrap().leave(Peace::Kept);
-        assert_eq!(room.state().most_others, 2);
-        room.enter(0.1, MANY, &NEVER).unwrap().leave(Peace::Kept);
-        assert_eq!(room.state().most_others, 3, "after eight quiet ones");
+        two.into_iter().chain(stays).for_each(|stay| _ = stay.leave(Treatment::Undisturbed));
+        room.enter(0.1, 0, &NEVER).unwrap().leave(Treatment::Undisturbed);
+        assert_eq!(room.state().max_other_runs, 2);
+        room.enter(0.1, MANY, &NEVER).unwrap().leave(Treatment::Undisturbed);
+        assert_eq!(room.state().max_other_runs, 3, "after eight quiet ones");
     }
 
     #[test]
@@ -296,10 +327,10 @@ mod tests {
         let room = Room::new(16, 64);
         for _ in 0..2 * QUIET_RUNS {
             let stays = [room.enter(0.1, MANY, &NEVER).unwrap(), room.enter(0.1, MANY, &NEVER).unwrap()];
-            stays.into_iter().for_each(|stay| _ = stay.leave(Peace::Stolen));
+            stays.into_iter().for_each(|stay| _ = stay.leave(Treatment::HeldBack));
         }
         let state = room.state();
-        assert_eq!((state.most_others, state.quiet), (15, 0));
+        assert_eq!((state.max_other_runs, state.quiet_runs), (15, 0));
     }
 
     #[test]
@@ -307,9 +338,9 @@ mod tests {
         let machine = |stolen| MachineRecord { stolen_share: Some(stolen), ..MachineRecord::default() };
         let bent =
             |stolen| RunRecord { valid: false, machine: Some(machine(stolen)), ..RunRecord::default() };
-        let peace =
-            [(0.0, true), (0.0, false), (0.5, false)].map(|(stolen, stand)| Peace::of(&bent(stolen), stand));
-        assert_eq!(peace, [Peace::Kept, Peace::Disturbed, Peace::Stolen]);
+        let peace = [(0.0, true), (0.0, false), (0.5, false)]
+            .map(|(stolen, stand)| Treatment::of(&bent(stolen), stand));
+        assert_eq!(peace, [Treatment::Undisturbed, Treatment::Disturbed, Treatment::HeldBack]);
     }
 
     #[test]
@@ -317,12 +348,12 @@ mod tests {
         let room = Room::new(16, 64);
         let here = room.enter(0.1, MANY, &NEVER).unwrap();
         std::thread::scope(|scope| {
-            let alone = scope.spawn(|| room.enter(0.1, 0, &NEVER).unwrap().leave(Peace::Kept));
+            let alone = scope.spawn(|| room.enter(0.1, 0, &NEVER).unwrap().leave(Treatment::Undisturbed));
             while room.state().want_alone == 0 {
                 std::thread::yield_now();
             }
             assert!(is_full(&room, 0.1, MANY), "the one that waits comes first");
-            here.leave(Peace::Kept);
+            here.leave(Treatment::Undisturbed);
             assert_eq!(alone.join().unwrap(), 0);
         });
     }
@@ -336,8 +367,8 @@ mod tests {
 
     #[test]
     fn a_call_takes_some_hundredths_of_a_processor_and_a_busy_link_most_of_one() {
-        assert!((0.015..0.03).contains(&share(100.0)), "{}", share(100.0));
-        assert!((0.8..1.2).contains(&share(15_000.0)), "{}", share(15_000.0));
+        assert!((0.015..0.03).contains(&processor_share(100.0)), "{}", processor_share(100.0));
+        assert!((0.8..1.2).contains(&processor_share(15_000.0)), "{}", processor_share(15_000.0));
     }
 
     const MANY: u64 = u64::MAX;

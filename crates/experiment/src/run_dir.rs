@@ -1,20 +1,23 @@
-//! A run's directory on disk, and what makes it survive being killed.
+//! The directory of a run on disk. A process that is killed while it writes leaves a directory that another
+//! process can go on with.
 //!
 //! ```text
 //! 2026-11-21T19-05-07Z-voice-beside-an-upload/
 //!   scenario.toml                     written before the first repetition starts
-//!   traces/NAME                       the traces that it names, if any
-//!   parts/lock                        locked while a process works here
-//!   parts/plan.json                   what --resume has to know
-//!   parts/figures-N.jsonl             finished repetitions, one a line (`journal.rs`)
-//!   parts/figures-N.rows              the files of records that they leave, if those are small
-//!   parts/CELL-REPETITION/            one finished repetition with large records
-//!   parts/CELL-REPETITION-unfinished/ one that was cut short, until it has run again
-//!   summary.json packets.parquet ...  written at the end, when parts/ goes
+//!   traces/NAME                       the traces that the scenario names
+//!   parts/lock                        locked while a process works in the directory
+//!   parts/plan.json                   the options of the run, for --resume and merge (`resumable.rs`)
+//!   parts/figures-N.jsonl             small parts, one part per line (`journal.rs`)
+//!   parts/figures-N.rows              the record files of these parts
+//!   parts/CELL-REPETITION/            the part of one finished repetition with large record files
+//!   parts/CELL-REPETITION-unfinished/ the part of a repetition that was cut short, until it has run again
+//!   summary.json packets.parquet ...  written at the end, when parts/ is removed
 //! ```
 //!
-//! Every file (`store/`) and every part is written under a name that begins with a dot and then renamed, so
-//! that a name which is there is whole, whenever the process died.
+//! Every file (`store/`) and every folder of a part is written under a name that begins with a dot, and is
+//! renamed when it is whole. So a file or folder with its final name is whole, even after a kill.
+//!
+//! Begin to read with [`RunDir::create`] and [`RunDir::save_part`].
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -32,26 +35,38 @@ pub struct RunDir {
     path: PathBuf,
     /// Whether this process made it.
     is_new: bool,
-    /// Held so that no second process resumes the same run.
+    /// The lock that keeps a second process from resuming the same run.
     lock: Option<Lock>,
 }
 
-/// One repetition of one cell.
+/// The repetition that a part belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PartId {
-    /// Index of the cell in the sweep.
+    /// The index of the cell in the plan.
     pub cell: u64,
-    /// Repetition, from 0.
+    /// The number of the repetition, from 0.
     pub repetition: u64,
 }
 
+/// The name of a part in a run directory. One repetition may have two parts: one of an attempt that was cut
+/// short, and one of a later attempt that ran to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PartKey {
+    /// The repetition.
+    pub id: PartId,
+    /// Whether the attempt ended before the scenario's duration was over.
+    pub is_cut_short: bool,
+}
+
 impl RunDir {
-    /// A new directory under `out`, named after `started` (`2026-11-21T19-05-07Z`) and the scenario.
+    /// Makes a directory in the folder `out`. The name of the directory has the time `started`, in the form
+    /// `2026-11-21T19-05-07Z`, and then the scenario's `name`.
     pub fn create(out: &Path, started: &str, name: &str) -> Result<Self, Error> {
         let unmade = |path: &Path, why| Error::NoRunDirectory { what: path.display().to_string(), why };
         fs::create_dir_all(out).map_err(|why| Error::NoRunDirectory { what: unmakeable(out), why })?;
         let base = format!("{started}-{}", slug(name));
-        // A number distinguishes runs that start in the same second; creating a directory is atomic.
+        // Runs that start in the same second are told apart by a number. Of two processes that create the
+        // same directory only one succeeds (mkdir(2)).
         for attempt in 1..=MAX_SAME_SECOND {
             let folder = if attempt == 1 { base.clone() } else { format!("{base}-{attempt}") };
             let path = out.join(folder);
@@ -67,35 +82,37 @@ impl RunDir {
         Err(Error::write(&out.join(base), ErrorKind::AlreadyExists.into()))
     }
 
-    /// A new directory at `path`; one that is there must be empty, or hold only what a process left that died
-    /// before it had begun.
+    /// Makes the directory `path`. If it exists, it must be empty, or hold only the files of a process that
+    /// died before it had written the scenario.
     pub fn create_at(path: &Path) -> Result<Self, Error> {
         let parts = path.join(PARTS);
-        // The scenario is written last: one that is there already is somebody's own.
-        let is_left = || parts.is_dir() && !path.join(SCENARIO).exists();
-        let created = Self::create_unless_used(path, &parts, is_left);
-        // Whoever begins here found none that had begun: another process has since.
+        // A run writes the scenario last. So a scenario beside a folder of parts belongs to somebody else.
+        let is_leftover = || parts.is_dir() && !path.join(SCENARIO).exists();
+        let created = Self::create_unless_used(path, &parts, is_leftover);
+        // The caller has checked that no run has begun in `path`. If one has by now, another process began it
+        // in between.
         created.map_err(|why| if Self::is_begun(path) { is_busy(path) } else { why })
     }
 
-    /// A new directory at `path` for what is put together from others; one that is there must be empty.
+    /// Makes the directory `path` for the merged files of other directories. If it exists, it must be empty.
     pub fn create_empty(path: &Path) -> Result<Self, Error> {
         Self::create_unless_used(path, path, || false)
     }
 
-    /// Makes `folder`, which is `path` or lies in it. Nothing may be in `path` but what `is_left` there.
-    fn create_unless_used(path: &Path, folder: &Path, is_left: impl Fn() -> bool) -> Result<Self, Error> {
+    /// Makes the directory `path`, and `folder`, which is `path` or a folder in it. If `path` holds
+    /// something, this fails unless `is_leftover` returns true.
+    fn create_unless_used(path: &Path, folder: &Path, is_leftover: impl Fn() -> bool) -> Result<Self, Error> {
         let failed = |why| Error::Write { what: unmakeable(path), why };
         if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
             fs::create_dir_all(above).map_err(failed)?;
         }
-        // Of two processes that come at once, one has made it.
+        // If two processes begin at once, one of them makes the directory and the other one finds it.
         let is_new = match fs::create_dir(path) {
             Ok(()) => true,
             Err(_) if path.is_dir() => false,
             Err(why) => return Err(failed(why)),
         };
-        if !is_new && holds_something(path)? && !is_left() {
+        if !is_new && holds_something(path)? && !is_leftover() {
             let path = path.display();
             return Err(Error::Unusable(format!("{path}: is there already; name a directory that is not")));
         }
@@ -103,12 +120,12 @@ impl RunDir {
         Ok(Self { path: path.to_path_buf(), is_new, lock: None })
     }
 
-    /// Whether a process has begun to run a part in `path`.
+    /// Returns whether a process has begun a run in the directory `path`.
     pub fn is_begun(path: &Path) -> bool {
         path.join(SCENARIO).is_file() && path.join(PARTS).join(PLAN).is_file()
     }
 
-    /// The existing run directory `path`.
+    /// Opens the existing run directory `path`.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if !path.join(SCENARIO).is_file() {
             return Err(Error::Unusable(format!(
@@ -116,108 +133,116 @@ impl RunDir {
                 path.display()
             )));
         }
-        // What a process left that was killed while it removed parts. Whoever only reads may not be allowed
-        // to.
+        // A process that was killed while it removed the parts has left them under this name. A user who may
+        // only read the directory cannot remove them, which does no harm.
         let _ = remove_folder(&path.join(DEAD));
         Ok(Self { path: path.to_path_buf(), is_new: false, lock: None })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path of a file in it.
+    /// Returns the path of the file `name` in the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Whether finished repetitions wait to be put together.
+    /// Returns whether there are parts that have not been merged.
     pub fn has_parts(&self) -> bool {
         self.path.join(PARTS).is_dir()
     }
 
-    /// Keeps other processes out until this one ends, or has removed the parts.
+    /// Takes the lock of the directory. It is held until this process ends or removes the parts.
+    ///
+    /// # Errors
+    /// Returns [`Error::Busy`] if another process holds the lock.
     pub fn lock(&mut self) -> Result<(), Error> {
         let lock = lock_parts(&self.path);
-        // One in which another process works is that one's.
+        // If another process works in the directory, it belongs to that process, so this one may not discard
+        // it.
         self.is_new &= !matches!(lock, Err(Error::Unusable(_) | Error::Busy(_)));
         self.lock = Some(lock?);
         Ok(())
     }
 
-    /// As [`Self::lock`], of a directory in which nothing has begun.
+    /// Takes the lock of a directory in which no run has begun, as [`Self::lock`] does.
+    ///
+    /// # Errors
+    /// Returns [`Error::Busy`], also if another process has begun a run in the directory since.
     pub fn lock_new(&mut self) -> Result<(), Error> {
         self.lock()?;
-        // Another process may have begun since this one looked, and have ended.
+        // Another process may have begun a run since this one checked, and may have ended.
         if self.file(SCENARIO).exists() {
-            (self.is_new, self.lock) = (false, None);
+            self.is_new = false;
+            self.lock = None;
             return Err(is_busy(&self.path));
         }
         Ok(())
     }
 
-    /// Refuses a directory in which another process works. It may be on a disk that is only read.
+    /// Checks that no other process works in the directory. This works on a read-only disk, too.
+    ///
+    /// # Errors
+    /// Returns [`Error::Busy`] if another process holds the lock.
     pub fn refuse_company(&self) -> Result<(), Error> {
         let path = self.path.join(PARTS).join(LOCK);
-        match Lock::is_held(&path).map_err(|why| Error::read(&path, why))? {
-            true => Err(is_busy(&self.path)),
-            false => Ok(()),
-        }
+        let is_held = Lock::is_held(&path).map_err(|why| Error::read(&path, why))?;
+        if is_held { Err(is_busy(&self.path)) } else { Ok(()) }
     }
 
-    /// Keeps one repetition: `fill` writes its files into the folder that it is given.
+    /// Makes the folder of the part `key`. `fill` writes the files into the folder whose path it is given.
     ///
-    /// An `unfinished` one counts in the figures and is run again by `--resume`. What was kept of the same
-    /// repetition goes when the new one is whole.
+    /// The folder has its final name only once it is whole. An older folder of the same part is replaced.
     pub fn save_part(
         &self,
-        id: PartId,
-        unfinished: bool,
+        key: PartKey,
         fill: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let target = self.part(id, unfinished);
-        let beside = |ending: &str| target.with_file_name(format!(".{}{ending}", id.name(unfinished)));
-        let (draft, before) = (beside(""), beside(".before"));
+        let target = self.part_folder(key);
+        let draft = target.with_file_name(format!(".{}", key.folder_name()));
+        let replaced = target.with_file_name(format!(".{}.before", key.folder_name()));
         remove_folder(&draft)?;
         fs::create_dir(&draft).map_err(|why| Error::write(&draft, why))?;
         fill(&draft)?;
-        remove_folder(&before)?;
-        match fs::rename(&target, &before) {
+        remove_folder(&replaced)?;
+        match fs::rename(&target, &replaced) {
             Err(why) if why.kind() != ErrorKind::NotFound => return Err(Error::write(&target, why)),
             _ => {}
         }
         fs::rename(&draft, &target).map_err(|why| Error::write(&target, why))?;
-        remove_folder(&before)
+        remove_folder(&replaced)
     }
 
-    /// The folder of a part.
-    pub fn part(&self, id: PartId, unfinished: bool) -> PathBuf {
-        self.path.join(PARTS).join(id.name(unfinished))
+    /// Returns the path of the folder of the part `key`, whether or not there is such a folder.
+    pub fn part_folder(&self, key: PartKey) -> PathBuf {
+        self.path.join(PARTS).join(key.folder_name())
     }
 
-    /// Every whole part in order, with whether it is unfinished.
-    pub fn parts(&self) -> Result<Vec<(PartId, bool)>, Error> {
+    /// Returns the keys of all parts that have a folder, in order.
+    pub fn parts(&self) -> Result<Vec<PartKey>, Error> {
         let folder = self.path.join(PARTS);
-        let read = |why: io::Error| Error::read(&folder, why);
+        let unread = |why: io::Error| Error::read(&folder, why);
         let mut parts = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(read)? {
-            let name = entry.map_err(read)?.file_name();
-            parts.extend(name.to_str().and_then(PartId::parse));
+        for entry in fs::read_dir(&folder).map_err(unread)? {
+            let name = entry.map_err(unread)?.file_name();
+            parts.extend(name.to_str().and_then(PartKey::parse));
         }
         parts.sort_unstable();
         Ok(parts)
     }
 
-    /// Removes what was kept of a repetition that was cut short: it has run again.
-    pub fn discard_unfinished(&self, id: PartId) -> Result<(), Error> {
-        remove_folder(&self.part(id, true))
+    /// Removes the part of the attempt at `id` that was cut short, if there is one. The repetition has run to
+    /// its end by now.
+    pub fn discard_cut_short(&self, id: PartId) -> Result<(), Error> {
+        remove_folder(&self.part_folder(PartKey::cut_short(id)))
     }
 
-    /// The run is whole: its parts are in the merged files now.
+    /// Removes the parts, because the merged files hold all of them.
     ///
-    /// They go all at once, by another name: a process that is killed here leaves no half of them, which the
-    /// next one would take for the whole.
+    /// The folder of the parts is renamed before its files are removed. If the process is killed in between,
+    /// the next process finds no parts. Otherwise it would find some of them, and take them for all.
     pub fn remove_parts(&mut self) -> Result<(), Error> {
         let (parts, dead) = (self.path.join(PARTS), self.path.join(DEAD));
         remove_folder(&dead)?;
@@ -225,25 +250,26 @@ impl RunDir {
             Err(why) if why.kind() != ErrorKind::NotFound => return Err(Error::write(&parts, why)),
             _ => {}
         }
-        // NFS keeps a file that is open, under another name in its folder, which then cannot be removed.
+        // If a file that is open is removed on NFS, it stays in its folder under another name, and the folder
+        // cannot be removed. So the lock is closed first.
         self.lock = None;
-        // They are no parts any more: what cannot be removed goes when the directory is opened.
+        // Files that cannot be removed now are removed when the directory is opened the next time.
         let _ = remove_folder(&dead);
         Ok(())
     }
 
-    /// Keeps a trace under the name that scenario.toml here calls it by.
+    /// Writes a trace under the name that scenario.toml gives it.
     pub fn write_trace(&self, trace: &Trace) -> Result<(), Error> {
         write_trace(&self.path, trace)
     }
 
-    /// Takes a directory away that this process made and in which nothing was measured.
+    /// Removes the directory if this process made it. The caller has measured nothing in it.
     pub fn discard_if_new(&mut self) {
         if !self.is_new {
             return;
         }
-        // By another name, under which nobody looks for it once the lock is let go. Already on the way out
-        // with an error: what cannot be removed stays.
+        // The directory is renamed first, so that no other process finds it once the lock is released. The
+        // caller already returns an error, so an error of this removal is ignored.
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let dead = self.path.with_file_name(format!(".{name}.dead"));
         if fs::rename(&self.path, &dead).is_ok() {
@@ -254,29 +280,46 @@ impl RunDir {
 }
 
 impl PartId {
-    /// `CELL-REPETITION`.
+    /// Returns `CELL-REPETITION`.
     pub fn file_name(self) -> String {
-        self.name(false)
+        format!("{}-{}", self.cell, self.repetition)
     }
 
-    fn name(self, unfinished: bool) -> String {
-        format!("{}-{}{}", self.cell, self.repetition, if unfinished { UNFINISHED } else { "" })
-    }
-
-    fn parse(name: &str) -> Option<(Self, bool)> {
-        let (id, unfinished) = match name.strip_suffix(UNFINISHED) {
-            Some(id) => (id, true),
-            None => (name, false),
-        };
-        let (cell, repetition) = id.split_once('-')?;
-        Some((Self { cell: cell.parse().ok()?, repetition: repetition.parse().ok()? }, unfinished))
+    fn parse(name: &str) -> Option<Self> {
+        let (cell, repetition) = name.split_once('-')?;
+        Some(Self { cell: cell.parse().ok()?, repetition: repetition.parse().ok()? })
     }
 }
 
-/// Keeps other processes out of the run directory `path` until the lock that it gives is dropped.
+impl PartKey {
+    /// The part of an attempt that ran to its end.
+    pub const fn whole(id: PartId) -> Self {
+        Self { id, is_cut_short: false }
+    }
+
+    /// The part of an attempt that was cut short.
+    pub const fn cut_short(id: PartId) -> Self {
+        Self { id, is_cut_short: true }
+    }
+
+    fn folder_name(self) -> String {
+        let ending = if self.is_cut_short { UNFINISHED } else { "" };
+        format!("{}{ending}", self.id.file_name())
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        match name.strip_suffix(UNFINISHED) {
+            Some(id) => PartId::parse(id).map(Self::cut_short),
+            None => PartId::parse(name).map(Self::whole),
+        }
+    }
+}
+
+/// Takes the lock of the run directory `path`. It is held until the returned value is dropped.
 ///
 /// # Errors
-/// [`Error::Busy`] if another process works there; else what the system says.
+/// Returns [`Error::Busy`] if another process holds the lock, and [`Error::Write`] if the lock file cannot be
+/// opened or locked.
 pub fn lock_parts(path: &Path) -> Result<Lock, Error> {
     own_folder(&path.join(PARTS))?;
     let lock = path.join(PARTS).join(LOCK);
@@ -286,7 +329,11 @@ pub fn lock_parts(path: &Path) -> Result<Lock, Error> {
     })
 }
 
-/// Refuses a folder of a run directory that is a symbolic link: what is written into it would go elsewhere.
+/// Checks that a folder of a run directory is not a symbolic link, because files that are written into it
+/// would go to another place.
+///
+/// # Errors
+/// Returns [`Error::Unusable`] if it is a symbolic link.
 pub fn own_folder(folder: &Path) -> Result<(), Error> {
     if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) {
         return Err(Error::Unusable(format!(
@@ -301,14 +348,14 @@ fn is_busy(path: &Path) -> Error {
     Error::Busy(path.to_path_buf())
 }
 
-/// A folder that cannot be made, as an error names it.
+/// Names a folder that cannot be made, for an error.
 fn unmakeable(path: &Path) -> String {
     format!("the folder {}, which cannot be made", path.display())
 }
 
-/// Keeps a trace under the name that scenario.toml in `beside` calls it by.
-pub fn write_trace(beside: &Path, trace: &Trace) -> Result<(), Error> {
-    let path = beside.join(&trace.name);
+/// Writes a trace into `directory`, under the name that the scenario.toml there gives it.
+pub fn write_trace(directory: &Path, trace: &Trace) -> Result<(), Error> {
+    let path = directory.join(&trace.name);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|why| Error::write(folder, why))?;
     }
@@ -326,7 +373,7 @@ fn remove_folder(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Letters, digits and single dashes, so that a shell needs no quotes.
+/// Returns `name` in lower-case letters, digits and single dashes, so that it needs no quotes in a shell.
 pub fn slug(name: &str) -> String {
     let mut slug = String::new();
     for character in name.chars().take(MAX_SLUG) {
@@ -342,22 +389,24 @@ pub fn slug(name: &str) -> String {
     }
 }
 
-/// The scenario as resolved.
+/// The scenario with every default written out.
 pub const SCENARIO: &str = "scenario.toml";
-/// What a resumed run has to know.
+/// The options of the run, which a resumed run needs.
 pub const PLAN: &str = "plan.json";
-/// What a process locks that works in the directory.
+/// The file that a process locks while it works in the directory.
 const LOCK: &str = "lock";
-/// Where finished repetitions wait.
+/// The folder of the parts.
 pub const PARTS: &str = "parts";
+/// The end of the folder's name if the attempt was cut short.
 const UNFINISHED: &str = "-unfinished";
-/// What parts are called while they are removed.
+/// The name of the folder of the parts while it is removed.
 const DEAD: &str = ".parts.dead";
 
-/// Chosen: keeps a directory's name well under the 255 bytes that file systems allow.
+/// The longest slug, in characters. Chosen: file systems allow 255 bytes for a name, and the name of a run
+/// directory has a time, too.
 const MAX_SLUG: usize = 60;
 
-/// Chosen: nobody starts more runs of one name in one second.
+/// The most runs of one name that start in the same second. Chosen: more than anybody starts.
 const MAX_SAME_SECOND: u32 = 10_000;
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ fn parts_that_were_half_removed_are_no_parts_and_go_when_the_directory_is_opened
     write_bytes(&dir.file(SCENARIO), b"").unwrap();
     let left = dir.file(DEAD).join("0-0");
     fs::create_dir_all(&left).unwrap();
-    dir.save_part(PartId { cell: 0, repetition: 1 }, false, |_| Ok(())).unwrap();
+    dir.save_part(PartKey::whole(PartId { cell: 0, repetition: 1 }), |_| Ok(())).unwrap();
     dir.remove_parts().unwrap();
     assert!(!dir.has_parts() && !dir.file(DEAD).is_dir());
     dir.remove_parts().unwrap();
@@ -151,15 +151,20 @@ fn a_part_is_there_only_when_it_is_whole() {
     let dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
     let id = |cell, repetition| PartId { cell, repetition };
     let fails = |_: &Path| Err(Error::Unusable("gone".to_owned()));
-    assert!(dir.save_part(id(0, 1), false, fails).is_err());
+    assert!(dir.save_part(PartKey::whole(id(0, 1)), fails).is_err());
     assert!(dir.parts().unwrap().is_empty());
     for (cell, repetition) in [(10, 0), (2, 11), (2, 3)] {
-        dir.save_part(id(cell, repetition), false, |_| Ok(())).unwrap();
+        dir.save_part(PartKey::whole(id(cell, repetition)), |_| Ok(())).unwrap();
     }
-    dir.save_part(id(3, 0), true, |_| Ok(())).unwrap();
-    let expected = [(id(2, 3), false), (id(2, 11), false), (id(3, 0), true), (id(10, 0), false)];
+    dir.save_part(PartKey::cut_short(id(3, 0)), |_| Ok(())).unwrap();
+    let expected = [
+        PartKey::whole(id(2, 3)),
+        PartKey::whole(id(2, 11)),
+        PartKey::cut_short(id(3, 0)),
+        PartKey::whole(id(10, 0)),
+    ];
     assert_eq!(dir.parts().unwrap(), expected);
-    dir.discard_unfinished(id(3, 0)).unwrap();
+    dir.discard_cut_short(id(3, 0)).unwrap();
     assert_eq!(dir.parts().unwrap().len(), 3);
 }
 
@@ -168,13 +173,13 @@ fn a_part_that_was_cut_short_stays_until_another_is_whole() {
     let out = tempfile::tempdir().unwrap();
     let dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
     let id = PartId { cell: 0, repetition: 0 };
-    let kept = || fs::read(dir.part(id, true).join("a")).unwrap();
+    let kept = || fs::read(dir.part_folder(PartKey::cut_short(id)).join("a")).unwrap();
     let put = |bytes: &'static [u8]| move |folder: &Path| write_bytes(&folder.join("a"), bytes);
-    dir.save_part(id, true, put(b"first")).unwrap();
+    dir.save_part(PartKey::cut_short(id), put(b"first")).unwrap();
     let fails = |_: &Path| Err(Error::Unusable("gone".to_owned()));
-    assert!(dir.save_part(id, true, fails).is_err());
+    assert!(dir.save_part(PartKey::cut_short(id), fails).is_err());
     assert_eq!(kept(), b"first");
-    dir.save_part(id, true, put(b"second")).unwrap();
+    dir.save_part(PartKey::cut_short(id), put(b"second")).unwrap();
     assert_eq!(kept(), b"second");
     assert_eq!(fs::read_dir(dir.file(PARTS)).unwrap().count(), 1, "the first is gone");
 }

@@ -1,13 +1,13 @@
-//! What survives a kill, of which all that this program keeps is made: files that are written whole, files of
-//! lines, and locks.
+//! How the files of this program survive a kill. Every file that it keeps is written in one of three ways:
 //!
 //! ```text
-//! whole.rs   a file under another name, which is then renamed: a name that is there is whole
-//! lines.rs   a file to which lines are added: a line counts once its line feed is there
-//! lock.rs    a file that one process at a time holds
+//! whole.rs   a file is written under another name and then renamed, so a file with its final name is whole
+//! lines.rs   lines are added to a file, and a line counts once its line feed is there
+//! lock.rs    a file is locked by one process at a time
 //! ```
 //!
-//! A machine that loses power is another matter: nothing is synced but by what says so.
+//! A loss of power is another matter: only the functions whose documentation says so write through to the
+//! disk.
 
 pub mod lines;
 pub mod lock;

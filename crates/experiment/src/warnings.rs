@@ -46,7 +46,7 @@ pub(crate) fn left_out_warning(plan: &Plan, all: usize, left_out: &[&Part]) -> O
 
 /// How many repetitions ran again, if any did.
 pub(crate) fn ran_again_note(parts: &[Part]) -> Option<String> {
-    let times = || parts.iter().map(Part::ran_again).filter(|times| *times > 0);
+    let times = || parts.iter().map(Part::reruns).filter(|reruns| *reruns > 0);
     let (count, sum) = (times().count(), times().sum::<u64>());
     let in_all = if sum > count as u64 { format!(", {sum} times in all") } else { String::new() };
     let repetitions = counted(count, "repetition");

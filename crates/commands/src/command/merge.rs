@@ -19,10 +19,10 @@ use crate::scenario_file::load_file;
 use crate::terminal::{Terminal, program, shell_path, table_style};
 use talkpath_experiment::journal;
 use talkpath_experiment::merge::{Merging, missing};
-use talkpath_experiment::part::{Fresh, SUMMARY, all_parts};
+use talkpath_experiment::part::{PartsInMemory, SUMMARY, all_parts};
 use talkpath_experiment::provenance::provenance;
 use talkpath_experiment::resumable::{Resumable, resumable};
-use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
+use talkpath_experiment::run_dir::{PartId, PartKey, RunDir, SCENARIO};
 use talkpath_experiment::shard::{Division, Shard};
 use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
@@ -64,7 +64,7 @@ pub fn run(
         provenance: joined_provenance(&folders, arenas),
         findings: &Pages,
     };
-    let mut in_journals = Fresh::new();
+    let mut in_journals = PartsInMemory::new();
     for folder in &mut folders {
         in_journals.append(&mut folder.in_journal);
     }
@@ -84,7 +84,7 @@ fn write_run(
     dir: &mut RunDir,
     merging: &Merging<'_>,
     part_dirs: &[&RunDir],
-    in_journals: Fresh,
+    in_journals: PartsInMemory,
 ) -> Result<Summary, Failure> {
     for trace in &merging.plan.traces {
         dir.write_trace(trace)?;
@@ -105,9 +105,9 @@ struct PartDir {
     begun: Resumable,
     shard: Shard,
     /// The repetitions that the journal of the part holds.
-    in_journal: Fresh,
+    in_journal: PartsInMemory,
     /// All repetitions of the part, in its journal or in folders.
-    ids: BTreeSet<(PartId, bool)>,
+    keys: BTreeSet<PartKey>,
 }
 
 impl PartDir {
@@ -143,8 +143,8 @@ impl PartDir {
         for part in in_journal.values_mut() {
             part.summary.sweep = Swept::default();
         }
-        let ids = all_parts(&dir, &in_journal)?;
-        Ok(Self { path: path.to_path_buf(), dir, begun, shard, in_journal, ids })
+        let keys = all_parts(&dir, &in_journal)?;
+        Ok(Self { path: path.to_path_buf(), dir, begun, shard, in_journal, keys })
     }
 
     /// Whether `other` has the same scenario.toml and the same traces, byte for byte. In that case it has the
@@ -229,7 +229,7 @@ fn refuse_foreign_repetitions(folders: &[PartDir], plan: &Plan, division: &Divis
         let is_foreign = |id: &PartId| {
             id.cell >= cells || id.repetition >= plan.repeat || !folder.shard.holds(division.part(*id))
         };
-        if let Some((id, _)) = folder.ids.iter().find(|(id, _)| is_foreign(id)) {
+        if let Some(PartKey { id, .. }) = folder.keys.iter().find(|key| is_foreign(&key.id)) {
             return Err(Failure::Usage(format!(
                 "{}: holds cell {} repetition {}, which does not belong to part {}",
                 folder.path.display(),
@@ -245,7 +245,7 @@ fn refuse_foreign_repetitions(folders: &[PartDir], plan: &Plan, division: &Divis
 /// Refuses the merge if a repetition is missing. The failure names the folders that lack repetitions, and the
 /// parts that have no folder.
 fn refuse_missing_repetitions(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
-    let present = folders.iter().flat_map(|folder| &folder.ids).copied().collect();
+    let present = folders.iter().flat_map(|folder| &folder.keys).copied().collect();
     let mut missing_of_part: BTreeMap<u64, u64> = BTreeMap::new();
     for id in missing(plan, &present) {
         *missing_of_part.entry(division.part(id)).or_default() += 1;

@@ -32,10 +32,10 @@ use crate::scenario_file::{load_source_beside, read};
 use crate::terminal::Terminal;
 use talkpath_experiment::choice::Records;
 use talkpath_experiment::journal::{self, Journal, Packed};
-use talkpath_experiment::part::{Kept, Part, all_parts};
+use talkpath_experiment::part::{ExtraFiles, Part, all_parts};
 use talkpath_experiment::place::Place;
 use talkpath_experiment::resumable::{Resumable, resumable};
-use talkpath_experiment::run_dir::{RunDir, SCENARIO, slug};
+use talkpath_experiment::run_dir::{PartKey, RunDir, SCENARIO, slug};
 use talkpath_experiment::stopwatch::{Stopwatch, began, stamps_from};
 use talkpath_experiment::store::lines::LineFile;
 use talkpath_experiment::{Destination, Experiment};
@@ -126,7 +126,7 @@ impl<'a> Recorder<'a> {
         record.repetition = open.sessions;
         let cell = &plan.cells[0];
         let part = Part::new(&record, plan, cell, false, stamps_from(at));
-        let none = Kept { arrivals: None, capture: None };
+        let none = ExtraFiles { arrivals: None, capture: None };
         open.bytes += match Packed::new(&part, &record, &none, records)? {
             Some(packed) => {
                 open.journal.add(&open.dir, &packed)?;
@@ -134,7 +134,7 @@ impl<'a> Recorder<'a> {
             }
             None => {
                 part.save(&open.dir, &record, &none, records, false)?;
-                size(&open.dir.part(part.id(), false))
+                size(&open.dir.part_folder(PartKey::whole(part.id())))
             }
         };
         open.sessions += 1;

@@ -1,5 +1,7 @@
-//! Files to which lines are added. A line counts once its line feed is there: what a full disk or a kill left
-//! of one is cut off by the next process that adds to the file.
+//! Files to which lines are added. A line counts once its line feed is there. A full disk or a kill may leave
+//! a part of a line at the end of the file. The next process that adds to the file cuts this part off.
+//!
+//! Begin to read with [`LineFile::add`], which writes, and [`each_line`], which reads.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -7,44 +9,45 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::lock::NOT_THROUGH_A_LINK;
+use super::lock::O_NOFOLLOW;
 use super::whole::open_file;
 use crate::Error;
 
-/// A file of lines, open for one process that adds to it.
+/// A file of lines to which this process alone adds.
 #[derive(Debug)]
 pub struct LineFile {
     file: File,
     path: PathBuf,
-    /// Where the last whole line ends.
-    whole: u64,
+    /// The offset at which the last whole line ends, B.
+    end: u64,
 }
 
 impl LineFile {
-    /// Opens the file `path`; one that is not there is made.
+    /// Opens the file `path`, or makes it if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Write`].
+    /// Returns [`Error::Write`].
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = appending().read(true).open(path);
-        let last = file.and_then(|file| last_line(&file).map(|(whole, _)| (file, whole)));
-        let (file, whole) = last.map_err(|why| Error::write(path, why))?;
-        Self::begin(file, path, whole)
+        let file = file.map_err(|why| Error::write(path, why))?;
+        let (end, _) = last_line(&file).map_err(|why| Error::write(path, why))?;
+        Self::begin(file, path, end)
     }
 
-    /// Opens the file `path`, whose whole lines end at `whole`.
+    /// Opens the file `path`. `end` is the offset at which its last whole line ends.
     ///
     /// # Errors
-    /// [`Error::Write`].
-    pub fn open_at(path: &Path, whole: u64) -> Result<Self, Error> {
+    /// Returns [`Error::Write`].
+    pub fn open_at(path: &Path, end: u64) -> Result<Self, Error> {
         let file = appending().open(path).map_err(|why| Error::write(path, why))?;
-        Self::begin(file, path, whole)
+        Self::begin(file, path, end)
     }
 
-    /// A file in `folder` that no process has begun: its name is `stem`, a number and `ending`.
+    /// Makes a new file in `folder`. Its name is `stem`, then the first number that no other process has
+    /// taken, and `ending`.
     ///
     /// # Errors
-    /// [`Error::Write`].
+    /// Returns [`Error::Write`].
     pub fn create_numbered(folder: &Path, stem: &str, ending: &str) -> Result<Self, Error> {
         let mut number = 0_u64;
         loop {
@@ -57,75 +60,81 @@ impl LineFile {
         }
     }
 
-    fn begin(file: File, path: &Path, whole: u64) -> Result<Self, Error> {
-        let lines = Self { file, path: path.to_path_buf(), whole };
+    fn begin(file: File, path: &Path, end: u64) -> Result<Self, Error> {
+        let lines = Self { file, path: path.to_path_buf(), end };
         lines.cut().map_err(|why| Error::write(path, why))?;
         Ok(lines)
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the last whole line ends.
+    /// Returns the offset at which the last whole line ends, B.
     pub const fn end(&self) -> u64 {
-        self.whole
+        self.end
     }
 
-    /// Adds whole lines. Of such as could not be written nothing stays.
+    /// Adds whole lines, with their line feeds. If they cannot be written, none of their bytes stays in the
+    /// file.
     ///
     /// # Errors
-    /// [`Error::Write`].
+    /// Returns [`Error::Write`].
     pub fn add(&mut self, lines: &[u8]) -> Result<(), Error> {
         self.add_and(lines, |_| Ok(()))
     }
 
-    /// As [`Self::add`]; the lines are on the disk when this returns.
+    /// Adds whole lines as [`Self::add`] does. The lines are on the disk when this returns.
     ///
     /// # Errors
-    /// [`Error::Write`].
+    /// Returns [`Error::Write`].
     pub fn add_lasting(&mut self, lines: &[u8]) -> Result<(), Error> {
         self.add_and(lines, File::sync_data)
     }
 
-    fn add_and(&mut self, lines: &[u8], then: impl Fn(&File) -> io::Result<()>) -> Result<(), Error> {
-        // Before, too: what could not be cut off at once must not be glued to the next line.
-        let written = self.cut().and_then(|()| self.file.write_all(lines)).and_then(|()| then(&self.file));
+    /// Adds `lines` and calls `finish` with the file.
+    fn add_and(&mut self, lines: &[u8], finish: impl Fn(&File) -> io::Result<()>) -> Result<(), Error> {
+        // An earlier failed write may have left bytes that could not be cut off then. The new lines must not
+        // follow them.
+        let written = self.cut().and_then(|()| self.file.write_all(lines)).and_then(|()| finish(&self.file));
         if let Err(why) = written {
             let _ = self.cut();
             return Err(Error::write(&self.path, why));
         }
-        self.whole += lines.len() as u64;
+        self.end += lines.len() as u64;
         Ok(())
     }
 
-    /// Takes everything back that was added after the end was at `end`.
+    /// Removes all lines after the offset `end`, at which a line ends.
     pub fn cut_back(&mut self, end: u64) {
-        self.whole = end;
-        // What cannot be cut off now is cut off before the next line.
+        self.end = end;
+        // If this fails, the bytes are cut off before the next line is added.
         let _ = self.cut();
     }
 
     /// Cuts off what follows the last whole line.
     fn cut(&self) -> io::Result<()> {
-        if self.file.metadata()?.len() > self.whole { self.file.set_len(self.whole) } else { Ok(()) }
+        if self.file.metadata()?.len() > self.end { self.file.set_len(self.end) } else { Ok(()) }
     }
 }
 
-/// The files in `folder` that processes began by [`LineFile::create_numbered`], in the order of their
-/// numbers.
+/// Returns the files in `folder` that [`LineFile::create_numbered`] made, in the order of their numbers.
 ///
 /// # Errors
-/// [`Error::Read`].
+/// Returns [`Error::Read`].
 pub fn numbered(folder: &Path, stem: &str, ending: &str) -> Result<Vec<PathBuf>, Error> {
     let unread = |why| Error::read(folder, why);
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unread)? {
         let path = entry.map_err(unread)?.path();
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        let number = name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(ending));
-        files.extend(number.and_then(|text| text.parse::<u64>().ok()).map(|number| (number, path)));
+        let Some(digits) = name.strip_prefix(stem).and_then(|name| name.strip_suffix(ending)) else {
+            continue;
+        };
+        if let Ok(number) = digits.parse::<u64>() {
+            files.push((number, path));
+        }
     }
     files.sort_unstable();
     Ok(files.into_iter().map(|(_, path)| path).collect())
@@ -133,22 +142,23 @@ pub fn numbered(folder: &Path, stem: &str, ending: &str) -> Result<Vec<PathBuf>,
 
 fn appending() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.create(true).append(true).custom_flags(NOT_THROUGH_A_LINK);
+    options.create(true).append(true).custom_flags(O_NOFOLLOW);
     options
 }
 
-/// Adds `line` to the file `path`, to which other processes may add at the same time. A line that a kill cut
-/// short is ended first. One write, so that lines of two processes do not mix.
+/// Adds `line` to the file `path`, to which other processes may add at the same time. If a kill cut the last
+/// line short, this ends it with a line feed first. Everything is written at once, so that the lines of two
+/// processes do not mix.
 ///
 /// # Errors
-/// The system's.
+/// Returns the error of the system.
 pub fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
     let is_cut = last_byte(path).is_ok_and(|last| last.is_some_and(|last| last != b'\n'));
     let line = if is_cut { [b"\n", line].concat() } else { line.to_vec() };
     appending().open(path)?.write_all(&line)
 }
 
-/// The last byte of the file `path`; `None` if it is empty.
+/// Returns the last byte of the file `path`, or `None` if the file is empty.
 fn last_byte(path: &Path) -> io::Result<Option<u8>> {
     let file = open_file(path)?;
     let Some(at) = file.metadata()?.len().checked_sub(1) else { return Ok(None) };
@@ -157,38 +167,41 @@ fn last_byte(path: &Path) -> io::Result<Option<u8>> {
     Ok(Some(last[0]))
 }
 
-/// Gives each whole line of the file `path` to `take`, with its line feed. One at a time: the text of 100,000
-/// takes as much memory as what they say.
+/// Calls `take` with each whole line of the file `path`, with its line feed. Only one line is in memory at a
+/// time, because 100,000 lines take as much memory as the values that are read from them.
 ///
 /// # Errors
-/// Those of `take`; [`Error::Read`], also of a line that is longer than any can be.
+/// Returns the error of `take`, or [`Error::Read`] if the file cannot be read or has a line longer than 64
+/// MiB.
 pub fn each_line<E: From<Error>>(path: &Path, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
     let unread = |why: io::Error| Error::read(path, why);
     let mut file = BufReader::new(open_file(path).map_err(unread)?);
     let mut line = Vec::new();
     while (&mut file).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unread)? > 0 {
-        match line.ends_with(b"\n") {
-            true => take(&line)?,
-            false if line.len() as u64 == LONGEST_LINE => {
+        if !line.ends_with(b"\n") {
+            if line.len() as u64 == LONGEST_LINE {
                 return Err(unread(io::Error::other(TOO_LONG)).into());
             }
-            // A kill cut it short.
-            false => break,
+            // A kill or a full disk cut the last line short.
+            break;
         }
+        take(&line)?;
         line.clear();
     }
     Ok(())
 }
 
-/// Bytes of a line at most. Chosen: the figures of a repetition that are kept in a line take about 1 MiB, and
-/// a hole in somebody else's file must not fill the memory.
+/// The longest line, B. Chosen: a line with the figures of a repetition takes about 1 MiB. The bound exists
+/// because a hole in a damaged file must not fill the memory.
 const LONGEST_LINE: u64 = 64 << 20;
 const TOO_LONG: &str = "a line is longer than 64 MiB";
 
-/// Where the last whole line of `file` ends, and that line.
+/// Finds the last whole line of `file`. Returns the offset at which the line ends, and the line without its
+/// line feed. A file without a whole line gives 0 and an empty line.
 ///
 /// # Errors
-/// The file cannot be read; or the last line, or what follows it, is longer than any line can be.
+/// Returns an error if the file cannot be read, or if the last line or the bytes after it are longer than
+/// [`LONGEST_LINE`].
 pub fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
     let length = file.metadata()?.len();
     let mut back = READ_AT_ONCE;
@@ -211,7 +224,8 @@ pub fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
     }
 }
 
-/// Bytes from the end in which the last line is first sought (chosen: an interval of a flow takes 3 kB).
+/// Bytes at the end of the file in which the last line is searched first. Chosen: a line about an interval of
+/// a flow takes 3 kB.
 const READ_AT_ONCE: u64 = 65_536;
 
 #[cfg(test)]

@@ -1,36 +1,39 @@
-//! A file that one process at a time holds, until it closes the file or ends.
+//! Locks between processes. A lock is a file that one process at a time locks, until it closes the file or
+//! ends.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The lock of a directory in which one process at a time works. It is let go when this is dropped.
+/// A lock that this process holds. It is released when this is dropped.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-/// Why a lock was not taken.
+/// Why a lock could not be taken.
 #[derive(Debug)]
 pub enum LockError {
-    /// Another process holds it, or has removed the folder in which it is.
+    /// Another process holds the lock, or the folder of the lock file does not exist. Another process may
+    /// have removed the folder.
     Busy,
-    /// What the system says.
+    /// The lock file could not be opened or locked.
     Io(io::Error),
 }
 
 impl Lock {
-    /// Takes the lock `path`; a file that is not there is made, its folder is not.
+    /// Takes the lock whose file is `path`. The file is made if it does not exist, but its folder is not.
     ///
-    /// The file is never replaced, so that all who open its name have the same one. It is open for writing:
-    /// on NFS nothing else can be locked against all others (flock(2), "NFS details").
+    /// The file is never replaced, so all processes that open this name open the same file. It is opened for
+    /// writing, because NFS allows an exclusive lock only on such a file (flock(2), "NFS details").
     ///
     /// # Errors
-    /// [`LockError`].
+    /// Returns [`LockError::Busy`] if another process holds the lock or the folder does not exist, and
+    /// [`LockError::Io`] after an error of the system.
     pub fn take(path: &Path) -> Result<Self, LockError> {
         let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false).custom_flags(NOT_THROUGH_A_LINK);
+        options.read(true).write(true).create(true).truncate(false).custom_flags(O_NOFOLLOW);
         let file = match options.open(path) {
             Ok(file) => file,
             Err(why) if why.kind() == ErrorKind::NotFound => return Err(LockError::Busy),
@@ -40,21 +43,24 @@ impl Lock {
             TryLockError::WouldBlock => LockError::Busy,
             TryLockError::Error(why) => LockError::Io(why),
         })?;
-        // Whoever held it may have removed the folder before it let go.
-        let identity = |found: Metadata| (found.dev(), found.ino());
+        // The process that held the lock may have removed the folder before it released the lock. In that
+        // case the locked file is no longer the one that has this name.
+        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
         match (file.metadata().map(identity), fs::metadata(path).map(identity)) {
-            (Ok(ours), Ok(named)) if ours == named => Ok(Self { _file: file }),
+            (Ok(locked), Ok(named)) if locked == named => Ok(Self { _file: file }),
             _ => Err(LockError::Busy),
         }
     }
 
-    /// Whether a process holds the lock `path`. It may be on a disk that is only read.
+    /// Returns whether a process holds the lock whose file is `path`. This works on a read-only disk, too.
+    /// For a moment it takes a shared lock itself, so that [`Self::take`] in another process may fail
+    /// meanwhile.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the error of the system if the file cannot be opened or locked.
     pub fn is_held(path: &Path) -> io::Result<bool> {
         let file = match File::open(path) {
-            // No process has worked there.
+            // No process has ever taken the lock.
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(false),
             file => file?,
         };
@@ -66,8 +72,8 @@ impl Lock {
     }
 }
 
-/// open(2): an error where the name is a symbolic link.
-pub const NOT_THROUGH_A_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+/// The flag with which open(2) fails if the last part of the path is a symbolic link.
+pub const O_NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
 #[cfg(test)]
 mod tests {

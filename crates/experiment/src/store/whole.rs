@@ -1,4 +1,6 @@
-//! Files that are written whole or not at all, and how they are read again.
+//! Writes files whole or not at all, and reads them again.
+//!
+//! Begin to read with [`write_whole`], which the other functions that write use.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
@@ -9,110 +11,121 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
-/// Writes `path` under another name and renames it.
+/// Writes the file `path`: `fill` writes into a draft with another name, which is then renamed to `path`. If
+/// anything fails, the draft is removed and an older file at `path` stays.
 ///
-/// No symbolic link is written through, neither at `path`, where it is replaced, nor at the other name, which
-/// nobody can foresee and which must not be there (O_EXCL).
+/// No write follows a symbolic link. A link at `path` is replaced by the file. The name of the draft is
+/// random, and the draft must not exist (O_EXCL), so nobody can place a link there.
 ///
 /// # Errors
-/// Those of `fill`, and [`Error::Write`]; the file that was there before then stays.
+/// Returns the error of `fill`, or [`Error::Write`] if the draft cannot be made, written or renamed.
 pub fn write_whole<E: From<Error>>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let failed = |why| Error::write(path, why);
+    let unwritten = |why| Error::write(path, why);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // What is not renamed in the end is removed.
+    // The draft is removed when it is dropped, unless it was renamed before.
     let draft = tempfile::Builder::new()
         .prefix(&format!(".{name}."))
-        .suffix(DRAFT)
-        .permissions(fs::Permissions::from_mode(AS_THE_UMASK_SAYS))
-        .tempfile_in(folder)
-        .map_err(failed)?;
+        .suffix(DRAFT_ENDING)
+        .permissions(fs::Permissions::from_mode(MODE_BEFORE_UMASK))
+        .tempfile_in(folder_of(path))
+        .map_err(unwritten)?;
     let (file, draft) = draft.into_parts();
     let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
     fill(&mut writer)?;
-    writer.flush().map_err(failed)?;
-    draft.persist(path).map_err(|why| failed(why.error))?;
+    writer.flush().map_err(unwritten)?;
+    draft.persist(path).map_err(|why| unwritten(why.error))?;
     Ok(())
 }
 
-/// Writes `bytes` to `path`, whole or not at all.
+/// Writes `bytes` to the file `path`, whole or not at all.
 ///
 /// # Errors
-/// [`Error::Write`].
+/// Returns [`Error::Write`].
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_whole(path, |writer| writer.write_all(bytes).map_err(|why| Error::write(path, why)))
 }
 
-/// Writes `bytes` to `path`, whole or not at all; they are on the disk when this returns.
+/// Writes `bytes` to the file `path`, whole or not at all. The file is on the disk when this returns, so it
+/// survives a loss of power.
 ///
 /// # Errors
-/// [`Error::Write`].
+/// Returns [`Error::Write`].
 pub fn write_lasting(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_whole(path, |writer| {
         let written = writer.write_all(bytes).and_then(|()| writer.flush());
         written.and_then(|()| writer.get_ref().sync_all()).map_err(|why| Error::write(path, why))
     })?;
-    sync_folder(path.parent().unwrap_or(Path::new("")))
+    sync_folder(folder_of(path))
 }
 
-/// Writes the names in `folder` through to the disk: a file that was created or renamed there outlasts a
-/// power cut.
+/// Writes the names of the files in `folder` through to the disk. A file that was created or renamed in it
+/// before survives a loss of power.
 ///
 /// # Errors
-/// [`Error::Write`].
+/// Returns [`Error::Write`].
 pub fn sync_folder(folder: &Path) -> Result<(), Error> {
-    // The parent of a plain name is empty.
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = or_current(folder);
     File::open(folder).and_then(|open| open.sync_all()).map_err(|why| Error::write(folder, why))
 }
 
-/// A JSON file that an earlier command wrote.
+/// Returns the folder that the file `path` is in.
+fn folder_of(path: &Path) -> &Path {
+    or_current(path.parent().unwrap_or(Path::new("")))
+}
+
+/// Returns `folder`, or the current folder if `folder` is empty. The parent of a plain file name is empty.
+fn or_current(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
+}
+
+/// Reads a JSON file that an earlier command wrote.
 ///
 /// # Errors
-/// [`Error::Read`], or [`Error::Unusable`] if it does not hold what it should.
+/// Returns [`Error::Read`] if the file cannot be read, and [`Error::Unusable`] if it is not a JSON value of
+/// type `T`.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let bytes = open_file(path).and_then(read_text).map_err(|why| Error::read(path, why))?;
+    let bytes = open_file(path).and_then(read_to_hole).map_err(|why| Error::read(path, why))?;
     serde_json::from_slice(&bytes).map_err(|why| unexpected_json(path, &why))
 }
 
-/// The bytes of `file`, to the first part of it that has a NUL. No text has one (RFC 8259 §7), and a file
-/// with a hole, which reads as NULs, may claim any length.
-fn read_text(mut file: File) -> io::Result<Vec<u8>> {
+/// Reads `file` piece by piece, up to its end or to the first piece with a NUL byte. JSON has no NUL byte
+/// (RFC 8259 §7). A hole in a file reads as NUL bytes, and may be longer than the memory is large.
+fn read_to_hole(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
         let known = bytes.len();
-        (&mut file).take(TEXT_PART).read_to_end(&mut bytes)?;
+        (&mut file).take(PIECE_BYTES).read_to_end(&mut bytes)?;
         if bytes.len() == known || bytes[known..].contains(&0) {
             return Ok(bytes);
         }
     }
 }
 
-/// What is said of a file that does not hold what it should.
+/// Returns the error for a file that is not the JSON that it should be.
 pub fn unexpected_json(path: &Path, why: &serde_json::Error) -> Error {
     Error::Unusable(format!("{}: not what talkpath writes there: {why}", path.display()))
 }
 
-/// Opens a file of a run directory to read it. A device or a pipe may have no end.
+/// Opens a file of a run directory to read it. A device or a pipe is refused, because it may have no end. A
+/// directory is not refused, because each read of it fails with a clear error of the system.
 ///
 /// # Errors
-/// The system's, and that it is no file.
+/// Returns the error of the system, or an error that says that `path` is not a file.
 pub fn open_file(path: &Path) -> io::Result<File> {
-    let found = fs::metadata(path)?;
-    if !found.is_file() && !found.is_dir() {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() && !metadata.is_dir() {
         return Err(io::Error::other("is no file"));
     }
     File::open(path)
 }
 
-/// As [`open_file`], of a file that need not be there: `None` if nothing has its name. A symbolic link that
-/// leads nowhere has it.
+/// Opens a file that need not exist, as [`open_file`] does. Returns `None` if nothing has the name `path`.
 ///
 /// # Errors
-/// As of [`open_file`].
+/// Returns the errors of [`open_file`], and an error for a symbolic link to a file that does not exist.
 pub fn find_file(path: &Path) -> io::Result<Option<File>> {
     match open_file(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => match fs::symlink_metadata(path) {
@@ -123,17 +136,18 @@ pub fn find_file(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// What the names of files end with that are being written.
-const DRAFT: &str = ".draft";
+/// The end of a draft's name.
+const DRAFT_ENDING: &str = ".draft";
 
-/// The mode of a new file before the umask (open(2)).
-const AS_THE_UMASK_SAYS: u32 = 0o666;
+/// The mode of a new file, from which the system takes the umask (open(2)).
+const MODE_BEFORE_UMASK: u32 = 0o666;
 
-/// Chosen: record files come in pieces of 8 KiB, and a call to the system for each takes longer than one more
-/// copy.
+/// Bytes that are collected for one write. Chosen: record files are made in pieces of 8 KiB, and a system
+/// call for each piece takes longer than one more copy.
 pub const WRITE_AT_ONCE: usize = 64 * 1024;
-/// So many bytes of a text are read before they are looked at. Chosen: a file's first hole costs no more.
-const TEXT_PART: u64 = 1 << 20;
+/// Bytes that are read before they are searched for a NUL. Chosen: more is read in vain only once, in the
+/// first piece of a hole.
+const PIECE_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

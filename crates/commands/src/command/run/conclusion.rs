@@ -46,22 +46,22 @@ pub(super) fn conclude_part(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let EndedPart { outcome, failure } = part;
-    let PartOutcome { dir, done: (done, all), wall_s, cpu_s, .. } = outcome;
+    let PartOutcome { dir, finished, planned, wall_s, cpu_s, .. } = outcome;
     let printed = if common.json() {
         terminal::print(&json(&serde_json::json!({
             "dir": dir.path().to_string_lossy(),
             "shard": shard.to_string(),
-            "repetitions": all,
-            "done": done,
+            "repetitions": planned,
+            "done": finished,
             "wall_s": wall_s,
             "cpu_s": cpu_s,
         })))
     } else {
         terminal.result(&format!(
-            "Part {shard}: {} has {done} of its {}\n\
+            "Part {shard}: {} has {finished} of its {}\n\
              When all parts are there: {} merge DIR... -o RUN\n",
             dir.path().display(),
-            counted(all, "repetition"),
+            counted(planned, "repetition"),
             program()
         ))
     };

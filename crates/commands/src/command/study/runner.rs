@@ -20,10 +20,12 @@ use crate::running::{TerminalObserver, runs_again};
 use crate::terminal::Terminal;
 use talkpath_experiment::observer::{Disturbed, Event, Observer};
 use talkpath_experiment::place::{Place, Worker};
-use talkpath_experiment::repetitions::{Judged, Keeper, KeptBefore, Progress, Ran, Repetitions};
+use talkpath_experiment::repetitions::{
+    Acceptance, EarlierRepetition, FinishedAttempt, Keeper, Progress, Repetitions,
+};
 use talkpath_experiment::run_dir::PartId;
 use talkpath_experiment::stopwatch::Stopwatch;
-use talkpath_experiment::{CellPlan, Error, Order, Wanted};
+use talkpath_experiment::{CellPlan, Error, Order, RecordContents};
 
 /// Everything that a run of a study needs.
 pub(super) struct Runner<'a> {
@@ -125,8 +127,8 @@ impl<'a> Stage<'a> {
                 let [sample] = kept.samples.as_slice() else { return false };
                 let id = PartId { cell: cell.cell.index, repetition: sample.repetition };
                 let fingerprint = &kept.fingerprint;
-                let kept = KeptBefore { id, fingerprint, ran_again: 0, is_disturbed: false };
-                sample.is_whole() && progress.add(plans, kept)
+                let earlier = EarlierRepetition { id, fingerprint, reruns: 0, is_disturbed: false };
+                sample.is_whole() && progress.add(plans, earlier)
             };
             self.runner.folder.cell(cell.name(), |repetitions| repetitions.retain(counts));
         }
@@ -182,7 +184,7 @@ impl<'a> Stage<'a> {
                 "{arena}: took {}; at most {} at a time; {} ran again",
                 in_words(observer.began.wall_s().ceil() as u64),
                 counted(result.peak, "run"),
-                result.ran_again
+                result.reruns
             ));
         }
         result.failure
@@ -190,16 +192,16 @@ impl<'a> Stage<'a> {
 }
 
 impl Keeper for Stage<'_> {
-    fn wanted(&self, id: PartId) -> Wanted {
+    fn record_contents(&self, id: PartId) -> RecordContents {
         let has_series = self.cell(id.cell).is_some_and(|cell| {
             let is_traced =
                 || self.runner.folder.cell(cell.name(), |kept| kept.wants_series(cell.cell, id.repetition));
             !cell.cell.kept.over_time.is_empty() || is_traced()
         });
-        Wanted { series: has_series.then_some(SeriesDetail::Full), rows: true }
+        RecordContents { series: has_series.then_some(SeriesDetail::Full), rows: true }
     }
 
-    fn stands(&self, id: PartId, record: &RunRecord) -> bool {
+    fn is_usable(&self, id: PartId, record: &RunRecord) -> bool {
         let is_whole = |cell: StageCell<'_>| {
             let summary = summarise(record, &BTreeMap::new());
             Sample::of(record, &summary, self.runner.study, cell.cell, Json::Null).is_whole()
@@ -207,10 +209,13 @@ impl Keeper for Stage<'_> {
         record.valid || self.cell(id.cell).is_some_and(is_whole)
     }
 
-    fn keep(&self, ran: Ran, _: &mut Worker) -> Result<Judged, Error> {
-        let Ran { id: PartId { cell, repetition }, record, others, is_cut_short, .. } = ran;
+    fn keep(&self, attempt: FinishedAttempt, _: &mut Worker) -> Result<Acceptance, Error> {
+        let FinishedAttempt { id: PartId { cell, repetition }, record, other_runs, is_cut_short, .. } =
+            attempt;
         // A study does not keep a repetition that was cut short.
-        let Some(stage_cell) = self.cell(cell).filter(|_| !is_cut_short) else { return Ok(Judged::Counts) };
+        let Some(stage_cell) = self.cell(cell).filter(|_| !is_cut_short) else {
+            return Ok(Acceptance::Accepted);
+        };
         let (StageCell { cell, form, assumption }, runner) = (stage_cell, self.runner);
         let watched = if cell.kept.watched && cell.arena == ArenaName::Sim {
             let seed = form.scenario.seed.repetition(repetition);
@@ -223,15 +228,15 @@ impl Keeper for Stage<'_> {
         let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
         let summary = summarise(&record, &BTreeMap::new());
         let sample = Sample::of(&record, &summary, runner.study, cell, watched);
-        let sample = Sample { beside: others, instants, ..sample };
-        let judged = if record.valid || sample.is_whole() {
-            Judged::Counts
+        let sample = Sample { beside: other_runs, instants, ..sample };
+        let acceptance = if record.valid || sample.is_whole() {
+            Acceptance::Accepted
         } else {
-            Judged::Disturbed(record.warnings.clone())
+            Acceptance::Disturbed(record.warnings.clone())
         };
         let sampled = Sampled { sample, trace, warnings: &record.warnings };
         runner.folder.keep(cell, CellSamples::of_one(cell, assumption, &form.fingerprint, sampled))?;
-        Ok(judged)
+        Ok(acceptance)
     }
 }
 
@@ -308,8 +313,8 @@ impl Observer for StageObserver<'_> {
         match event {
             Event::Ended { id, disturbed, .. } => {
                 let Some(cell) = self.stage.cell(id.cell) else { return };
-                if let Some(Disturbed { others, warnings }) = disturbed {
-                    let beside = match others {
+                if let Some(Disturbed { other_runs, warnings }) = disturbed {
+                    let beside = match other_runs {
                         0 => String::new(),
                         others => format!(" beside {}", counted(others, "other")),
                     };
