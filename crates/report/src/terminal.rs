@@ -1,6 +1,6 @@
-//! The tables as `talkpath compare` and `talkpath run` print them: heading, what is wrong with the run, the
-//! answer and why, the table, and what the words mean. Over a sweep the answers are counted, and one table of
-//! a screen has the best of each combination.
+//! What `talkpath compare` and `talkpath run` print: a heading, what is wrong with the run, the answer and
+//! its reasons, the table, and the meaning of the words. Over a sweep the answers are counted, and one table
+//! shows the best transport of each combination.
 
 use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
@@ -19,24 +19,26 @@ use crate::usable::receivers_decide;
 use crate::verdict::{ConditionAnswer, ConditionVerdict, FlowCells, JudgedFlow, Verdict, no_answer};
 use crate::view::{CellView, is_copy};
 
-/// Cells whose tables of every flow `run_table` prints; chosen: a comparison of three transports, and more
-/// fill more than a screen.
+/// [`run_table`] prints the tables of all flows if there are no more cells than this. Chosen: a comparison
+/// has three transports, and the tables of more cells fill more than a screen.
 const MAX_CELLS: usize = 3;
 
-/// With more answers than this only their counts are printed, and the table over the sweep has each.
+/// With more answers than this, the answers are only counted, and the table over the sweep shows each of
+/// them; chosen.
 const MAX_IN_FULL: usize = 3;
 
-/// Rows of all tables over a sweep together: with heads and words they fill a screen of 40 lines; chosen.
+/// The most rows of all tables over a sweep together. Chosen: with the heads and the words they fill a screen
+/// of 40 lines.
 const MAX_ROWS: usize = 32;
 
-/// Printed where the definitions of the columns are not.
+/// Printed instead of the meanings of the columns.
 const EXPLAINED: &str = "What the columns mean: add --explain, or open report.html.";
 
-/// Narrower terminals get lines of this width, which they then break themselves.
+/// The least width of a line. A narrower terminal breaks the lines itself.
 const MIN_WIDTH: usize = 60;
 
-/// The answer and why, one row a transport for `flow`, and the definitions; over a sweep one row a
-/// combination.
+/// Writes the answer for `flow`, the table that compares its transports, and the meaning of the words. Over a
+/// sweep the table has one row for each combination.
 pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String {
     let style = &style.usable();
     let mut out = heading(summary, style);
@@ -61,15 +63,15 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
     out
 }
 
-/// Large losses in words, which the heading has, again as a part of the answer: whoever meant per cent sees
-/// them here. So does whoever takes the loss of fragments for a transport's.
+/// Repeats the heading's lines on large losses and on fragments as a part of the answer. A user who meant per
+/// cent sees the mistake here, and a user who takes the loss of fragments for the loss of a transport, too.
 fn losses(summary: &Summary, style: &Style) -> String {
     let lines = summary.understood.losses.iter().chain(&summary.understood.fragments);
     let lines: String = lines.map(|line| wrap(&printable(line), style.width, "", "")).collect();
     if lines.is_empty() { lines } else { lines + "\n" }
 }
 
-/// The answers and their tables; empty if nothing is compared.
+/// The answers and their tables. Everything is empty if nothing is compared.
 struct Compared {
     answers: String,
     tables: String,
@@ -78,7 +80,7 @@ struct Compared {
     is_swept: bool,
 }
 
-/// The answers for each flow, and the tables that have their figures.
+/// Writes the answers for each flow, and the tables with their figures.
 fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compared {
     let mut out =
         Compared { answers: String::new(), tables: String::new(), terms: Terms::new(), is_swept: false };
@@ -95,11 +97,14 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
         }
         let is_in_full = answers.len() <= MAX_IN_FULL;
         for ConditionAnswer { condition, verdict } in answers.iter().filter(|_| is_in_full) {
-            let flow = if flows.len() > 1 { flow } else { "" };
-            let condition = if answers.len() > 1 { condition.label.as_str() } else { "" };
-            let label =
-                [flow, condition].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
-            out.answers.push_str(&in_full(verdict, &label, style));
+            let mut labels = Vec::new();
+            if flows.len() > 1 {
+                labels.push(flow);
+            }
+            if answers.len() > 1 && !condition.label.is_empty() {
+                labels.push(condition.label.as_str());
+            }
+            out.answers.push_str(&answer_in_full(verdict, &labels.join(", "), style));
             out.answers.push('\n');
         }
         if let Some(sweep) = &sweep {
@@ -113,21 +118,21 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
                 out.tables.push_str(&wrap(&printable(&note), style.width, "", ""));
                 out.tables.push('\n');
             }
-            add(&mut out.terms, terms::sweep_terms(sweep, &judged));
+            add_new_terms(&mut out.terms, terms::sweep_terms(sweep, &judged));
         }
         if is_in_full && !answers.is_empty() {
             let mut tables = String::new();
             print_comparisons(&mut tables, &judged, style);
             let words = ComparisonWords { summary, judged: &judged, shown: &tables };
-            add(&mut out.terms, words.terms());
+            add_new_terms(&mut out.terms, words.terms());
             out.tables.push_str(&tables);
         }
     }
     out
 }
 
-/// Adds the words that are not yet explained.
-fn add(terms: &mut Terms, more: Terms) {
+/// Adds the terms that are not yet explained.
+fn add_new_terms(terms: &mut Terms, more: Terms) {
     for term in more {
         if terms.iter().all(|known| known.name != term.name) {
             terms.push(term);
@@ -135,7 +140,7 @@ fn add(terms: &mut Terms, more: Terms) {
     }
 }
 
-/// A table for each condition, one row a transport: it has the figures of the answer.
+/// Writes the table of each condition, with one row for each transport.
 fn print_comparisons(out: &mut String, judged: &JudgedFlow<'_>, style: &Style) {
     for ConditionVerdict { condition, verdict } in &judged.conditions {
         if !condition.label.is_empty() {
@@ -146,8 +151,8 @@ fn print_comparisons(out: &mut String, judged: &JudgedFlow<'_>, style: &Style) {
     }
 }
 
-/// The lines of an answer, the first after what it is the answer for.
-fn in_full(verdict: &Verdict, label: &str, style: &Style) -> String {
+/// Writes the lines of an answer. `label` says what the answer is for, and stands before the first line.
+fn answer_in_full(verdict: &Verdict, label: &str, style: &Style) -> String {
     let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
     let mut out = String::new();
     for (number, line) in verdict.lines().into_iter().enumerate() {
@@ -160,7 +165,8 @@ fn in_full(verdict: &Verdict, label: &str, style: &Style) -> String {
     out
 }
 
-/// The answers and their tables; then every flow, group and link of every cell, if there are few.
+/// Writes the answers and their tables. If there are few cells, the tables of all flows, groups and links
+/// follow.
 pub fn run_table(summary: &Summary, style: &Style) -> String {
     let style = &style.usable();
     let mut out = heading(summary, style);
@@ -182,24 +188,28 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         out.push('\n');
     } else {
         out.push_str(&undecided_by_receivers(&cells, &flows, style));
-        let mut every = String::new();
-        print_cells(&mut every, &cells, style);
-        // These say of a figure what it is in either table.
-        let compared =
-            core::mem::replace(&mut terms, RunWords { summary, cells: &cells, shown: &every }.terms());
-        add(&mut terms, compared);
-        out.push_str(&every);
+        let mut tables_of_cells = String::new();
+        print_cells(&mut tables_of_cells, &cells, style);
+        // The terms of these tables come first, because their meanings hold for the comparisons as well.
+        let terms_of_comparisons = terms;
+        terms = RunWords { summary, cells: &cells, shown: &tables_of_cells }.terms();
+        add_new_terms(&mut terms, terms_of_comparisons);
+        out.push_str(&tables_of_cells);
     }
     out.push_str(&notes(summary, style));
     out.push_str(&glossary(&terms, style));
     out
 }
 
-/// Sentences about calls of these cells that are usable with one receiver alone. Calls that have an answer
-/// are left out.
+/// Writes a sentence for each call of these cells that is usable with one of two receivers only. A call with
+/// an answer is left out, because its answer says so.
 fn undecided_by_receivers(cells: &[CellView<'_>], flows: &[FlowCells<'_>], style: &Style) -> String {
-    let answered: Vec<&str> =
-        flows.iter().filter(|it| !it.judge().answers().is_empty()).map(|it| it.flow.as_str()).collect();
+    let mut answered: Vec<&str> = Vec::new();
+    for flow_cells in flows {
+        if !flow_cells.judge().answers().is_empty() {
+            answered.push(&flow_cells.flow);
+        }
+    }
     let is_answered = |name: &str| answered.iter().any(|flow| *flow == name || is_copy(name, flow));
     let mut out = String::new();
     for cell in cells {
@@ -217,7 +227,7 @@ fn undecided_by_receivers(cells: &[CellView<'_>], flows: &[FlowCells<'_>], style
     out
 }
 
-/// Every flow, group and link of these cells.
+/// Writes the tables of all flows, groups and links of these cells.
 fn print_cells(out: &mut String, cells: &[CellView<'_>], style: &Style) {
     for cell in cells {
         if cells.len() > 1 {
@@ -249,7 +259,7 @@ impl Style {
     }
 }
 
-/// The lines above the table: what ran, and loudly what is wrong with it.
+/// Writes the lines above the table: what was run, and what is wrong with the run.
 fn heading(summary: &Summary, style: &Style) -> String {
     let mut out = wrap(&paint(&printable(&summary.name), "1", style.color), style.width, "", "");
     out.push_str(&wrap(&printable(&terms::about_run(summary)), style.width, "", ""));

@@ -1,4 +1,4 @@
-//! What the words of the tables mean, for the foot of a table and for the page.
+//! Explains the words of the tables, for the foot of a table and for the page.
 
 mod meanings;
 
@@ -25,7 +25,7 @@ use crate::tables::{ECHOED_PACKETS, IN_TIME, MOS, TWO_OUTCOMES, VERSUS, WAIT_IN}
 use crate::verdict::{JudgedFlow, Verdict, rule};
 use crate::view::{CellView, DelayKind, names};
 
-/// `sim, 1 repetition, seed 1, percentiles exact`.
+/// Describes the run in a few words: `sim, 1 repetition, seed 1, percentiles exact`.
 pub(crate) fn about_run(summary: &Summary) -> String {
     let counts = || summary.cells.iter().map(|cell| cell.n);
     let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
@@ -41,11 +41,11 @@ pub(crate) fn about_run(summary: &Summary) -> String {
     format!("{}, {seed}, percentiles {}", summary.arena, summary.percentiles)
 }
 
-/// A comparison of transports, whose words are to be explained.
+/// Explains the words of the tables that compare transports.
 pub(crate) struct ComparisonWords<'a> {
     pub summary: &'a Summary,
     pub judged: &'a JudgedFlow<'a>,
-    /// The tables as text: a column that is not there needs no words.
+    /// The tables as text. Only words that stand in this text are explained.
     pub shown: &'a str,
 }
 
@@ -65,7 +65,7 @@ impl<'a> ComparisonWords<'a> {
         terms.extend(opening(self.shown));
         terms.extend(self.messages());
         terms.extend(self.unfinished());
-        terms.extend(self.has_neighbours().then(resent));
+        terms.extend(self.has_other_flows().then(resent));
         terms.extend(fairness(self.shown));
         let is_repeated = self.cells().any(|cell| cell.cell.n > 1);
         terms.extend(is_repeated.then(|| Term::finding("repetitions", OVER_REPETITIONS)));
@@ -81,7 +81,7 @@ impl<'a> ComparisonWords<'a> {
         self.conditions().flat_map(|condition| &condition.cells)
     }
 
-    /// The compared flow of each cell, where it is a call.
+    /// The call of each cell, if the compared flow is a call.
     fn calls(&self) -> impl Iterator<Item = &'a CallSummary> {
         self.cells().filter_map(|cell| cell.flow(cell.resolve(self.judged.flow)?)?.call.as_deref())
     }
@@ -102,11 +102,11 @@ impl<'a> ComparisonWords<'a> {
         self.conditions().any(|condition| condition.delay_kind(self.judged.flow) == kind)
     }
 
-    fn has_neighbours(&self) -> bool {
+    fn has_other_flows(&self) -> bool {
         self.conditions().any(|condition| !condition.other_flows(self.judged.flow).is_empty())
     }
 
-    /// Each transport whose name alone does not say what it is.
+    /// The transports whose names alone do not say what they are.
     fn transports(&self) -> Terms {
         let mut terms = Terms::new();
         for display in self.cells().map(|cell| cell.transport(self.judged.flow).display) {
@@ -142,7 +142,7 @@ impl<'a> ComparisonWords<'a> {
         self.shown.contains(WAIT_IN).then(|| Term::new("wait", "median time in that link's queue"))
     }
 
-    /// What a receiver makes of the frames of a call.
+    /// The words on the playout of a call.
     fn playout(&self) -> Terms {
         let calls: Vec<&CallSummary> = self.calls().collect();
         if calls.is_empty() {
@@ -152,8 +152,8 @@ impl<'a> ComparisonWords<'a> {
         vec![mouth_to_ear, Term::new("late", late(&calls))]
     }
 
-    /// The columns that every flow of messages has. A transfer's goodput is explained before: it is judged
-    /// by that.
+    /// The columns that every flow of messages has. The goodput of a transfer is left out here, because it is
+    /// explained as the judged figure.
     fn messages(&self) -> Terms {
         let has_delay = |kind| self.has_delay(kind);
         let mut terms = message_columns(has_delay(DelayKind::RoundTrip), has_delay(DelayKind::OneWay));
@@ -162,18 +162,19 @@ impl<'a> ComparisonWords<'a> {
     }
 
     fn unfinished(&self) -> Option<Term> {
-        let many = |cell: &CellView<'_>| cell.many_unfinished(cell.resolve(self.judged.flow)?);
-        self.cells().find_map(many).map(|_| unfinished())
+        let share = |cell: &CellView<'_>| cell.many_unfinished(cell.resolve(self.judged.flow)?);
+        let has_many = self.cells().any(|cell| share(cell).is_some());
+        has_many.then(unfinished)
     }
 
     fn missing(&self) -> Terms {
-        // A difference off the scale has a dash, too, and an explanation of its own.
+        // A difference off the scale is written as a dash, too, but has an explanation of its own.
         let off_scale = self.standings().filter(|standing| standing.is_off_scale).count();
         missing(self.summary, self.shown.matches(UNKNOWN).count() > off_scale)
     }
 }
 
-/// The words of the table over a sweep.
+/// Explains the words of the table over a sweep.
 pub(crate) fn sweep_terms(sweep: &Sweep<'_>, judged: &JudgedFlow<'_>) -> Terms {
     let cells = || judged.conditions.iter().flat_map(|judged| &judged.condition.cells);
     let mut terms = Terms::new();
@@ -191,7 +192,7 @@ pub(crate) fn sweep_terms(sweep: &Sweep<'_>, judged: &JudgedFlow<'_>) -> Terms {
     terms
 }
 
-/// What the outcomes of this sweep mean; `None` if they need no meaning.
+/// Explains the outcomes that occur in this sweep. Returns `None` if none of them needs an explanation.
 fn outcomes(sweep: &Sweep<'_>) -> Option<Term> {
     let found: BTreeSet<&str> =
         sweep.combinations.iter().map(|combination| combination.outcome().word()).collect();
@@ -200,7 +201,7 @@ fn outcomes(sweep: &Sweep<'_>) -> Option<Term> {
     (!meanings.is_empty()).then(|| Term::new("outcome", meanings.join("; ")))
 }
 
-/// What the words of a sweep's outcomes mean.
+/// The words for the outcomes of a sweep, with their meanings.
 const OUTCOMES: [(&str, &str); 5] = [
     ("distinct", "one is best, by the 95 % intervals of the differences"),
     ("alike", "take any of the named"),
@@ -209,11 +210,11 @@ const OUTCOMES: [(&str, &str); 5] = [
     ("unusable", "even the best is not usable"),
 ];
 
-/// A table of every flow, whose words are to be explained.
+/// Explains the words of the tables of all flows.
 pub(crate) struct RunWords<'a> {
     pub summary: &'a Summary,
     pub cells: &'a [CellView<'a>],
-    /// The tables as text: a column that is not there needs no words.
+    /// The tables as text. Only words that stand in this text are explained.
     pub shown: &'a str,
 }
 
@@ -239,7 +240,7 @@ impl<'a> RunWords<'a> {
         only_shown(terms, self.shown)
     }
 
-    /// The repetition of each cell that is shown.
+    /// The repetition that is shown of each cell.
     fn runs(&self) -> impl Iterator<Item = &'a RunSummary> + use<'a> {
         self.cells.iter().filter_map(CellView::run)
     }
@@ -258,13 +259,13 @@ impl<'a> RunWords<'a> {
         kinds.any(|found| found == kind)
     }
 
-    /// What is judged by this figure: each flow alone, and copies that are summed up.
-    fn judged(&self, by: JudgedBy) -> Vec<JudgedFigure> {
-        self.runs().flat_map(judged_alone).filter(|judged| judged.by == by).collect()
+    /// The judged figures of this kind, for each flow and each copy, and for copies that are summed up.
+    fn judged_figures(&self, by: JudgedBy) -> Vec<JudgedFigure> {
+        self.runs().flat_map(judged_figures_of_rows).filter(|judged| judged.by == by).collect()
     }
 
     fn mos(&self) -> Option<Term> {
-        let judged = self.judged(JudgedBy::Mos);
+        let judged = self.judged_figures(JudgedBy::Mos);
         let is_half = judged.iter().any(|judged| judged.basis == Basis::HalfRoundTrip);
         let usable = usable_from(JudgedBy::Mos, judged.iter().map(|judged| judged.floor));
         let meaning = format!(
@@ -284,14 +285,14 @@ impl<'a> RunWords<'a> {
     fn in_time(&self) -> Option<Term> {
         let mut timed = self.flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none()).peekable();
         timed.peek()?;
-        let floors = self.judged(JudgedBy::InTime);
+        let floors = self.judged_figures(JudgedBy::InTime);
         let usable = usable_from(JudgedBy::InTime, floors.iter().map(|judged| judged.floor));
         Some(Term::new(IN_TIME, format!("{}{usable}{}", in_time(timed), self.mean())))
     }
 
     fn unfinished(&self) -> Option<Term> {
-        let of_cell = |cell: &CellView<'_>| cell.names().find_map(|name| cell.many_unfinished(name));
-        self.cells.iter().find_map(of_cell).map(|_| unfinished())
+        let has_many = |cell: &CellView<'_>| cell.names().any(|name| cell.many_unfinished(name).is_some());
+        self.cells.iter().any(has_many).then(unfinished)
     }
 
     fn burst(&self) -> Option<Term> {
@@ -318,19 +319,20 @@ impl<'a> RunWords<'a> {
         shown_repetition(self.runs().map(|run| run.repetition))
     }
 
-    /// What a judged figure is over the repetitions, as the end of its meaning.
+    /// The end of a judged figure's meaning, which says that the figure is a mean.
     fn mean(&self) -> &'static str {
         if self.is_repeated() { "; the mean over the repetitions" } else { "" }
     }
 }
 
-/// What each row of the table of every flow is judged by.
-fn judged_alone(run: &RunSummary) -> impl Iterator<Item = JudgedFigure> {
+/// The judged figure of each row of the table of all flows.
+fn judged_figures_of_rows(run: &RunSummary) -> impl Iterator<Item = JudgedFigure> {
     let flows = run.flows.iter().filter_map(|(name, flow)| judge_flow(name, flow));
     flows.chain(run.summed_up().filter_map(|(_, group)| group.judged.clone()))
 }
 
-/// `repetition 0`: which one is shown where only one of each cell is, by the cells' `repetitions`.
+/// Names the repetition that is shown if only one of each cell is shown: `repetition 0`. `repetitions` are
+/// the numbers of the shown repetitions.
 pub(crate) fn shown_repetition(repetitions: impl Iterator<Item = u64>) -> String {
     let shown: BTreeSet<u64> = repetitions.collect();
     match shown.first() {

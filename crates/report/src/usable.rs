@@ -1,4 +1,4 @@
-//! Whether a flow is usable over its repetitions, with each receiver of a call.
+//! Says whether a flow is usable over its repetitions, with each receiver of a call.
 
 use std::collections::BTreeMap;
 
@@ -15,53 +15,56 @@ use crate::view::CellView;
 /// Whether one flow is usable, over its repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Usable {
-    /// Mean of the figure that the flow is judged by.
+    /// The mean of the judged figure.
     pub mean: f64,
-    /// What the figure has to reach.
+    /// The least judged figure with which the flow is usable.
     pub floor: f64,
-    /// The two clusters into which the repetitions fall, if they do.
+    /// The two clusters of the repetitions. `None` if the repetitions do not fall into two clusters.
     pub clusters: Option<Clusters>,
-    /// Share of the repetitions that gaps bar.
+    /// The share of the repetitions that gaps bar.
     barred: f64,
-    /// Share of the repetitions that are usable: those that gaps do not bar, of all if their mean reaches the
-    /// floor, or of the higher cluster where the floor divides two.
+    /// The share of the repetitions that are usable. Gaps bar none of these. If the floor lies between two
+    /// clusters, the repetitions of the higher cluster are usable. Otherwise all of them are usable if their
+    /// mean reaches the floor.
     pub share: f64,
 }
 
 impl Usable {
-    /// `None` without repetitions.
+    /// Returns `None` if there is no repetition.
     pub(crate) fn new(judged: &BTreeMap<u64, JudgedFigure>) -> Option<Self> {
-        let JudgedFigure { by, floor, .. } = *judged.values().next()?;
+        let first = judged.values().next()?;
+        let floor = first.floor;
         let figures: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
         let mean = figures.iter().sum::<f64>() / figures.len() as f64;
-        let clusters = clusters(&figures, cluster_gap(by, &figures));
-        let divided = clusters.filter(|found| found.low < floor && floor <= found.high);
-        let reaches = |judged: &JudgedFigure| match divided {
-            // Of two means every figure belongs to the nearer one.
-            Some(Clusters { low, high, .. }) => judged.worst > f64::midpoint(low, high),
+        let clusters = clusters(&figures, cluster_gap(first.by, &figures));
+        let divided_by_floor = clusters.filter(|clusters| clusters.low < floor && floor <= clusters.high);
+        let reaches_floor = |figure: f64| match divided_by_floor {
+            // A figure belongs to the cluster whose mean is nearer.
+            Some(clusters) => figure > f64::midpoint(clusters.low, clusters.high),
             None => mean >= floor,
         };
-        let usable = judged.values().filter(|judged| !judged.barred && reaches(judged)).count();
+        let usable = judged.values().filter(|judged| !judged.barred && reaches_floor(judged.worst)).count();
         let share = usable as f64 / figures.len() as f64;
         Some(Self { mean, floor, clusters, barred: barred(judged), share })
     }
 
-    /// `yes`, `no`, or the share of the repetitions that are usable, where the floor divides two outcomes or
-    /// gaps bar some.
+    /// `yes`, `no`, or the share of the repetitions that are usable if some are and some are not.
     pub(crate) fn text(&self) -> String {
-        match self.share {
-            share if share >= 1.0 => "yes".to_owned(),
-            share if share <= 0.0 => "no".to_owned(),
-            share => format!("{} %", (100.0 * share).round()),
+        if self.share >= 1.0 {
+            "yes".to_owned()
+        } else if self.share <= 0.0 {
+            "no".to_owned()
+        } else {
+            format!("{} %", (100.0 * self.share).round())
         }
     }
 
-    /// Whether the flow counts as usable, as `ranking` has it.
+    /// Whether the flow counts as usable, by the rule of `measure::ranking`.
     pub(crate) fn is_usable(&self) -> bool {
         self.reaches_floor() && self.barred < 0.5
     }
 
-    /// Whether gaps alone make it unusable: its figure would do.
+    /// Whether the flow is not usable because of gaps alone, although its mean reaches the floor.
     pub(crate) fn is_barred(&self) -> bool {
         self.reaches_floor() && !self.is_usable()
     }
@@ -71,65 +74,67 @@ impl Usable {
     }
 }
 
-/// With either receiver, and the second one if there is one: `yes`, or `no / yes` if they differ.
-pub(crate) fn with_both(own: &str, other: Option<&str>) -> String {
-    match other.filter(|other| *other != own) {
-        Some(other) => format!("{own} / {other}"),
-        None => own.to_owned(),
+/// Joins the texts of both receivers: `yes` if the texts are the same, `no / yes` if they differ. `second` is
+/// `None` if there is no second receiver.
+pub(crate) fn with_both(own: &str, second: Option<&str>) -> String {
+    match second {
+        Some(second) if second != own => format!("{own} / {second}"),
+        _ => own.to_owned(),
     }
 }
 
-/// A call over its repetitions, with its own receiver and the second one.
+/// Whether a call is usable, with each of its receivers.
 pub(crate) struct UsableCall {
+    /// With the scenario's receiver, or with the adaptive one if the scenario names none.
     pub own: Usable,
-    pub other: Option<Usable>,
+    /// With the second receiver, if there is one.
+    pub second: Option<Usable>,
 }
 
 impl UsableCall {
-    /// Of the flow `name` of `cell`, one copy or copies that are summed up; `None` if it is no call.
+    /// Judges the flow `name` of `cell`: one flow, one copy, or copies that are summed up. Returns `None` if
+    /// the flow is not a call.
     pub(crate) fn new(cell: &CellView<'_>, name: &str) -> Option<Self> {
         let judged = cell.judged_figures(name);
         if judged.values().any(|judged| judged.by != JudgedBy::Mos) {
             return None;
         }
-        let other = Usable::new(&cell.judged_figures_with(name, Receiver::Other));
-        Some(Self { own: Usable::new(&judged)?, other })
+        let second = Usable::new(&cell.judged_figures_with(name, Receiver::Other));
+        Some(Self { own: Usable::new(&judged)?, second })
     }
 
+    /// `yes`, `no`, a share of the repetitions, or `no / yes` if the receivers differ.
     pub(crate) fn text(&self) -> String {
-        with_both(&self.own.text(), self.other.map(|other| other.text()).as_deref())
+        let second = self.second.map(|second| second.text());
+        with_both(&self.own.text(), second.as_deref())
     }
 
-    /// Whether it is usable depends on the receiver.
-    fn depends(&self) -> bool {
-        self.other.is_some_and(|other| other.is_usable() != self.own.is_usable())
+    /// Whether the call is usable with one of two receivers only.
+    fn depends_on_receiver(&self) -> bool {
+        self.second.is_some_and(|second| second.is_usable() != self.own.is_usable())
     }
 }
 
-/// A sentence for each call of `cell` that is usable with one receiver alone. Flows for which `is_answered`
-/// holds are left out: their answer says it.
+/// Writes a sentence for each call of `cell` that is usable with one of two receivers only. A flow for which
+/// `is_answered` holds is left out, because its answer says so.
 pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
+    let figure = |usable: Usable| {
+        let mos = figure_style(JudgedBy::Mos).number(usable.mean);
+        if usable.is_usable() { format!("MOS {mos}") } else { format!("MOS {mos}, not usable") }
+    };
     let sentence = |name: &String| {
-        let call = UsableCall::new(cell, name).filter(UsableCall::depends)?;
-        let summary = cell.flow(name).and_then(|flow| flow.call.as_deref());
-        let own = summary.map_or("adaptive", |call| call.playout.as_str());
-        let other = summary
-            .and_then(|call| call.other_receiver.as_ref())
-            .map_or("fixed", |other| other.playout.as_str());
-        let style = figure_style(JudgedBy::Mos);
-        let figure = |usable: Usable| {
-            format!(
-                "MOS {}{}",
-                style.number(usable.mean),
-                if usable.is_usable() { "" } else { ", not usable" }
-            )
-        };
+        let usable = UsableCall::new(cell, name).filter(UsableCall::depends_on_receiver)?;
+        // Copies that are summed up have no entry of their own.
+        let call = cell.flow(name).and_then(|flow| flow.call.as_deref());
+        let own = call.map_or("adaptive", |call| call.playout.as_str());
+        let second = call.and_then(|call| call.other_receiver.as_ref());
+        let second = second.map_or("fixed", |second| second.playout.as_str());
         Some(format!(
             "{name}: whether it is usable depends on the receiver: {} with {}; {} with {}.",
-            figure(call.own),
+            figure(usable.own),
             named_receiver(own),
-            figure(call.other?),
-            named_receiver(other)
+            figure(usable.second?),
+            named_receiver(second)
         ))
     };
     let mut sentences: Vec<String> =

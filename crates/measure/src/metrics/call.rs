@@ -1,13 +1,21 @@
-//! How a call sounds: playout decides what is heard, and the E-model rates it.
+//! Rates how a call sounds. The playout decides which frames are heard, and the E-model rates what is heard.
 //!
-//! A flow without echo is one direction. An echo flow is a call in both: each message there is a frame one
-//! way, and its echo a frame the other way. The call is as good as its worse direction. Where the two clocks
-//! are not trusted, a frame's delay is half its round trip, and a frame that was lost either way is lost.
+//! # Which direction is rated
 //!
-//! Two flows without echo, one each way, are a call in both directions, too. Where the clocks are not
-//! trusted, the delays of both are off by one offset, with opposite signs. Playout does not see it, because a
-//! receiver needs no clock but its own, and it cancels in the sum of both delays. Half that sum is then the
-//! delay of either ([`CallCounter::halve`]).
+//! - A flow without an echo is one direction of a call.
+//! - A flow with an echo is a call in both directions. Each message is a frame in one direction, and its echo
+//!   is a frame in the other direction. The call is as good as its worse direction.
+//! - Two flows without echoes, one in each direction, are a call in both directions, too.
+//!
+//! # Clocks that are not trusted
+//!
+//! With an echo, the delay of a frame is then half of its round trip. A frame counts as lost if it was lost
+//! in one of the two directions.
+//!
+//! With two flows, the clocks add an offset to the delays of one flow, and take the same offset from the
+//! delays of the other flow. The playout is not affected, because a receiver uses its own clock only. The
+//! offset cancels in the sum of both delays, so half of this sum is taken as the delay of each direction
+//! ([`CallCounter::halve`]).
 
 use core::cmp::Ordering;
 
@@ -21,25 +29,37 @@ use super::{e_model, gaps};
 use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs, OtherReceiver, OutsideModel};
 use crate::{CallTerms, Fate, MessageRecord, PlayoutRule};
 
-/// Counts one call, frame by frame.
+/// Counts the frames of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallCounter {
-    /// One way; whether between clocks that are trusted.
-    OneWay(Listener, bool),
-    /// There and back.
-    BothWays(Box<[Listener; 2]>),
-    /// Half of there and back.
-    Halves(Listener),
+    /// One direction, between clocks that are trusted.
+    OneWay(Listener),
+    /// One direction, between clocks that are not trusted.
+    OneWayUntrusted(Listener),
+    /// Both directions, between clocks that are trusted.
+    BothWays(Box<BothListeners>),
+    /// Both directions, between clocks that are not trusted. The listener hears frames after half of their
+    /// round trip.
+    HalfRoundTrips(Listener),
 }
 
-/// What is known of the clocks at both ends.
+/// The listeners of both directions of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BothListeners {
+    /// Hears the frames.
+    forward: Listener,
+    /// Hears the echoes.
+    back: Listener,
+}
+
+/// How the clocks of the two ends agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clocks {
-    /// They are one: no delay is below zero.
+    /// Both ends read one clock, so no delay is below zero.
     One,
-    /// Two that agree. By their uncertainty a delay may be below zero.
+    /// The ends read two clocks that agree. A delay may be below zero, because the offset is uncertain.
     Trusted,
-    /// Two that do not.
+    /// The ends read two clocks that do not agree.
     Untrusted,
 }
 
@@ -49,15 +69,23 @@ pub(crate) struct Listener {
     terms: CallTerms,
     playout: Playout,
     frames: Frames,
-    /// How many frames were played with which playout delay: one entry a talkspurt.
-    delays: Vec<(SignedDuration, u64)>,
-    /// The second receiver, if one rates them, too.
-    other: Option<BeyondLeast>,
+    /// The playout delays, one for each talkspurt.
+    playout_delays: Vec<PlayoutDelay>,
+    /// The second receiver. `None` if the scenario names the receiver.
+    second_receiver: Option<BeyondLeast>,
 }
 
-/// What a receiver makes of one direction of a call, and how that is rated.
+/// A playout delay, and how many frames were played with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PlayoutDelay {
+    delay: SignedDuration,
+    frames: u64,
+}
+
+/// How one direction of a call sounds with one receiver.
 struct Reception {
     frames: Frames,
+    /// `None` if half of the round trips were rated.
     direction: Option<Direction>,
     burst_ratio: f64,
     r: f64,
@@ -69,126 +97,191 @@ struct Reception {
     outside_model: Vec<OutsideModel>,
 }
 
+/// One direction of a call with its rating. `D` is the form in which the delay from mouth to ear is known.
+struct RatedDirection<'a, D> {
+    listener: &'a Listener,
+    reception: Reception,
+    mouth_to_ear_ms: Option<D>,
+}
+
 impl CallCounter {
-    /// Nothing yet of a call.
+    /// Begins to count a call.
     pub(crate) fn new(terms: CallTerms, is_echo: bool, clocks: Clocks) -> Self {
         let listener = || Listener::new(terms, clocks);
         match (is_echo, clocks) {
-            (false, Clocks::Untrusted) => Self::OneWay(listener(), false),
-            (false, Clocks::One | Clocks::Trusted) => Self::OneWay(listener(), true),
-            (true, Clocks::One | Clocks::Trusted) => Self::BothWays(Box::new([listener(), listener()])),
-            (true, Clocks::Untrusted) => Self::Halves(listener()),
+            (false, Clocks::One | Clocks::Trusted) => Self::OneWay(listener()),
+            (false, Clocks::Untrusted) => Self::OneWayUntrusted(listener()),
+            (true, Clocks::One | Clocks::Trusted) => {
+                Self::BothWays(Box::new(BothListeners { forward: listener(), back: listener() }))
+            }
+            (true, Clocks::Untrusted) => Self::HalfRoundTrips(listener()),
         }
     }
 
-    /// The next frame by number, and its echo if that was written.
-    pub(crate) fn add(&mut self, row: &MessageRecord, back: Option<&MessageRecord>) {
+    /// Adds the next frame in the order of the numbers. `echo` is the echo of the frame, if the far host sent
+    /// one.
+    pub(crate) fn add(&mut self, frame: &MessageRecord, echo: Option<&MessageRecord>) {
         match self {
-            Self::OneWay(out, _) => out.add(row.seq, arrival(row, row)),
-            Self::BothWays(ways) => {
-                let [out, way_back] = &mut **ways;
-                out.add(row.seq, arrival(row, row));
-                if let Some(back) = back {
-                    way_back.add(row.seq, arrival(back, back));
+            Self::OneWay(listener) | Self::OneWayUntrusted(listener) => {
+                listener.add(frame.seq, delay_of(frame));
+            }
+            Self::BothWays(both) => {
+                both.forward.add(frame.seq, delay_of(frame));
+                if let Some(echo) = echo {
+                    both.back.add(frame.seq, delay_of(echo));
                 }
             }
-            Self::Halves(halves) => {
+            Self::HalfRoundTrips(listener) => {
                 let half = |delay: SignedDuration| SignedDuration::from_nanos(delay.as_nanos() / 2);
-                halves.add(row.seq, round_trip(row, back).delay().map(half));
+                listener.add(frame.seq, round_trip(frame, echo).delay().map(half));
             }
         }
     }
 
-    /// The figures of a call that is usable from the score `floor` on; `None` without a frame, or one way
-    /// between clocks that are not trusted.
+    /// Rates the call, which is usable if its score reaches `floor`. Returns `None` if there was no frame,
+    /// and for one direction between clocks that are not trusted.
     pub(crate) fn finish(&self, floor: f64) -> Option<CallSummary> {
-        let (basis, ways) = match self {
-            Self::OneWay(_, false) => return None,
-            Self::OneWay(out, true) => (Basis::OneWay, vec![(out, Some(Direction::Forward))]),
-            Self::BothWays(ways) => {
-                let [out, back] = &**ways;
-                (Basis::OneWay, vec![(out, Some(Direction::Forward)), (back, Some(Direction::Return))])
+        let forward = Some(Direction::Forward);
+        let (basis, directions) = match self {
+            Self::OneWayUntrusted(_) => return None,
+            Self::OneWay(listener) => (Basis::OneWay, vec![(listener, forward)]),
+            Self::BothWays(both) => {
+                let back = (&both.back, Some(Direction::Return));
+                (Basis::OneWay, vec![(&both.forward, forward), back])
             }
-            Self::Halves(halves) => (Basis::HalfRoundTrip, vec![(halves, None)]),
+            Self::HalfRoundTrips(listener) => (Basis::HalfRoundTrip, vec![(listener, None)]),
         };
-        // Each receiver may find another direction the worse one.
-        let own = ways.iter().filter_map(|&(listener, direction)| {
-            let delay = listener.mouth_to_ear_ms();
-            let rated = listener.rate(listener.frames.clone(), mean(delay.as_ref()), floor, direction)?;
-            Some((rated, listener, delay))
-        });
-        let (own, listener, delay) = own.min_by(|(a, ..), (b, ..)| a.order(b))?;
-        let other = ways.iter().filter_map(|&(listener, direction)| {
-            let (frames, delay) = listener.with_other()?;
-            Some((listener.rate(frames, delay, floor, direction)?, listener, delay))
-        });
-        let other = other.min_by(|(a, ..), (b, ..)| a.order(b));
-        let other = other.and_then(|(rated, listener, delay)| listener.other_receiver(rated, delay));
-        Some(listener.summary(own, delay, basis).beside(other))
+        // The worse direction is found for each receiver, because it need not be the same direction.
+        let mut own = Vec::new();
+        let mut second = Vec::new();
+        for (listener, direction) in directions {
+            own.extend(listener.rate_own_receiver(floor, direction));
+            second.extend(listener.rate_second_receiver(floor, direction));
+        }
+        let own = worse_direction(own)?;
+        let second = worse_direction(second);
+        let second =
+            second.and_then(|rated| rated.listener.other_receiver(rated.reception, rated.mouth_to_ear_ms));
+        Some(own.listener.summary(own.reception, own.mouth_to_ear_ms, basis).beside(second))
     }
 
-    /// The figures of one direction of a call whose `other` direction is a flow of its own, between clocks
-    /// that are not trusted: the mean delay of both is half their sum. `None` without a frame, and for an
-    /// echo flow. If one direction played nothing, its delay is not known, and loss alone decides.
+    /// Rates one direction of a call whose `other` direction is a flow of its own, between clocks that are
+    /// not trusted. The mean delay of each direction is half of the sum of both mean delays. If one direction
+    /// played nothing, the delays are not known, and the loss alone decides. Returns `None` if there was no
+    /// frame, and for a flow with an echo.
     pub(crate) fn halve(&self, other: &Self, floor: f64) -> Option<CallSummary> {
-        let (Self::OneWay(this, _), Self::OneWay(other, _)) = (self, other) else { return None };
-        let halved = this.mouth_to_ear_ms().zip(other.mouth_to_ear_ms()).map(|(this, other)| {
-            let offset = (other.mean - this.mean) / 2.0;
-            MouthToEarMs { mean: this.mean + offset, p50: this.p50 + offset, p95: this.p95 + offset }
-        });
+        let (this, other) = (self.one_way_listener()?, other.one_way_listener()?);
         let direction = Some(Direction::Forward);
-        let own = this.rate(this.frames.clone(), mean(halved.as_ref()), floor, direction)?;
-        let call = this.summary(own, halved, Basis::HalfRoundTrip);
-        let with_other = this.with_other().zip(other.with_other());
-        let with_other = with_other.and_then(|((frames, own), (_, theirs))| {
-            let halved = own.zip(theirs).map(|(own, theirs)| (own + theirs) / 2.0);
-            this.other_receiver(this.rate(frames, halved, floor, direction)?, halved)
+
+        let delays = this.mouth_to_ear_ms().zip(other.mouth_to_ear_ms());
+        let halved = delays.map(|(this, other)| {
+            let clock_offset = (other.mean - this.mean) / 2.0;
+            MouthToEarMs {
+                mean: this.mean + clock_offset,
+                p50: this.p50 + clock_offset,
+                p95: this.p95 + clock_offset,
+            }
         });
-        Some(call.beside(with_other))
+        let mean_ms = halved.as_ref().map(|delay| delay.mean);
+        let own = this.rate(this.frames.clone(), mean_ms, floor, direction)?;
+        let call = this.summary(own, halved, Basis::HalfRoundTrip);
+
+        let (Some(this_second), Some(other_second)) = (this.second_frames(), other.second_frames()) else {
+            return Some(call.beside(None));
+        };
+        let delays = this_second.mouth_to_ear_ms.zip(other_second.mouth_to_ear_ms);
+        let halved = delays.map(|(this, other)| (this + other) / 2.0);
+        let second = this.rate(this_second.frames, halved, floor, direction);
+        Some(call.beside(second.and_then(|second| this.other_receiver(second, halved))))
+    }
+
+    /// The listener of a call in one direction. Returns `None` for a call in both directions.
+    fn one_way_listener(&self) -> Option<&Listener> {
+        match self {
+            Self::OneWay(listener) | Self::OneWayUntrusted(listener) => Some(listener),
+            Self::BothWays(_) | Self::HalfRoundTrips(_) => None,
+        }
     }
 }
 
-/// From when `due` was due to the arrival of `read`, if it came.
-fn arrival(due: &MessageRecord, read: &MessageRecord) -> Option<SignedDuration> {
-    let received = read.received.filter(|_| read.fate == Fate::Delivered)?;
-    Some(received.signed_since(due.due))
+/// Returns the direction that sounds worse. If both sound alike, it is the first of them.
+fn worse_direction<D>(directions: Vec<RatedDirection<'_, D>>) -> Option<RatedDirection<'_, D>> {
+    directions.into_iter().min_by(|a, b| a.reception.compare_quality(&b.reception))
 }
 
-fn mean(delay: Option<&MouthToEarMs>) -> Option<f64> {
-    delay.map(|delay| delay.mean)
+/// The time from the moment when a frame was due until it arrived. Returns `None` if the frame did not
+/// arrive.
+fn delay_of(frame: &MessageRecord) -> Option<SignedDuration> {
+    if frame.fate != Fate::Delivered {
+        return None;
+    }
+    Some(frame.received?.signed_since(frame.due))
+}
+
+/// The frames that the second receiver plays.
+struct SecondFrames {
+    frames: Frames,
+    /// `None` if no frame arrived.
+    mouth_to_ear_ms: Option<f64>,
 }
 
 impl Listener {
     fn new(terms: CallTerms, clocks: Clocks) -> Self {
-        let least = match clocks {
+        let least_delay_ns = match clocks {
             Clocks::One => 0,
             Clocks::Trusted | Clocks::Untrusted => i64::MIN,
         };
+        let second_receiver = |wait| BeyondLeast::new(terms.frame, wait, least_delay_ns);
         Self {
             terms,
             playout: Playout::new(terms.frame, terms.playout),
             frames: Frames::new(terms.frame),
-            delays: Vec::new(),
-            other: terms.other_wait.map(|wait| BeyondLeast::new(terms.frame, wait, least)),
+            playout_delays: Vec::new(),
+            second_receiver: terms.other_wait.map(second_receiver),
         }
     }
 
+    /// Adds the frame `seq` with its delay, which is `None` if the frame did not arrive.
     fn add(&mut self, seq: u64, delay: Option<SignedDuration>) {
-        if let Some(other) = &mut self.other {
-            other.add(delay.map(SignedDuration::as_nanos));
+        if let Some(second_receiver) = &mut self.second_receiver {
+            second_receiver.add(delay.map(SignedDuration::as_nanos));
         }
         let heard = self.playout.take(seq, delay);
         self.frames.add(heard);
         if let (Heard::Played, Some(delay)) = (heard, self.playout.delay()) {
-            match self.delays.last_mut() {
-                Some((last, count)) if *last == delay => *count += 1,
-                _ => self.delays.push((delay, 1)),
+            match self.playout_delays.last_mut() {
+                Some(last) if last.delay == delay => last.frames += 1,
+                _ => self.playout_delays.push(PlayoutDelay { delay, frames: 1 }),
             }
         }
     }
 
-    /// A receiver made this of the frames of `direction`, and `mean_ms` passed from mouth to ear. `None`
-    /// without a frame.
+    /// Rates this direction with the receiver of the scenario. Returns `None` if there was no frame.
+    fn rate_own_receiver(
+        &self,
+        floor: f64,
+        direction: Option<Direction>,
+    ) -> Option<RatedDirection<'_, MouthToEarMs>> {
+        let mouth_to_ear_ms = self.mouth_to_ear_ms();
+        let mean_ms = mouth_to_ear_ms.as_ref().map(|delay| delay.mean);
+        let reception = self.rate(self.frames.clone(), mean_ms, floor, direction)?;
+        Some(RatedDirection { listener: self, reception, mouth_to_ear_ms })
+    }
+
+    /// Rates this direction with the second receiver. Returns `None` if there was no frame, or if there is no
+    /// second receiver.
+    fn rate_second_receiver(
+        &self,
+        floor: f64,
+        direction: Option<Direction>,
+    ) -> Option<RatedDirection<'_, f64>> {
+        let SecondFrames { frames, mouth_to_ear_ms } = self.second_frames()?;
+        let reception = self.rate(frames, mouth_to_ear_ms, floor, direction)?;
+        Some(RatedDirection { listener: self, reception, mouth_to_ear_ms })
+    }
+
+    /// Rates `frames` of this direction. `mean_ms` is the mean delay from mouth to ear. If it is not known,
+    /// the loss alone decides. Returns `None` if there was no frame.
     fn rate(
         &self,
         frames: Frames,
@@ -197,7 +290,7 @@ impl Listener {
         direction: Option<Direction>,
     ) -> Option<Reception> {
         let call = e_model::Call {
-            // Without a frame that was played the loss alone decides.
+            // A clock that is a little off can make a delay negative.
             mouth_to_ear_ms: mean_ms.unwrap_or(0.0).max(0.0),
             loss: frames.loss()?,
             burst_ratio: frames.burst_ratio(),
@@ -218,6 +311,7 @@ impl Listener {
         })
     }
 
+    /// The figures of the call with the receiver of the scenario.
     fn summary(&self, own: Reception, mouth_to_ear_ms: Option<MouthToEarMs>, basis: Basis) -> CallSummary {
         CallSummary {
             mos: own.mos,
@@ -244,7 +338,7 @@ impl Listener {
         }
     }
 
-    /// The figures with the second receiver; `None` if there is none.
+    /// The figures of the call with the second receiver. Returns `None` if there is no such receiver.
     fn other_receiver(&self, other: Reception, mouth_to_ear_ms: Option<f64>) -> Option<OtherReceiver> {
         Some(OtherReceiver {
             playout: beyond_least_words(self.terms.other_wait?),
@@ -262,49 +356,54 @@ impl Listener {
         })
     }
 
-    /// What the second receiver makes of the frames, and from mouth to ear with it, ms, if one came. `None`
-    /// if there is no such receiver.
-    fn with_other(&self) -> Option<(Frames, Option<f64>)> {
-        let (frames, playout) = self.other.as_ref()?.finish();
-        Some((frames, playout.map(|playout| self.spoken_before_ms() + playout as f64 / 1e6)))
+    /// The frames that the second receiver plays. Returns `None` if there is no such receiver.
+    fn second_frames(&self) -> Option<SecondFrames> {
+        let (frames, playout_ns) = self.second_receiver.as_ref()?.finish();
+        let mouth_to_ear_ms = playout_ns.map(|playout_ns| self.coder_delay_ms() + playout_ns as f64 / 1e6);
+        Some(SecondFrames { frames, mouth_to_ear_ms })
     }
 
-    /// A frame is due when the coder has heard all that it needs for it, ms after its first sample was
-    /// spoken.
-    fn spoken_before_ms(&self) -> f64 {
+    /// The time in ms from the first sample of a frame until the frame is due. The coder waits for the whole
+    /// frame, and for the samples that it looks ahead.
+    fn coder_delay_ms(&self) -> f64 {
         (self.terms.frame + self.terms.codec.row().look_ahead).as_millis_f64()
     }
 
-    /// The delay of what is played, from its first sample on.
+    /// The delay from mouth to ear of the frames that were played. Returns `None` if no frame was played.
     fn mouth_to_ear_ms(&self) -> Option<MouthToEarMs> {
-        let mut delays = self.delays.clone();
+        let mut delays = self.playout_delays.clone();
         delays.sort_unstable();
-        let mut total = 0_i128;
-        for &(delay, count) in &delays {
-            total += i128::from(delay.as_nanos()) * i128::from(count);
+        let mut total_ns = 0_i128;
+        for PlayoutDelay { delay, frames } in &delays {
+            total_ns += i128::from(delay.as_nanos()) * i128::from(*frames);
         }
-        let frame_ms = self.spoken_before_ms();
-        // Nearest rank.
+        let coder_delay_ms = self.coder_delay_ms();
+        // The nearest rank.
         let quantile = |percent: u64| {
             let rank = (self.frames.played * percent).div_ceil(100).max(1);
-            let mut below = 0;
-            let found = delays.iter().find(|(_, count)| {
-                below += count;
-                below >= rank
-            });
-            found.map(|(delay, _)| frame_ms + delay.as_nanos() as f64 / 1e6)
+            let mut frames_so_far = 0;
+            for PlayoutDelay { delay, frames } in &delays {
+                frames_so_far += frames;
+                if frames_so_far >= rank {
+                    return Some(coder_delay_ms + delay.as_nanos() as f64 / 1e6);
+                }
+            }
+            None
         };
-        let mean = frame_ms + total as f64 / self.frames.played.max(1) as f64 / 1e6;
+        let mean = coder_delay_ms + total_ns as f64 / self.frames.played.max(1) as f64 / 1e6;
         Some(MouthToEarMs { mean, p50: quantile(50)?, p95: quantile(95)? })
     }
 }
 
 impl Reception {
-    /// Which of two directions is the worse one: less. One that gaps bar is worse than one that is usable,
-    /// whatever their scores are, and one in which nothing is heard is the worst.
-    fn order(&self, other: &Self) -> Ordering {
-        let rank = |it: &Self| (it.frames.played > 0, it.is_usable);
-        rank(self).cmp(&rank(other)).then(self.r.total_cmp(&other.r))
+    /// Compares how two directions sound. The worse one is less. A direction in which nothing is heard is the
+    /// worst. A direction that is not usable is worse than a usable one, whatever their scores are.
+    fn compare_quality(&self, other: &Self) -> Ordering {
+        let hears_something = |reception: &Self| reception.frames.played > 0;
+        hears_something(self)
+            .cmp(&hears_something(other))
+            .then(self.is_usable.cmp(&other.is_usable))
+            .then(self.r.total_cmp(&other.r))
     }
 }
 
