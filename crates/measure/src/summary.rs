@@ -1,7 +1,9 @@
-//! The summary of a run directory: what the tables, the report and scripts read. Field names are a promise
-//! (docs/reference/records.md). A figure that an arena cannot know is `None`, written as `null`, never 0. The
-//! keys come in the order of the fields here; flows, groups and links in the order of their names. JSON has
-//! no NaN and no infinity: they would become `null` (RFC 8259 §6), and no metric makes them.
+//! The types of summary.json, which tables, reports and scripts read. The field names are a promise to users
+//! (docs/reference/records.md).
+//!
+//! A figure that an arena cannot know is `None`, which is written as `null` and never as 0. The keys are in
+//! the order of the fields here. Flows, groups and links are in the order of their names. JSON has no NaN and
+//! no infinity, so they would become `null` (RFC 8259 §6). No metric makes them.
 
 mod answer;
 mod call;
@@ -10,6 +12,7 @@ mod ip;
 mod ledger;
 mod legs;
 mod link;
+mod machine;
 mod multipath;
 mod spreads;
 mod swept;
@@ -27,90 +30,95 @@ pub use ip::{IpSeen, IpSummary};
 pub use ledger::Ledger;
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
+pub use machine::{LateMs, MachineSummary};
 pub use multipath::MultipathSummary;
 pub use spreads::Spreads;
 pub use swept::Swept;
 pub use threshold::{ThresholdOutcome, ThresholdSummary};
 
-/// `summary.json`, whole.
+/// The whole of summary.json.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The version of this format: [`SUMMARY_FORMAT`]. A file that does not say has format 1.
     #[serde(default = "first_format")]
     pub format: u32,
-    /// The version that wrote it.
+    /// The version of talkpath that wrote the file.
     pub talkpath: String,
     /// The scenario's name.
     pub name: String,
     /// `sim`, `emu` or `live`.
     pub arena: String,
-    /// RFC 3339, UTC.
+    /// The start of the run, in UTC (RFC 3339).
     pub started: String,
-    /// Elapsed real time.
+    /// The real time that the run took, in seconds.
     pub wall_s: f64,
-    /// CPU time of this process.
+    /// The CPU time of this process, in seconds.
     pub cpu_s: f64,
-    /// False if a repetition is missing, or the machine disturbed more than half of the repetitions of a cell
-    /// past its stated limits.
+    /// False if a repetition is missing, or if the machine disturbed more than half of the repetitions of a
+    /// cell.
     pub valid: bool,
-    /// In words for a person.
+    /// Warnings in words.
     pub warnings: Vec<String>,
-    /// `exact`, or the histogram and its error.
+    /// How percentiles were computed: `exact`, or the name of the histogram and its error.
     pub percentiles: String,
-    /// How far one-way figures can be trusted.
+    /// How far the figures of one direction can be trusted.
     pub clock: Clock,
-    /// One entry a repetition of a cell.
+    /// One entry for each repetition of each cell.
     pub runs: Vec<RunSummary>,
-    /// One entry a cell, over its repetitions.
+    /// One entry for each cell, over its repetitions.
     pub cells: Vec<CellSummary>,
-    /// Which transport served a flow best, one entry a group of cells that differ in nothing else.
+    /// Which transport served a flow best. There is one entry for each group of cells that differ in the
+    /// transport only.
     #[serde(default)]
     pub comparisons: Vec<Comparison>,
-    /// What became of the scenario's thresholds and those of `--require` and `--fail-if`, in their order.
+    /// Whether the thresholds held: those of the scenario, of `--require` and of `--fail-if`, in this order.
     #[serde(default)]
     pub thresholds: Vec<ThresholdSummary>,
-    /// What made it and where; `None` in summaries of versions that did not say.
+    /// The program and the machine of the run. `None` in summaries of versions that did not write this.
     #[serde(default)]
     pub provenance: Option<Provenance>,
-    /// As what the scenario was read where a slip is likely; empty in summaries of versions that did not say.
+    /// How the scenario was understood. Empty in summaries of versions that did not write this.
     #[serde(default)]
     pub understood: Understood,
 }
 
-/// As what a scenario was read, in lines for a person.
+/// How a scenario was understood, in lines for people. The lines show a user what may be a mistake.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Understood {
-    /// How long a repetition takes and, where we own the path, what its links are: `60 s a repetition; up 1
-    /// Mb/s, 20 ms; down 8 Mb/s, 15 ms`.
+    /// How long a repetition takes and, if the arena owns the path, what the links are: `60 s a repetition;
+    /// up 1 Mb/s, 20 ms; down 8 Mb/s, 15 ms`.
     #[serde(default)]
     pub setting: Vec<String>,
-    /// One for each trace: `x.up: 1000 deliveries, 1.2 Mb/s in the mean, repeats after 10 s`.
+    /// One line for each trace: `x.up: 1000 deliveries, 1.2 Mb/s in the mean, repeats after 10 s`.
     #[serde(default)]
     pub traces: Vec<String>,
-    /// Of links that lose more than a fifth of the packets: `The path loses 50 % of the packets each way.`
+    /// One line for each link that loses more than a fifth of the packets: `The path loses 50 % of the
+    /// packets each way.`
     #[serde(default)]
     pub losses: Vec<String>,
-    /// Flows whose datagrams IP cuts, and what a loss of packets is in messages.
+    /// One line for each flow whose datagrams IP cuts into fragments. It says how many messages a loss of
+    /// packets takes.
     #[serde(default)]
     pub fragments: Vec<String>,
-    /// Links whose queue is as large as it is because the scenario does not say how large: 1000 packets.
+    /// The names of the links whose queue has the default size of 1000 packets, because the scenario does not
+    /// say how large the queue is.
     #[serde(default)]
     pub assumed_queues: Vec<String>,
 }
 
 impl Understood {
-    /// The lines that are always said.
+    /// The lines that are always printed.
     pub fn lines(&self) -> impl Iterator<Item = &String> {
         self.setting.iter().chain(&self.traces).chain(&self.losses).chain(&self.fragments)
     }
 }
 
-/// The format of the summaries that this version writes. Raised if a key goes, or changes its type, unit or
-/// meaning; the reader of the format before, and samples of it, stay. docs/reference/format.md has its
-/// history.
+/// The version of the summary format that this version of talkpath writes. It is raised if a key is removed,
+/// or changes its type, unit or meaning. The reader of the previous format and samples of it stay.
+/// docs/reference/format.md tells the history.
 pub const SUMMARY_FORMAT: u32 = 3;
 
-/// That of talkpath 0.2.0, which has no key for it.
+/// The format of talkpath 0.2.0, which has no key for the format.
 const fn first_format() -> u32 {
     1
 }
@@ -120,8 +128,8 @@ const fn first_format() -> u32 {
 pub struct Provenance {
     /// The program's version.
     pub version: String,
-    /// The Git revision that it was built from, with `-dirty` if files differed from it; `None` if it was not
-    /// built in a Git checkout.
+    /// The Git revision that the program was built from, with `-dirty` if files differed from the revision.
+    /// `None` if the program was not built in a Git checkout.
     pub revision: Option<String>,
     /// The kernel's name, release and machine, as `uname -srm` prints them.
     pub kernel: String,
@@ -130,7 +138,7 @@ pub struct Provenance {
 }
 
 impl RunSummary {
-    /// The flows whose copies are summed up.
+    /// The groups whose copies have no figures of their own.
     pub fn summed_up(&self) -> impl Iterator<Item = (&String, &GroupSummary)> {
         let groups = self.groups.iter().map(|(name, group)| (name, group.as_ref()));
         groups.filter(|(_, group)| group.summed_up)
@@ -138,12 +146,14 @@ impl RunSummary {
 }
 
 impl Summary {
-    /// The repetitions that figures rest on: of a valid run those that the machine did not disturb, else all.
+    /// The repetitions that figures rest on. In a valid run these are the repetitions that the machine did
+    /// not disturb. In a run that is not valid these are all repetitions.
     pub fn counted_runs(&self) -> impl Iterator<Item = &RunSummary> {
         self.runs.iter().filter(|run| !(self.valid && run.is_disturbed()))
     }
 
-    /// The repetition that stands for each cell where only one is shown: the first that counts.
+    /// The repetition of each cell that is shown if only one can be shown. It is the first repetition that
+    /// counts.
     pub fn shown_repetitions(&self) -> BTreeMap<u64, u64> {
         let mut shown = BTreeMap::new();
         for run in self.counted_runs() {
@@ -153,145 +163,93 @@ impl Summary {
         shown
     }
 
-    /// Writes `summary.json`: indented, with a line feed at its end.
+    /// Writes summary.json with indented lines, and a line feed at the end.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns an error if `out` cannot be written.
     pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut out, self)?;
         out.write_all(b"\n")
     }
 
-    /// Reads `summary.json`; unknown keys are passed over, so that a newer version's summary can still be
+    /// Reads summary.json. Unknown keys are ignored, so that the summary of a newer version can still be
     /// read.
     ///
     /// # Errors
-    /// Those of `from`, and [`io::ErrorKind::InvalidData`] with line and column if it is no summary.
+    /// Returns an error if `from` cannot be read. Returns [`io::ErrorKind::InvalidData`] with the line and
+    /// the column if the text is not a summary.
     pub fn read_json(from: impl Read) -> io::Result<Self> {
         Ok(serde_json::from_reader(io::BufReader::new(from))?)
     }
 }
 
-/// Two hosts' clocks against each other. One clock (`sim`, `emu`): offset 0, uncertainty 0, trusted.
+/// How the clocks of the two hosts compare. In `sim` and `emu` there is one clock, which is trusted and has
+/// an offset and an uncertainty of 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// The far clock minus ours.
+    /// The time of the far clock minus the time of the clock here.
     pub offset_ms: Option<f64>,
-    /// Drift of the far clock against ours.
+    /// The drift of the far clock against the clock here.
     pub skew_ppm: Option<f64>,
-    /// Half the smallest round trip: how far an asymmetry of the path can put the offset off, either way.
+    /// Half of the smallest round trip. An asymmetric path can put the offset off by so much, in either
+    /// direction.
     pub uncertainty_ms: Option<f64>,
-    /// How far the far clock can have left its straight line during the run, beyond that; either way.
+    /// By how much more the offset can be off, because the drift of the far clock may have changed during the
+    /// run.
     #[serde(default)]
     pub change_uncertainty_ms: Option<f64>,
-    /// The user vouches that both hosts read one time (`--clocks-synchronised`), and stamps are not
-    /// corrected.
+    /// Whether the user vouches that both hosts have the same time (`--clocks-synchronised`). Time stamps are
+    /// then not corrected.
     #[serde(default)]
     pub synchronised: bool,
-    /// Whether one-way figures are shown.
+    /// Whether the figures of one direction are shown.
     pub trusted: bool,
-    /// Why, or why not.
+    /// The reason why the clocks are trusted or not.
     pub why: String,
 }
 
-/// One repetition of one cell.
+/// The figures of one repetition of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Index in the sweep, from 0.
     pub cell: u64,
     /// The sweep's keys and this cell's values.
     pub sweep: Swept,
-    /// From 0.
+    /// The number of the repetition, from 0.
     pub repetition: u64,
-    /// The seed that it ran with.
+    /// The seed of the repetition's random numbers.
     pub seed: u64,
-    /// By flow name. Copies that are summed up ([`GroupSummary::summed_up`]) are not among them. Boxed,
-    /// because the smallest `BTreeMap` has room for eleven values: of flows that would be 19 kB in each
+    /// The flows by name. Copies that are summed up ([`GroupSummary::summed_up`]) are left out. The values
+    /// are boxed, because the smallest `BTreeMap` has room for eleven values, which would take 19 kB in each
     /// repetition.
     pub flows: BTreeMap<String, Box<FlowSummary>>,
-    /// By group name, for flows with copies. Boxed likewise.
+    /// The groups of copies by name. The values are boxed for the same reason.
     pub groups: BTreeMap<String, Box<GroupSummary>>,
-    /// By link name. Boxed likewise.
+    /// The links by name. The values are boxed for the same reason.
     pub links: BTreeMap<String, Box<LinkSummary>>,
-    /// What the machine did to it; `None` in `sim`.
+    /// How the machine kept up with real time. `None` in `sim`.
     #[serde(default)]
     pub machine: Option<Box<MachineSummary>>,
 }
 
 impl RunSummary {
-    /// Whether the machine disturbed it past its stated limits; false if the file does not say.
+    /// Whether the machine disturbed the repetition beyond the stated limits. False if the file does not say
+    /// so.
     pub fn is_disturbed(&self) -> bool {
         self.machine.as_ref().is_some_and(|machine| machine.valid == Some(false))
     }
 }
 
-/// What a machine did to a real-time repetition. Milliseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MachineSummary {
-    /// Whether it stayed within the stated limits, so that the figures are the network's; `None` in files
-    /// that did not say it of each repetition.
-    #[serde(default)]
-    pub valid: Option<bool>,
-    /// How often the repetition ran again because the machine had disturbed it past the stated limits. What
-    /// is here is of the last time.
-    #[serde(default)]
-    pub ran_again: u64,
-    /// From a packet's promised departure to the emulator's write.
-    pub emulator_late_ms: Option<LateMs>,
-    /// For how long, at most, packets waited behind others before the emulator read them.
-    pub emulator_backlog_ms: Option<LateMs>,
-    /// From a clocked message's due time to its hand-over to the socket, on this host.
-    pub senders_late_ms: Option<LateMs>,
-    /// The same on the far host.
-    pub far_senders_late_ms: Option<LateMs>,
-    /// Packets that the emulator carried.
-    pub packets: Option<u64>,
-    /// Packets that a device had no room for, or the emulator no memory.
-    pub device_drops: Option<u64>,
-    /// Lower bound of the datagrams that found no room in a socket whose buffer the scenario leaves to the
-    /// tool.
-    pub socket_drops: Option<u64>,
-    /// UDP datagrams with a wrong checksum, of all sockets of this host (of both emulated hosts).
-    #[serde(default)]
-    pub checksum_errors: Option<u64>,
-    /// The same of the far host.
-    #[serde(default)]
-    pub far_checksum_errors: Option<u64>,
-    /// Share of one processor that the emulator's thread took, 0 to 1.
-    pub emulator_cpu_share: Option<f64>,
-    /// Whether the timed threads had real-time priority.
-    pub real_time: Option<bool>,
-    /// Share of all processors' time that a hypervisor gave to others during the run, 0 to 1.
-    #[serde(default)]
-    pub stolen_share: Option<f64>,
-    /// How often the emulator's thread did not run for more than a millisecond, so that the whole path stood
-    /// still; `None` if no emulator ran.
-    #[serde(default)]
-    pub stops: Option<u64>,
-    /// For how long at most.
-    #[serde(default)]
-    pub longest_stop_ms: Option<f64>,
-}
-
-/// How late something was, milliseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct LateMs {
-    pub p50: f64,
-    pub p99: f64,
-    pub max: f64,
-}
-
-/// Arrivals one after the other, as tshark's `-z rtp,streams` reports them.
+/// The arrivals of a flow, as tshark's `-z rtp,streams` reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RtpStream {
-    /// From one arrival to the next.
+    /// The time from one arrival to the next.
     pub delta_ms: MinMeanMax,
-    /// RFC 3550 §A.8 after each arrival but the first.
+    /// The jitter of RFC 3550 §A.8 after each arrival but the first.
     pub jitter_ms: MinMeanMax,
 }
 
-/// A figure's extremes and mean, in milliseconds.
+/// The least, the mean and the greatest value of a figure, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct MinMeanMax {
@@ -300,71 +258,73 @@ pub struct MinMeanMax {
     pub max: f64,
 }
 
-/// Explicit congestion notification of one flow (RFC 3168), over the whole run; `None` if it is not known.
+/// The ECN marks of one flow (RFC 3168), over the whole run. A number is `None` if it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EcnSummary {
-    /// Whether its packets take marks.
+    /// Whether the packets of the flow can be marked.
     pub capable: Option<bool>,
-    /// Packets that came to the receiver marked.
+    /// Packets that arrived at the receiver with a mark.
     pub marked_forward: Option<u64>,
-    /// Packets that came back to the sender marked, for echo flows.
+    /// Packets that arrived at the sender with a mark, for flows with an echo.
     pub marked_return: Option<u64>,
-    /// Packets of TCP delivered under an echo of a mark; more than were marked.
+    /// Packets of TCP that were delivered while the receiver echoed a mark. They are more than the marked
+    /// packets.
     pub echoed_forward: Option<u64>,
-    /// The same of the way back, for echo flows.
+    /// The same number for the return direction, for flows with an echo.
     pub echoed_return: Option<u64>,
 }
 
-/// What a judged figure was measured along.
+/// The path that a judged figure was measured on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// One way, between clocks that are trusted.
+    /// One direction, between clocks that are trusted.
     #[default]
     OneWay,
-    /// Half the way there and back, because the clocks are not trusted.
+    /// Half of a round trip, because the clocks are not trusted.
     HalfRoundTrip,
-    /// There and back.
+    /// A whole round trip.
     RoundTrip,
 }
 
-/// Which way of a flow's messages.
+/// A direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// From the flow's sender.
+    /// The direction of the messages.
     Forward,
-    /// The echo.
+    /// The direction of the echoes.
     Return,
 }
 
-/// What a flow is judged by in one repetition: all its copies together, if it has some.
+/// The figure that says how well a flow was served in one repetition. If the flow has copies, it stands for
+/// all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedFigure {
-    /// The figure's kind.
+    /// The kind of the figure.
     pub by: JudgedBy,
-    /// The median over the copies, of which the worse direction counts where there are two; the flow's own
-    /// figure without copies.
+    /// The median over the copies. A copy with two directions counts with the worse one. Without copies it is
+    /// the figure of the flow itself.
     pub median: f64,
-    /// The worst copy's figure.
+    /// The figure of the worst copy.
     pub worst: f64,
-    /// That copy's name, with its worse direction.
+    /// The name of the worst copy, with its worse direction.
     pub worst_flow: String,
-    /// Below this it is not usable.
+    /// The least figure with which the flow is usable.
     pub floor: f64,
-    /// What the worst copy's figure was measured along.
+    /// The path that the figure of the worst copy was measured on.
     pub basis: Basis,
-    /// Which way of an echo flow decided; `None` if both together did.
+    /// The direction that decided. `None` if both directions together did.
     pub direction: Option<Direction>,
-    /// Whether the gaps of a call, of any of its copies, bar it from being usable, whatever its figure is.
+    /// Whether gaps bar the call, or any of its copies. The call is then not usable, whatever its figure is.
     #[serde(default)]
     pub barred: bool,
-    /// The longest gap of any copy; `None` if it is no call.
+    /// The longest gap of any copy. `None` if the flow is not a call.
     #[serde(default)]
     pub longest_gap_ms: Option<f64>,
 }
 
-/// A kind of judged figure; of each more is better.
+/// A kind of judged figure. A larger figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JudgedBy {
@@ -476,54 +436,54 @@ pub struct MeanMax {
     pub max: f64,
 }
 
-/// A flow's copies together.
+/// The figures of all copies of a flow together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupSummary {
-    /// How many copies.
+    /// The number of copies.
     pub flows: u64,
-    /// True if there are more than 500 copies and `--per-flow` was not given. The repetition's `flows` then
-    /// has no entry for any of them.
+    /// Whether the copies have no entries of their own in `flows`, because there are more than 500 and
+    /// `--per-flow` was not given.
     #[serde(default)]
     pub summed_up: bool,
-    /// As the copies have it.
+    /// The transport of the copies.
     #[serde(default)]
     pub transport: String,
-    /// Sums over copies.
+    /// The sum over the copies.
     pub sent: u64,
-    /// Sum.
+    /// The sum over the copies.
     pub received: u64,
-    /// Sum.
+    /// The sum over the copies.
     pub lost: u64,
-    /// Sum of lost / sum of sent without unfinished ones.
+    /// The sum of lost messages / the sum of sent messages. Unfinished messages are left out of both sums.
     pub loss_rate: Option<f64>,
-    /// Sum.
+    /// The sum over the copies.
     pub goodput_bps: Option<f64>,
-    /// Mean over copies.
+    /// The mean over the copies.
     pub goodput_bps_mean: Option<f64>,
-    /// Mean over copies.
+    /// The mean over the copies.
     pub retransmit_rate: Option<f64>,
-    /// Sum.
+    /// The sum over the copies.
     #[serde(default)]
     pub retransmissions: Option<u64>,
-    /// Sum.
+    /// The sum over the copies.
     #[serde(default)]
     pub timeouts: Option<u64>,
-    /// Mean over copies.
+    /// The mean over the copies.
     pub cwnd_packets: Option<f64>,
-    /// Mean over copies.
+    /// The mean over the copies.
     #[serde(default)]
     pub window_packets: Option<f64>,
-    /// Mean over copies of each copy's median one-way delay.
+    /// The mean over the copies of each copy's median one-way delay.
     pub one_way_delay_ms_p50_mean: Option<f64>,
-    /// Mean over copies of each copy's median round trip.
+    /// The mean over the copies of each copy's median round trip.
     #[serde(default)]
     pub round_trip_delay_ms_p50_mean: Option<f64>,
     /// Jain's index of the copies' goodputs (Jain, Chiu and Hawe, 1984): (sum x)^2 / (n sum x^2).
     pub jain_index: Option<f64>,
-    /// What the flow is judged by; `None` if a copy's figure is not known.
+    /// The judged figure of all copies. `None` if the figure of a copy is not known.
     #[serde(default)]
     pub judged: Option<JudgedFigure>,
-    /// The same with the second receiver of a call; `None` if there is none.
+    /// The judged figure with the second receiver of a call. `None` if there is no such receiver.
     #[serde(default)]
     pub judged_with_other_receiver: Option<JudgedFigure>,
 }

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_loses_the_most_dispensable_columns_and_says_which() {
+    fn a_narrow_terminal_leaves_columns_out_in_their_order_and_says_which() {
         let full = grid().width(&[0, 1, 2, 3]);
         let (text, left_out) = grid().text(&Style { width: full - 1, color: false, explain: true });
         assert_eq!(left_out, ["loss %"]);

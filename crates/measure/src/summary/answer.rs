@@ -1,49 +1,50 @@
-//! Which transport is best for a flow, as summary.json has it.
+//! The answers of summary.json: which transport is best for a flow.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// One flow over the transports of some cells, and the answer.
+/// Cells that differ in the transport of one flow only, and the answer which transport is best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The flow, by the scenario's name.
     pub flow: String,
-    /// The sweep's other keys and values, which the cells have in common.
+    /// The swept keys and values that the cells have in common.
     pub sweep: BTreeMap<String, serde_json::Value>,
-    /// The cells that were compared, by index.
+    /// The numbers of the compared cells.
     pub cells: Vec<u64>,
-    /// What came out.
+    /// The answer.
     pub answer: Answer,
 }
 
-/// Which transport is best.
+/// The answer which transport is best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Transports as the scenario has them; more than one if they serve alike, or if the repetitions do not
-    /// decide; of an unusable flow the least bad. If the answer depends on the receiver, those of
-    /// either in whose answer one is usable.
+    /// The best transports, as the scenario names them. There are several if they serve alike, or if the
+    /// repetitions do not decide. If nothing is usable, it is the least bad one. If the answer depends on the
+    /// receiver, these are the best transports of each receiver with which a transport is usable.
     pub best: Vec<String>,
-    /// How sure that is.
+    /// How sure the answer is.
     pub outcome: AnswerKind,
     /// The answer in one line.
     pub line: String,
-    /// Why, in one line.
+    /// The reasons, in one line.
     #[serde(default)]
     pub why: String,
-    /// Transports whose repetitions fall into two clusters: no repetition has their mean.
+    /// The transports whose repetitions fall into two clusters, so that no repetition has their mean.
     #[serde(default)]
     pub two_outcomes: Vec<TwoOutcomes>,
-    /// What the flows beside it got, in one line; `None` if there are none.
+    /// How the flows fared that ran at the same time, in one line. `None` if there are no such flows.
     #[serde(default)]
     pub neighbours: Option<String>,
-    /// About how many more repetitions would decide, if it is undecided.
+    /// About how many more repetitions would decide. `None` if the answer is not undecided.
     #[serde(default)]
     pub more: Option<u64>,
-    /// What makes it usable, if it is not and the same run tried it.
+    /// The change that makes the flow usable. `None` if the flow is usable, or if the run did not try such a
+    /// change.
     #[serde(default)]
     pub cure: Option<Cure>,
-    /// If the two receivers of a call do not name the same transports: the answer with each. Else empty.
+    /// The answer with each of the two receivers of a call. Empty if both receivers name the same transports.
     #[serde(default)]
     pub receivers: Vec<ReceiverAnswer>,
 }
@@ -51,29 +52,29 @@ pub struct Answer {
 /// The answer with one of the two receivers of a call whose scenario names none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReceiverAnswer {
-    /// How it chooses its playout delay, as `call.playout` has it.
+    /// How the receiver chooses its playout delay, in the words of `call.playout`.
     pub playout: String,
-    /// As of the answer.
+    /// [`Answer::best`] with this receiver.
     pub best: Vec<String>,
-    /// As of the answer.
+    /// [`Answer::outcome`] with this receiver.
     pub outcome: AnswerKind,
-    /// As of the answer.
+    /// [`Answer::line`] with this receiver.
     pub line: String,
 }
 
-/// The two clusters of a transport's repetitions (Hartigan's dip test, `ranking/clusters.rs`), in the unit of
-/// what the flow is judged by: opinion score, share in time, or bits a second.
+/// The two clusters of a transport's repetitions (Hartigan's dip test, `ranking/clusters.rs`). The means are
+/// judged figures: opinion scores, shares in time, or bits per second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TwoOutcomes {
-    /// The transport as the scenario has it.
+    /// The transport, as the scenario names it.
     pub transport: String,
-    /// Its cell, by index.
+    /// The number of the transport's cell.
     pub cell: u64,
-    /// Mean of the lower cluster.
+    /// The mean of the lower cluster.
     pub low: f64,
-    /// Mean of the higher cluster.
+    /// The mean of the higher cluster.
     pub high: f64,
-    /// Share of the repetitions in the lower one, 0 to 1.
+    /// The share of the repetitions in the lower cluster, 0 to 1.
     pub low_share: f64,
 }
 
@@ -81,15 +82,15 @@ pub struct TwoOutcomes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerKind {
-    /// One is best.
+    /// One transport is best.
     Distinct,
-    /// Several are best, and differ by no more than the tolerance.
+    /// Several transports are best, and differ by no more than the tolerance.
     Alike,
-    /// The repetitions do not decide which of several is best, or there was but one repetition.
+    /// The repetitions do not decide which of several transports is best, or there was one repetition only.
     Undecided,
-    /// Even the best is not usable.
+    /// Not even the best transport is usable.
     Unusable,
-    /// With one of two receivers of a call the answer is another one than with the other.
+    /// The two receivers of a call lead to different answers.
     DependsOnReceiver,
 }
 
@@ -98,12 +99,12 @@ pub enum AnswerKind {
 pub struct Cure {
     /// The scenario's keys and their values.
     pub change: BTreeMap<String, serde_json::Value>,
-    /// The transports that are then best.
+    /// The transports that are best with the change.
     pub best: Vec<String>,
-    /// The mean opinion score of the best of them, if the flow is judged by it.
+    /// The mean opinion score of the best transport. `None` if the flow is not a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mos: Option<f64>,
-    /// Its share of messages in time, if the flow is judged by that.
+    /// The share in time of the best transport. `None` if the flow is judged by another figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_time: Option<f64>,
 }

@@ -9,96 +9,100 @@ use super::{
 use crate::figures::row::Figure;
 use crate::figures::unit::Unit;
 
-/// One flow in one repetition. Definitions are in docs/reference/metrics.md. What the simulator never knows
-/// is boxed: a large sweep has many of these in memory.
+/// The figures of one flow in one repetition. docs/reference/metrics.md defines them. Fields that are always
+/// `None` in the simulator are boxed, because a large sweep has many flows in memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
     /// `udp`, `tcp`, `tcp-nodelay`, ...
     pub transport: String,
-    /// Congestion control, if there is one.
+    /// The congestion control. `None` if the transport has none.
     pub cc: Option<String>,
-    /// Messages due after warm-up that the transport did not refuse. One that never left, for want of a
-    /// network or of an open connection, is among them, and lost.
+    /// Messages that were due after the warm-up and that the transport did not refuse. A message that never
+    /// left because there was no network or no open connection counts as sent and lost.
     pub sent: u64,
-    /// Of these, delivered (an echo flow: round trips completed).
+    /// Sent messages that were delivered. With an echo, the echo had to come back.
     pub received: u64,
-    /// Of these, lost, by sequence number: a duplicate never hides a loss.
+    /// Sent messages that were lost. They are found by their sequence numbers, so a duplicate never hides a
+    /// loss.
     pub lost: u64,
-    /// Lost on the way out; `None` if unknown.
+    /// Messages that were lost on the way to the receiver. `None` if it is not known.
     pub lost_forward: Option<u64>,
-    /// Lost on the way back, for echo flows; `None` if unknown or without echo.
+    /// Echoes that were lost on the way back. `None` if it is not known, or if the flow has no echo.
     pub lost_return: Option<u64>,
-    /// lost / sent, unfinished ones left out of both.
+    /// lost / sent. Unfinished messages are left out of both numbers.
     pub loss_rate: Option<f64>,
-    /// Extra copies that arrived.
+    /// Second and further copies of messages that arrived.
     pub duplicates: u64,
     /// Arrivals whose sequence number is below one that came before (RFC 4737 §3).
     pub reordered: u64,
-    /// Still queued or in flight at the end.
+    /// Messages that were still queued or in flight at the end.
     pub unfinished: u64,
     /// Messages that the transport would not take.
     pub refused: u64,
-    /// Of those lost, given up by their sender because they were older than the transport's `expire`.
+    /// Lost messages that their sender gave up, because they were older than the transport's `expire`.
     #[serde(default)]
     pub expired: u64,
-    /// What became of each message that was due; `None` in files of a format before 3.
+    /// The fates of all messages that were due. `None` in files of a format before 3.
     #[serde(default)]
     pub ledger: Option<Ledger>,
-    /// From the flow's start to the moment from which its sender could let a message leave; `None` if that
-    /// never came, and in files of a format before 3.
+    /// The time from the start of the flow until its sender could let the first message leave. `None` if the
+    /// sender never could, and in files of a format before 3.
     #[serde(default)]
     pub opening_ms: Option<f64>,
     /// Runs of consecutive lost messages.
     pub loss_runs: LossRuns,
-    /// The exact share of the messages that came within the flow's deadline; what was lost, refused or
-    /// unfinished did not. `None` for a workload without a deadline, and one way between clocks that are not
-    /// trusted.
+    /// The exact share of the messages that met the deadline of the flow. A message that was lost, refused or
+    /// unfinished did not. `None` if the workload has no deadline, and for one direction between clocks that
+    /// are not trusted.
     #[serde(default)]
     pub in_time: Option<f64>,
-    /// From a message's due time until it is late; with an echo, to the echo. `None` for a workload without
-    /// one.
+    /// The longest delay with which a message is not late. With an echo it is the delay until the echo
+    /// arrives. `None` if the workload has no deadline.
     #[serde(default)]
     pub deadline_ms: Option<f64>,
-    /// How a call sounds: playout and the E-model (docs/reference/metrics.md); `None` if the workload is no
-    /// voice, and one way between clocks that are not trusted.
+    /// How a call sounds, by its playout and the E-model (docs/reference/metrics.md). `None` if the workload
+    /// is not voice, and for one direction between clocks that are not trusted.
     #[serde(default)]
     pub call: Option<Box<CallSummary>>,
     /// The least MOS of a usable call, or the least share in time of any other usable flow; `None` if neither
     /// is known of the workload.
     #[serde(default)]
     pub floor: Option<f64>,
-    /// How old the newest state was at each tick; `None` if the workload sends no state, and one way between
-    /// clocks that are not trusted.
+    /// How old the newest state was at each tick. `None` if the workload does not send states, and for one
+    /// direction between clocks that are not trusted.
     #[serde(default)]
     pub state_age_ms: Option<StateAgeMs>,
-    /// From due to read, forward leg.
+    /// The time from the moment when a message was due until the receiver read it.
     pub one_way_delay_ms: Option<DelayMs>,
-    /// From due to the echo's read.
+    /// The time from the moment when a message was due until the sender read the echo.
     pub round_trip_delay_ms: Option<DelayMs>,
-    /// Of a round trip, what the echoing host took; `None` in `sim` and without echo.
+    /// The part of a round trip that the echoing host took to answer. `None` in `sim`, and if the flow has no
+    /// echo.
     #[serde(default)]
     pub turn_round_ms: Option<TurnRoundMs>,
     /// |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393, unsigned).
     pub ipdv_ms: Option<IpdvMs>,
-    /// RFC 3550 §A.8 at the end.
+    /// The jitter of RFC 3550 §A.8 at the end of the run.
     pub rtp_jitter_ms: Option<f64>,
-    /// What an RTP receiver would see of it, whatever carries it; `None` with fewer than two arrivals.
+    /// What an RTP receiver would report on the flow, whatever its transport is. `None` with fewer than two
+    /// arrivals.
     #[serde(default)]
     pub rtp_stream: Option<RtpStream>,
-    /// Payload bits delivered a second of the window.
+    /// Payload bits that were delivered per second of the window.
     pub goodput_bps: Option<f64>,
-    /// When each second begins to deliver what is offered; `None` without a clock.
+    /// When the flow begins to deliver in each second what is offered in it. `None` if the workload has no
+    /// clock.
     #[serde(default)]
     pub settling: Option<Settling>,
     /// received / (last received - first received) (Foderaro 1995).
     pub net_rate_pps: Option<f64>,
     /// net rate x received / sent (Foderaro 1995).
     pub error_adjusted_rate_pps: Option<f64>,
-    /// From the first send to the last arrival.
+    /// The time from the first send to the last arrival.
     pub first_sent_to_last_received_ms: Option<f64>,
-    /// From the first arrival to the last.
+    /// The time from the first arrival to the last arrival.
     pub first_to_last_received_ms: Option<f64>,
-    /// Time during which the workload had a message and the transport no room.
+    /// The time during which the workload had a message and the transport had no room for it.
     pub blocked_ms: Option<f64>,
     /// retransmitted data packets / data packets.
     pub retransmit_rate: Option<f64>,
@@ -108,34 +112,36 @@ pub struct FlowSummary {
     /// Retransmission timeouts.
     #[serde(default)]
     pub timeouts: Option<u64>,
-    /// Time-weighted mean of cwnd.
+    /// The time-weighted mean of the congestion window.
     pub cwnd_packets: Option<f64>,
-    /// Time-weighted mean of cwnd capped by the receiver's window.
+    /// The time-weighted mean of the congestion window, capped by the receiver's window.
     #[serde(default)]
     pub window_packets: Option<f64>,
-    /// Written, unacknowledged bytes.
+    /// Bytes that were written and not yet acknowledged.
     pub send_buffer_bytes: Option<MeanMax>,
-    /// Its marks; `None` if the scenario wants no ECN for it and its hosts did not agree on ECN by
+    /// The ECN marks. `None` if the scenario does not ask for ECN, and the hosts did not agree on ECN by
     /// themselves.
     #[serde(default)]
     pub ecn: Option<EcnSummary>,
-    /// What its packets' IP headers carried, and the path's MTU; `None` in `sim`.
+    /// What the IP headers of the packets carried, and the MTU of the path. `None` in `sim`.
     #[serde(default)]
     pub ip: Option<Box<IpSummary>>,
-    /// What was seen of its paths; `None` if the scenario does not want several.
+    /// What was observed of the subflows of Multipath TCP. `None` if the scenario does not ask for several
+    /// paths.
     #[serde(default)]
     pub multipath: Option<MultipathSummary>,
-    /// Each direction for itself; `None` in `sim`, and if the far end's records are missing.
+    /// The figures of each direction. `None` in `sim`, and if the records of the far host are missing.
     #[serde(default)]
     pub legs: Option<Box<LegsSummary>>,
-    /// When it delivered nothing although it should have: outages of a second or more, and the end of its
-    /// connection. Over the whole run; in `sim` only before the connection was open.
+    /// The times in the whole run when the flow delivered nothing although it should have. These are outages
+    /// of a second or more, and the end of the connection. In `sim` it is only the time before the connection
+    /// was open.
     #[serde(default)]
     pub breaks: Vec<BreakSummary>,
-    /// Foderaro's "real time performance" in words: great, good, bad, horrible; `None` if the workload is no
-    /// burst.
+    /// Foderaro's "real time performance" in words: great, good, bad, horrible. `None` if the workload is not
+    /// a burst.
     pub verdict: Option<String>,
-    /// The file that it carried; `None` in `sim`, and for other workloads.
+    /// The file that the flow carried. `None` in `sim`, and for other workloads.
     #[serde(default)]
     pub file: Option<Box<FileSummary>>,
 }

@@ -1,0 +1,314 @@
+use proptest::prelude::*;
+use talkpath_config::{Codec, Impairment};
+use talkpath_units::Duration;
+
+use super::*;
+use crate::judge;
+use crate::metrics::playout::OTHER_WAIT;
+use crate::summary::{FlowSummary, ModelInput};
+use crate::testing::message;
+
+const FLOOR: f64 = judge::CALL_FLOOR;
+const TERMS: CallTerms = CallTerms {
+    codec: Codec::G711,
+    frame: Duration::from_millis(20),
+    playout: PlayoutRule::Adaptive,
+    is_concealed: false,
+    other_wait: None,
+};
+/// With the second receiver.
+const BOTH: CallTerms = CallTerms { is_concealed: true, other_wait: Some(OTHER_WAIT), ..TERMS };
+
+fn counted(
+    terms: CallTerms,
+    clock_trusted: bool,
+    delays: impl IntoIterator<Item = Option<u64>>,
+) -> CallCounter {
+    let clocks = if clock_trusted { Clocks::One } else { Clocks::Untrusted };
+    let mut call = CallCounter::new(terms, false, clocks);
+    for (seq, delay) in (0..).zip(delays) {
+        call.add(&message(seq, delay), None);
+    }
+    call
+}
+
+fn one_way(delays: impl IntoIterator<Item = Option<u64>>) -> Option<CallSummary> {
+    counted(TERMS, true, delays).finish(FLOOR)
+}
+
+#[test]
+fn an_even_path_of_30_ms_is_70_ms_from_mouth_to_ear() {
+    let call = one_way([Some(30); 500]).unwrap();
+    assert_eq!((call.played, call.late, call.missing), (500, 0, 0));
+    let delay = call.mouth_to_ear_ms.unwrap();
+    // A frame time until it is due, the path, and a frame time in the receiver.
+    for figure in [delay.mean, delay.p50, delay.p95] {
+        assert!((figure - 70.0).abs() < 1e-3, "{figure}");
+    }
+    let by_hand = e_model::Call {
+        mouth_to_ear_ms: 70.0,
+        loss: 0.0,
+        burst_ratio: 1.0,
+        codec: Codec::G711.impairment(false),
+    };
+    assert!((call.r - by_hand.rate().r).abs() < 1e-6, "{}", call.r);
+}
+
+#[test]
+fn loss_in_bursts_has_a_burst_ratio_and_sounds_worse() {
+    let call =
+        |is_lost: fn(usize) -> bool| one_way((0..10_000).map(|seq| (!is_lost(seq)).then_some(30))).unwrap();
+    let (single, bursts) = (call(|seq| seq % 50 == 7), call(|seq| seq % 200 < 4));
+    assert_eq!((single.missing, bursts.missing), (200, 200));
+    assert_eq!(single.burst_ratio.to_bits(), 1_f64.to_bits());
+    assert!((bursts.burst_ratio - 4.0 * 0.98).abs() < 1e-9, "{}", bursts.burst_ratio);
+    assert!(bursts.mos < single.mos && single.mos < 3.5);
+}
+
+#[test]
+fn a_call_in_both_directions_is_as_good_as_its_worse_one() {
+    let rated = |clocks| {
+        let mut call = CallCounter::new(TERMS, true, clocks);
+        for seq in 0..500 {
+            let there = message(seq, Some(30));
+            let due = there.received.unwrap();
+            // The way back takes 230 ms.
+            let received = Some(due + Duration::from_millis(230));
+            let back = MessageRecord { due, received, ..there };
+            call.add(&there, Some(&back));
+        }
+        call.finish(FLOOR).unwrap()
+    };
+    let trusted = rated(Clocks::One);
+    assert!((trusted.mouth_to_ear_ms.unwrap().p50 - 270.0).abs() < 1e-3);
+    assert_eq!((trusted.basis, trusted.direction), (Basis::OneWay, Some(Direction::Return)));
+    let halved = rated(Clocks::Untrusted);
+    assert!((halved.mouth_to_ear_ms.unwrap().p50 - 170.0).abs() < 1e-3);
+    assert_eq!((halved.basis, halved.direction), (Basis::HalfRoundTrip, None));
+    assert!(halved.mos > trusted.mos);
+}
+
+#[test]
+fn of_two_flows_between_wrong_clocks_each_has_half_the_round_trip_and_its_own_losses() {
+    // 30 ms there and 390 ms back; the far clock is 300 ms ahead, which the stamps show as 330 and 90 ms.
+    let up = counted(TERMS, false, (0..500).map(|_| Some(330)));
+    let lossy = |seq: u64| (seq % 10 != 3).then_some(90);
+    let down = counted(TERMS, false, (0..500).map(lossy));
+    assert_eq!((up.finish(FLOOR), down.finish(FLOOR)), (None, None));
+    let (above, below) = (up.halve(&down, FLOOR).unwrap(), down.halve(&up, FLOOR).unwrap());
+    // Half of 420 ms, a frame time until a frame is due, and one in the receiver.
+    for call in [&above, &below] {
+        assert!((call.mouth_to_ear_ms.as_ref().unwrap().mean - 250.0).abs() < 1e-3, "{call:?}");
+        assert_eq!(call.basis, Basis::HalfRoundTrip);
+    }
+    assert_eq!((above.missing, below.missing), (0, 50));
+    assert!(below.mos < above.mos);
+}
+
+#[test]
+fn concealment_changes_how_loss_sounds_and_nothing_else() {
+    let lossy = |seq: u64| (seq % 33 != 3).then_some(30);
+    let plain = counted(TERMS, true, (0..3_300).map(lossy)).finish(FLOOR).unwrap();
+    let terms = CallTerms { is_concealed: true, ..TERMS };
+    let concealed = counted(terms, true, (0..3_300).map(lossy)).finish(FLOOR).unwrap();
+    assert_eq!((plain.concealment.as_str(), concealed.concealment.as_str()), ("none", "g711-appendix-i"));
+    let rated = |bpl| {
+        let (loss, codec) = (100.0 / 3_300.0, Impairment { ie: 0.0, bpl });
+        e_model::Call { mouth_to_ear_ms: 70.0, loss, burst_ratio: 1.0, codec }.rate().r
+    };
+    assert!((plain.r - rated(4.3)).abs() < 1e-3 && (concealed.r - rated(25.1)).abs() < 1e-3);
+    let CallSummary { mos, r, usable, .. } = plain;
+    assert_eq!((usable, concealed.usable), (Some(false), Some(true)));
+    let concealment = plain.concealment.clone();
+    assert_eq!(CallSummary { mos, r, usable, concealment, ..concealed }, plain);
+}
+
+#[test]
+fn a_fixed_wait_sets_the_delay_and_what_is_late() {
+    let terms = CallTerms { playout: PlayoutRule::Fixed(Duration::from_millis(60)), ..TERMS };
+    let delays = (0..500).map(|seq| Some(if seq % 50 == 49 { 91 } else { 30 }));
+    let call = counted(terms, true, delays).finish(FLOOR).unwrap();
+    assert_eq!((call.played, call.late, call.missing), (490, 10, 0));
+    assert_eq!(call.playout, "fixed 60 ms");
+    // A frame until it is due, the first frame's 30 ms, and the wait.
+    assert!((call.mouth_to_ear_ms.unwrap().p95 - 110.0).abs() < 1e-3);
+}
+
+#[test]
+fn a_call_of_which_nothing_came_is_rated_one_and_a_call_without_frames_not_at_all() {
+    let silent = one_way([None; 100]).unwrap();
+    assert_eq!((silent.mouth_to_ear_ms.clone(), silent.missing), (None, 100));
+    assert_eq!((silent.mos, silent.burst_ratio), (1.0, 1.0), "{silent:?}");
+    assert_eq!(one_way([]), None);
+    assert_eq!(counted(TERMS, false, [Some(30)]).finish(FLOOR), None);
+}
+
+#[test]
+fn nothing_is_rated_below_a_call_of_which_nothing_is_heard() {
+    // With concealment, and half of each second lost in one run.
+    let terms = CallTerms { is_concealed: true, ..TERMS };
+    let half = counted(terms, true, (0..3_000).map(|seq| (seq % 500 < 250).then_some(30))).finish(FLOOR);
+    let dead = counted(terms, true, [None; 3_000]).finish(FLOOR);
+    let (half, dead) = (half.unwrap(), dead.unwrap());
+    assert_eq!((half.mos, dead.mos, dead.r), (1.0, 1.0, 0.0));
+    assert!(half.r >= dead.r);
+    // 41 of 500 frames in one gap: the ratio is kept, and rated as the table's last.
+    let gap = |seq: u64| (!(200..241).contains(&seq)).then_some(30);
+    let gap = counted(terms, true, (0..500).map(gap)).finish(FLOOR).unwrap();
+    assert!((gap.burst_ratio - 41.0 * 459.0 / 500.0).abs() < 1e-9);
+    let said: Vec<_> = gap.outside_model.iter().map(|it| it.input).collect();
+    assert_eq!(said, [ModelInput::BurstRatio]);
+    assert!(gap.mos > 3.0, "{gap:?}");
+}
+
+#[test]
+fn a_gap_of_a_second_bars_a_call_that_its_score_calls_usable() {
+    let terms = CallTerms { is_concealed: true, ..TERMS };
+    let with = |frames: u64| {
+        let heard = |seq: u64| (!(200..200 + frames).contains(&seq)).then_some(30);
+        counted(terms, true, (0..3_000).map(heard)).finish(FLOOR).unwrap()
+    };
+    let (short, long) = (with(49), with(50));
+    assert_eq!((short.longest_gap_ms, short.usable), (Some(980.0), Some(true)));
+    assert_eq!((long.longest_gap_ms, long.usable), (Some(1000.0), Some(false)));
+    assert!(long.mos > 3.8, "{long:?}");
+    // Late frames make gaps as missing ones do.
+    let fixed = CallTerms { playout: PlayoutRule::Fixed(Duration::from_millis(60)), ..terms };
+    let late = |seq: u64| Some(if (200..250).contains(&seq) { 900 } else { 30 });
+    let late = counted(fixed, true, (0..3_000).map(late)).finish(FLOOR).unwrap();
+    assert!(late.missing == 0 && late.usable == Some(false), "{late:?}");
+}
+
+#[test]
+fn the_direction_that_gaps_bar_is_the_worse_one() {
+    let mut call = CallCounter::new(CallTerms { is_concealed: true, ..TERMS }, true, Clocks::One);
+    for seq in 0..3_000 {
+        // One gap of a second there, and 3 % of single losses back, which score lower.
+        let there = message(seq, (!(200..250).contains(&seq)).then_some(30));
+        let back = message(seq, (seq % 33 != 3).then_some(30));
+        call.add(&there, there.received.map(|_| &back));
+    }
+    let call = call.finish(FLOOR).unwrap();
+    assert_eq!((call.direction, call.usable), (Some(Direction::Forward), Some(false)));
+}
+
+#[test]
+fn a_direction_of_which_nothing_is_heard_is_the_worse_one() {
+    let terms = CallTerms { is_concealed: true, ..TERMS };
+    let mut call = CallCounter::new(terms, true, Clocks::One);
+    for seq in 0..3_000 {
+        let there = message(seq, (seq % 500 < 250).then_some(30));
+        call.add(&there, Some(&message(seq, None)));
+    }
+    let call = call.finish(FLOOR).unwrap();
+    assert_eq!((call.direction, call.played, call.missing), (Some(Direction::Return), 0, 3_000));
+}
+
+/// A queue that fills within a talkspurt: 20 ms, then 2 ms more a frame up to 72 ms, from frame 10 on.
+fn filling(seq: u64) -> Option<u64> {
+    Some(if seq < 10 { 20 } else { (20 + 2 * (seq - 10)).min(72) })
+}
+
+#[test]
+fn a_queue_that_fills_splits_the_two_receivers_and_the_call_says_so() {
+    let call = counted(BOTH, true, (0..200).map(filling)).finish(FLOOR).unwrap();
+    // The adaptive one set its delay by the first frames, and one talkspurt is late from the 20th on.
+    assert!(call.late > 20 && call.usable == Some(false), "{call:?}");
+    let other = call.other_receiver.as_ref().unwrap();
+    assert_eq!((other.played, other.late, other.usable), (200, 0, true));
+    assert_eq!(other.mouth_to_ear_ms, Some(100.0), "a frame, 20 ms and 60 ms");
+    let matters = call.receiver_matters.as_ref().unwrap();
+    assert_eq!(matters.playout, "fixed 60 ms beyond the smallest delay");
+    assert!(matters.mos > 4.3 && matters.mos.to_bits() == other.mos.to_bits());
+    // A scenario that names its receiver is judged with that one.
+    let named = counted(CallTerms { other_wait: None, ..BOTH }, true, (0..200).map(filling));
+    let named = named.finish(FLOOR).unwrap();
+    assert_eq!((named.other_receiver.is_none(), named.receiver_matters.is_none()), (true, true));
+    assert_eq!(named.mos.to_bits(), call.mos.to_bits());
+}
+
+#[test]
+fn each_receiver_says_which_direction_is_the_worse_one_with_it() {
+    let mut call = CallCounter::new(BOTH, true, Clocks::One);
+    for seq in 0..200 {
+        // There a queue fills, which the adaptive receiver hears as late frames. Back one frame in 33 is
+        // missing with either.
+        let there = message(seq, filling(seq));
+        call.add(&there, Some(&message(seq, (seq % 33 != 3).then_some(30))));
+    }
+    let call = call.finish(FLOOR).unwrap();
+    let other = call.other_receiver.as_ref().unwrap();
+    assert_eq!((call.direction, other.direction), (Some(Direction::Forward), Some(Direction::Return)));
+    assert_eq!((other.played, other.late), (194, 0));
+    let flow = FlowSummary { sent: 200, call: Some(Box::new(call)), ..FlowSummary::default() };
+    let direction = |receiver| judge::judge_copies("call", [("call", &flow)], receiver).unwrap().direction;
+    assert_eq!(direction(judge::Receiver::Own), Some(Direction::Forward));
+    assert_eq!(direction(judge::Receiver::Other), Some(Direction::Return));
+}
+
+#[test]
+fn the_smallest_delay_of_the_whole_call_counts_and_not_the_first_frames() {
+    // The first frame waited for its connection.
+    let delays = (0..500).map(|seq| Some(if seq == 0 { 300 } else { 30 + seq % 2 * 61 }));
+    let call = counted(BOTH, true, delays).finish(FLOOR).unwrap();
+    let other = call.other_receiver.unwrap();
+    // Every second frame comes 61 ms after the fastest.
+    assert_eq!((other.played, other.late), (249, 251));
+}
+
+#[test]
+fn the_second_receiver_of_two_flows_has_half_the_round_trip_too() {
+    let up = counted(BOTH, false, (0..500).map(|_| Some(330)));
+    let down = counted(BOTH, false, (0..500).map(|_| Some(90)));
+    let (above, below) = (up.halve(&down, FLOOR).unwrap(), down.halve(&up, FLOOR).unwrap());
+    for call in [above, below] {
+        let other = call.other_receiver.unwrap();
+        assert_eq!(other.mouth_to_ear_ms, Some(20.0 + 60.0 + 210.0));
+    }
+}
+
+proptest! {
+    #![proptest_config(talkpath_testing::properties(256))]
+
+    #[test]
+    fn played_late_and_missing_are_all_that_was_due(
+        delays in proptest::collection::vec(proptest::option::weighted(0.8, 0_u64..2_000), 1..300),
+    ) {
+        let call = one_way(delays.iter().copied()).unwrap();
+        prop_assert_eq!(call.played + call.late + call.missing, delays.len() as u64);
+        prop_assert_eq!(call.missing, delays.iter().filter(|delay| delay.is_none()).count() as u64);
+        prop_assert!((1.0..=4.5).contains(&call.mos) && call.burst_ratio >= 1.0);
+        prop_assert!((0.0..=93.3).contains(&call.r), "{}", call.r);
+        // All is lost, or it is rated no lower than that.
+        let dead = one_way(delays.iter().map(|_| None)).unwrap();
+        prop_assert!(call.mos >= dead.mos && call.r >= dead.r);
+    }
+
+    /// Against the definition, frame by frame.
+    #[test]
+    fn the_second_receiver_plays_what_came_within_60_ms_of_the_smallest_delay(
+        delays in proptest::collection::vec(proptest::option::weighted(0.9, 0_u64..200), 1..300),
+    ) {
+        let call = counted(BOTH, true, delays.iter().copied()).finish(FLOOR).unwrap();
+        let other = call.other_receiver.unwrap();
+        let least = delays.iter().flatten().min().copied().unwrap_or(0);
+        let played = delays.iter().flatten().filter(|delay| **delay <= least + 60).count() as u64;
+        prop_assert_eq!(other.played, played);
+        prop_assert_eq!(other.played + other.late + call.missing, delays.len() as u64);
+        prop_assert_eq!(call.receiver_matters.is_some(), call.usable != Some(other.usable));
+        prop_assert!((1.0..=4.5).contains(&other.mos) && other.r >= 0.0);
+    }
+
+    #[test]
+    fn no_call_is_usable_that_its_gaps_bar_or_whose_score_is_below_the_floor(
+        runs in proptest::collection::vec((1_usize..800, 1_usize..60), 0..6), is_concealed in any::<bool>(),
+    ) {
+        let played = |frames| core::iter::repeat_n(Some(30), frames);
+        let frames = runs.iter().flat_map(|&(on, off)| played(on).chain(core::iter::repeat_n(None, off)));
+        let terms = CallTerms { is_concealed, ..TERMS };
+        let call = counted(terms, true, frames.chain(played(100))).finish(FLOOR).unwrap();
+        let longest = runs.iter().map(|(_, off)| off).max().copied().unwrap_or(0);
+        let is_barred = longest >= 50 || call.gaps_in_a_minute >= Some(2);
+        prop_assert_eq!(call.usable, Some(call.mos >= FLOOR && !is_barred));
+    }
+}
