@@ -1,4 +1,4 @@
-//! What a publication claims, as checks over metrics of cells.
+//! The claims of a publication. A claim consists of checks, and a check compares medians of metrics of cells.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -11,20 +11,20 @@ use crate::fit::{fit, slope};
 /// One claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// `S1`.
+    /// The id of the claim, such as `S1`.
     pub id: String,
     /// What the publication says, in our words.
     pub text: String,
-    /// Its figures, as printed.
+    /// The figures of the claim, as the publication prints them.
     pub published: String,
-    /// Where it is judged.
+    /// The arenas where the claim is judged.
     pub arenas: Vec<ArenaName>,
     /// The verdict that the study's author found in each arena. If a run disagrees, its exit code is 1.
     pub expected: BTreeMap<ArenaName, Expected>,
     /// What the expected verdict rests on: what is fitted, assumed or predicted, and the mechanism of a
     /// difference.
     pub why: String,
-    /// Checks that must all hold.
+    /// The checks. All of them must hold.
     pub checks: Vec<Check>,
 }
 
@@ -32,12 +32,12 @@ pub struct Claim {
 pub type Expected = Verdict;
 
 impl Claim {
-    /// Whether a check holds arenas against each other: such a claim is judged once.
+    /// Whether a check compares arenas with each other. Such a claim is judged once, for all arenas together.
     pub fn compares_arenas(&self) -> bool {
         self.checks.iter().any(|check| matches!(check.kind, ClaimKind::Agree { .. }))
     }
 
-    /// The names of the cells that it reads.
+    /// The names of the cells that the checks read.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         self.checks.iter().flat_map(Check::cells)
     }
@@ -51,13 +51,14 @@ pub enum Verdict {
     Reproduced,
     /// All judged checks hold, and all were fitted: the set-up was chosen so that they hold.
     Consistent,
-    /// The checks that `--quick` judged hold. It left others out, so that a whole run may find otherwise.
+    /// All checks that `--quick` judged hold, but `--quick` left other checks out, which may fail in a whole
+    /// run.
     PartlyJudged,
     /// At least one check does not hold.
     Differs,
-    /// It was not run, or not often enough.
+    /// The claim was not tested, because its cells did not run, or too few repetitions did.
     NotTested,
-    /// It ran, and the machine disturbed it past its stated limits.
+    /// The cells ran, but the machine disturbed them past its stated limits.
     Disturbed,
 }
 
@@ -74,15 +75,15 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How a claim's verdict fares under the other assumption sets.
+/// Whether the verdict of a claim is the same under the other assumption sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// The verdict is the same under every set, and with every other seed that was tried.
     Robust,
-    /// The claim holds under the base and fails under at least one other, or with another seed.
+    /// The claim holds under the base set, but fails under at least one other set or with another seed.
     Fragile,
-    /// The claim fails under the base and holds under at least one other, or with another seed.
+    /// The claim fails under the base set, but holds under at least one other set or with another seed.
     OnlyUnder,
 }
 
@@ -100,11 +101,12 @@ impl fmt::Display for Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// A parameter was chosen so that it comes out, or it is arithmetic of such parameters.
+    /// A parameter of the set-up was chosen so that the figure comes out, or the figure is computed from such
+    /// parameters.
     Fitted,
-    /// It follows from something that was put in and that the publication does not say.
+    /// The figure follows from an assumption about something that the publication does not say.
     Assumed,
-    /// Nothing in the set-up was chosen by it.
+    /// Nothing in the set-up was chosen because of the figure.
     Predicted,
 }
 
@@ -123,38 +125,40 @@ impl fmt::Display for Basis {
 pub struct Check {
     /// What is compared, for a person.
     pub name: String,
-    /// What is read, in the order of the comparison; for a line, x and y by turns.
+    /// The operands, in the order of the comparison. The operands of a line are x and y of each point by
+    /// turns.
     pub operands: Vec<Operand>,
     /// What must hold of their medians.
     pub kind: ClaimKind,
-    /// What its figure rests on.
+    /// What the figure of the check rests on.
     pub basis: Basis,
-    /// Why its bound has one end, if it has.
+    /// The reason why the bound has only one end, if it has only one.
     pub one_sided: Option<String>,
-    /// Where it is judged, of its claim's arenas.
+    /// The arenas of the claim where the check is judged.
     pub arenas: Vec<ArenaName>,
-    /// Where `--quick` judges it.
+    /// The arenas where `--quick` judges the check.
     pub quick: Vec<ArenaName>,
 }
 
 impl Check {
-    /// Whether it is judged in all of `arenas`.
+    /// Whether the check is judged in all of `arenas`.
     pub(crate) fn is_of(&self, arenas: &[ArenaName]) -> bool {
         arenas.iter().all(|arena| self.arenas.contains(arena))
     }
 
-    /// The names of the cells that it reads.
+    /// The names of the cells that the check reads.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         self.operands.iter().map(|operand| operand.cell.as_str())
     }
 }
 
-/// A metric of a cell.
+/// A metric of a cell that a check reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operand {
-    /// The cell's name.
+    /// The name of the cell.
     pub cell: String,
-    /// Path into a run's summary, `links.wan.queue_packets.mean`, or a name of the study's own metrics.
+    /// A path into the summary of a run, such as `links.wan.queue_packets.mean`, or the name of a metric that
+    /// the study computes.
     pub metric: String,
 }
 
@@ -164,41 +168,42 @@ pub struct Operand {
 pub enum ClaimKind {
     /// One figure that is made from the medians lies within a bound.
     Figure {
-        /// How it is made.
+        /// How the figure is made.
         of: Figure,
-        /// Where it must lie.
+        /// The bound.
         bound: Bound,
     },
-    /// Each lies above the one before.
+    /// Each median lies above the median before.
     Rising,
-    /// Each lies below the one before.
+    /// Each median lies below the median before.
     Falling,
-    /// All lie within the tolerance of the first.
+    /// All medians lie within the tolerance of the first median.
     Same {
-        /// How far off they may be.
+        /// How far off the other medians may be.
         within: Tolerance,
     },
-    /// The one operand's medians in two arenas lie within the tolerance of the later arena's, which is nearer
-    /// to the world; or the seeds' spread is too wide to decide whether they do.
+    /// The medians of the one operand in two arenas agree. They do if the median in the earlier arena lies
+    /// within the tolerance of the median in the later arena, which is nearer to the world. They also do if
+    /// the spread over the seeds is too wide to decide.
     Agree {
-        /// How far off it may be.
+        /// How far off the median in the earlier arena may be.
         within: Tolerance,
     },
 }
 
-/// One figure from several medians.
+/// How one figure is made from several medians.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
-    /// The one operand's.
+    /// The median of the one operand.
     Median,
-    /// The first over the second.
+    /// The first median divided by the second.
     Ratio,
-    /// The first less the second.
+    /// The first median less the second.
     Difference,
-    /// Of the line through (x, y), operands by turns.
+    /// The slope of the line through points (x, y). The operands are x and y by turns.
     Slope,
-    /// Of the same line: the share of the variance of y that it explains.
+    /// The share of the variance of y that the same line explains.
     RSquared,
 }
 
@@ -208,17 +213,17 @@ pub enum Figure {
 pub enum Bound {
     /// Within the tolerance of a published value.
     Near {
-        /// As published, in the metric's unit.
+        /// The published value, in the unit of the figure.
         value: f64,
-        /// How far off it may be.
+        /// How far off the figure may be.
         within: Tolerance,
     },
-    /// Not above this.
+    /// Not above a bound.
     AtMost {
         /// The bound.
         value: f64,
     },
-    /// Not below this.
+    /// Not below a bound.
     AtLeast {
         /// The bound.
         value: f64,
@@ -236,9 +241,9 @@ pub enum Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tolerance {
-    /// In the metric's unit.
+    /// A difference in the unit of the value.
     Absolute(f64),
-    /// As a share of the value that it is held against.
+    /// A share of the value that the other is compared with.
     Relative(f64),
 }
 
@@ -262,13 +267,13 @@ impl fmt::Display for Tolerance {
 }
 
 impl Bound {
-    /// Whether `figure` lies there.
+    /// Whether `figure` lies within the bound.
     pub fn holds(self, figure: f64) -> bool {
         let (low, high) = self.ends();
         low <= figure && figure <= high
     }
 
-    /// The lowest and the highest figure that it lets pass.
+    /// The lowest and the highest figure that lie within the bound.
     pub fn ends(self) -> (f64, f64) {
         match self {
             Self::Near { value, within } => {
@@ -283,8 +288,8 @@ impl Bound {
 }
 
 impl Figure {
-    /// The figure of `values`; `None` if they have none (a division by zero, too few points for a line,
-    /// points without spread).
+    /// Makes the figure of `values`. Returns `None` if they do not make one, because of a division by zero,
+    /// too few points for a line, or points without spread.
     pub fn of(self, values: &[f64]) -> Option<f64> {
         let made = match (self, values) {
             (Self::Median, [only]) => *only,
@@ -298,14 +303,15 @@ impl Figure {
     }
 }
 
-/// x and y by turns, as points.
+/// Makes points of values that are x and y by turns.
 pub(crate) fn pairs(values: &[f64]) -> Vec<(f64, f64)> {
     values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
 impl ClaimKind {
-    /// Whether it holds of `values`, one an operand (of `Agree`: one an arena, in their order); `None` if
-    /// they do not make the figure that it needs. Of `Agree` it answers for the tolerance alone.
+    /// Whether the check holds for `values`. There is one value for each operand, or for `Agree` one for each
+    /// arena in the order of arenas. For `Agree` only the tolerance counts here. Returns `None` if the values
+    /// do not make the figure.
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
         let first = *values.first()?;
         Some(match *self {
@@ -320,8 +326,8 @@ impl ClaimKind {
         })
     }
 
-    /// The one figure that is judged, if there is one: of `Agree`, by how much of the measure the model is
-    /// off.
+    /// Makes the one figure that is judged, if there is one. For `Agree` it is the difference of the earlier
+    /// arena from the later one, as a share of the later one.
     pub fn figure(&self, values: &[f64]) -> Option<f64> {
         match (*self, values) {
             (Self::Figure { of, .. }, _) => of.of(values),
@@ -332,7 +338,7 @@ impl ClaimKind {
         }
     }
 
-    /// The bound of its figure, if there is one.
+    /// The bound of the figure, if there is one.
     pub const fn bound(&self) -> Option<Bound> {
         match *self {
             Self::Figure { bound, .. } => Some(bound),

@@ -136,7 +136,7 @@ impl CellRepetitions {
     }
 
     /// The traces of the repetitions with smaller numbers.
-    fn traces_before(&self, repetition: u64) -> impl Iterator<Item = &KeptTrace> + Clone {
+    fn traces_before(&self, repetition: u64) -> impl Iterator<Item = &KeptTrace> {
         self.by_number.range(..repetition).flat_map(|(_, earlier)| &earlier.traces)
     }
 }
@@ -153,8 +153,9 @@ fn kinds_of(sample: &Sample, cell: &Cell) -> Vec<(String, f64)> {
 }
 
 /// Whether the run of `kept` is of a kind that no run of the `earlier` traces is of.
-fn is_first_of_a_kind<'k>(kept: &KeptTrace, earlier: impl Iterator<Item = &'k KeptTrace> + Clone) -> bool {
-    kept.kinds.iter().any(|kind| !earlier.clone().any(|trace| trace.kinds.contains(kind)))
+fn is_first_of_a_kind<'k>(kept: &KeptTrace, earlier: impl Iterator<Item = &'k KeptTrace>) -> bool {
+    let earlier_kinds: Vec<&(String, f64)> = earlier.flat_map(|trace| &trace.kinds).collect();
+    kept.kinds.iter().any(|kind| !earlier_kinds.contains(&kind))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A publication's claims, held against runs.
+//! Compares the claims of a publication with runs of talkpath.
 //!
 //! ```text
 //! study.toml ─► Study (cells under assumptions, claims, figures) ─► the caller runs each cell in an arena
@@ -7,18 +7,25 @@
 //!                                    └─► Outcome (verdicts, with medians and intervals)
 //! ```
 //!
-//! A study is data over ordinary scenario keys: nothing here knows what a key means, and no study has code of
-//! its own. No file is read and no clock: texts come in as values, and whoever has an arena runs the cells.
+//! A study is data over ordinary scenario keys. This crate does not know what a key means, and no study has
+//! code of its own. The crate reads neither files nor clocks: its callers pass it the texts, and run the
+//! cells in an arena.
 //!
 //! - *cell*: a scenario that the publication ran or measured, in one arena under one assumption set.
 //! - *assumption set*: one answer to what the publication leaves open. The first set is the *base*.
 //! - *metric*: a figure of a run's summary, or one that the study computes from several.
 //! - *check*: one comparison of medians of metrics over repetitions; its *operands* are these metrics.
 //! - *claim*: what the publication says, as checks that must all hold.
-//! - *verdict*: whether a claim holds under the base, and so whether it was reproduced.
-//! - *standing*: whether the verdict stays the same under the other sets: robust, fragile, only under some.
+//! - *verdict*: whether a claim holds under the base set, which means that it was reproduced.
+//! - *standing*: whether the verdict is the same under the other sets (robust, fragile, or only under some
+//!   sets).
 //! - *basis*: whether the figure of a check was fitted, assumed, or predicted.
-//! - *sample*: the metrics of one repetition, and what figures draw from it.
+//! - *sample*: the metrics of one repetition. A few samples come with a *trace*, the series that figures
+//!   draw.
+//! - *kind*: the runs of a cell with the same value of a metric, such as the number of connections that lose.
+//! - *disturbed*: a repetition that the machine disturbed past its stated limits. It is not judged.
+//! - *bent*: a metric whose value the machine changed because it made packets late. It is absent from the
+//!   sample.
 //!
 //! Begin to read with `study.rs` for what a study is, then `judge.rs`.
 

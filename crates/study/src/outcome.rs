@@ -1,5 +1,5 @@
-//! What a study's run found: the JSON of `talkpath study run NAME --json`, and what the tables and the page
-//! show.
+//! The outcome of a study's run. It is the JSON that `talkpath study run NAME --json` prints, and the tables
+//! and the page show it.
 
 use serde::{Deserialize, Serialize};
 use talkpath_measure::figures::Unit;
@@ -17,51 +17,53 @@ use crate::table::{PublishedRow, Role};
 /// Everything that a run of a study found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The study's name.
+    /// The name of the study.
     pub study: String,
-    /// The publication's title.
+    /// The title of the publication.
     pub title: String,
-    /// Where it ran; the first arena if there are several, in which claims are judged first.
+    /// The first arena of the run. Claims are judged there first.
     pub arena: ArenaName,
-    /// Every arena, that of `arena` first.
+    /// Every arena of the run. The first one is `arena`.
     pub arenas: Vec<ArenaName>,
-    /// Whether it was the shorter run.
+    /// Whether the run was made with `--quick`.
     pub quick: bool,
-    /// What all repetitions' seeds are derived from; `null` if each scenario has its own.
+    /// The seed from which the seeds of all repetitions are derived, or `null` if each scenario has its own
+    /// seed.
     pub seed: Option<u64>,
-    /// Scenario keys that were set in every cell after what the study sets.
+    /// The scenario keys and values that the user set in every cell, over the settings of the study.
     pub set: Vec<(String, String)>,
-    /// The day on which a run with an arena in real time began, UTC: another run gives other figures. `null`
-    /// for the simulator, which repeats itself, and for a campaign, which has many days.
+    /// The day (UTC) on which the run began, if an arena ran in real time, because another run gives other
+    /// figures. It is `null` for the simulator, which repeats itself, and for a campaign, which has many
+    /// days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day: Option<String>,
     /// Whether every cell ran to its end on an undisturbed machine.
     pub valid: bool,
-    /// In words for a person.
+    /// The warnings, in words for a person.
     pub warnings: Vec<String>,
-    /// The assumption sets that ran: name and text.
+    /// The assumption sets of the study, as (name, text).
     pub assumptions: Vec<(String, String)>,
-    /// One a claim, in the study's order.
+    /// One entry for each claim, in the order of the study.
     pub claims: Vec<ClaimOutcome>,
-    /// One a cell and assumption set.
+    /// One entry for each cell that is judged, in each arena and under each assumption set.
     pub cells: Vec<CellOutcome>,
-    /// The publication's figures, drawn again.
+    /// The figures of the publication, drawn again.
     pub figures: Vec<FigureOutcome>,
-    /// Its printed figures beside ours.
+    /// The tables of the publication, with the medians of the run beside the printed figures.
     pub tables: Vec<TableOutcome>,
-    /// Its figures and tables without a cell in this run.
+    /// The figures and tables of the publication for which no cell ran.
     #[serde(default)]
     pub not_shown: Vec<String>,
 }
 
-/// One claim's verdicts.
+/// A claim and its verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimOutcome {
-    /// `S1`.
+    /// The id of the claim, such as `S1`.
     pub id: String,
     /// What the publication says.
     pub claim: String,
-    /// Its figures, as printed.
+    /// The figures of the claim, as the publication prints them.
     pub published: String,
     /// The verdict in the first arena of the run where the claim is judged. A claim that compares arenas has
     /// only this verdict.
@@ -86,66 +88,70 @@ impl ClaimOutcome {
     }
 }
 
-/// A claim's verdict in one arena; if the claim compares arenas, in all together.
+/// The verdict of a claim in one arena. A claim that compares arenas has one verdict for all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArenaVerdict {
-    /// `sim`, `emu`, or for a claim that compares them `sim,emu`.
+    /// The arena: `sim` or `emu`, or `sim,emu` for a claim that compares them.
     pub arena: String,
-    /// Ours under the base assumptions, in words.
+    /// The figures of the run under the first set that judges the claim, in words. This is the base set if it
+    /// judges the claim.
     pub reproduced: String,
-    /// The verdict, that under the base assumptions.
+    /// The verdict under the base set.
     pub verdict: Verdict,
-    /// How it fares under the other sets; `null` if it has none, if there is no other set, or if sets that
-    /// could change it did not run.
+    /// Whether the verdict is the same under the other sets. It is `null` if there is no verdict or no other
+    /// set, or if sets that could change the verdict did not run.
     pub standing: Option<Standing>,
-    /// The study's own.
+    /// The verdict that the study expects.
     pub expected: Verdict,
-    /// Whether it holds under the base assumptions; `null` if these were not judged, or partly and held so
-    /// far.
+    /// Whether the claim holds under the base set. It is `null` if the base set was not judged, or if
+    /// `--quick` left checks out and the other checks hold.
     pub holds_under_base: Option<bool>,
-    /// Under which assumption sets it holds and fails, in words, the base first; empty if none was judged.
+    /// The assumption sets under which the claim holds and fails, in words, the base set first. It is empty
+    /// if no set was judged.
     pub under: String,
-    /// The assumption sets under which it holds, in the study's order.
+    /// The assumption sets under which the claim holds, in the order of the study.
     pub holds_under: Vec<String>,
-    /// The sets under which it fails: at least one check does, even if the set does not run the cells of
-    /// other checks.
+    /// The sets under which the claim fails. One failing check is enough, even if the cells of other checks
+    /// do not run under the set.
     pub fails_under: Vec<String>,
-    /// The sets that leave it open: the checks that decide hold or fail by less than the medians' intervals.
-    /// If the base is such a set, it is also in one of the two lists above, by its medians.
+    /// The sets that leave the claim open, because the checks that decide hold or fail by less than the
+    /// confidence intervals of the medians. If the base is such a set, its medians decide, and it is also in
+    /// one of the two lists above.
     pub undecided_under: Vec<String>,
-    /// The sets whose runs of its cells equal the base's in every repetition. They are no evidence.
+    /// The sets whose cells measured in every repetition what the base measured. They are no evidence.
     pub without_effect: Vec<String>,
-    /// Why: what the verdict rests on (fitted, assumed or predicted figures), why it differs, or why it was
-    /// not tested.
+    /// The reason of the verdict: what it rests on (fitted, assumed or predicted figures), why the claim
+    /// differs, or why it was not tested.
     pub why: String,
-    /// Checks that `--quick` left out.
+    /// The number of checks that `--quick` left out.
     pub checks_left_out: u64,
-    /// The sets under which a whole run judges the claim and this one, with `--quick`, did not.
+    /// The sets under which a run without `--quick` judges the claim, but this run did not.
     pub sets_left_out: Vec<String>,
-    /// The sets whose cells should have run and did not, or not to their end.
+    /// The sets whose cells should have run, but did not run to their end.
     pub sets_not_run: Vec<String>,
-    /// The sets whose cells ran, but under which a check has no figure: a division by zero, points without
-    /// spread, or no number for a metric.
+    /// The sets whose cells ran, but under which a check has no figure, because of a division by zero, points
+    /// without spread, or a metric without a number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets_without_figure: Vec<String>,
-    /// Repetitions behind each median: the fewest.
+    /// The smallest number of repetitions behind a median.
     pub n: u64,
-    /// Whether it was not tested because its cells were not selected for this run: no disagreement.
+    /// Whether the claim was not tested because this run did not select its arenas or its cells. Such a claim
+    /// does not disagree with the expected verdict.
     pub left_out: bool,
-    /// What runs that differ in their seed alone found. Empty but in what `talkpath study keep` put together.
+    /// The verdicts of runs that differ only in their seed. Only `talkpath study keep` fills this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_seed: Vec<SeedVerdict>,
-    /// The checks of a claim that was not judged anywhere, without values: what would be compared.
+    /// The checks of a claim that no set judges, without values. They say what would be compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_judged: Vec<CheckOutcome>,
-    /// What each assumption set gave.
+    /// The outcome under each assumption set with at least one value.
     pub by_assumption: Vec<UnderAssumption>,
 }
 
 impl ArenaVerdict {
-    /// Whether it disagrees with the study. A claim that this run did not select does not, and neither does a
-    /// claim that the machine disturbed. What was judged in part is still open between `reproduced` and
-    /// `differs`, and disagrees with neither.
+    /// Whether the verdict disagrees with the verdict that the study expects. A claim that this run did not
+    /// select, or that the machine disturbed, does not disagree. A claim that was judged in part may still
+    /// become `reproduced` or `differs`, and disagrees with neither.
     pub fn is_unexpected(&self) -> bool {
         match self.verdict {
             _ if self.left_out => false,
@@ -156,74 +162,78 @@ impl ArenaVerdict {
     }
 }
 
-/// A claim's verdict with another seed.
+/// The verdict of a claim with another seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeedVerdict {
     /// The seed.
     pub seed: u64,
-    /// The verdict, that under the base assumptions.
+    /// The verdict under the base set.
     pub verdict: Verdict,
-    /// How it fares under the other sets.
+    /// Whether the verdict is the same under the other sets.
     pub standing: Option<Standing>,
 }
 
-/// One claim under one assumption set.
+/// The outcome of a claim under one assumption set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnderAssumption {
-    /// The set's name.
+    /// The name of the assumption set.
     pub assumption: String,
-    /// Whether all checks hold; `None` if a cell or a check's figure is missing, and no other check fails.
+    /// Whether all checks hold. It is `None` if no check fails, but a cell or the figure of a check is
+    /// missing.
     pub holds: Option<bool>,
-    /// Each check.
+    /// The outcome of each check.
     pub checks: Vec<CheckOutcome>,
 }
 
-/// One comparison.
+/// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckOutcome {
-    /// What is compared.
+    /// The name of the check, which says what it compares.
     pub name: String,
-    /// The metric's path: that of the first thing compared.
+    /// The path of the first operand's metric.
     pub metric: String,
-    /// The unit of a metric of the study's own, if it has one; the table of figures has that of a figure.
+    /// The unit of `metric`, if the study computes the metric and states its unit. The unit of any other
+    /// metric is in the table of figures.
     #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
     pub own_unit: Option<Unit>,
-    /// What must hold.
+    /// What must hold of the medians.
     pub must: ClaimKind,
-    /// What its figure rests on.
+    /// What the figure of the check rests on.
     pub basis: Basis,
-    /// Why its bound has one end, if it has.
+    /// The reason why the bound has only one end, if it has only one.
     pub one_sided: Option<String>,
-    /// What is compared, in the order of the comparison; what did not run is absent.
+    /// The medians that are compared, in the order of the comparison. A median that is missing is absent.
     pub values: Vec<Value>,
-    /// The cell and metric of each, if one did not run.
+    /// All operands of the check, if a median is missing, and otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compared: Vec<Operand>,
-    /// The one figure made from the values, if one is judged: a ratio, a difference, a slope, by how much an
-    /// arena is off.
+    /// The one figure that is made of the medians, if the check judges one: a ratio, a difference, a slope,
+    /// or the share by which one arena is off from the other.
     pub figure: Option<f64>,
-    /// Of that figure; `null` below 6 repetitions, or 5 of an agreement.
+    /// The confidence interval of that figure. It is `null` below 6 repetitions, or below 5 for an agreement.
     pub ci95: Option<(f64, f64)>,
-    /// Whether it holds of the medians; `None` if a value is missing, or if they do not make the figure.
+    /// Whether the check holds. It is `None` if a median is missing, or if the medians do not make the
+    /// figure.
     pub holds: Option<bool>,
-    /// If arenas agree, by what they do; `null` otherwise.
+    /// The reason why arenas agree. It is `null` if they do not, and for a check that does not compare
+    /// arenas.
     #[serde(default)]
     pub held_by: Option<HeldBy>,
-    /// Whether it would also hold (or fail) anywhere within the medians' confidence intervals.
+    /// Whether all values within the confidence intervals of the medians give the same answer.
     pub certain: bool,
-    /// In how many single repetitions it holds: listed, never judged by.
+    /// The number of single repetitions in which the check holds. It is shown, but decides nothing.
     pub single_hits: u64,
-    /// Of how many.
+    /// The number of single repetitions that have all values of the check.
     pub single_runs: u64,
 }
 
 impl CheckOutcome {
-    /// The unit of what it compares; `None` if that has none.
+    /// The unit of the metric, or `None` if the metric has no unit.
     pub fn unit(&self) -> Option<Unit> {
         unit_of(self.own_unit, &self.metric)
     }
 
-    /// The unit of its figure: none of a ratio, a slope or a share.
+    /// The unit of the figure. A ratio, a slope or a share has no unit.
     pub fn figure_unit(&self) -> Option<Unit> {
         match self.must {
             ClaimKind::Figure { of: Figure::Ratio | Figure::Slope | Figure::RSquared, .. }
@@ -232,15 +242,15 @@ impl CheckOutcome {
         }
     }
 
-    /// Whether all that it compares has a value, and these do not make its figure.
+    /// Whether all operands have a median, but the medians do not make the figure of the check.
     pub(crate) fn lacks_figure(&self) -> bool {
-        // What is compared is listed if a value is missing.
+        // `compared` is empty only if no median is missing.
         self.holds.is_none() && self.compared.is_empty() && !self.values.is_empty()
     }
 
-    /// Whether the medians' confidence intervals contain values with the other answer than the medians'.
-    /// Fewer than 6 repetitions have no intervals. An agreement of arenas is never undecided: they differ
-    /// only if they do anywhere within the intervals.
+    /// Whether values within the confidence intervals would give another answer than the medians. Below 6
+    /// repetitions there are no intervals, and the medians decide. An agreement of arenas is never undecided,
+    /// because arenas differ only if all values within the intervals differ.
     pub fn is_undecided(&self) -> bool {
         let has_intervals = self.values.iter().all(|value| value.ci95.is_some());
         let compares_arenas = matches!(self.must, ClaimKind::Agree { .. });
@@ -266,96 +276,98 @@ fn unit_of(own: Option<Unit>, metric: &str) -> Option<Unit> {
     own.or_else(|| figure_at(metric).map(|(unit, _)| unit))
 }
 
-/// By what two arenas agree.
+/// The reason why two arenas agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeldBy {
-    /// Their medians lie within the tolerance.
+    /// The medians lie within the tolerance of each other.
     Tolerance,
-    /// They do not, but the seeds' spread is too wide to decide: some values within the medians' intervals
-    /// do.
+    /// The medians do not, but some values within their intervals do, so that the spread over the seeds is
+    /// too wide to decide.
     Spread,
 }
 
-/// A table with what came out.
+/// A table of the publication with the medians of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableOutcome {
-    /// What it shows.
+    /// The title, which says what the table shows.
     pub title: String,
-    /// In the file's order; rows whose cell did not run have no values.
+    /// The rows in the order of the file. A row whose cell did not run has no values.
     pub rows: Vec<RowOutcome>,
 }
 
-/// One printed figure and ours.
+/// A row of a table: the printed figures of one cell, and the medians of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowOutcome {
-    /// As printed.
+    /// The row, as printed.
     #[serde(flatten)]
     pub row: PublishedRow,
-    /// The unit of a metric of the study's own, if it has one; the table of figures has that of a figure.
+    /// The unit of the metric, if the study computes the metric and states its unit.
     #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
     pub own_unit: Option<Unit>,
-    /// Under the base assumptions, one an arena in the order of the run's.
+    /// The medians under the base set, one for each arena in the order of the run.
     pub values: Vec<Value>,
-    /// By how much our first value is off, as a share of the printed figures' mean; `null` if that mean is 0.
+    /// The difference of the first median from the mean of the printed figures, as a share of that mean. It
+    /// is `null` if the mean is 0.
     pub off: Option<f64>,
 }
 
-/// A metric of one cell over its repetitions.
+/// The median of a metric of one cell over its repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Value {
-    /// The cell.
+    /// The name of the cell.
     pub cell: String,
-    /// Where it ran.
+    /// The arena where the cell ran.
     pub arena: ArenaName,
-    /// The metric's path.
+    /// The path of the metric.
     pub metric: String,
-    /// The unit of a metric of the study's own, if it has one; the table of figures has that of a figure.
+    /// The unit of the metric, if the study computes the metric and states its unit.
     #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
     pub own_unit: Option<Unit>,
-    /// Repetitions.
+    /// The number of repetitions that know the metric.
     pub n: u64,
-    /// Over the repetitions.
+    /// The median over these repetitions.
     pub median: f64,
-    /// Of the median; `null` below 6 repetitions.
+    /// The 95 % confidence interval of the median. It is `null` below 6 repetitions.
     pub ci95: Option<(f64, f64)>,
-    /// Smallest.
+    /// The smallest value.
     pub min: f64,
-    /// Largest.
+    /// The largest value.
     pub max: f64,
 }
 
-/// One cell in one arena under one assumption set.
+/// The medians of one cell in one arena under one assumption set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellOutcome {
-    /// The publication's cell.
+    /// The name of the cell.
     pub cell: String,
-    /// Where it ran.
+    /// The arena where the cell ran.
     pub arena: ArenaName,
-    /// The set's name.
+    /// The name of the assumption set.
     pub assumption: String,
-    /// Repetitions that are judged.
+    /// The number of repetitions that are judged.
     pub n: u64,
-    /// Repetitions that are not: the machine disturbed them past its stated limits.
+    /// The number of repetitions that are not judged, because the machine disturbed them past its stated
+    /// limits.
     pub disturbed: u64,
-    /// The most other runs that ran beside one of its repetitions in real time.
+    /// The largest number of other runs that ran at the same time as a repetition, in real time.
     pub beside: u64,
-    /// By metric path.
+    /// The medians by the path of the metric.
     pub metrics: std::collections::BTreeMap<String, Value>,
 }
 
-/// A figure's data.
+/// A figure of the publication, drawn from the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureOutcome {
-    /// As the publication numbers it.
+    /// The number of the figure in the publication.
     pub number: String,
-    /// What it shows.
+    /// The title, which says what the figure shows.
     pub title: String,
-    /// The horizontal axis; empty if it has names.
+    /// The title of the horizontal axis. It is empty if the axis has names.
     pub x_title: String,
-    /// The vertical axis.
+    /// The title of the vertical axis.
     pub y_title: String,
-    /// What a reader should know; may be empty.
+    /// A note that a reader should know. It may be empty.
     pub note: String,
     /// What is drawn.
     pub drawing: Drawing,
@@ -367,72 +379,74 @@ pub struct FigureOutcome {
 pub enum Drawing {
     /// State over time.
     Traces {
-        /// One, or one for each kind of run.
+        /// One panel, or one panel for each kind of run.
         panels: Vec<TracePanel>,
-        /// The horizontal range.
+        /// The range of the horizontal axis.
         seconds: Stretch,
-        /// Printed figures, across all panels.
+        /// Printed figures, drawn as horizontal lines across all panels.
         levels: Vec<Level>,
     },
-    /// Medians over a number.
+    /// Medians over numbers.
     Lines {
-        /// One a label.
+        /// One line for each label.
         lines: Vec<FigureLine>,
     },
-    /// Medians over names: groups of bars. A point's `x` is the index of its name.
+    /// Medians over names, as groups of bars. The `x` of a point is the index of its name.
     Groups {
-        /// Of the groups.
+        /// The names of the groups.
         names: Vec<String>,
         /// The bars of one colour each.
         lines: Vec<FigureLine>,
     },
-    /// Quantiles of one arena over those of another, both axes alike.
+    /// Delay quantiles in one arena over those in another. Both axes have the same scale.
     Quantiles {
-        /// One a flow.
+        /// One line for each flow.
         lines: Vec<FigureLine>,
     },
-    /// Medians over medians, a point a cell.
+    /// Medians of one metric over medians of another, with one point for each cell.
     Scatter {
         /// The points of one label each.
         lines: Vec<FigureLine>,
-        /// The line through all points; `null` below 2 points.
+        /// The line through all points, or `null` if there is none.
         fit: Option<Fit>,
     },
-    /// Not drawn again.
+    /// The figure is not drawn again.
     Absent {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// State over time in one repetition.
+/// A panel that shows state over time in one repetition of each arena.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TracePanel {
-    /// Which kind of run, how many runs are of this kind, and which one is shown; empty if it is the only
-    /// panel.
+    /// The title, which names the kind of run, how many runs are of this kind, and which one is shown. It is
+    /// empty if the figure does not distinguish kinds.
     pub title: String,
-    /// The value of the metric that distinguishes kinds; `null` if the figure knows none.
+    /// The value of the metric that distinguishes kinds, or `null` if the figure does not distinguish kinds.
     pub kind: Option<f64>,
-    /// Which repetition is shown.
+    /// The number of the repetition that is shown.
     pub repetition: u64,
-    /// How many repetitions it stands for.
+    /// The share of the repetitions that are of the shown kind.
     pub runs: RunShare,
-    /// Series of flows and links.
+    /// The series of flows and links. It is empty in a figure of loss runs.
     pub steps: Vec<TraceLine>,
-    /// Loss runs; empty for the other series.
+    /// The loss runs. It is empty in a figure of any other series.
     pub loss_runs: Vec<LossRun>,
-    /// Where the lines of all repetitions (of its kind) lie; empty if they are few, or of several arenas.
+    /// The bands in which the lines of all repetitions of the kind lie. There are none if the repetitions are
+    /// few, or of several arenas.
     #[serde(default)]
     pub bands: Vec<TraceBand>,
 }
 
-/// Repetitions of one kind among all; in JSON `[of_kind, all]`.
+/// The number of repetitions of one kind, and of all. In JSON it is `[of_kind, all]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64)", into = "(u64, u64)")]
 pub struct RunShare {
-    /// Those of the kind; 1 if the runs are of no kinds, and one of them is shown.
+    /// The number of repetitions of the kind. It is 1 if the figure does not distinguish kinds and shows one
+    /// repetition.
     pub of_kind: u64,
-    /// All that are judged.
+    /// The number of all repetitions that are judged.
     pub all: u64,
 }
 
@@ -451,25 +465,25 @@ impl From<RunShare> for (u64, u64) {
 /// One line of medians.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureLine {
-    /// Its label.
+    /// The label of the line in the legend.
     pub label: String,
-    /// In the order of x.
+    /// One point for each cell or quantile.
     pub points: Vec<FigurePoint>,
 }
 
-/// One cell's place in a figure.
+/// A point of a line: one cell, or one quantile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigurePoint {
-    /// On the horizontal axis.
+    /// The position on the horizontal axis.
     pub x: f64,
-    /// Over the repetitions.
+    /// The median over the repetitions, which is the position on the vertical axis.
     pub median: f64,
-    /// Of the median; `null` below 6 repetitions.
+    /// The 95 % confidence interval of the median. It is `null` below 6 repetitions.
     pub ci95: Option<(f64, f64)>,
-    /// What the publication prints for it; empty if nothing.
+    /// The figures that the publication prints for the cell. It is empty if there are none.
     #[serde(default)]
     pub published: Vec<f64>,
-    /// What the printed figures were used for.
+    /// What the printed figures were used for in the study.
     #[serde(default)]
     pub role: Role,
 }

@@ -10,7 +10,7 @@ use talkpath_measure::metrics::percentile::{PerMille, nearest_rank};
 use talkpath_measure::metrics::{delay, goodput};
 use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
 use talkpath_measure::{Fate, FlowRecord, LateFlow, RunRecord};
-use talkpath_units::Instant;
+use talkpath_units::{Instant, SignedDuration};
 
 use crate::arena::ArenaName;
 use crate::band::{at_steps, is_banded};
@@ -323,7 +323,7 @@ fn delay_percentiles(
             if late_flow.is_some_and(|late| !late.bears(percentile)) {
                 break;
             }
-            delays.extend(nearest_rank(&sorted, percentile).map(|delay| delay.as_millis_f64()));
+            delays.extend(nearest_rank(&sorted, percentile).map(SignedDuration::as_millis_f64));
         }
         by_flow.insert(name.clone(), delays);
     }

@@ -1,4 +1,5 @@
-//! A study as loaded: every cell under every assumption set resolved to a scenario, every check written out.
+//! A study after it was loaded. Every cell has its scenario under every assumption set, and every check is
+//! written out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,140 +19,142 @@ pub(crate) const BASE_SET: usize = 0;
 /// A study, ready to run and to judge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// What `talkpath study run` calls it: `sawashima-1997`.
+    /// The name of the study for `talkpath study run`, such as `sawashima-1997`.
     pub name: String,
-    /// The publication's title.
+    /// The title of the publication.
     pub title: String,
-    /// Who wrote it.
+    /// The authors of the publication.
     pub authors: Vec<String>,
-    /// When.
+    /// The year of the publication.
     pub year: u32,
-    /// Where it appeared.
+    /// The journal or conference where the publication appeared.
     pub source: String,
-    /// The question that it answers.
+    /// The question that the publication answers.
     pub question: String,
-    /// What it simulated or measured, and with what.
+    /// What the publication simulated or measured, and with which means.
     pub set_up: String,
-    /// Repetitions, each with start phases of its own, unless a cell says otherwise.
+    /// The number of repetitions of a cell, unless the cell states another. Each repetition has its own start
+    /// phases.
     pub repeat: u64,
-    /// What the publication leaves open; the first is the base.
+    /// The assumption sets. The first one is the base.
     pub assumptions: Vec<Assumption>,
-    /// The sets that are shown with each claim as its sensitivity, by index.
+    /// The indices of the sets that are shown with each claim as its sensitivity.
     pub sensitivity: Vec<usize>,
-    /// Every cell in every arena and under every assumption set, by arena, assumption and then in the file's
-    /// order.
+    /// Every cell in every arena and under every assumption set. They are sorted by arena, then by set, then
+    /// by their order in the file.
     pub cells: Vec<Cell>,
-    /// Which measurements of a campaign are cells of [`ArenaName::Campaign`].
+    /// The measurements of a campaign that are cells of [`ArenaName::Campaign`].
     pub campaign: Vec<CampaignCell>,
-    /// What the publication says.
+    /// The claims of the publication.
     pub claims: Vec<Claim>,
-    /// What is drawn again.
+    /// The figures of the publication that are drawn again.
     pub figures: Vec<Figure>,
-    /// What is printed beside ours, cell by cell.
+    /// The tables of the publication that are compared with the run, cell by cell.
     pub tables: Vec<PublishedTable>,
     /// Every metric that a claim or a figure reads.
     pub metrics: Vec<String>,
     /// The metrics that the study computes from others.
     pub derived: Metrics,
-    /// The units of these metrics, as far as they have one.
+    /// The units of the computed metrics that have a unit.
     pub units: Units,
-    /// Its files: `study.toml`, and the scenarios and tables that it names. (name, text)
+    /// The files of the study as (name, text): `study.toml`, and the scenarios and tables that it names.
     pub files: Vec<(String, String)>,
-    /// What was changed in every cell when it was loaded.
+    /// The changes that the command line made to every cell.
     pub changes: Changes,
 }
 
 /// What the command line changes in every cell of a study.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The seed that all repetitions' seeds are derived from, over the scenarios' own.
+    /// The seed from which the seeds of all repetitions are derived, in place of the seeds of the scenarios.
     pub seed: Option<u64>,
-    /// Scenario keys and their values, after everything that the study sets.
+    /// Scenario keys with their values, which win over all settings of the study.
     pub set: Vec<(String, String)>,
 }
 
 /// One answer to what the publication leaves open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assumption {
-    /// What tables call it.
+    /// The name of the set in tables.
     pub name: String,
-    /// What is assumed, and why it is open.
+    /// What is assumed, and why the publication leaves it open.
     pub text: String,
 }
 
 /// One cell of the publication in one arena under one assumption set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// From 0, over all cells of the study.
+    /// The number of the cell among all cells of the study, from 0.
     pub index: u64,
-    /// The publication's cell: `udp-hom-6-320-64`.
+    /// The name of the cell, such as `udp-hom-6-320-64`.
     pub name: String,
-    /// Where it runs.
+    /// The arena where the cell runs.
     pub arena: ArenaName,
     /// Index into [`Study::assumptions`].
     pub assumption: usize,
-    /// What runs.
+    /// What a whole run runs.
     pub full: Form,
-    /// What `--quick` runs; `None` if that leaves the cell out.
+    /// What `--quick` runs, or `None` if `--quick` leaves the cell out.
     pub quick: Option<Form>,
-    /// What of the first repetition is kept for the figures that show it.
+    /// What is kept of the repetitions for the figures and claims that need more than metrics.
     pub kept: Kept,
 }
 
-/// Which measurements of a campaign are a cell.
+/// The measurements of a campaign that are one cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CampaignCell {
-    /// The cell's name.
+    /// The name of the cell.
     pub cell: String,
-    /// The host that starts them.
+    /// The host that starts the measurements.
     pub near: String,
-    /// The host that they go to.
+    /// The host that the measurements go to.
     pub far: String,
-    /// `[measure.NAME]`.
+    /// The name of the measurement in the campaign file: `[measure.NAME]`.
     pub measure: String,
-    /// Of this day, from 1; `None` for all days.
+    /// The day of the campaign, from 1, or `None` for all days.
     pub day: Option<u64>,
-    /// By the cell's flow, the transport over which it was measured.
+    /// The transport over which each flow of the cell was measured, by the name of the flow.
     pub flows: BTreeMap<String, String>,
 }
 
 /// A cell's scenario and how often it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
-    /// Repetitions.
+    /// The number of repetitions.
     pub repeat: u64,
-    /// What runs.
+    /// The scenario.
     pub scenario: Arc<Scenario>,
-    /// Changes if what runs changes, or what is kept. A resumed run compares it.
+    /// A text that changes if the scenario changes, or what is kept of it. A resumed run keeps only
+    /// repetitions with the same fingerprint.
     pub fingerprint: String,
 }
 
-/// What figures draw of a cell beside its metrics.
+/// What is kept of the repetitions of a cell in addition to its metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
-    /// By series, the stretch of run time of which the first repetition keeps a trace.
+    /// The stretch of run time that a kept trace covers, by series.
     pub traces: BTreeMap<String, Stretch>,
-    /// The metrics whose values distinguish kinds of runs: the first repetition of each kind keeps a trace.
+    /// The metrics whose values distinguish kinds of runs. The first repetition of each kind keeps a trace.
     pub kinds: BTreeSet<String>,
-    /// The figures of state over time that claims read from this cell: every repetition keeps whole series
-    /// until they are computed.
+    /// The metrics over time that claims read from this cell. Every repetition keeps its whole series until
+    /// these metrics are computed.
     pub over_time: Vec<String>,
-    /// Whether a claim reads what is watched of its runs packet by packet.
+    /// Whether a claim reads what is watched of the runs packet by packet.
     pub watched: bool,
-    /// Flows, or groups of copies, of whose delays every repetition keeps the distribution.
+    /// The flows, or groups of copies, whose delay percentiles every repetition keeps.
     pub delays: Vec<String>,
 }
 
 /// A figure of the publication, drawn again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// As the publication numbers it.
+    /// The number of the figure in the publication.
     pub number: String,
-    /// What it shows.
+    /// The title, which says what the figure shows.
     pub title: String,
-    /// What a reader should know; may be empty.
+    /// A note that a reader should know. It may be empty.
     pub note: String,
-    /// How.
+    /// What is drawn, and how.
     pub kind: FigureKind,
 }
 
@@ -159,120 +162,120 @@ pub struct Figure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
-    /// What it is.
+    /// The label, which says what the figure is.
     pub label: String,
-    /// In the unit of the vertical axis.
+    /// The value, in the unit of the vertical axis.
     pub value: f64,
 }
 
-/// What distinguishes kinds of runs in a trace: runs of one value of a metric are one kind.
+/// What distinguishes kinds of runs in a trace. All runs with the same value of a metric are one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kinds {
     /// The metric.
     pub metric: String,
-    /// What its value is multiplied by for a person.
+    /// The factor by which the value is multiplied in the title of a panel.
     pub times: f64,
-    /// What follows the value: `of 6 connections lose`.
+    /// The words that follow the value in the title: `of 6 connections lose`.
     pub what: String,
 }
 
 /// The horizontal axis of a figure of medians.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FigureAxis {
-    /// Numbers of what the axis' title counts.
+    /// The numbers of the points. The title of the axis says what is counted.
     Numbers(Vec<f64>),
-    /// Names of groups.
+    /// The names of groups of bars.
     Names(Vec<String>),
 }
 
 /// A line of medians, or the bars of one colour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MedianLine {
-    /// What the legend calls it.
+    /// The label of the line in the legend.
     pub label: String,
-    /// What is read of each cell.
+    /// The metric that is read of each cell.
     pub metric: String,
-    /// One for each value of the axis.
+    /// The names of the cells, one for each value of the axis.
     pub cells: Vec<String>,
-    /// What the publication prints for each cell, and what that was used for; empty if it prints nothing.
+    /// The figures that the publication prints, one entry for each cell. It is empty if nothing is printed.
     pub published: Vec<Printed>,
 }
 
-/// What the publication prints for one cell and metric.
+/// The figures that the publication prints for one cell and metric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Printed {
-    /// Each figure: several if it was measured several times.
+    /// The printed figures. There are several if the publication measured several times.
     pub values: Vec<f64>,
-    /// What they were used for.
+    /// What the printed figures were used for in the study.
     pub role: Role,
 }
 
-/// What the axes of a figure are called.
+/// The titles of the axes of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisTitles {
-    /// Of the horizontal axis.
+    /// The title of the horizontal axis.
     pub x: String,
-    /// Of the vertical axis.
+    /// The title of the vertical axis.
     pub y: String,
 }
 
-/// Cells whose points have one colour and shape.
+/// Cells whose points have the same colour and shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelledCells {
-    /// What the legend calls them.
+    /// The label of the points in the legend.
     pub label: String,
-    /// Their names.
+    /// The names of the cells.
     pub cells: Vec<String>,
 }
 
-/// How a figure is drawn.
+/// What a figure draws.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FigureKind {
-    /// A series of the first repetition (or of the first of each kind) under the base assumptions, over
-    /// `seconds`.
+    /// A series over time under the base set, of the first repetition or of the first of each kind of run.
     Trace {
-        /// `cwnd`, `queue`, `loss-runs` or `goodput`.
+        /// The series: `cwnd`, `queue`, `loss-runs` or `goodput`.
         series: String,
-        /// Which flows or links, by the beginning of their names.
+        /// The beginning of the names of the flows or links that are drawn.
         entity: String,
-        /// The cell.
+        /// The name of the cell.
         cell: String,
-        /// What of the run it shows.
+        /// The stretch of the run that is shown.
         seconds: Stretch,
-        /// The most that a value can mean, if values are cut there.
+        /// The largest value that has an effect. Larger values are drawn as this value.
         cap: Option<f64>,
-        /// One panel for each kind of run, if runs are of several.
+        /// What distinguishes kinds of runs. If it is given, the figure has one panel for each kind.
         kinds: Option<Kinds>,
-        /// Printed figures, drawn across.
+        /// Printed figures, drawn as horizontal lines.
         levels: Vec<Level>,
     },
-    /// A metric's medians over cells, one line a label, under the base assumptions.
+    /// Medians of a metric over cells under the base set, with one line for each label.
     Cells {
         /// The horizontal axis.
         x: FigureAxis,
-        /// What the axes are called; the horizontal one's may be empty.
+        /// The titles of the axes. The title of the horizontal axis may be empty.
         titles: AxisTitles,
-        /// One for each value of `x`.
+        /// The lines. Each has one cell for each value of `x`.
         lines: Vec<MedianLine>,
     },
-    /// Medians of one metric over those of another, a point a cell, with the line through all points.
+    /// Medians of one metric over medians of another, with one point for each cell and a line through all
+    /// points.
     Scatter {
         /// The metric on the horizontal axis.
         x: String,
         /// The metric on the vertical axis.
         y: String,
-        /// What the axes are called.
+        /// The titles of the axes.
         titles: AxisTitles,
-        /// The cells, by the label that their points have.
+        /// The cells, by the label of their points.
         points: Vec<LabelledCells>,
     },
-    /// Not drawn again, for this reason.
+    /// The figure is not drawn again, for this reason.
     Absent(String),
-    /// The quantiles of flows' delays in one arena against those in another, under the base assumptions.
+    /// The delay quantiles of flows in one arena over those in another, under the base set.
     Quantiles {
-        /// The cell.
+        /// The name of the cell.
         cell: String,
-        /// Which flows, or groups of copies.
+        /// The names of the flows, or of groups of copies.
         flows: Vec<String>,
     },
 }
