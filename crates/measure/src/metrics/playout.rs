@@ -1,4 +1,5 @@
-//! When a receiver plays the frames of a call: each is played, late or missing.
+//! The playout buffer (jitter buffer): when a receiver plays the frames of a call. Each is played, late or
+//! missing.
 //!
 //! ```text
 //!  due ──── network, transport ────► received ─── waits ───► played
