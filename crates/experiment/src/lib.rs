@@ -2,9 +2,8 @@
 //! run directory or the verdicts of a study.
 //!
 //! ```text
-//! Plan  ─► shard ─► cells ─► tasks ─► workers, each with an arena ─► attempts in the room ─► parts ─► merge
-//! ─► run directory Study ──────────► cells ─►   "                  "                           "
-//! ─► samples ─► verdicts
+//! Plan  ─► shard ─► cells ─► tasks ─► workers ─► attempts in the room ─► parts ─► merge ─► run directory
+//! Study ──────────► cells ─►   "        "               "            ─► samples ─► verdicts
 //! ```
 //!
 //! The words, from the largest to the smallest:
@@ -12,8 +11,8 @@
 //! - *plan*: the cells of a scenario and the number of repetitions of each cell.
 //! - *cell*: one combination of the values that a plan sweeps, or that a study names. Its *fingerprint* tells
 //!   whether somebody edited the cell since an earlier process ran it.
-//! - *set*: the assumptions under which a study runs its cells. The *base* is the first set. A study is judged by
-//!   its base.
+//! - *set*: the assumptions under which a study runs its cells. The *base* is the first set. A study is judged
+//!   by its base.
 //! - *repetition*: one run of a cell, with a seed of its own.
 //! - *shard*: the repetitions that one of several machines runs.
 //! - *task*: a repetition that a worker is to run, for the first time or again.
