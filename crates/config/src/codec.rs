@@ -42,8 +42,10 @@ pub struct CodecRow {
 /// The frames of a codec of constant bit rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameShape {
-    /// Bytes of a millisecond of speech.
-    pub bytes_per_ms: u64,
+    /// Bytes of the shortest frame.
+    pub bytes: u64,
+    /// How long the shortest frame is, in whole milliseconds. Every frame is a multiple of it.
+    pub time: Duration,
     /// The usual time between frames.
     pub usual_time: Duration,
 }
@@ -53,6 +55,8 @@ pub struct FrameShape {
 pub struct Concealed {
     /// Its word in scenarios and in summary.json.
     pub name: &'static str,
+    /// What it does, as the end of a sentence that begins with its word.
+    pub about: &'static str,
     /// The words in parentheses behind "with concealment", for people.
     pub title: &'static str,
     /// How speech sounds with it.
@@ -79,6 +83,7 @@ impl Codec {
         silence: Some(Impairment { ie: 0.0, bpl: 4.3 }),
         concealed: Concealed {
             name: "g711-appendix-i",
+            about: "repeats and fades what was last heard (ITU-T G.711 Appendix I), as phones do",
             title: "Appendix I",
             impairment: Impairment { ie: 0.0, bpl: 25.1 },
         },
@@ -94,6 +99,7 @@ impl Codec {
         silence: None,
         concealed: Concealed {
             name: "g729a",
+            about: "is the concealment of its decoder (ITU-T G.729)",
             title: "its own",
             impairment: Impairment { ie: 11.0, bpl: 19.0 },
         },
@@ -114,6 +120,10 @@ impl Codec {
     /// The frames of each codec that a flow may have, for the pages that list a scenario's keys.
     pub const FRAMES_DOC: &str = FRAMES_TEXT.as_str();
 
+    /// What the receivers of flows may play where a frame is missing, and what that means in the opinion
+    /// score, for the pages that list a scenario's keys.
+    pub const CONCEALMENTS_DOC: &str = CONCEALMENTS_TEXT.as_str();
+
     /// The row.
     pub const fn row(self) -> &'static CodecRow {
         self.0
@@ -133,6 +143,11 @@ impl Codec {
     /// that always conceals does so here, too.
     pub fn impairment(self, is_concealed: bool) -> Impairment {
         self.0.silence.filter(|_| !is_concealed).unwrap_or(self.0.concealed.impairment)
+    }
+
+    /// Whether its receiver conceals in any case, so that silence is no choice.
+    pub const fn always_conceals(self) -> bool {
+        self.0.silence.is_none()
     }
 
     /// The word of what the receiver plays where a frame is missing.
@@ -163,9 +178,19 @@ impl fmt::Debug for Codec {
 }
 
 impl FrameShape {
-    /// Bytes of a frame of `time`, which is a whole number of milliseconds.
+    /// The bit rate, in tenths of 1 kb/s.
+    const fn kbps_tenths(self) -> u64 {
+        self.bytes * 80 / self.time.as_millis()
+    }
+
+    /// Whether a frame can be this long: a multiple of the shortest frame.
+    pub const fn can_be(self, time: Duration) -> bool {
+        time.as_nanos() % self.time.as_nanos() == 0
+    }
+
+    /// Bytes of a frame of `time`, which is a multiple of the shortest frame's.
     pub const fn size(self, time: Duration) -> Bytes {
-        Bytes::new(time.as_millis() * self.bytes_per_ms)
+        Bytes::new(time.as_nanos() / self.time.as_nanos() * self.bytes)
     }
 }
 
@@ -173,7 +198,8 @@ impl FrameShape {
 pub const SILENCE: &str = "none";
 
 /// ITU-T G.711: 8000 samples of one byte a second; RFC 3551 §4.2: 20 ms a packet.
-pub const G711_FRAMES: FrameShape = FrameShape { bytes_per_ms: 8, usual_time: Duration::from_millis(20) };
+pub const G711_FRAMES: FrameShape =
+    FrameShape { bytes: 8, time: Duration::from_millis(1), usual_time: Duration::from_millis(20) };
 
 /// How many codecs a flow may have.
 const FLOW_CODECS: usize = {
@@ -219,7 +245,7 @@ const FRAMES_TEXT: ConstText = {
         if let Some(frames) = Codec::ALL[at].row().frames {
             let begin = if text.length == 0 { "`" } else { "; `" };
             text = text.and(begin).and(Codec::ALL[at].name());
-            text = text.and("`: ").and_number(frames.bytes_per_ms * 8).and(" kbps, ");
+            text = text.and("`: ").and_tenths(frames.kbps_tenths()).and(" kbps, ");
             text = text.and_number(frames.size(frames.usual_time).get()).and(" B every ");
             text = text.and_number(frames.usual_time.as_millis()).and(" ms");
         }
@@ -228,6 +254,43 @@ const FRAMES_TEXT: ConstText = {
     text
 };
 
+/// The text of the key `concealment`.
+const CONCEALMENTS_TEXT: ConstText = {
+    let mut text = ConstText { bytes: [0; ConstText::MOST], length: 0 };
+    text = text.and("what is played where a frame is missing: ");
+    let mut at = 0;
+    while at < Codec::ALL.len() {
+        let row = Codec::ALL[at].row();
+        if row.frames.is_some() {
+            text = text.and("`").and(row.concealed.name).and("` ").and(row.concealed.about).and(", ");
+        }
+        at += 1;
+    }
+    text = text.and("`").and(SILENCE).and("` is silence. In the opinion score, Bpl is ");
+    let (mut count, mut at) = (0, 0);
+    while at < Codec::ALL.len() {
+        let row = Codec::ALL[at].row();
+        if row.frames.is_some() {
+            if count > 0 {
+                text = text.and(", of `").and(row.name).and("` ");
+            }
+            text = text.and_tenths(tenths(row.concealed.impairment.bpl));
+            text = match row.silence {
+                Some(silence) => text.and(" or ").and_tenths(tenths(silence.bpl)),
+                None => text.and(" alone: it always conceals"),
+            };
+            count += 1;
+        }
+        at += 1;
+    }
+    text.and(" (ITU-T G.113)")
+};
+
+/// A factor of ITU-T G.113, which has at most one decimal, in tenths.
+const fn tenths(factor: f64) -> u64 {
+    (factor * 10.0 + 0.5) as u64
+}
+
 /// A text that is put together when the program is compiled.
 struct ConstText {
     bytes: [u8; Self::MOST],
@@ -235,8 +298,8 @@ struct ConstText {
 }
 
 impl ConstText {
-    /// Room for ten codecs (chosen); one more does not compile.
-    const MOST: usize = 512;
+    /// Room for five codecs (chosen). A text that is longer does not compile.
+    const MOST: usize = 1024;
 
     const fn and(mut self, more: &str) -> Self {
         let (more, mut at) = (more.as_bytes(), 0);
@@ -245,6 +308,12 @@ impl ConstText {
             (self.length, at) = (self.length + 1, at + 1);
         }
         self
+    }
+
+    /// A number of tenths: `64`, `13.2`.
+    const fn and_tenths(self, tenths: u64) -> Self {
+        let whole = self.and_number(tenths / 10);
+        if tenths % 10 == 0 { whole } else { whole.and(".").and_number(tenths % 10) }
     }
 
     const fn and_number(self, number: u64) -> Self {
@@ -283,7 +352,22 @@ mod tests {
         assert_eq!(Codec::OF_FLOWS, ["g711"]);
         assert_eq!(Codec::FRAMES_DOC, "`g711`: 64 kbps, 160 B every 20 ms");
         assert_eq!(Codec::CONCEALMENTS, ["none", "g711-appendix-i"]);
+        assert_eq!(
+            Codec::CONCEALMENTS_DOC,
+            "what is played where a frame is missing: `g711-appendix-i` repeats and fades what was last heard (ITU-T \
+             G.711 Appendix I), as phones do, `none` is silence. In the opinion score, Bpl is 25.1 or 4.3 (ITU-T G.113)"
+        );
         assert_eq!(G711_FRAMES.size(Duration::from_millis(30)), Bytes::new(240));
+    }
+
+    #[test]
+    fn a_frame_may_be_no_whole_number_of_bytes_a_millisecond() {
+        // GSM full rate (RFC 3551 §4.5.8).
+        let time = Duration::from_millis(20);
+        let gsm = FrameShape { bytes: 33, time, usual_time: time };
+        assert_eq!(gsm.size(Duration::from_millis(60)), Bytes::new(99));
+        assert_eq!([20, 30, 60].map(|ms| gsm.can_be(Duration::from_millis(ms))), [true, false, true]);
+        assert_eq!((gsm.kbps_tenths(), G711_FRAMES.kbps_tenths()), (132, 640));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `voice`: a call.
 
-use talkpath_config::Codec;
+use talkpath_config::{Codec, FrameShape, SILENCE};
 use talkpath_model::WorkloadConfig;
+use talkpath_units::Duration;
 
 use super::{Counted, ECHO, ECHO_WRITE_KEY, FileTerms, Workload};
 use crate::diagnostic::Log;
@@ -35,8 +36,7 @@ pub(super) const VOICE: Workload = Workload {
                 "concealment",
                 Kind::Choice(&CONCEALMENT),
                 Default::Is("\"g711-appendix-i\""),
-                "what is played where a frame is missing: `g711-appendix-i` repeats and fades what was last heard (ITU-T G.711 \
-                 Appendix I), as phones do, `none` is silence. In the opinion score, Bpl is 25.1 or 4.3 (ITU-T G.113)",
+                Codec::CONCEALMENTS_DOC,
             ),
             key("floor", MOS, Default::Is("3.1"), "the least opinion score (MOS) of a usable call"),
             ECHO,
@@ -90,8 +90,32 @@ fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<Counte
         return None;
     }
     let codec = Codec::named(section.choice("codec")?)?;
-    let size = codec.row().frames?.size(ptime);
+    let frames = codec.row().frames?;
+    if let Some(message) = wrong_time(codec.name(), frames, ptime) {
+        section.problem("ptime", Problem::new(message), log);
+        return None;
+    }
+    if let Some(message) = wrong_concealment(codec, section.choice("concealment")?) {
+        section.problem("concealment", Problem::new(message), log);
+        return None;
+    }
+    let size = frames.size(ptime);
     Some(Counted { workload: WorkloadConfig::Voice { codec, ptime, size }, by: "ptime" })
+}
+
+/// Why no frame of `codec` is as long as `ptime`.
+fn wrong_time(codec: &str, frames: FrameShape, ptime: Duration) -> Option<String> {
+    (!frames.can_be(ptime)).then(|| {
+        format!("found {ptime}, expected a multiple of {}, the shortest frame of {codec}", frames.time)
+    })
+}
+
+/// Why a receiver of `codec` cannot play this where a frame is missing.
+fn wrong_concealment(codec: Codec, word: &str) -> Option<String> {
+    let (name, own) = (codec.name(), codec.row().concealed.name);
+    (word == SILENCE && codec.always_conceals()).then(|| {
+        format!("found {SILENCE:?}, but {name} conceals by itself: expected {own:?}, or leave it out")
+    })
 }
 
 const NANOS_PER_MS: u64 = 1_000_000;
@@ -99,6 +123,24 @@ const NANOS_PER_MS: u64 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_codec_cannot_do_is_refused_with_what_it_can() {
+        let silent = wrong_concealment(Codec::G729A, SILENCE).unwrap();
+        assert_eq!(
+            silent,
+            "found \"none\", but g729a conceals by itself: expected \"g729a\", or leave it out"
+        );
+        assert_eq!(wrong_concealment(Codec::G729A, "g729a"), None);
+        assert_eq!(wrong_concealment(Codec::G711, SILENCE), None);
+        let time = Duration::from_millis(20);
+        let gsm = FrameShape { bytes: 33, time, usual_time: time };
+        assert_eq!(
+            wrong_time("gsm-fr", gsm, Duration::from_millis(30)).unwrap(),
+            "found 30 ms, expected a multiple of 20 ms, the shortest frame of gsm-fr"
+        );
+        assert_eq!(wrong_time("gsm-fr", gsm, Duration::from_millis(60)), None);
+    }
 
     /// The keys' texts and defaults are written by hand; the table of codecs is not.
     #[test]
