@@ -9,10 +9,10 @@
 //! The words, from the largest to the smallest:
 //!
 //! - *plan*: the cells of a scenario and the number of repetitions of each cell.
-//! - *cell*: one combination of the values that a plan sweeps, or that a study names. Its *fingerprint* tells
-//!   whether somebody edited the cell since an earlier process ran it.
-//! - *set*: the assumptions under which a study runs its cells. The *base* is the first set. A study is judged
-//!   by its base.
+//! - *cell*: one combination of the values that a plan sweeps, or that a study names. Its *fingerprint*
+//!   changes when somebody edits the cell, so a later process sees that it must run the cell again.
+//! - *set*: the assumptions under which a study runs its cells. The *base* is the first set. A study is
+//!   judged by its base.
 //! - *repetition*: one run of a cell, with a seed of its own.
 //! - *shard*: the repetitions that one of several machines runs.
 //! - *task*: a repetition that a worker is to run, for the first time or again.
