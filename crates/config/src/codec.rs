@@ -185,7 +185,7 @@ impl FrameShape {
 
     /// Whether a frame can be this long: a multiple of the shortest frame.
     pub const fn can_be(self, time: Duration) -> bool {
-        time.as_nanos() % self.time.as_nanos() == 0
+        time.as_nanos().is_multiple_of(self.time.as_nanos())
     }
 
     /// Bytes of a frame of `time`, which is a multiple of the shortest frame's.
@@ -313,7 +313,7 @@ impl ConstText {
     /// A number of tenths: `64`, `13.2`.
     const fn and_tenths(self, tenths: u64) -> Self {
         let whole = self.and_number(tenths / 10);
-        if tenths % 10 == 0 { whole } else { whole.and(".").and_number(tenths % 10) }
+        if tenths.is_multiple_of(10) { whole } else { whole.and(".").and_number(tenths % 10) }
     }
 
     const fn and_number(self, number: u64) -> Self {
