@@ -2,7 +2,7 @@
 //! the process at once.
 //!
 //! Some programs send a request to stop twice: `timeout` signals its child, and then its own process group,
-//! to which the child belongs. So a signal within [`SAME_REQUEST`] after the first one counts as the same
+//! to which the child belongs. So a signal within `SAME_REQUEST` after the first one counts as the same
 //! request.
 
 use std::path::Path;

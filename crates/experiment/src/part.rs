@@ -352,7 +352,7 @@ pub struct ExtraFiles {
     pub capture: Option<Vec<u8>>,
 }
 
-/// Returns whether the page draws `cell`. If the plan has at most [`MAX_DRAWN`] cells, the page draws all. In
+/// Returns whether the page draws `cell`. If the plan has at most `MAX_DRAWN` cells, the page draws all. In
 /// a larger plan it draws the first and the last cell, and the cells that differ from these in the transport
 /// alone.
 pub fn is_drawn(plan: &Plan, cell: &Cell) -> bool {

@@ -360,7 +360,7 @@ impl StateTrace {
     }
 
     /// The values of the banded lines at equal steps of the stretch that figures of `cell` show, by series
-    /// and entity ([`TraceLine::key`]).
+    /// and entity (`TraceLine::key`).
     pub fn instants(&self, cell: &Cell) -> BTreeMap<String, Vec<f64>> {
         let mut instants = BTreeMap::new();
         for line in self.lines.iter().filter(|line| is_banded(&line.kind)) {

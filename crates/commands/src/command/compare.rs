@@ -2,7 +2,7 @@
 //! default for every choice that the user leaves open.
 //!
 //! A comparison grows while it runs: if the answer is still open after the first repetitions, more are run
-//! ([`GrowthRule`]).
+//! (`GrowthRule`).
 
 mod next_commands;
 mod path;

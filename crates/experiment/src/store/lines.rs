@@ -201,7 +201,7 @@ const TOO_LONG: &str = "a line is longer than 64 MiB";
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or if the last line or the bytes after it are longer than
-/// [`LONGEST_LINE`].
+/// `LONGEST_LINE`.
 pub fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
     let length = file.metadata()?.len();
     let mut back = READ_AT_ONCE;
