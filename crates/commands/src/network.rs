@@ -94,7 +94,7 @@ pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
     parts.join("; ")
 }
 
-/// How many links a heading describes (chosen: so many fit on a line).
+/// How many links a heading describes (chosen: they fit on a line).
 const MOST_LINKS: usize = 4;
 
 /// Describes the rate and the delay of a link, and its queue if the queue is short or is not a plain one. The

@@ -70,7 +70,7 @@ pub struct Experiment<'a> {
     pub at_once: usize,
     /// The number of threads that write the summary.
     pub jobs: usize,
-    /// Is told about the progress.
+    /// Receives the events of the run.
     pub observer: Box<dyn Observer>,
     /// Judges and draws the figures.
     pub findings: &'a dyn Findings,

@@ -404,7 +404,8 @@ fn percentiles(options: &Resumable) -> Result<&'static str, Error> {
 }
 
 /// Returns the worst clock comparison of all parts, which becomes that of the run. A clock that is not
-/// trusted is worse than any trusted one. Among others the one with the largest uncertainty is the worst.
+/// trusted is worse than any trusted one. Between two clocks that are both trusted, or both not, the one
+/// with the larger uncertainty is worse.
 fn worst_clock(parts: &[&Part]) -> Clock {
     let mut worst: Option<&Clock> = None;
     for part in parts {
@@ -427,7 +428,7 @@ fn is_worse_clock(clock: &Clock, other: &Clock) -> bool {
     uncertainty_ms(clock).total_cmp(&uncertainty_ms(other)).is_gt()
 }
 
-/// Returns the repetitions of `plan` without a part of an attempt that ran to its end.
+/// Returns the repetitions of `plan` that have no whole part: no attempt at them ran to its end.
 pub fn missing(plan: &Plan, parts: &BTreeSet<PartKey>) -> Vec<PartId> {
     let mut missing = Vec::new();
     for cell in &plan.cells {

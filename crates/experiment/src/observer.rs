@@ -1,4 +1,4 @@
-//! The events of an experiment, and the trait of whoever is told about them. An event holds no text for the
+//! The events of an experiment, and the trait of those who receive them. An event holds no text for the
 //! user: the observer chooses the words.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use talkpath_units::{Duration, Seed};
 use crate::Error;
 use crate::run_dir::PartId;
 
-/// Is told what happens in an experiment. Several threads call it at once.
+/// Receives the events of an experiment. Several threads call it at once.
 pub trait Observer: Sync {
     /// Takes note of an event that has just happened.
     fn observe(&self, event: Event<'_>);

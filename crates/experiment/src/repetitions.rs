@@ -43,7 +43,7 @@ pub struct Repetitions<'a> {
     pub skips_unsupported: bool,
     /// Receives the result of each attempt.
     pub keeper: &'a dyn Keeper,
-    /// Is told about the progress.
+    /// Receives the events of the run.
     pub observer: &'a dyn Observer,
     /// Becomes true when the user wants to stop.
     pub stop: &'a AtomicBool,

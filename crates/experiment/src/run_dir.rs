@@ -65,7 +65,7 @@ impl RunDir {
         let unmade = |path: &Path, why| Error::NoRunDirectory { what: path.display().to_string(), why };
         fs::create_dir_all(out).map_err(|why| Error::NoRunDirectory { what: unmakeable(out), why })?;
         let base = format!("{started}-{}", slug(name));
-        // Runs that start in the same second are told apart by a number. Of two processes that create the
+        // Runs that start in the same second get different numbers. Of two processes that create the
         // same directory only one succeeds (mkdir(2)).
         for attempt in 1..=MAX_SAME_SECOND {
             let folder = if attempt == 1 { base.clone() } else { format!("{base}-{attempt}") };

@@ -171,7 +171,7 @@ fn measured(text: &str, percent_of: PercentOf) -> Option<(&str, Percent)> {
 /// The path before a statistic: `mos` of `mos.p10`.
 fn without_statistic(path: &str) -> Option<&str> {
     let (path, word) = path.rsplit_once('.')?;
-    // Words that are none are told later, where the figure is looked up.
+    // A word that is no statistic is reported later, where the figure is looked up.
     let is_percentile = word.strip_prefix('p').is_some_and(|rank| rank.parse::<f64>().is_ok());
     (is_percentile || matches!(word, "mean" | "median" | "min" | "max")).then_some(path)
 }
@@ -314,7 +314,7 @@ pub(crate) mod tests {
             "game.loss_rate <= 1%",
             "link.up.utilisation <= 80%",
             "g.jain_index >= 95%",
-            // There is no such figure, which is told where it is looked up.
+            // There is no such figure. The mistake is reported where the figure is looked up.
             "game.loss <= 1%",
             "g.judged.worst > 9%",
         ] {

@@ -273,7 +273,7 @@ const POLL: Duration = Duration::from_millis(20);
 const A_MOMENT: Duration = Duration::from_millis(500);
 /// How many bytes of standard error are kept (chosen).
 const MOST_KEPT: usize = 16_384;
-/// How many characters a reason has at most (chosen: so many fit on a line of the journal).
+/// How many characters a reason has at most (chosen: a line of the journal stays readable).
 const MOST_SHOWN: usize = 400;
 
 #[cfg(test)]

@@ -272,5 +272,5 @@ fn reasons<'a>(
     format!("\n{title}:\n{text}{more}")
 }
 
-/// How many measurements a list shows (chosen: so many fit on a screen).
+/// How many measurements a list shows (chosen: the list fits on a screen).
 const MOST_SHOWN: usize = 20;

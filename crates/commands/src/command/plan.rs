@@ -95,12 +95,12 @@ fn total_cost(plan: &Plan) -> u64 {
     cells.saturating_mul(plan.repeat)
 }
 
-/// How long the simulation of so many hops takes, in seconds of one core.
+/// How long the simulation of `hops` hops takes, in seconds of one core.
 fn seconds(hops: u64) -> f64 {
     hops.saturating_mul(NANOS_OF_A_HOP) as f64 / 1e9
 }
 
-/// Writes how long the simulation of so many hops takes. It is an estimate, so only the first digits are
+/// Writes how long the simulation of `hops` hops takes. It is an estimate, so only the first digits are
 /// shown.
 fn span(hops: u64) -> String {
     match seconds(hops) {
@@ -111,7 +111,7 @@ fn span(hops: u64) -> String {
     }
 }
 
-/// How many cells the text lists (chosen: so many fit on a screen).
+/// How many cells the text lists (chosen: the list fits on a screen).
 const SHOWN_CELLS: usize = 24;
-/// How many seeds the text lists (chosen: so many fit on a line).
+/// How many seeds the text lists (chosen: they fit on a line).
 const SHOWN_SEEDS: usize = 3;

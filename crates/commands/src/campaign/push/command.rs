@@ -146,7 +146,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// How long a command has to end after SIGTERM (chosen: enough to remove an incomplete upload).
 const GRACE: Duration = Duration::from_secs(5);
-/// How many characters a reason has at most (chosen: so many fit on a line of `uploads.jsonl`).
+/// How many characters a reason has at most (chosen: a line of `uploads.jsonl` stays readable).
 const MOST_SHOWN: usize = 400;
 
 #[cfg(test)]

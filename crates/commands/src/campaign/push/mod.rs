@@ -240,7 +240,7 @@ fn unread(path: &Path, why: &std::io::Error) -> String {
     format!("cannot read {}: {why}", path.display())
 }
 
-/// After so many failures in a row the store counts as down (chosen). So a pass ends soon if the store is
+/// The store counts as down after this number of failures in a row (chosen). So a pass ends soon if it is
 /// down, and two measurements that the store refuses do not keep the others from being copied.
 const MOST_IN_A_ROW: usize = 3;
 /// The file that says what was copied.
