@@ -9,7 +9,7 @@ use std::path::Path;
 /// A lock that this process holds. It is released when this is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 /// Why a lock could not be taken.
@@ -47,7 +47,7 @@ impl Lock {
         // case the locked file is no longer the one that has this name.
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
         match (file.metadata().map(identity), fs::metadata(path).map(identity)) {
-            (Ok(locked), Ok(named)) if locked == named => Ok(Self { _file: file }),
+            (Ok(locked), Ok(named)) if locked == named => Ok(Self { file }),
             _ => Err(LockError::Busy),
         }
     }
@@ -72,6 +72,16 @@ impl Lock {
     }
 }
 
+impl Drop for Lock {
+    /// Releases the lock at once. To close the file is not enough: a child process that another thread has
+    /// just forked has a copy of the descriptor until it calls execve(2), and flock(2) holds a lock until the
+    /// last copy is closed.
+    fn drop(&mut self) {
+        // If this fails, the lock is released when the last copy of the descriptor is closed.
+        let _ = self.file.unlock();
+    }
+}
+
 /// The flag with which open(2) fails if the last part of the path is a symbolic link.
 pub const O_NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
@@ -85,6 +95,18 @@ mod tests {
     fn what_is_locked_is_open_for_writing_as_nfs_demands() {
         let folder = tempfile::tempdir().unwrap();
         let lock = Lock::take(&folder.path().join("lock")).unwrap();
-        assert!(fcntl_getfl(&lock._file).unwrap().contains(OFlags::RDWR));
+        assert!(fcntl_getfl(&lock.file).unwrap().contains(OFlags::RDWR));
+    }
+
+    #[test]
+    fn a_lock_is_released_although_a_forked_child_still_has_its_descriptor() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = Lock::take(&path).unwrap();
+        let descriptor_of_the_child = lock.file.try_clone().unwrap();
+        assert!(matches!(Lock::take(&path), Err(LockError::Busy)));
+        drop(lock);
+        Lock::take(&path).unwrap();
+        drop(descriptor_of_the_child);
     }
 }
