@@ -265,8 +265,7 @@ impl Truth<'_> {
             return Ok("too long");
         }
         if let Some(rest) = text.strip_prefix("From mouth to ear it takes ") {
-            let (figure, label) = rest.split_once(" over ").ok_or("no name")?;
-            self.one(label, figure, &mouth_to_ear, median)?;
+            self.figures(rest, " ms", &|label| median(self.values(label, &mouth_to_ear)))?;
             return Ok("mouth to ear");
         }
         if let Some(rest) = text.strip_prefix("Of ") {

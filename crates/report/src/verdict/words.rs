@@ -162,7 +162,8 @@ impl RankedTransports<'_> {
         sentences.join(" ")
     }
 
-    /// The cause why nothing is usable, and what the cause does to a call.
+    /// The cause why nothing is usable, and what the cause does to a call. The delay from mouth to ear is
+    /// given for each transport, because the transport with the shortest delay may not be the best one.
     fn cause_with_effect(&self, because: &CandidateCause) -> String {
         let candidate = &self.candidates[because.candidate];
         let name = &candidate.transport.label;
@@ -175,8 +176,9 @@ impl RankedTransports<'_> {
             | Cause::QueueOnPath { .. }
             | Cause::Distance(_)
             | Cause::HeardWhole { .. } => {
-                let delay = candidate.value(Metric::MouthToEar50);
-                delay.map(|delay| format!(" From mouth to ear it takes {} over {name}.", ms(delay)))
+                let delays = self.values(|candidate| candidate.value(Metric::MouthToEar50));
+                let delays = self.join_values(&delays, ms);
+                delays.map(|delays| format!(" From mouth to ear it takes {delays}."))
             }
             Cause::Loss(_) | Cause::Variation(_) => {
                 let share = candidate.value(Metric::NotPlayed).map(percent_text);
