@@ -66,8 +66,8 @@ impl Plan {
         let mut drawn = Vec::new();
         for slot in slots(schedule, made)? {
             for measure in &campaign.measures {
-                for (near, far) in &measure.pairs {
-                    let (near, far) = (&campaign.hosts[*near].name, &campaign.hosts[*far].name);
+                for pair in &measure.pairs {
+                    let (near, far) = (&campaign.hosts[pair.near].name, &campaign.hosts[pair.far].name);
                     let id = format!("d{:02}.t{:04}.{near}.{far}.{}", slot.day, slot.number, measure.name);
                     let mut stream = seed.stream(&format!("campaign/{id}"));
                     let late = stream.span(Duration::ZERO, schedule.start_within);
@@ -125,7 +125,14 @@ impl Measurement {
 /// the times are.
 pub fn fingerprint(campaign: &Campaign, scenarios: &[String]) -> String {
     let hosts: Vec<_> = campaign.hosts.iter().map(|host| (&host.name, &host.emulated)).collect();
-    let measures: Vec<_> = campaign.measures.iter().map(|measure| (&measure.name, &measure.pairs)).collect();
+    let measures: Vec<_> = campaign
+        .measures
+        .iter()
+        .map(|measure| {
+            let pairs: Vec<_> = measure.pairs.iter().map(|pair| (pair.near, pair.far)).collect();
+            (&measure.name, pairs)
+        })
+        .collect();
     let Schedule { zone, start, every, days, day, start_within, window, retry } = &campaign.schedule;
     let start = start.map(|start| start.to_string());
     let times = [every, day, start_within, window, retry].map(|time| time.as_nanos());

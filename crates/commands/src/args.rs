@@ -31,7 +31,7 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use talkpath_experiment::choice::{ArenaKind, Choice, Records};
 use talkpath_measure::series::SeriesDetail;
-use talkpath_scenario::{Compared, Setting, parse_duration, transport_names};
+use talkpath_scenario::{ComparedWorkload, Setting, parse_duration, transport_names};
 use talkpath_units::Duration;
 
 use crate::failure::Failure;
@@ -334,8 +334,8 @@ pub struct CompareArgs {
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub transports: Vec<String>,
     /// The kind of traffic that is compared
-    #[arg(help_heading = heading::TRAFFIC, long, value_parser = workload_parser(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.name())]
-    pub workload: Compared,
+    #[arg(help_heading = heading::TRAFFIC, long, value_parser = workload_parser(), env = "TALKPATH_WORKLOAD", default_value = ComparedWorkload::Voice.name())]
+    pub workload: ComparedWorkload,
     /// voice: the receiver plays silence where a frame is missing. Without this flag it conceals missing
     /// frames by G.711 Appendix I
     #[arg(help_heading = heading::TRAFFIC, long)]
@@ -390,11 +390,11 @@ const DEPLOYED: [&str; 6] =
     ["udp", "tcp", "tcp-nodelay", "quic-datagram", "quic-stream", "quic-stream-per-message"];
 
 /// Makes a parser for the names of the workloads of `compare` and `monitor`.
-fn workload_parser() -> impl TypedValueParser<Value = Compared> {
+fn workload_parser() -> impl TypedValueParser<Value = ComparedWorkload> {
     PossibleValuesParser::new(
-        Compared::ALL.map(|workload| PossibleValue::new(workload.name()).help(workload.about())),
+        ComparedWorkload::ALL.map(|workload| PossibleValue::new(workload.name()).help(workload.about())),
     )
-    .map(|word| Compared::named(&word).unwrap_or(Compared::Voice))
+    .map(|word| ComparedWorkload::named(&word).unwrap_or(ComparedWorkload::Voice))
 }
 
 impl CompareArgs {
@@ -402,8 +402,8 @@ impl CompareArgs {
     pub fn transports(&self) -> Vec<String> {
         if self.transports.is_empty() {
             let defaults: &[&str] = match self.workload {
-                Compared::Bulk => &["tcp"],
-                Compared::Voice | Compared::Game => &DEPLOYED,
+                ComparedWorkload::Bulk => &["tcp"],
+                ComparedWorkload::Voice | ComparedWorkload::Game => &DEPLOYED,
             };
             return defaults.iter().map(|&name| name.to_owned()).collect();
         }

@@ -8,7 +8,7 @@ use crate::options::{Setting, fitting_name};
 
 talkpath_config::words! {
     /// What the compared flow carries, by its word in options and campaign files.
-    pub enum Compared {
+    pub enum ComparedWorkload {
         /// A G.711 call whose far end sends every frame back.
         Voice = "voice",
         /// As much as the transport takes.
@@ -18,7 +18,7 @@ talkpath_config::words! {
     }
 }
 
-impl Compared {
+impl ComparedWorkload {
     /// What it carries, and what it is judged by, for the help of options.
     pub const fn about(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ pub struct Comparison<'a> {
     /// The path, as the run's name calls it.
     pub path: &'a str,
     /// What the flow carries.
-    pub compared: ByOption<'a, Compared>,
+    pub compared: ByOption<'a, ComparedWorkload>,
     /// Names of transports.
     pub transports: ByOption<'a, &'a [String]>,
     /// Congestion controls. Each transport that is TCP is compared with each; the upload has the first. If
@@ -120,7 +120,7 @@ impl Comparison<'_> {
         flows.insert(compared.flow(), flow("tcp".into(), compared.workload(), None));
         if self.load {
             let start = InlineTable::from_iter([("from", "0 s"), ("to", "1 s")]);
-            flows.insert("upload", flow("tcp".into(), Compared::Bulk.workload(), Some(start)));
+            flows.insert("upload", flow("tcp".into(), ComparedWorkload::Bulk.workload(), Some(start)));
         }
         let name = Value::from(fitting_name(&format!("{} over {}{beside}", compared.noun(), self.path)));
         let sweep = InlineTable::from_iter([(format!("flow.{}.transport", compared.flow()), transports)]);
@@ -221,7 +221,7 @@ mod tests {
     fn comparison<'a>(transports: &'a [String], cc: &'a [String]) -> Comparison<'a> {
         Comparison {
             path: "home-adsl",
-            compared: ByOption { value: Compared::Voice, option: "--workload voice" },
+            compared: ByOption { value: ComparedWorkload::Voice, option: "--workload voice" },
             transports: ByOption { value: transports, option: "--transports" },
             cc: ByOption { value: cc, option: "--cc" },
             load: true,
@@ -257,8 +257,8 @@ mod tests {
         // Nothing would hold a bulk transfer over UDP back.
         let of_bulk = ["tcp".to_owned(), "tcp-nodelay".to_owned()];
         let of_others = ["udp".to_owned(), "tcp".to_owned()];
-        for compared in Compared::ALL {
-            let transports = if compared == Compared::Bulk { &of_bulk } else { &of_others };
+        for compared in ComparedWorkload::ALL {
+            let transports = if compared == ComparedWorkload::Bulk { &of_bulk } else { &of_others };
             let compared_by = ByOption { value: compared, option: "--workload" };
             let comparison = Comparison { compared: compared_by, ..comparison(transports, &[]) };
             let plan = read(&comparison).unwrap();

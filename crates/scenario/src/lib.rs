@@ -62,7 +62,7 @@ mod understood;
 mod usual;
 mod workloads;
 
-pub use compare::{ByOption, Compared, Comparison, with_fq_codel, with_repetitions};
+pub use compare::{ByOption, ComparedWorkload, Comparison, with_fq_codel, with_repetitions};
 pub use contents::{Files, Located, NoFiles, Trace};
 pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};

@@ -3,8 +3,8 @@
 use talkpath_path::{Codel, CodelParameters, DropTail, Fq, FqCodel, QueueKind, QueueLimit};
 use talkpath_scenario::campaign::Campaign;
 use talkpath_scenario::{
-    ByOption, Compared, Comparison, Direction, EchoWrite, Options, Plan, Source, WorkloadConfig, load,
-    presets,
+    ByOption, ComparedWorkload, Comparison, Direction, EchoWrite, Options, Plan, Source, WorkloadConfig,
+    load, presets,
 };
 use talkpath_units::{Bytes, Duration, Packets, Seed};
 
@@ -124,7 +124,7 @@ fn the_comparison_is_a_scenario_like_any_other() {
     let transports = ["udp", "tcp", "tcp-nodelay"].map(str::to_owned);
     let with_load = Comparison {
         path: "home-adsl",
-        compared: ByOption { value: Compared::Voice, option: "--workload" },
+        compared: ByOption { value: ComparedWorkload::Voice, option: "--workload" },
         transports: ByOption { value: &transports, option: "--transports" },
         cc: ByOption { value: &[], option: "--cc" },
         load: true,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
-use talkpath_scenario::{Compared, parse_duration, si_amount};
+use talkpath_scenario::{ComparedWorkload, parse_duration, si_amount};
 use talkpath_units::Duration;
 
 use super::{heading, parse_key_value, workload_parser};
@@ -19,8 +19,8 @@ pub struct MonitorArgs {
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "TRANSPORT", default_value = "udp", conflicts_with = "scenario")]
     pub transport: String,
     /// The kind of traffic
-    #[arg(help_heading = heading::TRAFFIC, long, value_parser = workload_parser(), default_value = Compared::Voice.name(), conflicts_with = "scenario")]
-    pub workload: Compared,
+    #[arg(help_heading = heading::TRAFFIC, long, value_parser = workload_parser(), default_value = ComparedWorkload::Voice.name(), conflicts_with = "scenario")]
+    pub workload: ComparedWorkload,
     /// How many flows of this kind at the same time
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "N", default_value_t = 1, conflicts_with = "scenario",
           value_parser = clap::value_parser!(u64).range(1..=64))]

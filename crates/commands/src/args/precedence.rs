@@ -6,7 +6,7 @@
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
-use talkpath_scenario::{Compared, host_and_port};
+use talkpath_scenario::{ComparedWorkload, host_and_port};
 
 use super::{
     ArenaKind, Cli, Command, CompareArgs, ExportArgs, ExportFormat, Place, RunArgs, ServeArgs, StampArgs,
@@ -69,7 +69,7 @@ fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) {
     }
     // A flag about concealment asks for a call.
     if sources.any_is_typed(&["plc", "no_plc"]) && sources.is_from_variable("workload") {
-        args.workload = Compared::Voice;
+        args.workload = ComparedWorkload::Voice;
     }
     apply_to_place(&mut args.place, sources);
 }

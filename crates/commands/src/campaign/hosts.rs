@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use talkpath_measure::summary::Summary;
-use talkpath_scenario::campaign::Host;
+use talkpath_scenario::campaign::{Host, HostPair};
 use talkpath_units::{counted, printable};
 
 use super::attempt::{Attempt, program};
@@ -70,10 +70,11 @@ impl Met {
     pub(crate) fn all(loaded: &Loaded) -> Result<Self, Failure> {
         let stop = interrupt::install()?;
         let campaign = &loaded.campaign;
-        let pairs: BTreeSet<(usize, usize)> =
+        let pairs: BTreeSet<HostPair> =
             campaign.measures.iter().flat_map(|measure| measure.pairs.iter().copied()).collect();
-        let is_near = |at: usize| pairs.iter().any(|pair| pair.0 == at);
-        let is_server = |at: usize| campaign.hosts[at].starts_server && pairs.iter().any(|pair| pair.1 == at);
+        let is_near = |at: usize| pairs.iter().any(|pair| pair.near == at);
+        let is_server =
+            |at: usize| campaign.hosts[at].starts_server && pairs.iter().any(|pair| pair.far == at);
         let started = campaign.hosts.iter().enumerate().filter(|(at, _)| is_near(*at) || is_server(*at));
         let stop = &*stop;
         let hosts = side_by_side(
@@ -85,7 +86,7 @@ impl Met {
         let failing = |host: &Host| hosts.iter().any(|met| met.host == host.name && met.why.is_some());
         let mut met = Vec::new();
         let mut open = Vec::new();
-        for (near, far) in pairs.iter().map(|pair| (&campaign.hosts[pair.0], &campaign.hosts[pair.1])) {
+        for (near, far) in pairs.iter().map(|pair| (&campaign.hosts[pair.near], &campaign.hosts[pair.far])) {
             if far.emulated.is_some() {
                 continue;
             }

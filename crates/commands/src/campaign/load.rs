@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use talkpath_campaign::fingerprint;
-use talkpath_scenario::campaign::{Campaign, Host, Measure, What};
+use talkpath_scenario::campaign::{Campaign, Host, Measure, MeasureScenario};
 use talkpath_scenario::{Options, Plan, Source};
 use talkpath_units::Duration;
 
@@ -46,8 +46,8 @@ impl Loaded {
         let mut scenarios = BTreeMap::new();
         let mut mistakes = Vec::new();
         for measure in &campaign.measures {
-            for (_, far) in &measure.pairs {
-                let far = &campaign.hosts[*far];
+            for pair in &measure.pairs {
+                let far = &campaign.hosts[pair.far];
                 let key = (measure.name.clone(), far.emulated.clone());
                 if scenarios.contains_key(&key) {
                     continue;
@@ -94,17 +94,17 @@ impl Loaded {
 
 /// Makes the scenario that `measure` runs towards the host `far`.
 fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Failure> {
-    let (path, source) = match (&measure.what, measure.source()) {
-        (What::File(file), _) => {
+    let (path, source) = match (&measure.scenario, measure.comparison_source()) {
+        (MeasureScenario::File(file), _) => {
             let path = folder.join(file);
             let source = Source::new(path.display().to_string(), read(&path)?);
             (path, source)
         }
-        (What::Made { .. }, source) => {
+        (MeasureScenario::Comparison { .. }, source) => {
             (folder.join("campaign"), source.unwrap_or_else(|| Source::new("", "")))
         }
     };
-    let mut set = measure.settings();
+    let mut set = measure.file_settings();
     if let Some(file) = &far.emulated {
         let emulated_path = read(&folder.join(file))?;
         let settings = far.emulated_settings(&emulated_path, &source);

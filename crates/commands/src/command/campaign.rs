@@ -50,7 +50,7 @@ fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Resul
         .measures
         .iter()
         .flat_map(|measure| measure.pairs.iter().map(move |pair| (measure, pair)))
-        .filter_map(|(measure, pair)| loaded.prepared(&measure.name, &campaign.hosts[pair.1]))
+        .filter_map(|(measure, pair)| loaded.prepared(&measure.name, &campaign.hosts[pair.far]))
         .map(|prepared| prepared.expected.as_millis() / 1000)
         .sum();
     let ends = plan.measurements.first().zip(plan.measurements.last());

@@ -11,7 +11,7 @@ use talkpath_measure::summary::Summary;
 use talkpath_path::RateModel;
 use talkpath_report::{comparison_table, lacking};
 use talkpath_scenario::{
-    ByOption, Compared, Comparison, Options, Plan, Setting, with_fq_codel, with_repetitions,
+    ByOption, ComparedWorkload, Comparison, Options, Plan, Setting, with_fq_codel, with_repetitions,
 };
 use talkpath_units::Rate;
 
@@ -75,7 +75,7 @@ fn refuse_concealment_without_a_call(args: &CompareArgs) -> Result<(), Failure> 
     } else {
         return Ok(());
     };
-    if args.workload == Compared::Voice {
+    if args.workload == ComparedWorkload::Voice {
         return Ok(());
     }
     Err(Failure::Usage(format!("{flag} belongs to --workload voice: only a call has frames to conceal")))
@@ -181,7 +181,7 @@ const fn has_load(args: &CompareArgs, arena: ArenaKind) -> bool {
 /// The congestion controls that the user chose. For `bulk` the default is to compare those that the arena
 /// has.
 fn congestion_controls(args: &CompareArgs, place: &Place) -> Vec<String> {
-    if !args.cc.is_empty() || args.workload != Compared::Bulk {
+    if !args.cc.is_empty() || args.workload != ComparedWorkload::Bulk {
         return args.cc.clone();
     }
     let compared: &[&str] = match place.arena {

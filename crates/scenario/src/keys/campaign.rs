@@ -1,6 +1,6 @@
-//! The keys of a campaign file (`crate::campaign`).
+//! The keys of a campaign file. `crate::campaign` says what a host, a measure, a pair and a round are.
 
-use crate::compare::Compared;
+use crate::compare::ComparedWorkload;
 use crate::spec::{
     ANY_DURATION, Default, Key, Kind, LONGEST_NAME, LONGEST_PATH, Listed, SOME_DURATION, TableSpec, Tagged,
     Variant, Words, key, quantity,
@@ -14,20 +14,20 @@ const ROOT_KEYS: &[Key] = &[
         "name",
         Kind::Text { longest: LONGEST_NAME },
         Default::Follows("the file's name"),
-        "what the directory and the report are called",
+        "the name of the campaign's directory and the title of its report",
     ),
     key(
         "seed",
         Kind::Count { least: 0, most: i64::MAX as u64 },
         Default::Is("1"),
-        "the random starts and each measurement's own seed follow from it",
+        "the seed of the random starts and of each measurement",
     ),
     key(
         "key_file",
         Kind::Text { longest: LONGEST_PATH },
         Default::Absent("servers are `--open`, or listen on loopback"),
-        "the key of the hosts that name none of their own; a file on the coordinator, which hands it to the hosts that it starts \
-         something on",
+        "the file with the key of each host that names no `key_file`. It is on the coordinator, which passes the key to the hosts on which it \
+         starts a program",
     ),
     key(
         "store_command",
@@ -40,12 +40,17 @@ const ROOT_KEYS: &[Key] = &[
         "store_timeout",
         quantity(SOME_DURATION),
         Default::Absent("10 min"),
-        "how long `store_command` may take for one file; then it is ended and has failed",
+        "the timeout of `store_command` for one file. A copy that takes longer is stopped and has failed",
     ),
-    key("between", Kind::Tagged(&BETWEEN), Default::Is("\"mesh\""), "which hosts are measured with which"),
-    key("host", Kind::Map(&HOST), Default::Required, "`[host.NAME]`: a place to measure from or to"),
-    key("measure", Kind::Map(&MEASURE), Default::Required, "`[measure.NAME]`: what runs between two hosts"),
-    key("schedule", Kind::Table(&SCHEDULE), Default::Required, "when"),
+    key("between", Kind::Tagged(&BETWEEN), Default::Is("\"mesh\""), "the pairs of hosts that are measured"),
+    key("host", Kind::Map(&HOST), Default::Required, "`[host.NAME]`: a machine to measure from or to"),
+    key(
+        "measure",
+        Kind::Map(&MEASURE),
+        Default::Required,
+        "`[measure.NAME]`: what to run, and between which hosts",
+    ),
+    key("schedule", Kind::Table(&SCHEDULE), Default::Required, "the times of the measurements"),
 ];
 
 pub(crate) static STORE_COMMAND: Listed = Listed {
@@ -61,13 +66,13 @@ static BETWEEN: Tagged = Tagged {
     variants: &[
         Variant {
             name: "mesh",
-            doc: "each host with each other, once; the one that the file names first starts the measurement",
+            doc: "each host with each other host, once. The host that the file names first starts the measurement",
             keys: &[],
         },
         Variant {
             name: "hub",
-            doc: "one host with each other; it starts the measurements",
-            keys: &[key("hub", Kind::Text { longest: 64 }, Default::Required, "its name")],
+            doc: "one host, the hub, with each other host. The hub starts the measurements",
+            keys: &[key("hub", Kind::Text { longest: 64 }, Default::Required, "the name of the hub")],
         },
         Variant {
             name: "pairs",
@@ -80,7 +85,7 @@ static BETWEEN: Tagged = Tagged {
     quantity: None,
 };
 
-const PAIR_DOC: &str = "pairs as `\"NEAR > FAR\"`; the near host starts the measurement";
+const PAIR_DOC: &str = "pairs as `\"NEAR > FAR\"`. The near host starts the measurement";
 
 static PAIRS: Listed = Listed {
     one: "a pair such as \"berlin > tokyo\"",
@@ -90,64 +95,66 @@ static PAIRS: Listed = Listed {
 };
 
 /// A host.
-static HOST: TableSpec = TableSpec {
+pub(crate) static HOST: TableSpec = TableSpec {
     noun: "a host",
     keys: &[
         key(
             "address",
             Kind::Text { longest: 300 },
             Default::Absent("nothing can be measured to it, only from it"),
-            "where its `talkpath serve` is reached: a name or an address, with `:PORT` unless it is 7160",
+            "the address of its `talkpath serve`: a name or an IP address, with `:PORT` unless the port is 7160",
         ),
         key(
             "key_file",
             Kind::Text { longest: LONGEST_PATH },
             Default::Absent("the campaign's `key_file`"),
-            "the key of its server, as a file on the coordinator",
+            "the file with the key of its server, on the coordinator",
         ),
         key(
             "ssh",
             Kind::Text { longest: 300 },
             Default::Absent("nothing can be started there, unless it is `local`"),
-            "what `ssh` calls it; the system's `ssh` runs with its own configuration and asks nothing (`BatchMode`)",
+            "the destination for the system's `ssh`, which uses its own configuration and asks nothing (`BatchMode`)",
         ),
-        key("local", Kind::Flag, Default::Is("false"), "whether it is the machine that coordinates"),
+        key("local", Kind::Flag, Default::Is("false"), "whether the host is the coordinator"),
         key(
             "via",
             Kind::Names(&WORDS),
             Default::Absent("commands run as they are"),
-            "words before each command on that host, as `[\"ip\", \"netns\", \"exec\", \"lab\"]`",
+            "the words to put before each command on that host, for example `[\"ip\", \"netns\", \"exec\", \"lab\"]`",
         ),
         key(
             "program",
             Kind::Text { longest: LONGEST_PATH },
             Default::Is("\"talkpath\""),
-            "what `talkpath` is called there; on the coordinator \"talkpath\" is the program itself",
+            "the name or path of `talkpath` there. On the coordinator \"talkpath\" is the running program itself",
         ),
         key(
             "server",
             Kind::Choice(&SERVER),
             Default::Is("\"standing\""),
-            "`standing`: somebody else runs `talkpath serve` there. `start`: each measurement starts one and stops it",
+            "`standing`: a `talkpath serve` already runs there. `start`: each measurement starts a server there and stops it",
         ),
         key(
             "bind",
             Kind::Text { longest: 300 },
-            Default::Absent("`address`, if it is one; else every address at its port"),
-            "where a server that is started listens: ADDR:PORT",
+            Default::Absent(
+                "`address` if it is an IP address, else every address with the port of `address`",
+            ),
+            "the address on which a server that a measurement starts listens: ADDR:PORT",
         ),
         key(
             "at_once",
             Kind::Count { least: 1, most: 1000 },
             Default::Is("1"),
-            "measurements at the same time",
+            "the largest number of measurements at the same time",
         ),
         key(
             "emulated",
             Kind::Text { longest: LONGEST_PATH },
             Default::Absent("the path is the network"),
-            "a file with `path`, and perhaps `far_clock`, `kernel` and `flow` tables of a scenario: the way to this host is emulated on the near \
-             host, which must be `local`; it needs no `address`",
+            "a file with `path` or `link`, and optionally `far_clock`, `kernel` and `flow` tables, as in a scenario. The path to this host is emulated \
+             on the near host, which must be `local`. This host needs no `address`",
         ),
     ],
 };
@@ -158,50 +165,50 @@ static WORDS: Listed =
 static SERVER: Words = Words { noun: "a kind of server", known: &["standing", "start"], later: &[], why: "" };
 
 /// What runs between two hosts.
-static MEASURE: TableSpec = TableSpec {
+pub(crate) static MEASURE: TableSpec = TableSpec {
     noun: "a measurement",
     keys: &[
         key(
             "scenario",
             Kind::Text { longest: LONGEST_PATH },
             Default::Absent("`workload`, `transports` and `duration` say what runs"),
-            "a scenario file, which then says all this itself",
+            "a scenario file. The keys `workload`, `transports` and `duration` are then not allowed",
         ),
         key(
             "workload",
             Kind::Choice(&WORKLOAD),
             Default::Absent("`voice`"),
-            "the workloads that `talkpath compare` knows",
+            "one of the workloads of `talkpath compare`",
         ),
         key(
             "transports",
             Kind::Names(&TRANSPORTS),
             Default::Absent("`udp`, `tcp` and `tcp-nodelay`; for `bulk` `tcp`"),
-            "one at a time; each has its turn in every round, in an order drawn anew",
+            "the transports to compare. In each round they run one after the other, in a random order",
         ),
         key(
             "duration",
             quantity(SOME_DURATION),
             Default::Absent("10 s"),
-            "how long each transport sends in each round",
+            "the time for which each transport sends in each round",
         ),
         key(
             "drain",
             quantity(ANY_DURATION),
             Default::Absent("5 s, or the scenario's"),
-            "as the scenario's `drain`",
+            "the scenario's `drain`",
         ),
         key(
             "rounds",
             Kind::Count { least: 1, most: 10_000 },
             Default::Absent("3, or the scenario's `repeat`"),
-            "rounds of one measurement",
+            "the number of rounds of one measurement",
         ),
         key(
             "pairs",
             Kind::Names(&PAIRS),
             Default::Absent("every pair of the campaign"),
-            "the only pairs that it runs between, as `\"NEAR > FAR\"`",
+            "the pairs between which this measure runs, as `\"NEAR > FAR\"`",
         ),
     ],
 };
@@ -213,10 +220,10 @@ static TRANSPORTS: Listed = Listed {
     most: 20,
 };
 
-static WORKLOAD: Words = Words { noun: "a workload", known: Compared::WORDS, later: &[], why: "" };
+static WORKLOAD: Words = Words { noun: "a workload", known: ComparedWorkload::WORDS, later: &[], why: "" };
 
 /// When it runs.
-static SCHEDULE: TableSpec = TableSpec {
+pub(crate) static SCHEDULE: TableSpec = TableSpec {
     noun: "a schedule",
     keys: &[
         key(
@@ -229,34 +236,34 @@ static SCHEDULE: TableSpec = TableSpec {
             "start",
             Kind::Text { longest: 40 },
             Default::Absent("when the campaign is first run"),
-            "when the first day begins, as the clocks of `zone` show it: `2026-12-01 06:00`",
+            "the beginning of the first day in the time of `zone`: `2026-12-01 06:00`",
         ),
         key(
             "every",
             quantity(SOME_DURATION),
             Default::Required,
-            "how often each pair is measured, counted from `start` by the clocks of `zone`: \"6 h\" is at the same four hours each day, also \
-             when summer time begins or ends",
+            "the time between two measurements of a pair, counted from `start` in the time of `zone`. With \"6 h\" a pair is measured at the same \
+             four hours each day, also when summer time begins or ends",
         ),
-        key("days", Kind::Count { least: 1, most: 3660 }, Default::Required, "how many days it goes on"),
-        key("day", quantity(SOME_DURATION), Default::Is("\"24 h\""), "how long a day of this campaign is"),
+        key("days", Kind::Count { least: 1, most: 3660 }, Default::Required, "the number of days"),
+        key("day", quantity(SOME_DURATION), Default::Is("\"24 h\""), "the length of a day of this campaign"),
         key(
             "start_within",
             quantity(ANY_DURATION),
             Default::Is("\"0 s\""),
-            "each measurement is due at a moment drawn uniformly from so long after its time",
+            "the largest random delay of a measurement after its planned time. The delays are uniform",
         ),
         key(
             "window",
             quantity(SOME_DURATION),
             Default::Absent("`every`"),
-            "until when after its time a measurement may begin; what could not is recorded with its reason",
+            "the time after its planned time within which a measurement may begin. A measurement that could not begin is recorded with the reason",
         ),
         key(
             "retry",
             quantity(SOME_DURATION),
             Default::Is("\"30 s\""),
-            "how long after a failure it is tried again; twice as long after each further one, up to 16 times",
+            "the wait before a failed measurement is tried again. It doubles with each further failure, up to 16 times `retry`",
         ),
     ],
 };

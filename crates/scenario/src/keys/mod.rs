@@ -12,7 +12,7 @@ mod link;
 mod root;
 mod tables;
 
-pub(crate) use campaign::CAMPAIGN;
+pub(crate) use campaign::{CAMPAIGN, HOST, MEASURE, SCHEDULE};
 pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use kernel::KERNEL;
 pub(crate) use link::{LINK, PATH};

@@ -2,7 +2,7 @@
 
 use talkpath_measure::summary::{AnswerKind, Summary};
 use talkpath_report::HOPELESS;
-use talkpath_scenario::Compared;
+use talkpath_scenario::ComparedWorkload;
 
 use super::path::is_path_key;
 use crate::args::{CompareArgs, HOME};
@@ -44,7 +44,7 @@ fn comparison_flags(args: &CompareArgs, summary: &Summary) -> String {
     if !args.cc.is_empty() {
         flags.push_value("--cc", &args.cc.join(","));
     }
-    if args.workload != Compared::Voice {
+    if args.workload != ComparedWorkload::Voice {
         flags.push_value("--workload", args.workload.name());
     }
     if let Some(duration) = &args.duration {

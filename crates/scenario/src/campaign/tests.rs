@@ -1,5 +1,6 @@
 //! Campaign files: what they mean, and every mistake at once.
 
+use super::scenario::ROUNDS;
 use super::*;
 
 const WEEK: &str = r#"
@@ -54,7 +55,7 @@ fn an_address_that_is_none_is_a_mistake() {
 #[test]
 fn a_hub_is_measured_with_every_other_host() {
     let campaign = Campaign::load(&Source::new("c.toml", WEEK)).unwrap();
-    assert_eq!(campaign.measures[0].pairs, [(0, 1), (0, 2)]);
+    assert_eq!(campaign.measures[0].pairs, [HostPair { near: 0, far: 1 }, HostPair { near: 0, far: 2 }]);
     assert_eq!(campaign.hosts[1].key_file.as_deref(), Some("key"));
     assert!(campaign.hosts[1].starts_server);
     let Schedule { window, every, day, .. } = campaign.schedule;
@@ -73,18 +74,19 @@ fn a_mesh_has_each_pair_once() {
 #[test]
 fn what_is_measured_is_a_scenario() {
     let campaign = Campaign::load(&Source::new("c.toml", WEEK)).unwrap();
-    let plan = crate::load(&campaign.measures[0].source().unwrap(), &crate::Options::default()).unwrap();
+    let plan =
+        crate::load(&campaign.measures[0].comparison_source().unwrap(), &crate::Options::default()).unwrap();
     assert_eq!((plan.cells.len(), plan.repeat, plan.name.as_str()), (2, ROUNDS, "call"));
     assert!(!plan.cells[0].scenario.has_path);
 }
 
 #[test]
-fn an_emulated_way_becomes_keys_of_the_scenario() {
+fn an_emulated_path_becomes_keys_of_the_scenario() {
     let text = WEEK.replace("address = \"lima.example:7000\"", "emulated = \"lima.toml\"");
     let campaign = Campaign::load(&Source::new("c.toml", text)).unwrap();
-    let way = "path = \"lan\"\n[far_clock]\noffset = \"1 s\"\n[flow.other]\ntransport = \"tcp\"\nworkload = { kind = \"bulk\" }\n";
-    let source = campaign.measures[0].source().unwrap();
-    let set = campaign.hosts[2].emulated_settings(way, &source).unwrap();
+    let emulated_text = "path = \"lan\"\n[far_clock]\noffset = \"1 s\"\n[flow.other]\ntransport = \"tcp\"\nworkload = { kind = \"bulk\" }\n";
+    let source = campaign.measures[0].comparison_source().unwrap();
+    let set = campaign.hosts[2].emulated_settings(emulated_text, &source).unwrap();
     let options = crate::Options { set, ..crate::Options::default() };
     let plan = crate::load(&source, &options).unwrap();
     let scenario = &plan.cells[0].scenario;
@@ -93,10 +95,12 @@ fn an_emulated_way_becomes_keys_of_the_scenario() {
     for wrong in ["duration = \"1 s\"", "path", "[flow.call]\ntransport = \"tcp\""] {
         assert!(campaign.hosts[2].emulated_settings(wrong, &source).is_err(), "{wrong}");
     }
+    let message = campaign.hosts[2].emulated_settings("drain = \"1 s\"", &source).unwrap_err();
+    assert_eq!(message, "found the key drain, expected path, link, far_clock, kernel or flow tables");
 }
 
 #[test]
-fn every_mistake_is_told_at_once_with_its_place() {
+fn every_mistake_is_reported_at_once_with_its_place() {
     let text = WEEK
         .replace("hub = \"here\"", "hub = \"hare\"")
         .replace("Europe/Berlin", "Europe/Berlim")
@@ -107,7 +111,7 @@ fn every_mistake_is_told_at_once_with_its_place() {
     let expected = [
         "4:33: between.hub: found \"hare\", expected the name of a host (did you mean \"here\"?)",
         "11:1: host.tokyo.sssh: unknown key of a host (did you mean `ssh`?)",
-        "12:10: host.tokyo.server: found \"start\" for a host on which nothing can be started (give `ssh = \"NAME\"`, or `local = true`)",
+        "12:10: host.tokyo.server: found \"start\" for a host on which talkpath cannot start a program (give `ssh = \"NAME\"`, or `local = true`)",
         "18:22: measure.call.transports: found \"tcp-nodelai\", expected a transport: udp, tcp, tcp-nodelay",
         "21:8: schedule.zone: found \"Europe/Berlim\", expected a zone of the IANA time zone database (did you mean \"Europe/Berlin\"?)",
         "23:9: schedule.every: found 6, expected a duration such as \"20 ms\" (a number needs its unit: \"6 h\"?)",
@@ -122,14 +126,25 @@ fn every_mistake_is_told_at_once_with_its_place() {
 fn a_pair_must_be_able_to_be_measured() {
     let text = WEEK.replace("local = true\n", "").replace("address = \"lima.example:7000\"\n", "");
     let found = mistakes(&text);
-    assert!(found[0].contains("host.here: measurements start here, and nothing can be started"), "{found:?}");
-    assert!(found[1].contains("host.lima: measurements come here, and it has no `address`"), "{found:?}");
+    assert!(
+        found[0].contains(
+            "host.here: measurements start on this host, but talkpath cannot start a program there"
+        ),
+        "{found:?}"
+    );
+    assert!(
+        found[1].contains("host.lima: other hosts measure to this host, but it has no `address`"),
+        "{found:?}"
+    );
     let text = WEEK.replace("\"30 min\"", "\"7 h\"").replace("\"6 h\"", "\"1 ns\"");
     let found = mistakes(&text);
-    assert!(found.iter().any(|it| it.contains("schedule.every: found 1 ns, expected at most")), "{found:?}");
+    assert!(
+        found.iter().any(|mistake| mistake.contains("schedule.every: found 1 ns, expected at most")),
+        "{found:?}"
+    );
     let text = WEEK.replace("2026-12-01 06:00", "tomorrow").replace("hub = \"here\"", "hub = 3");
     let found = mistakes(&text);
-    assert!(found.iter().any(|it| it.contains("expected a date and a time such as")), "{found:?}");
+    assert!(found.iter().any(|mistake| mistake.contains("expected a date and a time such as")), "{found:?}");
 }
 
 #[test]
@@ -177,7 +192,7 @@ fn records_are_copied_by_a_command_that_has_a_place_for_the_file_and_for_its_key
 }
 
 #[test]
-fn a_file_with_the_store_of_old_is_told_the_line_to_write() {
+fn the_message_about_a_former_store_key_has_the_line_to_write() {
     let with = |lines: &str| WEEK.replace("name = \"a week\"\n", &format!("name = \"a week\"\n{lines}\n"));
     let rclone = |target: &str| {
         format!("(write `store_command = [\"rclone\", \"copyto\", \"{{file}}\", \"{target}/{{key}}\"]`)")
@@ -194,8 +209,8 @@ fn a_file_with_the_store_of_old_is_told_the_line_to_write() {
         let found = mistakes(&with(&lines));
         assert_eq!(found.len(), lines.lines().count(), "{found:?}");
         assert!(found[0].starts_with("3:1: store: found \""), "{found:?}");
-        assert!(found.iter().all(|it| it.contains(&rclone(target))), "{lines}: {found:?}");
-        // The line that it tells is right.
+        assert!(found.iter().all(|mistake| mistake.contains(&rclone(target))), "{lines}: {found:?}");
+        // The line in the message is a valid one.
         let line = found[0].split('`').nth(3).unwrap();
         Campaign::load(&Source::new("c.toml", with(line))).unwrap();
     }
