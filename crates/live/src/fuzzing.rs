@@ -28,7 +28,7 @@ pub fn session_plan(bytes: &[u8], machines: Machines) {
 /// bytes. If the length is odd, the answer gets the time stamp of the packet that it names, so that the
 /// fuzzer need not guess it.
 pub fn stamp_answers(bytes: &[u8]) {
-    crate::stamp::take_answers(bytes);
+    crate::stamp::receive_answers(bytes);
 }
 
 #[cfg(test)]

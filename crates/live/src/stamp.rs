@@ -9,7 +9,10 @@ mod sender;
 
 pub use reflector::{ReflectOptions, Reflected, Reflector};
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use sender::take_answers;
-pub use sender::{ClassSeen, StampOptions, StampRun, send};
+pub(crate) use sender::receive_answers;
+pub use sender::{
+    DirectionLosses, Dscps, ReflectorClock, ReflectorFacts, ReportedClass, StampOptions, StampRun, TtlRange,
+    send,
+};
 
 pub use talkpath_kernel::ports::STAMP_PORT as PORT;

@@ -11,7 +11,7 @@ use talkpath_commands::interrupt;
 use talkpath_commands::terminal::{self, Terminal};
 use talkpath_experiment::Error;
 use talkpath_experiment::json::json;
-use talkpath_live::stamp::{self, PORT, ReflectOptions, Reflector, StampOptions, StampRun};
+use talkpath_live::stamp::{self, Dscps, PORT, ReflectOptions, Reflector, StampOptions, StampRun};
 use talkpath_measure::metrics::delay::{sorted_delays, statistics};
 use talkpath_measure::metrics::histogram::delay_ms;
 use talkpath_measure::metrics::trip::one_way_trips;
@@ -30,11 +30,12 @@ pub(crate) fn run(args: &StampArgs, common: &Common, terminal: Terminal) -> Resu
 
 /// Sends packets to a reflector, and prints the figures.
 fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let least = StampOptions::min_size(args.dscp);
-    let size = args.size.unwrap_or(least);
-    if size < least {
+    let dscps = args.dscp.map(|(packets, answers)| Dscps { packets, answers });
+    let min_size = StampOptions::min_size(dscps);
+    let size = args.size.unwrap_or(min_size);
+    if size < min_size {
         return Err(Failure::Usage(format!(
-            "--size {size} has no room for a Class of Service TLV: {least} B are needed"
+            "--size {size} has no room for a Class of Service TLV: {min_size} B are needed"
         )));
     }
     let options = StampOptions {
@@ -42,7 +43,7 @@ fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Resu
         interval: args.interval,
         count: args.count,
         size: Bytes::new(size),
-        dscp: args.dscp,
+        dscps,
         is_stateful: args.stateful,
         clocks_synchronised: args.clocks_synchronised,
         wait: args.wait,
@@ -76,7 +77,7 @@ struct Figures<'a> {
     /// The losses of each direction, or `None` if only their sum is known.
     lost_forward: Option<u64>,
     lost_return: Option<u64>,
-    /// Whether the reflector numbers its own packets, or `None` if that is not known.
+    /// True if the reflector numbers its answers itself. `None` if that is not known. It is never false.
     stateful: Option<bool>,
     duplicates: u64,
     reordered: u64,
@@ -116,9 +117,9 @@ impl<'a> Figures<'a> {
             sent: figures.sent,
             received: figures.received,
             lost: figures.lost,
-            lost_forward: run.lost_each_way.map(|lost| lost.0),
-            lost_return: run.lost_each_way.map(|lost| lost.1),
-            stateful: run.is_stateful,
+            lost_forward: run.losses.map(|losses| losses.forward),
+            lost_return: run.losses.map(|losses| losses.back),
+            stateful: run.is_stateful.then_some(true),
             duplicates: figures.duplicates,
             reordered: figures.reordered,
             round_trip_delay_ms: figures.round_trip_delay_ms,
@@ -127,16 +128,20 @@ impl<'a> Figures<'a> {
             turn_round_ms: delay_ms(&turn_rounds(flow, echo)),
             ipdv_ms: figures.ipdv_ms,
             clock: Clock::from(&record.clock),
-            far_clock_synchronised: run.far_clock.map(|clock| clock.0),
-            far_clock_error_ms: run.far_clock.and_then(|clock| Some(clock.1? as f64 / 1e6)),
-            ttl: run.ttl,
-            class_of_service: run.class.map(|seen| Class {
-                dscp_there: seen.dscp_there,
-                ecn_there: seen.ecn_there,
-                refused: seen.is_refused,
-                dscp_back: seen.dscp_back,
+            far_clock_synchronised: run.reflector.clock.map(|clock| clock.is_synchronised),
+            far_clock_error_ms: run
+                .reflector
+                .clock
+                .and_then(|clock| clock.max_error_ns)
+                .map(|error_ns| error_ns as f64 / 1e6),
+            ttl: run.reflector.ttl.map(|ttl| (ttl.min, ttl.max)),
+            class_of_service: run.reflector.class_of_service.map(|class| Class {
+                dscp_there: class.packet_dscp,
+                ecn_there: class.packet_ecn,
+                refused: class.is_refused,
+                dscp_back: class.answer_dscp,
             }),
-            odd_answers: run.odd,
+            odd_answers: run.unmatched_answers,
             warnings: &record.warnings,
         })
     }

@@ -190,12 +190,15 @@ pub(crate) struct ClassOfService {
 }
 
 impl ClassOfService {
-    pub(crate) const fn write(self) -> [u8; 4] {
+    /// The size of the TLV's value, bytes.
+    pub(crate) const SIZE: usize = 4;
+
+    pub(crate) const fn write(self) -> [u8; Self::SIZE] {
         let Self { dscp1, dscp2, ecn, reverse_path } = self;
         [dscp1 << 2 | dscp2 >> 4, dscp2 << 4 | (ecn & 3) << 2 | reverse_path & 3, 0, 0]
     }
 
-    pub(crate) const fn parse([high, low, ..]: [u8; 4]) -> Self {
+    pub(crate) const fn parse([high, low, ..]: [u8; Self::SIZE]) -> Self {
         let dscp2 = (high & 3) << 4 | low >> 4;
         Self { dscp1: high >> 2, dscp2, ecn: low >> 2 & 3, reverse_path: low & 3 }
     }
@@ -221,9 +224,9 @@ pub(crate) fn reflect_tlvs(tlvs: &mut [u8], mut class: impl FnMut(ClassOfService
             return;
         };
         header[0] &= !(MALFORMED | INTEGRITY);
-        match (header[1], value.first_chunk_mut::<4>()) {
+        match (header[1], value.first_chunk_mut::<{ ClassOfService::SIZE }>()) {
             (EXTRA_PADDING, _) => header[0] &= !UNRECOGNISED,
-            (CLASS_OF_SERVICE, Some(bytes)) if length == 4 => {
+            (CLASS_OF_SERVICE, Some(bytes)) if length == ClassOfService::SIZE => {
                 header[0] &= !UNRECOGNISED;
                 *bytes = class(ClassOfService::parse(*bytes)).write();
             }
@@ -266,6 +269,9 @@ const UNRECOGNISED: u8 = 0x80;
 const MALFORMED: u8 = 0x40;
 /// The flag I (RFC 8972 §5.1 table 2).
 const INTEGRITY: u8 = 0x20;
+/// The number of bits by which the DSCP is shifted in the byte of the IP header that it shares with the ECN
+/// field (RFC 2474 §3, RFC 3168 §5).
+pub(crate) const DSCP_SHIFT: u8 = 2;
 /// The type of the TLV Extra Padding (RFC 8972 §5.1).
 pub(crate) const EXTRA_PADDING: u8 = 1;
 /// The type of the TLV Class of Service (RFC 8972 §5.1).

@@ -22,7 +22,7 @@ use talkpath_kernel::sys::{ReceiveBatch, Received, Unconnected, Unreported, cloc
 
 use super::PORT;
 use super::codec::{
-    BASE, ClassOfService, ErrorEstimate, ReflectorPacket, SenderPacket, Timestamp, reflect_tlvs,
+    BASE, ClassOfService, DSCP_SHIFT, ErrorEstimate, ReflectorPacket, SenderPacket, Timestamp, reflect_tlvs,
 };
 use super::rules::{Bounds, Rules};
 use crate::server::bind::{DatagramSocket, datagrams};
@@ -156,8 +156,8 @@ fn reflect(datagram: &Received<'_>, own_port: u16, rules: &mut Rules) -> Result<
     let mut answer = vec![0; datagram.payload.len()];
     answer[BASE..].copy_from_slice(&datagram.payload[BASE..]);
     reflect_tlvs(&mut answer[BASE..], |asked| {
-        class = asked.dscp1 << 2;
-        let (dscp2, ecn) = (received_class >> 2, received_class & ECN_MASK);
+        class = asked.dscp1 << DSCP_SHIFT;
+        let (dscp2, ecn) = (received_class >> DSCP_SHIFT, received_class & ECN_MASK);
         ClassOfService { dscp2, ecn, reverse_path: 0, ..asked }
     });
     let (is_synchronised, error_ns) = clock_error();
