@@ -24,7 +24,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_config::TransportKind;
 use talkpath_kernel::clock::{RunClock, WallStamps};
-use talkpath_kernel::rest::Rest;
+use talkpath_kernel::throttle::Throttle;
 use talkpath_model::IpVersion;
 use talkpath_path::{Direction, FragmentRange};
 use talkpath_units::{Duration, Ecn, Histogram, Instant};
@@ -46,7 +46,7 @@ pub(super) struct Emulator<'a> {
     capture: Option<Capture>,
     devices: [Device<'a>; 2],
     clock: RunClock,
-    rest: Rest,
+    throttle: Throttle,
     flows: Vec<EmuFlow>,
     /// When the emulator last wrote packets.
     written: Instant,
@@ -174,7 +174,7 @@ impl<'a> Emulator<'a> {
             capture,
             devices,
             clock,
-            rest: Rest::new(),
+            throttle: Throttle::new(),
             flows,
             written: Instant::ZERO,
             away_until: Instant::ZERO,
@@ -208,7 +208,7 @@ impl<'a> Emulator<'a> {
     pub(super) fn run(mut self, place: &OwnProcessor, stop: &AtomicBool) -> io::Result<Emulated> {
         place.pin();
         self.totals.realtime_denied = raise_priority();
-        self.rest = Rest::new();
+        self.throttle = Throttle::new();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
             self.totals.stops.note(self.away_until, now);
@@ -223,8 +223,8 @@ impl<'a> Emulator<'a> {
             }
             if taken == 0 {
                 self.wait()?;
-            } else if self.rest.is_due() {
-                self.rest.take();
+            } else if self.throttle.must_sleep() {
+                self.throttle.sleep_briefly();
             }
         }
         let end = self.clock.now();
@@ -368,12 +368,12 @@ impl<'a> Emulator<'a> {
     }
 
     /// Sleeps until a packet arrives or the next write is near. If the next write is already near, the thread
-    /// spins, unless it owes a rest.
+    /// spins, unless it has to sleep.
     fn wait(&mut self) -> io::Result<()> {
         let gap = self.next_write().since(self.clock.now()).as_nanos();
         if gap <= SPIN_NS {
-            if self.rest.is_due() {
-                self.rest.take();
+            if self.throttle.must_sleep() {
+                self.throttle.sleep_briefly();
             } else {
                 std::hint::spin_loop();
             }
@@ -384,7 +384,7 @@ impl<'a> Emulator<'a> {
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(nanoseconds).unwrap_or(0) };
         let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
         // ppoll takes nanoseconds. epoll_wait would round up to milliseconds.
-        match self.rest.during(|| poll(&mut fds, Some(&timeout))) {
+        match self.throttle.sleep_with(|| poll(&mut fds, Some(&timeout))) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }

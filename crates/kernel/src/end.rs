@@ -219,7 +219,7 @@ impl SharedEnd {
             && deadline < armed
         {
             end.note_armed(deadline);
-            self.alarm.bring_forward(key, deadline);
+            self.alarm.move_forward(key, deadline);
         }
         result
     }
@@ -287,7 +287,7 @@ impl FlowEnd {
     }
 
     /// Notes that from now on a pacer serves this end under `key`, and asks it for its deadline at once.
-    pub(crate) fn pace_as(&mut self, key: Key) {
+    pub(crate) fn set_pacer_key(&mut self, key: Key) {
         self.paced = Some((key, Instant::ZERO));
     }
 

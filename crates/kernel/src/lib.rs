@@ -17,7 +17,8 @@
 //!   UDP.
 //! - *leg*: one direction of a flow. Its *tap* keeps a row of the records for each message.
 //! - *turn*: the time in which one thread calls an end: input, then reads, then writes.
-//! - *pacer*: the thread that sleeps to the next deadline of its ends. An *alarm* wakes it earlier.
+//! - *pacer*: the thread that sleeps to the next deadline of its ends. An *alarm* wakes it earlier. A *throttle*
+//!   keeps it from using a processor all the time.
 //! - *spec*: a session or a flow as the client describes it to the server.
 //! - *join*: the logs of both ends become the flow's record, on the client's clock.
 //! - *route*: the socket and the address that a flow's datagrams are sent to.
@@ -37,11 +38,11 @@ pub mod join;
 pub mod log;
 mod multipath;
 pub mod progress;
-pub mod rest;
 pub mod spec;
 pub mod stolen;
 pub mod tag;
 pub mod threads;
+pub mod throttle;
 pub mod turn_round;
 pub mod udp_drops;
 pub mod unsupported;

@@ -24,7 +24,7 @@ use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::tag::TagKey;
-use talkpath_kernel::threads::{StoresOnDrop, pace_as, serve_connections};
+use talkpath_kernel::threads::{StoresOnDrop, pace_with, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_kernel::wire::{Secret, is_usable_token};
 use talkpath_model::Receiver;
@@ -292,7 +292,7 @@ impl<'a> Session<'a> {
             let no_thread = |error| ControlError::ThisHost(format!("this host gives it no thread: {error}"));
             let thread = || std::thread::Builder::new();
             if self.spec.flows.iter().any(|flow| !flow.is_up || flow.transport.channel_kind().runs_here()) {
-                let pacer = || pace_as(self.shared.punctuality, &self.ends, clock, &self.alarm, &stop);
+                let pacer = || pace_with(self.shared.punctuality, &self.ends, clock, &self.alarm, &stop);
                 thread().spawn_scoped(scope, pacer).map_err(no_thread)?;
             }
             if self.spec.flows.iter().any(|flow| !flow.transport.channel_kind().is_udp()) {
