@@ -17,8 +17,8 @@
 //!   UDP.
 //! - *leg*: one direction of a flow. Its *tap* keeps a row of the records for each message.
 //! - *turn*: the time in which one thread calls an end: input, then reads, then writes.
-//! - *pacer*: the thread that sleeps to the next deadline of its ends. An *alarm* wakes it earlier. A *throttle*
-//!   keeps it from using a processor all the time.
+//! - *pacer*: the thread that sleeps to the next deadline of its ends. An *alarm* wakes it earlier.
+//! - *throttle*: the sleeps that keep a pacer from using a processor all the time.
 //! - *spec*: a session or a flow as the client describes it to the server.
 //! - *join*: the logs of both ends become the flow's record, on the client's clock.
 //! - *route*: the socket and the address that a flow's datagrams are sent to.

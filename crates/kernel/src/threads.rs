@@ -53,7 +53,7 @@ pub fn try_real_time() -> io::Result<()> {
 }
 
 /// Closes the connections of talkpath's own protocols among `ends`, and waits until the far ends have
-/// answered. The wait is at most [`CLOSE_TIMEOUT`], because nothing is measured any more.
+/// answered. The wait is at most 2 s, because nothing is measured any more.
 pub fn close_connections(ends: &[Arc<SharedEnd>], clock: RunClock) {
     for end in ends {
         end.close();

@@ -6,7 +6,7 @@
 //! kernel/sched/deadline.c). A packet that is due during such a suspension is up to 50 ms late. So a thread
 //! with a [`Throttle`] sleeps often and briefly by itself, and does not reach the kernel's limit.
 //!
-//! - *spin*: a loop that reads the clock during the last 60 us before a deadline ([`SPIN_NS`]). A spin ends more
+//! - *spin*: a loop that reads the clock in the last 60 us before a deadline ([`SPIN_NS`]). A spin ends more
 //!   precisely than a sleep, but it takes processor time.
 //! - *sleep debt*: the time that the thread has to sleep, because it was awake.
 //! - *spin demand*: the processor time that spins to the recent deadlines would take.
@@ -16,7 +16,7 @@
 //! | bucket | fills by | drains by | above its limit, the thread |
 //! | --- | --- | --- | --- |
 //! | sleep debt | 1 ns in 11 ns awake | 1 ns in 1 ns asleep | sleeps at once ([`Throttle::must_sleep`]) |
-//! | spin demand | 60 us at each deadline | 1 ns in 4 ns | sleeps instead of spinning ([`Throttle::is_crowded`]) |
+//! | spin demand | 60 us at each deadline | 1 ns in 4 ns | does not spin ([`Throttle::is_crowded`]) |
 //!
 //! Example: 64 calls with a message every 20 ms have 3,200 deadlines in a second. Spins to all of them would
 //! take 192 ms, which is less than a quarter of the time, so the thread spins. For 128 calls the spins would

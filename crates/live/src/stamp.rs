@@ -9,7 +9,7 @@ mod sender;
 
 pub use reflector::{ReflectOptions, Reflected, Reflector};
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use sender::receive_answers;
+pub(crate) use sender::fuzzing::receive_answers;
 pub use sender::{
     DirectionLosses, Dscps, ReflectorClock, ReflectorFacts, ReportedClass, StampOptions, StampRun, TtlRange,
     send,

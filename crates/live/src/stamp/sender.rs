@@ -22,8 +22,9 @@
 //! as if the reflector's clock had been set.
 
 #[cfg(any(test, feature = "fuzzing"))]
-mod fuzzing;
+pub(super) mod fuzzing;
 mod losses;
+mod packet_row;
 mod record;
 
 use std::io;
@@ -43,10 +44,9 @@ use talkpath_kernel::sys::{ReceiveBatch, Received, Unreported, clock_error, repo
 use talkpath_measure::RunRecord;
 use talkpath_units::{Bytes, Duration, Histogram, Instant, counted};
 
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use self::fuzzing::receive_answers;
 pub use self::losses::DirectionLosses;
 use self::losses::LossAnalysis;
+use self::packet_row::{Answer, PacketRow};
 use super::PORT;
 use super::codec::{
     BASE, CLASS_OF_SERVICE, ClassOfService, DSCP_SHIFT, EXTRA_PADDING, ErrorEstimate, ReflectorPacket,
@@ -237,30 +237,6 @@ struct Sender {
     lateness: Histogram,
     /// The facts about answers that this host's kernel does not report.
     unreported: Vec<Unreported>,
-}
-
-/// A packet and its first answer.
-#[derive(Clone, Copy, Debug, Default)]
-struct PacketRow {
-    /// T1 by the clock of the run. `None` if the socket refused the packet.
-    t1: Option<Instant>,
-    answer: Option<Answer>,
-    /// The number of answers, with duplicates.
-    copies: u32,
-}
-
-/// An answer of the reflector.
-#[derive(Clone, Copy, Debug)]
-struct Answer {
-    /// The number that the reflector gave to the answer. A stateless reflector copies the number of the
-    /// packet.
-    reflector_sequence: u32,
-    /// T2, ns since 1970 by the reflector's clock.
-    t2_ns: i64,
-    /// T3, ns since 1970 by the reflector's clock.
-    t3_ns: i64,
-    /// T4 by the clock of the run.
-    t4: Instant,
 }
 
 impl Sender {

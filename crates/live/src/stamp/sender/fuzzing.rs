@@ -7,7 +7,8 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use super::super::PORT;
 use super::super::codec::BASE;
-use super::{Dscps, PacketRow, Sender, StampOptions};
+use super::packet_row::PacketRow;
+use super::{Dscps, Sender, StampOptions};
 
 /// The number of packets that the sender has sent.
 const PACKETS: u8 = 4;

@@ -12,7 +12,7 @@
 //!
 //! A stateless reflector copies the numbers of the packets. Its answers show only the sum of the losses.
 
-use super::PacketRow;
+use super::packet_row::PacketRow;
 
 /// The packets that were lost in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ fn answer_numbers(packets: &[PacketRow]) -> impl Iterator<Item = u32> {
 mod tests {
     use talkpath_units::Instant;
 
-    use super::super::Answer;
+    use super::super::packet_row::Answer;
     use super::*;
 
     /// Makes the rows of packets whose answers have these numbers. `None` is a packet without an answer.

@@ -5,7 +5,8 @@ use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_measure::{Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
 use talkpath_units::{Bytes, Duration, Instant};
 
-use super::{Answer, PacketRow, Sender, StampOptions};
+use super::packet_row::{Answer, PacketRow};
+use super::{Sender, StampOptions};
 
 /// The name of the flow.
 const FLOW: &str = "stamp";
