@@ -43,7 +43,7 @@ impl Connect for Linked {
             ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
             ArenaKind::Emu => {
                 // Only the first arena tests whether this machine can emulate. The others need no test.
-                let first = EmuArena::open().map_err(|why| Error::ended(why).1)?;
+                let first = EmuArena::open()?;
                 let others = (1..jobs).map(|_| EmuArena::default());
                 let workers = iter::once(first).chain(others).map(|arena| -> Worker {
                     let arena = arena.with_machines(MACHINES);
@@ -62,7 +62,7 @@ impl Connect for Linked {
                 let notice = Notice::to(move |line| terminal.warning(line));
                 let clocks_synchronised = place.clocks_synchronised;
                 let options = LiveOptions { key, clocks_synchronised, notice, machines: MACHINES };
-                let arena = LiveArena::connect(host, options).map_err(|why| Error::ended(why).1)?;
+                let arena = LiveArena::connect(host, options)?;
                 Ok(vec![Box::new(arena)])
             }
         }

@@ -110,7 +110,7 @@ impl Repetitions {
         };
         check_repeatable(&head_of(dir)?).map_err(unusable)?;
         let plan = load_file(&dir.file(SCENARIO), &Options::default())?;
-        let place = Place::of(ArenaKind::Sim, None);
+        let place = Place::new(ArenaKind::Sim, None);
         let Some(worker) = arenas.connect(&place, 1)?.pop() else {
             return Err(unusable("no simulator is here to make it again".to_owned()));
         };

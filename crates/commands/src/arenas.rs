@@ -8,11 +8,11 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use talkpath_arena::{ArenaError, Happening};
-use talkpath_experiment::Error;
 use talkpath_experiment::place::Connect;
 #[cfg(test)]
 use talkpath_experiment::place::{Place, Worker};
 use talkpath_experiment::run_dir::RunDir;
+use talkpath_experiment::{Error, FailedRun};
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::Scenario;
@@ -68,7 +68,7 @@ pub struct Monitored<'a> {
 
 /// Makes the failure for the error of an arena. It comes with the record that was measured before the error.
 pub fn failure(error: ArenaError) -> (Option<RunRecord>, Failure) {
-    let (partial, error) = Error::ended(error);
+    let FailedRun { partial, error } = error.into();
     (partial, error.into())
 }
 

@@ -191,7 +191,7 @@ fn parse_run_again(text: &str) -> Result<Duration, String> {
 /// Makes a parser for the words of a choice. `about` gives the help of each word.
 fn choice_parser<T: Choice + Send + Sync>(about: fn(T) -> &'static str) -> impl TypedValueParser<Value = T> {
     let words = T::ALL.iter().map(|&value| PossibleValue::new(value.word()).help(about(value)));
-    PossibleValuesParser::new(words).try_map(|word| T::named(&word).ok_or("no such word"))
+    PossibleValuesParser::new(words).try_map(|word| T::find(&word).ok_or("no such word"))
 }
 
 const fn about_records(records: Records) -> &'static str {

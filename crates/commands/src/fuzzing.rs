@@ -12,7 +12,7 @@ use talkpath_scenario::{Files, Located, Options, Source, load_with_files};
 use crate::monitor::http::{MAX_HEAD, reply};
 use crate::page::command_again;
 use talkpath_experiment::part::Part;
-use talkpath_experiment::resumable::Resumable;
+use talkpath_experiment::run_options::RunOptions;
 
 /// Bytes as the summary.json of a run that is shown: its table moves no cursor, its page has one script.
 pub fn summary(bytes: &[u8]) {
@@ -26,10 +26,10 @@ pub fn summary(bytes: &[u8]) {
 /// Bytes as the files that keep the state of a run and of a campaign: parts/plan.json and the lines of a
 /// repetition, and plan.json, journal.jsonl and uploads.jsonl. What a line says is written as it was read.
 pub fn state_files(bytes: &[u8]) {
-    if let Ok(begun) = serde_json::from_slice::<Resumable>(bytes) {
-        let _ = (begun.arena(), begun.records(), begun.series(), begun.shard(), begun.common());
+    if let Ok(options) = serde_json::from_slice::<RunOptions>(bytes) {
+        let _ = (options.arena(), options.records(), options.series(), options.shard(), options.common());
         assert!(
-            command_again(Path::new("scenario.toml"), begun.arena_name(), begun.to.as_deref())
+            command_again(Path::new("scenario.toml"), options.arena_name(), options.to.as_deref())
                 .starts_with("talkpath run scenario.toml")
         );
     }
@@ -138,7 +138,7 @@ mod tests {
             std::fs::read(format!("{}/../../fuzz/corpus/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
         };
         assert!(serde_json::from_slice::<Summary>(&file("summary_file/v1")).is_ok());
-        assert!(serde_json::from_slice::<Resumable>(&file("state_files/parts-plan")).is_ok());
+        assert!(serde_json::from_slice::<RunOptions>(&file("state_files/parts-plan")).is_ok());
         assert_eq!(Journal::parse(&file("state_files/journal")).unwrap().entries.len(), 2);
         let answer = reply(&file("metrics_request/get"), &|_| METRICS.to_owned()).unwrap();
         assert!(String::from_utf8_lossy(&answer).contains(METRICS));

@@ -23,8 +23,8 @@ impl Findings for Pages {
     }
 
     fn page(&self, run: &FinishedRun<'_>) -> String {
-        let FinishedRun { dir, plan, begun, summary, figures } = *run;
-        let command = command_again(&dir.file(SCENARIO), begun.arena_name(), begun.to.as_deref());
+        let FinishedRun { dir, plan, options, summary, figures } = *run;
+        let command = command_again(&dir.file(SCENARIO), options.arena_name(), options.to.as_deref());
         let network = page_network(plan, &summary.arena, dir);
         html(&Page {
             summary,

@@ -23,7 +23,7 @@ pub(crate) fn from_flags(flags: &args::Place) -> Result<Place, Failure> {
         keep_awake: flags.keep_awake,
         run_again: flags.run_again,
         per_flow: flags.per_flow,
-        ..Place::of(arena, None)
+        ..Place::new(arena, None)
     };
     match (arena, &flags.to) {
         (ArenaKind::Live, Some(to)) => {

@@ -7,8 +7,8 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use talkpath_experiment::choice::Records;
 use talkpath_experiment::observer::{Disturbed, Event, Observer};
-use talkpath_experiment::resumable::Resumable;
 use talkpath_experiment::run_dir::RunDir;
+use talkpath_experiment::run_options::RunOptions;
 use talkpath_experiment::{Destination, Error, Experiment, PartOutcome};
 use talkpath_measure::summary::Summary;
 use talkpath_units::{Duration, counted};
@@ -38,11 +38,15 @@ pub(crate) fn run(experiment: &Experiment<'_>, destination: Destination<'_>) -> 
     run_outcome(experiment, outcome)
 }
 
-/// Runs the repetitions of `experiment` that are missing in `dir`. `begun` is what the earlier process wrote
-/// down about the run.
-pub(crate) fn resume(experiment: &Experiment<'_>, dir: RunDir, begun: Resumable) -> Result<Outcome, Failure> {
+/// Runs the repetitions of `experiment` that are missing in `dir`. `options` is what the earlier process
+/// wrote down about the run.
+pub(crate) fn resume(
+    experiment: &Experiment<'_>,
+    dir: RunDir,
+    options: RunOptions,
+) -> Result<Outcome, Failure> {
     let stop = interrupt::install()?;
-    let outcome = experiment.resume(dir, begun, &stop);
+    let outcome = experiment.resume(dir, options, &stop);
     run_outcome(experiment, outcome)
 }
 
@@ -56,15 +60,15 @@ pub(crate) fn run_part(
     part_outcome(experiment, outcome)
 }
 
-/// Runs the repetitions of a part that are missing in `dir`. `begun` is what the earlier process wrote down
+/// Runs the repetitions of a part that are missing in `dir`. `options` is what the earlier process wrote down
 /// about the part.
 pub(crate) fn resume_part(
     experiment: &Experiment<'_>,
     dir: RunDir,
-    begun: Resumable,
+    options: RunOptions,
 ) -> Result<EndedPart, Failure> {
     let stop = interrupt::install()?;
-    let outcome = experiment.resume_part(dir, begun, &stop);
+    let outcome = experiment.resume_part(dir, options, &stop);
     part_outcome(experiment, outcome)
 }
 
@@ -107,7 +111,7 @@ fn early_end(error: Error, experiment: &Experiment<'_>, dir: &RunDir) -> Failure
 /// Makes the failure of the command for the `error` of an experiment. If a disk was full, the failure says
 /// how the run needs less space or another disk.
 pub(crate) fn experiment_failure(error: Error, records: Records) -> Failure {
-    let is_disk_full = error.is_want_of_room();
+    let is_disk_full = error.is_disk_full();
     let failure = Failure::from(error);
     if !is_disk_full {
         return failure;

@@ -6,8 +6,8 @@ use talkpath_measure::summary::{SUMMARY_FORMAT, Summary};
 use crate::failure::Failure;
 use crate::terminal::{Terminal, program, shell_path};
 use talkpath_experiment::part::SUMMARY;
-use talkpath_experiment::resumable::resumable;
 use talkpath_experiment::run_dir::RunDir;
+use talkpath_experiment::run_options::RunOptions;
 use talkpath_experiment::store::whole::read_json;
 
 /// Reads the summary of the run in `dir`. If its format is older, a warning says which figures it may lack.
@@ -87,7 +87,7 @@ pub fn check_ended(dir: &RunDir) -> Result<(), Failure> {
         )));
     }
     let program = program();
-    let why = match resumable(dir)?.shard()? {
+    let why = match RunOptions::read(dir)?.shard()? {
         Some(shard) => {
             format!("part {shard} of a run; `{program} merge DIR... -o RUN` makes a run of all parts")
         }

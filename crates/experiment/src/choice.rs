@@ -1,22 +1,22 @@
-//! Choices of a run that have a word: on a command line, in plan.json and in messages.
+//! Options with a few named values. Command lines, plan.json and messages use the same names.
 
 use talkpath_measure::series::SeriesDetail;
 
-/// A choice among a few, each with its word.
+/// A type whose values have names.
 pub trait Choice: Copy + 'static {
-    /// All of them, in the order in which they are listed.
+    /// All values, in the order in which help and messages list them.
     const ALL: &'static [Self];
 
-    /// Its word.
+    /// Returns the name of the value.
     fn word(self) -> &'static str;
 
-    /// The one with this word.
-    fn named(word: &str) -> Option<Self> {
+    /// Returns the value with the name `word`.
+    fn find(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|choice| choice.word() == word)
     }
 }
 
-/// Where a scenario runs.
+/// The arena in which a scenario runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArenaKind {
     /// Our protocol machines and our path model under a virtual clock.
@@ -27,7 +27,8 @@ pub enum ArenaKind {
     Live,
 }
 
-/// Which record files a run leaves, the fewest first.
+/// The record files that a run writes. Each value writes the files of the value before and one more, so the
+/// order of the values can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Records {
     /// Neither packets.parquet nor series.parquet.
@@ -78,10 +79,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_choice_is_found_by_its_word_and_by_no_other() {
-        fn found<T: Choice + PartialEq>() -> bool {
-            T::ALL.iter().all(|choice| T::named(choice.word()) == Some(*choice)) && T::named("").is_none()
+    fn each_choice_is_found_by_its_own_word_only() {
+        fn is_found<T: Choice + PartialEq>() -> bool {
+            T::ALL.iter().all(|choice| T::find(choice.word()) == Some(*choice)) && T::find("").is_none()
         }
-        assert!(found::<ArenaKind>() && found::<Records>() && found::<SeriesDetail>());
+        assert!(is_found::<ArenaKind>() && is_found::<Records>() && is_found::<SeriesDetail>());
     }
 }

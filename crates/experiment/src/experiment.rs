@@ -37,9 +37,9 @@ use crate::part::{PART, Part, PartsInMemory, add_latest, all_parts};
 use crate::place::{Connect, Place, Worker};
 use crate::provenance::provenance;
 use crate::repetitions::{EarlierRepetition, LoopResult, Progress, Repetitions};
-use crate::resumable::{Resumable, plan_file};
 use crate::run_dir::{PartId, PartKey, RunDir, SCENARIO};
-use crate::shard::{Division, Shard};
+use crate::run_options::{RunOptions, plan_file};
+use crate::shard::{Shard, ShardAssignment};
 use crate::stopwatch::Stopwatch;
 use crate::store::whole::{read_json, write_bytes};
 use crate::tasks::{CellPlan, ONE_PLAN, Order};
@@ -119,7 +119,7 @@ pub enum Destination<'a> {
 struct OpenRun<'s> {
     dir: RunDir,
     /// The options of the run, as plan.json has them.
-    options: Resumable,
+    options: RunOptions,
     workers: Vec<Worker>,
     watch: Stopwatch,
     /// Becomes true when the user wants to stop.
@@ -137,7 +137,7 @@ struct Measured<'p> {
     /// Why the run ended early.
     failure: Option<Error>,
     /// The first part that could not be written although its figures are in memory.
-    unwritten: Option<Error>,
+    write_error: Option<Error>,
 }
 
 /// The parts that become one run.
@@ -145,7 +145,7 @@ struct ToMerge<'m> {
     plan: &'m Plan,
     in_memory: PartsInMemory,
     failure: Option<&'m Error>,
-    unwritten: Option<Error>,
+    write_error: Option<Error>,
 }
 
 impl Experiment<'_> {
@@ -157,7 +157,7 @@ impl Experiment<'_> {
 
     /// Runs the repetitions that are missing in the run directory `dir`. `options` were read from its
     /// plan.json.
-    pub fn resume(&self, dir: RunDir, options: Resumable, stop: &AtomicBool) -> Result<Outcome, Error> {
+    pub fn resume(&self, dir: RunDir, options: RunOptions, stop: &AtomicBool) -> Result<Outcome, Error> {
         let run = self.reopen(dir, options, stop)?;
         self.run_to_summary(run)
     }
@@ -172,7 +172,7 @@ impl Experiment<'_> {
     pub fn resume_part(
         &self,
         dir: RunDir,
-        options: Resumable,
+        options: RunOptions,
         stop: &AtomicBool,
     ) -> Result<PartOutcome, Error> {
         let run = self.reopen(dir, options, stop)?;
@@ -190,7 +190,7 @@ impl Experiment<'_> {
     fn reopen<'s>(
         &self,
         mut dir: RunDir,
-        options: Resumable,
+        options: RunOptions,
         stop: &'s AtomicBool,
     ) -> Result<OpenRun<'s>, Error> {
         let watch = Stopwatch::start();
@@ -204,7 +204,7 @@ impl Experiment<'_> {
         &self,
         destination: Destination<'_>,
         watch: &Stopwatch,
-    ) -> Result<(RunDir, Resumable), Error> {
+    ) -> Result<(RunDir, RunOptions), Error> {
         let name = match self.shard {
             None => self.plan.name.clone(),
             Some(shard) => format!("{} {}", self.plan.name, shard.for_file_name()),
@@ -222,7 +222,7 @@ impl Experiment<'_> {
         Ok((dir, options))
     }
 
-    fn write_description(&self, dir: &mut RunDir, options: &Resumable) -> Result<(), Error> {
+    fn write_description(&self, dir: &mut RunDir, options: &RunOptions) -> Result<(), Error> {
         dir.lock_new()?;
         write_bytes(&dir.file(&plan_file()), &json(options))?;
         for trace in &self.plan.traces {
@@ -236,7 +236,7 @@ impl Experiment<'_> {
     fn run_to_summary(&self, mut run: OpenRun<'_>) -> Result<Outcome, Error> {
         let measured = self.measure(&mut run)?;
         let OpenRun { mut dir, options, watch, .. } = run;
-        let Measured { plan, in_memory, failure, unwritten, .. } = measured;
+        let Measured { plan, in_memory, failure, write_error, .. } = measured;
         let failure = match failure {
             Some(failure) if is_in_vain(&failure, &dir, &in_memory) => {
                 dir.discard_if_new();
@@ -246,13 +246,13 @@ impl Experiment<'_> {
             None => None,
         };
         let nothing_opened = self.nothing_opened(&dir, &in_memory);
-        let to_merge = ToMerge { plan: &plan, in_memory, failure: failure.as_ref(), unwritten };
+        let to_merge = ToMerge { plan: &plan, in_memory, failure: failure.as_ref(), write_error };
         let merged = self.merge(to_merge, &mut dir, &options, &watch);
         let failure = failure.or(nothing_opened);
         match merged {
             Ok((summary, None)) => Ok(Outcome { dir, summary, failure }),
-            Ok((summary, Some(unwritten))) => {
-                let failure = Some(self.observer.graver(failure, unwritten));
+            Ok((summary, Some(write_error))) => {
+                let failure = Some(self.observer.graver(failure, write_error));
                 Ok(Outcome { dir, summary, failure })
             }
             Err(why) => Err(self.observer.graver(failure, why)),
@@ -295,12 +295,14 @@ impl Experiment<'_> {
                 self.run_plan(&plan, &writer, workers, &mut progress, stop);
             in_memory.extend(new_parts);
             let larger_plan = match self.growth {
-                Some(growth) if failure.is_none() => growth(&plan, &merge::so_far(&plan, &in_memory))?,
+                Some(growth) if failure.is_none() => {
+                    growth(&plan, &merge::summary_so_far(&plan, &in_memory))?
+                }
                 _ => None,
             };
             let Some(larger_plan) = larger_plan else {
-                let unwritten = writer.into_failure();
-                return Ok(Measured { plan, in_memory, finished, planned, failure, unwritten });
+                let write_error = writer.into_failure();
+                return Ok(Measured { plan, in_memory, finished, planned, failure, write_error });
             };
             plan = Cow::Owned(larger_plan);
             if let Err(why) = write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes()) {
@@ -354,10 +356,10 @@ impl Experiment<'_> {
         progress: &mut Progress,
         stop: &AtomicBool,
     ) -> (PartsInMemory, LoopResult) {
-        let shard = self.shard.filter(|shard| !shard.is_whole());
-        let shard_and_division = shard.map(|shard| (shard, Division::new(plan, shard.of)));
-        let is_here = |id: PartId| match &shard_and_division {
-            Some((shard, division)) => shard.holds(division.part(id)),
+        let shard = self.shard.filter(|shard| !shard.is_whole_run());
+        let shard_and_assignment = shard.map(|shard| (shard, ShardAssignment::new(plan, shard.total)));
+        let is_here = |id: PartId| match &shard_and_assignment {
+            Some((shard, assignment)) => shard.contains(assignment.shard_of(id)),
             None => true,
         };
         let keeper = PartKeeper {
@@ -402,14 +404,14 @@ impl Experiment<'_> {
         &self,
         dir: &mut RunDir,
         in_journal: PartsInMemory,
-        options: &Resumable,
+        options: &RunOptions,
         watch: &Stopwatch,
     ) -> Result<(), Error> {
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
-        let to_merge = ToMerge { plan: self.plan, in_memory: in_journal, failure: None, unwritten: None };
+        let to_merge = ToMerge { plan: self.plan, in_memory: in_journal, failure: None, write_error: None };
         match self.merge(to_merge, dir, options, watch)? {
             (_, None) => Ok(()),
-            (_, Some(unwritten)) => Err(unwritten),
+            (_, Some(write_error)) => Err(write_error),
         }
     }
 
@@ -419,35 +421,35 @@ impl Experiment<'_> {
         &self,
         to_merge: ToMerge<'_>,
         dir: &mut RunDir,
-        options: &Resumable,
+        options: &RunOptions,
         watch: &Stopwatch,
     ) -> Result<(Summary, Option<Error>), Error> {
-        let ToMerge { plan, in_memory, failure, unwritten } = to_merge;
+        let ToMerge { plan, in_memory, failure, write_error } = to_merge;
         let merging = Merging {
             plan,
             demanded: self.plan,
-            begun: options,
+            options,
             jobs: self.jobs,
             watch,
             failure,
             // If the rows of some repetitions could not be written, the run has no files of rows, because
             // they would be incomplete.
-            has_rows: unwritten.is_none(),
+            has_rows: write_error.is_none(),
             provenance: provenance(self.arenas.revision()),
             findings: self.findings,
         };
-        let Merged { summary, is_whole, unwritten: unwritten_file } =
+        let Merged { summary, is_complete, write_error: file_error } =
             merging.finish(dir, &[&*dir], in_memory)?;
-        let mut unwritten = unwritten.or(unwritten_file);
-        if is_whole && unwritten.is_none() {
-            unwritten = dir.remove_parts().err();
+        let mut write_error = write_error.or(file_error);
+        if is_complete && write_error.is_none() {
+            write_error = dir.remove_parts().err();
         }
-        Ok((summary, unwritten))
+        Ok((summary, write_error))
     }
 
     /// Returns the options of the run, as plan.json has them.
-    fn options(&self, started: String) -> Resumable {
-        Resumable {
+    fn options(&self, started: String) -> RunOptions {
+        RunOptions {
             talkpath: env!("CARGO_PKG_VERSION").to_owned(),
             started,
             arena: self.place.arena.word().to_owned(),

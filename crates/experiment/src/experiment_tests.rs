@@ -11,7 +11,7 @@ use super::*;
 use crate::choice::ArenaKind;
 use crate::fixture::{self, Machine, NO_ARENAS, NoFindings, Silent, TestArenas, at, record_of};
 use crate::part::ExtraFiles;
-use crate::stopwatch::stamps_from;
+use crate::stopwatch::instant_formatter;
 
 /// What nobody stops.
 fn never() -> AtomicBool {
@@ -31,7 +31,7 @@ fn two_cells() -> Plan {
 }
 
 fn experiment<'a>(plan: &'a Plan, arenas: &'a dyn Connect) -> Experiment<'a> {
-    let place = Place::of(ArenaKind::Live, Some("host"));
+    let place = Place::new(ArenaKind::Live, Some("host"));
     Experiment {
         plan,
         growth: None,
@@ -52,7 +52,7 @@ fn experiment<'a>(plan: &'a Plan, arenas: &'a dyn Connect) -> Experiment<'a> {
 /// Keeps the plan's repetition in `dir`, of one message more than `sent`.
 fn keep(dir: &RunDir, plan: &Plan, sent: u64, unfinished: bool) {
     let record = fixture::record(1_000);
-    let mut part = Part::new(&record, plan, &plan.cells[0], false, stamps_from(Utc::now()));
+    let mut part = Part::new(&record, plan, &plan.cells[0], false, instant_formatter(Utc::now()));
     part.summary.flows.values_mut().for_each(|flow| flow.sent = sent);
     part.save(dir, &record, &ExtraFiles { arrivals: None, capture: None }, Records::All, unfinished).unwrap();
 }
@@ -164,7 +164,7 @@ fn a_run_that_was_killed_between_goes_on_with_what_is_still_disturbed() {
         let keep = |id: PartId, is_disturbed: bool, times: u64| {
             let record = record_of(id, is_disturbed);
             let cell = plan.cell(id.cell).unwrap();
-            let mut part = Part::new(&record, &plan, cell, false, stamps_from(Utc::now()));
+            let mut part = Part::new(&record, &plan, cell, false, instant_formatter(Utc::now()));
             part.set_reruns(times);
             let kept = ExtraFiles { arrivals: None, capture: None };
             writer.write(&mut part, &record, &kept, false).unwrap();
@@ -203,7 +203,7 @@ fn a_run_that_is_stopped_while_repetitions_run_again_answers_and_can_go_on() {
     let path = outcome.dir.path().to_path_buf();
     drop(outcome.dir);
     let dir = RunDir::open(&path).unwrap();
-    let begun = crate::resumable::resumable(&dir).unwrap();
+    let begun = RunOptions::read(&dir).unwrap();
     let outcome = experiment.resume(dir, begun, &never()).unwrap();
     assert!(outcome.failure.is_none() && outcome.summary.valid && !outcome.dir.has_parts());
     assert_eq!(again(&outcome.summary)[1], (1, true));

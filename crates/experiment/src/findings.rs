@@ -1,33 +1,33 @@
-//! What is made of a run's figures: this crate keeps it in the run directory, and does not know how it is
-//! found.
+//! The interface to the code that judges a run and draws its page. This crate calls that code and stores the
+//! result in the run directory, but does not depend on it.
 
 use talkpath_measure::chart_data::CellFigures;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::Plan;
 
-use crate::resumable::Resumable;
 use crate::run_dir::RunDir;
+use crate::run_options::RunOptions;
 
 /// Judges and draws a run.
 pub trait Findings: Sync {
-    /// Completes `summary`, which has its runs and cells: how the cells compare, and whether what `demanded`
-    /// demands of them holds, and in which setting they ran.
+    /// Adds to `summary` how the transports compare, whether the thresholds of `demanded` hold, and in which
+    /// setting the run took place. The summary has its runs and cells already.
     fn judge(&self, demanded: &Plan, summary: &mut Summary);
 
-    /// The text of the run's page.
+    /// Returns the HTML text of report.html.
     fn page(&self, run: &FinishedRun<'_>) -> String;
 }
 
-/// A run whose figures are there.
+/// A run with a complete summary.
 pub struct FinishedRun<'a> {
-    /// Its directory.
+    /// The directory of the run.
     pub dir: &'a RunDir,
-    /// What ran.
+    /// The plan that ran.
     pub plan: &'a Plan,
-    /// How it was started.
-    pub begun: &'a Resumable,
-    /// Its figures.
+    /// The options of the run.
+    pub options: &'a RunOptions,
+    /// All figures of the run.
     pub summary: &'a Summary,
-    /// What can be drawn of its cells.
+    /// The chart data of the cells that the page draws.
     pub figures: &'a [CellFigures],
 }

@@ -19,7 +19,7 @@ use crate::part::{ExtraFiles, Part, PartsInMemory};
 use crate::place::Worker;
 use crate::repetitions::{Acceptance, FinishedAttempt, Keeper};
 use crate::run_dir::{PartId, PartKey, RunDir};
-use crate::stopwatch::stamps_from;
+use crate::stopwatch::instant_formatter;
 use crate::workers::locked;
 
 /// Makes a part of each finished attempt at a repetition of `plan`.
@@ -63,7 +63,7 @@ impl Keeper for PartKeeper<'_> {
         let FinishedAttempt { id, record, began, reruns, is_cut_short, .. } = attempt;
         let extra_files = ExtraFiles { arrivals: worker.take_arrival_log(), capture: worker.take_capture() };
         let Some(cell) = self.plan.cell(id.cell) else { return Ok(Acceptance::Accepted) };
-        let mut part = Part::new(&record, self.demanded, cell, self.per_flow, stamps_from(began));
+        let mut part = Part::new(&record, self.demanded, cell, self.per_flow, instant_formatter(began));
         part.set_reruns(reruns);
         if !is_cut_short {
             part.warn_of_silence();

@@ -47,9 +47,9 @@ pub mod part;
 pub mod place;
 pub mod provenance;
 pub mod repetitions;
-pub mod resumable;
 mod room;
 pub mod run_dir;
+pub mod run_options;
 pub mod shard;
 pub mod stopwatch;
 pub mod store;
@@ -59,6 +59,6 @@ mod warnings;
 mod workers;
 
 pub use self::attempt::RecordContents;
-pub use self::error::Error;
+pub use self::error::{Error, FailedRun};
 pub use self::experiment::{Destination, Experiment, Growth, Outcome, PartOutcome};
 pub use self::tasks::{CellPlan, ONE_PLAN, Order};

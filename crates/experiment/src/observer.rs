@@ -14,14 +14,14 @@ pub trait Observer: Sync {
     fn observe(&self, event: Event<'_>);
 
     /// Returns the graver of two errors, and reports the other one. A failure of the run is graver than
-    /// `unwritten`, the error of a file that could not be written.
-    fn graver(&self, failure: Option<Error>, unwritten: Error) -> Error {
+    /// `write_error`, the error of a file that could not be written.
+    fn graver(&self, failure: Option<Error>, write_error: Error) -> Error {
         match failure {
             Some(failure) => {
-                self.observe(Event::AlsoFailed(unwritten));
+                self.observe(Event::AlsoFailed(write_error));
                 failure
             }
-            None => unwritten,
+            None => write_error,
         }
     }
 }

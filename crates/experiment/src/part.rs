@@ -196,7 +196,7 @@ impl Part {
             self.warnings.push(format!(
                 "no message was sent by {}: the connection did not open in time, or nothing was due after the \
                  warm-up",
-                named(silent.into_iter())
+                first_few(silent.into_iter())
             ));
         }
     }
@@ -247,7 +247,7 @@ impl Part {
             if records >= Records::All {
                 let path = folder.join(PACKETS);
                 write_whole(&path, |writer| {
-                    write_packets(record, writer).map_err(|why| unwritten(&path, why))
+                    write_packets(record, writer).map_err(|why| record_write_error(&path, why))
                 })?;
             }
             if let Some(arrivals) = &extra_files.arrivals
@@ -262,7 +262,7 @@ impl Part {
             if records >= Records::Summary {
                 let path = folder.join(SERIES);
                 write_whole(&path, |writer| {
-                    write_series(record, writer).map_err(|why| unwritten(&path, why))
+                    write_series(record, writer).map_err(|why| record_write_error(&path, why))
                 })?;
             }
             // The file has no white space, because no person reads it, and it is removed when the run is
@@ -307,13 +307,13 @@ pub fn packed(
     let mut files = Vec::new();
     if records >= Records::All {
         let mut packets = Vec::new();
-        write_packets(record, &mut packets).map_err(|why| unwritten(Path::new(PACKETS), why))?;
+        write_packets(record, &mut packets).map_err(|why| record_write_error(Path::new(PACKETS), why))?;
         files.push((PACKETS, packets));
         files.extend(extra_files.arrivals.as_ref().map(|log| (ARRIVALS, log.clone())));
     }
     if records >= Records::Summary {
         let mut series = Vec::new();
-        write_series(record, &mut series).map_err(|why| unwritten(Path::new(SERIES), why))?;
+        write_series(record, &mut series).map_err(|why| record_write_error(Path::new(SERIES), why))?;
         files.push((SERIES, series));
     }
     let is_large = files.iter().any(|(_, bytes)| bytes.len() as u64 > LARGEST_PACKED);
@@ -336,7 +336,7 @@ fn estimated_bytes(record: &RunRecord, extra_files: &ExtraFiles, records: Record
 }
 
 /// Joins the first few of `names`, and says how many more there are.
-pub fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
+pub fn first_few(mut names: impl ExactSizeIterator<Item = String>) -> String {
     let mut first: Vec<String> = names.by_ref().take(MAX_NAMED).collect();
     if names.len() > 0 {
         first.push(format!("{} more", names.len()));
@@ -373,7 +373,7 @@ pub fn is_drawn(plan: &Plan, cell: &Cell) -> bool {
 }
 
 /// Returns the error for a record file that could not be written.
-pub fn unwritten(path: &Path, why: RecordError) -> Error {
+pub fn record_write_error(path: &Path, why: RecordError) -> Error {
     let why = match why {
         RecordError::Io(why) => why,
         other => io::Error::other(other),

@@ -1,4 +1,4 @@
-//! Where an experiment runs, and who runs it there.
+//! The place of an experiment: its arena, and the options of that arena.
 
 use std::path::PathBuf;
 
@@ -8,47 +8,48 @@ use talkpath_units::Duration;
 use crate::Error;
 use crate::choice::ArenaKind;
 
-/// An arena of its own for one thread.
+/// An arena that one thread runs repetitions in.
 pub type Worker = Box<dyn Arena + Send>;
 
-/// What makes workers. Only the program knows which arenas there are.
+/// Makes workers. The program implements this trait, because this crate does not know the arenas.
 pub trait Connect: Sync {
-    /// An arena for each of up to `jobs` threads. Emulated runs have a path of their own each; a real path is
-    /// measured by one run at a time.
+    /// Makes workers for up to `jobs` threads. A simulated or emulated run has a path of its own, so each
+    /// thread gets a worker. The runs over a real path would disturb each other, so `live` has one worker.
     ///
     /// # Errors
-    /// The arena is not available here, or the far end is not there.
+    /// Returns [`Error::Unavailable`] if this machine does not have the arena, and [`Error::FarEnd`] if the
+    /// far host does not answer.
     fn connect(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Error>;
 
-    /// The Git revision that the program was built from, if it is known.
+    /// Returns the Git revision that the program was built from, if it is known.
     fn revision(&self) -> Option<String>;
 }
 
-/// Where a run happens.
+/// The arena of an experiment, and the options of that arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Simulated, emulated or live.
+    /// `sim`, `emu` or `live`.
     pub arena: ArenaKind,
-    /// The far end; only in `live`.
+    /// `live`: the far host, as the user wrote it.
     pub to: Option<String>,
-    /// The file with the key that the far end demands.
+    /// `live`: the file with the key that the far host demands.
     pub key_file: Option<PathBuf>,
-    /// The user vouches that both hosts' clocks show one time; only in `live`.
+    /// `live`: whether the user vouches that the clocks of both hosts show the same time.
     pub clocks_synchronised: bool,
-    /// Bytes of each packet to keep; only in `emu`.
+    /// `emu`: how many bytes of each packet are captured. `None` if packets are not captured.
     pub capture: Option<u32>,
-    /// Whether no processor may sleep meanwhile; only in real time.
+    /// `emu` and `live`: whether no processor may sleep during the experiment.
     pub keep_awake: bool,
-    /// For how long repetitions that the machine disturbed run again in all, in the path's own time; `None`
-    /// is for as long as all take once, and at least a minute. Only in real time.
+    /// `emu` and `live`: for how long disturbed repetitions may run again, in total and in the time of the
+    /// path. `None` stands for the time that all repetitions take once, but at least a minute.
     pub run_again: Option<Duration>,
-    /// Whether summary.json has every copy of a flow, however many there are.
+    /// Whether summary.json has every copy of a flow, however many copies there are.
     pub per_flow: bool,
 }
 
 impl Place {
-    /// There, with nothing else asked for.
-    pub fn of(arena: ArenaKind, to: Option<&str>) -> Self {
+    /// Makes a place with the default options of the arena. `to` is the far host of a `live` run.
+    pub fn new(arena: ArenaKind, to: Option<&str>) -> Self {
         Self {
             arena,
             to: to.map(str::to_owned),
@@ -61,7 +62,7 @@ impl Place {
         }
     }
 
-    /// Whether the machine can disturb what runs there.
+    /// Returns whether the arena runs in real time, so that a busy machine can disturb it.
     pub fn is_real_time(&self) -> bool {
         self.arena != ArenaKind::Sim
     }

@@ -19,14 +19,14 @@ use talkpath_measure::RunRecord;
 use talkpath_system::keep_awake::KeepAwake;
 use talkpath_units::Duration;
 
-use crate::Error;
 use crate::attempt::{AttemptPlan, AttemptResult, Attempts, RecordContents};
 use crate::disturbed::{PastReruns, RerunBudget};
 use crate::observer::{Disturbed, Event, Observer};
 use crate::place::{Place, Worker};
 use crate::run_dir::PartId;
 use crate::tasks::{CellPlan, Order, Task, cell_at, in_order};
-use crate::workers::{locked, share_out};
+use crate::workers::{locked, run_on_workers};
+use crate::{Error, FailedRun};
 
 /// The repetitions to run, and how to run them.
 pub struct Repetitions<'a> {
@@ -261,7 +261,8 @@ impl Repetitions<'_> {
             self.observer.observe(Event::NotKeptAwake(&why.to_string()));
         }
         let pass = Mutex::new(Pass { progress, finished: 0, unsupported_cells: BTreeSet::new() });
-        let failure = share_out(workers, tasks, |worker, task| self.run_task(task, worker, &attempts, &pass));
+        let failure =
+            run_on_workers(workers, tasks, |worker, task| self.run_task(task, worker, &attempts, &pass));
         drop(awake);
 
         self.observer.observe(Event::Over);
@@ -295,8 +296,8 @@ impl Repetitions<'_> {
         let (record, failure) = match outcome {
             Ok(record) => (Some(record), None),
             Err(why) => {
-                let (partial, failure) = Error::ended(why);
-                (partial, Some(failure))
+                let FailedRun { partial, error } = why.into();
+                (partial, Some(error))
             }
         };
 
@@ -312,7 +313,7 @@ impl Repetitions<'_> {
                 let attempt = FinishedAttempt { id, record, began, other_runs, reruns, is_cut_short };
                 match self.keeper.keep(attempt, worker) {
                     Ok(answer) => acceptance = answer,
-                    Err(unwritten) => return Err(self.observer.graver(failure, unwritten)),
+                    Err(write_error) => return Err(self.observer.graver(failure, write_error)),
                 }
             }
         }

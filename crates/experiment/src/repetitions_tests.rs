@@ -55,7 +55,7 @@ fn run(
         cells,
         order,
         is_here: &|_| true,
-        place: &Place::of(ArenaKind::Emu, None),
+        place: &Place::new(ArenaKind::Emu, None),
         skips_unsupported: true,
         keeper: &counter,
         observer: &counter,

@@ -6,7 +6,7 @@
 //!   scenario.toml                     written before the first repetition starts
 //!   traces/NAME                       the traces that the scenario names
 //!   parts/lock                        locked while a process works in the directory
-//!   parts/plan.json                   the options of the run, for --resume and merge (`resumable.rs`)
+//!   parts/plan.json                   the options of the run, for --resume and merge (`run_options.rs`)
 //!   parts/figures-N.jsonl             small parts, one part per line (`journal.rs`)
 //!   parts/figures-N.rows              the record files of these parts
 //!   parts/CELL-REPETITION/            the part of one finished repetition with large record files

@@ -1,4 +1,4 @@
-//! When a command started, and what it took.
+//! The start of a command, and how much time the command has taken.
 
 use std::path::Path;
 
@@ -6,57 +6,62 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use rustix::time::{ClockId, clock_gettime};
 use talkpath_units::Instant;
 
-/// Runs from `start`.
+/// The time format with which the names of run directories begin: RFC 3339, UTC, to the second. Some file
+/// systems refuse colons, so hyphens take their place.
+pub const FILE_NAME_TIME: &str = "%Y-%m-%dT%H-%M-%SZ";
+
+/// Measures the time of a command.
 #[derive(Debug)]
 pub struct Stopwatch {
-    started: DateTime<Utc>,
-    since: std::time::Instant,
+    /// The start by the wall clock, which the user sees.
+    start_date: DateTime<Utc>,
+    /// The start by the monotonic clock, which nobody can set while the command runs.
+    start: std::time::Instant,
 }
 
 impl Stopwatch {
-    /// One that starts now.
+    /// Starts a stopwatch.
     pub fn start() -> Self {
-        Self { started: Utc::now(), since: std::time::Instant::now() }
+        Self { start_date: Utc::now(), start: std::time::Instant::now() }
     }
 
-    /// RFC 3339, UTC, to the second.
+    /// Returns the start in the form of RFC 3339, in UTC and to the second.
     pub fn started(&self) -> String {
-        self.started.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+        self.start_date.format("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 
-    /// As [`FILE_NAME_TIME`].
+    /// Returns the start in the form of [`FILE_NAME_TIME`].
     pub fn started_for_file_name(&self) -> String {
-        self.started.format(FILE_NAME_TIME).to_string()
+        self.start_date.format(FILE_NAME_TIME).to_string()
     }
 
-    /// Elapsed real time, seconds.
+    /// Returns the real time since the start, in seconds.
     pub fn wall_s(&self) -> f64 {
-        self.since.elapsed().as_secs_f64()
+        self.start.elapsed().as_secs_f64()
     }
 
-    /// CPU time of the whole process, seconds.
+    /// Returns the CPU time of the whole process, in seconds.
     pub fn cpu_s(&self) -> f64 {
         let time = clock_gettime(ClockId::ProcessCPUTime);
         time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
     }
 }
 
-/// How the names of run directories begin: RFC 3339, UTC, to the second, without the colons that some file
-/// systems refuse.
-pub const FILE_NAME_TIME: &str = "%Y-%m-%dT%H-%M-%SZ";
-
-/// When the run in `directory` began, by the directory's name; `None` if somebody renamed it.
-pub fn began(directory: &Path) -> Option<DateTime<Utc>> {
+/// Returns the start of the run in `directory`, which the directory's name says. Returns `None` if somebody
+/// renamed the directory.
+pub fn start_of_run(directory: &Path) -> Option<DateTime<Utc>> {
     let name = directory.file_name()?.to_str()?;
-    let at = NaiveDateTime::parse_and_remainder(name, FILE_NAME_TIME).ok()?.0;
-    Some(at.and_utc())
+    let (start, _rest_of_name) = NaiveDateTime::parse_and_remainder(name, FILE_NAME_TIME).ok()?;
+    Some(start.and_utc())
 }
 
-/// Writes the instants of a run that began at `base` as dates and times, UTC, to the microsecond.
-pub fn stamps_from(base: DateTime<Utc>) -> impl Fn(Instant) -> String {
-    move |at| {
-        let since = TimeDelta::nanoseconds(i64::try_from(at.as_nanos()).unwrap_or(i64::MAX));
-        let at = base.checked_add_signed(since).unwrap_or(base);
-        at.format("%Y-%m-%d %H:%M:%S%.6f").to_string()
+/// Returns a function that writes an instant of a run as a date and time, in UTC and to the microsecond. The
+/// run began at `start`.
+pub fn instant_formatter(start: DateTime<Utc>) -> impl Fn(Instant) -> String {
+    move |instant| {
+        let since_start = TimeDelta::nanoseconds(i64::try_from(instant.as_nanos()).unwrap_or(i64::MAX));
+        // An instant so far away that a date cannot hold it gets the date of the start.
+        let date = start.checked_add_signed(since_start).unwrap_or(start);
+        date.format("%Y-%m-%d %H:%M:%S%.6f").to_string()
     }
 }

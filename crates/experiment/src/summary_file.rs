@@ -1,9 +1,11 @@
-//! Writing summary.json by several threads: nearly all of it are the runs, one after the other, and with many
-//! short ones the rest of the machine would wait for one core that writes them down.
+//! Writes summary.json on several threads.
 //!
-//! Each thread writes some of the runs as the only ones of an object, which gives them their indentation, and
-//! what surrounds them there is cut off. JSON has no line feed in a string (RFC 8259 §7), so that the place
-//! where they belong is found for certain. No more than some runs a thread are held as text at a time.
+//! Most of the file is the list of runs, with the list of cells second. If there are many short runs, one
+//! thread that wrote them all would keep the other processors waiting at the end.
+//!
+//! Each thread turns a few items of a list into text. It writes them as the only list of a small object,
+//! because this gives them the right indentation, and then cuts off the text around the list. The text around
+//! the list can be found with certainty, because a JSON string has no line feed (RFC 8259 §7).
 
 use std::io::{self, Write};
 use std::thread;
@@ -13,19 +15,47 @@ use talkpath_measure::summary::{SUMMARY_FORMAT, Summary};
 
 use crate::json::json;
 
-/// Writes `summary` as its file has it, by up to `jobs` threads; the bytes do not depend on how many.
-pub(crate) fn write_summary(summary: &Summary, jobs: usize, out: &mut impl Write) -> io::Result<()> {
-    let (before, between, after) = around(summary)?;
-    out.write_all(&before)?;
-    write_list(&summary.runs, jobs, out)?;
-    out.write_all(&between)?;
-    write_list(&summary.cells, jobs, out)?;
-    out.write_all(&after)
+/// How many items a thread turns into text at a time. We chose 128. This is more work than the start of a
+/// thread, and the text of all threads takes some megabytes of memory.
+const ITEMS_PER_THREAD: usize = 128;
+
+/// An empty list in the file.
+const EMPTY_LIST: &[u8] = b"[]";
+
+/// The bytes of summary.json around its two long lists.
+struct Frame {
+    before_runs: Vec<u8>,
+    between_runs_and_cells: Vec<u8>,
+    after_cells: Vec<u8>,
 }
 
-/// The file's bytes before the list of runs, between it and that of cells, and after.
-fn around(summary: &Summary) -> io::Result<(Vec<u8>, Vec<u8>, Vec<u8>)> {
-    let text = json(&Summary {
+/// Writes `summary` on up to `jobs` threads. The bytes do not depend on the number of threads.
+pub(crate) fn write_summary(summary: &Summary, jobs: usize, out: &mut impl Write) -> io::Result<()> {
+    let frame = Frame::new(summary)?;
+    out.write_all(&frame.before_runs)?;
+    write_list(&summary.runs, jobs, out)?;
+    out.write_all(&frame.between_runs_and_cells)?;
+    write_list(&summary.cells, jobs, out)?;
+    out.write_all(&frame.after_cells)
+}
+
+impl Frame {
+    /// Writes `summary` with empty lists, and cuts the text where the lists are.
+    fn new(summary: &Summary) -> io::Result<Self> {
+        let text = json(&without_lists(summary));
+        let (before_runs, text) = split_at_list(&text, b"\n  \"runs\": ")?;
+        let (between_runs_and_cells, after_cells) = split_at_list(text, b"\n  \"cells\": ")?;
+        Ok(Self {
+            before_runs: before_runs.to_vec(),
+            between_runs_and_cells: between_runs_and_cells.to_vec(),
+            after_cells: after_cells.to_vec(),
+        })
+    }
+}
+
+/// Copies `summary` without its runs and cells, which would take much memory.
+fn without_lists(summary: &Summary) -> Summary {
+    Summary {
         runs: Vec::new(),
         cells: Vec::new(),
         format: SUMMARY_FORMAT,
@@ -41,70 +71,73 @@ fn around(summary: &Summary) -> io::Result<(Vec<u8>, Vec<u8>, Vec<u8>)> {
         provenance: summary.provenance.clone(),
         understood: summary.understood.clone(),
         ..*summary
-    });
-    let runs = end_of(&text, b"\n  \"runs\": ")?;
-    let cells = end_of(&text, b"\n  \"cells\": ")?;
-    let rest = |at: usize| text.get(at + EMPTY.len()..).unwrap_or_default();
-    let between = text.get(runs + EMPTY.len()..cells).unwrap_or_default();
-    Ok((text[..runs].to_vec(), between.to_vec(), rest(cells).to_vec()))
+    }
 }
 
-/// Where `key` ends in `text`.
-fn end_of(text: &[u8], key: &[u8]) -> io::Result<usize> {
-    let at = text.windows(key.len()).position(|bytes| bytes == key).ok_or_else(unexpected)?;
-    Ok(at + key.len())
+/// Splits `text` into what comes before the empty list of `key` and what comes after it.
+fn split_at_list<'a>(text: &'a [u8], key: &[u8]) -> io::Result<(&'a [u8], &'a [u8])> {
+    let key_start = text.windows(key.len()).position(|bytes| bytes == key).ok_or_else(unexpected_form)?;
+    let (before, from_list) = text.split_at(key_start + key.len());
+    let after = from_list.strip_prefix(EMPTY_LIST).ok_or_else(unexpected_form)?;
+    Ok((before, after))
 }
 
-/// Writes `items` as a list at the file's second level.
+/// Writes `items` as a list that is a value of the file's top-level object.
 fn write_list<T: Serialize + Sync>(items: &[T], jobs: usize, out: &mut impl Write) -> io::Result<()> {
     if items.is_empty() {
-        return out.write_all(EMPTY);
+        return out.write_all(EMPTY_LIST);
     }
-    let mut before: &[u8] = b"[\n    ";
-    for round in items.chunks(jobs.max(1) * ITEMS_OF_A_THREAD) {
-        let texts = thread::scope(|scope| {
-            // The last chunk is this thread's.
-            let mut chunks: Vec<_> = round.chunks(round.len().div_ceil(jobs.max(1))).collect();
-            let last = chunks.pop();
-            let others: Vec<_> =
-                chunks.into_iter().map(|chunk| scope.spawn(move || text_of(chunk))).collect();
-            let last = last.map(text_of);
-            let others = others.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(unexpected())));
-            others.chain(last).collect::<io::Result<Vec<_>>>()
-        })?;
-        for text in texts {
-            out.write_all(before)?;
+    let mut separator: &[u8] = b"[\n    ";
+    // One round at a time bounds the memory for the texts.
+    for round in items.chunks(jobs.max(1) * ITEMS_PER_THREAD) {
+        for text in texts_of_round(round, jobs)? {
+            out.write_all(separator)?;
             out.write_all(&text)?;
-            before = b",\n    ";
+            separator = b",\n    ";
         }
     }
     out.write_all(b"\n  ]")
 }
 
-/// `items` as they stand in a list at the file's second level, without what surrounds them.
-fn text_of<T: Serialize>(items: &[T]) -> io::Result<Vec<u8>> {
+/// Turns `items` into texts on up to `jobs` threads, this thread included. Each text has the items of one
+/// thread, and the texts are in the order of the items.
+fn texts_of_round<T: Serialize + Sync>(items: &[T], jobs: usize) -> io::Result<Vec<Vec<u8>>> {
+    let mut chunks: Vec<&[T]> = items.chunks(items.len().div_ceil(jobs.max(1))).collect();
+    let Some(last_chunk) = chunks.pop() else { return Ok(Vec::new()) };
+    thread::scope(|scope| {
+        let threads: Vec<_> =
+            chunks.into_iter().map(|chunk| scope.spawn(move || text_of_items(chunk))).collect();
+        let last_text = text_of_items(last_chunk);
+        let mut texts = Vec::new();
+        for thread in threads {
+            texts.push(thread.join().unwrap_or_else(|_| Err(unexpected_form()))?);
+        }
+        texts.push(last_text?);
+        Ok(texts)
+    })
+}
+
+/// Returns the text of `items` in a list of the top-level object, without the list's brackets.
+fn text_of_items<T: Serialize>(items: &[T]) -> io::Result<Vec<u8>> {
     #[derive(Serialize)]
-    struct Alone<'a, T> {
+    struct OnlyList<'a, T> {
         items: &'a [T],
     }
-    let mut text = serde_json::to_vec_pretty(&Alone { items })?;
-    let (begin, end): (&[u8], &[u8]) = (b"{\n  \"items\": [\n    ", b"\n  ]\n}");
-    if !(text.starts_with(begin) && text.ends_with(end)) {
-        return Err(unexpected());
+    const BEFORE: &[u8] = b"{\n  \"items\": [\n    ";
+    const AFTER: &[u8] = b"\n  ]\n}";
+
+    let mut text = serde_json::to_vec_pretty(&OnlyList { items })?;
+    if !(text.starts_with(BEFORE) && text.ends_with(AFTER)) {
+        return Err(unexpected_form());
     }
-    text.truncate(text.len() - end.len());
-    text.drain(..begin.len());
+    text.truncate(text.len() - AFTER.len());
+    text.drain(..BEFORE.len());
     Ok(text)
 }
 
-fn unexpected() -> io::Error {
+fn unexpected_form() -> io::Error {
     io::Error::other("a summary that has not the form of one")
 }
-
-const EMPTY: &[u8] = b"[]";
-
-/// Chosen: some megabytes of text at a time, and work for longer than it takes to begin a thread.
-const ITEMS_OF_A_THREAD: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -113,17 +146,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_number_of_threads_writes_what_one_would_write_at_once() {
+    fn any_number_of_threads_writes_the_same_bytes_as_a_single_call() {
         for runs in [0, 1, 2, 3, 7, 300] {
             let summary = summary((0..runs).map(run_summary).collect(), runs as usize / 2);
             let expected = json(&summary);
             for jobs in [0, 1, 2, 3, 8] {
-                let mut found = Vec::new();
-                write_summary(&summary, jobs, &mut found).unwrap();
+                let mut written = Vec::new();
+                write_summary(&summary, jobs, &mut written).unwrap();
                 assert_eq!(
-                    String::from_utf8_lossy(&found),
+                    String::from_utf8_lossy(&written),
                     String::from_utf8_lossy(&expected),
-                    "{runs}, {jobs}"
+                    "{runs} runs, {jobs} jobs"
                 );
             }
         }

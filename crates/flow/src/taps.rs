@@ -31,7 +31,7 @@ impl FlowTaps {
 
     /// The taps of the end on `side` alone, which finds `messages` in what it reads.
     pub fn of_one_end(side: Side, is_echo: bool, messages: ReadMessages) -> Self {
-        let (written, read) = (LegTap::new(), LegTap::reading(messages));
+        let (written, read) = (LegTap::new(), LegTap::reading_end(messages));
         match side {
             Side::Near => Self { forward: written, echo: is_echo.then(|| Box::new(read)) },
             Side::Far => Self { forward: read, echo: is_echo.then(|| Box::new(written)) },

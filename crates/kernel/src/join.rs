@@ -214,7 +214,7 @@ fn believed_echoes(sender: &EndLog) -> Option<(LegTap, u64)> {
     }
     let sent_at = |seq: u64| usize::try_from(seq).ok().and_then(|seq| sent.get(seq).copied().flatten());
     let is_early = |seq, at| sent_at(seq).is_none_or(|sent| is_before(at, sent));
-    Some(sender.taps.echo.as_deref()?.without(is_early))
+    Some(sender.taps.echo.as_deref()?.without_arrivals(is_early))
 }
 
 /// Makes each echo missing that came before its message was sent. Returns the number of these echoes.

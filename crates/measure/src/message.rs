@@ -1,37 +1,42 @@
 //! The messages of a flow, as every arena records them.
+//!
+//! A *leg* is one direction of a flow: the way of the messages, or the way back of their echoes. A leg has a
+//! record of each message. Begin to read with [`MessageRecord`] and [`Fate`].
 
 use talkpath_config::Codec;
 use talkpath_units::{Bytes, Duration, Instant};
 
-/// Who a flow is; enough to read its records without the scenario.
+/// What a reader of a flow's records must know about the flow. The scenario is not needed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowInfo {
-    /// Name in the summary.
+    /// The flow's name in the summary.
     pub name: String,
-    /// Name shared by a flow's copies.
+    /// The flow's name in the scenario file. All copies of a flow share it.
     pub group: String,
-    /// Transport as the user wrote it: `udp`, `tcp`, `tcp-nodelay`.
+    /// The transport as the user wrote it: `udp`, `tcp`, `tcp-nodelay`.
     pub transport: String,
-    /// Congestion control that ran, if there is one.
+    /// The congestion control that ran, if the transport has one.
     pub cc: Option<String>,
-    /// When the connection was to open.
+    /// The time at which the connection should open.
     pub start: Instant,
-    /// Whether messages come on a clock (voice, cbr) or as room allows (bulk, burst).
+    /// Whether a clock decides when messages are due (voice, cbr). Otherwise the transport decides, which
+    /// takes the next message when it has room (bulk, burst).
     pub clocked: bool,
-    /// Whether the workload has an end of its own (burst, bulk with `bytes`): goodput then runs to the last
+    /// Whether the workload ends by itself (burst, bulk with `bytes`). Its goodput is measured up to the last
     /// delivery.
     pub bounded: bool,
-    /// Whether the workload sends bursts, the traffic that Foderaro's words were made for.
+    /// Whether the workload sends bursts, for which Foderaro defined the time to receive.
     pub burst: bool,
-    /// What it is judged by.
+    /// The terms by which the flow is judged.
     pub terms: Terms,
-    /// Whether one-way figures can be trusted: one clock, or two that were corrected.
+    /// Whether one-way figures can be trusted, because both ends read the same clock or two clocks that were
+    /// corrected.
     pub clock_trusted: bool,
 }
 
 impl FlowInfo {
-    /// A flow of UDP of this name whose messages come on a clock, without an end; judged by nothing. Its
-    /// one-way figures can be trusted.
+    /// Makes a flow over UDP whose messages are due on a clock, without an end and without terms. Its one-way
+    /// figures can be trusted.
     pub fn on_a_clock(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -48,141 +53,143 @@ impl FlowInfo {
     }
 }
 
-/// What a flow is judged by, as its scenario has it.
+/// The terms by which a flow is judged. They come from the scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Terms {
-    /// Until when a message is in time, from its due time; with an echo, until the echo is read. `None` if
-    /// the flow has no such time.
+    /// The longest time from a message's due time until it is received, or until its echo is received if the
+    /// flow has an echo. A message that takes longer is not in time. `None` if the flow has no deadline.
     pub deadline: Option<Duration>,
-    /// How the receiver of a call plays it; `None` if the workload is no voice.
+    /// How the receiver plays a call. `None` if the workload is not voice.
     pub call: Option<CallTerms>,
-    /// Whether each message replaces those before it.
+    /// Whether each message is a state that replaces the states before it.
     pub is_state: bool,
-    /// The least opinion score of a usable call, or share in time of any other usable flow; `None` if
-    /// neither is known.
+    /// The lowest value with which the flow is usable: the opinion score of a call, or the share of messages
+    /// in time of any other flow. `None` if the scenario does not say.
     pub floor: Option<f64>,
 }
 
-/// How the receiver of a call plays it.
+/// How the receiver plays a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTerms {
-    /// What its speech is coded by.
+    /// The codec of the speech.
     pub codec: Codec,
-    /// Time between frames.
+    /// The time between two frames.
     pub frame: Duration,
-    /// How it chooses its playout delay.
+    /// How the receiver chooses its playout delay.
     pub playout: PlayoutRule,
-    /// Whether it conceals missing frames as its codec does, instead of playing silence.
+    /// Whether the receiver conceals missing frames as the codec does. Otherwise it plays silence.
     pub is_concealed: bool,
-    /// If the scenario names no playout: how long beyond the smallest delay of the call a second receiver
-    /// waits, with which the call is rated, too.
+    /// The playout delay of a second receiver, beyond the smallest delay of the call. If the scenario does
+    /// not set the playout, the call is rated with this receiver, too.
     pub other_wait: Option<Duration>,
 }
 
 /// How a receiver chooses its playout delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlayoutRule {
-    /// It follows the network's delay (`metrics/playout.rs`).
+    /// The playout delay follows the network's delay (`metrics/playout.rs`).
     Adaptive,
-    /// The first frame that comes waits this long, and the playout delay stays.
+    /// The first frame that arrives waits for this time, and the playout delay stays the same afterwards.
     Fixed(Duration),
 }
 
 /// The messages of one direction. An echo leg has only the messages that the far application wrote back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LegRecord {
-    /// One entry a message, in order of `seq`.
+    /// One entry for each message, in the order of `seq`.
     pub messages: Vec<MessageRecord>,
-    /// The order in which copies reached the far application: `seq` of each arrival, duplicates included.
+    /// The number of each message that reached the far application, in the order of arrival. A duplicate has
+    /// an entry of its own.
     pub arrivals: Vec<u64>,
-    /// Stream bytes that the far application read, with the time of each read, if the transport is a stream:
-    /// a message counts as delivered when its last byte is read, goodput counts bytes.
+    /// The time and the number of bytes of each read by the far application, if the transport is a stream. A
+    /// message counts as delivered when its last byte is read, but goodput counts the bytes of each read.
     pub reads: Vec<(Instant, Bytes)>,
-    /// Nobody knows what arrived and when: an end went away with its half.
+    /// Whether nobody knows what arrived and when, because the receiving host went away with its half of the
+    /// record.
     pub arrivals_unknown: bool,
 }
 
 impl LegRecord {
-    /// When the far application read how many bytes for the first time.
+    /// Returns the time and the number of bytes of each delivery. Duplicates do not count.
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = (Instant, u64)> + '_ {
         let reads = self.reads.iter().map(|&(at, bytes)| (at, bytes.get()));
-        // A stream has reads and counts those; otherwise whole messages.
-        let whole = if self.reads.is_empty() { &self.messages[..] } else { &[] };
-        let messages = whole
-            .iter()
-            .filter(|row| row.fate == Fate::Delivered)
-            .filter_map(|row| Some((row.received?, row.size.get())));
-        reads.chain(messages)
+        // The messages of a stream would count the bytes of the reads a second time.
+        let whole_messages = if self.reads.is_empty() { &self.messages[..] } else { &[] };
+        let delivered = whole_messages.iter().filter(|row| row.fate == Fate::Delivered);
+        reads.chain(delivered.filter_map(|row| Some((row.received?, row.size.get()))))
     }
 }
 
-/// One message on one leg.
+/// What happened to one message on one leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageRecord {
-    /// Number within the flow, from 0.
+    /// The number of the message in the flow, from 0.
     pub seq: u64,
-    /// Payload bytes.
+    /// The size of the payload.
     pub size: Bytes,
-    /// When the workload wanted it sent; for an echo, when the far application offered it to its transport.
+    /// The time at which the workload wanted to send the message. For an echo it is the time at which the far
+    /// application offered the echo to its transport.
     pub due: Instant,
-    /// When the transport took it; `None` if it was refused or never offered.
+    /// The time at which the transport took the message. `None` if the transport refused it, or if it was
+    /// never offered.
     pub sent: Option<Instant>,
-    /// When its first byte left the host; `None` if unknown.
+    /// The time at which the first byte of the message left the host. `None` if it is unknown.
     pub wire: Option<Instant>,
-    /// When the far application read its last byte, the first time, on the sender's clock.
+    /// The time at which the far application read the last byte of the message for the first time, by the
+    /// sender's clock.
     pub received: Option<Instant>,
-    /// How it ended.
+    /// What became of the message.
     pub fate: Fate,
-    /// Why it did not arrive, if that is known.
+    /// Why the message did not arrive, if the reason is known.
     pub drop_cause: Option<DropCause>,
-    /// How many times it reached the far application.
+    /// How many times the message reached the far application.
     pub copies: u32,
-    /// How many times its first byte was put on the wire; 0 if unknown or never.
+    /// How many times the first byte of the message left the host. 0 if it never did, or if this is unknown.
     pub transmissions: u32,
 }
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The far application read it.
+    /// The far application read the message.
     Delivered,
-    /// It never arrived.
+    /// The message never arrived. The cause may be unknown.
     Missing,
-    /// It was still queued or in flight when the run ended.
+    /// The message was still queued or in flight when the run ended.
     Unfinished,
-    /// The transport would not take it.
+    /// The transport would not take the message.
     Refused,
-    /// It was of no use any more before it had left, or before it had arrived whole, and the sender gave it
-    /// up.
+    /// The sender gave the message up, because it was of no use any more before all of it had arrived.
     Expired,
-    /// Its host had no network for it, or was not allowed to send it: it never left.
+    /// The message never left, because its host had no network or was not allowed to send it.
     NoNetwork,
-    /// It was due while the connection was not open, not yet or not any more: it was never sent.
+    /// The message was never sent, because the connection was not open yet, or not any more, when it was due.
     NotOpen,
 }
 
 /// Where a message was dropped or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropCause {
-    /// A queue had no room.
+    /// A queue had no room for the message.
     Queue,
-    /// A queue with room dropped it to signal congestion (active queue management, RFC 7567).
+    /// A queue that had room dropped the message to signal congestion (active queue management, RFC 7567).
     Aqm,
-    /// The wire ate it.
+    /// The wire lost the message.
     Loss,
     /// Another fragment of the message was dropped or lost, so the message could not be put together.
     Fragment,
     /// The receiving socket's buffer had no room.
     SocketBuffer,
-    /// The receiving QUIC end had no keys yet to decrypt its packet (RFC 9001 §5.7).
+    /// The receiving QUIC end had no keys yet to decrypt the packet of the message (RFC 9001 §5.7).
     NoKeys,
-    /// The sender's own queue had no room for it any more.
+    /// The sender's own queue had no room for the message any more.
     SendQueue,
-    /// The receiver stopped the QUIC stream that it had for itself (STOP_SENDING, RFC 9000 §3.5).
+    /// The message had a QUIC stream of its own, and the receiver stopped the stream (STOP_SENDING, RFC 9000
+    /// §3.5).
     Stopped,
 }
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Leg {
     /// From the sender to the receiver.
@@ -192,7 +199,17 @@ pub enum Leg {
 }
 
 impl Fate {
-    /// The word in the record files.
+    const ALL: [Self; 7] = [
+        Self::Delivered,
+        Self::Missing,
+        Self::Unfinished,
+        Self::Refused,
+        Self::Expired,
+        Self::NoNetwork,
+        Self::NotOpen,
+    ];
+
+    /// Returns the word for the fate in the record files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -205,23 +222,25 @@ impl Fate {
         }
     }
 
-    /// The fate of that name.
+    /// Returns the fate with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        let fates = [
-            Self::Delivered,
-            Self::Missing,
-            Self::Unfinished,
-            Self::Refused,
-            Self::Expired,
-            Self::NoNetwork,
-            Self::NotOpen,
-        ];
-        fates.into_iter().find(|it| it.name() == name)
+        Self::ALL.into_iter().find(|fate| fate.name() == name)
     }
 }
 
 impl DropCause {
-    /// The word in the record files.
+    const ALL: [Self; 8] = [
+        Self::Queue,
+        Self::Aqm,
+        Self::Loss,
+        Self::Fragment,
+        Self::SocketBuffer,
+        Self::NoKeys,
+        Self::SendQueue,
+        Self::Stopped,
+    ];
+
+    /// Returns the word for the cause in the record files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue",
@@ -235,24 +254,14 @@ impl DropCause {
         }
     }
 
-    /// The cause of that name.
+    /// Returns the cause with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        let causes = [
-            Self::Queue,
-            Self::Aqm,
-            Self::Loss,
-            Self::Fragment,
-            Self::SocketBuffer,
-            Self::NoKeys,
-            Self::SendQueue,
-            Self::Stopped,
-        ];
-        causes.into_iter().find(|it| it.name() == name)
+        Self::ALL.into_iter().find(|cause| cause.name() == name)
     }
 }
 
 impl Leg {
-    /// The word in the record files.
+    /// Returns the word for the leg in the record files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Forward => "forward",
@@ -260,8 +269,8 @@ impl Leg {
         }
     }
 
-    /// The leg of that name.
+    /// Returns the leg with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Forward, Self::Return].into_iter().find(|it| it.name() == name)
+        [Self::Forward, Self::Return].into_iter().find(|leg| leg.name() == name)
     }
 }

@@ -1,4 +1,7 @@
-//! The record of one repetition of one cell, as every arena writes it.
+//! The record of one repetition of one cell. Every arena writes the same record.
+//!
+//! A *cell* is one combination of swept values, a *repetition* is one run of a cell, and the *window* is the
+//! part of the run in which messages count. Begin to read with [`RunRecord`] and [`FlowRecord`].
 
 use core::ops::Range;
 
@@ -13,58 +16,58 @@ use crate::{FlowInfo, FlowTally, LegRecord};
 /// Everything that one repetition of one cell left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunRecord {
-    /// Index of the cell in the sweep, from 0.
+    /// The index of the cell in the sweep, from 0.
     pub cell: u64,
-    /// Repetition, from 0.
+    /// The number of the repetition, from 0.
     pub repetition: u64,
-    /// The seed that this repetition ran with.
+    /// The seed of the repetition's random numbers.
     pub seed: u64,
-    /// From here (`warm_up`) the figures count ...
+    /// The start of the window (`warm_up`). Messages that are due before it do not count.
     pub window_start: Instant,
-    /// ... to here (`duration`); what was due before but arrives while the run drains still counts as
-    /// delivered.
+    /// The end of the window (`duration`). A message that is due before it counts as delivered even if it
+    /// arrives later.
     pub window_end: Instant,
-    /// One entry a flow, in the scenario's order.
+    /// One entry for each flow, in the order of the scenario.
     pub flows: Vec<FlowRecord>,
-    /// One entry a link, in the scenario's order; empty if the arena does not own the path.
+    /// One entry for each link, in the order of the scenario. Empty if the arena does not own the path.
     pub links: Vec<LinkRecord>,
-    /// State over time, sampled on change.
+    /// States over time, with an entry at each change.
     pub series: Vec<Series>,
-    /// How long the run waits for deliveries after `window_end`: the receivers' timeout.
+    /// How long the receivers wait for messages after `window_end`.
     pub drain: Duration,
-    /// What the machine did to it, in a real-time arena.
+    /// How the machine disturbed a run in real time. `None` in a simulation.
     pub machine: Option<MachineRecord>,
-    /// Two hosts' clocks; one clock is trusted and has offset 0.
+    /// How the clocks of the two hosts compare.
     pub clock: ClockRecord,
-    /// False if the machine disturbed a real-time run past its stated limits.
+    /// False if the machine disturbed a run in real time beyond the stated limits.
     pub valid: bool,
-    /// What disturbed or bent this run, in words for a person.
+    /// What disturbed or distorted this run, in words for the user.
     pub warnings: Vec<String>,
 }
 
-/// What is known of the far host's clock.
+/// What is known about the clock of the far host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClockRecord {
-    /// Far clock minus ours, milliseconds.
+    /// The time of the far clock minus the time of the clock here, ms.
     pub offset_ms: Option<f64>,
-    /// Drift of the far clock against ours, parts per million.
+    /// The drift of the far clock against the clock here, parts per million.
     pub skew_ppm: Option<f64>,
-    /// Half the smallest round trip: how far an asymmetry of the path can put the offset off, milliseconds
-    /// either way.
+    /// Half of the smallest round trip, ms. The offset can be wrong by this much in either direction if the
+    /// path is asymmetric.
     pub uncertainty_ms: Option<f64>,
-    /// How far the far clock can have left its straight line during the run, beyond that, milliseconds either
-    /// way.
+    /// By how much more the offset can be wrong in either direction, because the drift of the far clock may
+    /// have changed during the run, ms.
     pub change_uncertainty_ms: Option<f64>,
-    /// The user vouches that both hosts read one time, and stamps are not corrected.
+    /// Whether the user vouches that both hosts show the same time. Times are then not corrected.
     pub synchronised: bool,
     /// Whether one-way figures may be shown.
     pub trusted: bool,
-    /// Why, or why not.
+    /// Why one-way figures may be shown, or why not.
     pub why: String,
 }
 
 impl Default for ClockRecord {
-    /// One clock for both ends.
+    /// Returns the comparison for two ends that read the same clock.
     fn default() -> Self {
         Self {
             offset_ms: Some(0.0),
@@ -78,28 +81,28 @@ impl Default for ClockRecord {
     }
 }
 
-/// One flow's messages, both legs, and what the transport counted.
+/// The messages of one flow in both directions, and what the transport counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowRecord {
-    /// Who the flow is.
+    /// The name, the transport and the terms of the flow.
     pub info: FlowInfo,
-    /// From the sender to the receiver.
+    /// The messages from the sender to the receiver.
     pub forward: LegRecord,
-    /// The echo, if the flow has one; same sequence numbers.
+    /// The echoes, with the numbers of their messages. `None` if the flow has no echo.
     pub echo: Option<LegRecord>,
     /// What the transport counted.
     pub counters: FlowCounters,
-    /// Its marks; `None` if the scenario wants no ECN for it and its hosts did not agree on ECN by
-    /// themselves.
+    /// The ECN marks of the flow. `None` if the scenario does not ask for ECN and the hosts did not agree on
+    /// it by themselves.
     pub ecn: Option<EcnRecord>,
-    /// The file that it carried, if the arena carries files.
+    /// The file that the flow carried, if the arena carries files.
     pub file: Option<FileRecord>,
-    /// What the messages came to, if no rows were kept: then both legs are empty.
+    /// The figures of the messages if no rows were kept. Both legs are then empty.
     pub tally: Option<Box<FlowTally>>,
 }
 
 impl FlowRecord {
-    /// A flow without records.
+    /// Makes the record of a flow that sent nothing.
     pub fn new(info: FlowInfo) -> Self {
         Self {
             info,
@@ -112,23 +115,24 @@ impl FlowRecord {
         }
     }
 
-    /// The trips of messages that were due within `window`, in order of `seq`: round trips if the flow has an
-    /// echo.
+    /// Returns the trips of the messages that were due within `window`, in the order of `seq`. They are round
+    /// trips if the flow has an echo.
     pub fn trips(&self, window: &Range<Instant>) -> Vec<Trip> {
         let mut trips = Vec::with_capacity(self.forward.messages.len());
         self.each_trip(window, |trip| trips.push(trip));
         trips
     }
 
-    /// Calls `see` for each of [`FlowRecord::trips`].
-    pub(crate) fn each_trip(&self, window: &Range<Instant>, see: impl FnMut(Trip)) {
+    /// Calls `visit` with each trip that [`FlowRecord::trips`] returns.
+    pub(crate) fn each_trip(&self, window: &Range<Instant>, visit: impl FnMut(Trip)) {
         match &self.echo {
-            None => each_one_way(&self.forward, window).for_each(see),
-            Some(echo) => each_round_trip(&self.forward, echo, window).for_each(see),
+            None => each_one_way(&self.forward, window).for_each(visit),
+            Some(echo) => each_round_trip(&self.forward, echo, window).for_each(visit),
         }
     }
 
-    /// Whether it is known what came to the end of its way: the receiver, or with an echo back to the sender.
+    /// Returns whether the arrivals at the end of each trip are known. A trip ends at the receiver, or at the
+    /// sender if the flow has an echo.
     pub(crate) const fn end_is_known(&self) -> bool {
         match &self.echo {
             Some(echo) => !echo.arrivals_unknown,
@@ -136,8 +140,8 @@ impl FlowRecord {
         }
     }
 
-    /// How the deliveries compare with what was offered, second by second; `None` for a flow without a clock,
-    /// if no whole second passed, and if nobody knows what arrived.
+    /// Compares the deliveries with the offered messages, second by second. Returns `None` if the messages of
+    /// the flow are not due on a clock, if the window has no whole second, or if nobody knows what arrived.
     pub fn settling(&self, window: &Range<Instant>) -> Option<Settling> {
         if !self.info.clocked || self.forward.arrivals_unknown {
             return None;
@@ -154,65 +158,67 @@ impl FlowRecord {
     }
 }
 
-/// What came of a file that a flow carried, as its receiver found it.
+/// A file that a flow carried, as its receiver found it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileRecord {
-    /// The file's own name.
+    /// The name of the file at the sender.
     pub name: String,
-    /// Its size.
+    /// The size of the file.
     pub bytes: Bytes,
-    /// The sender's SHA-256, in hexadecimal.
+    /// The SHA-256 of the file at the sender, in hexadecimal.
     pub sha256: String,
-    /// How much of it arrived, each byte counted once; `None` if the receiver went away.
+    /// How many different bytes of the file arrived. `None` if the receiver went away.
     pub received: Option<Bytes>,
-    /// Whether all of it arrived and the receiver's SHA-256 is the sender's; `None` if the receiver went
-    /// away.
+    /// Whether all bytes arrived and the SHA-256 is the same at both ends. `None` if the receiver went away.
     pub intact: Option<bool>,
-    /// Byte ranges that did not arrive, from and to (exclusive): the first hundred.
+    /// The first hundred ranges of bytes that did not arrive, each with its first byte and the byte after its
+    /// last.
     pub missing: Vec<(u64, u64)>,
-    /// How many such ranges there are in all.
+    /// The number of all ranges of bytes that did not arrive.
     pub missing_ranges: u64,
-    /// Under which name the receiver kept it, if it was set to keep it.
+    /// The name under which the receiver saved the file, if the receiver saves files.
     pub kept_as: Option<String>,
 }
 
-/// What a machine did to a real-time run; `None` if the arena cannot know, or nothing was measured.
+/// How the machine disturbed a run in real time. A field is `None` if the arena cannot know it, or if nothing
+/// was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineRecord {
-    /// From a packet's promised departure to the emulator's write.
+    /// The time from the departure that the path model gives a packet to the emulator's write.
     pub emulator_late: Option<LatenessRecord>,
-    /// By how much packets count as arriving later than the kernel stamped them.
+    /// By how much later than the kernel's time stamp a packet counts as arrived.
     pub emulator_backlog: Option<LatenessRecord>,
-    /// From a clocked message's due time to its hand-over to the socket, on this host.
+    /// The time from the moment when a clocked message was due to its hand-over to the socket, on this host.
     pub senders_late: Option<LatenessRecord>,
-    /// The same on the far host.
+    /// The same time on the far host.
     pub far_senders_late: Option<LatenessRecord>,
     /// Packets that the emulator carried.
     pub packets: Option<u64>,
-    /// Packets that a device had no room for, or the emulator no memory.
+    /// Packets that were dropped because a device had no room, or the emulator no memory.
     pub device_drops: Option<u64>,
-    /// Lower bound of the datagrams that found no room in a socket whose buffer the scenario leaves to the
-    /// tool.
+    /// A lower bound of the datagrams that were dropped because the buffer of a socket had no room. Only
+    /// sockets whose buffer size the scenario leaves open count.
     pub socket_drops: Option<u64>,
-    /// UDP datagrams with a wrong checksum, of all sockets of this host (of both emulated hosts).
+    /// UDP datagrams with a wrong checksum, at all sockets of this host, or of both emulated hosts.
     pub checksum_errors: Option<u64>,
-    /// The same of the far host.
+    /// UDP datagrams with a wrong checksum at the far host.
     pub far_checksum_errors: Option<u64>,
-    /// Share of one processor that the emulator's thread took, 0 to 1.
+    /// The share of one processor that the emulator's thread used, 0 to 1.
     pub emulator_cpu_share: Option<f64>,
     /// Whether the timed threads had real-time priority.
     pub real_time: Option<bool>,
-    /// Share of all processors' time that a hypervisor gave to others during the run, 0 to 1 (proc_stat(5),
-    /// "steal").
+    /// The share of the time of all processors that a hypervisor gave to other machines during the run, 0 to
+    /// 1 (proc_stat(5), "steal").
     pub stolen_share: Option<f64>,
-    /// How often the emulator's thread did not run for more than a millisecond: the whole path stood still.
+    /// How often the emulator's thread did not run for more than a millisecond. The whole path stops during
+    /// this time.
     pub stops: Option<u64>,
-    /// For how long at most.
+    /// The longest of these stops.
     pub longest_stop: Option<Duration>,
-    /// How long echoing hosts held messages, one entry a flow that was echoed.
+    /// How long hosts held messages before they echoed them, with one entry for each flow that has an echo.
     pub turn_rounds: Vec<TurnRoundRecord>,
-    /// The flows with figures that are not the path's, because the machine made their packets late. Empty
-    /// unless the run is invalid for nothing but this.
+    /// The flows whose figures do not describe the path, because the machine made their packets late. The
+    /// list is empty if the run is valid, or if it is invalid for another reason, too.
     pub late_flows: Vec<LateFlow>,
 }
 
@@ -221,191 +227,203 @@ pub struct MachineRecord {
 pub struct LateFlow {
     /// The flow's name.
     pub name: String,
-    /// Its messages that were due.
+    /// How many messages of the flow were due.
     pub messages: u64,
-    /// How many of its packets were late past the limit: each packet of a message counts.
+    /// How many packets of the flow were late beyond the limit. Each packet of a message counts.
     pub late: u64,
 }
 
 impl LateFlow {
-    /// Whether the `quantile` of its delays is the path's: at most a quarter of the messages that lie beyond
-    /// it were late (chosen: three quarters of those messages are then the path's).
+    /// Returns whether the `quantile` of the flow's delays still describes the path.
+    ///
+    /// The messages beyond the quantile decide its value. We allow that the machine made one in four of them
+    /// late, because the path then made the other three. For the 99th percentile of 10 000 messages, 100
+    /// messages are beyond it, so 25 may be late.
     pub const fn bears(&self, quantile: PerMille) -> bool {
-        let beyond = 1000_u64.saturating_sub(quantile.0 as u64);
-        self.late.saturating_mul(4000) <= self.messages.saturating_mul(beyond)
+        // late <= messages * (1000 - quantile) / 1000 / 4, without the divisions.
+        let beyond_per_mille = 1000_u64.saturating_sub(quantile.0 as u64);
+        self.late.saturating_mul(4 * 1000) <= self.messages.saturating_mul(beyond_per_mille)
     }
 }
 
-/// How long an echoing host held a flow's messages: from the kernel's receive stamp to the offer of the echo
-/// to the transport.
+/// How long a host held the messages of a flow before it echoed them. The time begins with the kernel's
+/// receive time stamp, and ends when the echo is offered to the transport.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnRoundRecord {
     /// The flow's name.
     pub flow: String,
-    /// Echoes.
+    /// The number of echoes.
     pub count: u64,
-    /// Half were held for longer.
+    /// Half of the messages were held for longer than this.
     pub p50: Duration,
-    /// One in ten was.
+    /// One message in ten was held for longer than this.
     pub p90: Duration,
-    /// One in a hundred was.
+    /// One message in a hundred was held for longer than this.
     pub p99: Duration,
-    /// The longest.
+    /// The longest time.
     pub max: Duration,
-    /// How many were held past the limit of a late sender.
+    /// How many messages were held for longer than the limit that also applies to a sender.
     pub too_long: u64,
 }
 
-/// From this on a run says how much a hypervisor took: one packet in a hundred meets it, so it is seen in a
-/// 99th percentile.
+/// From this share on, a run says how much time a hypervisor took. One packet in a hundred meets the
+/// hypervisor then, so it shows in a 99th percentile.
 pub const STOLEN_SHARE_TOLD: f64 = 0.01;
 
 impl MachineRecord {
-    /// Whether a hypervisor took so much that a 99th percentile of lateness may be its doing alone.
+    /// Returns whether a hypervisor took so much time that it alone may explain a 99th percentile of
+    /// lateness.
     pub fn is_stolen_from(&self) -> bool {
         self.stolen_share.is_some_and(|share| share >= STOLEN_SHARE_TOLD)
     }
 }
 
-/// How late something was.
+/// Percentiles of a lateness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatenessRecord {
-    /// Half were later.
+    /// The median.
     pub p50: Duration,
-    /// One in a hundred was later.
+    /// The 99th percentile.
     pub p99: Duration,
-    /// The latest.
+    /// The largest value.
     pub max: Duration,
 }
 
-/// What a flow's transport counted, both ends together; `None` if the arena cannot know. Of flows that share
-/// a QUIC connection `data_packets` and `retransmissions` are the flow's own, a packet with data of several
-/// flows counting for each; windows are the connection's.
+/// What the transport of a flow counted at both ends. A field is `None` if the arena cannot know it.
+///
+/// Several flows may share a QUIC connection. The windows are then those of the connection. `data_packets`
+/// and `retransmissions` are counted for each flow, and a packet with data of several flows counts for each
+/// of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowCounters {
-    /// Packets with application data put on the wire by the sender, retransmissions included.
+    /// Packets with application data that left the sender, retransmissions included.
     pub data_packets: Option<u64>,
-    /// Of these, retransmissions.
+    /// How many of these packets were retransmissions.
     pub retransmissions: Option<u64>,
-    /// Retransmission timeouts.
+    /// The number of retransmission timeouts.
     pub timeouts: Option<u64>,
-    /// Time-weighted mean of cwnd over the window, in packets.
+    /// The mean of cwnd over the window, weighted by time, in packets.
     pub cwnd_packets_mean: Option<f64>,
-    /// Time-weighted mean over the window of what might be in flight: cwnd, or the receiver's window if that
-    /// was smaller, in packets.
+    /// The mean over the window of how much might be in flight, weighted by time, in packets. This is cwnd,
+    /// or the receiver's window if that was smaller.
     pub window_packets_mean: Option<f64>,
-    /// Time-weighted mean of the send buffer over the window, in bytes.
+    /// The mean size of the send buffer over the window, weighted by time, in bytes.
     pub send_buffer_mean: Option<f64>,
-    /// Largest send buffer in the window, in bytes.
+    /// The largest size of the send buffer in the window, in bytes.
     pub send_buffer_max: Option<u64>,
-    /// Time in the window during which the workload had a message to send and the transport was not writable.
+    /// The time in the window during which the workload had a message to send and the transport took none.
     pub blocked: Option<Duration>,
-    /// When it delivered nothing although it should have, in order of time; in the simulator only before the
-    /// connection was open.
+    /// The times in which the flow delivered nothing although it should have, in order. The simulator reports
+    /// only the time before the connection was open.
     pub breaks: Vec<BreakRecord>,
-    /// What became of the messages of the window in each direction, over real sockets.
+    /// What became of the messages of the window in each direction. `None` in the simulator.
     pub legs: Option<LegsSummary>,
-    /// What the packets' IP headers carried, over real sockets.
+    /// What the IP headers of the packets carried. `None` in the simulator.
     pub ip: Option<IpSummary>,
-    /// What was seen of its paths, if the scenario wants several.
+    /// What is known about the paths of the flow, if the scenario asks for several.
     pub multipath: Option<MultipathSummary>,
-    /// From the flow's start to the moment from which its sender could let a message leave; `None` if that
-    /// never came, or is not known.
+    /// The time from the start of the flow until its sender could send messages. `None` if it never could, or
+    /// if the time is unknown.
     pub opening: Option<Duration>,
-    /// Echoes that came before their message was sent, by the sender's clock: they are none.
+    /// The number of echoes that came before their message was sent, by the sender's clock. They do not count
+    /// as echoes.
     pub early_echoes: u64,
 }
 
 /// A time in which a flow delivered nothing although it should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakRecord {
-    /// When the first message was due that had to wait or was lost, or when the connection ended.
+    /// The time at which the first message was due that had to wait or was lost, or the end of the
+    /// connection.
     pub from: Instant,
-    /// When something was delivered again; `None` if nothing was before the run ended.
+    /// The time of the next delivery. `None` if there was none before the run ended.
     pub to: Option<Instant>,
-    /// What happened, in words for a person.
+    /// What happened, in words for the user.
     pub why: String,
 }
 
-/// Explicit congestion notification of one flow (RFC 3168), over the whole run. `None` if the arena, or the
-/// far host, does not say.
+/// Explicit congestion notification of one flow (RFC 3168), over the whole run. A field is `None` if the
+/// arena or the far host does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnRecord {
-    /// Whether its packets take marks: both ends of a connection agreed on it, or the sender of datagrams
-    /// sets the codepoint.
+    /// Whether routers may mark the packets of the flow, because both ends of a connection agreed on ECN, or
+    /// because the sender of datagrams sets the codepoint.
     pub capable: Option<bool>,
-    /// Packets that came to the receiver marked. Of UDP: datagrams for which its socket had room.
+    /// Packets that arrived at the receiver with a mark. For UDP these are the datagrams for which its socket
+    /// had room.
     pub marked_forward: Option<u64>,
-    /// Packets that came back to the sender marked, for flows with an echo.
+    /// Packets that arrived at the sender with a mark, if the flow has an echo.
     pub marked_return: Option<u64>,
-    /// Packets of TCP that were delivered as acknowledgements with an echo of a mark said
-    /// (`tcpi_delivered_ce`). The receiver echoes a mark until it hears of the sender's answer (RFC 3168
-    /// §6.1.3): these are more than were marked.
+    /// TCP packets that were acknowledged by a packet with the ECE flag (`tcpi_delivered_ce`). The receiver
+    /// sets the flag until it hears the sender's answer (RFC 3168 §6.1.3), so these are more packets than
+    /// were marked.
     pub echoed_forward: Option<u64>,
-    /// The same of the way back, for flows with an echo.
+    /// The same count for the way back, if the flow has an echo.
     pub echoed_return: Option<u64>,
 }
 
-/// What one link did.
+/// What one link did with its packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkRecord {
     /// The link's name in the scenario.
     pub name: String,
-    /// The discipline of its queue, by the word in the scenario.
+    /// The queueing discipline of the link, as the scenario names it.
     pub discipline: &'static str,
-    /// Time-weighted mean of waiting packets over the window.
+    /// The mean number of waiting packets over the window, weighted by time.
     pub queue_packets_mean: f64,
     /// The number of waiting packets that was not exceeded for 99 % of the window.
     pub queue_packets_p99: u64,
-    /// Most waiting packets in the window.
+    /// The largest number of waiting packets in the window.
     pub queue_packets_max: u64,
-    /// How long packets waited, from their entry into the queue to the begin of their service.
+    /// How long packets waited, from their entry into the queue to the start of their service.
     pub queue_delay: QueueDelayRecord,
     /// Packets that arrived at the far end within the window.
     pub forwarded: u64,
     /// Packets that the queue dropped, within the window.
     pub dropped: u64,
-    /// Of these, those that the discipline dropped to signal congestion; the others found no room.
+    /// How many of these packets the discipline dropped to signal congestion. For the others there was no
+    /// room.
     pub dropped_by_aqm: u64,
     /// Packets that the queue marked (RFC 3168 §5), within the window.
     pub marked: u64,
-    /// Packets that the wire ate, within the window.
+    /// Packets that the wire lost, within the window.
     pub lost: u64,
-    /// Share of the window during which the serialiser was busy, 0 to 1.
+    /// The share of the window during which the link was sending, 0 to 1.
     pub utilisation: f64,
 }
 
-/// Queueing delays of the packets whose service began within the window. The percentiles are nearest ranks,
-/// right to 0.4 %.
+/// Queueing delays of the packets whose service began within the window. The percentiles are nearest ranks
+/// with an error of at most 0.4 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueDelayRecord {
-    /// Mean over packets.
+    /// The mean over packets.
     pub mean: Duration,
-    /// Median.
+    /// The median.
     pub p50: Duration,
-    /// 95th percentile.
+    /// The 95th percentile.
     pub p95: Duration,
-    /// 99th percentile.
+    /// The 99th percentile.
     pub p99: Duration,
 }
 
-/// One quantity of one flow or link over time: the value holds from each instant to the next.
+/// One quantity of one flow or link over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Name of the flow or link.
+    /// The name of the flow or link.
     pub entity: String,
-    /// What it is.
+    /// The quantity.
     pub kind: SeriesKind,
-    /// Changes, in order of time; bounded by the recorder.
+    /// The time and the new value of each change, in the order of time. The value holds until the next
+    /// change.
     pub points: Vec<(Instant, f64)>,
 }
 
-/// What a series shows.
+/// The quantity of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SeriesKind {
     /// Congestion window, packets.
     Cwnd,
-    /// Slow start threshold, packets; absent while unlimited.
+    /// Slow start threshold, packets. It has no value while it is unlimited.
     Ssthresh,
     /// Smoothed round-trip time, milliseconds.
     Srtt,
@@ -413,24 +431,39 @@ pub enum SeriesKind {
     Rto,
     /// Packets waiting at a link.
     Queue,
-    /// How long the packet waited that goes into service at a link, milliseconds.
+    /// The time that a packet waited at a link until its service starts, milliseconds.
     QueueDelay,
-    /// Written, unacknowledged bytes.
+    /// Bytes that were written and are not acknowledged.
     SendBuffer,
-    /// Rate at which a paced sender sends, bits a second.
+    /// The rate at which a paced sender sends, bits per second.
     PacingRate,
-    /// The bottleneck's rate as the congestion control sees it, bits a second.
+    /// The rate of the bottleneck as the congestion control estimates it, bits per second.
     BottleneckRate,
     /// QUIC's probe timeout before any backoff (RFC 9002 §6.2.1), milliseconds.
     Pto,
     /// Bytes of QUIC packets that were sent and are neither acknowledged nor declared lost.
     BytesInFlight,
-    /// QUIC packets that were declared lost since the beginning.
+    /// QUIC packets that were declared lost since the start.
     LostPackets,
 }
 
 impl SeriesKind {
-    /// The word in the record files and in [`crate::chart_data::StepLine::kind`].
+    const ALL: [Self; 12] = [
+        Self::Cwnd,
+        Self::Ssthresh,
+        Self::Srtt,
+        Self::Rto,
+        Self::Queue,
+        Self::QueueDelay,
+        Self::SendBuffer,
+        Self::PacingRate,
+        Self::BottleneckRate,
+        Self::Pto,
+        Self::BytesInFlight,
+        Self::LostPackets,
+    ];
+
+    /// Returns the word for the quantity in the record files and in [`crate::chart_data::StepLine::kind`].
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cwnd => "cwnd",
@@ -448,22 +481,8 @@ impl SeriesKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the quantity with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        let kinds = [
-            Self::Cwnd,
-            Self::Ssthresh,
-            Self::Srtt,
-            Self::Rto,
-            Self::Queue,
-            Self::QueueDelay,
-            Self::SendBuffer,
-            Self::PacingRate,
-            Self::BottleneckRate,
-            Self::Pto,
-            Self::BytesInFlight,
-            Self::LostPackets,
-        ];
-        kinds.into_iter().find(|it| it.name() == name)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }

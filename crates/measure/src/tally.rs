@@ -81,7 +81,7 @@ impl FlowTally {
     /// Whether enough has happened that [`FlowTally::take`] is worth its while.
     #[inline]
     pub fn is_due(forward: &LegTap, echo: Option<&LegTap>) -> bool {
-        forward.waiting() + echo.map_or(0, LegTap::waiting) >= EVENTS_AT_ONCE
+        forward.new_events() + echo.map_or(0, LegTap::new_events) >= EVENTS_AT_ONCE
     }
 
     /// Counts what the taps of the two legs hold and nothing can change any more, and takes it out of them.
@@ -89,8 +89,8 @@ impl FlowTally {
         if let Some(seconds) = &mut self.seconds {
             seconds.begin(forward.rows().map(|row| row.due));
         }
-        let (arrivals, reads) = forward.give_events();
-        let back = echo.as_deref_mut().map(LegTap::give_events);
+        let (arrivals, reads) = forward.take_events();
+        let back = echo.as_deref_mut().map(LegTap::take_events);
         let trips = back.as_ref().map_or(&arrivals, |(back, _)| back);
         let mut highest = None;
         for (position, &seq) in trips.iter().enumerate() {
@@ -102,26 +102,26 @@ impl FlowTally {
             highest = highest.max(Some(seq));
         }
         self.on_reads(&reads);
-        forward.take_room(arrivals, reads);
+        forward.reuse_memory(arrivals, reads);
         if let (Some(echo), Some((arrivals, reads))) = (&mut echo, back) {
-            echo.take_room(arrivals, reads);
+            echo.reuse_memory(arrivals, reads);
         }
-        while let Some((seq, row)) = forward.first() {
-            let back = echo.as_deref().and_then(|echo| echo.get(seq));
+        while let Some((seq, row)) = forward.first_row() {
+            let back = echo.as_deref().and_then(|echo| echo.row(seq));
             let Some(row) = row.filter(|row| is_settled(row, echo.is_some(), back)) else { break };
             if row.fate == Fate::Unfinished || back.is_some_and(|back| back.fate == Fate::Unfinished) {
                 self.add(&decided(*row), back.copied().map(decided).as_ref());
             } else {
                 self.add(row, back);
             }
-            forward.give_first();
+            forward.remove_first_row();
             if let Some(echo) = &mut echo {
-                echo.give_first();
+                echo.remove_first_row();
             }
         }
-        forward.forget_accepted();
+        forward.forget_old_messages();
         if let Some(echo) = echo {
-            echo.forget_accepted();
+            echo.forget_old_messages();
         }
     }
 
@@ -216,8 +216,8 @@ impl FlowTally {
 
     /// A message came to the end of its way, in the order of arrival.
     fn on_arrival(&mut self, seq: u64, forward: &LegTap, echo: Option<&LegTap>) {
-        let Some(row) = forward.get(seq).filter(|row| self.window.contains(&row.due)) else { return };
-        let end = if self.round_trip.is_some() { echo.and_then(|echo| echo.get(seq)) } else { Some(row) };
+        let Some(row) = forward.row(seq).filter(|row| self.window.contains(&row.due)) else { return };
+        let end = if self.round_trip.is_some() { echo.and_then(|echo| echo.row(seq)) } else { Some(row) };
         let Some(received) = end.and_then(|end| end.received) else { return };
         self.interarrivals.add(received, received.signed_since(row.due));
         if seq >= self.next_expected {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use talkpath_config::{Carry, Features, TransportKind};
 use talkpath_flow::{Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
-use talkpath_measure::DropCause;
+use talkpath_measure::{DropCause, Fate};
 use talkpath_quic::{DiscardCause, End, SendEvent};
 use talkpath_units::{Bytes, Duration, Instant};
 use talkpath_wire::{Counters, Levels, Observation, Outlet, Packet, PayloadRange, Refused};
@@ -150,7 +150,7 @@ impl<O: Outlet> Channel for OnConnection<'_, O> {
                 SendEvent::Sent(PayloadRange::Message { seq }) => tap.on_wire(seq, now),
                 SendEvent::Sent(PayloadRange::Stream { start, end }) => tap.on_wire_stream(start, end, now),
                 SendEvent::Expired { seq } => tap.on_expired(seq),
-                SendEvent::GivenBack { seq } => tap.on_given_back(seq),
+                SendEvent::GivenBack { seq } => tap.on_given_back(seq, Fate::Refused),
                 SendEvent::Stopped { seq } => tap.on_dropped(seq, DropCause::Stopped),
             }
         }

@@ -18,12 +18,12 @@ use crate::running::Outcome;
 use crate::scenario_file::load_file;
 use crate::terminal::{Terminal, program, shell_path, table_style};
 use talkpath_experiment::journal;
-use talkpath_experiment::merge::{Merging, missing};
+use talkpath_experiment::merge::{Merging, missing_repetitions};
 use talkpath_experiment::part::{PartsInMemory, SUMMARY, all_parts};
 use talkpath_experiment::provenance::provenance;
-use talkpath_experiment::resumable::{Resumable, resumable};
 use talkpath_experiment::run_dir::{PartId, PartKey, RunDir, SCENARIO};
-use talkpath_experiment::shard::{Division, Shard};
+use talkpath_experiment::run_options::RunOptions;
+use talkpath_experiment::shard::{Shard, ShardAssignment};
 use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
 use talkpath_units::{counted, is_or_are};
@@ -46,17 +46,17 @@ pub fn run(
         first.check_same_run(other, &plan)?;
     }
     refuse_overlap(&folders)?;
-    let division = Division::new(&plan, first.shard.of);
-    refuse_foreign_repetitions(&folders, &plan, &division)?;
+    let assignment = ShardAssignment::new(&plan, first.shard.total);
+    refuse_foreign_repetitions(&folders, &plan, &assignment)?;
     if !args.partial {
-        refuse_missing_repetitions(&folders, &plan, &division)?;
+        refuse_missing_repetitions(&folders, &plan, &assignment)?;
     }
     let mut dir = RunDir::create_empty(&args.output)?;
-    let begun = first.begun.clone().since(earliest_start(&folders));
+    let options = first.options.clone().with_start(earliest_start(&folders));
     let merging = Merging {
         plan: &plan,
         demanded: &plan,
-        begun: &begun,
+        options: &options,
         jobs: jobs(common),
         watch: &watch,
         failure: None,
@@ -91,7 +91,7 @@ fn write_run(
     }
     write_bytes(&dir.file(SCENARIO), merging.plan.resolved.as_bytes())?;
     let merged = merging.finish(dir, part_dirs, in_journals)?;
-    match merged.unwritten {
+    match merged.write_error {
         Some(why) => Err(why.into()),
         None => Ok(merged.summary),
     }
@@ -102,7 +102,7 @@ struct PartDir {
     path: PathBuf,
     dir: RunDir,
     /// What the process that ran the part wrote down about it.
-    begun: Resumable,
+    options: RunOptions,
     shard: Shard,
     /// The repetitions that the journal of the part holds.
     in_journal: PartsInMemory,
@@ -127,8 +127,8 @@ impl PartDir {
             ));
         }
         let dir = RunDir::open(path)?;
-        let begun = resumable(&dir)?;
-        let Some(shard) = begun.shard()? else {
+        let options = RunOptions::read(&dir)?;
+        let Some(shard) = options.shard()? else {
             return refuse(&format!(
                 "a run that was interrupted, not a part of one: `{} run --resume` continues it",
                 program()
@@ -144,7 +144,7 @@ impl PartDir {
             part.summary.sweep = Swept::default();
         }
         let keys = all_parts(&dir, &in_journal)?;
-        Ok(Self { path: path.to_path_buf(), dir, begun, shard, in_journal, keys })
+        Ok(Self { path: path.to_path_buf(), dir, options, shard, in_journal, keys })
     }
 
     /// Whether `other` has the same scenario.toml and the same traces, byte for byte. In that case it has the
@@ -162,14 +162,15 @@ impl PartDir {
     fn check_same_run(&self, other: &Self, plan: &Plan) -> Result<(), Failure> {
         let refuse = |why: String| Err(Failure::Usage(format!("{}: {why}", other.path.display())));
         let first = self.path.display();
-        for ((name, ours), (_, theirs)) in self.begun.common().into_iter().zip(other.begun.common()) {
-            if ours != theirs {
+        for (ours, theirs) in self.options.common().into_iter().zip(other.options.common()) {
+            if ours.value != theirs.value {
+                let (name, ours, theirs) = (ours.name, ours.value, theirs.value);
                 return refuse(format!(
                     "{name} {theirs}, but {first} has {name} {ours}: not parts of one run"
                 ));
             }
         }
-        if self.shard.of != other.shard.of {
+        if self.shard.total != other.shard.total {
             let (ours, theirs) = (self.shard, other.shard);
             return refuse(format!("part {theirs}, but {first} is part {ours}: not parts of one division"));
         }
@@ -214,7 +215,7 @@ fn refuse_overlap(folders: &[PartDir]) -> Result<(), Failure> {
                 folder.path.display(),
                 next.path.display(),
                 next.shard.first,
-                next.shard.of
+                next.shard.total
             )));
         }
     }
@@ -223,11 +224,17 @@ fn refuse_overlap(folders: &[PartDir]) -> Result<(), Failure> {
 
 /// Refuses a folder with a repetition of another part. This program never leaves such a repetition in a
 /// folder.
-fn refuse_foreign_repetitions(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
+fn refuse_foreign_repetitions(
+    folders: &[PartDir],
+    plan: &Plan,
+    assignment: &ShardAssignment,
+) -> Result<(), Failure> {
     let cells = plan.cells.len() as u64;
     for folder in folders {
         let is_foreign = |id: &PartId| {
-            id.cell >= cells || id.repetition >= plan.repeat || !folder.shard.holds(division.part(*id))
+            id.cell >= cells
+                || id.repetition >= plan.repeat
+                || !folder.shard.contains(assignment.shard_of(*id))
         };
         if let Some(PartKey { id, .. }) = folder.keys.iter().find(|key| is_foreign(&key.id)) {
             return Err(Failure::Usage(format!(
@@ -244,11 +251,15 @@ fn refuse_foreign_repetitions(folders: &[PartDir], plan: &Plan, division: &Divis
 
 /// Refuses the merge if a repetition is missing. The failure names the folders that lack repetitions, and the
 /// parts that have no folder.
-fn refuse_missing_repetitions(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
+fn refuse_missing_repetitions(
+    folders: &[PartDir],
+    plan: &Plan,
+    assignment: &ShardAssignment,
+) -> Result<(), Failure> {
     let present = folders.iter().flat_map(|folder| &folder.keys).copied().collect();
     let mut missing_of_part: BTreeMap<u64, u64> = BTreeMap::new();
-    for id in missing(plan, &present) {
-        *missing_of_part.entry(division.part(id)).or_default() += 1;
+    for id in missing_repetitions(plan, &present) {
+        *missing_of_part.entry(assignment.shard_of(id)).or_default() += 1;
     }
     if missing_of_part.is_empty() {
         return Ok(());
@@ -270,7 +281,7 @@ fn refuse_missing_repetitions(folders: &[PartDir], plan: &Plan, division: &Divis
 
 /// Says how many repetitions `folder` lacks and how to run them, or returns `None` if it lacks none.
 fn incomplete_folder_line(folder: &PartDir, missing_of_part: &BTreeMap<u64, u64>) -> Option<String> {
-    let parts_of_folder = missing_of_part.iter().filter(|(part, _)| folder.shard.holds(**part));
+    let parts_of_folder = missing_of_part.iter().filter(|(part, _)| folder.shard.contains(**part));
     let missing: u64 = parts_of_folder.map(|(_, count)| count).sum();
     (missing > 0).then(|| {
         format!(
@@ -285,12 +296,12 @@ fn incomplete_folder_line(folder: &PartDir, missing_of_part: &BTreeMap<u64, u64>
 
 /// Names the parts that no folder holds, or returns `None` if each part has a folder.
 fn absent_parts_line(folders: &[PartDir], missing_of_part: &BTreeMap<u64, u64>) -> Option<String> {
-    let has_folder = |part: u64| folders.iter().any(|folder| folder.shard.holds(part));
+    let has_folder = |part: u64| folders.iter().any(|folder| folder.shard.contains(part));
     let absent: Vec<u64> = missing_of_part.keys().copied().filter(|&part| !has_folder(part)).collect();
     if absent.is_empty() {
         return None;
     }
-    let all_parts = folders.first().map_or(1, |folder| folder.shard.of);
+    let all_parts = folders.first().map_or(1, |folder| folder.shard.total);
     let named: Vec<_> = absent.iter().take(MAX_NAMED).map(|part| format!("{part}/{all_parts}")).collect();
     let more = absent.len() - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -299,13 +310,13 @@ fn absent_parts_line(folders: &[PartDir], missing_of_part: &BTreeMap<u64, u64>) 
 
 /// The time at which the first of the parts began. Times in UTC in the form of RFC 3339 sort as text.
 fn earliest_start(folders: &[PartDir]) -> String {
-    folders.iter().map(|folder| folder.begun.started.clone()).min().unwrap_or_default()
+    folders.iter().map(|folder| folder.options.started.clone()).min().unwrap_or_default()
 }
 
 /// The machines that ran the parts. If no part names its machine, it is this machine.
 fn joined_provenance(folders: &[PartDir], arenas: &dyn Arenas) -> Provenance {
     let machines: Vec<&Provenance> =
-        folders.iter().filter_map(|folder| folder.begun.provenance.as_ref()).collect();
+        folders.iter().filter_map(|folder| folder.options.provenance.as_ref()).collect();
     let Some(first) = machines.first() else {
         return provenance(arenas.revision());
     };

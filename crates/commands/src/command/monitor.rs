@@ -205,7 +205,7 @@ fn recorder<'a>(
     let place = Place {
         key_file: args.key_file.clone(),
         clocks_synchronised: args.clocks_synchronised,
-        ..Place::of(ArenaKind::Live, Some(&args.to))
+        ..Place::new(ArenaKind::Live, Some(&args.to))
     };
     let keeping = Keeping {
         folder: folder(&common.out, &args.to),

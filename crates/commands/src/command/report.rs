@@ -26,8 +26,8 @@ use crate::scenario_file::load_file;
 use crate::summary_file::{head_of, read_summary};
 use crate::terminal::Terminal;
 use talkpath_experiment::part::{PACKETS, REPORT, SERIES, is_drawn};
-use talkpath_experiment::resumable::resumable;
 use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
+use talkpath_experiment::run_options::RunOptions;
 use talkpath_experiment::store::whole::{find_file, write_bytes};
 
 /// Writes one page for each run directory. If `-o` is given with several directories, it writes one page that
@@ -184,7 +184,7 @@ impl StoredRun {
             let mut records = stored_records(dir, &drawn)?;
             records.iter_mut().map(|record| draw(record, &plan, &summary)).collect()
         };
-        let to = resumable(dir).ok().and_then(|begun| begun.to);
+        let to = RunOptions::read(dir).ok().and_then(|begun| begun.to);
         let command = command_again(&scenario, &summary.arena, to.as_deref());
         let network = page_network(&plan, &summary.arena, dir);
         Ok(Self { summary, figures, scenario_toml: plan.resolved, command, network })

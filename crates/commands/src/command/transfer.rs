@@ -87,7 +87,7 @@ impl Transfer {
         arenas: &dyn Arenas,
         terminal: Terminal,
     ) -> Result<(), Failure> {
-        let place = Place { key_file: args.key_file.clone(), ..Place::of(ArenaKind::Live, Some(&args.to)) };
+        let place = Place { key_file: args.key_file.clone(), ..Place::new(ArenaKind::Live, Some(&args.to)) };
         let plan = self.plan(args)?;
         refuse_junit(args.demand.junit.as_deref(), &[])?;
         // A repetition that the machine disturbed has sent its data all the same, so it does not run again.

@@ -34,9 +34,9 @@ use talkpath_experiment::choice::Records;
 use talkpath_experiment::journal::{self, Journal, Packed};
 use talkpath_experiment::part::{ExtraFiles, Part, all_parts};
 use talkpath_experiment::place::Place;
-use talkpath_experiment::resumable::{Resumable, resumable};
 use talkpath_experiment::run_dir::{PartKey, RunDir, SCENARIO, slug};
-use talkpath_experiment::stopwatch::{Stopwatch, began, stamps_from};
+use talkpath_experiment::run_options::RunOptions;
+use talkpath_experiment::stopwatch::{Stopwatch, instant_formatter, start_of_run};
 use talkpath_experiment::store::lines::LineFile;
 use talkpath_experiment::{Destination, Experiment};
 use talkpath_measure::series::SeriesDetail;
@@ -65,7 +65,7 @@ pub(crate) struct Recorder<'a> {
 /// A run directory that receives sessions.
 struct OpenDir {
     dir: RunDir,
-    begun: Resumable,
+    begun: RunOptions,
     watch: Stopwatch,
     since: StdInstant,
     sessions: u64,
@@ -107,7 +107,7 @@ impl<'a> Recorder<'a> {
         if !dir.has_parts() || dir.lock().is_err() {
             return Ok(());
         }
-        let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
+        let (begun, resolved) = (RunOptions::read(&dir)?, read(&dir.file(SCENARIO))?);
         // The last line of the events may have been cut short when the monitor was killed. Opening removes
         // it.
         LineFile::open(&dir.file(EVENTS))?;
@@ -125,7 +125,7 @@ impl<'a> Recorder<'a> {
         let open = self.opened()?;
         record.repetition = open.sessions;
         let cell = &plan.cells[0];
-        let part = Part::new(&record, plan, cell, false, stamps_from(at));
+        let part = Part::new(&record, plan, cell, false, instant_formatter(at));
         let none = ExtraFiles { arrivals: None, capture: None };
         open.bytes += match Packed::new(&part, &record, &none, records)? {
             Some(packed) => {
@@ -190,7 +190,7 @@ impl<'a> Recorder<'a> {
     fn close(
         &self,
         dir: &mut RunDir,
-        (begun, resolved): (&Resumable, &str),
+        (begun, resolved): (&RunOptions, &str),
         watch: &Stopwatch,
     ) -> Result<(), Failure> {
         let kept = journal::read(dir)?;
@@ -265,7 +265,7 @@ fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_ours = |path: &PathBuf| {
-        began(path).is_some() && path.join(EVENTS).is_file() && path.join(SCENARIO).is_file()
+        start_of_run(path).is_some() && path.join(EVENTS).is_file() && path.join(SCENARIO).is_file()
     };
     let mut paths: Vec<PathBuf> = paths.filter(is_ours).collect();
     paths.sort();
@@ -274,7 +274,7 @@ fn run_dirs(folder: &Path) -> Vec<PathBuf> {
 
 /// The time of the newest event in the run directory `path`.
 fn ended(path: &Path) -> Option<DateTime<Utc>> {
-    let begun = began(path)?;
+    let begun = start_of_run(path)?;
     Some(last_time(&path.join(EVENTS)).map_or(begun, |last| last.max(begun)))
 }
 
@@ -322,7 +322,7 @@ mod tests {
     }
 
     fn recorder<'a>(folder: &Path, plan: &'a Plan, rotate: Amount, keep: Option<Amount>) -> Recorder<'a> {
-        let place = Place::of(ArenaKind::Live, Some("host"));
+        let place = Place::new(ArenaKind::Live, Some("host"));
         let keeping = Keeping {
             folder: folder.to_path_buf(),
             records: Records::All,

@@ -60,7 +60,7 @@ impl Application {
             any = true;
             let (delivery, came_at, held_since) = (read.delivery, read.came_at, read.held_since);
             for &(seq, size) in read.begun {
-                tap.on_begun(seq, size);
+                tap.on_frame(seq, size);
             }
             if let Some(sink) = &mut self.sink {
                 match delivery {
@@ -122,7 +122,7 @@ impl Application {
                     Some(EchoWrite::PerRead) => self.write_back_bytes(taps, bytes, arrival, now),
                     Some(EchoWrite::PerMessage) => {
                         for position in completed.clone() {
-                            if let Some((seq, size)) = taps.forward.accepted_message(position) {
+                            if let Some((seq, size)) = taps.forward.stream_message(position) {
                                 self.write_back(taps, seq, size, arrival, now);
                             }
                         }
@@ -147,9 +147,9 @@ impl Application {
     /// What one read returned is to be written back in one write, whole messages or not.
     fn write_back_bytes(&mut self, taps: &mut FlowTaps, bytes: Bytes, arrival: Arrival, now: Instant) {
         let FlowTaps { forward, echo: Some(echo) } = taps else { return };
-        let unread = self.stream_echo.begun..forward.begun();
+        let unread = self.stream_echo.begun..forward.begun_messages();
         self.stream_echo.begun = unread.end;
-        for (seq, size) in unread.filter_map(|position| forward.accepted_message(position)) {
+        for (seq, size) in unread.filter_map(|position| forward.stream_message(position)) {
             echo.on_due(seq, size, now);
             self.stream_echo.unsent.push_back((seq, self.stream_echo.begun_end));
             self.stream_echo.begun_end += size.get();

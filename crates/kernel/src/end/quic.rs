@@ -1,8 +1,9 @@
 //! A flow's channel over QUIC (RFC 9000). Each packet is in a UDP datagram of the flow's own sockets.
 //!
 //! ```text
-//!  write ─► engine ─► flush: packets ─► train ─► datagrams    driven by: the pacer, at the engine's deadlines;
-//!  read  ◄─ engine ◄───────────────────────────  datagrams    the receiving thread, with what arrives
+//! write ─► engine ─► flush: packets ─► train ─► datagrams    driven by: the pacer, at the engine's
+//! deadlines; read  ◄─ engine ◄───────────────────────────  datagrams    the receiving thread, with what
+//! arrives
 //! ```
 //!
 //! A packet arrives at the time of the kernel's receive stamp, so that a late thread of this host makes no
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use bytes::Bytes as Data;
 use talkpath_config::{Carry, QuicCongestionControl};
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
-use talkpath_measure::DropCause;
+use talkpath_measure::{DropCause, Fate};
 use talkpath_units::{Bytes, Duration, Ecn, Histogram, Instant};
 use talkpath_wire::{Delivery, Observation, PayloadRange, Refused};
 
@@ -217,7 +218,7 @@ impl Channel for QuicChannel {
                     tap.on_wire_stream(start, end, at);
                 }
                 SendOutcome::Expired(seq) => tap.on_expired(seq),
-                SendOutcome::GivenBack(seq) => tap.on_given_back(seq),
+                SendOutcome::GivenBack(seq) => tap.on_given_back(seq, Fate::Refused),
                 SendOutcome::Stopped(seq) => tap.on_dropped(seq, DropCause::Stopped),
                 SendOutcome::Unsent(seq, SendFailure::NoNetwork) => tap.on_no_network(seq),
                 SendOutcome::Unsent(seq, _) => tap.on_unsent(seq),

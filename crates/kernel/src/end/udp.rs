@@ -33,7 +33,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
-use talkpath_measure::LegTap;
+use talkpath_measure::{Fate, LegTap};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 use talkpath_wire::{Delivery, Observation};
 
@@ -369,8 +369,8 @@ impl UdpChannel {
             self.sent -= 1;
             self.note_failure(failure, why);
             match failure {
-                SendFailure::NoNetwork => tap.on_taken_back(seq),
-                SendFailure::Refused | SendFailure::NotOpen => tap.on_given_back(seq),
+                SendFailure::NoNetwork => tap.on_given_back(seq, Fate::NoNetwork),
+                SendFailure::Refused | SendFailure::NotOpen => tap.on_given_back(seq, Fate::Refused),
             }
         }
     }

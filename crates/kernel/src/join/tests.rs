@@ -177,8 +177,8 @@ fn logs_of_a_stream_with_frames_are_joined_by_the_numbers_in_them() {
         }
     }
     let echo = sender.taps.echo.as_mut().unwrap();
-    echo.on_begun(2, Bytes::new(300));
-    echo.on_begun(3, Bytes::new(8));
+    echo.on_frame(2, Bytes::new(300));
+    echo.on_frame(3, Bytes::new(8));
     echo.on_read(Bytes::new(308), ms(110));
     // Message 5 came in part.
     let mut far = Chunk::default();

@@ -61,11 +61,11 @@ fn halves_that_are_joined_afterwards_give_the_record_of_a_tap_that_both_ends_sha
     };
     let mut shared = stream_of(5);
     read(&mut shared);
-    let mut reader = LegTap::reading(ReadMessages::OfSize(FRAME));
+    let mut reader = LegTap::reading_end(ReadMessages::OfSize(FRAME));
     assert_eq!(reader.until_next_message(), FRAME);
     read(&mut reader);
-    assert_eq!((reader.begun(), shared.begun()), (4, 4));
-    assert_eq!(reader.accepted_message(2), shared.accepted_message(2));
+    assert_eq!((reader.begun_messages(), shared.begun_messages()), (4, 4));
+    assert_eq!(reader.stream_message(2), shared.stream_message(2));
     let joined = stream_of(5).join(&reader);
     assert_eq!(joined.pending(), shared.pending());
     let (joined, shared) = (joined.finish(Ending::Reliable), shared.finish(Ending::Reliable));
@@ -95,7 +95,7 @@ fn of_varying_size() -> (LegTap, Vec<(u64, Bytes)>) {
 fn halves_of_a_stream_with_frames_are_joined_by_the_numbers_of_its_messages() {
     let (writer, sent) = of_varying_size();
     let mut shared = writer.clone();
-    let mut reader = LegTap::reading(ReadMessages::Framed(Bytes::new(8)));
+    let mut reader = LegTap::reading_end(ReadMessages::Framed(Bytes::new(8)));
     let mut frames = sent.iter().copied().peekable();
     let (mut at, mut read, mut begins) = (Instant::from_millis(100), 0, 0);
     for bytes in [8, 992, 8, 1, 1300, 202, 5000, 700, 10, 1].into_iter().cycle().take(19) {
@@ -103,16 +103,16 @@ fn halves_of_a_stream_with_frames_are_joined_by_the_numbers_of_its_messages() {
         read += bytes;
         // The channel tells of a frame with the read that has its last byte.
         while let Some((seq, size)) = frames.next_if(|_| begins + 8 <= read) {
-            reader.on_begun(seq, size);
+            reader.on_frame(seq, size);
             begins += size.get();
         }
         let completed = reader.on_read(Bytes::new(bytes), at);
         assert_eq!(completed, shared.on_read(Bytes::new(bytes), at));
         for position in completed {
-            assert_eq!(reader.accepted_message(position), shared.accepted_message(position), "{position}");
+            assert_eq!(reader.stream_message(position), shared.stream_message(position), "{position}");
         }
     }
-    assert!(reader.accepted.len() < 12, "it keeps what the last read touched: {}", reader.accepted.len());
+    assert!(reader.stream.len() < 12, "it keeps what the last read touched: {}", reader.stream.len());
     let numbers: Vec<u64> = reader.arrival_times().map(|(seq, _)| seq).collect();
     assert_eq!(numbers[..4], [0, 1, 2, 4]);
     let (joined, shared) = (writer.join(&reader).finish(Ending::Reliable), shared.finish(Ending::Reliable));
@@ -124,14 +124,14 @@ fn halves_of_a_stream_with_frames_are_joined_by_the_numbers_of_its_messages() {
 /// A slow receiver takes one message after the other out of the stream.
 #[test]
 fn a_reader_of_frames_asks_for_a_frame_and_then_for_the_rest_of_its_message() {
-    let mut reader = LegTap::reading(ReadMessages::Framed(Bytes::new(8)));
+    let mut reader = LegTap::reading_end(ReadMessages::Framed(Bytes::new(8)));
     assert_eq!(reader.until_next_message(), Bytes::new(8));
-    reader.on_begun(5, Bytes::new(100));
+    reader.on_frame(5, Bytes::new(100));
     assert_eq!(reader.on_read(Bytes::new(8), Instant::ZERO), 0..0);
-    assert_eq!((reader.begun(), reader.until_next_message()), (1, Bytes::new(92)));
+    assert_eq!((reader.begun_messages(), reader.until_next_message()), (1, Bytes::new(92)));
     assert_eq!(reader.on_read(Bytes::new(92), Instant::ZERO), 0..1);
     assert_eq!(
-        (reader.accepted_message(0), reader.until_next_message()),
+        (reader.stream_message(0), reader.until_next_message()),
         (Some((5, Bytes::new(100))), Bytes::new(8))
     );
 }
@@ -166,7 +166,7 @@ fn a_reading_end_may_report_anything_and_only_what_was_sent_arrives() {
     writer.on_sent(0, Instant::ZERO);
     writer.on_sent(1, Instant::ZERO);
     writer.on_refused(2);
-    let mut reader = LegTap::reading(ReadMessages::Whole);
+    let mut reader = LegTap::reading_end(ReadMessages::Whole);
     for seq in [u64::MAX, 2, 7, 0] {
         reader.on_received(seq, Instant::from_millis(9));
     }
@@ -199,7 +199,7 @@ fn a_message_that_is_given_back_was_refused_and_never_sent() {
     let mut tap = LegTap::new();
     tap.on_due(0, FRAME, Instant::ZERO);
     tap.on_sent(0, Instant::ZERO);
-    tap.on_given_back(0);
+    tap.on_given_back(0, Fate::Refused);
     assert_eq!(tap.pending(), 0);
     let row = tap.finish(Ending::Unreliable { every_drop_known: false, is_queued: false }).messages[0];
     assert_eq!((row.fate, row.sent), (Fate::Refused, None));

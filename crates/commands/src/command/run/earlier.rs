@@ -17,15 +17,15 @@ use crate::scenario_file::load_file;
 use crate::terminal::{Terminal, program, shell_path, shell_word};
 use talkpath_experiment::Experiment;
 use talkpath_experiment::place::Place;
-use talkpath_experiment::resumable::{Resumable, resumable};
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
+use talkpath_experiment::run_options::RunOptions;
 use talkpath_experiment::shard::Shard;
 
 /// A run, or a part of one, that an earlier process began.
 pub(super) struct EarlierRun {
     plan: Plan,
     /// What the earlier process wrote down about the run.
-    begun: Resumable,
+    options: RunOptions,
     /// The part of the run that the directory holds, or `None` if it holds a whole run.
     pub(super) shard: Option<Shard>,
     place: Place,
@@ -50,9 +50,9 @@ impl EarlierRun {
                  with the parts that were missing",
             ));
         }
-        let begun = resumable(&dir)?;
-        check_program(&begun, arenas).map_err(|why| refuse(&why))?;
-        let place = earlier_place(&begun, args)?;
+        let options = RunOptions::read(&dir)?;
+        check_program(&options, arenas).map_err(|why| refuse(&why))?;
+        let place = earlier_place(&options, args)?;
         check_place(&place, args).map_err(|why| refuse(&why))?;
         // A directory from somebody else could name a host of theirs, and files of this machine. So the user
         // has to name that host before it learns anything.
@@ -68,8 +68,8 @@ impl EarlierRun {
                 shell_word(to)
             )));
         }
-        let shard = begun.shard()?;
-        Ok((dir, Self { plan, begun, shard, place }))
+        let shard = options.shard()?;
+        Ok((dir, Self { plan, options, shard, place }))
     }
 
     /// Runs the missing repetitions of a whole run, and prints its tables.
@@ -83,10 +83,10 @@ impl EarlierRun {
     ) -> Result<(), Failure> {
         refuse_junit(args.demand.junit.as_deref(), &[dir.path()])?;
         let experiment = Experiment {
-            takes_turns: args.rounds || self.begun.rounds,
+            takes_turns: args.rounds || self.options.rounds,
             ..self.experiment(common, arenas, terminal)?
         };
-        let outcome = running::resume(&experiment, dir, self.begun.clone())?;
+        let outcome = running::resume(&experiment, dir, self.options.clone())?;
         conclude_run(outcome, &self.place, &self.plan, args, common, terminal)
     }
 
@@ -100,7 +100,7 @@ impl EarlierRun {
         terminal: Terminal,
     ) -> Result<(), Failure> {
         let experiment = self.experiment(common, arenas, terminal)?;
-        let part = running::resume_part(&experiment, dir, self.begun.clone())?;
+        let part = running::resume_part(&experiment, dir, self.options.clone())?;
         conclude_part(part, shard, common, terminal)
     }
 
@@ -111,11 +111,11 @@ impl EarlierRun {
         arenas: &'p dyn Arenas,
         terminal: Terminal,
     ) -> Result<Experiment<'p>, Failure> {
-        let records = self.begun.records()?;
+        let records = self.options.records()?;
         Ok(Experiment {
             records,
-            exact: self.begun.exact,
-            series: self.begun.series()?,
+            exact: self.options.exact,
+            series: self.options.series()?,
             observer: Box::new(TerminalObserver::new(terminal, records)),
             ..new_experiment(&self.plan, self.shard, self.place.clone(), common, arenas, terminal)
         })
@@ -135,11 +135,11 @@ fn load_same_plan(dir: &RunDir, args: &RunArgs) -> Result<Option<Plan>, Failure>
 
 /// Checks that this program draws the same random numbers as the one that began the run. The error says why
 /// it may not.
-fn check_program(begun: &Resumable, arenas: &dyn Arenas) -> Result<(), String> {
-    if begun.talkpath != env!("CARGO_PKG_VERSION") {
-        return Err(format!("version {} began it, and another may draw other numbers", begun.talkpath));
+fn check_program(options: &RunOptions, arenas: &dyn Arenas) -> Result<(), String> {
+    if options.talkpath != env!("CARGO_PKG_VERSION") {
+        return Err(format!("version {} began it, and another may draw other numbers", options.talkpath));
     }
-    if let (Some(earlier), Some(own)) = (begun.revision(), arenas.revision())
+    if let (Some(earlier), Some(own)) = (options.revision(), arenas.revision())
         && earlier != own
     {
         return Err(format!(
@@ -151,17 +151,17 @@ fn check_program(begun: &Resumable, arenas: &dyn Arenas) -> Result<(), String> {
 
 /// The place where the earlier process ran. A flag of the command line wins over what that process wrote
 /// down, but for the arena and the far host: [`check_place`] refuses others.
-fn earlier_place(begun: &Resumable, args: &RunArgs) -> Result<Place, Failure> {
+fn earlier_place(options: &RunOptions, args: &RunArgs) -> Result<Place, Failure> {
     let asked = &args.place;
     Ok(Place {
-        arena: begun.arena()?,
-        to: begun.to.clone(),
-        key_file: asked.key_file.clone().or_else(|| begun.key_file.clone()),
-        clocks_synchronised: asked.clocks_synchronised || begun.clocks_synchronised,
-        capture: asked.capture.or(begun.capture),
-        keep_awake: asked.keep_awake || begun.keep_awake,
-        run_again: asked.run_again.or(begun.run_again_ns.map(Duration::from_nanos)),
-        per_flow: begun.per_flow,
+        arena: options.arena()?,
+        to: options.to.clone(),
+        key_file: asked.key_file.clone().or_else(|| options.key_file.clone()),
+        clocks_synchronised: asked.clocks_synchronised || options.clocks_synchronised,
+        capture: asked.capture.or(options.capture),
+        keep_awake: asked.keep_awake || options.keep_awake,
+        run_again: asked.run_again.or(options.run_again_ns.map(Duration::from_nanos)),
+        per_flow: options.per_flow,
     })
 }
 

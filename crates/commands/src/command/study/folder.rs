@@ -25,7 +25,7 @@ use talkpath_study::{ArenaName, Cell, CellRepetitions, CellSamples, Study};
 use crate::failure::Failure;
 use talkpath_experiment::Error;
 use talkpath_experiment::run_dir::{PARTS, PLAN, RunDir, lock_parts};
-use talkpath_experiment::stopwatch::began;
+use talkpath_experiment::stopwatch::start_of_run;
 use talkpath_experiment::store::lines::{LineFile, each_line, numbered};
 use talkpath_experiment::store::lock::Lock;
 use talkpath_experiment::store::whole::{read_json, write_bytes};
@@ -200,7 +200,7 @@ const STEM: &str = "cells-";
 const LINES: &str = ".jsonl";
 
 fn day(directory: &Path) -> Option<String> {
-    began(directory).map(|at| at.format("%Y-%m-%d").to_string())
+    start_of_run(directory).map(|at| at.format("%Y-%m-%d").to_string())
 }
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ fn run_study(
 /// Connects to an arena.
 fn connect(arena: ArenaName, common: &Common, arenas: &dyn Arenas) -> Result<ConnectedArena, Failure> {
     // Keeping the processors awake needs no privilege.
-    let place = Place { keep_awake: arena.is_real_time(), ..Place::of(kind(arena), None) };
+    let place = Place { keep_awake: arena.is_real_time(), ..Place::new(kind(arena), None) };
     let most_workers = if arena.is_real_time() {
         common.jobs.map_or(MOST_CONCURRENT_RUNS, NonZeroUsize::get)
     } else {

@@ -132,7 +132,7 @@ fn run(study: &Study, folder: &StudyDir, treats: &[Treats]) -> Came {
         stop: &stop,
     };
     let workers = vec![Box::new(OnMachine(Arc::clone(&machine))) as Worker];
-    let place = Place::of(ArenaKind::Emu, None);
+    let place = Place::new(ArenaKind::Emu, None);
     let (whole, failure) =
         runner.run(&mut [ConnectedArena { arena: ArenaName::Emu, place, workers }]).unwrap();
     let first = study.cells.iter().find(|cell| cell.arena == ArenaName::Emu).map_or(0, |cell| cell.index);
