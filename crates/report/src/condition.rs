@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use talkpath_measure::summary::{JudgedBy, Summary};
 
-use crate::view::{CellView, DelayKind, RUN_KEY, is_copy, is_numbered_copy, transport_key};
+use crate::metric::DelayKind;
+use crate::view::{CellView, RUN_KEY, is_copy, is_numbered_copy, transport_key};
 
 /// Cells that differ in one flow's transport only, so that the transports can be compared.
 #[derive(Debug)]

@@ -1,11 +1,14 @@
 //! A table before it becomes text or HTML. Both outputs are made from the same strings, so a number is the
 //! same in both.
 
+use std::cmp::Reverse;
+
 use maud::{Markup, html};
 use talkpath_units::is_printable;
 
 use crate::display::Display;
 use crate::number::{NO_BREAK, glued};
+use crate::term::{Term, Terms};
 
 /// How a table is shown on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,15 @@ pub(crate) struct Grid {
     pub rows: Vec<Row>,
 }
 
+/// A table as text.
+pub(crate) struct GridText {
+    pub text: String,
+    /// The heads of the columns that were left out.
+    pub left_out: Vec<String>,
+    /// The words that the shown columns need in a legend, from left to right.
+    pub terms: Terms,
+}
+
 /// A column. Neighbouring columns with the same group share one title.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
@@ -34,8 +46,11 @@ pub(crate) struct Column {
     pub head: String,
     pub align: Align,
     /// The order in which columns are left out if the terminal is too narrow. Columns with the smallest
-    /// number are left out first. A column with 0 always stays.
+    /// number are left out first. Of columns with the same number, the last one is left out first. A column
+    /// with 0 always stays.
     pub omit_order: u8,
+    /// The words that a legend explains if this column is shown.
+    pub terms: Terms,
 }
 
 /// The alignment of a column: left for words, right for numbers.
@@ -69,14 +84,13 @@ const GAP: usize = 2;
 const GROUP_GAP: usize = 3;
 
 impl Grid {
-    /// Writes the table as lines that fit `style.width`. Also returns the heads of the columns that were left
-    /// out.
-    pub(crate) fn text(&self, style: &Style) -> (String, Vec<String>) {
+    /// Writes the table as lines that fit `style.width`.
+    pub(crate) fn text(&self, style: &Style) -> GridText {
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let mut left_out = Vec::new();
         while self.width(&shown) > style.width {
             let candidates = shown.iter().copied().filter(|&column| self.columns[column].omit_order > 0);
-            let next = candidates.min_by_key(|&column| self.columns[column].omit_order);
+            let next = candidates.min_by_key(|&column| (self.columns[column].omit_order, Reverse(column)));
             let Some(next) = next else { break };
             shown.retain(|&column| column != next);
             left_out.push(self.columns[next].title());
@@ -92,7 +106,13 @@ impl Grid {
             text.push_str(&self.line(row, &shown, &widths, style));
             text.push('\n');
         }
-        (text, left_out)
+        let terms = shown.iter().flat_map(|&column| self.columns[column].terms.clone()).collect();
+        GridText { text, left_out, terms }
+    }
+
+    /// The words that the columns need in a legend, from left to right.
+    pub(crate) fn terms(&self) -> Terms {
+        self.columns.iter().flat_map(|column| column.terms.clone()).collect()
     }
 
     /// Writes the table as HTML.
@@ -239,19 +259,30 @@ impl ColumnGroup {
 impl Column {
     /// A column of words.
     pub(crate) fn words(head: &str) -> Self {
-        Self { group: String::new(), head: head.to_owned(), align: Align::Left, omit_order: 0 }
+        Self { align: Align::Left, ..Self::numbers("", head) }
     }
 
     /// A column of numbers under the title of a group. Every table keeps it, unless it is given an
     /// [`Self::omit_order`].
     pub(crate) fn numbers(group: &str, head: &str) -> Self {
-        Self { group: group.to_owned(), head: head.to_owned(), align: Align::Right, omit_order: 0 }
+        Self {
+            group: group.to_owned(),
+            head: head.to_owned(),
+            align: Align::Right,
+            omit_order: 0,
+            terms: Terms::new(),
+        }
     }
 
-    /// Sets the order in which this column is left out if the terminal is too narrow. Columns with the
-    /// smallest number are left out first. A column with 0 always stays.
+    /// Sets [`Self::omit_order`].
     pub(crate) fn omit_order(self, omit_order: u8) -> Self {
         Self { omit_order, ..self }
+    }
+
+    /// Adds a word that a legend explains if this column is shown.
+    pub(crate) fn explained(mut self, term: impl Into<Option<Term>>) -> Self {
+        self.terms.extend(term.into());
+        self
     }
 
     /// The title of the group and the head, in one line.
@@ -337,9 +368,6 @@ fn pad(text: &str, width: usize, align: Align) -> String {
     }
 }
 
-/// The beginning of the note that names the columns which a narrow table left out.
-pub(crate) const LEFT_OUT: &str = "(left out at this width: ";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,9 +389,13 @@ mod tests {
         }
     }
 
+    fn style(width: usize) -> Style {
+        Style { width, color: false, explain: true }
+    }
+
     #[test]
     fn numbers_end_under_the_end_of_their_head() {
-        let (text, left_out) = grid().text(&Style { width: 100, color: false, explain: true });
+        let GridText { text, left_out, .. } = grid().text(&style(100));
         let lines: Vec<&str> = text.lines().collect();
         let end = |line: &str, word: &str| line.find(word).map(|at| columns_of(&line[..at + word.len()]));
         assert_eq!(end(lines[2], "182.4"), end(lines[1], "p90"));
@@ -375,18 +407,40 @@ mod tests {
     #[test]
     fn a_narrow_terminal_leaves_columns_out_in_their_order_and_says_which() {
         let full = grid().width(&[0, 1, 2, 3]);
-        let (text, left_out) = grid().text(&Style { width: full - 1, color: false, explain: true });
+        let GridText { text, left_out, .. } = grid().text(&style(full - 1));
         assert_eq!(left_out, ["loss %"]);
         assert!(text.lines().all(|line| columns_of(line) < full) && text.contains("p50"));
-        let (text, left_out) = grid().text(&Style { width: 1, color: false, explain: true });
+        let GridText { text, left_out, .. } = grid().text(&style(1));
         assert_eq!(left_out, ["round trip, ms p50", "loss %"]);
         assert!(text.contains("p90"));
     }
 
     #[test]
+    fn of_columns_with_the_same_order_the_last_one_is_left_out_first() {
+        let mut grid = grid();
+        grid.columns[1].omit_order = 1;
+        let full = grid.width(&[0, 1, 2, 3]);
+        assert_eq!(grid.text(&style(full - 1)).left_out, ["loss %"]);
+        assert_eq!(grid.text(&style(1)).left_out, ["round trip, ms p50", "loss %"]);
+        // The number decides before the place. The note names the columns that went first at its end.
+        grid.columns[3].omit_order = 2;
+        assert_eq!(grid.text(&style(1)).left_out, ["loss %", "round trip, ms p50"]);
+    }
+
+    #[test]
+    fn a_column_that_is_left_out_has_no_word_in_the_legend() {
+        let mut grid = grid();
+        grid.columns[3].terms = vec![Term::new("loss", "lost / due")];
+        let names = |terms: &Terms| terms.iter().map(|term| term.name).collect::<Vec<_>>();
+        assert_eq!(names(&grid.text(&style(100)).terms), ["loss"]);
+        assert_eq!(names(&grid.text(&style(1)).terms), [""; 0]);
+        assert_eq!(names(&grid.terms()), ["loss"], "a page leaves out no column");
+    }
+
+    #[test]
     fn no_colour_unless_asked_for() {
-        assert!(!grid().text(&Style { width: 100, color: false, explain: true }).0.contains('\x1b'));
-        assert!(grid().text(&Style { width: 100, color: true, explain: true }).0.contains("\x1b[1m"));
+        assert!(!grid().text(&style(100)).text.contains('\x1b'));
+        assert!(grid().text(&Style { color: true, ..style(100) }).text.contains("\x1b[1m"));
     }
 
     #[test]

@@ -16,13 +16,15 @@ use crate::display::{self, DARK_BACKGROUND, LIGHT_BACKGROUND};
 use crate::figure::{
     Figure, Heat, LineKind, ccdf, delay_over_time, heat_map, loss_runs, over_time, sweep_lines,
 };
+use crate::grid::Grid;
 use crate::number::{count, counted, glued};
 use crate::receiver::receivers;
 use crate::select::{self, Drawn};
 use crate::sweep::table::SweepTable;
 use crate::sweep::{MAX_ON_PAGE, Sweep};
-use crate::tables;
-use crate::terms::{self, ComparisonWords, RunWords, Term};
+use crate::tables::{self, ComparisonTables};
+use crate::term::{Term, Terms};
+use crate::terms::{self, ComparisonLegend, FlowMeanings, RunLegend};
 use crate::usable::receivers_decide;
 use crate::verdict::{ConditionVerdict, FlowCells, JudgedFlow, Verdict};
 use crate::view::{CellView, is_copy, main_flow};
@@ -421,9 +423,16 @@ fn comparison(page: &Page<'_>, judged: &JudgedFlow<'_>) -> Markup {
         return html! { p { (text) } };
     }
     let is_folded = judged.answers().len() > FULL_VERDICTS;
+    let tables = ComparisonTables::new(judged);
+    let mut columns = Terms::new();
+    let mut grids = Vec::new();
+    for ConditionVerdict { condition, verdict } in &judged.conditions {
+        let grid = tables.grid(condition, verdict.as_deref());
+        columns.extend(grid.terms());
+        grids.push(grid);
+    }
     let tables = html! {
-        @for ConditionVerdict { condition, verdict } in &judged.conditions {
-            @let table = tables::comparison(condition, flow, verdict.as_deref());
+        @for (ConditionVerdict { condition, verdict }, table) in judged.conditions.iter().zip(&grids) {
             @if is_folded {
                 details.cell {
                     summary {
@@ -442,7 +451,7 @@ fn comparison(page: &Page<'_>, judged: &JudgedFlow<'_>) -> Markup {
             }
         }
     };
-    let terms = ComparisonWords { summary: page.summary, judged, shown: &tables.0 }.terms();
+    let terms = ComparisonLegend { summary: page.summary, judged, columns, shown: &tables.0 }.terms();
     html! {
         @if is_folded {
             details {
@@ -530,15 +539,21 @@ fn everything(page: &Page<'_>) -> Markup {
         return html! { p { (text) } };
     }
     let cells = CellView::all(page.summary);
-    let tables = html! {
-        @for cell in &cells {
-            @let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };
-            @let caption = format!("{label} ({})", counted(cell.cell.n, "repetition"));
-            (tables::flows(cell).html(&caption))
-            @if let Some(run) = cell.run() { (everything_of(cell, run)) }
+    let meanings = FlowMeanings::new(&cells);
+    let mut columns = Terms::new();
+    let mut tables: Vec<Markup> = Vec::new();
+    for cell in &cells {
+        let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };
+        let caption = format!("{label} ({})", counted(cell.cell.n, "repetition"));
+        let flows = tables::flows(cell, &meanings);
+        columns.extend(flows.terms());
+        tables.push(flows.html(&caption));
+        if let Some(run) = cell.run() {
+            tables.push(everything_of(cell, run, &mut columns));
         }
-    };
-    let terms = RunWords { summary: page.summary, cells: &cells, shown: &tables.0 }.terms();
+    }
+    let tables = html! { @for table in &tables { (table) } };
+    let terms = RunLegend { summary: page.summary, cells: &cells, columns, shown: &tables.0 }.terms();
     let open = (cells.len() <= OPEN_CELLS).then_some("open");
     html! {
         details open=[open] {
@@ -552,9 +567,17 @@ fn everything(page: &Page<'_>) -> Markup {
 /// Flows for which the page has every figure. Chosen: each takes a column of some kB.
 const DETAILED_FLOWS: usize = 100;
 
-/// The tables of a cell's groups, and of what one repetition has.
-fn everything_of(cell: &CellView<'_>, run: &RunSummary) -> Markup {
+/// The tables of a cell's groups, and of what one repetition has. Adds the words of the columns to `columns`.
+fn everything_of(cell: &CellView<'_>, run: &RunSummary, columns: &mut Terms) -> Markup {
     let caption = format!("Repetition {}, seed {}", run.repetition, run.seed);
+    let grids = [
+        ("Copies together", tables::groups(cell)),
+        ("Links", tables::links(run)),
+        ("Marks", tables::ecn_marks(run)),
+        ("Breaks", tables::breaks(run)),
+        ("Lateness of this machine", tables::machine(run)),
+    ];
+    columns.extend(grids.iter().filter_map(|(_, grid)| grid.as_ref()).flat_map(Grid::terms));
     html! {
         @if run.flows.len() <= DETAILED_FLOWS {
             details {
@@ -564,11 +587,9 @@ fn everything_of(cell: &CellView<'_>, run: &RunSummary) -> Markup {
         } @else {
             p { "Every figure of the " (count(run.flows.len() as u64)) " flows is in summary.json." }
         }
-        @if let Some(groups) = tables::groups(cell) { (groups.html("Copies together")) }
-        @if let Some(links) = tables::links(run) { (links.html("Links")) }
-        @if let Some(marks) = tables::ecn_marks(run) { (marks.html("Marks")) }
-        @if let Some(breaks) = tables::breaks(run) { (breaks.html("Breaks")) }
-        @if let Some(machine) = tables::machine(run) { (machine.html("Lateness of this machine")) }
+        @for (caption, grid) in &grids {
+            @if let Some(grid) = grid { (grid.html(caption)) }
+        }
         @if let Some(line) = tables::machine_line(run) { p { (line) } }
     }
 }

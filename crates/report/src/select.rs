@@ -9,7 +9,8 @@ use talkpath_measure::chart_data::{CellFigures, FlowFigures};
 use talkpath_measure::summary::Summary;
 
 use crate::display::{self, Display, Look};
-use crate::view::{CellView, DelayKind, RUN_KEY, is_copy, transport_key};
+use crate::metric::DelayKind;
+use crate::view::{CellView, RUN_KEY, is_copy, transport_key};
 
 /// One flow of one cell in a figure.
 #[derive(Clone, Debug)]

@@ -5,30 +5,34 @@ mod comparison;
 mod machine;
 mod titles;
 
+use std::collections::BTreeSet;
+
 use talkpath_measure::figures::{FLOW, GROUP, LINK, Scale};
+use talkpath_measure::metrics::playout::OTHER_WAIT_TEXT;
 use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, LinkSummary, RunSummary};
 
-pub(crate) use self::comparison::comparison;
+pub(crate) use self::comparison::ComparisonTables;
 pub(crate) use self::machine::{machine, machine_line};
-pub(crate) use self::titles::{
-    ECHOED_PACKETS, IN_TIME, MOS, OPENS_AFTER, OTHER_RECEIVER, TWO_OUTCOMES, UNFINISHED, VERSUS, WAIT_IN,
-};
-use self::titles::{OWN_RECEIVER, USABLE, both_outcomes, opens_late, short_name};
+use self::titles::{OWN_RECEIVER, both_outcomes, opens_late, short_name};
 use crate::columns::Columns;
 use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row};
+use crate::metric::{DelayKind, Metric, Quantile};
 use crate::number::{UNKNOWN, count, decimals, fixed, percent};
+use crate::term::{Term, Topic};
+use crate::terms::FlowMeanings;
+use crate::terms::meanings::{self, unfinished};
 use crate::usable::UsableCall;
 use crate::verdict::{IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP};
-use crate::view::{CellView, Metric, Quantile};
+use crate::view::CellView;
 
 /// Makes the table with one row for each flow of a cell. If the cell has several repetitions, a value is the
 /// mean or the median over them (`measure::statistic` says which of the two).
-pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
+pub(crate) fn flows(cell: &CellView<'_>, meanings: &FlowMeanings) -> Grid {
     let mut names: Vec<&String> = cell.names().collect();
     let left_out = names.len().saturating_sub(MAX_ROWS);
     names.truncate(MAX_ROWS);
-    let mut grid = FlowTable { cell, names }.grid();
+    let mut grid = FlowTable { cell, names, meanings }.grid();
     grid.rows.extend(row_for_left_out(left_out, grid.columns.len()));
     grid
 }
@@ -38,6 +42,7 @@ struct FlowTable<'a> {
     cell: &'a CellView<'a>,
     /// The flows that have a row.
     names: Vec<&'a String>,
+    meanings: &'a FlowMeanings,
 }
 
 /// The columns of a table that has one row for each flow. A row is made from the name of its flow.
@@ -56,11 +61,13 @@ impl<'a> FlowTable<'a> {
         self.add_score_columns(&mut columns);
         self.add_in_time_column(&mut columns);
         self.add_delay_columns(&mut columns);
-        columns.add(Column::numbers("goodput", "Mb/s"), |name| {
-            Scale::MBPS.text(cell.value(name, Metric::GoodputBps))
+        let term = Metric::GOODPUT.term("goodput").about(Topic::Goodput);
+        columns.add(Column::numbers("goodput", "Mb/s").explained(term), |name| {
+            Scale::MBPS.text(cell.value(name, Metric::GOODPUT))
         });
-        columns.add(Column::numbers("resent", "%").omit_order(5), |name| {
-            percent(cell.value(name, Metric::RetransmitRate))
+        let term = Metric::RETRANSMIT_RATE.term("resent").about(Topic::Resent);
+        columns.add(Column::numbers("resent", "%").omit_order(5).explained(term), |name| {
+            percent(cell.value(name, Metric::RETRANSMIT_RATE))
         });
         self.add_verdict_column(&mut columns);
         columns
@@ -79,38 +86,40 @@ impl<'a> FlowTable<'a> {
     fn add_message_columns(&self, columns: &mut FlowColumns<'a>) {
         let cell = self.cell;
         columns.add(Column::numbers("messages", "sent").omit_order(3), |name| {
-            message_count(cell.value(name, Metric::Sent))
+            message_count(cell.value(name, Metric::SENT))
         });
         columns.add(Column::numbers("messages", "lost").omit_order(2), |name| {
-            message_count(cell.value(name, Metric::Lost))
+            message_count(cell.value(name, Metric::LOST))
         });
-        columns
-            .add(Column::numbers("messages", "loss %"), |name| percent(cell.value(name, Metric::LossRate)));
+        let head = Column::numbers("messages", "loss %").explained(self.meanings.loss.clone());
+        columns.add(head, |name| percent(cell.value(name, Metric::LOSS_RATE)));
         if self.any_flow(|name| cell.many_unfinished(name).is_some()) {
-            columns
-                .add(Column::numbers(UNFINISHED, "%"), |name| percent(cell.value(name, Metric::Unfinished)));
+            let head = Column::numbers("unfinished", "%").explained(unfinished());
+            columns.add(head, |name| percent(cell.value(name, Metric::UNFINISHED)));
         }
         if self.any_flow(|name| opens_late(cell, name)) {
-            columns
-                .add(Column::numbers(OPENS_AFTER, "ms"), |name| fixed(cell.value(name, Metric::Opening), 1));
+            let term = Metric::OPENING.term("opens after").about(Topic::Opening);
+            let head = Column::numbers("opens after,", "ms").explained(term);
+            columns.add(head, |name| fixed(cell.value(name, Metric::OPENING), 1));
         }
     }
 
     /// Adds the opinion score of calls. A call whose scenario names no receiver has a score with each of two
     /// receivers.
     fn add_score_columns(&self, columns: &mut FlowColumns<'a>) {
-        if !self.any_flow_knows(Metric::Mos) {
+        if !self.any_flow_knows(Metric::MOS) {
             return;
         }
         let cell = self.cell;
-        if self.any_flow_knows(Metric::OtherMos) {
-            columns.add(Column::numbers(OWN_RECEIVER, MOS), |name| score(cell, name, Metric::Mos));
-            let head = Column::numbers(OTHER_RECEIVER, MOS).omit_order(8);
-            columns.add(head, |name| score(cell, name, Metric::OtherMos));
-        } else {
-            columns.add(Column::numbers("", MOS), |name| score(cell, name, Metric::Mos));
+        let has_two_receivers = self.any_flow_knows(Metric::OTHER_MOS);
+        let title = if has_two_receivers { OWN_RECEIVER } else { "" };
+        let head = Column::numbers(title, "MOS").explained(self.meanings.score.clone());
+        columns.add(head, |name| score(cell, name, Metric::MOS));
+        if has_two_receivers {
+            let head = Column::numbers(OTHER_WAIT_TEXT, "MOS").omit_order(8);
+            columns.add(head, |name| score(cell, name, Metric::OTHER_MOS));
         }
-        columns.add(Column::numbers("", USABLE).omit_order(7), |name| {
+        columns.add(Column::numbers("", "usable").omit_order(7), |name| {
             UsableCall::new(cell, name).map_or_else(String::new, |call| call.text())
         });
     }
@@ -120,10 +129,11 @@ impl<'a> FlowTable<'a> {
         if !self.any_flow(|name| share_in_time(cell, name).is_some()) {
             return;
         }
-        columns.add(Column::numbers(IN_TIME, "%"), |name| match share_in_time(cell, name) {
+        let head = Column::numbers("in time", "%").explained(self.meanings.in_time.clone());
+        columns.add(head, |name| match share_in_time(cell, name) {
             Some(share) => {
                 let text = |share| percent(Some(share));
-                value_or_both_outcomes(cell, name, Metric::InTime, IN_TIME_CLUSTER_GAP, share, text)
+                value_or_both_outcomes(cell, name, Metric::IN_TIME, IN_TIME_CLUSTER_GAP, share, text)
             }
             None => String::new(),
         });
@@ -133,18 +143,23 @@ impl<'a> FlowTable<'a> {
     /// compared.
     fn add_delay_columns(&self, columns: &mut FlowColumns<'a>) {
         let cell = self.cell;
-        let delay = |name: &str, quantile| cell.value(name, Metric::Delay(cell.delay_kind(name), quantile));
+        let delay = |name: &str, quantile| cell.value(name, Metric::delay(cell.delay_kind(name), quantile));
         let mut longest = 0.0_f64;
         for name in &self.names {
             for quantile in [Quantile::P50, Quantile::P90, Quantile::P99] {
                 longest = longest.max(delay(name, quantile).unwrap_or(0.0).abs());
             }
-            longest = longest.max(cell.value(name, Metric::Ipdv90).unwrap_or(0.0).abs());
+            longest = longest.max(cell.value(name, Metric::IPDV_P90).unwrap_or(0.0).abs());
         }
         let digits = decimals(longest);
 
         // The head of this column reads "delay, ms" over "of", and a cell is `rtt` or `owd`.
-        let kind = Column { group: "delay, ms".to_owned(), ..Column::words("of") };
+        let mut kind = Column { group: "delay, ms".to_owned(), ..Column::words("of") };
+        let known = self.names.iter().filter(|name| delay(name, Quantile::P50).is_some());
+        let kinds: BTreeSet<DelayKind> = known.map(|name| cell.delay_kind(name)).collect();
+        for shown in kinds {
+            kind = kind.explained(meanings::delay(shown.abbreviation(), shown));
+        }
         columns.add(kind, move |name| match delay(name, Quantile::P50) {
             Some(_) => cell.delay_kind(name).abbreviation().to_owned(),
             None => String::new(),
@@ -157,8 +172,9 @@ impl<'a> FlowTable<'a> {
         for (head, quantile) in quantiles {
             columns.add(head, move |name| fixed(delay(name, quantile), digits));
         }
-        columns.add(Column::numbers("jitter", "ms").omit_order(4), move |name| {
-            fixed(cell.value(name, Metric::Ipdv90), digits)
+        let term = Metric::IPDV_P90.term("jitter").about(Topic::Jitter);
+        columns.add(Column::numbers("jitter", "ms").omit_order(4).explained(term), move |name| {
+            fixed(cell.value(name, Metric::IPDV_P90), digits)
         });
     }
 
@@ -167,7 +183,7 @@ impl<'a> FlowTable<'a> {
         let cell = self.cell;
         let verdict = |name: &str| cell.flow(name).and_then(|flow| flow.verdict.as_deref());
         if self.any_flow(|name| verdict(name).is_some()) {
-            let head = Column::words("in words").omit_order(1);
+            let head = Column::words("in words").omit_order(1).explained(self.meanings.in_words.clone());
             columns.add(head, move |name| verdict(name).map_or_else(String::new, short_name));
         }
     }
@@ -195,10 +211,10 @@ fn score(cell: &CellView<'_>, name: &str, metric: Metric) -> String {
 
 /// The share of messages in time. Returns `None` for a call, which is judged by its score.
 fn share_in_time(cell: &CellView<'_>, name: &str) -> Option<f64> {
-    if cell.value(name, Metric::Mos).is_some() {
+    if cell.value(name, Metric::MOS).is_some() {
         return None;
     }
-    cell.value(name, Metric::InTime)
+    cell.value(name, Metric::IN_TIME)
 }
 
 /// Writes `value`, which is the mean of `metric`. If the repetitions fall into two clusters whose means
@@ -250,7 +266,8 @@ pub(crate) fn groups(cell: &CellView<'_>) -> Option<Grid> {
     add(Column::numbers("goodput, Mb/s", "all"), "goodput_bps", Some(Scale::MBPS));
     add(Column::numbers("goodput, Mb/s", "each"), "goodput_bps_mean", Some(Scale::MBPS));
     add(Column::numbers("resent", "%").omit_order(1), "retransmit_rate", None);
-    add(Column::numbers("Jain's", "index"), "jain_index", None);
+    let term = Metric::Group("jain_index").term("Jain's index").about(Topic::Fairness);
+    add(Column::numbers("Jain's", "index").explained(term), "jain_index", None);
     let grid = columns.grid(cell.groups());
     (!grid.rows.is_empty()).then_some(grid)
 }
@@ -270,9 +287,9 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
     columns.add_figure(Column::numbers("queue, packets", "p99"), figure("queue_packets.p99"));
     columns.add_figure(Column::numbers("queue, packets", "max"), figure("queue_packets.max"));
     columns.add_figure(Column::numbers("queue, ms", "p50").omit_order(1), figure("queue_delay_ms.p50"));
-    columns.add_figure(Column::numbers("queue, ms", "p95").omit_order(1), figure("queue_delay_ms.p95"));
-    columns.add_figure(Column::numbers("queue, ms", "p99").omit_order(1), figure("queue_delay_ms.p99"));
-    columns.add_figure(Column::numbers("packets", "forwarded").omit_order(1), figure("forwarded"));
+    columns.add_figure(Column::numbers("queue, ms", "p95").omit_order(2), figure("queue_delay_ms.p95"));
+    columns.add_figure(Column::numbers("queue, ms", "p99").omit_order(3), figure("queue_delay_ms.p99"));
+    columns.add_figure(Column::numbers("packets", "forwarded").omit_order(4), figure("forwarded"));
     // Summaries of earlier versions do not say why packets were dropped. All of their drops count as a full
     // queue.
     columns.add(Column::numbers("dropped", "full"), |(_, link)| {
@@ -307,8 +324,11 @@ pub(crate) fn ecn_marks(run: &RunSummary) -> Option<Grid> {
     columns.add_figure(Column::words("takes them"), figure("ecn.capable"));
     columns.add_figure(Column::numbers("marked, packets", "out"), figure("ecn.marked_forward"));
     columns.add_figure(Column::numbers("marked, packets", "back"), figure("ecn.marked_return"));
-    columns.add_figure(Column::numbers(ECHOED_PACKETS, "out"), figure("ecn.echoed_forward"));
-    columns.add_figure(Column::numbers(ECHOED_PACKETS, "back"), figure("ecn.echoed_return"));
+    let meaning = "delivered while the receiver echoed a mark, which it does until the sender has answered (RFC 3168): more than \
+                   were marked";
+    let echoed = |head| Column::numbers("echoed, packets", head).explained(Term::new("echoed", meaning));
+    columns.add_figure(echoed("out"), figure("ecn.echoed_forward"));
+    columns.add_figure(echoed("back"), figure("ecn.echoed_return"));
     Some(columns.grid(flows))
 }
 
@@ -331,7 +351,7 @@ pub(crate) fn breaks(run: &RunSummary) -> Option<Grid> {
     let mut columns: Columns<'_, (&String, &BreakSummary)> = Columns::new();
     columns.add(Column::words("broken"), |(name, _)| short_name(name));
     columns.add(Column::numbers("s", "from").omit_order(1), |(_, gap)| fixed(Some(gap.from_s), 1));
-    columns.add(Column::numbers("s", "to").omit_order(1), |(_, gap)| match gap.to_s {
+    columns.add(Column::numbers("s", "to").omit_order(2), |(_, gap)| match gap.to_s {
         Some(to_s) => fixed(Some(to_s), 1),
         None => "end".to_owned(),
     });

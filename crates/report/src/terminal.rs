@@ -7,14 +7,15 @@ use talkpath_measure::warning;
 
 use crate::Style;
 use crate::condition::conditions;
-use crate::grid::{Grid, LEFT_OUT, columns_of, paint, printable, wrap};
+use crate::grid::{Grid, GridText, columns_of, paint, printable, wrap};
 use crate::html;
 use crate::number::count;
 use crate::receiver::receivers;
 use crate::sweep::Sweep;
 use crate::sweep::table::SweepTable;
-use crate::tables;
-use crate::terms::{self, ComparisonWords, RunWords, Term, TermKind, Terms};
+use crate::tables::{self, ComparisonTables};
+use crate::term::{Term, TermKind, Terms, add_new_terms};
+use crate::terms::{self, ComparisonLegend, FlowMeanings, RunLegend};
 use crate::usable::receivers_decide;
 use crate::verdict::{ConditionAnswer, ConditionVerdict, FlowCells, JudgedFlow, Verdict, no_answer};
 use crate::view::{CellView, is_copy};
@@ -51,8 +52,8 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
         if !is_swept {
             let judged = flows[0].judge();
             tables.clear();
-            print_comparisons(&mut tables, &judged, style);
-            terms = ComparisonWords { summary, judged: &judged, shown: &tables }.terms();
+            let columns = print_comparisons(&mut tables, &judged, style);
+            terms = ComparisonLegend { summary, judged: &judged, columns, shown: &tables }.terms();
         }
     }
     out.push_str(&answers);
@@ -122,33 +123,27 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
         }
         if is_in_full && !answers.is_empty() {
             let mut tables = String::new();
-            print_comparisons(&mut tables, &judged, style);
-            let words = ComparisonWords { summary, judged: &judged, shown: &tables };
-            add_new_terms(&mut out.terms, words.terms());
+            let columns = print_comparisons(&mut tables, &judged, style);
+            let legend = ComparisonLegend { summary, judged: &judged, columns, shown: &tables };
+            add_new_terms(&mut out.terms, legend.terms());
             out.tables.push_str(&tables);
         }
     }
     out
 }
 
-/// Adds the terms that are not yet explained.
-fn add_new_terms(terms: &mut Terms, more: Terms) {
-    for term in more {
-        if terms.iter().all(|known| known.name != term.name) {
-            terms.push(term);
-        }
-    }
-}
-
-/// Writes the table of each condition, with one row for each transport.
-fn print_comparisons(out: &mut String, judged: &JudgedFlow<'_>, style: &Style) {
+/// Writes the table of each condition, with one row for each transport. Returns the words of the columns.
+fn print_comparisons(out: &mut String, judged: &JudgedFlow<'_>, style: &Style) -> Terms {
+    let tables = ComparisonTables::new(judged);
+    let mut terms = Terms::new();
     for ConditionVerdict { condition, verdict } in &judged.conditions {
         if !condition.label.is_empty() {
             out.push_str(&paint(&printable(&condition.label), "1", style.color));
             out.push_str("\n\n");
         }
-        print_grid(out, &tables::comparison(condition, judged.flow, verdict.as_deref()), style);
+        terms.extend(print_grid(out, &tables.grid(condition, verdict.as_deref()), style));
     }
+    terms
 }
 
 /// Writes the lines of an answer. `label` says what the answer is for, and stands before the first line.
@@ -189,10 +184,10 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
     } else {
         out.push_str(&undecided_by_receivers(&cells, &flows, style));
         let mut tables_of_cells = String::new();
-        print_cells(&mut tables_of_cells, &cells, style);
+        let columns = print_cells(&mut tables_of_cells, &cells, style);
         // The terms of these tables come first, because their meanings hold for the comparisons as well.
         let terms_of_comparisons = terms;
-        terms = RunWords { summary, cells: &cells, shown: &tables_of_cells }.terms();
+        terms = RunLegend { summary, cells: &cells, columns, shown: &tables_of_cells }.terms();
         add_new_terms(&mut terms, terms_of_comparisons);
         out.push_str(&tables_of_cells);
     }
@@ -227,14 +222,16 @@ fn undecided_by_receivers(cells: &[CellView<'_>], flows: &[FlowCells<'_>], style
     out
 }
 
-/// Writes the tables of all flows, groups and links of these cells.
-fn print_cells(out: &mut String, cells: &[CellView<'_>], style: &Style) {
+/// Writes the tables of all flows, groups and links of these cells. Returns the words of the columns.
+fn print_cells(out: &mut String, cells: &[CellView<'_>], style: &Style) -> Terms {
+    let meanings = FlowMeanings::new(cells);
+    let mut terms = Terms::new();
     for cell in cells {
         if cells.len() > 1 {
             let label = format!("cell {}: {}", cell.cell.cell, cell.sweep_label(&[]));
             out.push_str(&wrap(&paint(&printable(&label), "1", style.color), style.width, "", "  "));
         }
-        print_grid(out, &tables::flows(cell), style);
+        terms.extend(print_grid(out, &tables::flows(cell, &meanings), style));
         let Some(run) = cell.run() else { continue };
         let grids = [
             tables::groups(cell),
@@ -244,13 +241,14 @@ fn print_cells(out: &mut String, cells: &[CellView<'_>], style: &Style) {
             tables::machine(run),
         ];
         for grid in grids.into_iter().flatten() {
-            print_grid(out, &grid, style);
+            terms.extend(print_grid(out, &grid, style));
         }
         if let Some(line) = tables::machine_line(run) {
             out.push_str(&wrap(&line, style.width, "", ""));
             out.push('\n');
         }
     }
+    terms
 }
 
 impl Style {
@@ -294,14 +292,16 @@ fn notes(summary: &Summary, style: &Style) -> String {
     notes.map(|note| wrap(&printable(note), style.width, "", "  ") + "\n").collect()
 }
 
-fn print_grid(out: &mut String, grid: &Grid, style: &Style) {
-    let (text, left_out) = grid.text(style);
+/// Writes a table, and names the columns that are left out. Returns the words of the columns that are shown.
+fn print_grid(out: &mut String, grid: &Grid, style: &Style) -> Terms {
+    let GridText { text, left_out, terms } = grid.text(style);
     out.push_str(&text);
     if !left_out.is_empty() {
-        let note = format!("{LEFT_OUT}{})", left_out.join("; "));
+        let note = format!("(left out at this width: {})", left_out.join("; "));
         out.push_str(&wrap(&note, style.width, "", " "));
     }
     out.push('\n');
+    terms
 }
 
 /// Terms and their meanings with a hanging indent; without `--explain` only what is known of this run.
@@ -364,10 +364,11 @@ mod tests {
         let terms = |width| {
             let text = comparison_table(&summary, "call", &Style { width, color: false, explain: true });
             let has = |term: &str| text.lines().any(|line| line.starts_with(&format!("{term} ")));
-            ["mouth to ear", "jitter", "resent"].map(has)
+            ["mouth to ear", "vs", "jitter", "resent"].map(has)
         };
-        assert_eq!(terms(200), [true; 3]);
-        assert_eq!(terms(72), [true, false, false]);
+        assert_eq!(terms(200), [true; 4]);
+        // The note below the table names the columns that are left out, which does not explain them.
+        assert_eq!(terms(72), [true, false, false, false]);
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Explains the words of the tables, for the foot of a table and for the page.
 
-mod meanings;
+pub(crate) mod meanings;
 
 use std::collections::BTreeSet;
 
-use talkpath_measure::figures::FLOW;
 use talkpath_measure::judge::judge_flow;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::summary::{
@@ -12,18 +11,17 @@ use talkpath_measure::summary::{
 };
 
 use self::meanings::{
-    OVER_REPETITIONS, delays, difference, fairness, half_round_trip, in_time, judged_figure, late,
-    message_columns, missing, only_shown, opening, outside_the_model, resent, second_receiver, turn_round,
-    unfinished, usable_from,
+    difference, half_round_trip, in_time, judged_figure, late, loss, missing, outside, outside_the_model,
+    repetitions, second_receiver, usable_from,
 };
-pub(crate) use self::meanings::{Term, TermKind, Terms};
 use crate::condition::Condition;
+use crate::metric::DelayKind;
 use crate::number::{UNKNOWN, counted};
 use crate::rated::outside_meaning;
 use crate::sweep::Sweep;
-use crate::tables::{ECHOED_PACKETS, IN_TIME, MOS, TWO_OUTCOMES, VERSUS, WAIT_IN};
+use crate::term::{Term, Terms, Topic, legend};
 use crate::verdict::{JudgedFlow, Verdict, rule};
-use crate::view::{CellView, DelayKind, names};
+use crate::view::{CellView, names};
 
 /// Describes the run in a few words: `sim, 1 repetition, seed 1, percentiles exact`.
 pub(crate) fn about_run(summary: &Summary) -> String {
@@ -41,137 +39,107 @@ pub(crate) fn about_run(summary: &Summary) -> String {
     format!("{}, {seed}, percentiles {}", summary.arena, summary.percentiles)
 }
 
-/// Explains the words of the tables that compare transports.
-pub(crate) struct ComparisonWords<'a> {
-    pub summary: &'a Summary,
-    pub judged: &'a JudgedFlow<'a>,
-    /// The tables as text. Only words that stand in this text are explained.
-    pub shown: &'a str,
+/// What is compared for one flow, under all conditions. The words of its tables depend on it.
+#[derive(Clone, Copy)]
+struct Compared<'a> {
+    judged: &'a JudgedFlow<'a>,
 }
 
-impl<'a> ComparisonWords<'a> {
-    pub(crate) fn terms(&self) -> Terms {
-        let mut terms = self.transports();
-        terms.extend(self.judged_figure());
-        terms.extend(self.difference());
-        terms.extend(self.two_outcomes());
-        terms.extend(self.ranking());
-        terms.extend(self.wait());
-        terms.extend(self.playout());
-        terms.extend(outside_the_model(self.cells(), self.judged.flow));
-        terms.extend(self.calls().find_map(second_receiver));
-        terms.extend(delays(["round trip", "one way"], |kind| self.has_delay(kind)));
-        terms.extend(turn_round(self.shown));
-        terms.extend(opening(self.shown));
-        terms.extend(self.messages());
-        terms.extend(self.unfinished());
-        terms.extend(self.has_other_flows().then(resent));
-        terms.extend(fairness(self.shown));
-        let is_repeated = self.cells().any(|cell| cell.cell.n > 1);
-        terms.extend(is_repeated.then(|| Term::finding("repetitions", OVER_REPETITIONS)));
-        terms.extend(self.missing());
-        only_shown(terms, self.shown)
-    }
-
-    fn conditions(&self) -> impl Iterator<Item = &'a Condition<'a>> + use<'a> {
+impl<'a> Compared<'a> {
+    fn conditions(self) -> impl Iterator<Item = &'a Condition<'a>> {
         self.judged.conditions.iter().map(|judged| judged.condition)
     }
 
-    fn cells(&self) -> impl Iterator<Item = &'a CellView<'a>> + use<'a> {
+    fn cells(self) -> impl Iterator<Item = &'a CellView<'a>> {
         self.conditions().flat_map(|condition| &condition.cells)
     }
 
     /// The call of each cell, if the compared flow is a call.
-    fn calls(&self) -> impl Iterator<Item = &'a CallSummary> {
-        self.cells().filter_map(|cell| cell.flow(cell.resolve(self.judged.flow)?)?.call.as_deref())
+    fn calls(self) -> impl Iterator<Item = &'a CallSummary> {
+        self.cells().filter_map(move |cell| cell.flow(cell.resolve(self.judged.flow)?)?.call.as_deref())
     }
 
-    fn verdicts(&self) -> impl Iterator<Item = &'a Verdict> + use<'a> {
+    fn verdicts(self) -> impl Iterator<Item = &'a Verdict> {
         self.judged.conditions.iter().filter_map(|judged| judged.verdict.as_deref())
     }
 
-    fn standings(&self) -> impl Iterator<Item = &'a Standing> + use<'a> {
+    fn standings(self) -> impl Iterator<Item = &'a Standing> {
         self.verdicts().flat_map(|verdict| &verdict.ranking.standings)
     }
 
-    fn judged_by(&self) -> Option<JudgedBy> {
+    fn judged_by(self) -> Option<JudgedBy> {
         self.verdicts().next().map(|verdict| verdict.judged_by)
     }
 
-    fn has_delay(&self, kind: DelayKind) -> bool {
+    fn has_delay(self, kind: DelayKind) -> bool {
         self.conditions().any(|condition| condition.delay_kind(self.judged.flow) == kind)
     }
+}
 
-    fn has_other_flows(&self) -> bool {
-        self.conditions().any(|condition| !condition.other_flows(self.judged.flow).is_empty())
-    }
+/// The meanings of those columns that depend on what is compared. They are the same for the tables of all
+/// conditions, because one legend explains these tables.
+pub(crate) struct ComparedMeanings {
+    /// `None` if there is no verdict.
+    pub judged_figure: Option<Term>,
+    /// The difference to the leader.
+    pub difference: Term,
+    /// The frames of a call that were late or missing.
+    pub late: Term,
+    pub loss: Term,
+}
 
-    /// The transports whose names alone do not say what they are.
-    fn transports(&self) -> Terms {
-        let mut terms = Terms::new();
-        for display in self.cells().map(|cell| cell.transport(self.judged.flow).display) {
-            if !display.about.is_empty() && terms.iter().all(|term| term.name != display.name) {
-                terms.push(Term::new(display.name, display.about));
-            }
+impl ComparedMeanings {
+    pub(crate) fn new(judged: &JudgedFlow<'_>) -> Self {
+        let compared = Compared { judged };
+        let floors = || compared.verdicts().map(|verdict| verdict.floor);
+        let by = compared.judged_by();
+        let standings: Vec<&Standing> = compared.standings().collect();
+        let calls: Vec<&CallSummary> = compared.calls().collect();
+        Self {
+            judged_figure: by.map(|by| judged_figure(by, floors(), compared.cells(), judged.flow)),
+            difference: difference(&standings, by.unwrap_or(JudgedBy::Mos)),
+            late: late(&calls),
+            loss: loss(compared.has_delay(DelayKind::RoundTrip), compared.has_delay(DelayKind::OneWay)),
         }
-        terms
     }
+}
 
-    fn judged_figure(&self) -> Option<Term> {
-        let floors = self.verdicts().map(|verdict| verdict.floor);
-        Some(judged_figure(self.judged_by()?, floors, self.cells(), self.judged.flow))
-    }
+/// Makes the legend of the tables that compare transports.
+pub(crate) struct ComparisonLegend<'a> {
+    pub summary: &'a Summary,
+    pub judged: &'a JudgedFlow<'a>,
+    /// The words of the columns that the tables show.
+    pub columns: Terms,
+    /// The tables as text. Only a dash that stands in this text is explained.
+    pub shown: &'a str,
+}
 
-    fn difference(&self) -> Option<Term> {
-        let standings: Vec<&Standing> = self.standings().collect();
-        let by = self.judged_by().unwrap_or(JudgedBy::Mos);
-        self.shown.contains(VERSUS).then(|| Term::new("vs", difference(&standings, by)))
-    }
-
-    fn two_outcomes(&self) -> Option<Term> {
-        let meaning = "the repetitions fall into two clusters (Hartigan's dip test, 1 %): the mean of each, and its share; \
-                       `usable` is a share, too, if the floor lies between them";
-        self.shown.contains(TWO_OUTCOMES).then(|| Term::new(TWO_OUTCOMES, meaning))
-    }
-
-    fn ranking(&self) -> Option<Term> {
-        self.judged_by().map(|by| Term::new("ranking", rule(by)))
-    }
-
-    fn wait(&self) -> Option<Term> {
-        self.shown.contains(WAIT_IN).then(|| Term::new("wait", "median time in that link's queue"))
-    }
-
-    /// The words on the playout of a call.
-    fn playout(&self) -> Terms {
-        let calls: Vec<&CallSummary> = self.calls().collect();
-        if calls.is_empty() {
-            return Terms::new();
-        }
-        let mouth_to_ear = Term::defined("mouth to ear", &FLOW, "call.mouth_to_ear_ms.p50");
-        vec![mouth_to_ear, Term::new("late", late(&calls))]
-    }
-
-    /// The columns that every flow of messages has. The goodput of a transfer is left out here, because it is
-    /// explained as the judged figure.
-    fn messages(&self) -> Terms {
-        let has_delay = |kind| self.has_delay(kind);
-        let mut terms = message_columns(has_delay(DelayKind::RoundTrip), has_delay(DelayKind::OneWay));
-        terms.retain(|term| term.name != "goodput" || self.judged_by() != Some(JudgedBy::Goodput));
-        terms
-    }
-
-    fn unfinished(&self) -> Option<Term> {
-        let share = |cell: &CellView<'_>| cell.many_unfinished(cell.resolve(self.judged.flow)?);
-        let has_many = self.cells().any(|cell| share(cell).is_some());
-        has_many.then(unfinished)
-    }
-
-    fn missing(&self) -> Terms {
+impl ComparisonLegend<'_> {
+    pub(crate) fn terms(self) -> Terms {
+        let compared = Compared { judged: self.judged };
+        let mut terms = transports(compared);
+        terms.extend(compared.judged_by().map(|by| Term::new("ranking", rule(by)).about(Topic::Ranking)));
+        terms.extend(outside_the_model(compared.cells(), self.judged.flow));
+        terms.extend(compared.calls().find_map(second_receiver));
+        let is_repeated = compared.cells().any(|cell| cell.cell.n > 1);
+        terms.extend(is_repeated.then(|| repetitions("")));
         // A difference off the scale is written as a dash, too, but has an explanation of its own.
-        let off_scale = self.standings().filter(|standing| standing.is_off_scale).count();
-        missing(self.summary, self.shown.matches(UNKNOWN).count() > off_scale)
+        let off_scale = compared.standings().filter(|standing| standing.is_off_scale).count();
+        terms.extend(missing(self.summary, self.shown.matches(UNKNOWN).count() > off_scale));
+        terms.extend(self.columns);
+        legend(terms)
     }
+}
+
+/// The transports whose names alone do not say what they are.
+fn transports(compared: Compared<'_>) -> Terms {
+    let mut terms = Terms::new();
+    for display in compared.cells().map(|cell| cell.transport(compared.judged.flow).display) {
+        if !display.about.is_empty() && terms.iter().all(|term| term.name != display.name) {
+            terms.push(Term::new(display.name, display.about).about(Topic::Transport));
+        }
+    }
+    terms
 }
 
 /// Explains the words of the table over a sweep.
@@ -210,61 +178,85 @@ const OUTCOMES: [(&str, &str); 5] = [
     ("unusable", "even the best is not usable"),
 ];
 
-/// Explains the words of the tables of all flows.
-pub(crate) struct RunWords<'a> {
+/// The words of the tables of all flows.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    cells: &'a [CellView<'a>],
+}
+
+/// The meanings of those columns of the tables of all flows that depend on the flows. They are the same for
+/// the tables of all cells, because one legend explains these tables.
+pub(crate) struct FlowMeanings {
+    /// `None` if no flow is judged by its score.
+    pub score: Option<Term>,
+    /// `None` if no flow is judged by its share in time.
+    pub in_time: Option<Term>,
+    pub loss: Term,
+    /// The verdict in words on the delay of bursts.
+    pub in_words: Term,
+}
+
+impl FlowMeanings {
+    pub(crate) fn new(cells: &[CellView<'_>]) -> Self {
+        let shown = Shown { cells };
+        Self {
+            score: shown.score(),
+            in_time: shown.in_time(),
+            loss: loss(shown.has_delay(DelayKind::RoundTrip), shown.has_delay(DelayKind::OneWay)),
+            in_words: shown.in_words(),
+        }
+    }
+}
+
+/// Makes the legend of the tables of all flows, groups and links.
+pub(crate) struct RunLegend<'a> {
     pub summary: &'a Summary,
     pub cells: &'a [CellView<'a>],
-    /// The tables as text. Only words that stand in this text are explained.
+    /// The words of the columns that the tables show.
+    pub columns: Terms,
+    /// The tables as text. Only a dash that stands in this text is explained.
     pub shown: &'a str,
 }
 
-impl<'a> RunWords<'a> {
-    pub(crate) fn terms(&self) -> Terms {
+impl RunLegend<'_> {
+    pub(crate) fn terms(self) -> Terms {
+        let shown = Shown { cells: self.cells };
         let mut terms = Terms::new();
-        terms.extend(self.mos());
-        terms.extend(self.outside_the_model());
-        terms.extend(self.flows().filter_map(|flow| flow.call.as_deref()).find_map(second_receiver));
-        terms.extend(self.in_time());
-        terms.extend(delays(["rtt", "owd"], |kind| self.has_delay(kind)));
-        terms.extend(turn_round(self.shown));
-        terms.extend(opening(self.shown));
-        terms
-            .extend(message_columns(self.has_delay(DelayKind::RoundTrip), self.has_delay(DelayKind::OneWay)));
-        terms.extend(self.unfinished());
-        terms.push(resent());
-        terms.extend(fairness(self.shown));
-        terms.extend(self.burst());
-        terms.extend(self.echoed());
-        terms.extend(self.repetitions());
+        terms.extend(shown.outside_the_model());
+        terms.extend(shown.flows().filter_map(|flow| flow.call.as_deref()).find_map(second_receiver));
+        terms.extend(shown.repetitions());
         terms.extend(missing(self.summary, self.shown.contains(UNKNOWN)));
-        only_shown(terms, self.shown)
+        terms.extend(self.columns);
+        legend(terms)
     }
+}
 
+impl<'a> Shown<'a> {
     /// The repetition that is shown of each cell.
-    fn runs(&self) -> impl Iterator<Item = &'a RunSummary> + use<'a> {
+    fn runs(self) -> impl Iterator<Item = &'a RunSummary> {
         self.cells.iter().filter_map(CellView::run)
     }
 
-    fn flows(&self) -> impl Iterator<Item = &'a FlowSummary> + use<'a> {
+    fn flows(self) -> impl Iterator<Item = &'a FlowSummary> {
         self.runs().flat_map(|run| run.flows.values()).map(Box::as_ref)
     }
 
-    fn is_repeated(&self) -> bool {
+    fn is_repeated(self) -> bool {
         self.cells.iter().any(|cell| cell.cell.n > 1)
     }
 
-    fn has_delay(&self, kind: DelayKind) -> bool {
+    fn has_delay(self, kind: DelayKind) -> bool {
         let shown = self.cells.iter().filter_map(|cell| Some((cell, cell.run()?)));
         let mut kinds = shown.flat_map(|(cell, run)| names(run).map(|flow| cell.delay_kind(flow)));
         kinds.any(|found| found == kind)
     }
 
     /// The judged figures of this kind, for each flow and each copy, and for copies that are summed up.
-    fn judged_figures(&self, by: JudgedBy) -> Vec<JudgedFigure> {
+    fn judged_figures(self, by: JudgedBy) -> Vec<JudgedFigure> {
         self.runs().flat_map(judged_figures_of_rows).filter(|judged| judged.by == by).collect()
     }
 
-    fn mos(&self) -> Option<Term> {
+    fn score(self) -> Option<Term> {
         let judged = self.judged_figures(JudgedBy::Mos);
         let is_half = judged.iter().any(|judged| judged.basis == Basis::HalfRoundTrip);
         let usable = usable_from(JudgedBy::Mos, judged.iter().map(|judged| judged.floor));
@@ -273,54 +265,43 @@ impl<'a> RunWords<'a> {
             half_round_trip(is_half),
             self.mean()
         );
-        (!judged.is_empty()).then(|| Term::new(MOS, meaning))
+        (!judged.is_empty()).then(|| Term::new("MOS", meaning).about(Topic::JudgedFigure))
     }
 
-    fn outside_the_model(&self) -> Option<Term> {
+    fn outside_the_model(self) -> Option<Term> {
         let flows = self.cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.flows);
         let calls = flows.filter_map(|(name, flow)| Some((name.clone(), flow.call.as_deref()?)));
-        outside_meaning(calls).map(|meaning| Term::finding("outside", meaning))
+        outside_meaning(calls).map(outside)
     }
 
-    fn in_time(&self) -> Option<Term> {
+    fn in_time(self) -> Option<Term> {
         let mut timed = self.flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none()).peekable();
         timed.peek()?;
         let floors = self.judged_figures(JudgedBy::InTime);
         let usable = usable_from(JudgedBy::InTime, floors.iter().map(|judged| judged.floor));
-        Some(Term::new(IN_TIME, format!("{}{usable}{}", in_time(timed), self.mean())))
+        let meaning = format!("{}{usable}{}", in_time(timed), self.mean());
+        Some(Term::new("in time", meaning).about(Topic::InTime))
     }
 
-    fn unfinished(&self) -> Option<Term> {
-        let has_many = |cell: &CellView<'_>| cell.names().any(|name| cell.many_unfinished(name).is_some());
-        self.cells.iter().any(has_many).then(unfinished)
-    }
-
-    fn burst(&self) -> Option<Term> {
+    fn in_words(self) -> Term {
         let whose = match self.is_repeated() {
             true => format!("; of {}", self.shown_repetition()),
             false => String::new(),
         };
-        let meaning = format!("how Foderaro (1995) would call a burst, by the mean delay{whose}");
-        self.flows().any(|flow| flow.verdict.is_some()).then(|| Term::new("in words", meaning))
+        Term::new("in words", format!("how Foderaro (1995) would call a burst, by the mean delay{whose}"))
     }
 
-    fn echoed(&self) -> Option<Term> {
-        let meaning = "delivered while the receiver echoed a mark, which it does until the sender has answered (RFC 3168): more than \
-                       were marked";
-        self.shown.contains(ECHOED_PACKETS).then(|| Term::new("echoed", meaning))
+    fn repetitions(self) -> Option<Term> {
+        let more = || format!("; the table of links is of {}", self.shown_repetition());
+        self.is_repeated().then(|| repetitions(&more()))
     }
 
-    fn repetitions(&self) -> Option<Term> {
-        let meaning = || format!("{OVER_REPETITIONS}; the table of links is of {}", self.shown_repetition());
-        self.is_repeated().then(|| Term::finding("repetitions", meaning()))
-    }
-
-    fn shown_repetition(&self) -> String {
+    fn shown_repetition(self) -> String {
         shown_repetition(self.runs().map(|run| run.repetition))
     }
 
     /// The end of a judged figure's meaning, which says that the figure is a mean.
-    fn mean(&self) -> &'static str {
+    fn mean(self) -> &'static str {
         if self.is_repeated() { "; the mean over the repetitions" } else { "" }
     }
 }
@@ -348,6 +329,7 @@ mod tests {
     use super::meanings::GAP_RULE;
     use super::*;
     use crate::fixture;
+    use crate::tables::flows;
     use crate::verdict::FlowCells;
 
     #[test]
@@ -389,8 +371,11 @@ mod tests {
 
     /// The meanings of the table of every flow.
     fn words(summary: &Summary) -> String {
-        let words = RunWords { summary, cells: &CellView::all(summary), shown: "" };
-        words.terms().into_iter().map(|term| format!("{} {}\n", term.name, term.meaning)).collect()
+        let cells = CellView::all(summary);
+        let meanings = FlowMeanings::new(&cells);
+        let columns = cells.iter().flat_map(|cell| flows(cell, &meanings).terms()).collect();
+        let legend = RunLegend { summary, cells: &cells, columns, shown: "" };
+        legend.terms().into_iter().map(|term| format!("{} {}\n", term.name, term.meaning)).collect()
     }
 
     #[test]

@@ -43,7 +43,8 @@ use self::ranked::{RankedTransports, mean};
 pub use self::words::HOPELESS;
 pub(crate) use self::writing::{FigureStyle, figure_style, rule};
 use crate::condition::{Condition, conditions};
-use crate::view::{CellView, Quantile, judged_flows};
+use crate::metric::Quantile;
+use crate::view::{CellView, judged_flows};
 
 /// One judged flow with its cells. The cells are grouped into conditions, within which only the flow's
 /// transport differs.

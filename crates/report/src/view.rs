@@ -6,63 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use talkpath_measure::figures::{FLOW, GROUP, statistic_of};
 use talkpath_measure::judge::{Receiver, judge, judge_with};
 use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{
-    CellSummary, FlowSummary, GroupSummary, JudgedBy, JudgedFigure, LinkSummary, RunSummary, Spread, Summary,
+    CellSummary, FlowSummary, GroupSummary, JudgedFigure, LinkSummary, RunSummary, Spread, Summary,
 };
 
 use crate::display::{self, Display};
-
-/// The kind of a delay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DelayKind {
-    RoundTrip,
-    OneWay,
-}
-
-/// A figure that tables and sentences show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Metric {
-    Delay(DelayKind, Quantile),
-    /// The 99th percentile of the time that the echoing host took to answer.
-    TurnRound99,
-    /// The 90th percentile of the unsigned IPDV (RFC 3393), which the tables call "jitter".
-    Ipdv90,
-    Sent,
-    Lost,
-    LossRate,
-    /// The share of the sent messages that were still queued or in flight at the end.
-    Unfinished,
-    InTime,
-    /// The opinion score of a call.
-    Mos,
-    /// The opinion score of a call with the second receiver.
-    OtherMos,
-    /// The median delay from the speaker's mouth to the listener's ear.
-    MouthToEar50,
-    /// The share of a call's frames that were late or missing at their playout.
-    NotPlayed,
-    GoodputBps,
-    RetransmitRate,
-    /// The time from the start of the flow until the first message could leave.
-    Opening,
-    /// A figure of all copies of a flow together, by its path in summary.json. The copies are found by the
-    /// name of their group.
-    Group(&'static str),
-}
-
-/// A point of the distribution of delays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Quantile {
-    Min,
-    P50,
-    P90,
-    P99,
-}
+use crate::metric::{DelayKind, Metric, Quantile};
 
 /// One cell of the sweep, and its repetitions.
 #[derive(Clone, Debug)]
@@ -80,120 +33,6 @@ pub(crate) struct TransportView {
     /// The name for people, with the options that the sweep sets: `TCP (cc reno)`.
     pub label: String,
     pub display: &'static Display,
-}
-
-impl DelayKind {
-    /// The name for column heads and sentences: `round trip`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::RoundTrip => "round trip",
-            Self::OneWay => "one way",
-        }
-    }
-
-    /// How often a message crosses the path during such a delay.
-    pub(crate) const fn trips(self) -> f64 {
-        match self {
-            Self::RoundTrip => 2.0,
-            Self::OneWay => 1.0,
-        }
-    }
-
-    /// The name for narrow columns: `rtt` or `owd`.
-    pub(crate) fn abbreviation(self) -> &'static str {
-        match self {
-            Self::RoundTrip => "rtt",
-            Self::OneWay => "owd",
-        }
-    }
-}
-
-impl Metric {
-    /// The path of the figure in summary.json, below its flow. Returns `None` for a figure that is computed
-    /// here from several others, and for a figure of a group.
-    const fn path(self) -> Option<&'static str> {
-        Some(match self {
-            Self::Delay(DelayKind::RoundTrip, Quantile::Min) => "round_trip_delay_ms.min",
-            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => "round_trip_delay_ms.p50",
-            Self::Delay(DelayKind::RoundTrip, Quantile::P90) => "round_trip_delay_ms.p90",
-            Self::Delay(DelayKind::RoundTrip, Quantile::P99) => "round_trip_delay_ms.p99",
-            Self::Delay(DelayKind::OneWay, Quantile::Min) => "one_way_delay_ms.min",
-            Self::Delay(DelayKind::OneWay, Quantile::P50) => "one_way_delay_ms.p50",
-            Self::Delay(DelayKind::OneWay, Quantile::P90) => "one_way_delay_ms.p90",
-            Self::Delay(DelayKind::OneWay, Quantile::P99) => "one_way_delay_ms.p99",
-            Self::TurnRound99 => "turn_round_ms.p99",
-            Self::Ipdv90 => "ipdv_ms.p90",
-            Self::Sent => "sent",
-            Self::Lost => "lost",
-            Self::LossRate => "loss_rate",
-            Self::InTime => "in_time",
-            Self::Mos => "call.mos",
-            Self::OtherMos => "call.other_receiver.mos",
-            Self::MouthToEar50 => "call.mouth_to_ear_ms.p50",
-            Self::NotPlayed | Self::Unfinished | Self::Group(_) => return None,
-            Self::GoodputBps => "goodput_bps",
-            Self::RetransmitRate => "retransmit_rate",
-            Self::Opening => "opening_ms",
-        })
-    }
-
-    /// The value for a flow in one repetition.
-    fn of_flow(self, flow: &FlowSummary) -> Option<f64> {
-        match self {
-            Self::Unfinished => share(flow.unfinished, flow.sent),
-            Self::NotPlayed => {
-                let call = flow.call.as_ref()?;
-                let not_played = call.late + call.missing;
-                share(not_played, call.played + not_played)
-            }
-            _ => FLOW.find(self.path()?)?.number(flow),
-        }
-    }
-
-    /// The value in `run`. `flow` is the name of a flow, or of copies that are summed up.
-    pub(crate) fn of_run(self, run: &RunSummary, flow: &str) -> Option<f64> {
-        if let Self::Group(path) = self {
-            return GROUP.find(path)?.number(run.groups.get(flow)?);
-        }
-        if let Some(flow) = run.flows.get(flow) {
-            return self.of_flow(flow);
-        }
-        let group = run.groups.get(flow)?;
-        if !group.summed_up {
-            return None;
-        }
-        GROUP.find(self.path_in_group(group)?)?.number(group)
-    }
-
-    /// The path in [`CellSummary::groups`] of the figure that stands for this metric, for copies that are
-    /// summed up. Counts and goodput are sums over the copies. A delay is the mean of the copies' medians.
-    /// The judged figure is the median of the copies. Returns `None` if such copies do not have the metric.
-    fn path_in_group(self, group: &GroupSummary) -> Option<&'static str> {
-        let judged_by = group.judged.as_ref().map(|judged| judged.by);
-        match self {
-            Self::InTime if judged_by == Some(JudgedBy::InTime) => Some("judged.median"),
-            Self::Mos if judged_by == Some(JudgedBy::Mos) => Some("judged.median"),
-            Self::OtherMos => Some("judged_with_other_receiver.median"),
-            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => Some("round_trip_delay_ms_p50_mean"),
-            Self::Delay(DelayKind::OneWay, Quantile::P50) => Some("one_way_delay_ms_p50_mean"),
-            Self::Sent | Self::Lost | Self::LossRate | Self::GoodputBps | Self::RetransmitRate => self.path(),
-            Self::Delay(..)
-            | Self::TurnRound99
-            | Self::Ipdv90
-            | Self::InTime
-            | Self::Mos
-            | Self::MouthToEar50
-            | Self::NotPlayed
-            | Self::Unfinished
-            | Self::Opening
-            | Self::Group(_) => None,
-        }
-    }
-}
-
-/// The share of `part` in `whole`. Returns `None` if `whole` is zero.
-fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 impl<'a> CellView<'a> {
@@ -272,7 +111,7 @@ impl<'a> CellView<'a> {
         }
         let times_worst = |copy: &str| worst_copies.iter().filter(|worst| *worst == copy).count();
         let p90 = |copy: &str| {
-            let p90 = self.value(copy, Metric::Delay(self.delay_kind(copy), Quantile::P90));
+            let p90 = self.value(copy, Metric::delay(self.delay_kind(copy), Quantile::P90));
             // A copy without a delay delivered nothing.
             p90.unwrap_or(f64::INFINITY)
         };
@@ -283,29 +122,31 @@ impl<'a> CellView<'a> {
 
     /// The value of `metric` that represents this cell. Returns `None` if the value is not known.
     pub(crate) fn value(&self, flow: &str, metric: Metric) -> Option<f64> {
-        let (spreads_by_flow, path) = match (metric, self.summed_up(flow)) {
-            (Metric::Group(path), _) => (&self.cell.groups, Some(path)),
-            (_, Some(group)) => (&self.cell.groups, Some(metric.path_in_group(group)?)),
-            (_, None) => (&self.cell.flows, metric.path()),
+        let metric = match self.summed_up(flow) {
+            Some(group) if !matches!(metric, Metric::Group(_)) => metric.in_group(group)?,
+            _ => metric,
         };
         if self.cell.n <= 1 {
             return metric.of_run(self.run()?, flow);
         }
-        if let Some(path) = path
-            && let Some(spread) = spreads_by_flow.get(flow).and_then(|spreads| spreads.get(path))
-        {
-            return Some(mean_or_median(Some(path), spread));
+        let spreads = match metric {
+            Metric::Group(_) => &self.cell.groups,
+            Metric::Flow(_) | Metric::Share(_) => &self.cell.flows,
+        };
+        let spread = metric.path().and_then(|path| spreads.get(flow)?.get(path));
+        if let Some(spread) = spread {
+            return Some(mean_or_median(metric, spread));
         }
-        // The summary has no spread of a metric that is computed here, and summaries of earlier versions have
+        // The summary has no spread of a share that is computed here, and summaries of earlier versions have
         // no spreads of groups.
         let spread = Confidence::default().spread(&self.values(flow, metric))?;
-        Some(mean_or_median(path, &spread))
+        Some(mean_or_median(metric, &spread))
     }
 
     /// The share of unfinished messages, if it is large. The share of lost messages then says little without
     /// it.
     pub(crate) fn many_unfinished(&self, flow: &str) -> Option<f64> {
-        self.value(flow, Metric::Unfinished).filter(|share| *share > MANY_UNFINISHED)
+        self.value(flow, Metric::UNFINISHED).filter(|share| *share > MANY_UNFINISHED)
     }
 
     /// The value of `metric` in each repetition that knows it.
@@ -365,7 +206,7 @@ impl<'a> CellView<'a> {
 
     /// The kind of delay that is shown for `flow`: the round trip if the flow has an echo, else one way.
     pub(crate) fn delay_kind(&self, flow: &str) -> DelayKind {
-        let round_trip = self.value(flow, Metric::Delay(DelayKind::RoundTrip, Quantile::P50));
+        let round_trip = self.value(flow, Metric::delay(DelayKind::RoundTrip, Quantile::P50));
         if round_trip.is_some() { DelayKind::RoundTrip } else { DelayKind::OneWay }
     }
 
@@ -409,10 +250,9 @@ impl<'a> CellView<'a> {
 /// messages unfinished.
 const MANY_UNFINISHED: f64 = 0.1;
 
-/// The statistic that represents a cell: the mean or the median, depending on the figure at `path`. A figure
-/// without a path is a share, and a share is represented by its mean.
-fn mean_or_median(path: Option<&str>, spread: &Spread) -> f64 {
-    match path.map_or(Statistic::Mean, statistic_of) {
+/// The statistic of `spread` that represents a cell: the mean or the median, depending on the figure.
+fn mean_or_median(metric: Metric, spread: &Spread) -> f64 {
+    match metric.statistic() {
         Statistic::Median => spread.median,
         // The last two are statistics that only thresholds ask for.
         Statistic::Mean | Statistic::P10 | Statistic::Min => spread.mean,
@@ -539,7 +379,7 @@ mod tests {
     fn one_repetition_shows_its_own_figures_and_several_their_mean_or_median() {
         let one = fixture::summary(1);
         let cell = &CellView::all(&one)[0];
-        let p90 = Metric::Delay(DelayKind::RoundTrip, Quantile::P90);
+        let p90 = Metric::delay(DelayKind::RoundTrip, Quantile::P90);
         let own = one.runs[0].flows["call"].round_trip_delay_ms.as_ref().unwrap().p90;
         assert_eq!(cell.value("call", p90), Some(own));
 
@@ -548,7 +388,7 @@ mod tests {
         let spread = &five.cells[0].flows["call"]["round_trip_delay_ms.p90"];
         assert_eq!(cell.value("call", p90), Some(spread.median));
         let spread = &five.cells[0].flows["call"]["call.mos"];
-        assert_eq!(cell.value("call", Metric::Mos), Some(spread.mean));
+        assert_eq!(cell.value("call", Metric::MOS), Some(spread.mean));
     }
 
     #[test]
@@ -578,7 +418,7 @@ mod tests {
             run.groups.insert("call".to_owned(), Box::new(group));
         }
         fixture::refresh(&mut summary);
-        let goodput = |summary: &Summary| CellView::all(summary)[0].value("call", Metric::GoodputBps);
+        let goodput = |summary: &Summary| CellView::all(summary)[0].value("call", Metric::GOODPUT);
         assert_eq!(goodput(&summary), Some(1e6));
         summary.cells[0].groups.get_mut("call").unwrap().get_mut("goodput_bps").unwrap().mean = 2e6;
         assert_eq!(goodput(&summary), Some(2e6), "as it stands, not computed again");
@@ -586,8 +426,8 @@ mod tests {
         summary.cells[0].groups.clear();
         assert_eq!(goodput(&summary), Some(1e6));
         let cell = &CellView::all(&summary)[0];
-        assert_eq!(cell.value("call", Metric::Delay(DelayKind::OneWay, Quantile::P50)), Some(40.0));
-        assert_eq!(cell.value("call", Metric::Delay(DelayKind::OneWay, Quantile::P99)), None);
+        assert_eq!(cell.value("call", Metric::delay(DelayKind::OneWay, Quantile::P50)), Some(40.0));
+        assert_eq!(cell.value("call", Metric::delay(DelayKind::OneWay, Quantile::P99)), None);
     }
 
     #[test]

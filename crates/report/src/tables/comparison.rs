@@ -2,32 +2,46 @@
 
 use talkpath_measure::figures::Scale;
 use talkpath_measure::judge::Receiver;
+use talkpath_measure::metrics::playout::OTHER_WAIT_TEXT;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::summary::JudgedBy;
 
-use super::titles::{
-    IN_TIME, JAIN, MOS, OPENS_AFTER, OTHER_RECEIVER, OWN_RECEIVER, TURN_ROUND, TWO_OUTCOMES, UNFINISHED,
-    USABLE, VERSUS, WAIT_IN, both_outcomes, opens_late, row_name, short_name,
-};
+use super::titles::{OWN_RECEIVER, both_outcomes, opens_late, row_name, short_name};
 use crate::condition::{Condition, OtherFlow};
 use crate::grid::{Column, Grid, Role, Row};
+use crate::metric::{Metric, Quantile};
 use crate::number::{UNKNOWN, count, decimals, fixed};
+use crate::term::{Term, Topic};
+use crate::terms::ComparedMeanings;
+use crate::terms::meanings::{delay, unfinished};
 use crate::usable::{Usable, with_both};
-use crate::verdict::{self, Cause, FigureStyle, Verdict};
-use crate::view::{CellView, Metric, Quantile};
+use crate::verdict::{self, Cause, FigureStyle, JudgedFlow, Verdict};
+use crate::view::CellView;
 
-/// Makes the table that compares the transports of `flow` under a condition. The columns that the answer
-/// rests on come first, then the other figures of the flow, then the figures of other flows.
-pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<&Verdict>) -> Grid {
-    ComparisonTable { condition, flow, verdict }.grid()
+/// The tables that compare the transports of a flow, one for each condition.
+pub(crate) struct ComparisonTables<'a> {
+    /// The flow whose transports are compared.
+    flow: &'a str,
+    meanings: ComparedMeanings,
+}
+
+impl<'a> ComparisonTables<'a> {
+    pub(crate) fn new(judged: &JudgedFlow<'a>) -> Self {
+        Self { flow: judged.flow, meanings: ComparedMeanings::new(judged) }
+    }
+
+    /// Makes the table of a condition. The columns that the answer rests on come first, then the other
+    /// figures of the flow, then the figures of other flows. Without a `verdict` there is no answer.
+    pub(crate) fn grid(&self, condition: &Condition<'_>, verdict: Option<&Verdict>) -> Grid {
+        ComparisonTable { condition, flow: self.flow, verdict, meanings: &self.meanings }.grid()
+    }
 }
 
 struct ComparisonTable<'a> {
     condition: &'a Condition<'a>,
-    /// The flow whose transports are compared.
     flow: &'a str,
-    /// `None` if there is no answer.
     verdict: Option<&'a Verdict>,
+    meanings: &'a ComparedMeanings,
 }
 
 /// A column that the answer rests on.
@@ -37,7 +51,8 @@ struct AnswerColumn {
     texts: Vec<String>,
 }
 
-/// A column that shows one metric.
+/// A column that shows one metric. All that is known of the column stands where the column is made: its head,
+/// its unit, its figure, when a narrow terminal leaves it out, and its word in the legend.
 struct FigureColumn {
     head: Column,
     metric: Metric,
@@ -53,6 +68,16 @@ impl FigureColumn {
 
     fn of_other_flow(self, name: &str) -> Self {
         Self { other_flow: Some(name.to_owned()), ..self }
+    }
+
+    /// Explains `name` in the legend by the definition of the metric.
+    fn defined_as(self, name: &'static str, topic: Topic) -> Self {
+        let term = self.metric.term(name).about(topic);
+        self.explained(term)
+    }
+
+    fn explained(self, term: Term) -> Self {
+        Self { head: self.head.explained(term), ..self }
     }
 }
 
@@ -117,44 +142,65 @@ impl ComparisonTable<'_> {
 
     /// The columns with figures of the compared flow.
     fn own_columns(&self) -> Vec<FigureColumn> {
-        let kind = self.condition.delay_kind(self.flow);
-        let is_call = self.any_cell_knows(Metric::NotPlayed);
-        let ms = |metric, head| FigureColumn::new(metric, Scale::MS, head);
-        let percent = |metric, head| FigureColumn::new(metric, Scale::PERCENT, head);
+        let is_call = self.any_cell_knows(Metric::NOT_PLAYED);
         let mut columns = Vec::new();
         if self.any_cell(opens_late) {
-            columns.push(ms(Metric::Opening, Column::numbers(OPENS_AFTER, "ms")));
+            let head = Column::numbers("opens after,", "ms");
+            let column = FigureColumn::new(Metric::OPENING, Scale::MS, head);
+            columns.push(column.defined_as("opens after", Topic::Opening));
         }
         if is_call {
-            columns.push(ms(Metric::MouthToEar50, Column::numbers("mouth to", "ear, ms")));
-            columns.push(percent(Metric::NotPlayed, Column::numbers("late or", "missing %")));
+            let head = Column::numbers("mouth to", "ear, ms");
+            let column = FigureColumn::new(Metric::MOUTH_TO_EAR_P50, Scale::MS, head);
+            columns.push(column.defined_as("mouth to ear", Topic::Playout));
+            let head = Column::numbers("late or", "missing %").explained(self.meanings.late.clone());
+            columns.push(FigureColumn::new(Metric::NOT_PLAYED, Scale::PERCENT, head));
         }
-        for (quantile, name) in [(Quantile::P50, "p50"), (Quantile::P90, "p90"), (Quantile::P99, "p99")] {
-            let head = Column::numbers(&format!("{}, ms", kind.name()), name);
-            let head = if is_call { head.omit_order(5) } else { head };
-            columns.push(ms(Metric::Delay(kind, quantile), head));
-        }
-        if self.any_cell_knows(Metric::TurnRound99) {
-            columns.push(ms(Metric::TurnRound99, Column::numbers(TURN_ROUND, "p99").omit_order(6)));
-        }
-        columns.push(ms(Metric::Ipdv90, Column::numbers("jitter", "ms").omit_order(3)));
-        let loss = Column::numbers("loss", "%");
-        columns.push(percent(Metric::LossRate, if is_call { loss.omit_order(4) } else { loss }));
+        columns.extend(self.delay_columns(is_call));
+        let head = Column::numbers("jitter", "ms").omit_order(3);
+        let column = FigureColumn::new(Metric::IPDV_P90, Scale::MS, head);
+        columns.push(column.defined_as("jitter", Topic::Jitter));
+        let head = Column::numbers("loss", "%").explained(self.meanings.loss.clone());
+        let head = if is_call { head.omit_order(4) } else { head };
+        columns.push(FigureColumn::new(Metric::LOSS_RATE, Scale::PERCENT, head));
         if self.any_cell(|cell, flow| cell.many_unfinished(flow).is_some()) {
-            columns.push(percent(Metric::Unfinished, Column::numbers(UNFINISHED, "%")));
+            let head = Column::numbers("unfinished", "%").explained(unfinished());
+            columns.push(FigureColumn::new(Metric::UNFINISHED, Scale::PERCENT, head));
         }
-        if !is_call && self.verdict.is_none() && self.any_cell_knows(Metric::InTime) {
-            columns.push(percent(Metric::InTime, Column::numbers(IN_TIME, "%")));
+        if !is_call && self.verdict.is_none() && self.any_cell_knows(Metric::IN_TIME) {
+            let head = Column::numbers("in time", "%");
+            columns.push(FigureColumn::new(Metric::IN_TIME, Scale::PERCENT, head));
         }
         if !self.is_judged_by(JudgedBy::Goodput) {
             let head = Column::numbers("goodput", "kb/s").omit_order(2);
-            columns.push(FigureColumn::new(Metric::GoodputBps, Scale::KBPS, head));
+            let column = FigureColumn::new(Metric::GOODPUT, Scale::KBPS, head);
+            columns.push(column.defined_as("goodput", Topic::Goodput));
         }
         // The copies of a transfer share the path, so their figures together are shown, too.
         let is_transfer = !is_call && (self.verdict.is_none() || self.is_judged_by(JudgedBy::Goodput));
         let has_copies = self.any_cell(|cell, _| cell.groups().any(|group| group == self.flow));
         if is_transfer && has_copies {
             columns.extend(columns_of_copies(self.flow, "all flows", 0));
+        }
+        columns
+    }
+
+    /// The columns with the delays of the compared flow.
+    fn delay_columns(&self, is_call: bool) -> Vec<FigureColumn> {
+        let kind = self.condition.delay_kind(self.flow);
+        let mut columns = Vec::new();
+        // A call is hurt by its longest delays, so a narrow terminal keeps these.
+        let quantiles = [(Quantile::P50, "p50", 6), (Quantile::P90, "p90", 7), (Quantile::P99, "p99", 8)];
+        for (quantile, name, omit_order) in quantiles {
+            let head = Column::numbers(&format!("{}, ms", kind.name()), name);
+            let head = head.explained(delay(kind.name(), kind));
+            let head = if is_call { head.omit_order(omit_order) } else { head };
+            columns.push(FigureColumn::new(Metric::delay(kind, quantile), Scale::MS, head));
+        }
+        if self.any_cell_knows(Metric::TURN_ROUND_P99) {
+            let head = Column::numbers("turn-round, ms", "p99").omit_order(10);
+            let column = FigureColumn::new(Metric::TURN_ROUND_P99, Scale::MS, head);
+            columns.push(column.defined_as("turn-round", Topic::Delay));
         }
         columns
     }
@@ -184,20 +230,21 @@ impl ComparisonTable<'_> {
             FigureColumn::new(metric, scale, head).of_other_flow(name)
         };
         match self.condition.judged_by(name) {
-            Some(JudgedBy::Mos) => vec![column(Metric::Mos, Scale::SCORE, MOS, omit_order)],
+            Some(JudgedBy::Mos) => vec![column(Metric::MOS, Scale::SCORE, "MOS", omit_order)],
             Some(JudgedBy::InTime) => {
                 let kind = self.condition.delay_kind(name);
                 let p99 = format!("p99 {}, ms", kind.abbreviation());
                 vec![
-                    column(Metric::InTime, Scale::PERCENT, "in time %", omit_order),
-                    column(Metric::Delay(kind, Quantile::P99), Scale::MS, &p99, omit_order),
+                    column(Metric::IN_TIME, Scale::PERCENT, "in time %", omit_order),
+                    column(Metric::delay(kind, Quantile::P99), Scale::MS, &p99, omit_order),
                 ]
             }
             Some(JudgedBy::Goodput) | None => {
-                let resent_omit_order = if omit_order == 0 { 4 } else { 1 };
+                let resent_omit_order = if omit_order == 0 { 5 } else { 1 };
                 vec![
-                    column(Metric::GoodputBps, Scale::MBPS, "Mb/s", omit_order),
-                    column(Metric::RetransmitRate, Scale::PERCENT, "resent %", resent_omit_order),
+                    column(Metric::GOODPUT, Scale::MBPS, "Mb/s", omit_order),
+                    column(Metric::RETRANSMIT_RATE, Scale::PERCENT, "resent %", resent_omit_order)
+                        .defined_as("resent", Topic::Resent),
                 ]
             }
         }
@@ -233,14 +280,15 @@ impl AnswerColumns<'_> {
             None => self.style.head.0,
         };
         let texts = self.texts(self.verdict, |standing| self.mean_or_both_outcomes(standing));
-        AnswerColumn { head: Column::numbers(title, self.style.head.1), texts }
+        let head = Column::numbers(title, self.style.head.1);
+        AnswerColumn { head: head.explained(self.table.meanings.judged_figure.clone()), texts }
     }
 
     /// The judged figure with the second receiver of a call.
     fn figure_with_second_receiver(&self) -> Option<AnswerColumn> {
         let second = self.verdict.second_receiver.as_deref()?;
         let texts = self.texts(second, |standing| self.mean_or_both_outcomes(standing));
-        Some(AnswerColumn { head: Column::numbers(OTHER_RECEIVER, self.style.head.1), texts })
+        Some(AnswerColumn { head: Column::numbers(OTHER_WAIT_TEXT, self.style.head.1), texts })
     }
 
     /// Whether the flow is usable with each transport. A transfer is always usable, so it does not have this
@@ -264,7 +312,7 @@ impl AnswerColumns<'_> {
                 None => UNKNOWN.to_owned(),
             });
         }
-        Some(AnswerColumn { head: Column::numbers("", USABLE), texts })
+        Some(AnswerColumn { head: Column::numbers("", "usable"), texts })
     }
 
     /// The interval of the difference to the leader.
@@ -281,8 +329,8 @@ impl AnswerColumns<'_> {
             Some(cell) => short_name(&cell.transport(self.table.flow).label),
             None => String::new(),
         };
-        let head = Column::numbers(&format!("{VERSUS}{leader}"), "95 %").omit_order(6);
-        Some(AnswerColumn { head, texts })
+        let head = Column::numbers(&format!("vs {leader}"), "95 %").omit_order(9);
+        Some(AnswerColumn { head: head.explained(self.table.meanings.difference.clone()), texts })
     }
 
     /// The two clusters of the repetitions, for transports that have two.
@@ -294,7 +342,10 @@ impl AnswerColumns<'_> {
             Some(clusters) => both_outcomes(clusters, |figure| self.style.number(figure)),
             None => String::new(),
         });
-        Some(AnswerColumn { head: Column::numbers(TWO_OUTCOMES, "(share)"), texts })
+        let meaning = "the repetitions fall into two clusters (Hartigan's dip test, 1 %): the mean of each, and its share; \
+                       `usable` is a share, too, if the floor lies between them";
+        let term = Term::new("two outcomes", meaning).about(Topic::JudgedFigure);
+        Some(AnswerColumn { head: Column::numbers("two outcomes", "(share)").explained(term), texts })
     }
 
     /// The wait in the queue that is the reason why nothing is usable.
@@ -302,8 +353,9 @@ impl AnswerColumns<'_> {
         let Some(Cause::Queue { link, .. }) = &self.verdict.cause else { return None };
         let cells = self.table.cells().iter();
         let texts = cells.map(|cell| fixed(verdict::wait(cell, link), 1)).collect();
-        let head = Column::numbers(&format!("{WAIT_IN}{}", short_name(link)), "ms");
-        Some(AnswerColumn { head, texts })
+        let head = Column::numbers(&format!("wait in {}", short_name(link)), "ms");
+        let term = Term::new("wait", "median time in that link's queue").about(Topic::Ranking);
+        Some(AnswerColumn { head: head.explained(term), texts })
     }
 
     /// Writes the mean, or both outcomes if the repetitions fall into two clusters, because no repetition has
@@ -348,8 +400,11 @@ fn columns_of_copies(group: &str, title: &str, omit_order: u8) -> [FigureColumn;
     };
     [
         column("goodput_bps", Scale::MBPS, "Mb/s", omit_order),
-        column("jain_index", Scale::INDEX, JAIN, omit_order.max(1)),
-        column("retransmit_rate", Scale::PERCENT, "resent %", omit_order.max(4)),
+        column("jain_index", Scale::INDEX, "Jain's index", omit_order.max(1))
+            .defined_as("Jain's index", Topic::Fairness),
+        // A share of each copy's packets, as in the columns of a single flow.
+        column("retransmit_rate", Scale::PERCENT, "resent %", omit_order.max(5))
+            .explained(Metric::RETRANSMIT_RATE.term("resent").about(Topic::Resent)),
     ]
 }
 

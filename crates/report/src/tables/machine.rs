@@ -5,7 +5,9 @@ use talkpath_measure::summary::{LateMs, RunSummary, TurnRoundMs};
 use super::titles::short_name;
 use crate::columns::Columns;
 use crate::grid::{Column, Grid};
+use crate::metric::Metric;
 use crate::number::{count, counted, fixed, percent};
+use crate::term::Topic;
 
 /// Quantiles of one kind of lateness.
 struct LatenessRow {
@@ -31,17 +33,19 @@ pub(crate) fn machine(run: &RunSummary) -> Option<Grid> {
             rows.push(LatenessRow { name: name.to_owned(), p50_ms: p50, p99_ms: p99, max_ms: max });
         }
     }
+    let mut head = Column::words("late on this machine");
     for (name, flow) in &run.flows {
         if let Some(TurnRoundMs { p50, p99, max, .. }) = flow.turn_round_ms {
             let name = format!("turn-round of {}", short_name(name));
             rows.push(LatenessRow { name, p50_ms: p50, p99_ms: p99, max_ms: max });
+            head = head.explained(Metric::TURN_ROUND_P99.term("turn-round").about(Topic::Delay));
         }
     }
     if rows.is_empty() {
         return None;
     }
     let mut columns: Columns<'_, LatenessRow> = Columns::new();
-    columns.add(Column::words("late on this machine"), |row| row.name.clone());
+    columns.add(head, |row| row.name.clone());
     columns.add(Column::numbers("ms", "p50"), |row| fixed(Some(row.p50_ms), 3));
     columns.add(Column::numbers("ms", "p99"), |row| fixed(Some(row.p99_ms), 3));
     columns.add(Column::numbers("ms", "max"), |row| fixed(Some(row.max_ms), 3));

@@ -1,10 +1,19 @@
 use talkpath_measure::summary::JudgedBy;
 
-use super::titles::TURN_ROUND;
 use super::*;
-use crate::condition::conditions;
+use crate::condition::{Condition, conditions};
 use crate::fixture;
-use crate::verdict::judge;
+use crate::verdict::{JudgedFlow, Verdict, judge};
+
+/// The table of `condition`, as if no other condition were compared.
+fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<&Verdict>) -> Grid {
+    let judged = JudgedFlow { flow, conditions: Vec::new() };
+    ComparisonTables::new(&judged).grid(condition, verdict)
+}
+
+fn flows(cell: &CellView<'_>) -> Grid {
+    super::flows(cell, &FlowMeanings::new(std::slice::from_ref(cell)))
+}
 
 fn column(grid: &Grid, title: &str) -> Vec<String> {
     let at = grid.columns.iter().position(|column| column.title() == title);
@@ -92,11 +101,11 @@ fn each_row_says_whether_it_is_usable_and_two_outcomes_how_often() {
     let conditions = conditions(&summary, "call");
     let verdict = judge(&conditions, "call").remove(0).unwrap();
     let grid = comparison(&conditions[0], "call", Some(&verdict));
-    assert_eq!(column(&grid, USABLE), ["yes", "no", "60 %"]);
+    assert_eq!(column(&grid, "usable"), ["yes", "no", "60 %"]);
     // No repetition has their mean, so no table shows it.
     assert_eq!(column(&grid, "MOS"), ["4.30", "1.00", "1.70 or 3.90"]);
     let cells = CellView::all(&summary);
-    assert_eq!(column(&flows(&cells[2]), MOS)[0], "1.70 (40 %), 3.90 (60 %)");
+    assert_eq!(column(&flows(&cells[2]), "MOS")[0], "1.70 (40 %), 3.90 (60 %)");
     let two = &verdict.answer.two_outcomes;
     let found: Vec<_> = two.iter().map(|it| (it.transport.as_str(), it.cell, it.low_share)).collect();
     assert_eq!(found, [("tcp-nodelay", 2, 0.4)]);
@@ -144,7 +153,7 @@ fn a_loss_beside_many_unfinished_messages_says_how_many_they_are_and_one_beside_
             grid.columns
                 .iter()
                 .map(Column::title)
-                .filter(|title| title.contains(UNFINISHED))
+                .filter(|title| title.contains("unfinished"))
                 .collect::<String>()
         })
     };
@@ -232,7 +241,7 @@ fn what_the_echoing_host_took_stands_beside_the_round_trips_where_it_is_known() 
     use talkpath_measure::summary::TurnRoundMs;
     let mut summary = fixture::summary(1);
     let compared = |summary: &_| comparison(&conditions(summary, "call")[0], "call", None);
-    assert!(compared(&summary).columns.iter().all(|column| column.group != TURN_ROUND), "a simulation");
+    assert!(compared(&summary).columns.iter().all(|column| column.group != "turn-round, ms"), "a simulation");
     for run in &mut summary.runs {
         run.machine = Some(Box::default());
         let call = run.flows.get_mut("call").unwrap();
@@ -240,7 +249,7 @@ fn what_the_echoing_host_took_stands_beside_the_round_trips_where_it_is_known() 
     }
     fixture::refresh(&mut summary);
     let grid = compared(&summary);
-    assert_eq!(column(&grid, &format!("{TURN_ROUND} p99"))[0], "172.0");
+    assert_eq!(column(&grid, "turn-round, ms p99")[0], "172.0");
     let machine = machine(&summary.runs[0]).unwrap();
     assert_eq!(machine.rows[0].cells, ["turn-round of call", "3.900", "172.040", "180.500"]);
 }

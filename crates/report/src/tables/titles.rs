@@ -1,32 +1,13 @@
-//! The titles of columns, and the texts that several tables have in common.
+//! What the tables of flows and the tables that compare transports have in common.
 
-use talkpath_measure::metrics::playout::OTHER_WAIT_TEXT;
 use talkpath_measure::ranking::clusters::Clusters;
 
 use crate::grid::printable;
-use crate::view::{CellView, Metric, Quantile};
+use crate::metric::{Metric, Quantile};
+use crate::view::CellView;
 
-pub(crate) const MOS: &str = "MOS";
-pub(crate) const IN_TIME: &str = "in time";
-pub(crate) const USABLE: &str = "usable";
-pub(crate) const UNFINISHED: &str = "unfinished";
-pub(crate) const TWO_OUTCOMES: &str = "two outcomes";
-/// The beginning of the title over the differences to the leader. The name of the leader follows.
-pub(crate) const VERSUS: &str = "vs ";
-/// The beginning of the title over the waits in a link's queue. The name of the link follows.
-pub(crate) const WAIT_IN: &str = "wait in ";
 /// The title over a call's figures with the receiver that adapts its playout.
 pub(crate) const OWN_RECEIVER: &str = "adaptive";
-/// The title over a call's figures with the second receiver.
-pub(crate) const OTHER_RECEIVER: &str = OTHER_WAIT_TEXT;
-/// The title over the fairness among copies.
-pub(crate) const JAIN: &str = "Jain's index";
-/// The title over the packets that were delivered while the receiver echoed an ECN mark.
-pub(crate) const ECHOED_PACKETS: &str = "echoed, packets";
-/// The title over the time that the echoing host took to answer.
-pub(crate) const TURN_ROUND: &str = "turn-round, ms";
-/// The title over the time until a connection opened. Tables show it if one of the times is long.
-pub(crate) const OPENS_AFTER: &str = "opens after,";
 
 /// Makes a name short enough to leave room for figures, and printable. Users choose the names.
 pub(crate) fn short_name(name: &str) -> String {
@@ -48,12 +29,12 @@ const MAX_NAME: usize = 32;
 
 /// Whether the connection of a flow opened after more than two round trips, or never.
 pub(crate) fn opens_late(cell: &CellView<'_>, name: &str) -> bool {
-    let Some(opening) = cell.value(name, Metric::Opening) else {
+    let Some(opening) = cell.value(name, Metric::OPENING) else {
         let ledger = cell.flow(name).and_then(|flow| flow.ledger);
         return ledger.is_some_and(|ledger| ledger.not_open > 0);
     };
     let kind = cell.delay_kind(name);
-    let Some(shortest) = cell.value(name, Metric::Delay(kind, Quantile::Min)) else {
+    let Some(shortest) = cell.value(name, Metric::delay(kind, Quantile::Min)) else {
         // No message was delivered, so there is no round trip to compare with.
         return opening > 0.0;
     };

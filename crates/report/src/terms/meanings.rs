@@ -2,54 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use talkpath_measure::figures::{FLOW, GROUP, Table};
+use talkpath_measure::metrics::playout::OTHER_WAIT_TEXT;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
 use talkpath_measure::summary::{Basis, CallSummary, FlowSummary, JudgedBy, Summary};
 
-use crate::grid::LEFT_OUT;
+use crate::metric::DelayKind;
 use crate::number::UNKNOWN;
 use crate::plot::scale::tick_label;
 use crate::rated::outside_meaning;
 use crate::receiver::named_receiver;
-use crate::tables::{IN_TIME, MOS, OPENS_AFTER, OTHER_RECEIVER, UNFINISHED};
+use crate::term::{Term, Terms, Topic};
 use crate::verdict::{figure_style, limit_ms};
-use crate::view::{CellView, DelayKind};
-
-/// A word and its meaning.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Term {
-    pub name: &'static str,
-    pub meaning: String,
-    pub kind: TermKind,
-}
-
-/// Whether a terminal prints a term without `--explain`. The page has both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TermKind {
-    /// What a column or a word means, in every run alike. Only with `--explain`.
-    Definition,
-    /// What is known of this run, such as how far its calls lie outside of the E-model's table. Always.
-    Finding,
-}
-
-/// In the order to show them.
-pub(crate) type Terms = Vec<Term>;
-
-impl Term {
-    pub(crate) fn new(name: &'static str, meaning: impl Into<String>) -> Self {
-        Self { name, meaning: meaning.into(), kind: TermKind::Definition }
-    }
-
-    pub(crate) fn finding(name: &'static str, meaning: impl Into<String>) -> Self {
-        Self { name, meaning: meaning.into(), kind: TermKind::Finding }
-    }
-
-    /// A column's name with the definition of its figure.
-    pub(super) fn defined<T>(name: &'static str, table: &'static Table<T>, path: &str) -> Self {
-        Self::new(name, table.row(path).definition)
-    }
-}
+use crate::view::CellView;
 
 /// What the flow is judged by, with the `floors` of its conditions.
 pub(super) fn judged_figure<'a>(
@@ -58,7 +23,7 @@ pub(super) fn judged_figure<'a>(
     mut cells: impl Iterator<Item = &'a CellView<'a>>,
     flow: &str,
 ) -> Term {
-    match by {
+    let term = match by {
         JudgedBy::Mos => {
             let is_half = cells.any(|cell| {
                 cell.judged_figures(flow).values().any(|judged| judged.basis == Basis::HalfRoundTrip)
@@ -68,7 +33,7 @@ pub(super) fn judged_figure<'a>(
                 "mean opinion score of the worse direction, 1 to 4.5 (ITU-T G.107), mean over the \
                  repetitions{usable}{half}"
             );
-            Term::new(MOS, meaning)
+            Term::new("MOS", meaning)
         }
         JudgedBy::Goodput => {
             Term::new("goodput", "payload bits delivered a second, mean over the repetitions")
@@ -76,9 +41,10 @@ pub(super) fn judged_figure<'a>(
         JudgedBy::InTime => {
             let flows = cells.filter_map(|cell| cell.flow(cell.resolve(flow)?));
             let meaning = in_time(flows.filter(|flow| flow.in_time.is_some()));
-            Term::new(IN_TIME, format!("{meaning}; mean over the repetitions{}", usable_from(by, floors)))
+            Term::new("in time", format!("{meaning}; mean over the repetitions{}", usable_from(by, floors)))
         }
-    }
+    };
+    term.about(Topic::JudgedFigure)
 }
 
 /// From where on it is usable, as the end of a meaning. Each of a few floors is named; with more the
@@ -134,7 +100,7 @@ pub(super) fn in_time<'a>(flows: impl Iterator<Item = &'a FlowSummary>) -> Strin
 }
 
 /// The intervals of the differences, and how their ends were found.
-pub(super) fn difference(standings: &[&Standing], by: JudgedBy) -> String {
+pub(super) fn difference(standings: &[&Standing], by: JudgedBy) -> Term {
     let methods: BTreeSet<Method> = standings.iter().filter_map(|standing| standing.method).collect();
     let cut = match by {
         JudgedBy::Mos => ", cut at the scale's width of 3.5",
@@ -156,20 +122,22 @@ pub(super) fn difference(standings: &[&Standing], by: JudgedBy) -> String {
         true => format!("; {UNKNOWN} if both are at the scale's lower end, which cannot distinguish them"),
         false => String::new(),
     };
-    format!(
+    let meaning = format!(
         "95 % interval of the mean difference, this row minus that transport, over pairs of repetitions with one \
          seed{how}{off_scale}"
-    )
+    );
+    Term::new("vs", meaning).about(Topic::JudgedFigure)
 }
 
 /// Which frames are late or missing, and in which direction.
-pub(super) fn late(calls: &[&CallSummary]) -> String {
+pub(super) fn late(calls: &[&CallSummary]) -> Term {
     // Where the clocks are not trusted, an echo flow's frame and its echo count as one.
     let is_both = calls.iter().any(|call| call.basis == Basis::HalfRoundTrip && call.direction.is_none());
     let missing = if is_both { "lost in either direction" } else { "missing, in the worse direction alone" };
     let is_adaptive = calls.iter().any(|call| call.playout == "adaptive");
     let rule = if is_adaptive { " (adaptive: Ramjee et al. 1994)" } else { "" };
-    format!("frames that came after their playout time{rule} or are {missing}")
+    let meaning = format!("frames that came after their playout time{rule} or are {missing}");
+    Term::new("late", meaning).about(Topic::Playout)
 }
 
 /// How far the calls `flow` of these cells lie outside of the E-model's table, each by its transport's name.
@@ -182,7 +150,12 @@ pub(super) fn outside_the_model<'a>(
         let calls = cell.runs.iter().filter_map(|run| run.flows.get(name)?.call.as_deref());
         calls.map(|call| (cell.transport(flow).label, call))
     }));
-    meaning.map(|meaning| Term::finding("outside", meaning))
+    meaning.map(outside)
+}
+
+/// How far calls lie outside of the E-model's table.
+pub(super) fn outside(meaning: String) -> Term {
+    Term::finding("outside", meaning).about(Topic::Receiver)
 }
 
 /// The second receiver of a call, if it has one.
@@ -193,62 +166,35 @@ pub(super) fn second_receiver(call: &CallSummary) -> Option<Term> {
          they differ, all else is with the adaptive one",
         named_receiver(&other.playout)
     );
-    Some(Term::new(OTHER_RECEIVER, meaning))
+    Some(Term::new(OTHER_WAIT_TEXT, meaning).about(Topic::Receiver))
 }
 
-/// The delays that there are, a round trip and one way by these `names`.
-pub(super) fn delays(
-    names: [&'static str; 2],
-    has: impl Fn(DelayKind) -> bool,
-) -> impl Iterator<Item = Term> {
-    let [round_trip, one_way] = names;
-    let ends = [
-        (DelayKind::RoundTrip, round_trip, "its echo was read"),
-        (DelayKind::OneWay, one_way, "the far end read it"),
-    ];
-    let shown: Vec<_> = ends.into_iter().filter(|(kind, ..)| has(*kind)).collect();
-    shown.into_iter().map(|(_, name, end)| {
-        let meaning =
-            format!("delay from the moment a message was due until {end}; waiting in the sender counts");
-        Term::new(name, meaning)
-    })
+/// The delay of this kind, which the tables call `name`.
+pub(crate) fn delay(name: &'static str, kind: DelayKind) -> Term {
+    let end = match kind {
+        DelayKind::RoundTrip => "its echo was read",
+        DelayKind::OneWay => "the far end read it",
+    };
+    let meaning =
+        format!("delay from the moment a message was due until {end}; waiting in the sender counts");
+    Term::new(name, meaning).about(Topic::Delay)
 }
 
-/// The columns that every flow of messages has.
-pub(super) fn message_columns(has_round_trip: bool, has_one_way: bool) -> Terms {
+/// The share of lost messages, for flows that have a round trip or a delay one way.
+pub(super) fn loss(has_round_trip: bool, has_one_way: bool) -> Term {
     let trip = match (has_round_trip, has_one_way) {
         (true, false) => "lost / due, over the round trip,",
         (true, true) => "lost / due, over the round trip where there is an echo,",
         (false, _) => "lost / due, one way,",
     };
-    let loss = format!("{trip} by sequence number, sent or not; unfinished ones left out");
-    vec![
-        Term::defined("jitter", &FLOW, "ipdv_ms.p90"),
-        Term::new("loss", loss),
-        Term::defined("goodput", &FLOW, "goodput_bps"),
-    ]
+    let meaning = format!("{trip} by sequence number, sent or not; unfinished ones left out");
+    Term::new("loss", meaning).about(Topic::Loss)
 }
 
-pub(super) fn turn_round(shown: &str) -> Option<Term> {
-    shown.contains("turn-round").then(|| Term::defined("turn-round", &FLOW, "turn_round_ms.p99"))
-}
-
-pub(super) fn opening(shown: &str) -> Option<Term> {
-    shown.contains(OPENS_AFTER).then(|| Term::defined("opens after", &FLOW, "opening_ms"))
-}
-
-pub(super) fn unfinished() -> Term {
+pub(crate) fn unfinished() -> Term {
     let meaning =
         "of the messages sent, those still queued or in flight at the end: no share of losses has them";
-    Term::new(UNFINISHED, meaning)
-}
-
-pub(super) fn fairness(shown: &str) -> Option<Term> {
-    shown.contains("Jain's").then(|| Term::defined("Jain's index", &GROUP, "jain_index"))
-}
-
-pub(super) fn resent() -> Term {
-    Term::defined("resent", &FLOW, "retransmit_rate")
+    Term::new("unfinished", meaning).about(Topic::Unfinished)
 }
 
 /// Why figures are missing, if any are, and how well two clocks are known.
@@ -256,43 +202,23 @@ pub(super) fn missing(summary: &Summary, is_unknown: bool) -> Terms {
     let mut terms = Terms::new();
     if is_unknown {
         let meaning = "not known in this arena, or there is no such thing: no arrival, or a transport that never resends";
-        terms.push(Term::new(UNKNOWN, meaning));
+        terms.push(Term::new(UNKNOWN, meaning).about(Topic::Reading));
     }
     let clock = &summary.clock;
     if !clock.trusted {
-        terms.push(Term::finding("clock", format!("one-way figures are left out: {}", clock.why)));
+        let meaning = format!("one-way figures are left out: {}", clock.why);
+        terms.push(Term::finding("clock", meaning).about(Topic::Reading));
     } else if clock.uncertainty_ms.is_some_and(|bound| bound > 0.0) {
         // Two clocks.
-        terms.push(Term::finding("clock", clock.why.clone()));
+        terms.push(Term::finding("clock", clock.why.clone()).about(Topic::Reading));
     }
     terms
 }
 
-/// The terms without those of columns that are not in `shown`: a table leaves some out at its width.
-pub(super) fn only_shown(mut terms: Terms, shown: &str) -> Terms {
-    let mut parts = shown.split(LEFT_OUT);
-    let mut tables = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        // Behind the note that names the columns that are left out.
-        tables.push_str(part.split_once(")\n").map_or("", |(_, table)| table));
-    }
-    terms.retain(|term| COLUMNS.iter().all(|(name, head)| *name != term.name || tables.contains(head)));
-    terms
+/// Which statistic over the repetitions a figure is (`measure::statistic`). `more` is added to the meaning.
+pub(super) fn repetitions(more: &str) -> Term {
+    let meaning = format!(
+        "scores, shares, counts and goodputs are means over the repetitions; times, windows and queues are medians{more}"
+    );
+    Term::finding("repetitions", meaning).about(Topic::Reading)
 }
-
-/// Terms of columns that a narrow table leaves out, and what their heads begin with.
-const COLUMNS: [(&str, &str); 10] = [
-    ("mouth to ear", "mouth to"),
-    ("late", "late or"),
-    ("round trip", "round trip"),
-    ("one way", "one way"),
-    ("rtt", "rtt"),
-    ("owd", "owd"),
-    ("jitter", "jitter"),
-    ("loss", "loss"),
-    ("goodput", "goodput"),
-    ("resent", "resent"),
-];
-
-/// Which statistic over the repetitions a figure is (`measure::statistic`).
-pub(super) const OVER_REPETITIONS: &str = "scores, shares, counts and goodputs are means over the repetitions; times, windows and queues are medians";

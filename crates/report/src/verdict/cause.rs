@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::display::discipline;
+use crate::metric::{DelayKind, Metric, Quantile};
 use crate::number::{ms, percent};
 use crate::receiver::playout;
-use crate::view::{CellView, DelayKind, Metric, Quantile};
+use crate::view::CellView;
 
 /// The reason why a flow is not usable. If several reasons apply, the first one of this list is given.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +111,7 @@ impl Cause {
         if let Some(queue) = Self::queue(cell, flow) {
             return queue;
         }
-        let lost = cell.value(flow, Metric::LossRate).unwrap_or(1.0);
+        let lost = cell.value(flow, Metric::LOSS_RATE).unwrap_or(1.0);
         if lost >= MUCH_LOSS {
             return Self::Loss(Loss::new(cell, flow, lost));
         }
@@ -123,7 +124,7 @@ impl Cause {
             return Self::Variation(spread.map(|spread| Variation { spread, playout: None }));
         };
         let playout = playout(call);
-        let not_played = cell.value(flow, Metric::NotPlayed).unwrap_or(1.0);
+        let not_played = cell.value(flow, Metric::NOT_PLAYED).unwrap_or(1.0);
         match spread {
             Some(delays) if not_played < HARDLY_ANY && !has_gaps => Self::HeardWhole { delays, playout },
             // Most of the frames that were not played were lost, although they are few.
@@ -147,8 +148,8 @@ impl Cause {
             });
         }
         let kind = cell.delay_kind(flow);
-        let median_ms = cell.value(flow, Metric::Delay(kind, Quantile::P50))?;
-        let shortest_ms = cell.value(flow, Metric::Delay(kind, Quantile::Min))?;
+        let median_ms = cell.value(flow, Metric::delay(kind, Quantile::P50))?;
+        let shortest_ms = cell.value(flow, Metric::delay(kind, Quantile::Min))?;
         let waits_on_path = median_ms - shortest_ms >= LONG_WAIT_MS;
         (waits_on_path && waits_ms(cell).is_empty()).then_some(Self::QueueOnPath { median_ms })
     }
@@ -243,7 +244,7 @@ impl Distance {
     fn new(cell: &CellView<'_>, flow: &str) -> Option<Self> {
         let kind = cell.delay_kind(flow);
         // The least of all repetitions, because one short delay shows that the path is not too long.
-        let shortest_delays = cell.values(flow, Metric::Delay(kind, Quantile::Min));
+        let shortest_delays = cell.values(flow, Metric::delay(kind, Quantile::Min));
         let shortest_ms = shortest_delays.into_iter().reduce(f64::min)?;
         let limit = Limit::new(cell, flow, kind);
         (shortest_ms >= limit.ms()).then_some(Self { kind, shortest_ms, limit })
@@ -283,8 +284,8 @@ impl Limit {
 impl DelaySpread {
     fn new(cell: &CellView<'_>, flow: &str) -> Option<Self> {
         let kind = cell.delay_kind(flow);
-        let median_ms = cell.value(flow, Metric::Delay(kind, Quantile::P50))?;
-        let p99_ms = cell.value(flow, Metric::Delay(kind, Quantile::P99))?;
+        let median_ms = cell.value(flow, Metric::delay(kind, Quantile::P50))?;
+        let p99_ms = cell.value(flow, Metric::delay(kind, Quantile::P99))?;
         Some(Self { kind, median_ms, p99_ms })
     }
 
@@ -319,7 +320,7 @@ pub(super) fn longest_wait<'a>(
 ) -> Option<LongestWait<'a>> {
     let mut waits_ms = waits_ms(cell);
     // Copies that are summed up have a median delay only. If the delay is not known, no link is left out.
-    if let Some(delay_ms) = cell.value(flow, Metric::Delay(cell.delay_kind(flow), quantile)) {
+    if let Some(delay_ms) = cell.value(flow, Metric::delay(cell.delay_kind(flow), quantile)) {
         waits_ms.retain(|_, wait_ms| *wait_ms <= delay_ms);
     }
     let waits = waits_ms.into_iter().map(|(link, wait_ms)| LongestWait { link, wait_ms });

@@ -10,8 +10,9 @@ use talkpath_measure::summary::{Answer, AnswerKind, JudgedBy, JudgedFigure, TwoO
 
 use super::{Cause, Verdict};
 use crate::condition::Condition;
+use crate::metric::{DelayKind, Metric, Quantile};
 use crate::rated::barred;
-use crate::view::{CellView, DelayKind, Metric, Quantile, TransportView, is_copy};
+use crate::view::{CellView, TransportView, is_copy};
 
 /// The transports of one condition, ranked with one receiver. `words` writes the sentences of the answer.
 pub(super) struct RankedTransports<'a> {
@@ -241,7 +242,7 @@ fn rank_by_delay(kind: DelayKind, candidates: &[Candidate<'_>], by_figure: Ranki
 /// The median delay of each repetition in ms, with a minus sign, because [`rank`] takes the larger figure for
 /// the better one.
 fn negated_delays(kind: DelayKind, candidate: &Candidate<'_>) -> BTreeMap<u64, f64> {
-    let metric = Metric::Delay(kind, Quantile::P50);
+    let metric = Metric::delay(kind, Quantile::P50);
     let mut delays = BTreeMap::new();
     for &repetition in candidate.judged.keys() {
         let run = candidate.cell.runs.iter().find(|run| run.repetition == repetition);

@@ -9,9 +9,10 @@ use super::cause::{LONG_WAIT_MS, link_words, wait};
 use super::figure_style;
 use super::ranked::{ALIKE_MS, Candidate, CandidateCause, RankedTransports};
 use crate::condition::OtherFlow;
+use crate::metric::{Metric, Quantile};
 use crate::number::{count, counted, fixed, list, ms, percent};
 use crate::rated::outside_sentence;
-use crate::view::{CellView, Metric, Quantile};
+use crate::view::CellView;
 
 /// The value of a metric over one transport.
 struct TransportValue<'a> {
@@ -123,7 +124,7 @@ impl RankedTransports<'_> {
             ms(deadline_ms)
         );
         let kind = self.condition.delay_kind(self.flow);
-        let delays = self.values(|candidate| candidate.value(Metric::Delay(kind, Quantile::P50)));
+        let delays = self.values(|candidate| candidate.value(Metric::delay(kind, Quantile::P50)));
         let Some(delays_text) = self.join_values(&delays, ms) else { return none_usable };
 
         let shortest = delays.iter().map(|delay| delay.value).fold(f64::INFINITY, f64::min);
@@ -176,12 +177,12 @@ impl RankedTransports<'_> {
             | Cause::QueueOnPath { .. }
             | Cause::Distance(_)
             | Cause::HeardWhole { .. } => {
-                let delays = self.values(|candidate| candidate.value(Metric::MouthToEar50));
+                let delays = self.values(|candidate| candidate.value(Metric::MOUTH_TO_EAR_P50));
                 let delays = self.join_values(&delays, ms);
                 delays.map(|delays| format!(" From mouth to ear it takes {delays}."))
             }
             Cause::Loss(_) | Cause::Variation(_) => {
-                let share = candidate.value(Metric::NotPlayed).map(percent_text);
+                let share = candidate.value(Metric::NOT_PLAYED).map(percent_text);
                 share.map(|share| format!(" Over {name} {share} of the frames were late or missing."))
             }
         };
@@ -204,24 +205,24 @@ impl RankedTransports<'_> {
         let mut parts = Vec::new();
         match self.judged_by {
             JudgedBy::Mos => {
-                if let Some(shares) = self.join_values(&values(Metric::NotPlayed), percent_text) {
+                if let Some(shares) = self.join_values(&values(Metric::NOT_PLAYED), percent_text) {
                     parts.push(format!("{shares} of the frames were late or missing"));
                 }
-                if let Some(delays) = self.join_values(&values(Metric::MouthToEar50), ms) {
+                if let Some(delays) = self.join_values(&values(Metric::MOUTH_TO_EAR_P50), ms) {
                     parts.push(format!("mouth to ear took {delays}"));
                 }
             }
             JudgedBy::InTime => {
-                if let Some(shares) = self.join_values(&values(Metric::LossRate), percent_text) {
+                if let Some(shares) = self.join_values(&values(Metric::LOSS_RATE), percent_text) {
                     parts.push(format!("{shares} of the messages were lost"));
                 }
                 let kind = self.condition.delay_kind(self.flow);
-                if let Some(delays) = self.join_values(&values(Metric::Delay(kind, Quantile::P99)), ms) {
+                if let Some(delays) = self.join_values(&values(Metric::delay(kind, Quantile::P99)), ms) {
                     parts.push(format!("the p99 {} was {delays}", kind.name()));
                 }
             }
             JudgedBy::Goodput => {
-                if let Some(shares) = self.join_values(&values(Metric::RetransmitRate), percent_text) {
+                if let Some(shares) = self.join_values(&values(Metric::RETRANSMIT_RATE), percent_text) {
                     parts.push(format!("{shares} of the segments were sent again"));
                 }
             }
@@ -381,13 +382,13 @@ impl RankedTransports<'_> {
         };
         match self.condition.judged_by(name) {
             Some(JudgedBy::Mos) => {
-                let scores = self.join_values(&values(name, Metric::Mos), |mos| fixed(Some(mos), 2))?;
+                let scores = self.join_values(&values(name, Metric::MOS), |mos| fixed(Some(mos), 2))?;
                 Some(format!("Beside {flow}, the flow {name} has MOS {scores}."))
             }
             Some(JudgedBy::InTime) => {
-                let shares = self.join_values(&values(name, Metric::InTime), percent_text)?;
+                let shares = self.join_values(&values(name, Metric::IN_TIME), percent_text)?;
                 let kind = self.condition.delay_kind(name);
-                let delays = values(name, Metric::Delay(kind, Quantile::P99));
+                let delays = values(name, Metric::delay(kind, Quantile::P99));
                 let delays = match self.join_values(&delays, ms) {
                     Some(delays) => format!(", and a p99 {} of {delays}", kind.name()),
                     None => String::new(),
@@ -395,7 +396,7 @@ impl RankedTransports<'_> {
                 Some(format!("Beside {flow}, the flow {name} has {shares} of its messages in time{delays}."))
             }
             Some(JudgedBy::Goodput) | None => {
-                let goodput = self.join_values(&values(name, Metric::GoodputBps), mbps)?;
+                let goodput = self.join_values(&values(name, Metric::GOODPUT), mbps)?;
                 Some(format!("Beside {flow}, the flow {name} gets {goodput}."))
             }
         }
