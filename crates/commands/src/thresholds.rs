@@ -29,7 +29,7 @@ use talkpath_measure::figures::text::significant;
 use talkpath_measure::metrics::share;
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, ThresholdSummary};
-use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
+use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdSubject};
 use talkpath_units::counted;
 
 use self::figure::{Looked, Observed, check_figure, flow_figure, group_figure, link_figure, no_such_figure};
@@ -274,12 +274,12 @@ fn judge_at(
     let mut seen: Vec<Looked> = Vec::new();
     for &index in &threshold.cells {
         let cell = plan.cell(index);
-        if cell.is_some_and(|cell| !is_in(&threshold.of, &cell.scenario)) {
+        if cell.is_some_and(|cell| !is_in(&threshold.subject, &cell.scenario)) {
             continue;
         }
         let runs = by_cell.get(&index).map_or(&[][..], Vec::as_slice);
         let label = cell.map_or("", |cell| cell.label.as_str());
-        let figures = figures(&threshold.of, path, runs);
+        let figures = figures(&threshold.subject, path, runs);
         seen.extend(figures.iter().flat_map(|(_, values)| values).map(|value| value.looked));
         let is_unknown = |value: &Observed| value.looked == Looked::Unknown;
         if figures.iter().all(|(_, values)| values.iter().all(is_unknown)) {
@@ -323,10 +323,12 @@ fn judge_at(
 
 /// Whether the cell of `scenario` has the flow or the link. In a sweep some cells may have directions or
 /// links that others lack.
-fn is_in(subject: &ThresholdOf, scenario: &Scenario) -> bool {
+fn is_in(subject: &ThresholdSubject, scenario: &Scenario) -> bool {
     match subject {
-        ThresholdOf::Flow { members, .. } => scenario.flows.iter().any(|flow| members.contains(&flow.name)),
-        ThresholdOf::Link { name } => scenario.links.iter().any(|link| link.name == *name),
+        ThresholdSubject::Flow { members, .. } => {
+            scenario.flows.iter().any(|flow| members.contains(&flow.name))
+        }
+        ThresholdSubject::Link { name } => scenario.links.iter().any(|link| link.name == *name),
     }
 }
 
@@ -335,18 +337,18 @@ fn is_in(subject: &ThresholdOf, scenario: &Scenario) -> bool {
 type Figures = Vec<(Option<String>, Vec<Observed>)>;
 
 /// Finds the figure of the link, or of each copy and direction of the flow, in the repetitions of one cell.
-fn figures(subject: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
+fn figures(subject: &ThresholdSubject, path: &str, runs: &[&RunSummary]) -> Figures {
     let below = Observed::from(Looked::Below);
     // A cell without a repetition has no figure.
     if runs.is_empty() {
         return vec![(None, vec![below])];
     }
     let mut figures: Figures = match subject {
-        ThresholdOf::Link { name } => {
+        ThresholdSubject::Link { name } => {
             let value = |run: &&RunSummary| link_figure(run.links.get(name).map(Box::as_ref), path);
             vec![(None, runs.iter().map(value).collect())]
         }
-        ThresholdOf::Flow { name, members } => {
+        ThresholdSubject::Flow { name, members } => {
             // Some figures belong to all copies together, and no single copy has them.
             let is_group_figure = runs.iter().all(|run| {
                 let mut flows = members.iter().filter_map(|member| run.flows.get(member));

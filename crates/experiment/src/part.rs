@@ -21,7 +21,7 @@ use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::{remove_figures_of_copies, summarise};
 use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
 use talkpath_measure::{RunRecord, warning};
-use talkpath_scenario::{Cell, Plan, ThresholdOf};
+use talkpath_scenario::{Cell, Plan, ThresholdSubject};
 use talkpath_units::Instant;
 
 use crate::Error;
@@ -284,7 +284,7 @@ fn is_silent(flow: &FlowSummary) -> bool {
 fn flows_with_thresholds(plan: &Plan) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for threshold in &plan.thresholds {
-        if let ThresholdOf::Flow { members, .. } = &threshold.of {
+        if let ThresholdSubject::Flow { members, .. } = &threshold.subject {
             names.extend(members.iter().map(String::as_str));
         }
     }

@@ -31,10 +31,10 @@
 //!
 //! Begin to read with `plan.rs`, then `pass/mod.rs`.
 
+mod bound;
 pub mod campaign;
 mod compare;
 mod contents;
-mod demand;
 mod diagnostic;
 mod emit;
 mod form;
@@ -62,9 +62,9 @@ mod understood;
 mod usual;
 mod workloads;
 
+pub use bound::{Bound, Operator, split_threshold};
 pub use compare::{ByOption, ComparedWorkload, Comparison, with_fq_codel, with_repetitions};
 pub use contents::{Files, Located, NoFiles, Trace};
-pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use not_yet::not_yet_help;
@@ -74,7 +74,7 @@ pub use preset::{Preset, preset, presets};
 pub use quantity::{SiAmount, as_percent, parse_duration, parse_rate, percentage, si_amount};
 pub use read::nearest;
 pub use schema::schema;
-pub use threshold::{Bound, Operator, split_threshold};
+pub use threshold::{Threshold, ThresholdSubject};
 pub use tree::LARGEST_FILE;
 pub use understood::Understood;
 

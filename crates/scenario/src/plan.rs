@@ -1,4 +1,12 @@
-//! From text to cells that an arena can run.
+//! Reads a scenario file into a plan, whose cells an arena can run.
+//!
+//! - A *cell* is one combination of the values in `[sweep]`. Without a sweep there is one cell.
+//! - A *repetition* runs one cell once, with a seed of its own.
+//! - The *tree* is the file as keys and values (`crate::tree`). A *pass* makes a changed tree of a tree
+//!   (`crate::pass`).
+//! - The *resolved form* is the file with all its defaults written out. A run directory keeps it.
+//!
+//! Begin to read with [`load_with_files`]. `read_plan` has all steps in their order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +15,7 @@ use talkpath_model::Scenario;
 use talkpath_units::Seed;
 
 use crate::contents::{Files, NoFiles, Trace};
-use crate::demand::{self, Judged, Names, Threshold};
-use crate::diagnostic::{Diagnostic, Diagnostics, Place, Source};
+use crate::diagnostic::{Diagnostic, Diagnostics, Log, Place, Source};
 use crate::emit;
 use crate::keys::ROOT;
 use crate::options::Options;
@@ -17,67 +24,71 @@ use crate::pass::sweep::{Sweep, SweptCell};
 use crate::pass::{fill, kernel, set, values};
 use crate::reading::Reading;
 use crate::resolve;
+use crate::threshold::{self, SubjectNames, Threshold, ThresholdCell};
 use crate::tree::{self, Document, LARGEST_FILE, Table};
 use crate::understood::{self, Understood};
 
-/// A scenario file, understood.
+/// A scenario file without mistakes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The file's `name`.
     pub name: String,
-    /// How many repetitions each cell has.
+    /// The number of repetitions of each cell.
     pub repeat: u64,
     /// The seed of repetition 0.
     pub seed: Seed,
-    /// One per combination of the sweep's values; one in all without a sweep.
+    /// The cells, in the order of their indices. There is at least one.
     pub cells: Vec<Cell>,
-    /// The file as resolved: every default written out. Loading it, with its traces, gives an equal plan.
+    /// The resolved form, as TOML. Loading it together with its traces gives an equal plan.
     pub resolved: String,
-    /// What the figures must hold.
+    /// The requirements on the figures of a run.
     pub thresholds: Vec<Threshold>,
-    /// The traces that the resolved form names: they belong beside it.
+    /// The traces that the resolved form names. They must be kept together with it.
     pub traces: Vec<Trace>,
-    /// What is allowed but probably not meant.
+    /// The values that are allowed but probably not meant.
     pub warnings: Vec<Diagnostic>,
-    /// As what the traces and large losses were understood.
+    /// Sentences on how traces, large losses and missing values were understood.
     pub understood: Understood,
 }
 
 impl Plan {
-    /// The cell with this index. Cells are in the order of their indices, so no search is needed.
+    /// Returns the cell with this index.
     pub fn cell(&self, index: u64) -> Option<&Cell> {
+        // Cells are in the order of their indices, so no search is needed.
         usize::try_from(index).ok().and_then(|at| self.cells.get(at)).filter(|cell| cell.index == index)
     }
 }
 
-/// One combination of the sweep's values.
+/// One combination of the values in `[sweep]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// From 0; the last key of the sweep moves fastest.
+    /// The number of the cell, from 0. The last key of the sweep changes fastest from cell to cell.
     pub index: u64,
-    /// The sweep's keys and this cell's values. The summaries of the cell's repetitions share them.
+    /// The swept keys with the values of this cell. The summaries of all repetitions share the map.
     pub sweep: Arc<BTreeMap<String, serde_json::Value>>,
-    /// For a person: `flow.call.transport=udp, path.up.loss=0.01`; empty without a sweep.
+    /// The swept keys and values for a person, as in `flow.call.transport=udp, path.up.loss=0.01`. Without a sweep
+    /// the label is empty.
     pub label: String,
-    /// What to run.
+    /// The scenario to run.
     pub scenario: Scenario,
 }
 
 /// Reads a scenario that names no files.
 ///
 /// # Errors
-/// Every mistake in it, in the order of the file.
+/// Returns every mistake in the scenario, in the order of the file.
 pub fn load(source: &Source, options: &Options) -> Result<Plan, Diagnostics> {
     load_with_files(source, options, &NoFiles)
 }
 
-/// Reads a scenario and the `files` that it names.
+/// Reads a scenario and the files that it names, which come from `files`.
 ///
 /// # Errors
-/// Every mistake in it, in the order of the file; one in a trace names that file and its line too.
+/// Returns every mistake in the scenario, in the order of the file. A mistake in a trace also has the name of the
+/// trace and the line in it.
 pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Diagnostics> {
     let mut reading = Reading::new(source, options, files);
-    let plan = read(&mut reading);
+    let plan = read_plan(&mut reading);
     let Reading { labels, log, .. } = reading;
     let (mistakes, warnings) = log.finish(source, &labels);
     match plan {
@@ -86,127 +97,142 @@ pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) ->
     }
 }
 
-/// The plan without its warnings; `None` if the log has mistakes.
-fn read(reading: &mut Reading<'_>) -> Option<Plan> {
+/// Reads a plan without its warnings. All mistakes go to the log of `reading`.
+fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
     let Document { root, is_toml } = tree::document(reading.source, &mut reading.log)?;
-    let root = run(&OVER_FILE, root, reading);
+    let root = run_passes(&FILE_PASSES, root, reading);
     let sweep = Sweep::read(&root, reading.options, &mut reading.log);
     if !is_toml {
-        // What was understood is half a scenario: what seems missing may be in the line whose syntax is
-        // wrong.
+        // A key that seems to be missing may be in the line with the wrong syntax, so only present keys are checked.
         check::check(root, &ROOT, Checks::PRESENT.with(reading.options), &mut reading.log);
         return None;
     }
-    let cells = cells(&sweep, reading);
-    let Reading { contents, log, .. } = reading;
-    let Some(Cells { cells, common, assumed_queues }) = cells else {
-        demand::tell_wrong(&root, &sweep, log);
+    let Some(Cells { cells, common, assumed_queues }) = resolve_cells(&sweep, reading) else {
+        threshold::check_without_cells(&root, &sweep, &mut reading.log);
         return None;
     };
-    let first = &cells.first()?.scenario;
-    let (name, repeat, seed) = (first.name.clone(), first.repeat, first.seed);
-    let repetitions = repeat.saturating_mul(cells.len() as u64);
-    if repetitions > MOST_REPETITIONS {
-        let place = root.get("repeat").map_or(&Place::START, |node| &node.place);
-        let message = format!(
-            "found {repetitions} repetitions of all cells together, expected at most {MOST_REPETITIONS}"
-        );
-        log.mistake(place, "repeat", message, None);
-        return None;
-    }
-    let judged: Vec<_> = cells
-        .iter()
-        .map(|Cell { index, sweep, scenario, .. }| Judged {
-            index: *index,
-            sweep,
-            names: Names::Of(scenario),
-        })
-        .collect();
-    let thresholds = demand::thresholds(&root, &judged, log);
+    let Reading { contents, log, .. } = reading;
+    let Scenario { name, repeat, seed, .. } = &cells.first()?.scenario;
+    let (name, repeat, seed) = (name.clone(), *repeat, *seed);
+    check_repetitions(repeat, cells.len(), &root, log);
+    let thresholds = read_thresholds(&root, &cells, log);
     let resolved = emit::to_toml(&fill::resolved(&root, common, sweep.keys()));
-    if resolved.len() > LARGEST_FILE {
-        let message = format!(
-            "found a scenario of {} bytes with its defaults written out, expected at most {LARGEST_FILE}",
-            resolved.len()
-        );
-        log.mistake(&Place::START, "", message, None);
-        return None;
-    }
+    check_resolved_size(&resolved, log);
     let scenarios: Vec<&Scenario> = cells.iter().map(|cell| &cell.scenario).collect();
     let understood = Understood { assumed_queues, ..understood::understood(contents, &scenarios) };
     let (traces, warnings) = (core::mem::take(&mut contents.traces), Vec::new());
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings, understood })
 }
 
-/// A pass: of the tree it makes the next one. What it has to report goes to the log.
+/// A step that makes the next tree of a tree. Its mistakes and warnings go to the log of the reading.
 type Pass = fn(Table, &mut Reading<'_>) -> Table;
 
-/// The passes over a file, in order. The sweep follows, which makes the cells.
-const OVER_FILE: [Pass; 2] = [set::set_options, values::replace_values];
+/// The passes over a file, in order. The sweep then makes the cells.
+const FILE_PASSES: [Pass; 2] = [set::set_options, values::replace_values];
 
-/// The passes over a cell, in order. Then [`resolve`] makes the model of it.
-const OVER_CELL: [Pass; 3] = [kernel::apply_kernel, check::check_cell, fill::fill_cell];
+/// The passes over a cell, in order. [`resolve`] then makes the scenario of the cell.
+const CELL_PASSES: [Pass; 3] = [kernel::apply_kernel, check::check_cell, fill::fill_cell];
 
-/// The tree that `passes` make of `root`, one after the other.
-fn run(passes: &[Pass], root: Table, reading: &mut Reading<'_>) -> Table {
+fn run_passes(passes: &[Pass], root: Table, reading: &mut Reading<'_>) -> Table {
     passes.iter().fold(root, |tree, pass| pass(tree, reading))
 }
 
-/// What the cells of a scenario are.
+/// The cells of a scenario.
 struct Cells {
     cells: Vec<Cell>,
     /// The values that all cells share, defaults included.
     common: Table,
-    /// The links whose queues are as large as they are because nobody said how large.
+    /// The links whose queue has the default limit ([`Understood::assumed_queues`]).
     assumed_queues: Vec<String>,
 }
 
-/// Makes every cell; `None` if one has mistakes.
-fn cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
+/// Makes every cell. Returns `None` if a cell has mistakes.
+fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
     let mut cells = Vec::new();
-    let mut assumed: Vec<String> = Vec::new();
+    let mut assumed_queues: Vec<String> = Vec::new();
     let mut common: Option<Table> = None;
-    let mut flows = 0_usize;
+    let mut flow_count = 0;
     for index in 0..sweep.cells() {
         let SweptCell { root, values, label } = sweep.cell(index, &mut reading.log);
-        let cell = run(&OVER_CELL, root, reading);
-        let Reading { contents, log, .. } = &mut *reading;
-        let scenario = resolve::scenario(&cell, contents, log);
-        if log.is_full() {
+        let tree = run_passes(&CELL_PASSES, root, reading);
+        let scenario = resolve_cell(&tree, reading);
+        if reading.log.is_full() {
             return None;
         }
-        if scenario.is_none() && log.is_clean() {
-            let message = "this cannot be run, and talkpath does not know why: please report it";
-            log.mistake(&Place::START, "", message, None);
-        }
-        let scenario = scenario.filter(|_| log.is_clean());
-        if let Some(scenario) = &scenario {
-            for link in understood::assumed_queues(&cell) {
-                if !assumed.contains(&link) {
-                    assumed.push(link);
-                }
-            }
-            understood::warn_of_traces(&cell, scenario.duration, contents, log);
-        }
+        let cell_queues = understood::assumed_queues(&tree);
         match &mut common {
-            Some(common) => fill::keep_common(common, &cell),
-            None => common = Some(cell),
+            Some(common) => fill::keep_common(common, &tree),
+            None => common = Some(tree),
         }
+        // After a mistake the remaining cells are only read for their mistakes.
         let Some(scenario) = scenario else { continue };
-        flows += scenario.flows.len();
-        if flows > MOST_FLOWS {
+        for link in cell_queues {
+            if !assumed_queues.contains(&link) {
+                assumed_queues.push(link);
+            }
+        }
+        flow_count += scenario.flows.len();
+        if flow_count > MOST_FLOWS {
             let message = format!("found more than {MOST_FLOWS} flows in all cells together");
-            log.mistake(&Place::START, "sweep", message, None);
+            reading.log.mistake(&Place::START, "sweep", message, None);
             return None;
         }
         cells.push(Cell { index, sweep: values.into(), label, scenario });
     }
     let common = common?;
-    reading.log.is_clean().then_some(Cells { cells, common, assumed_queues: assumed })
+    reading.log.is_clean().then_some(Cells { cells, common, assumed_queues })
 }
 
-/// Flows of all cells together. Chosen: they fit in memory.
+/// Makes the scenario of one cell. Returns `None` if there is a mistake in this cell or in an earlier cell.
+fn resolve_cell(tree: &Table, reading: &mut Reading<'_>) -> Option<Scenario> {
+    let Reading { contents, log, .. } = reading;
+    let scenario = resolve::scenario(tree, contents, log);
+    if scenario.is_none() && log.is_clean() {
+        let message = "this cannot be run, and talkpath does not know why: please report it";
+        log.mistake(&Place::START, "", message, None);
+    }
+    let scenario = scenario.filter(|_| log.is_clean())?;
+    understood::warn_of_traces(tree, scenario.duration, contents, log);
+    Some(scenario)
+}
+
+/// We chose at most a million flows in all cells together, because all cells are in memory.
 const MOST_FLOWS: usize = 1_000_000;
 
-/// Repetitions of all cells together. Chosen: a run lists them before it begins, in about 100 B each, 1 GB.
+fn check_repetitions(repeat: u64, cell_count: usize, root: &Table, log: &mut Log) {
+    let repetitions = repeat.saturating_mul(cell_count as u64);
+    if repetitions > MOST_REPETITIONS {
+        let place = root.get("repeat").map_or(&Place::START, |node| &node.place);
+        let message = format!(
+            "found {repetitions} repetitions of all cells together, expected at most {MOST_REPETITIONS}"
+        );
+        log.mistake(place, "repeat", message, None);
+    }
+}
+
+/// We chose at most ten million repetitions, because a run lists all of them before it begins. With about 100 B
+/// each, the list takes 1 GB.
 const MOST_REPETITIONS: u64 = 10_000_000;
+
+fn read_thresholds(root: &Table, cells: &[Cell], log: &mut Log) -> Vec<Threshold> {
+    let threshold_cells: Vec<_> = cells
+        .iter()
+        .map(|Cell { index, sweep, scenario, .. }| ThresholdCell {
+            index: *index,
+            sweep,
+            subjects: SubjectNames::Scenario(scenario),
+        })
+        .collect();
+    threshold::read_thresholds(root, &threshold_cells, log)
+}
+
+/// Reports a resolved form that could not be loaded again.
+fn check_resolved_size(resolved: &str, log: &mut Log) {
+    if resolved.len() > LARGEST_FILE {
+        let message = format!(
+            "found a scenario of {} bytes with its defaults written out, expected at most {LARGEST_FILE}",
+            resolved.len()
+        );
+        log.mistake(&Place::START, "", message, None);
+    }
+}

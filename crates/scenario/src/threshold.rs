@@ -1,329 +1,434 @@
-//! The bounds of thresholds, `>= 3.6`: how they are written, and when a figure holds one.
+//! Reads thresholds, the requirements on the figures of a run: `[thresholds]` of the file, and the options
+//! `--require` and `--fail-if`.
 //!
-//! What a threshold's figure is about, `demand` finds out.
+//! ```text
+//! FLOW.PATH[@KEY=VALUE[, KEY=VALUE]...] OPERATOR VALUE       call.mos@path.up.loss=0.01 >= 3.6
+//! link.NAME.PATH[@...]                  OPERATOR VALUE       link.up.queue_delay_ms.p95 <= 50
+//! ```
+//!
+//! - A *figure* is a number in summary.json. Its *path* is the keys that lead to it.
+//! - The *subject* of a threshold is the flow or the link that the figure is about.
+//! - The *selector* is the text after `@`. It selects cells by the values of swept keys.
+//! - The *bound* is the operator and the value (`crate::bound`).
+//!
+//! This crate knows the flows, the links and the sweep of a scenario, but not the figures. Whoever has the
+//! summary of a run looks the path up in it. Begin to read with [`read_thresholds`].
 
-use core::cmp::Ordering;
-use core::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value as Json;
+
+use talkpath_model::{Flow, Scenario};
+
+use crate::bound::{Bound, bounds};
 use crate::diagnostic::{Log, Place};
-use crate::options::{Percent, PercentOf};
-use crate::quantity::{self, Problem, quote};
-use crate::read::wrong;
-use crate::tree::{Node, Table, Value};
+use crate::names::unknown_name;
+use crate::pass::sweep::Sweep;
+use crate::quantity::{Problem, parse_any, percentage, quote};
+use crate::read::nearest;
+use crate::resolve::link;
+use crate::spec::is_same_word;
+use crate::tree::{Entry, Node, Table};
 
-/// An operator and a value: `>= 3.6`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bound {
-    /// How the figure must compare with the value.
-    pub operator: Operator,
-    /// In the figure's own unit; `true` is 1 and `false` is 0.
-    pub value: f64,
+/// A figure and the bound that it must keep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Threshold {
+    /// The left side as it was written: `call.mos@path.up.loss=0.01`.
+    pub figure: String,
+    /// The flow or the link that the figure is about.
+    pub subject: ThresholdSubject,
+    /// The path of the figure below its flow or link in summary.json: `call.mos`, `queue_delay_ms.p95`.
+    pub path: String,
+    /// The bound of the figure.
+    pub bound: Bound,
+    /// The indices of the cells in which the figure must keep the bound. There is at least one.
+    pub cells: Vec<u64>,
 }
 
-/// How a figure compares with a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operator {
-    /// `>=`
-    AtLeast,
-    /// `>`
-    Above,
-    /// `<=`
-    AtMost,
-    /// `<`
-    Below,
-    /// `==`
-    Equal,
-    /// `!=`
-    Different,
+/// The flow or the link that a threshold is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ThresholdSubject {
+    /// A flow of the scenario.
+    Flow {
+        /// The name in the threshold: that of a `[flow.NAME]`, or that of one of its copies.
+        name: String,
+        /// The names in summary.json: those of all copies and both directions, in the order of the scenario.
+        members: Vec<String>,
+    },
+    /// A link.
+    Link {
+        /// The name in summary.json: `up`, `down`, or the name of a `[link.NAME]`.
+        name: String,
+    },
 }
 
-impl Operator {
-    const ALL: [Self; 6] =
-        [Self::AtLeast, Self::AtMost, Self::Equal, Self::Different, Self::Above, Self::Below];
-
-    /// As it is written.
-    pub const fn sign(self) -> &'static str {
-        match self {
-            Self::AtLeast => ">=",
-            Self::Above => ">",
-            Self::AtMost => "<=",
-            Self::Below => "<",
-            Self::Equal => "==",
-            Self::Different => "!=",
-        }
-    }
-
-    /// What holds if this does not, of a figure that is known.
-    pub const fn opposite(self) -> Self {
-        match self {
-            Self::AtLeast => Self::Below,
-            Self::Above => Self::AtMost,
-            Self::AtMost => Self::Above,
-            Self::Below => Self::AtLeast,
-            Self::Equal => Self::Different,
-            Self::Different => Self::Equal,
-        }
-    }
+/// The parts of a cell that a threshold can name.
+pub(crate) struct ThresholdCell<'a> {
+    pub(crate) index: u64,
+    /// The values of the swept keys.
+    pub(crate) sweep: &'a BTreeMap<String, Json>,
+    pub(crate) subjects: SubjectNames<'a>,
 }
 
-impl Bound {
-    /// Whether `figure` holds it.
-    pub fn holds(self, figure: f64) -> bool {
-        let found = figure.partial_cmp(&self.value);
-        match self.operator {
-            Operator::AtLeast => matches!(found, Some(Ordering::Greater | Ordering::Equal)),
-            Operator::Above => found == Some(Ordering::Greater),
-            Operator::AtMost => matches!(found, Some(Ordering::Less | Ordering::Equal)),
-            Operator::Below => found == Some(Ordering::Less),
-            Operator::Equal => found == Some(Ordering::Equal),
-            Operator::Different => matches!(found, Some(Ordering::Less | Ordering::Greater)),
-        }
-    }
-
-    /// Reads `>= 3.6`.
-    fn read(text: &str) -> Result<Self, Problem> {
-        let text = text.trim();
-        let Some(operator) = Operator::ALL.into_iter().find(|it| text.starts_with(it.sign())) else {
-            return Err(Problem::new(format!("found {}, expected {FORM}", quote(text))));
-        };
-        let value = text[operator.sign().len()..].trim();
-        let number = match value {
-            "true" => Some(1.0),
-            "false" => Some(0.0),
-            _ => quantity::percentage(value).or_else(|| value.parse().ok()),
-        };
-        match number.filter(|number| number.is_finite()) {
-            Some(value) => Ok(Self { operator, value }),
-            None => Err(Problem::new(format!("found the value {}, expected {VALUE}", quote(value)))),
-        }
-    }
+/// The names of the flows and links that a threshold can be about.
+#[derive(Clone, Copy)]
+pub(crate) enum SubjectNames<'a> {
+    /// The names in a cell.
+    Scenario(&'a Scenario),
+    /// The names in a file with mistakes. Such a file has no cells, so the names of copies are not known.
+    File(&'a Table),
 }
 
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.operator.sign(), self.value)
-    }
-}
-
-/// Splits `call.mos >= 3.6`, as `--require` has it, into the figure and its bound, `>= 3.6`; with
-/// `is_opposite` the bound is what must hold if the text must not: `--fail-if "call.mos < 3.6"`. Which
-/// figures are shares says `percent_of`.
-///
-/// # Errors
-/// What was found and what would be right, in one line.
-pub fn split_threshold(
-    text: &str,
-    is_opposite: bool,
-    percent_of: PercentOf,
-) -> Result<(String, String), String> {
-    // A swept value may hold an equals sign, and no other.
-    let at = text.find(['<', '>']).or_else(|| text.find("==")).or_else(|| text.find("!="));
-    let (figure, bound) = at.map_or((text, ""), |at| text.split_at(at));
-    if bound.is_empty() || figure.trim().is_empty() {
-        return Err(format!("expected FLOW.FIGURE, {OPERATORS} and a number, as in \"call.mos >= 3.6\""));
-    }
-    if let Some(why) = misread_unit(figure, bound, percent_of) {
-        return Err(why);
-    }
-    let value = value_of(bound);
-    let bound = Bound::read(bound).map_err(|problem| problem.message)?;
-    let operator = if is_opposite { bound.operator.opposite() } else { bound.operator };
-    // A percentage stays one: without its sign a whole share could be meant in per cent again.
-    let bound = match quantity::percentage(value) {
-        Some(_) => format!("{} {value}", operator.sign()),
-        None => Bound { operator, ..bound }.to_string(),
-    };
-    Ok((figure.trim().to_owned(), bound))
-}
-
-/// The mistake in the unit of a bound: a share such as `loss_rate <= 1` without a percent sign, which may be
-/// meant in per cent, or a percentage of what is no share.
-fn misread_unit(figure: &str, bound: &str, percent_of: PercentOf) -> Option<String> {
-    let (name, percent) = measured(figure, percent_of)?;
-    let found = value_of(bound);
-    if quantity::percentage(found).is_some() {
-        return (percent == Percent::Never)
-            .then(|| format!("{name} is no share, and found {found}: expected a number in its own unit"));
-    }
-    let value: f64 = found.parse().ok().filter(|value| (1.0..=100.0).contains(value))?;
-    let or_all = if value == 1.0 { " or 100%" } else { "" };
-    (percent == Percent::Share)
-        .then(|| format!("{name} is a share, and found {found}: did you mean {found}%{or_all}?"))
-}
-
-/// What follows a bound's operator.
-fn value_of(bound: &str) -> &str {
-    bound.trim().trim_start_matches(['<', '>', '=', '!']).trim()
-}
-
-/// The last name in the path of the figure that `text` has, and whether the figure is a share: of
-/// `call.loss_rate.mean@KEY=VALUE` the name is `loss_rate`. `None` if there is no such figure.
-fn measured(text: &str, percent_of: PercentOf) -> Option<(&str, Percent)> {
-    let path = text.split('@').next().unwrap_or_default().trim();
-    // The first name is that of the flow, and of a link the first two.
-    let below = path.match_indices('.').map(|(at, _)| &path[at + 1..]);
-    below.flat_map(|path| [Some(path), without_statistic(path)]).flatten().find_map(|path| {
-        let percent = percent_of(path)?;
-        Some((without_statistic(path).unwrap_or(path).rsplit('.').next()?, percent))
-    })
-}
-
-/// The path before a statistic: `mos` of `mos.p10`.
-fn without_statistic(path: &str) -> Option<&str> {
-    let (path, word) = path.rsplit_once('.')?;
-    // A word that is no statistic is reported later, where the figure is looked up.
-    let is_percentile = word.strip_prefix('p').is_some_and(|rank| rank.parse::<f64>().is_ok());
-    (is_percentile || matches!(word, "mean" | "median" | "min" | "max")).then_some(path)
-}
-
-/// Checks one value of `[thresholds]`, a bound or a list of bounds of `figure`. Which figures are shares says
-/// `percent_of`.
-pub(crate) fn check(node: &Node, figure: &str, at: &str, percent_of: Option<PercentOf>, log: &mut Log) {
-    for Written { place, text, bound } in written(node) {
-        let misread = || {
-            let text = text?;
-            Some((text, misread_unit(figure, text, percent_of?)?))
-        };
-        match bound.map(|_| misread()) {
-            Err(problem) => log.mistake(place, at, problem.message, problem.help),
-            // Files of earlier versions have the whole as 1.
-            Ok(Some((text, why))) if value_of(text).parse() == Ok(1.0) => {
-                log.warning(place, at, format!("{why} It is read as 100%"));
+/// Reads the thresholds of `root`. The mistakes in them go to `log`.
+pub(crate) fn read_thresholds(root: &Table, cells: &[ThresholdCell<'_>], log: &mut Log) -> Vec<Threshold> {
+    let Some(table) = root.get("thresholds").and_then(Node::as_table) else { return Vec::new() };
+    let mut thresholds = Vec::new();
+    for entry in &table.entries {
+        let left_side = match parse_left_side(&entry.name, cells) {
+            Ok(left_side) => left_side,
+            Err(problem) => {
+                let key = format!("thresholds.{}", entry.name);
+                log.mistake(place_of_figure(entry), &key, problem.message, problem.help);
+                continue;
             }
-            Ok(Some((_, why))) => log.mistake(place, at, why, None),
-            Ok(None) => {}
-        }
-    }
-}
-
-/// Adds a bound of the figure `name` to those that are there: one that comes later lifts none.
-pub(crate) fn add(table: &mut Table, name: &str, bound: Node) {
-    let Some(old) = table.get_mut(name) else { return table.set(name, bound) };
-    match &mut old.value {
-        Value::List(list) => list.push(bound),
-        _ => {
-            let place = old.place.clone();
-            let first = core::mem::replace(old, Node::new(Value::List(Vec::new()), place));
-            old.value = Value::List(vec![first, bound]);
-        }
-    }
-}
-
-/// One or more bounds, each with its place.
-pub(crate) fn bounds(node: &Node) -> impl Iterator<Item = (&Place, Result<Bound, Problem>)> {
-    written(node).map(|Written { place, bound, .. }| (place, bound))
-}
-
-/// A bound as it was written.
-struct Written<'a> {
-    place: &'a Place,
-    text: Option<&'a str>,
-    bound: Result<Bound, Problem>,
-}
-
-/// One or more bounds as they were written.
-fn written(node: &Node) -> impl Iterator<Item = Written<'_>> {
-    let nodes = match &node.value {
-        Value::List(list) if !list.is_empty() => list.as_slice(),
-        _ => core::slice::from_ref(node),
-    };
-    nodes.iter().map(|node| {
-        let bound = match node.as_text() {
-            Some(text) => Bound::read(text),
-            None => Err(wrong(node, FORM)),
         };
-        Written { place: &node.place, text: node.as_text(), bound }
-    })
+        // `crate::bound` has reported the bounds that are wrong.
+        for bound in bounds(&entry.node).filter_map(|(_, bound)| bound.ok()) {
+            let LeftSide { subject, path, cells } = left_side.clone();
+            thresholds.push(Threshold { figure: entry.name.clone(), subject, path, bound, cells });
+        }
+    }
+    thresholds
 }
 
-const FORM: &str = ">=, <=, >, <, == or != and a number, as in \">= 3.6\"";
-/// What is between figure and value on the command line.
-const OPERATORS: &str = ">=, <=, >, <, == or !=";
-const VALUE: &str = "a number in the figure's own unit, a percentage such as 95%, true or false";
+/// Returns the option that added a bound to the figure, if there is one, and otherwise the place in the file.
+fn place_of_figure(entry: &Entry) -> &Place {
+    // Bounds of options come after the bounds of the file.
+    match bounds(&entry.node).last() {
+        Some((place @ Place::Option(_), _)) => place,
+        _ => &entry.place,
+    }
+}
+
+/// Reports the mistakes in the thresholds of a file that has other mistakes, as far as they can be known.
+pub(crate) fn check_without_cells(root: &Table, sweep: &Sweep, log: &mut Log) {
+    if root.get("thresholds").is_none() || sweep.is_wrong() {
+        return;
+    }
+    let mut cell_log = Log::default();
+    let swept_values: Vec<_> =
+        (0..sweep.cells()).map(|index| sweep.cell(index, &mut cell_log).values).collect();
+    if cell_log.is_clean() {
+        let subjects = SubjectNames::File(root);
+        let cells: Vec<_> =
+            (0..).zip(&swept_values).map(|(index, sweep)| ThresholdCell { index, sweep, subjects }).collect();
+        read_thresholds(root, &cells, log);
+    }
+}
+
+/// The meaning of a threshold's left side.
+#[derive(Clone)]
+struct LeftSide {
+    subject: ThresholdSubject,
+    path: String,
+    /// The indices of the selected cells.
+    cells: Vec<u64>,
+}
+
+fn parse_left_side(text: &str, cells: &[ThresholdCell<'_>]) -> Result<LeftSide, Problem> {
+    let (figure, selector) = text.split_once('@').unwrap_or((text, ""));
+    let figure = figure.trim();
+    let selected = select_cells(selector, cells)?;
+    let incomplete =
+        || Problem::new(format!("found {}, expected FLOW.FIGURE or link.NAME.FIGURE", quote(figure)));
+    let (first, after_first) = figure.split_once('.').ok_or_else(incomplete)?;
+    let (subject, path) = if first == LINK {
+        let (name, path) = after_first.split_once('.').ok_or_else(incomplete)?;
+        (find_link(name, &selected)?, path.to_owned())
+    } else {
+        let subject = find_flow(first, &selected)?;
+        if after_first.is_empty() {
+            return Err(incomplete());
+        }
+        (subject, full_path(after_first))
+    };
+    Ok(LeftSide { subject, path, cells: selected.iter().map(|cell| cell.index).collect() })
+}
+
+/// The word before the name of a link.
+const LINK: &str = "link";
+
+fn find_link(name: &str, cells: &[&ThresholdCell<'_>]) -> Result<ThresholdSubject, Problem> {
+    let links: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.subjects.links()).collect();
+    if links.iter().any(|pattern| link::matches(pattern, name)) {
+        Ok(ThresholdSubject::Link { name: name.to_owned() })
+    } else {
+        Err(unknown_subject(name, "link", links))
+    }
+}
+
+fn find_flow(name: &str, cells: &[&ThresholdCell<'_>]) -> Result<ThresholdSubject, Problem> {
+    let mut members: Vec<String> = Vec::new();
+    for member in cells.iter().flat_map(|cell| cell.subjects.members(name)) {
+        if !members.iter().any(|earlier| earlier == member) {
+            members.push(member.to_owned());
+        }
+    }
+    if members.is_empty() {
+        return Err(unknown_subject(
+            name,
+            "flow",
+            cells.iter().flat_map(|cell| cell.subjects.groups()).collect(),
+        ));
+    }
+    Ok(ThresholdSubject::Flow { name: name.to_owned(), members })
+}
+
+fn unknown_subject(name: &str, noun: &str, known: BTreeSet<&str>) -> Problem {
+    unknown_name(name, noun, &known.into_iter().map(str::to_owned).collect::<Vec<_>>())
+}
+
+/// Replaces the short name of a figure, which a statistic may follow: `mos.mean` is `call.mos.mean`.
+fn full_path(path: &str) -> String {
+    for (short, full) in [("mos", "call.mos"), ("usable", "call.usable")] {
+        if let Some(statistic) = path.strip_prefix(short)
+            && (statistic.is_empty() || statistic.starts_with('.'))
+        {
+            return format!("{full}{statistic}");
+        }
+    }
+    path.to_owned()
+}
+
+/// Returns the cells that have all values of `selector`, which is `KEY=VALUE` or several of these with commas.
+fn select_cells<'a>(
+    selector: &str,
+    cells: &'a [ThresholdCell<'a>],
+) -> Result<Vec<&'a ThresholdCell<'a>>, Problem> {
+    let mut selected: Vec<&ThresholdCell<'_>> = cells.iter().collect();
+    let mut earlier_keys: BTreeSet<&str> = BTreeSet::new();
+    for condition in selector.split(',').map(str::trim).filter(|condition| !condition.is_empty()) {
+        let Some((key, value)) = condition.split_once('=') else {
+            let message = format!("found {} after @, expected KEY=VALUE of the sweep", quote(condition));
+            return Err(Problem::new(message));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        if !earlier_keys.insert(key) {
+            let help = "a threshold is about one value of a key; write another threshold for the other";
+            return Err(Problem::new(format!("found {} twice after @", quote(key))).with_help(help));
+        }
+        check_key_is_swept(key, cells)?;
+        selected.retain(|cell| cell.sweep.get(key).is_some_and(|swept| is_same_value(swept, value)));
+        if selected.is_empty() {
+            return Err(no_cell_with_value(key, value, cells));
+        }
+    }
+    Ok(selected)
+}
+
+fn check_key_is_swept(key: &str, cells: &[ThresholdCell<'_>]) -> Result<(), Problem> {
+    let swept_keys: BTreeSet<&str> =
+        cells.iter().flat_map(|cell| cell.sweep.keys()).map(String::as_str).collect();
+    if swept_keys.contains(key) {
+        return Ok(());
+    }
+    let help = match nearest(key, swept_keys.iter().copied()) {
+        Some(similar) => format!("did you mean `{similar}`?"),
+        None if swept_keys.is_empty() => "without a sweep there is one cell: leave @ out".to_owned(),
+        None => format!("swept are: {}", swept_keys.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    Err(Problem::new(format!("found {} after @, which is not swept", quote(key))).with_help(help))
+}
+
+fn no_cell_with_value(key: &str, value: &str, cells: &[ThresholdCell<'_>]) -> Problem {
+    let values: BTreeSet<String> =
+        cells.iter().filter_map(|cell| cell.sweep.get(key)).map(plain_text).collect();
+    let list = values.into_iter().collect::<Vec<_>>().join(", ");
+    Problem::new(format!("no cell has {key} = {value}")).with_help(format!("its values are: {list}"))
+}
+
+/// Whether the text after `@KEY=` means the value `swept`.
+fn is_same_value(swept: &Json, text: &str) -> bool {
+    match swept {
+        Json::String(word) => {
+            let is_same_amount = || parse_any(word).is_some_and(|amount| parse_any(text) == Some(amount));
+            is_same_word(word, text) || is_same_amount()
+        }
+        Json::Number(number) => number.as_f64() == percentage(text).or_else(|| text.parse().ok()),
+        // A table may be named by its kind alone: `tcp` for `{ kind = "tcp", cc = "reno" }`.
+        Json::Object(keys) => {
+            keys.get("kind").is_some_and(|kind| is_same_value(kind, text)) || plain_text(swept) == text
+        }
+        other => plain_text(other) == text,
+    }
+}
+
+/// Writes a swept value without the quotes of a string.
+fn plain_text(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+impl<'a> SubjectNames<'a> {
+    fn links(self) -> Vec<&'a str> {
+        match self {
+            Self::Scenario(scenario) => scenario.links.iter().map(|link| link.name.as_str()).collect(),
+            // Without `link` tables the links are those of the path.
+            Self::File(root) => table_names(root, LINK).unwrap_or_else(|| vec!["up", "down"]),
+        }
+    }
+
+    /// Returns the names of the `[flow.NAME]` tables.
+    fn groups(self) -> Vec<&'a str> {
+        match self {
+            Self::Scenario(scenario) => scenario.flows.iter().map(|flow| flow.group.as_str()).collect(),
+            Self::File(root) => table_names(root, "flow").unwrap_or_default(),
+        }
+    }
+
+    /// Returns the flows that `name` names: the flow with this name, or all flows of a `[flow.NAME]`.
+    fn members(self, name: &str) -> Vec<&'a str> {
+        match self {
+            Self::Scenario(scenario) => {
+                let is_named = |flow: &&Flow| flow.name == name || flow.group == name;
+                scenario.flows.iter().filter(is_named).map(|flow| flow.name.as_str()).collect()
+            }
+            // The name of a copy or a direction is the name of the table, a hyphen and a suffix.
+            Self::File(_) => {
+                let may_be_named = |group: &&str| {
+                    name.strip_prefix(*group)
+                        .is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('-'))
+                };
+                self.groups().into_iter().filter(may_be_named).collect()
+            }
+        }
+    }
+}
+
+/// Returns the names of the tables below `key`, or `None` if the file has no such key.
+fn table_names<'a>(root: &'a Table, key: &str) -> Option<Vec<&'a str>> {
+    Some(root.get(key)?.as_table()?.entries.iter().map(|entry| entry.name.as_str()).collect())
+}
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
+    use crate::bound::Operator;
+    use crate::bound::tests::percent_of;
+    use crate::{Diagnostics, Options, Plan, Setting, Source, load};
 
-    /// A table of figures as small as these tests need. The whole table is in another crate.
-    pub(crate) fn percent_of(path: &str) -> Option<Percent> {
-        match path {
-            "loss_rate" | "in_time" | "utilisation" => Some(Percent::Share),
-            "jain_index" | "judged.worst" => Some(Percent::Possible),
-            "mos"
-            | "call.mos"
-            | "call.r"
-            | "round_trip_delay_ms.p99"
-            | "goodput_bps"
-            | "lost"
-            | "ledger.missing"
-            | "queue_packets.max" => Some(Percent::Never),
-            _ => None,
-        }
+    const SCENARIO: &str = concat!(
+        "duration = \"1 s\"\npath = \"lan\"\n",
+        "[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\ndirection = \"both\"\n",
+        "[flow.game]\ntransport = \"udp\"\nworkload = { kind = \"cbr\", rate = \"64 kbps\", size = \"160 B\" }\n",
+        "[sweep]\n\"path.up.loss\" = [0.0, 0.01]\n\"path.up.rate\" = [\"1 Mbps\", \"2 Mbps\"]\n",
+    );
+
+    fn read(thresholds: &str) -> Result<Plan, Diagnostics> {
+        let source = Source::new("s.toml", format!("{SCENARIO}[thresholds]\n{thresholds}"));
+        load(&source, &Options { percent_of: Some(percent_of), ..Options::default() })
+    }
+
+    fn read_one(figure: &str) -> Threshold {
+        read(&format!("{figure:?} = \">= 0.6\"")).unwrap().thresholds.remove(0)
+    }
+
+    fn refused(figure: &str) -> String {
+        read(&format!("{figure:?} = \">= 0.6\"")).unwrap_err().to_string()
     }
 
     #[test]
-    fn each_operator_holds_what_it_says_and_its_opposite_the_rest() {
-        let at = |operator| Bound { operator, value: 2.0 };
-        for (operator, holds) in [
-            (Operator::AtLeast, [false, true, true]),
-            (Operator::Above, [false, false, true]),
-            (Operator::AtMost, [true, true, false]),
-            (Operator::Below, [true, false, false]),
-            (Operator::Equal, [false, true, false]),
-            (Operator::Different, [true, false, true]),
-        ] {
-            assert_eq!([1.0, 2.0, 3.0].map(|it| at(operator).holds(it)), holds, "{operator:?}");
-            assert_eq!([1.0, 2.0, 3.0].map(|it| !at(operator.opposite()).holds(it)), holds, "{operator:?}");
-            assert!(!at(operator).holds(f64::NAN), "{operator:?}");
-        }
+    fn a_flow_means_its_copies_and_directions_and_its_short_names() {
+        let found = read_one("call.mos");
+        let members = ["call-up", "call-down"].map(str::to_owned).to_vec();
+        assert_eq!(found.subject, ThresholdSubject::Flow { name: "call".to_owned(), members });
+        assert_eq!((found.path.as_str(), found.cells.as_slice()), ("call.mos", &[0, 1, 2, 3][..]));
+        assert_eq!(found.bound, Bound { operator: Operator::AtLeast, value: 0.6 });
+        assert_eq!(read_one("call-up.call.mos").path, "call.mos");
+        assert_eq!(read_one("call.mos.mean").path, "call.mos.mean");
+        assert_eq!(read_one("call.mosaic").path, "mosaic");
+        assert_eq!(read_one("call.usable").path, "call.usable");
+        assert_eq!(read_one("game.in_time").path, "in_time");
+        let link = read_one("link.up.queue_delay_ms.p95");
+        assert_eq!(link.subject, ThresholdSubject::Link { name: "up".to_owned() });
+        assert_eq!(link.path, "queue_delay_ms.p95");
     }
 
     #[test]
-    fn an_option_is_split_at_its_operator_and_its_opposite_is_turned_round() {
-        let split = |text, opposite| split_threshold(text, opposite, percent_of);
-        assert_eq!(split("call.mos>=3.6", false), Ok(("call.mos".to_owned(), ">= 3.6".to_owned())));
-        assert_eq!(
-            split("call.mos@path.up.loss=0.01 < 3.6", true),
-            Ok(("call.mos@path.up.loss=0.01".to_owned(), ">= 3.6".to_owned()))
-        );
-        assert_eq!(split("doc.file.intact == true", false).unwrap().1, "== 1");
-        assert_eq!(split("game.in_time >= 95%", false).unwrap().1, ">= 95%");
-        assert_eq!(split("game.loss_rate < 100 %", true).unwrap().1, ">= 100 %");
-        for text in ["call.mos", "call.mos = 3", ">= 3", "call.mos >= x", ""] {
-            assert!(split(text, false).is_err(), "{text}");
-        }
+    fn cells_are_chosen_by_the_value_that_they_mean() {
+        let cells = |only: &str| read_one(&format!("game.in_time@{only}")).cells;
+        assert_eq!(cells("path.up.loss=0.01"), [2, 3]);
+        assert_eq!(cells("path.up.loss=1e-2"), [2, 3]);
+        assert_eq!(cells("path.up.rate=2000 kbps"), [1, 3]);
+        assert_eq!(cells("path.up.rate=1Mbps, path.up.loss=0"), [0]);
     }
 
     #[test]
-    fn a_percentage_is_of_shares_alone() {
-        for text in [
-            "call.mos >= 3.1%",
-            "call.call.mos.mean >= 70%",
-            "call.call.r > 70%",
-            "game.round_trip_delay_ms.p99 <= 1%",
-            "game.goodput_bps >= 80%",
-            "game.lost <= 1%",
-            "game.ledger.missing <= 1%",
-            "link.up.queue_packets.max@path.up.loss=1% < 50%",
-        ] {
-            let why = split_threshold(text, false, percent_of).unwrap_err();
-            assert!(why.contains("is no share, and found"), "{text}: {why}");
-        }
-        for text in [
-            "game.loss_rate <= 1%",
-            "link.up.utilisation <= 80%",
-            "g.jain_index >= 95%",
-            // There is no such figure. The mistake is reported where the figure is looked up.
-            "game.loss <= 1%",
-            "g.judged.worst > 9%",
-        ] {
-            assert!(split_threshold(text, false, percent_of).is_ok(), "{text}");
-        }
+    fn what_is_not_there_is_said_with_what_is() {
+        assert!(refused("cal.mos").contains("no flow called \"cal\" (did you mean \"call\"?)"));
+        assert!(refused("speech.mos").contains("there are: call, game"));
+        assert!(refused("link.upp.lost").contains("did you mean \"up\"?"));
+        assert!(refused("mos").contains("expected FLOW.FIGURE"));
+        assert!(refused("call.mos@path.up.los=0.01").contains("did you mean `path.up.loss`?"));
+        assert!(refused("call.mos@path.up.loss=0.02").contains("its values are: 0.0, 0.01"));
         assert!(
-            split_threshold("link.up.utilisation <= 80", false, percent_of)
-                .unwrap_err()
-                .contains("did you mean 80%")
+            refused("call.mos@path.up.loss=0,path.up.loss=0.01").contains("\"path.up.loss\" twice after @")
         );
+        assert!(refused("call.mos@here").contains("expected KEY=VALUE"));
+        for (figure, bound) in
+            [("game.in_time", ">= 95"), ("game.loss_rate", "<= 2"), ("call.mos", ">= 3.1%")]
+        {
+            let why = read(&format!("{figure:?} = [\">= 0\", {bound:?}]")).unwrap_err().to_string();
+            assert!(why.contains("share, and found"), "{why}");
+        }
+        let whole = read("\"game.loss_rate\" = [\"<= 1\", \"<= 100%\"]").unwrap();
+        let told: Vec<_> = whole.warnings.iter().map(ToString::to_string).collect();
+        assert!(
+            told.len() == 1 && told[0].contains("did you mean 1% or 100%? It is read as 100%"),
+            "{told:?}"
+        );
+        let at = read("\"game.in_time\" = 0.95").unwrap_err().to_string();
+        assert!(at.contains("s.toml:14:18") && at.contains("found 0.95, expected >="), "{at}");
+        for bound in ["3.6", ">= much", "= 3", ">= inf", ">="] {
+            assert!(read(&format!("\"call.mos\" = {bound:?}")).is_err(), "{bound}");
+        }
+    }
+
+    #[test]
+    fn a_threshold_s_mistake_is_told_beside_those_of_other_keys() {
+        let of = |text: &str| {
+            let wrong = format!(
+                "{text}[thresholds]\n\"cal.mos\" = \">= 3\"\n\"call-up.mos\" = \">= 3\"\n\"call.mos@path.up.los=0\" = \">= 3\"\n"
+            );
+            load(&Source::new("s.toml", wrong), &Options::default()).unwrap_err().to_string()
+        };
+        for wrong in [format!("durrr = 1\n{SCENARIO}"), format!("repeat = 0\n{SCENARIO}")] {
+            let said = of(&wrong);
+            assert!(said.contains("no flow called \"cal\"") && said.contains("path.up.los"), "{said}");
+            assert!(said.lines().count() == 3 && !said.contains("call-up"), "{said}");
+        }
+        // Where the sweep is wrong, nobody knows what is swept.
+        let said = of(&SCENARIO.replace("\"path.up.loss\"", "\"path.up.los\""));
+        assert!(said.contains("sweep.path.up.los") && !said.contains("thresholds"), "{said}");
+        let text = SCENARIO.replace("path = \"lan\"\n", "[link.\"acc{n}\"]\n[link.wan]\n");
+        let text = format!("{text}[thresholds]\n\"link.acc2.lost\" = 0\n\"link.wann.lost\" = \"<= 0\"\n");
+        let said = load(&Source::new("s.toml", text), &Options::default()).unwrap_err().to_string();
+        assert!(
+            said.contains("no link called \"wann\"") && !said.contains("no link called \"acc2"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn an_option_adds_to_what_the_file_demands_and_stands_in_the_resolved_form() {
+        let source = Source::new("s.toml", format!("{SCENARIO}[thresholds]\n\"call.mos\" = \">= 3\"\n"));
+        let set = |option: &str, figure: &str| Setting::by(option, &format!("thresholds.{figure}"), "<= 4");
+        let options = |figure| Options { set: vec![set("--require it", figure)], ..Options::default() };
+        let plan = load(&source, &options("call.mos")).unwrap();
+        let bounds: Vec<_> = plan.thresholds.iter().map(|threshold| threshold.bound.to_string()).collect();
+        assert_eq!(bounds, [">= 3", "<= 4"]);
+        let again = load(&Source::new("again", plan.resolved.clone()), &Options::default()).unwrap();
+        assert_eq!(again.thresholds, plan.thresholds, "{}", plan.resolved);
+        let mistake = load(&source, &options("cal.mos")).unwrap_err();
+        assert_eq!(mistake.list[0].option.as_deref(), Some("--require it"), "{mistake}");
     }
 }

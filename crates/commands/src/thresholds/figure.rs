@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use talkpath_measure::figures::{FLOW, Figure, GROUP, Getter, LINK, Table, Value};
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{FlowSummary, GroupSummary, LinkSummary};
-use talkpath_scenario::{Threshold, ThresholdOf, nearest};
+use talkpath_scenario::{Threshold, ThresholdSubject, nearest};
 
 /// The result of looking a path up in a summary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,13 +103,13 @@ const fn is_bounded<T>(figure: &Figure<T>) -> bool {
 /// Returns a message that says which figures there are.
 pub(super) fn check_figure(threshold: &Threshold) -> Result<(), String> {
     let path = threshold.path.as_str();
-    let mut known = paths_of(&threshold.of);
-    let is_named = matches!(threshold.of, ThresholdOf::Flow { .. }) && FLOW.counts(path).is_some();
+    let mut known = paths_of(&threshold.subject);
+    let is_named = matches!(threshold.subject, ThresholdSubject::Flow { .. }) && FLOW.counts(path).is_some();
     let is_there = |path: &str| known.contains(path);
     if is_named || is_there(path) || Statistic::split(path).is_some_and(|(path, _)| is_there(path)) {
         return Ok(());
     }
-    if matches!(threshold.of, ThresholdOf::Flow { .. }) {
+    if matches!(threshold.subject, ThresholdSubject::Flow { .. }) {
         // The short names of `call.mos` and `call.usable`.
         known.extend(["mos", "usable"]);
     }
@@ -117,19 +117,19 @@ pub(super) fn check_figure(threshold: &Threshold) -> Result<(), String> {
 }
 
 /// The paths of all figures that a threshold about `subject` can have.
-fn paths_of(subject: &ThresholdOf) -> BTreeSet<&'static str> {
+fn paths_of(subject: &ThresholdSubject) -> BTreeSet<&'static str> {
     fn paths<T>(table: &'static Table<T>) -> impl Iterator<Item = &'static str> {
         table.rows().filter(|figure| is_bounded(figure)).map(|figure| figure.path)
     }
     match subject {
-        ThresholdOf::Flow { .. } => paths(&FLOW).chain(paths(&GROUP)).collect(),
-        ThresholdOf::Link { .. } => paths(&LINK).collect(),
+        ThresholdSubject::Flow { .. } => paths(&FLOW).chain(paths(&GROUP)).collect(),
+        ThresholdSubject::Link { .. } => paths(&LINK).collect(),
     }
 }
 
 /// The message that no run has the figure of the threshold, with the figures that there are.
 pub(super) fn no_such_figure(threshold: &Threshold) -> String {
-    let mut paths = paths_of(&threshold.of);
+    let mut paths = paths_of(&threshold.subject);
     // The path itself is not proposed, because only all copies together, or another flow, may have it.
     paths.remove(threshold.path.as_str());
     unknown(threshold, &threshold.path, &paths)
@@ -137,9 +137,9 @@ pub(super) fn no_such_figure(threshold: &Threshold) -> String {
 
 /// The message that there is no figure `name`. It proposes one of the `known` figures.
 fn unknown(threshold: &Threshold, name: &str, known: &BTreeSet<&str>) -> String {
-    let owner = match &threshold.of {
-        ThresholdOf::Flow { name, .. } => format!("the flow {name}"),
-        ThresholdOf::Link { name } => format!("the link {name}"),
+    let owner = match &threshold.subject {
+        ThresholdSubject::Flow { name, .. } => format!("the flow {name}"),
+        ThresholdSubject::Link { name } => format!("the link {name}"),
     };
     // If the name begins with a figure, only its ending is wrong: it is not a statistic.
     let figure = name.rsplit_once('.').map(|(figure, _)| figure).filter(|figure| known.contains(figure));

@@ -5,7 +5,7 @@
 //! unusable.
 
 use talkpath_measure::summary::{CallSummary, FlowSummary, RunSummary};
-use talkpath_scenario::{Operator, Threshold, ThresholdOf};
+use talkpath_scenario::{Operator, Threshold, ThresholdSubject};
 use talkpath_units::counted;
 
 use super::CellRuns;
@@ -13,7 +13,7 @@ use super::CellRuns;
 /// Writes the warning at the end of the line of a threshold. Returns `None` if there is nothing to warn
 /// about, if the threshold is not about the score of a call, or if it demands less than a usable score.
 pub(super) fn warning(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<String> {
-    let ThresholdOf::Flow { name, members } = &threshold.of else { return None };
+    let ThresholdSubject::Flow { name, members } = &threshold.subject else { return None };
     let is_on_score = threshold.path == SCORE || threshold.path.starts_with("call.mos.");
     if !is_on_score || !matches!(threshold.bound.operator, Operator::AtLeast | Operator::Above) {
         return None;

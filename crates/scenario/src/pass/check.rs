@@ -4,6 +4,7 @@
 //!
 //! What two keys say together (a route's links, a message and its transport) is [`crate::resolve`]'s part.
 
+use crate::bound;
 use crate::diagnostic::{Log, Place};
 use crate::form::{form, table_form};
 use crate::keys::{LINK, ROOT};
@@ -14,7 +15,6 @@ use crate::quantity::{self, Problem};
 use crate::read::{self, At, or_list, wrong};
 use crate::reading::Reading;
 use crate::spec::{Default, Key, Kind, TableSpec, Tagged, Variant};
-use crate::threshold;
 use crate::tree::{Entry, Meaning, Node, Table, Value};
 
 /// What is expected of the tree as a whole.
@@ -210,7 +210,7 @@ fn quantity_line(node: &Node, tagged: &Tagged, at: At<'_>) -> Option<String> {
     };
     let amount = match &node.value {
         Value::Text(text) => match quantity::parse(text, measures) {
-            Ok(amount) => quantity::plainly(amount),
+            Ok(amount) => quantity::in_largest_unit(amount),
             Err(_) => read::proposal(text, measures, at.key(key))?,
         },
         Value::Number(text) => read::proposal(text, measures, at.key(key))?,
@@ -245,7 +245,7 @@ fn threshold_bounds(node: &Node, at: At<'_>, checks: Checks, log: &mut Log) {
     };
     for entry in &figures.entries {
         let at = at.key(&entry.name).to_string();
-        threshold::check(&entry.node, &entry.name, &at, checks.percent_of, log);
+        bound::check(&entry.node, &entry.name, &at, checks.percent_of, log);
     }
 }
 

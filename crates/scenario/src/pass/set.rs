@@ -6,6 +6,7 @@
 //! [`keys`] writes out a key with `*`, such as `path.*.loss`: both directions of a path, or each link or
 //! flow.
 
+use crate::bound;
 use crate::diagnostic::{Log, Place};
 use crate::keys::ROOT;
 use crate::names::{unknown_key, unknown_name};
@@ -15,7 +16,6 @@ use crate::quantity::{Problem, percentage};
 use crate::read;
 use crate::reading::Reading;
 use crate::spec::{Kind, TableSpec, Tagged};
-use crate::threshold;
 use crate::tree::{self, Entry, Node, Table, Value, split};
 
 /// `root` as the command line changes it. A scenario without a name has its file's, and the name of a path is
@@ -214,7 +214,7 @@ fn set_in_node(
             Ok(())
         }
         Kind::Thresholds => {
-            threshold::add(become_table(node), &names.join("."), value);
+            bound::add(become_table(node), &names.join("."), value);
             Ok(())
         }
         Kind::LinkRate { .. } if names == ["trace"] => {

@@ -33,14 +33,15 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         );
     }
     let far_clock = far_clock(&section, log);
-    let flows = flow::copies(root, log);
-    let named: Vec<_> = flows.iter().flat_map(flow::FlowTable::named_links).collect();
+    let flow_tables = flow::flow_tables(root, log);
+    let named: Vec<_> = flow_tables.iter().flat_map(flow::FlowTable::named_links).collect();
     let ip = match section.choice("ip") {
         Some("ipv6") => IpVersion::V6,
         _ => IpVersion::V4,
     };
     let links = link::links(root, &named, contents, ip, log);
-    let flows = flow::flows(&flows, &links, duration, contents, log);
+    let context = flow::FlowContext { links: &links, duration, contents };
+    let flows = flow::resolve_flows(&flow_tables, &context, log);
     links.tell_unused(&flows, log);
     let mut links_made = links.made.iter().flatten();
     if ip == IpVersion::V6

@@ -1,0 +1,141 @@
+//! Messages about units that a key does not take.
+
+use talkpath_units::Rate;
+
+use super::{Dimension, Measure, Problem, expected, find_unit, parse, quote, unit_list};
+
+/// Returns the problem with `unit`, which is not a unit of `measures`. `number` is the number before the unit.
+pub(super) fn unknown_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
+    let of_unit =
+        Dimension::ALL.into_iter().find(|dimension| dimension.units().iter().any(|(name, _)| *name == unit));
+    if let Some(dimension) = of_unit {
+        return unit_of_other_dimension(unit, number, dimension, measures);
+    }
+    let problem =
+        Problem::new(format!("found the unit {}, expected one of {}", quote(unit), unit_list(measures)));
+    match spelling_help(unit, number, measures) {
+        Some(help) => problem.with_help(help),
+        None => problem,
+    }
+}
+
+fn unit_of_other_dimension(unit: &str, number: &str, dimension: Dimension, measures: &[Measure]) -> Problem {
+    let message = format!(
+        "found {}, {}; expected {}",
+        quote(&format!("{number} {unit}")),
+        dimension.noun(),
+        expected(measures)
+    );
+    let help = if dimension == Dimension::Frequency && takes_rate(measures) {
+        "a `cbr` workload takes messages a second as `message_rate`".to_owned()
+    } else {
+        format!("units: {}", unit_list(measures))
+    };
+    Problem::new(message).with_help(help)
+}
+
+fn takes_rate(measures: &[Measure]) -> bool {
+    measures.iter().any(|measure| measure.dimension == Dimension::Rate)
+}
+
+/// Returns a hint for a unit that no dimension has.
+fn spelling_help(unit: &str, number: &str, measures: &[Measure]) -> Option<String> {
+    if takes_rate(measures)
+        && let Some(size_unit) = size_per_second(unit)
+    {
+        return Some(bytes_per_second_help(number, size_unit));
+    }
+    if let Some(similar) = similar_unit(unit, measures) {
+        return Some(format!("did you mean \"{number} {similar}\"?"));
+    }
+    // Some people write m for minutes, and others leave out a letter of ms.
+    if unit == "m" && find_unit("ms", measures).is_some() {
+        return Some(format!("did you mean \"{number} ms\" or \"{number} min\"?"));
+    }
+    if unit.starts_with([',', '_']) {
+        return Some("digits are not grouped, and the decimal sign is a point".to_owned());
+    }
+    if unit.starts_with(['e', 'E']) {
+        return Some("write the number out, without an exponent".to_owned());
+    }
+    None
+}
+
+/// Returns the size in a unit such as `MB/s` or `MBps`. Such a unit differs from one of bits in the B alone.
+fn size_per_second(unit: &str) -> Option<&str> {
+    let size = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps"))?;
+    let size = if size == "KB" { "kB" } else { size };
+    Dimension::Size.units().iter().any(|(name, _)| *name == size).then_some(size)
+}
+
+fn bytes_per_second_help(number: &str, size_unit: &str) -> String {
+    let size = [Measure { dimension: Dimension::Size, least: 0, most: u64::MAX }];
+    let bytes = parse(&format!("{number} {size_unit}"), &size).ok().map(|amount| amount.count);
+    match bytes.and_then(|bytes| bytes.checked_mul(8)) {
+        Some(bits) => format!("a rate counts bits: did you mean \"{}\"?", Rate::from_bps(bits)),
+        None => "a rate counts bits, 8 to a byte".to_owned(),
+    }
+}
+
+/// Returns the unit of `measures` that is spelled similarly: with other letters, or with another case.
+fn similar_unit(unit: &str, measures: &[Measure]) -> Option<&'static str> {
+    for (spelling, correct) in OTHER_SPELLINGS {
+        if spelling.eq_ignore_ascii_case(unit) && find_unit(correct, measures).is_some() {
+            return Some(correct);
+        }
+    }
+    let mut units = measures.iter().flat_map(|measure| measure.dimension.units()).map(|(name, _)| *name);
+    units.find(|name| name.eq_ignore_ascii_case(unit))
+}
+
+/// Other spellings of units, each with the spelling of scenario files.
+pub(super) const OTHER_SPELLINGS: &[(&str, &str)] = &[
+    ("sec", "s"),
+    ("secs", "s"),
+    ("second", "s"),
+    ("seconds", "s"),
+    ("mins", "min"),
+    ("minute", "min"),
+    ("minutes", "min"),
+    ("hr", "h"),
+    ("hour", "h"),
+    ("hours", "h"),
+    ("msec", "ms"),
+    ("msecs", "ms"),
+    ("milliseconds", "ms"),
+    ("usec", "us"),
+    ("µs", "us"),
+    ("μs", "us"),
+    ("microseconds", "us"),
+    ("nsec", "ns"),
+    ("nanoseconds", "ns"),
+    ("bit/s", "bps"),
+    ("b/s", "bps"),
+    ("kbit/s", "kbps"),
+    ("kb/s", "kbps"),
+    ("kbit", "kbps"),
+    ("Mbit/s", "Mbps"),
+    ("Mb/s", "Mbps"),
+    ("Mbit", "Mbps"),
+    ("Gbit/s", "Gbps"),
+    ("Gb/s", "Gbps"),
+    ("Gbit", "Gbps"),
+    ("K", "kbps"),
+    ("M", "Mbps"),
+    ("G", "Gbps"),
+    ("Mb", "Mbps"),
+    ("Kb", "kbps"),
+    ("Gb", "Gbps"),
+    ("M", "MB"),
+    ("G", "GB"),
+    ("byte", "B"),
+    ("bytes", "B"),
+    ("octets", "B"),
+    ("k", "kB"),
+    ("kbytes", "kB"),
+    ("kib", "KiB"),
+    ("pkt", "packets"),
+    ("pkts", "packets"),
+    ("p", "packets"),
+    ("segments", "packets"),
+];
