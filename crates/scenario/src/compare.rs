@@ -1,5 +1,10 @@
-//! The scenario that `talkpath compare` runs: keys that are set beside a path, and what is changed in it
-//! while the answer is not known yet.
+//! Makes the scenario of `talkpath compare`, and changes a resolved scenario between rounds of a comparison.
+//!
+//! A comparison sends one *workload* over several transports, one after the other, on one path. The scenario is
+//! made of *settings*: keys that the command sets beside the path. A *sweep* over the transport makes a cell for
+//! each transport.
+//!
+//! Begin to read with [`Comparison::settings`].
 
 use talkpath_config::Codec;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
@@ -7,19 +12,19 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 use crate::options::{Setting, fitting_name};
 
 talkpath_config::words! {
-    /// What the compared flow carries, by its word in options and campaign files.
+    /// The workload of a comparison, by its word in options and campaign files.
     pub enum ComparedWorkload {
-        /// A G.711 call whose far end sends every frame back.
+        /// A G.711 call. The receiver sends every frame back.
         Voice = "voice",
-        /// As much as the transport takes.
+        /// A transfer that sends as fast as the transport allows.
         Bulk = "bulk",
-        /// States of 200 B at 60 Hz, which the far end sends back; each has 100 ms to come back.
+        /// Game states of 200 B at 60 Hz. The receiver sends each state back, which is in time within 100 ms.
         Game = "game-60hz",
     }
 }
 
 impl ComparedWorkload {
-    /// What it carries, and what it is judged by, for the help of options.
+    /// Describes the workload and its criterion, for the help of options.
     pub const fn about(self) -> &'static str {
         match self {
             Self::Voice => "A G.711 call, judged by its opinion score",
@@ -30,7 +35,7 @@ impl ComparedWorkload {
         }
     }
 
-    /// The flow's name.
+    /// The name of the flow that carries the workload.
     pub const fn flow(self) -> &'static str {
         match self {
             Self::Voice => "call",
@@ -39,13 +44,13 @@ impl ComparedWorkload {
         }
     }
 
-    /// The value of a scenario's `flow` that has this flow alone, without its transport.
+    /// Writes a value for the scenario key `flow`: one flow with this workload and without a transport.
     pub fn flow_alone(self) -> String {
-        let flow = InlineTable::from_iter([("workload", self.workload())]);
+        let flow = InlineTable::from_iter([("workload", self.workload_table())]);
         InlineTable::from_iter([(self.flow(), flow)]).to_string()
     }
 
-    /// What it is, for the run's name.
+    /// The noun in the name of the run: "voice over home-adsl".
     const fn noun(self) -> &'static str {
         match self {
             Self::Voice => "voice",
@@ -54,12 +59,12 @@ impl ComparedWorkload {
         }
     }
 
-    /// The workload's table, as TOML.
+    /// Writes the value of a flow's key `workload`, as TOML.
     pub(crate) fn toml(self) -> String {
-        self.workload().to_string()
+        self.workload_table().to_string()
     }
 
-    fn workload(self) -> Value {
+    fn workload_table(self) -> Value {
         let keys: &[(&str, Value)] = match self {
             Self::Voice => {
                 &[("kind", "voice".into()), ("codec", Codec::default().name().into()), ("echo", true.into())]
@@ -78,135 +83,147 @@ impl ComparedWorkload {
     }
 }
 
-/// A value, and the option that gives it.
+/// A value, and the option that it comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct ByOption<'a, T> {
     /// The value.
     pub value: T,
-    /// The option, as messages quote it.
+    /// The option as messages quote it, for example `--duration 10s`.
     pub option: &'a str,
 }
 
-/// One flow over each of several transports, one at a time, on one path.
+/// One workload over each of several transports, one after the other, on one path.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
-    /// The path, as the run's name calls it.
+    /// The name of the path, which becomes a part of the run's name.
     pub path: &'a str,
-    /// What the flow carries.
-    pub compared: ByOption<'a, ComparedWorkload>,
-    /// Names of transports.
+    /// The workload of the compared flow.
+    pub workload: ByOption<'a, ComparedWorkload>,
+    /// The names of the transports.
     pub transports: ByOption<'a, &'a [String]>,
-    /// Congestion controls. Each transport that is TCP is compared with each; the upload has the first. If
-    /// there are none, each transport has its own.
+    /// The congestion controls. Each TCP transport is compared with each of them, and the upload has the first. If
+    /// the list is empty, each transport has its default.
     pub cc: ByOption<'a, &'a [String]>,
-    /// Whether a bulk upload over TCP runs beside it. It begins at a random instant of the first second:
-    /// without randomness on the path every repetition would be identical.
+    /// Whether a bulk upload over TCP runs beside the compared flow. The upload begins at a random instant of the
+    /// first second: without randomness on the path every repetition would be identical.
     pub load: bool,
-    /// How long it runs.
+    /// The time for which the flows send.
     pub duration: ByOption<'a, &'a str>,
     /// The value of the key `kernel`.
     pub kernel: Option<&'a str>,
 }
 
 impl Comparison<'_> {
-    /// The keys to set beside the path.
+    /// Returns the keys to set beside the path.
     pub fn settings(&self) -> Vec<Setting> {
-        let ByOption { value: compared, option } = self.compared;
-        let own = "talkpath compare";
-        let beside = if self.load { " beside an upload" } else { "" };
-        let transports = self.carriers();
-        let mut flows = InlineTable::new();
-        // The sweep says what carries it.
-        flows.insert(compared.flow(), flow("tcp".into(), compared.workload(), None));
-        if self.load {
-            let start = InlineTable::from_iter([("from", "0 s"), ("to", "1 s")]);
-            flows.insert("upload", flow("tcp".into(), ComparedWorkload::Bulk.workload(), Some(start)));
-        }
-        let name = Value::from(fitting_name(&format!("{} over {}{beside}", compared.noun(), self.path)));
-        let sweep = InlineTable::from_iter([(format!("flow.{}.transport", compared.flow()), transports)]);
-        let of_transports = if self.cc.value.is_empty() { self.transports.option } else { self.cc.option };
+        // The option of values that no option gives.
+        let command = "talkpath compare";
         let mut settings = vec![
-            Setting::by(own, "name", name.to_string()),
+            Setting::by(command, "name", self.run_name().to_string()),
             Setting::by(self.duration.option, "duration", Value::from(self.duration.value).to_string()),
-            Setting::by(option, "flow", flows.to_string()),
-            Setting::by(of_transports, "sweep", sweep.to_string()),
+            Setting::by(self.workload.option, "flow", self.flows().to_string()),
+            Setting::by(self.sweep_option(), "sweep", self.sweep().to_string()),
         ];
-        if let Some(cc) = self.cc.value.first().filter(|_| self.load) {
-            settings.push(Setting::by(
-                self.cc.option,
-                "flow.upload.transport.cc",
-                Value::from(cc).to_string(),
-            ));
+        if let Some(first_cc) = self.cc.value.first()
+            && self.load
+        {
+            let cc = Value::from(first_cc).to_string();
+            settings.push(Setting::by(self.cc.option, "flow.upload.transport.cc", cc));
         }
-        settings.extend(self.kernel.map(|kernel| Setting::by(own, "kernel", kernel)));
+        if let Some(kernel) = self.kernel {
+            settings.push(Setting::by(command, "kernel", kernel));
+        }
         settings
     }
 
-    /// Each transport, with each congestion control if it has one.
-    fn carriers(&self) -> Array {
-        let (controls, names) = (self.cc.value, self.transports.value);
-        names
-            .iter()
-            .flat_map(|name| {
-                if name.starts_with("tcp") && !controls.is_empty() {
-                    controls.iter().map(|cc| carrier(name, Some(cc))).collect()
-                } else {
-                    vec![carrier(name, None)]
+    fn run_name(&self) -> Value {
+        let upload = if self.load { " beside an upload" } else { "" };
+        Value::from(fitting_name(&format!("{} over {}{upload}", self.workload.value.noun(), self.path)))
+    }
+
+    /// Returns the flows. Each has the transport `tcp`, which the sweep replaces for the compared flow.
+    fn flows(&self) -> InlineTable {
+        let workload = self.workload.value;
+        let flow = |workload: ComparedWorkload| {
+            InlineTable::from_iter([("transport", "tcp".into()), ("workload", workload.workload_table())])
+        };
+        let mut flows = InlineTable::new();
+        flows.insert(workload.flow(), Value::InlineTable(flow(workload)));
+        if self.load {
+            let mut upload = flow(ComparedWorkload::Bulk);
+            let start = InlineTable::from_iter([("from", "0 s"), ("to", "1 s")]);
+            upload.insert("start", Value::InlineTable(start));
+            flows.insert("upload", Value::InlineTable(upload));
+        }
+        flows
+    }
+
+    /// Returns the sweep over the transport of the compared flow.
+    fn sweep(&self) -> InlineTable {
+        let key = format!("flow.{}.transport", self.workload.value.flow());
+        InlineTable::from_iter([(key, self.swept_transports())])
+    }
+
+    /// Returns the transports. A TCP transport comes once with each congestion control.
+    fn swept_transports(&self) -> Array {
+        let mut transports = Array::new();
+        for name in self.transports.value {
+            if name.starts_with("tcp") && !self.cc.value.is_empty() {
+                for cc in self.cc.value {
+                    let transport = InlineTable::from_iter([("kind", name.as_str()), ("cc", cc.as_str())]);
+                    transports.push(transport);
                 }
-            })
-            .collect()
+            } else {
+                transports.push(name.as_str());
+            }
+        }
+        transports
+    }
+
+    /// Returns the option that a mistake in the sweep names.
+    const fn sweep_option(&self) -> &str {
+        if self.cc.value.is_empty() { self.transports.option } else { self.cc.option }
     }
 }
 
-fn carrier(name: &str, cc: Option<&str>) -> Value {
-    match cc {
-        Some(cc) => Value::InlineTable(InlineTable::from_iter([("kind", name), ("cc", cc)])),
-        None => name.into(),
-    }
-}
-
-fn flow(transport: Value, workload: Value, start: Option<InlineTable>) -> Value {
-    let mut flow = InlineTable::from_iter([("transport", transport), ("workload", workload)]);
-    if let Some(start) = start {
-        flow.insert("start", Value::InlineTable(start));
-    }
-    Value::InlineTable(flow)
-}
-
-/// `resolved`, the resolved text of a scenario, with this many repetitions.
+/// Changes the number of repetitions in `resolved`, the resolved text of a scenario.
 pub fn with_repetitions(resolved: &str, repeat: u64) -> String {
     let Ok(mut document) = resolved.parse::<DocumentMut>() else { return resolved.to_owned() };
     document.insert("repeat", value(i64::try_from(repeat).unwrap_or(i64::MAX)));
     document.to_string()
 }
 
-/// `resolved`, the resolved text of a scenario, with every cell a second time: `fq_codel` then queues on the
-/// link `link` of its `path`. The cells that were there come first and keep their numbers. `None` if its path
-/// has no such link.
+/// Adds every cell of `resolved`, the resolved text of a scenario, a second time, with `fq_codel` as the queue of the
+/// link `link` of the path. The cells that were there come first and keep their numbers. Returns `None` if the
+/// path has no such link.
 pub fn with_fq_codel(resolved: &str, link: &str) -> Option<String> {
     let mut document: DocumentMut = resolved.parse().ok()?;
-    let queue = document.get("path")?.get(link)?.get("queue")?;
-    let mut queue = match queue {
+    let present_queue = match document.get("path")?.get(link)?.get("queue")? {
         Item::Value(queue) => queue.clone(),
         Item::Table(table) => Value::InlineTable(table.clone().into_inline_table()),
         Item::None | Item::ArrayOfTables(_) => return None,
     };
-    // A swept value is a label, too: defaults that say nothing are left out.
-    if let Some(keys) = queue.as_inline_table_mut() {
-        let is_default = |key: &str, value: &Value| match key {
-            "in_service" => value.as_bool() == Some(false),
-            "mark_at" => value.as_str() == Some("never"),
-            _ => false,
-        };
-        keys.retain(|key, value| !is_default(key, value));
-    }
     let mut sweep = Table::new();
-    sweep.insert(&format!("path.{link}.queue"), value(Array::from_iter([queue, "fq_codel".into()])));
-    if let Some(swept) = document.remove("sweep").as_ref().and_then(Item::as_table) {
-        sweep.extend(swept.iter().map(|(key, values)| (key.to_owned(), values.clone())));
+    let queues = Array::from_iter([without_defaults(present_queue), "fq_codel".into()]);
+    // The last key of a sweep changes fastest. So the queue comes first, and the numbers of the cells remain.
+    sweep.insert(&format!("path.{link}.queue"), value(queues));
+    if let Some(present_sweep) = document.remove("sweep").as_ref().and_then(Item::as_table) {
+        sweep.extend(present_sweep.iter().map(|(key, values)| (key.to_owned(), values.clone())));
     }
     document.insert("sweep", Item::Table(sweep));
     Some(document.to_string())
+}
+
+/// Removes default values from a queue, because the value of a swept key is also a part of the cell's label.
+fn without_defaults(mut queue: Value) -> Value {
+    if let Some(keys) = queue.as_inline_table_mut() {
+        keys.retain(|key, value| match key {
+            "in_service" => value.as_bool() != Some(false),
+            "mark_at" => value.as_str() != Some("never"),
+            _ => true,
+        });
+    }
+    queue
 }
 
 #[cfg(test)]
@@ -221,7 +238,7 @@ mod tests {
     fn comparison<'a>(transports: &'a [String], cc: &'a [String]) -> Comparison<'a> {
         Comparison {
             path: "home-adsl",
-            compared: ByOption { value: ComparedWorkload::Voice, option: "--workload voice" },
+            workload: ByOption { value: ComparedWorkload::Voice, option: "--workload voice" },
             transports: ByOption { value: transports, option: "--transports" },
             cc: ByOption { value: cc, option: "--cc" },
             load: true,
@@ -257,13 +274,13 @@ mod tests {
         // Nothing would hold a bulk transfer over UDP back.
         let of_bulk = ["tcp".to_owned(), "tcp-nodelay".to_owned()];
         let of_others = ["udp".to_owned(), "tcp".to_owned()];
-        for compared in ComparedWorkload::ALL {
-            let transports = if compared == ComparedWorkload::Bulk { &of_bulk } else { &of_others };
-            let compared_by = ByOption { value: compared, option: "--workload" };
-            let comparison = Comparison { compared: compared_by, ..comparison(transports, &[]) };
+        for workload in ComparedWorkload::ALL {
+            let transports = if workload == ComparedWorkload::Bulk { &of_bulk } else { &of_others };
+            let by_option = ByOption { value: workload, option: "--workload" };
+            let comparison = Comparison { workload: by_option, ..comparison(transports, &[]) };
             let plan = read(&comparison).unwrap();
-            assert_eq!((plan.cells.len(), plan.cells[0].scenario.flows.len()), (2, 2), "{compared:?}");
-            assert_eq!(plan.cells[0].scenario.flows[0].name, compared.flow());
+            assert_eq!((plan.cells.len(), plan.cells[0].scenario.flows.len()), (2, 2), "{workload:?}");
+            assert_eq!(plan.cells[0].scenario.flows[0].name, workload.flow());
             assert_eq!(plan.warnings, []);
         }
     }

@@ -124,7 +124,7 @@ fn the_comparison_is_a_scenario_like_any_other() {
     let transports = ["udp", "tcp", "tcp-nodelay"].map(str::to_owned);
     let with_load = Comparison {
         path: "home-adsl",
-        compared: ByOption { value: ComparedWorkload::Voice, option: "--workload" },
+        workload: ByOption { value: ComparedWorkload::Voice, option: "--workload" },
         transports: ByOption { value: &transports, option: "--transports" },
         cc: ByOption { value: &[], option: "--cc" },
         load: true,

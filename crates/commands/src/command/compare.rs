@@ -143,7 +143,7 @@ fn plan_with_duration(
     let controls = congestion_controls(args, place);
     let comparison = Comparison {
         path: path.name(),
-        compared: ByOption { value: args.workload, option: &format!("--workload {}", args.workload.name()) },
+        workload: ByOption { value: args.workload, option: &format!("--workload {}", args.workload.name()) },
         transports: ByOption {
             value: &transports,
             option: &format!("--transports {}", transports.join(",")),
