@@ -1,4 +1,8 @@
-//! TCP in a scenario: its keys, and what they mean.
+//! TCP in a scenario: the keys of `tcp` and `tcp-nodelay`, and the configuration that they make.
+//!
+//! - The *stack* is the implementation whose defaults hold: `linux`, `rfc` or `bsd-reno`. Its configuration is a
+//!   *preset* (`TcpConfig::preset`).
+//! - Most keys follow the stack: [`defaults`] writes the preset into the file before [`resolve`] reads it.
 
 use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, Stack, TcpConfig, Ticks};
 use talkpath_model::MIN_BULK_ROOM;
@@ -11,11 +15,9 @@ use crate::section::Section;
 use crate::spec::{ANY_DURATION, Default, Key, Kind, SOME_PACKETS, Variant, Words, key, measure, quantity};
 use crate::tree::{Meaning, Table};
 
-/// `tcp`.
 pub(super) const TCP: Variant =
     Variant { name: "tcp", doc: "TCP (RFC 9293) with Nagle's algorithm", keys: TCP_KEYS };
 
-/// `tcp-nodelay`.
 pub(super) const NODELAY: Variant = Variant {
     name: "tcp-nodelay",
     doc: "TCP with TCP_NODELAY: small segments leave at once",
@@ -186,6 +188,7 @@ const TCP_KEYS: &[Key] = &[
     ),
 ];
 
+/// The default of a key that [`defaults`] writes out.
 const BY_STACK: Default = Default::Follows("`stack`");
 
 const GROWTH: Words = Words { noun: "a way to open the window", known: Growth::WORDS, later: &[], why: "" };
@@ -211,34 +214,40 @@ const CC: Words = Words {
 const NAGLE: Words =
     Words { noun: "a form of Nagle's algorithm", known: NagleKind::WORDS, later: &[], why: "" };
 
-/// From below what any stack takes (chosen) to the largest IPv4 packet less two headers. A Linux socket takes
-/// a smaller range, which the real arenas check.
+/// We chose 48 B as the smallest segment, which is below the bound of every stack. The largest is the largest IPv4
+/// packet without its two headers. A Linux socket takes a smaller range, which the real arenas check.
 const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];
 
-/// Chosen: from a TCP header up to a page.
+/// We chose a range from one TCP header to a memory page.
 pub(crate) const HEADER_ROOM: &[Measure] = &[measure(Dimension::Size, 64, 4096)];
 
-/// RFC 7323 §2.3 scales windows to 1 GiB at most.
 const RWND: &[Measure] = &[RWND_BYTES[0], measure(Dimension::Packets, 1, 1 << 20)];
 
-/// The same in bytes alone.
+/// A receive buffer in bytes: from the smallest segment to the largest window.
 pub(crate) const RWND_BYTES: &[Measure] = &[measure(Dimension::Size, 48, LARGEST_WINDOW.get())];
 
-/// At least the smallest segment, at most the largest window.
 pub(crate) const INITIAL_RWND: &[Measure] = RWND_BYTES;
 
-/// At least what a bulk transfer waits for, and at most as large as the largest window: this is also the
-/// limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). A greedy application fills the whole buffer.
+/// A send buffer has room for at least the message that a bulk transfer waits for. It is at most as large as the
+/// largest window, which is also the limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). The limit is
+/// needed because a bulk transfer fills the whole buffer.
 pub(crate) const SEND_BUFFER: &[Measure] =
     &[measure(Dimension::Size, MIN_BULK_ROOM.get(), LARGEST_WINDOW.get())];
 
-/// Up to a minute; BSD's was 500 ms.
+/// We chose one minute as the coarsest timer. That of BSD was 500 ms.
 pub(crate) const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_000_000_000)];
 
-/// RFC 9293 §3.8.6.3: below half a second.
+/// RFC 9293 §3.8.6.3: a delay is below half a second.
 const DELAYED_ACK: &[Measure] = &[measure(Dimension::Duration, 1, 500_000_000)];
 
-/// What the keys in `section` say; `asked_for` gets those that ask for something by name
+/// RFC 7323 §2.3: a scaled window is at most 1 GiB.
+const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);
+
+/// The headers of IPv4 and TCP without options (RFC 9293 §3.7.1).
+const HEADERS: Bytes = Bytes::new(40);
+
+/// Makes the configuration of the transport `name` from the keys in `section`. `mtu` is the smallest MTU of the
+/// flow's routes. The keys that ask for a mechanism by name go to `asked_for`
 /// ([`talkpath_model::Flow::asked_for`]).
 pub(super) fn resolve(
     name: &str,
@@ -248,25 +257,26 @@ pub(super) fn resolve(
     log: &mut Log,
 ) -> Option<TcpConfig> {
     let preset = TcpConfig::preset(Stack::named(section.choice("stack")?)?, name == "tcp-nodelay");
-    // What two keys say together comes first, so that one mistake hides no other.
+    // The keys that are checked together with another key come before the first `?`, so that one mistake does not
+    // hide another.
     let mss = mss(section, mtu, log);
     let rwnd = rwnd(section, mss.flatten(), mtu, log);
     let min_rto = min_rto(section, preset.stack, log);
     let growth = growth(section, &preset, log);
-    let config = mechanisms(&preset, section, asked_for)?;
-    let config = buffers(&config, section)?;
-    let config = timers(&config, section)?;
+    let config = with_mechanisms(&preset, section, asked_for)?;
+    let config = with_buffers(&config, section)?;
+    let config = with_timers(&config, section)?;
     Some(TcpConfig { mss: mss?, rwnd: rwnd?, min_rto: min_rto?, growth: growth?, ..config })
 }
 
-/// `own`, the stack's, with the mechanisms that the keys name: what the sender does, and when.
-fn mechanisms(
-    own: &TcpConfig,
+/// Returns `preset` with the mechanisms of the sender that the keys choose.
+fn with_mechanisms(
+    preset: &TcpConfig,
     section: &Section<'_>,
     asked_for: &mut Vec<&'static str>,
 ) -> Option<TcpConfig> {
     let cc = match section.choice("cc")? {
-        "default" => own.cc,
+        "default" => preset.cc,
         word => {
             asked_for.push("cc");
             Some(CongestionControlKind::named(word)?)
@@ -279,9 +289,9 @@ fn mechanisms(
     }
     Some(TcpConfig {
         cc,
-        sack: section.flag_or("sack", own.sack)?,
-        tlp: section.flag_or("tlp", own.tlp)?,
-        pacing: section.flag_or("pacing", own.pacing)?,
+        sack: section.flag_or("sack", preset.sack)?,
+        tlp: section.flag_or("tlp", preset.tlp)?,
+        pacing: section.flag_or("pacing", preset.pacing)?,
         nagle: NagleKind::named(section.choice("nagle")?)?,
         limited_transmit: section.flag("limited_transmit")?,
         cwnd_validation: section.flag("cwnd_validation")?,
@@ -290,15 +300,14 @@ fn mechanisms(
         ecn: section.flag("ecn")?,
         initial_window: section.packets_or_word("initial_window")??,
         initial_ssthresh: section.packets_or_word("initial_ssthresh")?,
-        // Without the key, so that the resolved form of a scenario stays the text that it was before the key
-        // existed.
+        // The key has no default, so that the resolved form of a scenario is the same text as before the key existed.
         multipath: section.node("multipath").is_some() && section.flag("multipath")?,
-        ..*own
+        ..*preset
     })
 }
 
-/// `config` with the buffers that the keys name.
-fn buffers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
+/// Returns `config` with the buffers that the keys choose.
+fn with_buffers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
     let header_room = section.bytes("header_room")?;
     Some(TcpConfig {
         initial_rwnd: section.bytes("initial_rwnd")?,
@@ -311,11 +320,12 @@ fn buffers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
     })
 }
 
-/// `config` with the timers that the keys name.
-fn timers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
+/// Returns `config` with the timers that the keys choose.
+fn with_timers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
     Some(TcpConfig {
         delayed_ack: match section.meaning("delayed_ack")? {
             Meaning::DelayedAck(delayed_ack) => delayed_ack,
+            // `true`: the delay of the stack.
             _ => config.delayed_ack,
         },
         timer_granularity: section.duration("timer_granularity")?,
@@ -324,7 +334,7 @@ fn timers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
     })
 }
 
-/// How the window opens; a warning says where that changes nothing.
+/// Reads `growth`, and warns of a value that changes nothing.
 fn growth(section: &Section<'_>, preset: &TcpConfig, log: &mut Log) -> Option<Growth> {
     let growth = Growth::named(section.choice("growth")?)?;
     if preset.stack == Stack::Linux && growth != preset.growth {
@@ -333,27 +343,27 @@ fn growth(section: &Section<'_>, preset: &TcpConfig, log: &mut Log) -> Option<Gr
     Some(growth)
 }
 
-/// The lower bound of the retransmission timeout; one above the stack's upper bound is a mistake.
+/// Reads `min_rto`, which must not be above the largest retransmission timeout of the stack.
 fn min_rto(section: &Section<'_>, stack: Stack, log: &mut Log) -> Option<Duration> {
-    let (min_rto, most) = (section.duration("min_rto")?, stack.max_rto());
-    if min_rto > most {
+    let (min_rto, max_rto) = (section.duration("min_rto")?, stack.max_rto());
+    if min_rto > max_rto {
         let message =
-            format!("found {min_rto}, expected at most {most}, the largest timeout of `{}`", stack.name());
+            format!("found {min_rto}, expected at most {max_rto}, the largest timeout of `{}`", stack.name());
         section.problem("min_rto", Problem::new(message), log);
         return None;
     }
     Some(min_rto)
 }
 
-/// The segment size, or (`None` inside) the path's; one that the path would fragment is a mistake.
+/// Reads `mss`. The inner `None` is the word `default`. A segment that the path would fragment is a mistake.
 fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Option<Bytes>> {
     let mss = section.bytes_or_word("mss")?;
     if let (Some(mss), Some(mtu)) = (mss, mtu)
         && mss > mtu.saturating_sub(HEADERS)
     {
-        let most = mtu.saturating_sub(HEADERS);
+        let largest = mtu.saturating_sub(HEADERS);
         let message = format!(
-            "found {mss}, expected at most {most}: the smallest `mtu` of the routes, {mtu} (with IPv6 20 B less), less 40 B"
+            "found {mss}, expected at most {largest}: the smallest `mtu` of the routes, {mtu} (with IPv6 20 B less), less 40 B"
         );
         section.problem("mss", Problem::new(message), log);
         return None;
@@ -361,7 +371,7 @@ fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Optio
     Some(mss)
 }
 
-/// The object of a small head, or (`None` inside) that there is none.
+/// Reads `small_head`. The inner `None` is the word `none`: the kernel has no such object.
 fn small_head(section: &Section<'_>, header_room: Bytes) -> Option<Option<Bytes>> {
     match section.meaning("small_head")? {
         Meaning::Amount(amount) => Some(Some(Bytes::new(amount.count))),
@@ -370,34 +380,31 @@ fn small_head(section: &Section<'_>, header_room: Bytes) -> Option<Option<Bytes>
     }
 }
 
-/// The receive buffer in bytes; packets are of one segment each.
+/// Reads `rwnd` in bytes. If it is in packets, each packet has the size of a segment.
 fn rwnd(section: &Section<'_>, mss: Option<Bytes>, mtu: Option<Bytes>, log: &mut Log) -> Option<Bytes> {
-    match section.meaning("rwnd")? {
-        Meaning::Amount(Amount { dimension: Dimension::Packets, count }) => {
-            let segment = mss.or(mtu.map(|mtu| mtu.saturating_sub(HEADERS)))?;
-            let room = Bytes::new(count.saturating_mul(segment.get()));
-            if room > LARGEST_WINDOW {
-                let message = format!(
-                    "found {} of {segment}, expected at most {LARGEST_WINDOW} in all",
-                    Packets::new(count)
-                );
-                section.problem("rwnd", Problem::new(message), log);
-                return None;
-            }
-            Some(room)
-        }
-        Meaning::Amount(amount) => Some(Bytes::new(amount.count)),
-        _ => None,
+    let packets = match section.meaning("rwnd")? {
+        Meaning::Amount(Amount { dimension: Dimension::Packets, count }) => count,
+        Meaning::Amount(amount) => return Some(Bytes::new(amount.count)),
+        _ => return None,
+    };
+    let segment = mss.or(mtu.map(|mtu| mtu.saturating_sub(HEADERS)))?;
+    let rwnd = Bytes::new(packets.saturating_mul(segment.get()));
+    if rwnd > LARGEST_WINDOW {
+        let packets = Packets::new(packets);
+        let message = format!("found {packets} of {segment}, expected at most {LARGEST_WINDOW} in all");
+        section.problem("rwnd", Problem::new(message), log);
+        return None;
     }
+    Some(rwnd)
 }
 
-/// What the stack of a TCP's table `filled` has for the keys that follow it.
-pub(super) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
+/// Returns the defaults of the keys that follow the stack, as TOML. `filled` is the table of the transport.
+pub(super) fn defaults(transport: &str, filled: &Table) -> Vec<(&'static str, String)> {
     let Some(Meaning::Word(stack)) = filled.get("stack").and_then(|node| node.meaning) else {
         return Vec::new();
     };
     let Some(stack) = Stack::named(stack) else { return Vec::new() };
-    let preset = TcpConfig::preset(stack, kind == "tcp-nodelay");
+    let preset = TcpConfig::preset(stack, transport == "tcp-nodelay");
     let quoted = |text: String| format!("\"{text}\"");
     let delayed_ack = match preset.delayed_ack {
         DelayedAck::Off => "false".to_owned(),
@@ -405,6 +412,7 @@ pub(super) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)
         DelayedAck::Tick { period } => format!("{{ tick = \"{period}\" }}"),
         DelayedAck::Linux => quoted("linux".to_owned()),
     };
+    let send_buffer = preset.send_buffer.map_or_else(|| "auto".to_owned(), |size| size.to_string());
     vec![
         ("nagle", quoted(preset.nagle.name().to_owned())),
         ("rwnd", quoted(preset.rwnd.to_string())),
@@ -418,15 +426,6 @@ pub(super) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)
         ("timer_granularity", quoted(preset.timer_granularity.to_string())),
         ("ticks", quoted(preset.ticks.name().to_owned())),
         ("initial_window", quoted(preset.initial_window.to_string())),
-        (
-            "send_buffer",
-            quoted(preset.send_buffer.map_or_else(|| "auto".to_owned(), |size| size.to_string())),
-        ),
+        ("send_buffer", quoted(send_buffer)),
     ]
 }
-
-/// IPv4 and TCP headers without options (RFC 9293 §3.7.1).
-const HEADERS: Bytes = Bytes::new(40);
-
-/// RFC 7323 §2.3: a scaled window never passes 1 GiB.
-const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);
