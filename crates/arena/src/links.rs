@@ -11,6 +11,18 @@ use talkpath_units::{Duration, Instant, Seed};
 /// of the warm-up to the end of the duration, and its hosts have `timers` timers. If it `observes_queues`,
 /// the network keeps the changes of its queues for [`QueueSeries`].
 pub fn network<T: Tag>(scenario: &Scenario, seed: Seed, timers: u32, observes_queues: bool) -> Network<T> {
+    network_with_lanes(scenario, seed, timers, observes_queues, 0)
+}
+
+/// As [`network`], with `lanes` for the packets of the user's programs. A lane is a flow of the network over
+/// the links `up` and `down`; the lanes are numbered after the flows and the second paths.
+pub fn network_with_lanes<T: Tag>(
+    scenario: &Scenario,
+    seed: Seed,
+    timers: u32,
+    observes_queues: bool,
+    lanes: u32,
+) -> Network<T> {
     let indices = |route: &[LinkIndex]| route.iter().map(|link| link.0).collect();
     let flows = scenario.flows.iter().map(|flow| FlowRoutes {
         name: &flow.name,
@@ -25,9 +37,17 @@ pub fn network<T: Tag>(scenario: &Scenario, seed: Seed, timers: u32, observes_qu
         let (out, back) = (indices(route), indices(return_route));
         Some(FlowRoutes { name: &flow.name, out, back, send_jitter: Duration::ZERO })
     });
+    let link = |name: &str| {
+        let place = scenario.links.iter().position(|link| link.name == name);
+        place.and_then(|place| u32::try_from(place).ok()).into_iter().collect::<Vec<_>>()
+    };
+    let (up, down) = (link("up"), link("down"));
+    let lane =
+        |_| FlowRoutes { name: "program", out: up.clone(), back: down.clone(), send_jitter: Duration::ZERO };
+    let lanes = (0..lanes).map(lane);
     Network::new(&NetworkConfig {
         links: scenario.links.iter().map(|link| (link.name.as_str(), &link.config)).collect(),
-        flows: flows.chain(seconds).collect(),
+        flows: flows.chain(seconds).chain(lanes).collect(),
         seed,
         window: (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration),
         timers,

@@ -28,7 +28,7 @@ use talkpath_commands::command::{
 use talkpath_commands::failure::Failure;
 use talkpath_commands::terminal::Terminal;
 
-use crate::command::{doctor, play, replay, serve, stamp};
+use crate::command::{doctor, path_shell, play, replay, serve, stamp};
 use crate::linked::Linked;
 
 fn main() -> ExitCode {
@@ -57,6 +57,7 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     match &cli.command {
         Command::Compare(args) => compare::run(args, common, linked, terminal),
         Command::Run(args) => run::run(args, common, linked, terminal),
+        Command::Shell(args) => path_shell::run(args, common, linked, terminal),
         Command::Plan(args) => plan::run(args, common, terminal),
         Command::Merge(args) => merge::run(args, common, linked, terminal),
         Command::Send(args) => transfer::send(args, common, linked, terminal),
@@ -81,7 +82,8 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
 /// Prints a failure. Nothing is printed if the reader of standard output has gone.
 fn print_failure(failure: &Failure, terminal: Terminal) {
     match failure {
-        Failure::OutputClosed => {}
+        Failure::OutputClosed | Failure::Program(_) => {}
+        Failure::NotRun(why) => print_failure(why, terminal),
         Failure::Scenario { mistakes, .. } => {
             for mistake in mistakes {
                 terminal.error(mistake);

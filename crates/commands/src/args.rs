@@ -17,6 +17,7 @@ mod own_link;
 mod precedence;
 mod serve;
 mod shard;
+mod shell;
 mod stamp;
 mod study;
 mod transfer;
@@ -47,6 +48,7 @@ pub use self::own_link::OwnLink;
 use self::precedence::apply_precedence;
 pub use self::serve::ServeArgs;
 pub use self::shard::{MergeArgs, PlanArgs, ShardArgs};
+pub use self::shell::ShellArgs;
 pub use self::stamp::{STAMP_SIZE, StampArgs};
 pub use self::study::{
     StudyArena, StudyArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyJudgeArgs, StudyKeepArgs,
@@ -223,6 +225,8 @@ pub enum Command {
     Compare(Box<CompareArgs>),
     /// Run a scenario file
     Run(RunArgs),
+    /// Run a shell or a command of your own whose network is a path, and record its packets
+    Shell(Box<ShellArgs>),
     /// Print what a scenario would run: cells, repetitions, seeds and their approximate cost
     Plan(PlanArgs),
     /// Merge the parts that `run --shard` made on several machines into one run

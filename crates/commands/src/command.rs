@@ -8,6 +8,7 @@ pub mod merge;
 pub mod monitor;
 pub mod mos;
 pub mod plan;
+pub mod program;
 pub mod report;
 pub mod run;
 pub mod shell;

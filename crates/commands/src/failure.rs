@@ -36,6 +36,12 @@ pub enum Failure {
     /// The command line, a file that it names or the scenario is wrong.
     #[error("{0}")]
     Usage(String),
+    /// The program that `shell` ran has ended with this exit code. It has said why.
+    #[error("the program ended with {0}")]
+    Program(u8),
+    /// What kept `shell` from running the program.
+    #[error("{0}")]
+    NotRun(Box<Self>),
     /// The scenario has mistakes. The text of the failure counts them.
     #[error("{}", count_text(mistakes.len(), file))]
     Scenario {
@@ -55,6 +61,8 @@ impl Failure {
             Self::Usage(_) | Self::Scenario { .. } => 2,
             Self::Threshold(_) => 5,
             Self::Undecided(_) => 6,
+            Self::Program(code) => *code,
+            Self::NotRun(_) => 125,
             Self::Experiment { error, .. } => match error {
                 Error::Write { .. } | Error::NoRunDirectory { .. } => 1,
                 Error::Read { .. } | Error::Unusable(_) | Error::Busy(_) | Error::Unsupported(_) => 2,
@@ -72,7 +80,11 @@ impl Failure {
         match self {
             Self::Experiment { error: Error::Write { .. } | Error::NoRunDirectory { .. }, .. }
             | Self::NotHeld(_) => 3,
-            Self::Experiment { .. } | Self::Usage(_) | Self::Scenario { .. } => 0,
+            Self::Experiment { .. }
+            | Self::Usage(_)
+            | Self::Scenario { .. }
+            | Self::Program(_)
+            | Self::NotRun(_) => 0,
             Self::Threshold(_) => 1,
             Self::Undecided(_) => 2,
             Self::OutputClosed => 4,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::exit;
 
@@ -35,6 +35,22 @@ pub fn install() -> Result<Arc<AtomicBool>, Failure> {
     };
     let started = thread::Builder::new().name("signals".to_owned()).spawn(wait);
     started.map_err(|why| no_thread(&why))?;
+    Ok(stop)
+}
+
+/// Leaves the signals of the terminal to a program that runs in this process's group: SIGINT and SIGQUIT do
+/// nothing here. The flag becomes true when this process is asked to end (SIGTERM, SIGHUP).
+pub fn leave_to_program() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for (signal, flag) in [
+        (SIGINT, Arc::default()),
+        (SIGQUIT, Arc::default()),
+        (SIGTERM, Arc::clone(&stop)),
+        (SIGHUP, Arc::clone(&stop)),
+    ] {
+        signal_hook::flag::register(signal, flag)
+            .map_err(|why| Failure::write(Path::new("signal handlers"), why))?;
+    }
     Ok(stop)
 }
 

@@ -85,7 +85,11 @@ pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
             format!("{} {description}", link.name)
         }
     });
-    let mut parts: Vec<String> = [format!("{duration} a repetition")].into_iter().chain(links).collect();
+    let length = match first.program {
+        Some(_) => "until the program ended".to_owned(),
+        None => format!("{duration} a repetition"),
+    };
+    let mut parts: Vec<String> = [length].into_iter().chain(links).collect();
     let more = parts.len().saturating_sub(MOST_LINKS + 1);
     if more > 0 {
         parts.truncate(MOST_LINKS + 1);

@@ -1,7 +1,7 @@
 //! Runs experiments under this program. What happens in an experiment is written to the terminal, with a
 //! progress bar if a person watches. An error that ends the experiment becomes the failure of the command.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -35,6 +35,16 @@ pub(crate) struct EndedPart {
 pub(crate) fn run(experiment: &Experiment<'_>, destination: Destination<'_>) -> Result<Outcome, Failure> {
     let stop = interrupt::install()?;
     let outcome = experiment.run(destination, &stop);
+    run_outcome(experiment, outcome)
+}
+
+/// Runs all of `experiment` in a new directory, until `stop` is true.
+pub(crate) fn run_until(
+    experiment: &Experiment<'_>,
+    destination: Destination<'_>,
+    stop: &AtomicBool,
+) -> Result<Outcome, Failure> {
+    let outcome = experiment.run(destination, stop);
     run_outcome(experiment, outcome)
 }
 
@@ -130,11 +140,17 @@ pub(crate) struct TerminalObserver {
     records: Records,
     /// The progress bar. It exists only while repetitions run.
     progress: RwLock<Option<Progress>>,
+    has_bar: bool,
 }
 
 impl TerminalObserver {
     pub(crate) const fn new(terminal: Terminal, records: Records) -> Self {
-        Self { terminal, records, progress: RwLock::new(None) }
+        Self { terminal, records, progress: RwLock::new(None), has_bar: true }
+    }
+
+    /// The same without a bar, because the terminal belongs to a program.
+    pub(crate) const fn without_bar(terminal: Terminal, records: Records) -> Self {
+        Self { terminal, records, progress: RwLock::new(None), has_bar: false }
     }
 
     fn progress(&self) -> RwLockReadGuard<'_, Option<Progress>> {
@@ -162,6 +178,7 @@ impl Observer for TerminalObserver {
     fn observe(&self, event: Event<'_>) {
         match event {
             Event::Directory(path) => self.terminal.detail(&format!("run directory: {}", path.display())),
+            Event::Begun { .. } if !self.has_bar => {}
             Event::Begun { repetitions, whole } => {
                 self.replace_progress(Some(Progress::start(self.terminal, repetitions, whole)));
             }

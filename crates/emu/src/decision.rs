@@ -11,6 +11,11 @@ use talkpath_model::Scenario;
 use talkpath_path::{Carried, Direction, DropCause, FragmentRange, Network, NetworkEvent, PathPacket};
 use talkpath_units::{Ecn, Instant, Seed};
 
+/// The number of lanes of a network that carries the packets of the user's programs. Each conversation has
+/// one lane, so that a queue with one queue a flow sees the conversations as flows (chosen: the number of
+/// queues of fq_codel, RFC 8290 §5.2.4; further conversations share lanes).
+pub(crate) const LANES: u32 = 1024;
+
 /// A packet that enters the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
@@ -64,6 +69,10 @@ pub(crate) struct DecidingNetwork {
     arrivals: u64,
     /// The time up to which everything is decided.
     now: Instant,
+    /// The services that nobody has taken yet: the tag of the packet, and when its service began. `None` if
+    /// nobody asks for them.
+    services: Option<Vec<(u32, Instant)>>,
+    links: u32,
 }
 
 /// Identifies a packet in the network.
@@ -77,8 +86,16 @@ impl DecidingNetwork {
     /// Makes the network of `scenario`. Its random streams are drawn from `seed`. If `series` is given, it
     /// records the lengths of the queues.
     pub(crate) fn new(scenario: &Scenario, seed: Seed, series: Option<SeriesDetail>) -> Self {
+        let has_lanes = scenario.program.is_some();
+        let lanes = if has_lanes { LANES } else { 0 };
+        let mut network = links::network_with_lanes(scenario, seed, 0, series.is_some(), lanes);
+        if has_lanes {
+            network.observe_hops();
+        }
         Self {
-            network: links::network(scenario, seed, 0, series.is_some()),
+            network,
+            services: has_lanes.then(Vec::new),
+            links: u32::try_from(scenario.links.len()).unwrap_or(u32::MAX),
             queue_series: series.map(|detail| QueueSeries::new(scenario, detail)),
             arrivals: 0,
             now: Instant::ZERO,
@@ -135,7 +152,20 @@ impl DecidingNetwork {
         if let Some(series) = &mut self.queue_series {
             series.take(&mut self.network);
         }
+        if let Some(services) = &mut self.services {
+            for link in 0..self.links {
+                let begun = self.network.services(link).into_iter().flat_map(|begun| begun.drain(..));
+                services.extend(begun.map(|service| (service.packet.tag.tag, service.began)));
+            }
+        }
         self.now = self.now.max(now);
+    }
+
+    /// The services that began since the last call: the tag of the packet, and when its service began. Only a
+    /// network with lanes has them. The tags of packets that have departed are still theirs until the next
+    /// arrival.
+    pub(crate) fn services(&mut self) -> impl Iterator<Item = (u32, Instant)> {
+        self.services.iter_mut().flat_map(|services| services.drain(..))
     }
 
     /// Returns the records of the links of `scenario` and the series of their queues, as of `end`.

@@ -26,7 +26,7 @@ use talkpath_kernel::host::netlink::HOST_HARDWARE;
 use talkpath_kernel::host::ring::{Layout, Ring, VIRTIO_HEADER, WaitingFrame};
 use talkpath_model::IpVersion;
 
-use crate::packet::{Parsed, Protocol, UDP, UDP_HEADER, checksum, parse, sum};
+use crate::packet::{Parsed, Protocol, UDP, UDP_HEADER, checksum, parse, stays_on_link, sum};
 
 /// One host's cable.
 pub(super) struct Device<'a> {
@@ -46,29 +46,32 @@ pub(super) enum Taken {
         /// True if the checksum of TCP or UDP is not complete.
         is_unsummed: bool,
     },
-    /// A packet that cannot belong to a flow: ICMP or multicast.
+    /// No packet of IP, or one that stays on its link: link-local multicast.
     Stray,
     /// A packet larger than the device's MTU, which the host should have cut.
     Unfit,
 }
 
 impl<'a> Device<'a> {
-    /// Makes the emulator's ends of both cables. Their packet sockets are `fds`. Packets have this version of
-    /// IP and at most `mtu` bytes.
+    /// Makes the emulator's ends of both cables. Their packet sockets are `fds`. Packets have at most `mtu`
+    /// bytes.
     ///
     /// # Errors
     /// Returns the system's error if the ring of a socket cannot be mapped.
-    pub(super) fn pair(fds: &'a [OwnedFd; 2], ip: IpVersion, mtu: u16) -> io::Result<[Self; 2]> {
-        Ok([Self::new(&fds[0], ip, mtu)?, Self::new(&fds[1], ip, mtu)?])
+    pub(super) fn pair(fds: &'a [OwnedFd; 2], mtu: u16) -> io::Result<[Self; 2]> {
+        Ok([Self::new(&fds[0], mtu)?, Self::new(&fds[1], mtu)?])
     }
 
-    fn new(fd: &'a OwnedFd, ip: IpVersion, mtu: u16) -> io::Result<Self> {
+    fn new(fd: &'a OwnedFd, mtu: u16) -> io::Result<Self> {
         let mut header = [0; FRONT];
-        let (to, rest) = header[VIRTIO_HEADER..].split_at_mut(HOST_HARDWARE.len());
-        to.copy_from_slice(&HOST_HARDWARE);
         // The sender's hardware address stays zero, because nobody answers to it.
-        rest[HOST_HARDWARE.len()..].copy_from_slice(&ethertype(ip == IpVersion::V6).to_be_bytes());
+        header[VIRTIO_HEADER..VIRTIO_HEADER + HOST_HARDWARE.len()].copy_from_slice(&HOST_HARDWARE);
         Ok(Self { fd, ring: Ring::map(fd, Layout::of(mtu))?, takes_trains: true, header })
+    }
+
+    /// Writes the ethertype of packets of this version of IP into the Ethernet header.
+    fn set_ethertype(&mut self, ip: IpVersion) {
+        self.header[FRONT - 2..].copy_from_slice(&ethertype(ip == IpVersion::V6).to_be_bytes());
     }
 
     pub(super) const fn fd(&self) -> &OwnedFd {
@@ -93,6 +96,7 @@ impl<'a> Device<'a> {
     /// Returns the system's error if the device does not take the packet.
     pub(super) fn write(&mut self, packet: &[u8], parsed: &Parsed, is_unsummed: bool) -> Result<(), Errno> {
         self.header[..VIRTIO_HEADER].fill(0);
+        self.set_ethertype(parsed.ip);
         if is_unsummed {
             self.leave_sum_to_host(parsed);
         }
@@ -127,6 +131,7 @@ impl<'a> Device<'a> {
         room.copy_from_slice(head);
         set_length(room, parsed, length);
         self.header[..VIRTIO_HEADER].fill(0);
+        self.set_ethertype(parsed.ip);
         self.leave_sum_to_host(parsed);
         self.header[1] = GSO_UDP_L4;
         self.header[2..4].copy_from_slice(&((ETHERNET_HEADER + headers) as u16).to_ne_bytes());
@@ -150,9 +155,14 @@ fn take(waiting: &WaitingFrame<'_>, out: &mut [u8]) -> Taken {
         return Taken::Unfit;
     }
     let Some(parsed) = parse(waiting.packet) else { return Taken::Stray };
+    if stays_on_link(waiting.packet, parsed.ip) {
+        return Taken::Stray;
+    }
+    // A host's device completes no checksums of other protocols (`talkpath_kernel::host::cable`).
+    let is_unsummed = flags & NEEDS_CHECKSUM != 0 && !matches!(parsed.protocol, Protocol::Other(_));
     let Some(room) = out.get_mut(..parsed.length) else { return Taken::Unfit };
     room.copy_from_slice(&waiting.packet[..parsed.length]);
-    Taken::Packet { parsed, is_unsummed: flags & NEEDS_CHECKSUM != 0 }
+    Taken::Packet { parsed, is_unsummed }
 }
 
 /// Changes `headers`, which are those of a datagram like `parsed`, so that `payload` bytes follow. It sets
@@ -201,7 +211,8 @@ pub(super) fn complete_checksum(packet: &mut [u8], parsed: &Parsed) {
 const fn checksum_place(protocol: Protocol) -> usize {
     match protocol {
         Protocol::Tcp => 16,
-        Protocol::Udp => 6,
+        // The packets of other protocols have complete checksums.
+        Protocol::Udp | Protocol::Other(_) => 6,
     }
 }
 
@@ -236,9 +247,9 @@ mod tests {
         assert_eq!(taken(&cut, &packet, true), Taken::Unfit);
         assert_eq!(taken(&header, &packet[..100], false), Taken::Unfit);
         assert_eq!(taken(&header, &datagram(1600), true), Taken::Unfit, "no room for it here");
-        let mut icmp = packet.clone();
-        icmp[9] = 1;
-        assert_eq!(taken(&header, &icmp, true), Taken::Stray);
+        let mut group = packet.clone();
+        group[16..20].copy_from_slice(&[224, 0, 0, 22]);
+        assert_eq!(taken(&header, &group, true), Taken::Stray, "it stays on its link");
         assert_eq!(out[..188], packet);
     }
 

@@ -33,6 +33,7 @@ use crate::arrival_log::LogWriter;
 use crate::capture::{Capture, Interface};
 use crate::decision::{Arrival, DecidingNetwork, Decision};
 use crate::device::{Device, MAX_TRAIN, Taken};
+use crate::lanes::{Entered, Lanes, PacketRow};
 use crate::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, addresses, segment_range};
 use crate::realtime::{OwnProcessor, raise_priority};
 use crate::stops::{LATE, Stops};
@@ -57,6 +58,8 @@ pub(super) struct Emulator<'a> {
     train: Vec<(u32, Instant)>,
     /// For each host and identification, the owner of the latest datagram that began with a fragment.
     fragmented: [Identified; 2],
+    /// The packets of the user's programs. `None` if only flows cross the path.
+    lanes: Option<Lanes>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     slot_size: usize,
@@ -97,6 +100,7 @@ pub(super) struct Emulated {
     /// The capture, and the number of packets that are missing in it.
     pub(super) capture: Option<(Vec<u8>, u64)>,
     pub(super) flows: Vec<EmuFlow>,
+    pub(super) lanes: Option<Lanes>,
     pub(super) totals: Totals,
     /// When the emulator stopped.
     pub(super) end: Instant,
@@ -134,8 +138,9 @@ struct Owner {
     flow: u32,
     /// The number of the path in the network.
     path: u32,
-    /// For a later fragment, the number of the message in its datagram. `None` if the number is not known,
-    /// for example if another program sent the datagram.
+    /// For a later fragment, the number of the message in its datagram, or if the flow is [`PROGRAM`] the
+    /// number of the conversation. `None` if the number is not known, for example if another program sent the
+    /// datagram.
     seq: Option<u64>,
 }
 
@@ -146,7 +151,12 @@ struct Slot {
     parsed: Parsed,
     /// True if the checksum of TCP or UDP is not complete, so that the receiving host has to complete it.
     is_unsummed: bool,
+    /// The packet's flow. [`PROGRAM`] if it is a packet of one of the user's programs.
     flow: u32,
+    /// The row of a packet of one of the user's programs.
+    row: Option<PacketRow>,
+    /// True if the packet has left the path with the ECN mark CE.
+    has_left_marked: bool,
     direction: Direction,
     /// The number of the message in the packet's datagram, if it is known.
     seq: Option<u64>,
@@ -180,6 +190,7 @@ impl<'a> Emulator<'a> {
             away_until: Instant::ZERO,
             train: Vec::with_capacity(MAX_TRAIN),
             fragmented: [identifications(), identifications()],
+            lanes: None,
             slots: Vec::new(),
             free: Vec::new(),
             slot_size,
@@ -199,6 +210,12 @@ impl<'a> Emulator<'a> {
                 realtime_denied: None,
             },
         }
+    }
+
+    /// The same emulator, which also carries packets of no flow.
+    pub(super) fn with_lanes(mut self, lanes: Option<Lanes>) -> Self {
+        self.lanes = lanes;
+        self
     }
 
     /// Carries packets until `stop`, on the processor `place`.
@@ -232,9 +249,9 @@ impl<'a> Emulator<'a> {
         self.carry_out();
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         self.totals.cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
-        let Self { network, log, capture, flows, totals, .. } = self;
+        let Self { network, log, capture, flows, lanes, totals, .. } = self;
         let capture = capture.map(Capture::finish);
-        Ok(Emulated { network, log: log.finish(end), capture, flows, totals, end })
+        Ok(Emulated { network, log: log.finish(end), capture, flows, lanes, totals, end })
     }
 
     /// Takes the packets that wait in both cables, at most [`BURST`], in the order of their stamps. Returns
@@ -289,10 +306,12 @@ impl<'a> Emulator<'a> {
         let parsed = entry.parsed;
         let owner = owner_of(&parsed, host, self.flows.len(), &self.fragmented)
             .or_else(|| second_path_of(&entry.bytes, &parsed, &self.flows));
-        let Some(Owner { flow, path, seq: known_seq }) = owner else {
-            self.totals.strays += 1;
-            self.free.push(slot);
-            return;
+        let (flow, path, known_seq) = match owner {
+            Some(Owner { flow: PROGRAM, seq: conversation, .. }) => {
+                return self.handle_program_packet(host, slot, conversation, stamp);
+            }
+            None => return self.handle_program_packet(host, slot, None, stamp),
+            Some(Owner { flow, path, seq }) => (flow, path, seq),
         };
         let emu_flow = &mut self.flows[flow as usize];
         emu_flow.late += u64::from(displaced > LATE);
@@ -306,6 +325,8 @@ impl<'a> Emulator<'a> {
                 watch.on_datagram(payload, stamp)
             }
             (Some(_), Protocol::Tcp) if emu_flow.is_multipath => None,
+            // Only the protocols with ports have flows.
+            (Some(_), Protocol::Other(_)) => None,
             (Some(_), Protocol::Tcp) => {
                 if let Some(range) = segment_range(&entry.bytes, &parsed) {
                     watch.on_segment(&range, stamp);
@@ -318,24 +339,73 @@ impl<'a> Emulator<'a> {
             self.fragmented[host.index()][usize::from(parsed.identification)] = Some(owner);
         }
         (entry.flow, entry.direction, entry.seq) = (flow, direction, seq);
-        (entry.to, entry.undecided) = (host.other(), parsed.part.length);
+        (entry.to, entry.undecided, entry.row) = (host.other(), parsed.part.length, None);
         if let Some(capture) = &mut self.capture {
             let interface = Interface::of(direction == Direction::Back, emu_flow.transport);
             capture.note(interface, &entry.bytes[..parsed.length], &parsed, entry.is_unsummed, stamp);
         }
+        self.enter(slot, path, stamp);
+    }
+
+    /// Lets a packet of one of the user's programs enter the path at `stamp`. A later fragment belongs to
+    /// `conversation`.
+    fn handle_program_packet(&mut self, host: Host, slot: u32, conversation: Option<u64>, stamp: Instant) {
+        let entry = &mut self.slots[slot as usize];
+        let parsed = entry.parsed;
+        let packet = &entry.bytes[..parsed.length];
+        let conversation = conversation.and_then(|number| u32::try_from(number).ok());
+        let entered = self
+            .lanes
+            .as_mut()
+            .and_then(|lanes| lanes.on_arrival(host, packet, &parsed, conversation, stamp));
+        let Some(Entered { lane, conversation, row }) = entered else {
+            self.totals.strays += u64::from(!matches!(parsed.protocol, Protocol::Other(_)));
+            self.free.push(slot);
+            return;
+        };
+        if parsed.part.more && parsed.part.offset == 0 {
+            let owner = Owner { flow: PROGRAM, path: lane, seq: Some(conversation.into()) };
+            self.fragmented[host.index()][usize::from(parsed.identification)] = Some(owner);
+        }
+        // The first host's packets go the way out of each lane.
+        let direction = host.direction(Host::First);
+        (entry.flow, entry.direction, entry.seq) = (PROGRAM, direction, None);
+        (entry.to, entry.undecided, entry.row) = (host.other(), parsed.part.length, Some(row));
+        if let Some(capture) = &mut self.capture {
+            let interface = Interface::of(direction == Direction::Back, TransportKind::Udp);
+            capture.note(interface, &entry.bytes[..parsed.length], &parsed, entry.is_unsummed, stamp);
+        }
+        self.enter(slot, lane, stamp);
+    }
+
+    /// Lets the packet in `slot` enter the network at `stamp`, on the path with this number.
+    fn enter(&mut self, slot: u32, path: u32, stamp: Instant) {
+        let Slot { parsed, direction, .. } = self.slots[slot as usize];
         self.totals.packets += 1;
         // The decisions until now are written before this arrival, so that the log is in order of time.
         self.step(stamp);
         let arrival = Arrival { flow: path, direction, part: parsed.part, ecn: parsed.ecn };
         self.log.arrival(&arrival, parsed.identification, stamp);
         self.network.handle_arrival(arrival, slot, stamp, &mut self.decisions);
+        self.note_services();
         self.log_decisions();
     }
 
     /// Makes all decisions of the path up to `until`, and writes them to the log.
     fn step(&mut self, until: Instant) {
         self.network.advance(until, &mut self.decisions);
+        self.note_services();
         self.log_decisions();
+    }
+
+    /// Takes note of how long the packets of the user's programs waited.
+    fn note_services(&mut self) {
+        let Some(lanes) = &mut self.lanes else { return };
+        for (tag, began) in self.network.services() {
+            if let Some(row) = self.slots[tag as usize].row {
+                lanes.on_service(row, began);
+            }
+        }
     }
 
     fn log_decisions(&mut self) {
@@ -409,6 +479,8 @@ impl Slot {
             parsed,
             is_unsummed: false,
             flow: 0,
+            row: None,
+            has_left_marked: false,
             direction: Direction::Out,
             seq: None,
             to: Host::First,
@@ -420,6 +492,9 @@ impl Slot {
 /// Finds the owner of a packet from `host` by its ports, or for a later fragment by its identification.
 fn owner_of(parsed: &Parsed, host: Host, flows: usize, fragmented: &[Identified; 2]) -> Option<Owner> {
     let Some((source, destination)) = parsed.ports else {
+        if parsed.part.offset == 0 {
+            return None;
+        }
         return fragmented[host.index()][usize::from(parsed.identification)];
     };
     let flow = source.checked_sub(FIRST_PORT)?;
@@ -445,6 +520,8 @@ fn second_path_of(packet: &[u8], parsed: &Parsed, flows: &[EmuFlow]) -> Option<O
     Some(Owner { flow: flow.into(), path, seq: None })
 }
 
+/// The flow of the packets of the user's programs. No flow of a scenario has this number.
+const PROGRAM: u32 = u32::MAX;
 /// The largest number of packets that are taken before the next write (chosen: some 20 us of work, which is
 /// less than a wake-up costs).
 const BURST: usize = 32;

@@ -32,7 +32,7 @@ use crate::packet::Host;
 use crate::realtime::OwnProcessor;
 use crate::run::LEAD;
 use crate::watch::LegWatch;
-use crate::world::{Kind, SocketPlan, World};
+use crate::world::{Families, Kind, SocketPlan, World};
 
 /// The result of [`measure_forwarding`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,7 +77,7 @@ pub enum Handover {
 /// Returns [`ArenaError::Unavailable`] if the machine allows no namespaces.
 pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
     through(Kind::Cable, size, time, handover, |devices, clock, stop| {
-        let devices = Device::pair(devices, IpVersion::V4, MTU)?;
+        let devices = Device::pair(devices, MTU)?;
         let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
         let flow = EmuFlow {
             sender: Host::First,
@@ -171,7 +171,7 @@ fn through(
         window_clamp: None,
         is_paced: false,
     });
-    let mut world = World::build_with(kind, IpVersion::V4, [MTU; 2], &plan, &[], None, None)?;
+    let mut world = World::build_with(kind, Families::Only(IpVersion::V4), [MTU; 2], &plan, &[], None, None)?;
     let sender = UdpSocket::from(world.sockets.swap_remove(0));
     let size = size.get().clamp(8, 1400);
     let at_once = match handover {
@@ -271,6 +271,7 @@ fn flood() -> Scenario {
         far_clock: None,
         ip: IpVersion::V4,
         kernel: None,
+        program: None,
         has_path: true,
         links: vec![link("up"), link("down")],
         flows: vec![flow],

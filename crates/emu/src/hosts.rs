@@ -1,15 +1,18 @@
 //! The devices, sockets and congestion controls that a scenario asks of the two hosts.
 
+use std::borrow::Cow;
+use std::ffi::CStr;
+
 use talkpath_arena::ArenaError;
 use talkpath_kernel::host::path_manager::PathManager;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath, lacks_multipath_mss};
-use talkpath_model::{Direction, Flow, Scenario};
+use talkpath_model::{Direction, Flow, IpVersion, Scenario};
 use talkpath_units::Bytes;
 
 use crate::host_tcp::usual_rwnd;
 use crate::packet::Host;
-use crate::world::{SecondAddresses, SocketPlan};
+use crate::world::{SecondAddresses, Setting, SocketPlan};
 
 /// Plans the sender's socket and the receiver's socket of each flow. A flow that shares an earlier flow's
 /// connection has none.
@@ -77,6 +80,42 @@ pub(super) fn device_mtu(scenario: &Scenario, host: Host) -> u16 {
         first_links.map(|link| scenario.links[link.0 as usize].config.mtu.get()).max().unwrap_or(1500);
     u16::try_from(largest).unwrap_or(u16::MAX).max(scenario.ip.min_mtu().get() as u16)
 }
+
+/// The MTU of both devices if programs of the user run on the path: the smallest MTU of all links. No link
+/// then has to cut a packet, as if each program had discovered the path's MTU (RFC 1191, RFC 8201).
+///
+/// # Errors
+/// Returns an error if the scenario has no links `up` and `down`.
+pub(super) fn program_mtu(scenario: &Scenario) -> Result<u16, ArenaError> {
+    let has = |name: &str| scenario.links.iter().any(|link| link.name == name);
+    if !has("up") || !has("down") {
+        return Err(ArenaError::Unsupported(
+            "a program of the user needs a `path`, with the links `up` and `down`".to_owned(),
+        ));
+    }
+    let smallest = scenario.links.iter().map(|link| link.config.mtu.get()).min().unwrap_or(1500);
+    let mtu = u16::try_from(smallest).unwrap_or(u16::MAX);
+    // RFC 8200 §5. The hosts have addresses of both versions.
+    let least = IpVersion::V6.min_mtu();
+    if Bytes::new(mtu.into()) < least {
+        return Err(ArenaError::Unsupported(format!(
+            "a program of the user needs links with an mtu of {least} or more, because its network has IPv6"
+        )));
+    }
+    Ok(mtu)
+}
+
+/// The settings of hosts on which programs of the user run. Each user may send pings, as most distributions
+/// allow it, and may serve every port, because no other user can reach the network.
+pub(super) fn program_settings() -> Vec<Setting> {
+    let group = rustix::process::getegid().as_raw();
+    let [pings, ports] = PROGRAM_SETTINGS;
+    vec![(pings, format!("{group} {group}").into_bytes().into()), (ports, Cow::Borrowed(&b"0"[..]))]
+}
+
+/// The files of [`program_settings`] (icmp(7); Documentation/networking/ip-sysctl.rst of the kernel).
+pub(super) const PROGRAM_SETTINGS: [&CStr; 2] =
+    [c"/proc/sys/net/ipv4/ping_group_range", c"/proc/sys/net/ipv4/ip_unprivileged_port_start"];
 
 /// The host that the flow's sender is on.
 pub(super) fn sender(flow: &Flow) -> Host {

@@ -34,6 +34,8 @@
 //! | `connect` | opens the connections |
 //! | `run` | one repetition, from the scenario to the record |
 //! | `stranger` | another program in the place of one end |
+//! | `lanes` | the packets of the user's programs |
+//! | `shell` | programs of the user inside the hosts' namespaces |
 //! | `report` | what the machine did to it, and whether the figures stand |
 //! | `probe`, `forwarding` | what this machine can do |
 //!
@@ -41,8 +43,8 @@
 //! cables are in `talkpath_kernel`. docs/models/emulation.md says what the emulator needs, its limits and
 //! what was measured.
 //!
-//! Left out: bulk without an end over UDP and the echo of bulk, as in the live arena; the don't-fragment flag
-//! and ICMP.
+//! Left out: bulk without an end over UDP and the echo of bulk, as in the live arena; the don't-fragment
+//! flag, and the ICMP of routers.
 
 mod arrival_log;
 mod capture;
@@ -53,6 +55,7 @@ mod emulator;
 mod forwarding;
 mod host_tcp;
 mod hosts;
+mod lanes;
 mod packet;
 mod preemption;
 mod probe;
@@ -60,6 +63,7 @@ mod realtime;
 mod replay;
 mod report;
 mod run;
+pub mod shell;
 mod stops;
 mod stranger;
 mod watch;
@@ -69,6 +73,8 @@ use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
 use talkpath_model::{IpVersion, Scenario};
 use talkpath_wire::machine::Machines;
+
+use crate::shell::Program;
 
 pub use arrival_log::{LogError, LogHeader};
 pub use capture::{CaptureError, export_capture};
@@ -82,7 +88,7 @@ pub use world::Means;
 
 /// Two namespaces and the path between them. Runs share only the machine. Concurrent runs delay each other,
 /// and each run's report shows how much. `default()` does not check whether this machine allows the arena.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct EmuArena {
     log: Option<Vec<u8>>,
     /// The number of bytes of each packet that the capture keeps. `None` makes no capture.
@@ -90,6 +96,8 @@ pub struct EmuArena {
     capture: Option<Vec<u8>>,
     report: Option<EmuReport>,
     machines: Machines,
+    /// The user's program, which runs once.
+    program: Option<Box<dyn Program>>,
 }
 
 impl EmuArena {
@@ -98,7 +106,7 @@ impl EmuArena {
     /// # Errors
     /// Returns [`ArenaError::Unavailable`], which says what is missing and how to get it.
     pub fn open() -> Result<Self, ArenaError> {
-        world::World::build(IpVersion::V4, [1500; 2], &[], &[], None, None)?;
+        world::World::build(world::Families::Only(IpVersion::V4), [1500; 2], &[], &[], None, None)?;
         Ok(Self::default())
     }
 
@@ -113,6 +121,14 @@ impl EmuArena {
     #[must_use]
     pub const fn with_machines(mut self, machines: Machines) -> Self {
         self.machines = machines;
+        self
+    }
+
+    /// The same, with a program of the user on the path of the scenario, which must have a `program`. The run
+    /// lasts until the program has ended.
+    #[must_use]
+    pub fn with_program(mut self, program: Box<dyn Program>) -> Self {
+        self.program = Some(program);
         self
     }
 
@@ -147,13 +163,21 @@ impl EmuArena {
         (self.log, self.report, self.capture) = (None, None, None);
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
-        let mut done = run::run(scenario, plan, self.snaplen, self.machines, stranger)?;
+        let beside = run::Beside { stranger, program: self.program.as_deref_mut() };
+        let mut done = run::run(scenario, plan, self.snaplen, self.machines, beside)?;
         far_clock::apply_far_clock(&mut done.record, scenario);
         (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
         if done.is_interrupted {
             return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });
         }
         Ok((done.record, done.beside))
+    }
+}
+
+impl core::fmt::Debug for EmuArena {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { snaplen, report, .. } = self;
+        f.debug_struct("EmuArena").field("snaplen", snaplen).field("report", report).finish_non_exhaustive()
     }
 }
 

@@ -11,13 +11,13 @@
 //!
 //! The extension headers of IPv6 (RFC 8200 §4) before the transport's header are skipped: hop-by-hop options,
 //! routing, destination options and fragments. A packet with another extension header (authentication,
-//! encryption, mobility) belongs to no flow and does not cross the path, as ICMP does not. Only the source
+//! encryption, mobility) belongs to no flow, as ICMP does not. Only the source
 //! cuts an IPv6 packet (RFC 8200 §4.5). The hosts know the path's MTU and never get a Packet Too Big
 //! (`world/socket.rs`).
 //!
 //! Left out: IPv4 options, which would not be counted as carried bytes (no kernel here sends any), and jumbo
-//! payloads (RFC 2675). A packet that is not TCP or UDP between the flows' ports (ICMP, multicast) does not
-//! cross the path.
+//! payloads (RFC 2675). A packet of no flow crosses the path only if it is one of the user's programs
+//! (`lanes.rs`).
 
 use std::net::IpAddr;
 
@@ -53,6 +53,15 @@ impl Parsed {
         }
     }
 
+    /// The DSCP of the parsed `packet` (RFC 2474 §3).
+    pub(super) fn dscp(&self, packet: &[u8]) -> u8 {
+        match (self.ip, packet) {
+            (IpVersion::V4, [_, byte, ..]) => byte >> 2,
+            (IpVersion::V6, [first, second, ..]) => (first << 4 | second >> 4) >> 2,
+            _ => 0,
+        }
+    }
+
     /// Returns true if the packet can be in a train of datagrams. It must be a whole datagram without
     /// extension headers, because a train has only one set of headers.
     pub(super) fn fits_in_train(&self) -> bool {
@@ -68,6 +77,8 @@ pub(super) enum Protocol {
     Tcp,
     /// RFC 768.
     Udp,
+    /// Any other protocol, by its number. Only packets of the user's programs have one.
+    Other(u8),
 }
 
 /// One of the two hosts.
@@ -99,7 +110,31 @@ impl Host {
     }
 }
 
-/// Reads the headers of a packet. `None` if the packet is neither TCP nor UDP.
+impl Protocol {
+    const fn numbered(number: u8) -> Self {
+        match number {
+            TCP => Self::Tcp,
+            UDP => Self::Udp,
+            other => Self::Other(other),
+        }
+    }
+
+    /// IANA's number of the protocol.
+    pub(super) const fn number(self) -> u8 {
+        match self {
+            Self::Tcp => TCP,
+            Self::Udp => UDP,
+            Self::Other(number) => number,
+        }
+    }
+
+    /// True if the first bytes behind the IP header are two ports.
+    const fn has_ports(self) -> bool {
+        matches!(self, Self::Tcp | Self::Udp)
+    }
+}
+
+/// Reads the headers of a packet. `None` if the packet is cut short or is no packet of IP.
 pub(super) fn parse(packet: &[u8]) -> Option<Parsed> {
     match packet.first()? >> 4 {
         4 => parse_v4(packet),
@@ -114,11 +149,7 @@ fn parse_v4(packet: &[u8]) -> Option<Parsed> {
     if header < 20 || length < header || length > packet.len() {
         return None;
     }
-    let protocol = match packet[9] {
-        TCP => Protocol::Tcp,
-        UDP => Protocol::Udp,
-        _ => return None,
-    };
+    let protocol = Protocol::numbered(packet[9]);
     let flags = u16_at(packet, 6)?;
     let offset = u32::from(flags & OFFSET_MASK) * 8;
     let part = FragmentRange {
@@ -127,7 +158,7 @@ fn parse_v4(packet: &[u8]) -> Option<Parsed> {
         more: flags & MORE_FRAGMENTS != 0,
     };
     let ports = match offset {
-        0 => Some((u16_at(packet, header)?, u16_at(packet, header + 2)?)),
+        0 if protocol.has_ports() => Some((u16_at(packet, header)?, u16_at(packet, header + 2)?)),
         _ => None,
     };
     let (ip, ecn, identification) = (IpVersion::V4, ecn(packet[1]), u16_at(packet, 4)?);
@@ -141,8 +172,6 @@ fn parse_v6(packet: &[u8]) -> Option<Parsed> {
     let (mut offset, mut more, mut identification) = (0, false, 0);
     let protocol = loop {
         match next {
-            TCP => break Protocol::Tcp,
-            UDP => break Protocol::Udp,
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => {
                 next = *packet.get(header)?;
                 header += (usize::from(*packet.get(header + 1)?) + 1) * 8;
@@ -154,25 +183,30 @@ fn parse_v6(packet: &[u8]) -> Option<Parsed> {
                 identification = u16_at(packet, header + 6)?;
                 header += 8;
             }
-            _ => return None,
+            _ => break Protocol::numbered(next),
         }
         // A later fragment carries only payload behind its headers, even if the payload looks like a header.
         if offset > 0 {
-            break match next {
-                TCP => Protocol::Tcp,
-                UDP => Protocol::Udp,
-                _ => return None,
-            };
+            break Protocol::numbered(next);
         }
     };
     let ports = match offset {
-        0 => Some((u16_at(packet, header)?, u16_at(packet, header + 2)?)),
+        0 if protocol.has_ports() => Some((u16_at(packet, header)?, u16_at(packet, header + 2)?)),
         _ => None,
     };
     let carried = length.checked_sub(IPV4_HEADER.get() as usize)?;
     let part = FragmentRange { offset, length: u32::try_from(carried).ok()?, more };
     let (ip, ecn) = (IpVersion::V6, ecn(packet[1] >> 4));
     (header <= length).then_some(Parsed { ip, header, length, part, ecn, identification, protocol, ports })
+}
+
+/// True if a router would not forward the packet: its destination is link-local multicast or the limited
+/// broadcast address (RFC 5771 §4, RFC 4291 §2.7, RFC 919 §7).
+pub(super) fn stays_on_link(packet: &[u8], ip: IpVersion) -> bool {
+    match ip {
+        IpVersion::V4 => packet.get(16..20).is_some_and(|to| to[..3] == [224, 0, 0] || to == [0xff; 4]),
+        IpVersion::V6 => packet.get(24..26).is_some_and(|to| to[0] == 0xff && to[1] & 0x0f <= 2),
+    }
 }
 
 /// The source and destination address of a packet.
@@ -400,7 +434,8 @@ mod tests {
         }
         // Encapsulation, authentication, ICMP, no next header, mobility.
         for next in [50, 51, 58, 59, 135] {
-            assert_eq!(parse(&datagram_v6(next, &options, 100)), None, "{next}");
+            let parsed = parse(&datagram_v6(next, &options, 100)).unwrap();
+            assert_eq!((parsed.ports, parsed.protocol), (None, Protocol::Other(next)));
         }
     }
 
@@ -447,6 +482,23 @@ mod tests {
         assert_eq!(parse(&other), None);
         let mut icmp = packet;
         icmp[9] = 1;
-        assert_eq!(parse(&icmp), None);
+        assert_eq!(parse(&icmp).map(|it| (it.ports, it.protocol)), Some((None, Protocol::Other(1))));
+    }
+
+    #[test]
+    fn link_local_multicast_stays_on_its_link_and_wider_multicast_does_not() {
+        let to = |to: [u8; 4]| {
+            let mut packet = datagram(10);
+            packet[16..20].copy_from_slice(&to);
+            stays_on_link(&packet, IpVersion::V4)
+        };
+        assert!(to([224, 0, 0, 251]) && to([255; 4]) && !to([239, 1, 2, 3]) && !to([192, 0, 2, 2]));
+        let to_v6 = |scope: u8| {
+            let mut packet = datagram_v6(UDP, &[], 10);
+            packet[24..26].copy_from_slice(&[0xff, scope]);
+            stays_on_link(&packet, IpVersion::V6)
+        };
+        assert!(to_v6(1) && to_v6(2) && !to_v6(5) && !to_v6(0x0e));
+        assert!(!stays_on_link(&datagram_v6(UDP, &[], 10), IpVersion::V6));
     }
 }

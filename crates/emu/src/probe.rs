@@ -11,7 +11,7 @@ use talkpath_kernel::sys::{SocketSwitch, switch_on};
 use talkpath_model::IpVersion;
 
 use crate::preemption::{PreemptionModel, preemption};
-use crate::world::{Means, World};
+use crate::world::{Families, Means, World};
 
 /// The capabilities of this machine. An `Err` says to a person what is missing and how to get it.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub struct Capabilities {
 pub fn probe() -> Capabilities {
     let congestion_controls = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
     Capabilities {
-        emulation: World::build(IpVersion::V4, [1500; 2], &[], &[], None, None)
+        emulation: World::build(Families::Only(IpVersion::V4), [1500; 2], &[], &[], None, None)
             .map(|world| world.means)
             .map_err(|error| match error {
                 ArenaError::Unavailable { what, how } => format!("{what}; {how}"),

@@ -6,7 +6,7 @@ use talkpath_path::FragmentRange;
 use talkpath_units::{Instant, Seed, counted};
 
 use crate::arrival_log::{LogError, LogHeader, LogReader, Record};
-use crate::decision::{DecidingNetwork, Decision, PacketOutcome};
+use crate::decision::{DecidingNetwork, Decision, LANES, PacketOutcome};
 
 /// The counts of a replay that found no difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,8 @@ pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayE
     if counts != (header.flows as usize, header.links as usize) {
         return Err(ReplayError::OtherScenario(header.flows, header.links));
     }
-    let paths = counts.0 + second_paths(scenario).iter().flatten().count();
+    let lanes = if scenario.program.is_some() { LANES as usize } else { 0 };
+    let paths = counts.0 + second_paths(scenario).iter().flatten().count() + lanes;
     let mut replay = Replay {
         network: DecidingNetwork::new(scenario, Seed::new(header.seed), None),
         decisions: Vec::new(),

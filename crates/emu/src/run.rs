@@ -39,14 +39,17 @@ use crate::device::Device;
 use crate::emulator::{EmuFlow, Emulated, Emulator};
 use crate::host_tcp::HostTcp;
 use crate::hosts::{
-    check_congestion_controls, check_segment_sizes, device_mtu, second_addresses, sender, socket_plans, token,
+    PROGRAM_SETTINGS, check_congestion_controls, check_segment_sizes, device_mtu, program_mtu,
+    program_settings, second_addresses, sender, socket_plans, token,
 };
+use crate::lanes::Lanes;
 use crate::packet::{Host, MAX_FLOWS};
 use crate::realtime::{OwnProcessor, STEERING};
 use crate::report::EmuReport;
+use crate::shell::{HostEntry, Program};
 use crate::stranger::{OurEnd, Stranger};
 use crate::watch::{LegWatch, SocketRest};
-use crate::world::{Setting, SocketPlan, World};
+use crate::world::{Families, Setting, SocketPlan, World};
 use ends::{Ends, FlowEnds};
 use record::FinishedRun;
 
@@ -76,26 +79,43 @@ pub(super) struct Disturbance {
     pub(super) stolen_share: Option<f64>,
 }
 
-/// Runs `scenario` once. If `snaplen` is given, it captures that many bytes of every packet. If `stranger` is
-/// given, another program takes the place of one end.
+/// What takes part in a run besides our own ends.
+pub(super) struct Beside<'a, 'b> {
+    /// Another program in the place of one end of a flow.
+    pub(super) stranger: Option<&'a mut Stranger<'b>>,
+    /// A program of the user inside the hosts' network.
+    pub(super) program: Option<&'a mut (dyn Program + 'static)>,
+}
+
+/// Runs `scenario` once. If `snaplen` is given, it captures that many bytes of every packet.
 pub(super) fn run(
     scenario: &Scenario,
     plan: RunPlan<'_>,
     snaplen: Option<u32>,
     machines: Machines,
-    mut stranger: Option<&mut Stranger<'_>>,
+    Beside { mut stranger, program }: Beside<'_, '_>,
 ) -> Result<Done, ArenaError> {
     scenario.path_is_known().map_err(ArenaError::Unsupported)?;
+    if program.is_none() {
+        scenario.has_no_program().map_err(ArenaError::Unsupported)?;
+    }
     let spec = SessionSpec::new(scenario, plan.seed, None).map_err(ArenaError::Unsupported)?;
     check(scenario, &spec, stranger.as_deref()).map_err(ArenaError::Unsupported)?;
-    let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
+    let (mtu, families) = match program {
+        Some(_) => ([program_mtu(scenario)?; 2], Families::Both(scenario.ip)),
+        None => {
+            let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
+            (mtu, Families::Only(scenario.ip))
+        }
+    };
     let host_tcp = HostTcp::of(scenario);
     let place = OwnProcessor::take();
-    let settings: Vec<Setting> = host_tcp.settings().chain(place.steering()).collect();
+    let of_programs = if program.is_some() { program_settings() } else { Vec::new() };
+    let settings: Vec<Setting> = host_tcp.settings().chain(place.steering()).chain(of_programs).collect();
     let plans = socket_plans(scenario, &spec, mtu);
     let second = second_addresses(scenario, &spec)?;
     check_segment_sizes(&plans).map_err(ArenaError::Unsupported)?;
-    let mut world = World::build(scenario.ip, mtu, &plans, &settings, host_tcp.route(), second)?;
+    let mut world = World::build(families, mtu, &plans, &settings, host_tcp.route(), second)?;
     let mut warnings = host_tcp.warnings(scenario);
     warnings.extend(unset_warnings(&settings, &world));
     let mut sockets: Vec<_> = core::mem::take(&mut world.sockets).into_iter().map(Some).collect();
@@ -107,7 +127,11 @@ pub(super) fn run(
     if let Some(stranger) = &mut stranger {
         give_socket_away(stranger, &mut sockets)?;
     }
-    let devices = Device::pair(&world.devices, scenario.ip, world.mtu).map_err(devices_failed)?;
+    let mut devices = Device::pair(&world.devices, world.mtu).map_err(devices_failed)?;
+    if program.is_some() {
+        // The user's programs see each packet as it crossed the path, also those that look at the device.
+        devices.iter_mut().for_each(|device| device.takes_trains = false);
+    }
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
     let common = EndContext {
@@ -127,8 +151,15 @@ pub(super) fn run(
         world.mtu,
         clock,
         emulated_flows(scenario, &spec, &ends),
-    );
-    let Measured { emulated, mut disturbance } = ends.measure(emulator, &place, scenario, &plan, clock)?;
+    )
+    .with_lanes(program.is_some().then(|| Lanes::new(first_lane(scenario))));
+    let entries = match program {
+        Some(_) => Some(HostEntry::both(&world.namespaces, world.means).map_err(unusable)?),
+        None => None,
+    };
+    let mut inside = program.zip(entries).map(|(program, entries)| Inside::new(program, entries));
+    let measuring = Measuring { place: &place, scenario, plan: &plan, clock };
+    let Measured { emulated, mut disturbance } = ends.measure(emulator, &measuring, inside.as_mut())?;
     match world.device_drops() {
         Ok(drops) => disturbance.device_drops = drops.from_host + drops.to_host,
         Err(why) => disturbance.trouble.push(format!("what the devices dropped cannot be read: {why}")),
@@ -162,7 +193,9 @@ fn log_header(scenario: &Scenario, plan: &RunPlan<'_>) -> LogHeader {
 fn unset_warnings(settings: &[Setting], world: &World) -> Vec<String> {
     // A missing packet steering has no warning of its own. The emulator's thread then does the hosts' work
     // too, and the lateness in the report shows the effect.
-    let unset = settings.iter().zip(&world.unset).filter(|((path, _), unset)| **unset && *path != STEERING);
+    // A setting for programs that is missing is one that an older kernel does not have.
+    let is_quiet = |path: &CStr| path == STEERING || PROGRAM_SETTINGS.contains(&path);
+    let unset = settings.iter().zip(&world.unset).filter(|((path, _), unset)| **unset && !is_quiet(path));
     let line = |path: &CStr| {
         format!("emu: {} cannot be written; the kernel's own value holds", path.to_string_lossy())
     };
@@ -194,6 +227,38 @@ fn unreported(sockets: &[Option<OwnedFd>], plans: &[SocketPlan<'_>], ip: IpVersi
         .flat_map(|socket| report_arrivals(socket.as_fd(), ip == IpVersion::V6))
         .collect();
     all.into_iter().map(|what| format!("emu: this host's kernel {what}")).collect()
+}
+
+/// The number of the first lane in the network: those of the flows and of their second paths come before.
+fn first_lane(scenario: &Scenario) -> u32 {
+    let seconds = second_paths(scenario).iter().flatten().count();
+    u32::try_from(scenario.flows.len() + seconds).unwrap_or(u32::MAX)
+}
+
+/// A program of the user in a run, and what it needs to start.
+struct Inside<'a> {
+    program: &'a mut (dyn Program + 'static),
+    /// `None` once the program was started.
+    entries: Option<[HostEntry; 2]>,
+}
+
+impl<'a> Inside<'a> {
+    const fn new(program: &'a mut (dyn Program + 'static), entries: [HostEntry; 2]) -> Self {
+        Self { program, entries: Some(entries) }
+    }
+
+    /// Starts the program.
+    fn start(&mut self) -> io::Result<()> {
+        self.entries.take().map_or(Ok(()), |entries| self.program.start(entries))
+    }
+}
+
+/// What a repetition is, for the threads that run it.
+struct Measuring<'a> {
+    place: &'a OwnProcessor,
+    scenario: &'a Scenario,
+    plan: &'a RunPlan<'a>,
+    clock: RunClock,
 }
 
 /// What the run itself gave.
@@ -241,11 +306,10 @@ impl Ends {
     fn measure(
         &mut self,
         emulator: Emulator<'_>,
-        place: &OwnProcessor,
-        scenario: &Scenario,
-        plan: &RunPlan<'_>,
-        clock: RunClock,
+        measuring: &Measuring<'_>,
+        inside: Option<&mut Inside<'_>>,
     ) -> Result<Measured, ArenaError> {
+        let Measuring { place, scenario, plan, clock } = *measuring;
         let (stop, stop_emulator) = (AtomicBool::new(false), AtomicBool::new(false));
         let connecting = core::mem::take(&mut self.connecting);
         let slow = core::mem::take(&mut self.slow);
@@ -287,7 +351,14 @@ impl Ends {
             }
             // A thread that ended before the stop ends the run.
             let is_broken = || emulating.is_finished() || threads.has_ended();
-            let is_interrupted = self.watch(scenario, plan, clock, &is_broken);
+            let is_interrupted = match inside {
+                Some(inside) => {
+                    inside.start().map_err(program_failed)?;
+                    watch_program(inside.program, plan, clock, &is_broken);
+                    false
+                }
+                None => self.watch(scenario, plan, clock, &is_broken),
+            };
             if !is_interrupted && !is_broken() {
                 let near: Vec<_> = self.flows.iter().map(|flow| Arc::clone(&flow.near)).collect();
                 close_connections(&near, clock);
@@ -349,6 +420,32 @@ impl Ends {
             }
             clock.sleep_until(now.saturating_add(WATCH), WATCH);
         }
+    }
+}
+
+/// Waits until the program has ended, or until a thread of the run has. If the user stops the run, the
+/// program is asked to end.
+fn watch_program(
+    program: &mut (dyn Program + 'static),
+    plan: &RunPlan<'_>,
+    clock: RunClock,
+    is_broken: &dyn Fn() -> bool,
+) {
+    while !program.is_over() {
+        let now = clock.now();
+        (plan.progress)(now);
+        if plan.interrupt.load(Ordering::Relaxed) || is_broken() {
+            program.ask_to_end();
+        }
+        clock.sleep_until(now.saturating_add(WATCH), WATCH);
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn program_failed(error: io::Error) -> ArenaError {
+    ArenaError::Unavailable {
+        what: format!("the program cannot be started inside the network: {error}"),
+        how: "see the limits of processes and open files (ulimit -u, ulimit -n)".to_owned(),
     }
 }
 

@@ -65,6 +65,48 @@ pub(super) struct World {
     pub(super) unset: Vec<bool>,
     /// True if the TCP settings of the routes could not be made.
     pub(super) route_is_unset: bool,
+    /// The namespaces of both hosts.
+    pub(super) namespaces: Namespaces,
+}
+
+/// The descriptors of the hosts' namespaces, with which another process of this user can enter them.
+#[derive(Debug)]
+pub(super) struct Namespaces {
+    /// The network namespace of each host, the first host's first.
+    pub(super) hosts: [OwnedFd; 2],
+    /// The user namespace that owns the network namespaces. A process without privilege has to enter it
+    /// first.
+    pub(super) user: OwnedFd,
+}
+
+/// The versions of IP that the hosts have addresses of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Families {
+    /// Only this version, which carries the flows.
+    Only(IpVersion),
+    /// Both versions, for programs of the user. The loopback devices are up, too. The flows of the scenario
+    /// have this version.
+    Both(IpVersion),
+}
+
+impl Families {
+    /// The version of the flows' sockets.
+    pub(super) const fn of_flows(self) -> IpVersion {
+        match self {
+            Self::Only(ip) | Self::Both(ip) => ip,
+        }
+    }
+
+    /// The addresses of `host`: that of the flows comes first.
+    fn addresses(self, host: Host) -> Vec<IpAddr> {
+        match self {
+            Self::Only(ip) => vec![address(host, ip)],
+            Self::Both(ip) => {
+                let other = if ip == IpVersion::V4 { IpVersion::V6 } else { IpVersion::V4 };
+                vec![address(host, ip), address(host, other)]
+            }
+        }
+    }
 }
 
 /// The kind of device that leads from a host to this process.
@@ -107,20 +149,20 @@ pub(super) struct DeviceDrops {
 }
 
 impl World {
-    /// Makes both hosts with addresses of version `ip`, the MTU of each host, the sockets of `plan` and at
-    /// most 15 `settings`. `route` has the TCP settings of the routes. `second` makes second addresses.
+    /// Makes both hosts with addresses of these `families`, the MTU of each host, the sockets of `plan` and
+    /// at most 15 `settings`. `route` has the TCP settings of the routes. `second` makes second addresses.
     ///
     /// # Errors
     /// Returns [`ArenaError::Unavailable`], which says what this machine does not allow and how to get it.
     pub(super) fn build(
-        ip: IpVersion,
+        families: Families,
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
         route: Option<Route>,
         second: Option<SecondAddresses>,
     ) -> Result<Self, ArenaError> {
-        Self::build_with(Kind::Cable, ip, mtu, plan, settings, route, second)
+        Self::build_with(Kind::Cable, families, mtu, plan, settings, route, second)
     }
 
     /// As [`World::build`], with devices of this `kind`. A host with a TUN device has no `route` and no
@@ -130,7 +172,7 @@ impl World {
     /// As [`World::build`].
     pub(super) fn build_with(
         kind: Kind,
-        ip: IpVersion,
+        families: Families,
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
@@ -145,8 +187,8 @@ impl World {
         // limit may be smaller.
         descriptors::raise_to((plan.len() as u64 + 64) * 2 + 256);
         // The child must not allocate memory, so everything is allocated before the fork.
-        let mut wanted =
-            Wanted::new(kind, ip, mtu, plan, settings, route, second).map_err(|error| failed(&error))?;
+        let mut wanted = Wanted::new(kind, families, mtu, plan, settings, route, second)
+            .map_err(|error| failed(&error))?;
         let mut made = Vec::with_capacity(plan.len() + FIXED);
         let child = match fork::fork().map_err(|error| failed(&error))? {
             fork::Forked::Child => {
@@ -160,8 +202,8 @@ impl World {
         drop(ours);
         fork::reap(child);
         let (found, fds) = outcome?;
-        let mut world =
-            Self::sort(kind, ip, plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
+        let mut world = Self::sort(kind, families.of_flows(), plan, fds)
+            .ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
         world.mtu = mtu[0].max(mtu[1]);
         world.means = found.means;
         world.unset = (0..settings.len()).map(|place| found.unset >> place & 1 != 0).collect();
@@ -174,26 +216,28 @@ impl World {
         let mut fds = fds.into_iter();
         let mut sockets: Vec<Option<OwnedFd>> = plan.iter().map(|_| None).collect();
         let mut host = |host: Host| {
-            let (device, counters, errors) = (fds.next()?, fds.next()?, fds.next()?);
+            let (namespace, device) = (fds.next()?, fds.next()?);
+            let (counters, errors) = (fds.next()?, fds.next()?);
             for (socket, _) in sockets.iter_mut().zip(plan).filter(|(_, plan)| plan.host == host) {
                 *socket = Some(fds.next()?);
             }
-            Some((device, [File::from(counters), File::from(errors)]))
+            Some(SortedHost { namespace, device, counters: counters.into(), errors: errors.into() })
         };
-        let ((first, [first_counters, first_errors]), (second, [second_counters, second_errors])) =
-            (host(Host::First)?, host(Host::Second)?);
+        let (first, second) = (host(Host::First)?, host(Host::Second)?);
+        let user = fds.next()?;
         Some(Self {
-            devices: [first, second],
+            devices: [first.device, second.device],
             mtu: 0,
             sockets: sockets.into_iter().collect::<Option<_>>()?,
             kind,
-            counters: [first_counters, second_counters],
-            errors: [first_errors, second_errors],
+            counters: [first.counters, second.counters],
+            errors: [first.errors, second.errors],
             ip,
             unread: 0,
             means: Means::Privilege,
             unset: Vec::new(),
             route_is_unset: false,
+            namespaces: Namespaces { hosts: [first.namespace, second.namespace], user },
         })
     }
 
@@ -232,6 +276,14 @@ impl World {
     }
 }
 
+/// The descriptors of one host, sorted.
+struct SortedHost {
+    namespace: OwnedFd,
+    device: OwnedFd,
+    counters: File,
+    errors: File,
+}
+
 /// Reads the current text of an open file of /proc.
 fn whole(file: &mut File) -> io::Result<String> {
     let mut text = String::new();
@@ -261,9 +313,9 @@ pub(super) const fn second_address(host: Host, ip: IpVersion) -> IpAddr {
     }
 }
 
-/// The number of descriptors that the child hands over besides the sockets: a device and two files for each
-/// host.
-const FIXED: usize = 6;
+/// The number of descriptors that the child hands over besides the sockets: a namespace, a device and two
+/// files for each host, and the user namespace.
+const FIXED: usize = 9;
 
 /// The address and port of flow `flow` at `host`.
 pub(super) fn endpoint(host: Host, ip: IpVersion, flow: usize) -> SocketAddr {
@@ -313,7 +365,7 @@ mod tests {
         for (kind, ip) in
             [(Kind::Cable, IpVersion::V4), (Kind::Cable, IpVersion::V6), (Kind::Tun, IpVersion::V4)]
         {
-            match World::build_with(kind, ip, [1400, 1500], &[], &[], None, None) {
+            match World::build_with(kind, Families::Only(ip), [1400, 1500], &[], &[], None, None) {
                 Err(why) => eprintln!("SKIP: {kind:?}: {why}"),
                 Ok(mut world) => {
                     for file in &mut world.counters {
@@ -329,7 +381,7 @@ mod tests {
     /// gigabit a second.
     #[test]
     fn what_a_stopped_host_has_not_taken_has_room_at_the_emulators_end() {
-        let world = match World::build(IpVersion::V4, [1500; 2], &[], &[], None, None) {
+        let world = match World::build(Families::Only(IpVersion::V4), [1500; 2], &[], &[], None, None) {
             Err(why) => return eprintln!("SKIP: {why}"),
             Ok(world) => world,
         };

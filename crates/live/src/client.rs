@@ -125,6 +125,7 @@ impl LiveArena {
         scenario: &'a Scenario,
         plan: RunPlan<'a>,
     ) -> Result<PreparedRun<'a>, ArenaError> {
+        scenario.has_no_program().map_err(ArenaError::Unsupported)?;
         let mtu = address::path_mtu(self.address);
         let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(|why| {
             // If the scenario fits the usual MTU, the cause is the MTU that the kernel has learned of the

@@ -31,7 +31,7 @@ pub use judging::{Concealment, Judging, Playout};
 pub use kernel::KernelProfile;
 pub use scenario::{
     Direction, Due, EchoWrite, FarClock, Flow, IpVersion, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM,
-    NamedLink, Receiver, Scenario, SecondPath, USUAL_MTU,
+    NamedLink, Program, Receiver, Scenario, SecondPath, USUAL_MTU,
 };
 pub use talkpath_config::Codec;
 pub use topology::{Node, Topology};

@@ -32,6 +32,8 @@ pub struct Scenario {
     pub ip: IpVersion,
     /// The kernel of both hosts, if the scenario names it. Its values are in the flows' transports already.
     pub kernel: Option<KernelProfile>,
+    /// The program that ran on the path beside the flows (`talkpath shell`). `None` if only flows ran.
+    pub program: Option<Program>,
     /// Whether it says what lies between the hosts. If not, `links` are a perfect path in the network's
     /// place: a live run needs no more, and the other arenas refuse it ([`Scenario::path_is_known`]).
     pub has_path: bool,
@@ -55,6 +57,19 @@ impl Scenario {
         }
     }
 
+    /// Checks that the scenario has only flows, for arenas that run no programs of the user.
+    ///
+    /// # Errors
+    /// The scenario has a program.
+    pub fn has_no_program(&self) -> Result<(), String> {
+        match &self.program {
+            None => Ok(()),
+            Some(_) => Err("the scenario was run with a program of the user, which only `talkpath shell` runs: take out \
+                            the key `program`, and give it a flow"
+                .to_owned()),
+        }
+    }
+
     /// The smallest MTU of the links of `flow`, either way, as if over IPv4: what its packets fit in without
     /// being cut, less what an IPv6 header takes more than an IPv4 one.
     pub fn path_mtu(&self, flow: &Flow) -> Bytes {
@@ -62,6 +77,13 @@ impl Scenario {
         let mtus = links.filter_map(|link| self.links.get(link.0 as usize)).map(|link| link.config.mtu);
         mtus.min().unwrap_or(USUAL_MTU).saturating_sub(self.ip.extra_header())
     }
+}
+
+/// A program of the user that ran on the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The name of the program, or the words of its whole command.
+    pub command: Vec<String>,
 }
 
 /// The version of IP that carries the flows.

@@ -28,7 +28,8 @@ pub(crate) fn to_toml(root: &Table) -> String {
 /// The tables of `table`, which has no header of its own: `[flow.call]`, and no `[flow]`.
 fn sections(table: &Table) -> toml_edit::Table {
     let mut sections = toml_edit::Table::new();
-    sections.set_implicit(true);
+    // The header of an empty table is all that shows that the table is there.
+    sections.set_implicit(!table.entries.is_empty());
     for entry in &table.entries {
         if let Some(keys) = entry.node.as_table() {
             sections.insert(&entry.name, Item::Table(section(keys)));

@@ -23,6 +23,7 @@ mod play;
 mod quiet;
 mod runs;
 mod shards;
+mod shell;
 mod sockets;
 mod study;
 mod thresholds;

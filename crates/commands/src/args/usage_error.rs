@@ -143,6 +143,7 @@ pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
         }
         Command::Compare(_)
         | Command::Run(_)
+        | Command::Shell(_)
         | Command::Plan(_)
         | Command::Merge(_)
         | Command::Send(_)

@@ -5,7 +5,7 @@
 //! (`GrowthRule`).
 
 mod next_commands;
-mod path;
+pub(super) mod path;
 
 use talkpath_measure::summary::Summary;
 use talkpath_path::RateModel;

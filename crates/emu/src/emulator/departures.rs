@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 use talkpath_arena::links::cause_of_drop;
+use talkpath_config::TransportKind;
 use talkpath_measure::DropCause;
 use talkpath_model::IpVersion;
 use talkpath_path::{Direction, FragmentRange};
@@ -51,7 +52,10 @@ impl Emulator<'_> {
     fn depart(&mut self, decision: &Decision, is_ce: bool) -> bool {
         let slot = &mut self.slots[decision.tag as usize];
         let is_marked = is_ce && slot.parsed.ecn != Ecn::Ce;
-        self.flows[slot.flow as usize].marked[slot.direction as usize] += u64::from(is_ce);
+        if let Some(flow) = self.flows.get_mut(slot.flow as usize) {
+            flow.marked[slot.direction as usize] += u64::from(is_ce);
+        }
+        slot.has_left_marked = is_ce;
         if is_marked && decision.part == slot.parsed.part {
             set_ce(&mut slot.bytes, &slot.parsed);
         }
@@ -146,7 +150,9 @@ impl Emulator<'_> {
     /// Takes note that a packet is written `late` after its decided departure.
     fn note_lateness(&mut self, tag: u32, late: Duration) {
         self.totals.lateness.record_unsigned(late);
-        self.flows[self.slots[tag as usize].flow as usize].late += u64::from(late > LATE);
+        if let Some(flow) = self.flows.get_mut(self.slots[tag as usize].flow as usize) {
+            flow.late += u64::from(late > LATE);
+        }
     }
 
     /// Takes note that a packet, or the piece of it that lies in `fragment`, was written. `written` is an
@@ -157,14 +163,18 @@ impl Emulator<'_> {
             return;
         }
         let slot = &self.slots[tag as usize];
-        let flow = &mut self.flows[slot.flow as usize];
+        let flow = self.flows.get_mut(slot.flow as usize);
         if let Some(capture) = &mut self.capture {
             let is_whole = part == slot.parsed.part;
             let bytes: &[u8] = if is_whole { &slot.bytes[..slot.parsed.length] } else { &self.fragment };
-            let interface = Interface::of(slot.direction == Direction::Out, flow.transport);
+            let transport = flow.as_ref().map_or(TransportKind::Udp, |flow| flow.transport);
+            let interface = Interface::of(slot.direction == Direction::Out, transport);
             capture.note(interface, bytes, &slot.parsed, slot.is_unsummed, now);
         }
-        if let Some(seq) = slot.seq {
+        if let (Some(lanes), Some(row)) = (&mut self.lanes, slot.row) {
+            lanes.on_departed(row, slot.has_left_marked, now);
+        }
+        if let (Some(seq), Some(flow)) = (slot.seq, flow) {
             flow.watches[slot.direction as usize].on_departed(seq, slot.parsed.transport_bytes(part).into());
         }
     }
@@ -183,9 +193,12 @@ impl Emulator<'_> {
     /// whole. A TCP segment has no message number and is not noted, because TCP sends its bytes again.
     fn note_drop(&mut self, tag: u32, part: FragmentRange, cause: DropCause) {
         let slot = &self.slots[tag as usize];
+        if let (Some(lanes), Some(row)) = (&mut self.lanes, slot.row) {
+            lanes.on_dropped(row, cause);
+        }
         let Some(seq) = slot.seq else { return };
         let cause = if part.is_whole() { cause } else { DropCause::Fragment };
-        let flow = &mut self.flows[slot.flow as usize];
+        let Some(flow) = self.flows.get_mut(slot.flow as usize) else { return };
         let way = slot.direction as usize;
         let drops = &flow.drops;
         flow.watches[way].on_dropped(seq, cause, |member| {

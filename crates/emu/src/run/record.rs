@@ -21,6 +21,7 @@ use talkpath_units::{Duration, Histogram, Instant, SignedDuration, counted};
 use super::{Disturbance, Done, Ends, FlowEnds, LEAD};
 use crate::capture::MAX_BYTES;
 use crate::emulator::Emulated;
+use crate::lanes::record::ProgramRecord;
 use crate::report::{ENDPOINT_INVALID, EmuReport, LatenessFigures};
 use crate::stops::FlowLateness;
 use crate::watch::SocketRest;
@@ -43,8 +44,10 @@ impl FinishedRun<'_> {
         let beside = self.ends.flows.iter().find_map(FlowEnds::beside);
         let mut flows = self.flows();
         let mut report = self.report(&flows.lateness);
-        let Emulated { network, log, capture, end: stopped, .. } = self.emulated;
-        let end = if is_interrupted { stopped } else { stopped.max(window.end) };
+        let Emulated { network, log, capture, lanes, end: stopped, .. } = self.emulated;
+        // A run with a program ends with the program.
+        let ends_early = is_interrupted || lanes.is_some();
+        let end = if ends_early { stopped } else { stopped.max(window.end) };
         let (links, queues) = network.finish(scenario, end);
         flows.series.extend(queues);
         report.flows = flows.judged_by_lateness(scenario, &links, &window);
@@ -60,12 +63,17 @@ impl FinishedRun<'_> {
             warnings.extend(incomplete_capture(left_out));
             file
         });
+        if let Some(lanes) = lanes {
+            let programs = ProgramRecord::of(&lanes);
+            flows.records.extend(programs.flows);
+            warnings.extend(programs.warnings);
+        }
         let record = RunRecord {
             cell: plan.cell,
             repetition: plan.repetition,
             seed: plan.seed.get(),
             window_start: window.start,
-            window_end: if is_interrupted { window.end.min(stopped) } else { window.end },
+            window_end: if ends_early { window.end.min(stopped) } else { window.end },
             flows: flows.records,
             links,
             series: flows.series,

@@ -9,7 +9,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
-use talkpath_kernel::host::cable::{Between, CableRequests, FAR_ENDS, TunRequests, route_request};
+use talkpath_kernel::host::cable::{
+    Between, CableRequests, FAR_ENDS, TunRequests, loopback_request, route_request,
+};
 use talkpath_kernel::host::netlink::{NetlinkRequest, Route, route_socket};
 use talkpath_kernel::host::path_manager::generic_socket;
 use talkpath_kernel::host::{fork, ring};
@@ -17,7 +19,7 @@ use talkpath_model::IpVersion;
 
 use super::failure::Step;
 use super::socket::{SocketPlan, make_socket};
-use super::{Kind, Means, SecondAddresses, Setting, address, second_address};
+use super::{Families, Kind, Means, SecondAddresses, Setting, address, second_address};
 use crate::packet::Host;
 
 /// The devices, settings and sockets that the child makes. Everything here is allocated before the fork.
@@ -28,7 +30,9 @@ pub(super) struct Wanted<'a> {
     /// The requests that set the path manager of each host. Empty if connections have no second paths.
     paths: [Vec<NetlinkRequest>; 2],
     maps: IdentityMaps,
-    ip: IpVersion,
+    families: Families,
+    /// The request that brings up a host's loopback device.
+    loopback: NetlinkRequest,
 }
 
 /// The hosts' devices.
@@ -51,7 +55,7 @@ impl<'a> Wanted<'a> {
     /// Returns the system's error if a placeholder descriptor cannot be opened.
     pub(super) fn new(
         kind: Kind,
-        ip: IpVersion,
+        families: Families,
         mtu: [u16; 2],
         plan: &'a [SocketPlan<'a>],
         settings: &'a [Setting],
@@ -59,9 +63,10 @@ impl<'a> Wanted<'a> {
         second: Option<SecondAddresses>,
     ) -> io::Result<Self> {
         let hosts = [Host::First, Host::Second];
+        let ip = families.of_flows();
         let all = |host: Host| -> Vec<IpAddr> {
             let second = second.map(|_| second_address(host, ip));
-            core::iter::once(address(host, ip)).chain(second).collect()
+            families.addresses(host).into_iter().chain(second).collect()
         };
         let devices = match kind {
             Kind::Tun => {
@@ -81,7 +86,15 @@ impl<'a> Wanted<'a> {
             }
         };
         let paths = hosts.map(|host| second.map_or_else(Vec::new, |second| second.requests(host, ip)));
-        Ok(Self { devices, plan, settings, paths, maps: IdentityMaps::new(), ip })
+        Ok(Self {
+            devices,
+            plan,
+            settings,
+            paths,
+            maps: IdentityMaps::new(),
+            families,
+            loopback: loopback_request(),
+        })
     }
 }
 
@@ -187,9 +200,9 @@ fn make_hosts(
         fork::unshare(false).map_err(at(Step::Namespace))?;
         // Errors are ignored. If /proc/sys cannot be written, the emulator ignores the packets of IPv6
         // itself, and a connection learns from an earlier connection of the run.
-        let of_ip: &[QuietSetting] = match wanted.ip {
-            IpVersion::V4 => &QUIET,
-            IpVersion::V6 => &QUIET_V6,
+        let of_ip: &[QuietSetting] = match wanted.families {
+            Families::Only(IpVersion::V4) => &QUIET,
+            Families::Only(IpVersion::V6) | Families::Both(_) => &QUIET_V6,
         };
         for (path, text) in of_ip {
             let _ = fork::write_file(path, text);
@@ -199,20 +212,26 @@ fn make_hosts(
                 found.unset |= 1 << place.min(14);
             }
         }
+        if matches!(wanted.families, Families::Both(_)) {
+            let loopback = route_socket().and_then(|here| wanted.loopback.send(&here));
+            loopback.map_err(at(Step::Device))?;
+        }
+        made.push(fork::open_file(c"/proc/thread-self/ns/net").map_err(at(Step::Namespace))?);
         let device = make_device(&wanted.devices, host, tap, found);
         made.push(device.map_err(at(Step::Device))?);
         set_paths(&wanted.paths[host.index()]).map_err(at(Step::PathManager))?;
         // The files are opened in this namespace, so they show this namespace for ever.
         made.push(fork::open_file(c"/proc/thread-self/net/dev").map_err(at(Step::Counters))?);
-        let errors = match wanted.ip {
+        let errors = match wanted.families.of_flows() {
             IpVersion::V4 => c"/proc/thread-self/net/snmp",
             IpVersion::V6 => c"/proc/thread-self/net/snmp6",
         };
         made.push(fork::open_file(errors).map_err(at(Step::Counters))?);
         for socket in wanted.plan.iter().filter(|socket| socket.host == host) {
-            made.push(make_socket(socket, wanted.ip).map_err(at(Step::Socket))?);
+            made.push(make_socket(socket, wanted.families.of_flows()).map_err(at(Step::Socket))?);
         }
     }
+    made.push(fork::open_file(c"/proc/thread-self/ns/user").map_err(at(Step::Namespace))?);
     Ok(())
 }
 
@@ -246,7 +265,8 @@ fn set_paths(requests: &[NetlinkRequest]) -> io::Result<()> {
     requests.iter().try_for_each(|request| request.send(&here))
 }
 
-/// Becomes root of a new user namespace that maps only the caller. After fork.
+/// Enters a new user namespace that maps only the caller. The process has all capabilities in the namespace
+/// until it runs another program. After fork.
 fn enter_user_namespace(maps: &IdentityMaps) -> io::Result<()> {
     fork::unshare(true)?;
     // Without this the group map cannot be written (user_namespaces(7)). The error is ignored, because
@@ -256,7 +276,8 @@ fn enter_user_namespace(maps: &IdentityMaps) -> io::Result<()> {
     fork::write_file(c"/proc/self/gid_map", &maps.group)
 }
 
-/// The lines for uid_map and gid_map. They map root inside the namespace to the caller outside.
+/// The lines for uid_map and gid_map. They map the caller to itself, so that a program of the user that
+/// enters the namespace keeps its user and has no capabilities.
 struct IdentityMaps {
     user: Vec<u8>,
     group: Vec<u8>,
@@ -264,7 +285,7 @@ struct IdentityMaps {
 
 impl IdentityMaps {
     fn new() -> Self {
-        let line = |id: u32| format!("0 {id} 1").into_bytes();
+        let line = |id: u32| format!("{id} {id} 1").into_bytes();
         Self {
             user: line(rustix::process::geteuid().as_raw()),
             group: line(rustix::process::getegid().as_raw()),

@@ -126,7 +126,7 @@ impl CableRequests {
             bring_up: NetlinkRequest::bring_up(near.index),
             far_index: far.index,
             largest_packet,
-            ethertype: ethertype(addresses.iter().any(IpAddr::is_ipv6)),
+            ethertype: common_ethertype(addresses),
             local_routes: addresses
                 .iter()
                 .filter_map(|address| match address {
@@ -206,6 +206,19 @@ pub const fn ethertype(is_v6: bool) -> u16 {
     (if is_v6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP }) as u16
 }
 
+/// The ethertype of the packets between these addresses. If the addresses have both versions of IP, it is
+/// ETH_P_ALL, with which a packet socket receives packets of each type. Such a socket does not receive what
+/// it sends itself, because PACKET_QDISC_BYPASS is on.
+fn common_ethertype(addresses: &[IpAddr]) -> u16 {
+    let count = addresses.iter().filter(|address| address.is_ipv6()).count();
+    if count > 0 && count < addresses.len() { libc::ETH_P_ALL as u16 } else { ethertype(count > 0) }
+}
+
+/// The request that brings up the loopback device of a namespace, which programs of the user need.
+pub fn loopback_request() -> NetlinkRequest {
+    NetlinkRequest::bring_up(LOOPBACK_INDEX)
+}
+
 /// The request for a route from a host to the host `to`, sent in the namespace of the former.
 pub fn route_request(to: IpAddr, route: Route) -> NetlinkRequest {
     NetlinkRequest::route(HOST_INDEX, to, route)
@@ -237,7 +250,8 @@ fn cut_in_software(control: &OwnedFd, name: &CStr) -> io::Result<()> {
         for (to, word) in text.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_ne_bytes());
         }
-        if text.starts_with(b"tx-tcp") || text.starts_with(b"tx-udp-segmentation") {
+        let is_left_out = |name: &&[u8]| text.starts_with(name);
+        if LEFT_OUT_FEATURES.iter().any(is_left_out) {
             features.0[2 + 2 * (feature / 32)] |= 1 << (feature % 32);
         }
     }
@@ -289,6 +303,8 @@ impl InterfaceRequest {
 /// chosen above them.
 const DEVICE: &CStr = c"talkpath";
 const HOST_INDEX: u32 = 1000;
+/// The loopback device has this index in each network namespace (net/core/dev.c).
+const LOOPBACK_INDEX: u32 = 1;
 /// The emulator's ends, by host.
 pub const FAR_ENDS: [CableEnd<'_>; 2] =
     [CableEnd { name: c"host1", index: 1001 }, CableEnd { name: c"host2", index: 1002 }];
@@ -300,6 +316,9 @@ const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETH_SS_FEATURES: u32 = 4;
+/// The beginnings of the names of the features that a host's end does not have (net/ethtool/common.c):
+/// cutting of super-packets, and SCTP's checksum, whose place a `virtio_net_hdr` cannot say.
+const LEFT_OUT_FEATURES: [&[u8]; 3] = [b"tx-tcp", b"tx-udp-segmentation", b"tx-checksum-sctp"];
 /// The largest number of features of a device (chosen: twice what Linux 6.18 has).
 const MAX_FEATURES: usize = 128;
 /// The size of the buffer for the routes of a host with two devices (chosen: there are some ten lines of 150

@@ -45,6 +45,7 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
         far_clock: None,
         ip: talkpath_model::IpVersion::V4,
         kernel: None,
+        program: None,
         has_path: true,
         links: Vec::new(),
         flows,

@@ -75,7 +75,7 @@ pub(crate) fn flow_tables<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowTable<'
         }
         flow_tables.push(FlowTable { name: &entry.name, place: &entry.place, table, copies });
     }
-    if flow_tables.is_empty() {
+    if flow_tables.is_empty() && root.get("program").is_none() {
         log.mistake(&Place::START, "flow", "missing; a scenario needs at least one [flow.NAME]", None);
     }
     flow_tables

@@ -6,7 +6,7 @@
 mod flow;
 pub(crate) mod link;
 
-use talkpath_model::{FarClock, IpVersion, KernelProfile, NamedLink, Scenario};
+use talkpath_model::{FarClock, IpVersion, KernelProfile, NamedLink, Program, Scenario};
 use talkpath_units::Seed;
 
 use crate::contents::Contents;
@@ -65,10 +65,18 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         far_clock,
         ip,
         kernel: kernel(&section),
+        program: program(root),
         has_path: links.is_known,
         links: fitted(links.made?),
         flows: fitted(flows?),
     })
+}
+
+/// The program that the scenario was run with.
+fn program(root: &Table) -> Option<Program> {
+    let table = root.get("program")?.as_table()?;
+    let words = table.get("command")?.names()?;
+    Some(Program { command: words.map(|(word, _)| word.to_owned()).collect() })
 }
 
 /// `list` without room for more: a list that grew to one flow has room for four, and a large sweep has a list

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use talkpath_scenario::{Options, Plan, Setting, Source, preset, presets};
 
-use crate::args::{CompareArgs, HOME, OwnLink, quoted};
+use crate::args::{CompareArgs, HOME, OwnLink, Share, quoted};
 use crate::failure::Failure;
 use crate::scenario_file::{load_source, load_source_beside, read};
 use talkpath_experiment::place::Place;
 
 /// The path over which the transports are compared.
-pub(super) struct ComparedPath<'a> {
+pub(in crate::command) struct ComparedPath<'a> {
     name: String,
     /// The scenario text that describes the path.
     source: Source,
@@ -27,10 +27,19 @@ impl<'a> ComparedPath<'a> {
         if let Some(host) = &place.to {
             return Self::network(host, args);
         }
-        if let Some(path) = &args.path {
+        Self::described(args.path.as_deref(), args.up.as_ref(), args.down.as_ref())
+    }
+
+    /// Finds the path that the options `--path`, `--up` and `--down` describe.
+    pub(in crate::command) fn described(
+        path: Option<&'a str>,
+        up: Option<&OwnLink>,
+        down: Option<&OwnLink>,
+    ) -> Result<Self, Failure> {
+        if let Some(path) = path {
             return Self::file_or_preset(path);
         }
-        match (&args.up, &args.down) {
+        match (up, down) {
             (Some(up), Some(down)) => Ok(Self::own_line(up, down)),
             (Some(_), None) => Err(missing_direction("--up", "--down")),
             (None, Some(_)) => Err(missing_direction("--down", "--up")),
@@ -39,12 +48,12 @@ impl<'a> ComparedPath<'a> {
     }
 
     /// The name of the path in the run's name.
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::command) fn name(&self) -> &str {
         &self.name
     }
 
     /// Reads the scenario of the path, changed by `options`.
-    pub(super) fn load(&self, options: &Options) -> Result<Plan, Failure> {
+    pub(in crate::command) fn load(&self, options: &Options) -> Result<Plan, Failure> {
         match self.file {
             Some(file) => load_source_beside(file, &self.source, options),
             None => load_source(&self.source, options),
@@ -97,19 +106,29 @@ impl<'a> ComparedPath<'a> {
 
 /// The settings of the path that the flags `--up`, `--down`, `--queue` and `--loss` ask for.
 pub(super) fn path_settings(args: &CompareArgs) -> Vec<Setting> {
+    link_settings(args.up.as_ref(), args.down.as_ref(), args.queue.as_deref(), args.loss.as_ref())
+}
+
+/// The settings of the path's links by the values of `--up`, `--down`, `--queue` and `--loss`.
+pub(in crate::command) fn link_settings(
+    up: Option<&OwnLink>,
+    down: Option<&OwnLink>,
+    queue: Option<&str>,
+    loss: Option<&Share>,
+) -> Vec<Setting> {
     let mut settings = Vec::new();
-    if let Some(up) = &args.up {
+    if let Some(up) = up {
         settings.extend(up.settings("up"));
     }
-    if let Some(down) = &args.down {
+    if let Some(down) = down {
         settings.extend(down.settings("down"));
     }
     for link in ["up", "down"] {
-        if let Some(queue) = &args.queue {
+        if let Some(queue) = queue {
             let key = format!("path.{link}.queue");
             settings.push(Setting::by(&format!("--queue {queue}"), &key, quoted(queue)));
         }
-        if let Some(loss) = &args.loss {
+        if let Some(loss) = loss {
             let key = format!("path.{link}.loss");
             settings.push(Setting::by(&format!("--loss {loss}"), &key, loss.as_toml()));
         }

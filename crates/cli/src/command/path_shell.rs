@@ -1,0 +1,272 @@
+//! `talkpath shell`: a shell or a command of the user whose whole network is a path.
+//!
+//! ```text
+//!  near end: plan ─► launcher split off ─► door ─► experiment (emulator, record) ─► what did not hold
+//!  far end:  launcher split off ─► joins the door of the pair ─► until the command, or the path, has ended
+//! ```
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use talkpath_commands::args::{Common, ShellArgs};
+use talkpath_commands::command::program;
+use talkpath_commands::failure::Failure;
+use talkpath_commands::interrupt;
+use talkpath_commands::terminal::{Terminal, program as our_name};
+use talkpath_emu::EmuArena;
+use talkpath_emu::shell::{
+    CommandLine, Door, DoorError, END_ADDRESSES, Ended, Guest, HostEntry, Launcher, NearEnd, PairName,
+    Program,
+};
+use talkpath_experiment::Error;
+use talkpath_experiment::place::{Connect, Place, Worker};
+
+use crate::linked::{Linked, MACHINES};
+
+/// Runs a near end, or joins a far end.
+pub(crate) fn run(
+    args: &ShellArgs,
+    common: &Common,
+    linked: &Linked,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let pair = args.pair.as_deref().map(PairName::parse).transpose();
+    let pair = pair.map_err(|why| not_run(Failure::Usage(format!("--pair: {why}"))))?;
+    match pair {
+        Some(pair) if !args.has_path() => run_far_end(args, &pair, terminal),
+        pair => run_near_end(args, pair.as_ref(), common, linked, terminal),
+    }
+}
+
+/// What kept the command from running.
+fn not_run(why: Failure) -> Failure {
+    Failure::NotRun(Box::new(why))
+}
+
+fn run_near_end(
+    args: &ShellArgs,
+    pair: Option<&PairName>,
+    common: &Common,
+    linked: &Linked,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let command = command_line(args, "TALKPATH_PEER", END_ADDRESSES.far[0].to_string());
+    let plan = program::plan(args, &recorded_words(&command, args.names)).map_err(not_run)?;
+    // A shell without a name can be joined by the number of its process.
+    let own = || PairName::parse(&format!("shell-{}", std::process::id())).ok();
+    let name = pair.cloned().or_else(own);
+    let launcher = split_off(&command)?;
+    let door = name.as_ref().map(|name| Door::make(&directory(), name)).transpose();
+    let door = door.map_err(|why| not_run(door_failure(&why)))?;
+    let stop = interrupt::leave_to_program().map_err(not_run)?;
+    let [near, near_v6] = END_ADDRESSES.near;
+    let [far, far_v6] = END_ADDRESSES.far;
+    terminal.note(&format!("near end {near} ({near_v6}) of {}; the far end is {far} ({far_v6})", plan.name));
+    if let (None, Some(name)) = (pair, &name) {
+        terminal.note(&format!(
+            "nothing but the path can be reached; a program at its far end: {} shell --pair {name} -- COMMAND",
+            our_name()
+        ));
+    }
+    let ended = Arc::new(Mutex::new(None));
+    let near = Watched { near: NearEnd::new(launcher, door), ended: Arc::clone(&ended) };
+    let arenas = WithProgram { linked, program: Mutex::new(Some(Box::new(near))) };
+    let measured = program::measure(args, &plan, common, &arenas, &stop, terminal);
+    let ended = *ended.lock().unwrap_or_else(PoisonError::into_inner);
+    conclude(measured, ended, &command, terminal)
+}
+
+/// The exit code of the command goes before ours.
+fn conclude(
+    measured: Result<(), Failure>,
+    ended: Option<Ended>,
+    command: &CommandLine,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let Some(ended) = ended else {
+        return measured.map_err(not_run);
+    };
+    tell_not_started(ended, command, terminal);
+    match (ended.code(), measured) {
+        (0, measured) => measured,
+        (code, Ok(())) => Err(Failure::Program(code)),
+        (code, Err(failure)) => {
+            terminal.error(&failure.to_string());
+            Err(Failure::Program(code))
+        }
+    }
+}
+
+fn tell_not_started(ended: Ended, command: &CommandLine, terminal: Terminal) {
+    if let Ended::NotStarted(number) = ended {
+        let why = std::io::Error::from_raw_os_error(number);
+        terminal.error(&format!("{} cannot be run: {why}", command.program.to_string_lossy()));
+    }
+}
+
+/// Joins the far end of a path, waits for the path if it is not there yet, and runs the command there.
+fn run_far_end(args: &ShellArgs, pair: &PairName, terminal: Terminal) -> Result<(), Failure> {
+    if let Some(option) = args.option_of_near_end() {
+        return Err(not_run(Failure::Usage(format!(
+            "{option} belongs to the shell that makes the path: give it a path too (--path, or --up and --down), or leave \
+             it out to join the far end of the pair {pair}"
+        ))));
+    }
+    let command = command_line(args, "TALKPATH_PEER", END_ADDRESSES.near[0].to_string());
+    let mut launcher = split_off(&command)?;
+    let stop = interrupt::leave_to_program().map_err(not_run)?;
+    let guest = join(pair, &stop, terminal)?;
+    let [near, near_v6] = END_ADDRESSES.near;
+    let [far, far_v6] = END_ADDRESSES.far;
+    terminal
+        .note(&format!("far end {far} ({far_v6}) of the pair {pair}; the near end is {near} ({near_v6})"));
+    launcher.start(guest.entry()).map_err(|why| not_run(no_process(&why)))?;
+    let mut is_told = false;
+    while !launcher.is_over() {
+        if stop.load(Ordering::Relaxed) {
+            launcher.end(Signal::TERM);
+        } else if guest.is_path_over() {
+            if !is_told {
+                terminal.note("the path is over: the shell that made it has ended");
+                is_told = true;
+            }
+            // As when a terminal goes away.
+            launcher.end(Signal::HUP);
+        }
+        thread::sleep(LOOK);
+    }
+    conclude(Ok(()), launcher.ended(), &command, terminal)
+}
+
+/// Joins the pair, and waits for its path if nobody has made it yet.
+fn join(pair: &PairName, stop: &AtomicBool, terminal: Terminal) -> Result<Guest, Failure> {
+    let directory = directory();
+    let mut is_told = false;
+    loop {
+        if let Some(guest) = Guest::join(&directory, pair).map_err(|why| not_run(door_failure(&why)))? {
+            return Ok(guest);
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(not_run(Failure::interrupted("interrupted")));
+        }
+        if !is_told {
+            terminal.note(&format!(
+                "waiting for the path of the pair {pair}, as of: {} shell --pair {pair} --path lte",
+                our_name()
+            ));
+            is_told = true;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn split_off(command: &CommandLine) -> Result<Launcher, Failure> {
+    Launcher::split_off(command).map_err(|why| not_run(no_process(&why)))
+}
+
+fn no_process(why: &std::io::Error) -> Failure {
+    Failure::unavailable(
+        format!("no process can be made for the command: {why}"),
+        "see the limits of processes and open files (ulimit -u, ulimit -n)",
+    )
+}
+
+fn door_failure(why: &DoorError) -> Failure {
+    match why {
+        DoorError::Taken(name) => Failure::Usage(format!(
+            "{why}\nhelp: leave the path out to join its far end: {} shell --pair {name}",
+            our_name()
+        )),
+        DoorError::Unsafe { .. } | DoorError::OtherUser(_) => Failure::Usage(why.to_string()),
+        DoorError::Io(error) => Failure::unavailable(
+            format!("the socket of the pair cannot be used: {error}"),
+            "$XDG_RUNTIME_DIR names the folder in which it is made",
+        ),
+    }
+}
+
+/// The user's own directory for sockets: in $XDG_RUNTIME_DIR, or else in /tmp with the number of the user.
+fn directory() -> PathBuf {
+    match env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute()) {
+        Some(path) => path.join("talkpath"),
+        None => PathBuf::from(format!("/tmp/talkpath-{}", rustix::process::geteuid().as_raw())),
+    }
+}
+
+/// The command of the options, or the user's shell. `variable` tells it the address of the other end.
+fn command_line(args: &ShellArgs, variable: &'static str, value: String) -> CommandLine {
+    let mut words = args.command.iter().cloned();
+    let shell = || env::var_os("SHELL").filter(|shell| !shell.is_empty());
+    let program = words.next().or_else(shell).unwrap_or_else(|| OsString::from("/bin/sh"));
+    CommandLine { program, arguments: words.collect(), variables: vec![(variable, value)] }
+}
+
+/// The words of the command that the record keeps: the name of the program, or all if the user allows it.
+fn recorded_words(command: &CommandLine, all: bool) -> Vec<String> {
+    let printable = |word: &OsString| talkpath_units::printable(&word.to_string_lossy(), LONGEST_WORD);
+    if all {
+        return [&command.program].into_iter().chain(&command.arguments).map(printable).collect();
+    }
+    let name = PathBuf::from(&command.program).file_name().map(OsString::from);
+    vec![printable(&name.unwrap_or_else(|| command.program.clone()))]
+}
+
+/// A near end, of which it is known from outside how its command ended.
+struct Watched {
+    near: NearEnd,
+    ended: Arc<Mutex<Option<Ended>>>,
+}
+
+impl Program for Watched {
+    fn start(&mut self, entries: [HostEntry; 2]) -> std::io::Result<()> {
+        self.near.start(entries)
+    }
+
+    fn is_over(&mut self) -> bool {
+        let is_over = self.near.is_over();
+        if is_over {
+            *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = self.near.ended();
+        }
+        is_over
+    }
+
+    fn ask_to_end(&mut self) {
+        self.near.ask_to_end();
+    }
+}
+
+/// The emulator with one program in it.
+struct WithProgram<'a> {
+    linked: &'a Linked,
+    program: Mutex<Option<Box<dyn Program>>>,
+}
+
+impl Connect for WithProgram<'_> {
+    fn connect(&self, place: &Place, _: usize) -> Result<Vec<Worker>, Error> {
+        let arena = EmuArena::open()?.with_machines(MACHINES);
+        let arena = match place.capture {
+            Some(snaplen) => arena.capturing(snaplen),
+            None => arena,
+        };
+        let program = self.program.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(vec![Box::new(match program {
+            Some(program) => arena.with_program(program),
+            None => arena,
+        })])
+    }
+
+    fn revision(&self) -> Option<String> {
+        self.linked.revision()
+    }
+}
+
+/// The time between two looks at what has changed.
+const LOOK: Duration = Duration::from_millis(20);
+/// The longest word of a command in the record (chosen).
+const LONGEST_WORD: usize = 200;

@@ -1,0 +1,236 @@
+//! `talkpath shell`: programs of the user on a path. The programs are talkpath's own, so that every machine
+//! has them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
+
+use serde_json::Value;
+use talkpath_measure::pcapng;
+
+use crate::harness::{Bench, Seen, read_json, wait_until};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_talkpath");
+
+/// `talkpath shell` with these arguments, whose sockets are in the bench's folder.
+fn shell(bench: &Bench, arguments: &[&str]) -> Command {
+    let mut command = bench.command(&[&["shell"], arguments].concat());
+    fs::create_dir_all(bench.path("run")).unwrap();
+    command.env("XDG_RUNTIME_DIR", bench.path("run"));
+    command
+}
+
+/// Runs `talkpath shell` to its end; `None` where this machine does not allow it, which is printed.
+fn run(bench: &Bench, arguments: &[&str]) -> Option<Seen> {
+    let seen = Seen::of(shell(bench, arguments).output().unwrap());
+    if seen.code == Some(125) && seen.err.contains("help:") {
+        eprintln!("SKIP: no network namespaces here: {}", seen.err);
+        return None;
+    }
+    Some(seen)
+}
+
+fn start(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The flows of the only run of the bench.
+fn flows(bench: &Bench) -> Value {
+    read_json(&bench.only_run().join("summary.json"))["runs"][0]["flows"].clone()
+}
+
+/// The sizes of the packets that one end of the only run saw.
+fn sizes(bench: &Bench, end: &str) -> Vec<u32> {
+    let (run, file) = (bench.only_run(), bench.path("capture.pcapng"));
+    let paths = [run.to_string_lossy(), file.to_string_lossy()];
+    bench.run(&["export", &paths[0], "--format", "pcapng", "--at", end, "-o", &paths[1]]).succeeds();
+    let bytes = fs::read(&file).unwrap();
+    pcapng::packets(&bytes).map(|packet| packet.unwrap().original).collect()
+}
+
+#[test]
+fn the_exit_code_is_the_commands_and_ours_if_that_is_0() {
+    let bench = Bench::new();
+    let Some(seen) = run(&bench, &["--path", "lan", "--", "sh", "-c", "echo out; exit 7"]) else { return };
+    assert_eq!((seen.code, seen.out.as_str()), (Some(7), "out\n"), "{}", seen.err);
+    let code = |arguments: &[&str]| run(&bench, arguments).unwrap().code;
+    assert_eq!(code(&["--path", "lan", "--", "sh", "-c", "kill -TERM $$"]), Some(143));
+    assert_eq!(code(&["--path", "lan", "--", "no-such-program"]), Some(127));
+    assert_eq!(code(&["--path", "lan", "--", "/"]), Some(126));
+    let never = "link.up.utilisation >= 0.99";
+    assert_eq!(code(&["--path", "lan", "--require", never, "--", "true"]), Some(5));
+    assert_eq!(
+        code(&["--path", "lan", "--require", never, "--", "false"]),
+        Some(1),
+        "the command's goes first"
+    );
+    Seen::of(shell(&bench, &["--path", "nowhere", "--", "true"]).output().unwrap())
+        .fails(125, &["no such preset"]);
+    Seen::of(shell(&bench, &["--pair", "a/b", "--", "true"]).output().unwrap()).fails(125, &["--pair"]);
+    Seen::of(shell(&bench, &["--pair", "a", "--beside", "bulk", "--", "true"]).output().unwrap())
+        .fails(125, &["belongs to the shell that makes the path"]);
+}
+
+/// A reflector behind the path answers each packet; the rows say what each way of the path did with each of
+/// them.
+#[test]
+fn every_packet_between_the_two_shells_of_a_pair_is_a_row_and_takes_the_path() {
+    let bench = Bench::new();
+    let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
+    fs::remove_dir_all(bench.path("talkpath-runs")).unwrap();
+    let far = start(shell(&bench, &["--pair", "stamp", "--", PROGRAM, "stamp", "--reflect", "--open"]));
+    let pings = format!("sleep 0.7; '{PROGRAM}' stamp --to $TALKPATH_PEER --count 50 --interval 10ms --json");
+    let path = ["--pair", "stamp", "--up", "10Mbps/10ms", "--down", "10Mbps/30ms", "--capture"];
+    let seen = run(&bench, &[&path[..], &["--", "sh", "-c", &pings]].concat()).unwrap();
+    seen.succeeds();
+    let far = Seen::of_child(far);
+    assert!(far.err.contains("the path is over"), "{}", far.err);
+    let stamp: Value = serde_json::from_str(&seen.out).unwrap();
+    assert_eq!((&stamp["sent"], &stamp["received"]), (&50.into(), &50.into()));
+    // Twice 40 ms of propagation less what both ways share: 10 ms there, 30 ms back.
+    assert!(stamp["round_trip_delay_ms"]["min"].as_f64().unwrap() >= 40.0, "{stamp}");
+    let flows = flows(&bench);
+    for (name, least) in [("udp-862-1-up", 10.0), ("udp-862-1-down", 30.0)] {
+        let flow = &flows[name];
+        assert_eq!((&flow["sent"], &flow["received"]), (&50.into(), &50.into()), "{flows}");
+        assert!(flow["one_way_delay_ms"]["min"].as_f64().unwrap() >= least, "{flow}");
+    }
+    assert_eq!((sizes(&bench, "near").len(), sizes(&bench, "far").len()), (100, 100));
+    let run = bench.only_run();
+    let replayed = bench.run(&["replay", &run.to_string_lossy()]);
+    assert!(replayed.succeeds().out.contains("100 arrivals, the same 100 departures"), "{}", replayed.out);
+}
+
+/// A kernel hands its device 64 KiB of a stream at once if the device can cut them. The queue of the path
+/// must see the packets that a wire would carry, and no packet may be unaccounted for.
+#[test]
+fn a_transfer_over_tcp_crosses_the_path_in_packets_of_a_wire_and_each_is_forwarded_dropped_or_inside() {
+    let bench = Bench::new();
+    let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
+    fs::remove_dir_all(bench.path("talkpath-runs")).unwrap();
+    let file = bench.file("file", vec![7; 3_000_000]);
+    let far = start(shell(&bench, &["--pair", "tcp", "--", PROGRAM, "serve", "--open"]));
+    let send =
+        format!("sleep 0.7; '{PROGRAM}' send '{}' --to $TALKPATH_PEER --out sent -q", file.to_string_lossy());
+    let path = ["--pair", "tcp", "--up", "30Mbps/5ms/32kB", "--down", "30Mbps/5ms", "--capture"];
+    run(&bench, &[&path[..], &["--", "sh", "-c", &send]].concat()).unwrap().succeeds();
+    let _ = Seen::of_child(far);
+    let (near, far) = (sizes(&bench, "near"), sizes(&bench, "far"));
+    let largest = near.iter().chain(&far).max().unwrap();
+    assert!((1400..=1500).contains(largest), "{largest} B");
+    assert!(near.len() > 2000, "{}", near.len());
+    let flows = flows(&bench);
+    let sum = |key: &str| -> u64 {
+        let flows = flows.as_object().unwrap().values();
+        flows.map(|flow| flow[key].as_u64().unwrap_or_default()).sum()
+    };
+    let (sent, received, lost) = (sum("sent"), sum("received"), sum("lost"));
+    assert!(lost > 0, "a queue of 32 kB drops packets of a slow start");
+    assert_eq!(sent, received + lost + sum("unfinished"), "{flows}");
+    let arrivals = Command::new(PROGRAM).args(["replay"]).arg(bench.only_run()).output().unwrap();
+    let counts = String::from_utf8(arrivals.stdout).unwrap();
+    assert!(counts.contains(&format!("{sent} arrivals")), "{counts}; {sent}");
+    assert!(counts.contains(&format!("{lost} drops")), "{counts}; {lost}");
+    // Both captures are whole: what is in one and not in the other was dropped, or is still inside.
+    assert_eq!(near.len() + far.len(), usize::try_from(sent + received).unwrap());
+    let upload = flows.as_object().unwrap().values().max_by_key(|flow| flow["sent"].as_u64()).unwrap();
+    assert!(upload["retransmissions"].as_u64().unwrap() > 0, "{upload}");
+}
+
+#[test]
+fn two_shells_nest_and_each_has_a_network_of_its_own() {
+    let bench = Bench::new();
+    let inner = ["shell", "-q", "--path", "lan", "--", "sh", "-c", "exit 3"];
+    let Some(seen) = run(&bench, &[&["--path", "lan", "--", PROGRAM][..], &inner].concat()) else { return };
+    assert_eq!(seen.code, Some(3), "{}", seen.err);
+}
+
+#[test]
+fn twenty_killed_shells_leave_no_process_and_no_device() {
+    let bench = Bench::new();
+    let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
+    let devices = || fs::read_dir("/sys/class/net").unwrap().count();
+    let before = devices();
+    // Its arguments are found among all processes.
+    let seconds = format!("8{}", std::process::id());
+    let orphans = format!("(setsid sleep {seconds} &); sleep {seconds} & sleep {seconds}");
+    for kill in 0..20_u64 {
+        let pair = format!("kill-{kill}");
+        let far = start(shell(&bench, &["--pair", &pair, "--", "sleep", &seconds]));
+        let mut near = start(shell(&bench, &["--pair", &pair, "--path", "lan", "--", "sh", "-c", &orphans]));
+        thread::sleep(Duration::from_millis(20 * kill));
+        near.kill().unwrap();
+        near.wait().unwrap();
+        // A far end that has not met the path goes on waiting for it.
+        let _ = Command::new("kill").arg(far.id().to_string()).status();
+        let _ = far.wait_with_output();
+    }
+    wait_until("every process to end", || processes(&seconds).is_empty());
+    wait_until("every device to go", || devices() <= before);
+}
+
+/// The processes with `word` as an argument.
+fn processes(word: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let has_word = |pid: &String| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes())
+    };
+    names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).filter(has_word).collect()
+}
+
+/// The command as user `nobody`; `None` where this test cannot become another user.
+fn as_nobody(bench: &Bench, arguments: &[&str]) -> Option<Command> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIP: only root can become another user");
+        return None;
+    }
+    fs::set_permissions(bench.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    // The program may lie where only root can go.
+    let program = bench.path("talkpath");
+    if !program.exists() {
+        fs::copy(PROGRAM, &program).unwrap();
+        fs::create_dir(bench.path("nobody")).unwrap();
+        fs::set_permissions(bench.path("nobody"), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let mut command = Command::new("setpriv");
+    let drop = ["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
+    command.args(drop).arg(program).arg("shell").args(arguments).current_dir(bench.path("nobody"));
+    Some(command)
+}
+
+#[test]
+fn without_root_the_command_keeps_its_user_and_has_no_capability() {
+    let bench = Bench::new();
+    let script = "id -u; grep -E 'Cap(Prm|Eff|Inh|Amb)' /proc/self/status";
+    let Some(mut command) = as_nobody(&bench, &["-q", "--path", "lan", "--", "sh", "-c", script]) else {
+        return;
+    };
+    command.env("XDG_RUNTIME_DIR", bench.path("nobody"));
+    let Ok(output) = command.output() else {
+        return eprintln!("SKIP: no setpriv here to give up root with");
+    };
+    let seen = Seen::of(output);
+    if seen.code == Some(125) {
+        return eprintln!("SKIP: user namespaces are not allowed here: {}", seen.err);
+    }
+    let lines: Vec<&str> = seen.succeeds().out.lines().collect();
+    assert_eq!(lines[0], "65534");
+    assert!(lines[1..].iter().all(|line| line.ends_with("\t0000000000000000")), "{lines:?}");
+    assert_eq!(lines.len(), 5);
+}
+
+#[test]
+fn another_user_cannot_join_a_pair() {
+    let bench = Bench::new();
+    let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
+    let Some(mut stranger) = as_nobody(&bench, &["--pair", "mine", "--", "true"]) else { return };
+    let near = start(shell(&bench, &["--pair", "mine", "--path", "lan", "--", "sleep", "2"]));
+    stranger.env("XDG_RUNTIME_DIR", bench.path("run"));
+    wait_until("the socket of the pair", || bench.path("run/talkpath/mine.sock").exists());
+    let Ok(output) = stranger.output() else { return eprintln!("SKIP: no setpriv here") };
+    Seen::of(output).fails(125, &["error:"]);
+    Seen::of_child(near).succeeds();
+}

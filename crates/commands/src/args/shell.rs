@@ -1,0 +1,87 @@
+//! The command line of `talkpath shell`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::FalseyValueParser;
+
+use super::mos::{self, Share};
+use super::{DemandArgs, OwnLink, TableArgs, heading};
+
+#[derive(Debug, Args)]
+pub struct ShellArgs {
+    /// The command and its arguments, after `--` (default: your shell, $SHELL). Its whole network is the path
+    #[arg(value_name = "COMMAND", last = true)]
+    pub command: Vec<OsString>,
+    /// The name of the pair. The shell with a path is its near end. Each shell without a path joins the far
+    /// end of the path that has this name, or waits until there is one
+    #[arg(help_heading = heading::WHERE, long, value_name = "NAME")]
+    pub pair: Option<String>,
+    /// A preset, or a file with the tables `up` and `down`, as for `compare`. `up` leads from the near end to
+    /// the far end
+    #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE.toml")]
+    pub path: Option<String>,
+    /// The upload of your line, written as for `compare`: 10Mbps/15ms/256kB or 10Mbps/15ms/fq_codel
+    #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
+    pub up: Option<OwnLink>,
+    /// The download of your line, written like --up
+    #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
+    pub down: Option<OwnLink>,
+    /// The queue discipline of both directions, such as fq_codel
+    #[arg(help_heading = heading::PATH, long, value_name = "KIND")]
+    pub queue: Option<String>,
+    /// The share of the packets that each direction loses at random: `1%` or `0.01`
+    #[arg(help_heading = heading::PATH, long, value_name = "SHARE", value_parser = mos::parse_share)]
+    pub loss: Option<Share>,
+    /// Run this beside the command: `bulk` is an upload over TCP
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "bulk", value_parser = ["bulk"])]
+    pub beside: Option<String>,
+    /// Run the flows of this scenario beside the command, on the scenario's path unless a path is given here
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "FILE.toml", conflicts_with = "beside")]
+    pub background: Option<PathBuf>,
+    /// Seed of the path's random losses and delays
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+    /// Keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
+    #[arg(
+        help_heading = heading::FILES,
+        long,
+        value_name = "SNAPLEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "65535",
+        value_parser = clap::value_parser!(u32).range(64..=65_535),
+        env = "TALKPATH_CAPTURE"
+    )]
+    pub capture: Option<u32>,
+    /// Keep the whole command in the record, and not only the name of its program
+    #[arg(help_heading = heading::FILES, long)]
+    pub names: bool,
+    /// Exit with 1 if the machine disturbed the run past its stated limits
+    #[arg(help_heading = heading::OUTPUT, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    pub strict: bool,
+    #[command(flatten)]
+    pub tables: TableArgs,
+    #[command(flatten)]
+    pub demand: DemandArgs,
+}
+
+impl ShellArgs {
+    /// Whether the command line says what the path is, so that this shell is the near end.
+    pub const fn has_path(&self) -> bool {
+        self.path.is_some() || self.up.is_some() || self.down.is_some() || self.background.is_some()
+    }
+
+    /// The first option that only a near end can have, if one is given.
+    pub fn option_of_near_end(&self) -> Option<&'static str> {
+        let options = [
+            ("--queue", self.queue.is_some()),
+            ("--loss", self.loss.is_some()),
+            ("--beside", self.beside.is_some()),
+            ("--names", self.names),
+            ("--require or --fail-if", self.demand.settings().next().is_some()),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+}

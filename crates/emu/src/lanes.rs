@@ -1,0 +1,244 @@
+//! The packets of the user's programs: packets of no flow of the scenario.
+//!
+//! ```text
+//!  packet ─► conversation (protocol, both addresses and ports) ─► lane of the network
+//!                 └─ a leg each way: a row a packet: arrival, wait in the queue, departure, or the cause of its loss
+//! ```
+//!
+//! A *conversation* is all packets between two endpoints, both ways. Its packets have a lane of the network
+//! to themselves, so that a queue with one queue a flow treats a conversation as a flow ([`LANES`]). A packet
+//! without ports (ICMP) belongs to the conversation of its two addresses. A later fragment belongs to the
+//! conversation of its first fragment.
+//!
+//! Memory is bounded: beyond [`MAX_ROWS`] packets have no row, beyond [`MAX_CONVERSATIONS`] they share the
+//! last conversation. Such packets cross the path as all others, and the record says how many they were.
+
+pub(super) mod record;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use talkpath_measure::{DropCause, Fate, MessageRecord};
+use talkpath_units::{Bytes, Duration, Ecn, Instant};
+
+use crate::decision::LANES;
+use crate::packet::{Host, Parsed, Protocol, addresses, segment_range};
+
+/// All conversations of a run.
+pub(super) struct Lanes {
+    /// The number of the first lane in the network.
+    first: u32,
+    by_endpoints: BTreeMap<Endpoints, u32>,
+    pub(super) conversations: Vec<Conversation>,
+    rows: usize,
+    /// The number of packets without a row.
+    pub(super) without_row: u64,
+}
+
+/// The endpoints of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Endpoints {
+    pub(super) protocol: u8,
+    /// The address and port on the first host's side. The port is 0 if the protocol has none.
+    pub(super) near: (IpAddr, u16),
+    /// The address and port on the second host's side.
+    pub(super) far: (IpAddr, u16),
+}
+
+/// All packets between two endpoints.
+pub(super) struct Conversation {
+    pub(super) endpoints: Endpoints,
+    /// The host that sent the first packet.
+    pub(super) begun_by: Host,
+    /// The packets that the first host sent, and the packets that the second host sent.
+    pub(super) legs: [Leg; 2],
+}
+
+/// The packets of one direction of a conversation.
+#[derive(Default)]
+pub(super) struct Leg {
+    /// One row a packet. The size is that of the whole IP packet.
+    pub(super) packets: Vec<MessageRecord>,
+    /// How long the packets waited in the queue, for the packets whose service has begun.
+    pub(super) waits: Vec<Duration>,
+    /// The bytes of all packets, with the packets that have no row.
+    pub(super) bytes: u64,
+    /// The number of packets that their sender declared ECN-capable.
+    pub(super) capable: u64,
+    /// The number of packets that left the path with the ECN mark CE.
+    pub(super) marked: u64,
+    /// The number of packets with each DSCP.
+    pub(super) dscp: BTreeMap<u8, u64>,
+    /// The number of TCP segments with data, and of those that carried only data sent before.
+    pub(super) data_segments: u64,
+    pub(super) retransmissions: u64,
+    /// The TCP sequence number behind the data that was sent last.
+    next: Option<u32>,
+}
+
+/// The row of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PacketRow {
+    conversation: u32,
+    leg: Host,
+    /// The number of the row in its leg. `None` if the packet has no row.
+    number: Option<u32>,
+}
+
+/// What a packet is when it enters the path.
+pub(super) struct Entered {
+    /// The lane of the packet.
+    pub(super) lane: u32,
+    pub(super) conversation: u32,
+    pub(super) row: PacketRow,
+}
+
+impl Lanes {
+    /// Makes the lanes of a network whose first lane has the number `first`.
+    pub(super) const fn new(first: u32) -> Self {
+        Self { first, by_endpoints: BTreeMap::new(), conversations: Vec::new(), rows: 0, without_row: 0 }
+    }
+
+    /// Takes a packet that `host` sent at `now`. A later fragment belongs to `conversation`, that of its
+    /// first fragment.
+    pub(super) fn on_arrival(
+        &mut self,
+        host: Host,
+        packet: &[u8],
+        parsed: &Parsed,
+        conversation: Option<u32>,
+        now: Instant,
+    ) -> Option<Entered> {
+        let conversation = match conversation {
+            Some(known) => known,
+            None => self.find(host, packet, parsed)?,
+        };
+        let leg = &mut self.conversations.get_mut(conversation as usize)?.legs[host.index()];
+        leg.note(packet, parsed);
+        let size = Bytes::new(parsed.length as u64);
+        let number = (self.rows < MAX_ROWS).then(|| leg.add(size, now)).flatten();
+        match number {
+            Some(_) => self.rows += 1,
+            None => self.without_row += 1,
+        }
+        let row = PacketRow { conversation, leg: host, number };
+        Some(Entered { lane: self.first + conversation % LANES, conversation, row })
+    }
+
+    /// Takes note that the service of a packet began at `began`.
+    pub(super) fn on_service(&mut self, row: PacketRow, began: Instant) {
+        if let Some((leg, number)) = self.row(row) {
+            let entered = leg.packets[number].due;
+            leg.packets[number].wire = Some(began);
+            leg.waits.push(began.since(entered));
+        }
+    }
+
+    /// Takes note that a packet was handed to its host at `now`. `is_marked` is true if it has the ECN mark
+    /// CE.
+    pub(super) fn on_departed(&mut self, row: PacketRow, is_marked: bool, now: Instant) {
+        if let Some((leg, number)) = self.row(row) {
+            leg.marked += u64::from(is_marked);
+            let packet = &mut leg.packets[number];
+            (packet.received, packet.fate, packet.copies) = (Some(now), Fate::Delivered, 1);
+        }
+    }
+
+    /// Takes note that the path dropped or lost a packet.
+    pub(super) fn on_dropped(&mut self, row: PacketRow, cause: DropCause) {
+        if let Some((leg, number)) = self.row(row) {
+            let packet = &mut leg.packets[number];
+            (packet.fate, packet.drop_cause) = (Fate::Missing, Some(cause));
+        }
+    }
+
+    /// Finds the conversation of a packet, or begins it.
+    fn find(&mut self, host: Host, packet: &[u8], parsed: &Parsed) -> Option<u32> {
+        let (from, to) = addresses(packet, parsed.ip)?;
+        let (from_port, to_port) = parsed.ports.unwrap_or((0, 0));
+        let (sender, receiver) = ((from, from_port), (to, to_port));
+        let (near, far) = match host {
+            Host::First => (sender, receiver),
+            Host::Second => (receiver, sender),
+        };
+        let endpoints = Endpoints { protocol: parsed.protocol.number(), near, far };
+        if let Some(known) = self.by_endpoints.get(&endpoints) {
+            return Some(*known);
+        }
+        if self.conversations.len() >= MAX_CONVERSATIONS {
+            return u32::try_from(MAX_CONVERSATIONS - 1).ok();
+        }
+        let number = u32::try_from(self.conversations.len()).ok()?;
+        self.by_endpoints.insert(endpoints, number);
+        self.conversations.push(Conversation { endpoints, begun_by: host, legs: Default::default() });
+        Some(number)
+    }
+
+    fn row(&mut self, row: PacketRow) -> Option<(&mut Leg, usize)> {
+        let number = usize::try_from(row.number?).ok()?;
+        let leg = &mut self.conversations.get_mut(row.conversation as usize)?.legs[row.leg.index()];
+        (number < leg.packets.len()).then_some((leg, number))
+    }
+}
+
+impl Conversation {
+    /// The number of bytes of both directions.
+    pub(super) fn bytes(&self) -> u64 {
+        self.legs.iter().map(|leg| leg.bytes).sum()
+    }
+
+    /// The port of the endpoint that did not begin the conversation, which names the service.
+    pub(super) const fn service_port(&self) -> u16 {
+        match self.begun_by {
+            Host::First => self.endpoints.far.1,
+            Host::Second => self.endpoints.near.1,
+        }
+    }
+}
+
+impl Leg {
+    /// Counts what the headers of a packet say.
+    fn note(&mut self, packet: &[u8], parsed: &Parsed) {
+        self.bytes += parsed.length as u64;
+        self.capable += u64::from(parsed.ecn != Ecn::NotEct);
+        *self.dscp.entry(parsed.dscp(packet)).or_default() += 1;
+        if parsed.protocol != Protocol::Tcp || !parsed.part.is_whole() {
+            return;
+        }
+        let Some(segment) = segment_range(packet, parsed).filter(|segment| segment.payload > 0) else {
+            return;
+        };
+        self.data_segments += 1;
+        let end = segment.sequence.wrapping_add(segment.payload);
+        // RFC 9293 §3.4: sequence numbers are compared modulo 2^32.
+        let is_new = self.next.is_none_or(|next| end.wrapping_sub(next).cast_signed() > 0);
+        if is_new {
+            self.next = Some(end);
+        } else {
+            self.retransmissions += 1;
+        }
+    }
+
+    /// Adds the row of a packet that entered the path at `now`. Returns its number.
+    fn add(&mut self, size: Bytes, now: Instant) -> Option<u32> {
+        let number = u32::try_from(self.packets.len()).ok()?;
+        self.packets.push(MessageRecord {
+            seq: u64::from(number),
+            size,
+            due: now,
+            sent: Some(now),
+            wire: None,
+            received: None,
+            fate: Fate::Unfinished,
+            drop_cause: None,
+            copies: 0,
+            transmissions: 1,
+        });
+        Some(number)
+    }
+}
+
+/// The largest number of rows (chosen: half a gigabyte of memory).
+const MAX_ROWS: usize = 4_000_000;
+/// The largest number of conversations (chosen: a browser opens some hundred).
+const MAX_CONVERSATIONS: usize = 4096;

@@ -1,0 +1,306 @@
+//! The launcher: a process that runs a command inside a host's namespaces.
+//!
+//! It is split off before this process has a second thread, because only a process with one thread may enter
+//! a user namespace (setns(2)). Then it waits for the descriptors of the namespaces, enters them, and starts
+//! the command. The command has the terminal, the user, the working directory and the environment of this
+//! process. It also has its process group, so that Ctrl-C and Ctrl-Z reach it; the launcher itself lets
+//! SIGINT and SIGQUIT pass.
+//!
+//! The launcher is the subreaper of the command's processes (PR_SET_CHILD_SUBREAPER, prctl(2)): a process
+//! whose parent has ended becomes a child of the launcher, whatever session it is in. So the launcher can
+//! kill each of them when the command has ended, or when this process has.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::time::Timespec;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use talkpath_kernel::host::fork;
+
+use super::entry::HostEntry;
+
+/// A command and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The name or the path of the program.
+    pub program: OsString,
+    /// The arguments.
+    pub arguments: Vec<OsString>,
+    /// Further variables of its environment.
+    pub variables: Vec<(&'static str, String)>,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It exited with this code.
+    Exited(u8),
+    /// This signal ended it.
+    Killed(u8),
+    /// It could not be started, for the reason that this number of the system says.
+    NotStarted(i32),
+    /// The launcher went away.
+    Unknown,
+}
+
+/// The process that runs the command.
+#[derive(Debug)]
+pub struct Launcher {
+    channel: OwnedFd,
+    process: Pid,
+    ended: Option<Ended>,
+    /// When the command was asked to end for the first time.
+    asked: Option<Instant>,
+}
+
+impl Ended {
+    /// The exit code that a shell reports: 128 and the number for a signal, 127 for a program that is not
+    /// there, 126 for one that cannot be run.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Killed(signal) => 128_u8.saturating_add(signal),
+            Self::NotStarted(libc::ENOENT) => 127,
+            Self::NotStarted(_) => 126,
+            Self::Unknown => 125,
+        }
+    }
+
+    /// The five bytes of the launcher's message.
+    fn message(self) -> [u8; 5] {
+        let (kind, value) = match self {
+            Self::Exited(code) => (0, i32::from(code)),
+            Self::Killed(signal) => (1, i32::from(signal)),
+            Self::NotStarted(number) => (2, number),
+            Self::Unknown => (3, 0),
+        };
+        let [a, b, c, d] = value.to_ne_bytes();
+        [kind, a, b, c, d]
+    }
+
+    fn from_message(message: [u8; 5]) -> Self {
+        let [kind, value @ ..] = message;
+        let value = i32::from_ne_bytes(value);
+        match kind {
+            0 => Self::Exited(value as u8),
+            1 => Self::Killed(value as u8),
+            2 => Self::NotStarted(value),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Launcher {
+    /// Splits the launcher of `command` off. This process must have no second thread yet.
+    ///
+    /// # Errors
+    /// Returns the system's error, and [`io::ErrorKind::Unsupported`] if this process has a second thread.
+    pub fn split_off(command: &CommandLine) -> io::Result<Self> {
+        if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let (channel, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        match fork::fork()? {
+            fork::Forked::Parent(process) => Ok(Self { channel, process, ended: None, asked: None }),
+            fork::Forked::Child => {
+                drop(channel);
+                // A panic must not run the code of this process in the launcher, too.
+                let _ = catch_unwind(AssertUnwindSafe(|| serve(&theirs, command)));
+                fork::exit_now()
+            }
+        }
+    }
+
+    /// Starts the command inside the host.
+    ///
+    /// # Errors
+    /// Returns the system's error if the launcher has gone.
+    pub fn start(&self, entry: &HostEntry) -> io::Result<()> {
+        fork::send_descriptors(self.channel.as_fd(), &[START], &entry.descriptors()?)
+    }
+
+    /// Sends `signal` to the command. If the command was asked to end [`GRACE`] ago, it is killed instead.
+    pub fn end(&mut self, signal: Signal) {
+        let is_first = self.asked.is_none();
+        let asked = *self.asked.get_or_insert_with(Instant::now);
+        let number = if asked.elapsed() > GRACE { Signal::KILL } else { signal };
+        if is_first || number == Signal::KILL {
+            let message = [SIGNAL, u8::try_from(number.as_raw()).unwrap_or(0)];
+            let _ = rustix::net::send(&self.channel, &message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+    }
+
+    /// Returns true once the command has ended and none of its processes is left.
+    pub fn is_over(&mut self) -> bool {
+        if self.ended.is_none() {
+            let mut message = [0_u8; 5];
+            match rustix::net::recv(&self.channel, &mut message[..], RecvFlags::DONTWAIT) {
+                Ok((5, _)) => self.ended = Some(Ended::from_message(message)),
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return false,
+                _ => self.ended = Some(Ended::Unknown),
+            }
+            fork::reap(self.process);
+        }
+        true
+    }
+
+    /// How the command ended. `None` if it has not ended.
+    pub const fn ended(&self) -> Option<Ended> {
+        self.ended
+    }
+}
+
+impl Drop for Launcher {
+    /// Ends the command and its processes if they have not ended.
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            let _ = rustix::net::shutdown(&self.channel, rustix::net::Shutdown::Both);
+            fork::reap(self.process);
+        }
+    }
+}
+
+/// The life of the launcher.
+fn serve(channel: &OwnedFd, command: &CommandLine) {
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let_signals_pass();
+    let ended = match enter_and_start(channel, command) {
+        Err(None) => return,
+        Err(Some(error)) => Ended::NotStarted(error.raw_os_error().unwrap_or(libc::EIO)),
+        Ok(process) => wait_for(channel, process),
+    };
+    kill_the_rest();
+    let _ = rustix::net::send(channel, &ended.message(), SendFlags::NOSIGNAL);
+}
+
+/// Lets the signals of the terminal pass, which are meant for the command. A signal that was ignored stays
+/// so, because the command inherits that. A caught one is at its default again in the command (execve(2)).
+fn let_signals_pass() {
+    let ignored = ignored_signals();
+    for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
+        if ignored >> (signal - 1) & 1 == 0 {
+            let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
+        }
+    }
+}
+
+/// The mask of the signals that this process ignores (proc_pid_status(5)).
+fn ignored_signals() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Waits for the namespaces, enters them and starts the command. The error is `None` if this process has
+/// ended before it said so.
+fn enter_and_start(channel: &OwnedFd, command: &CommandLine) -> Result<Pid, Option<io::Error>> {
+    let (mut message, mut descriptors) = ([0], Vec::new());
+    let entry = match fork::receive_descriptors(channel.as_fd(), &mut message, &mut descriptors) {
+        Ok(1) if message == [START] => HostEntry::from_descriptors(descriptors).ok_or(None)?,
+        _ => return Err(None),
+    };
+    let enter = |fd, kind| move_into_link_name_space(fd, Some(kind)).map_err(|error| Some(error.into()));
+    if let Some(user) = entry.user() {
+        enter(user, LinkNameSpaceType::User)?;
+    }
+    enter(entry.network(), LinkNameSpaceType::Network)?;
+    drop(entry);
+    let CommandLine { program, arguments, variables } = command;
+    let started = Command::new(program).args(arguments).envs(variables.iter().cloned()).spawn();
+    let child = started.map_err(Some)?;
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(None)
+}
+
+/// Waits until the command has ended, and passes signals on to it. If this process has gone, the command is
+/// killed.
+fn wait_for(channel: &OwnedFd, process: Pid) -> Ended {
+    // Linux 5.3. Without it the end is found by looking.
+    let handle = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
+    loop {
+        if let Some(ended) = reap_until(process) {
+            return ended;
+        }
+        let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(channel, PollFlags::IN)];
+        fds.extend(handle.iter().map(|handle| PollFd::new(handle, PollFlags::IN)));
+        let _ = poll(&mut fds, Some(&LOOK));
+        if fds[0].revents().is_empty() {
+            continue;
+        }
+        let mut message = [0_u8; 2];
+        match rustix::net::recv(channel, &mut message[..], RecvFlags::DONTWAIT) {
+            Ok((2, _)) if message[0] == SIGNAL => {
+                if let Some(signal) = Signal::from_named_raw(i32::from(message[1])) {
+                    let _ = rustix::process::kill_process(process, signal);
+                }
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            _ => {
+                kill_the_rest();
+                return Ended::Unknown;
+            }
+        }
+    }
+}
+
+/// Reaps what has ended. Returns how `process` ended, if it is among them.
+fn reap_until(process: Pid) -> Option<Ended> {
+    let mut ended = None;
+    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        if pid == process {
+            ended = Some(how_it_ended(status));
+        }
+    }
+    ended
+}
+
+fn how_it_ended(status: WaitStatus) -> Ended {
+    let byte = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ended::Exited(byte(code)),
+        (None, Some(signal)) => Ended::Killed(byte(signal)),
+        (None, None) => Ended::Unknown,
+    }
+}
+
+/// Kills every process that is left of the command. Killed parents leave their children to this process, so
+/// it looks again until it has none.
+fn kill_the_rest() {
+    for _ in 0..MOST_LOOKS {
+        let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        let pids = children.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        for pid in pids {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // There is no child any more.
+                Err(_) => return,
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// How long a command that was asked to end has before it is killed (chosen: what a database needs to close).
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+/// The longest time between two looks at the command.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// The largest number of looks for processes that are left: 5 s (chosen).
+const MOST_LOOKS: u32 = 5000;
+/// The kinds of messages to the launcher.
+const START: u8 = 1;
+const SIGNAL: u8 = 2;
