@@ -88,7 +88,7 @@ fn commands(page: &str, program: &str) -> Vec<String> {
     all.map(said).filter(is_whole).collect()
 }
 
-/// `--help` at the end keeps a command from being carried out, and what stands before it from being misspelt.
+/// `--help` keeps a command from being carried out, and what stands before it from being misspelt.
 #[test]
 fn every_command_in_the_documentation_is_one() {
     let bench = Bench::new();
@@ -99,7 +99,9 @@ fn every_command_in_the_documentation_is_one() {
                 continue;
             }
             let arguments = command["talkpath ".len()..].replace("SHELL", "bash");
-            let script = format!("exec '{}' {arguments} --help", env!("CARGO_BIN_EXE_talkpath"));
+            // What follows `--` is another program's.
+            let (ours, theirs) = arguments.split_once(" -- ").unwrap_or((&arguments, ""));
+            let script = format!("exec '{}' {ours} --help -- {theirs}", env!("CARGO_BIN_EXE_talkpath"));
             let mut shell = Command::new("sh");
             let told = Seen::of(shell.args(["-c", &script]).current_dir(bench.path("")).output().unwrap());
             if told.code != Some(0) {

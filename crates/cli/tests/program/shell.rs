@@ -1,6 +1,7 @@
 //! `talkpath shell`: programs of the user on a path. The programs are talkpath's own, so that every machine
 //! has them.
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -170,6 +171,34 @@ fn twenty_killed_shells_leave_no_process_and_no_device() {
     wait_until("every device to go", || devices() <= before);
 }
 
+/// A terminal sends SIGINT to the whole group of processes in its foreground. `script` is that terminal.
+#[test]
+fn ctrl_c_reaches_the_command_and_the_record_is_written_and_nothing_is_left() {
+    let bench = Bench::new();
+    let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
+    fs::remove_dir_all(bench.path("talkpath-runs")).unwrap();
+    // A shell without job control starts a background process with SIGINT ignored, so Ctrl-C leaves it alive.
+    let seconds = format!("7{}", std::process::id());
+    let work = format!("trap 'exit 42' INT\nsleep {seconds} &\n: >ready\nwhile :; do sleep 0.05; done\n");
+    bench.file("work.sh", work);
+    let line = format!("exec '{PROGRAM}' shell --path lan -- sh work.sh");
+    let mut terminal = bench.prepared(Command::new("script"), &["-qec", &line, "/dev/null"]);
+    terminal.env("XDG_RUNTIME_DIR", bench.path("run")).env("SHELL", "/bin/sh");
+    terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut terminal) = terminal.spawn() else {
+        return eprintln!("SKIP: no script (util-linux) here, which makes a terminal");
+    };
+    wait_until("the command to run", || bench.path("ready").exists());
+    assert_eq!(processes(&seconds).len(), 1);
+    let mut keys = terminal.stdin.take().unwrap();
+    keys.write_all(b"\x03").unwrap();
+    let seen = Seen::of_child(terminal);
+    assert_eq!(seen.code, Some(42), "{}{}", seen.out, seen.err);
+    assert!(seen.out.contains("Report: "), "{}", seen.out);
+    assert!(bench.only_run().join("summary.json").exists());
+    assert_eq!(processes(&seconds), [""; 0], "the process in the background");
+}
+
 /// The processes with `word` as an argument.
 fn processes(word: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap();
@@ -230,7 +259,8 @@ fn another_user_cannot_join_a_pair() {
     let near = start(shell(&bench, &["--pair", "mine", "--path", "lan", "--", "sleep", "2"]));
     stranger.env("XDG_RUNTIME_DIR", bench.path("run"));
     wait_until("the socket of the pair", || bench.path("run/talkpath/mine.sock").exists());
-    let Ok(output) = stranger.output() else { return eprintln!("SKIP: no setpriv here") };
-    Seen::of(output).fails(125, &["error:"]);
+    let output = stranger.output();
     Seen::of_child(near).succeeds();
+    let Ok(output) = output else { return eprintln!("SKIP: no setpriv here") };
+    Seen::of(output).fails(125, &["error:"]);
 }
