@@ -44,7 +44,7 @@ use super::route::{SendFailure, UdpRoute};
 use super::sampling::Sampling;
 use super::setup::ChannelSetup;
 use crate::clock::RunClock;
-use crate::join::few_words;
+use crate::join::shorten_reason;
 use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, QuicSpec};
@@ -483,7 +483,7 @@ impl QuicChannel {
         let is_orderly = self.life.is_closing || (connection.engine.was_closed_by_peer() && is_finished);
         if !is_orderly {
             // The far end may have written the reason, so it is shortened to printable characters.
-            self.life.fail(format!("the QUIC connection was lost: {}", few_words(why)));
+            self.life.fail(format!("the QUIC connection was lost: {}", shorten_reason(why)));
         }
     }
 }

@@ -22,7 +22,7 @@ impl Sampling {
 
     /// Returns the observation `seen` at `now` if it is to be noted.
     pub(super) fn note(&mut self, seen: Observation, now: Instant) -> Option<(Observation, Instant)> {
-        let sample = StateSample::of(&seen, now);
+        let sample = StateSample::new(&seen, now);
         let (windows, queued) = ((sample.cwnd, sample.ssthresh), sample.queued);
         let lost_packets = seen.loss_recovery.map_or(0, |it| it.lost_packets);
         let is_wanted = now >= self.next

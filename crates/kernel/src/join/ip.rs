@@ -1,4 +1,4 @@
-//! Joins what both ends saw in the IP headers of a flow's packets.
+//! The IP headers of a flow's packets, as they arrived in each direction.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,49 @@ use talkpath_measure::summary::{IpSeen, IpSummary};
 use talkpath_model::{Dscp, Flow};
 use talkpath_units::{Ecn, counted};
 
+use super::flow_logs::FlowLogs;
 use crate::ancillary::ecn;
 use crate::log::{EndLog, Headers};
-use crate::spec::FlowSpec;
 
-/// Makes the summary of the IP headers that arrived in each direction, from the logs of both ends.
-pub(super) fn of(
-    flow: &Flow,
-    spec: &FlowSpec,
-    sender: Option<&EndLog>,
-    receiver: Option<&EndLog>,
-) -> IpSummary {
-    let of = |log: Option<&EndLog>| log.map(|log| log.totals.headers.clone()).unwrap_or_default();
-    let (sender, receiver) = (of(sender), of(receiver));
+/// The largest number of DSCPs that a warning lists.
+const MAX_CHANGED_DSCPS: usize = 3;
+
+/// Makes the summary of the IP headers that arrived in each direction.
+pub(super) fn summary(flow: &Flow, logs: FlowLogs<'_>) -> IpSummary {
+    let headers = |log: Option<&EndLog>| log.map(|log| log.totals.headers.clone()).unwrap_or_default();
+    let (sender, receiver) = (headers(logs.sender), headers(logs.receiver));
     IpSummary {
         dscp: flow.dscp.map(|dscp| dscp.to_string()),
-        back: spec.echo_per_read.is_some().then(|| seen(&sender, receiver.path_mtu)),
-        forward: seen(&receiver, sender.path_mtu),
+        forward: direction(&receiver, sender.path_mtu),
+        back: logs.has_echo().then(|| direction(&sender, receiver.path_mtu)),
     }
 }
 
-/// Makes the figures of the end that counted `headers`. `path_mtu` is the MTU of the path to that end.
-fn seen(headers: &Headers, path_mtu: Option<u32>) -> IpSeen {
-    let by = |name: fn(u8) -> String| {
-        let mut counts = BTreeMap::new();
-        for (&tos, &count) in &headers.tos {
-            // A far host may report any counts, so the sum must not overflow.
-            let sum: &mut u64 = counts.entry(name(tos)).or_default();
-            *sum = sum.saturating_add(count);
-        }
-        (headers.unreported == 0).then_some(counts)
-    };
+/// Makes the figures of one direction. `headers` are those that arrived at its receiving end. `path_mtu` is
+/// the MTU of the path to that end.
+fn direction(headers: &Headers, path_mtu: Option<u32>) -> IpSeen {
     IpSeen {
-        dscp: by(|tos| Dscp::of_byte(tos).to_string()),
-        ecn: by(|tos| ecn_name(ecn(tos)).to_owned()),
-        ttl_min: headers.ttl.map(|(least, _)| least),
-        ttl_max: headers.ttl.map(|(_, most)| most),
+        dscp: counts_by(headers, |tos| Dscp::of_byte(tos).to_string()),
+        ecn: counts_by(headers, |tos| ecn_name(ecn(tos)).to_owned()),
+        ttl_min: headers.ttl.map(|(min, _)| min),
+        ttl_max: headers.ttl.map(|(_, max)| max),
         path_mtu_bytes: path_mtu,
     }
+}
+
+/// Counts the datagrams by a name that is derived from the byte with DSCP and ECN field. Returns `None` if
+/// the kernel did not report the byte of each datagram.
+fn counts_by(headers: &Headers, name: fn(u8) -> String) -> Option<BTreeMap<String, u64>> {
+    if headers.unreported > 0 {
+        return None;
+    }
+    let mut counts = BTreeMap::new();
+    for (&tos, &count) in &headers.tos {
+        // A far host may report any counts, so the sum must not overflow.
+        let sum: &mut u64 = counts.entry(name(tos)).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    Some(counts)
 }
 
 const fn ecn_name(ecn: Ecn) -> &'static str {
@@ -55,24 +60,26 @@ const fn ecn_name(ecn: Ecn) -> &'static str {
     }
 }
 
-/// The warnings about a flow whose datagrams arrived with another DSCP than they left with.
+/// Makes the warnings about datagrams that arrived with another DSCP than they left with.
 pub fn dscp_warnings(flow: &str, ip: &IpSummary) -> Vec<String> {
     let Some(wanted) = &ip.dscp else { return Vec::new() };
-    let ways = [("out", Some(&ip.forward)), ("back", ip.back.as_ref())];
-    let mut lines = Vec::new();
-    for (way, seen) in ways.into_iter().filter_map(|(way, seen)| Some((way, seen?))) {
-        let others = || seen.dscp.iter().flatten().filter(|(dscp, _)| *dscp != wanted);
-        let changed = others().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
-        if changed > 0 {
-            let names: Vec<_> = others().take(3).map(|(dscp, _)| dscp.as_str()).collect();
-            lines.push(format!(
-                "flow {flow}: on the way {way} {} came with the DSCP {}, not {wanted}: the path changed it",
-                counted(changed, "datagram"),
+    let mut warnings = Vec::new();
+    for (direction, headers) in [("out", Some(&ip.forward)), ("back", ip.back.as_ref())] {
+        let changed = || {
+            let counts = headers.iter().flat_map(|headers| &headers.dscp).flatten();
+            counts.filter(|(dscp, _)| *dscp != wanted)
+        };
+        let datagrams = changed().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
+        if datagrams > 0 {
+            let names: Vec<_> = changed().take(MAX_CHANGED_DSCPS).map(|(dscp, _)| dscp.as_str()).collect();
+            warnings.push(format!(
+                "flow {flow}: on the way {direction} {} came with the DSCP {}, not {wanted}: the path changed it",
+                counted(datagrams, "datagram"),
                 names.join(", ")
             ));
         }
     }
-    lines
+    warnings
 }
 
 #[cfg(test)]
@@ -83,7 +90,7 @@ mod tests {
     fn dscp_and_ecn_are_counted_apart_and_a_changed_dscp_is_named() {
         let ef = Dscp::named("EF").unwrap().byte();
         let tos = [(ef, 3), (ef | 0b10, 4), (0, 5), (0b11, 6), (0xff, 7)].into();
-        let forward = seen(&Headers { tos, ttl: Some((57, 58)), ..Headers::default() }, Some(1400));
+        let forward = direction(&Headers { tos, ttl: Some((57, 58)), ..Headers::default() }, Some(1400));
         let counts: Vec<_> =
             forward.dscp.iter().flatten().map(|(name, count)| (name.as_str(), *count)).collect();
         assert_eq!(counts, [("63", 7), ("CS0", 11), ("EF", 7)]);
@@ -102,7 +109,7 @@ mod tests {
             "{}",
             lines[0]
         );
-        let silent = seen(&Headers { unreported: 3, ..Headers::default() }, None);
+        let silent = direction(&Headers { unreported: 3, ..Headers::default() }, None);
         assert_eq!((silent.dscp, silent.ecn), (None, None), "the kernel did not say");
         ip.dscp = None;
         assert!(dscp_warnings("call", &ip).is_empty(), "nothing was asked for");

@@ -1,6 +1,6 @@
 use talkpath_config::{TransportConfig, UdpConfig};
 use talkpath_flow::Side;
-use talkpath_measure::ReadMessages;
+use talkpath_measure::{Fate, ReadMessages};
 use talkpath_model::{Direction, Due, EchoWrite, MessageSize, Receiver, WorkloadConfig};
 use talkpath_units::Rate;
 
@@ -57,7 +57,7 @@ fn sender() -> EndLog {
 
 /// What a far end reports, whose clock is 1 ms behind.
 fn far(rows: &Chunk, bound: u64) -> EndLog {
-    EndLog::from_rows(rows, Side::Far, &spec(), bound, &|at| Instant::from_nanos(at + 1_000_000))
+    EndLog::from_chunk(rows, Side::Far, &spec(), bound, &|at| Instant::from_nanos(at + 1_000_000))
 }
 
 fn join(sender: &EndLog, receiver: Option<&Chunk>, end: RunEnd) -> FlowRecord {
@@ -76,7 +76,7 @@ fn both_logs_give_both_legs_on_the_senders_clock() {
     let mut receiver = Chunk::default();
     for seq in [0, 1, 3, 3] {
         let at = ms(20 * seq + 20).as_nanos();
-        receiver.arrivals.push((seq, at));
+        receiver.arrivals.push((seq, at).into());
         receiver.sent.push(sent_row(seq, 160, at, at + 1_000_000));
     }
     let record = join(&sender(), Some(&receiver), RunEnd::Drained);
@@ -108,7 +108,7 @@ fn without_the_far_log_an_echo_still_knows_its_round_trips() {
 
 #[test]
 fn what_arrived_is_unknown_without_the_log_of_an_end_that_knew_it() {
-    let receiver = Chunk { arrivals: vec![(0, ms(20).as_nanos())], ..Chunk::default() };
+    let receiver = Chunk { arrivals: vec![(0, ms(20).as_nanos()).into()], ..Chunk::default() };
     assert!(!join(&sender(), Some(&receiver), RunEnd::Drained).forward.arrivals_unknown);
     let alone = join(&sender(), None, RunEnd::Cut);
     assert!(alone.forward.arrivals_unknown && !alone.echo.unwrap().arrivals_unknown);
@@ -126,7 +126,7 @@ fn an_echo_that_came_before_its_message_was_sent_is_none_and_is_counted() {
         let mut receiver = Chunk::default();
         for seq in 0..5 {
             let at = ms(20 * seq + 5).as_nanos();
-            receiver.arrivals.push((seq, at));
+            receiver.arrivals.push((seq, at).into());
             receiver.sent.push(sent_row(seq, 160, at, at));
         }
         receiver
@@ -149,10 +149,10 @@ fn a_far_log_that_makes_no_sense_does_no_harm() {
     sender.taps.forward.on_refused(5);
     let mut receiver = Chunk::default();
     for seq in [u64::MAX, 1 << 40, 7, 5, 2] {
-        receiver.arrivals.push((seq, u64::MAX - 2_000_000));
+        receiver.arrivals.push((seq, u64::MAX - 2_000_000).into());
         receiver.sent.push(sent_row(seq, u32::MAX, 0, 0));
-        receiver.wires.push((seq, 0));
-        receiver.drops.push(HostDrop(seq, DropPlace::Inbox));
+        receiver.wires.push((seq, 0).into());
+        receiver.drops.push(HostDrop { seq, place: DropPlace::Inbox });
     }
     let record = join(&sender, Some(&receiver), RunEnd::Drained);
     assert_eq!(record.forward.arrivals, [2]);
@@ -184,12 +184,12 @@ fn logs_of_a_stream_with_frames_are_joined_by_the_numbers_in_them() {
     let mut far = Chunk::default();
     for (seq, size, at_ms) in [(2, 300, 60), (3, 8, 80), (4, 500, 100)] {
         let at = ms(at_ms).as_nanos();
-        far.arrivals.push((seq, at));
-        far.reads.push((at, size));
+        far.arrivals.push((seq, at).into());
+        far.reads.push((at, size).into());
         far.sent.push(sent_row(seq, size as u32, at, at));
     }
-    far.reads.push((ms(101).as_nanos(), 50));
-    let receiver = EndLog::from_rows(&far, Side::Far, &spec, 6, &Instant::from_nanos);
+    far.reads.push((ms(101).as_nanos(), 50).into());
+    let receiver = EndLog::from_chunk(&far, Side::Far, &spec, 6, &Instant::from_nanos);
     let window = &(ms(0)..ms(200));
     let record = flow_record(&flow(), &spec, Some(&sender), Some(&receiver), window, RunEnd::Drained, true);
     let fates: Vec<_> = record.forward.messages.iter().map(|row| row.fate).collect();
@@ -207,14 +207,6 @@ fn logs_of_a_stream_with_frames_are_joined_by_the_numbers_in_them() {
 }
 
 #[test]
-fn a_mean_over_time_weighs_each_value_by_how_long_it_held() {
-    let points = [(ms(0), 10.0), (ms(50), 20.0), (ms(90), 1000.0)];
-    let mean = time_weighted_mean(&points, &(ms(30)..ms(70))).unwrap();
-    assert!((mean - 15.0).abs() < 1e-9, "{mean}");
-    assert_eq!(time_weighted_mean(&[], &(ms(0)..ms(1))), None);
-}
-
-#[test]
 fn a_far_end_names_no_congestion_control_that_could_not_be_one() {
     for (said, shown) in [
         ("bbr", Some("bbr")),
@@ -226,6 +218,8 @@ fn a_far_end_names_no_congestion_control_that_could_not_be_one() {
     ] {
         let mut far = EndLog::new(Side::Far, true, ReadMessages::Whole);
         far.totals.cc = Some(said.to_owned());
-        assert_eq!(info(&flow(), &spec(), Some(&far), true).cc.as_deref(), shown, "{said:?}");
+        let (spec, run_end) = (spec(), RunEnd::Drained);
+        let logs = FlowLogs { spec: &spec, sender: Some(&far), receiver: None, run_end };
+        assert_eq!(info(&flow(), logs, true).cc.as_deref(), shown, "{said:?}");
     }
 }

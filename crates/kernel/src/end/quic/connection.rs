@@ -30,7 +30,7 @@ use crate::end::packets::PacketNotes;
 use crate::end::place::EndPlace;
 use crate::end::route::{SendFailure, UdpRoute};
 use crate::end::train::{Train, Unsent};
-use crate::join::few_words;
+use crate::join::shorten_reason;
 use crate::spec::{FlowSpec, QuicSpec, SessionSpec};
 use crate::sys::{Received, set_tos};
 
@@ -217,7 +217,7 @@ impl QuicConnection {
         while !earlier.has_ticket() && !is_over() {
             let now = clock.now();
             if let Some(why) = earlier.lost() {
-                return Err(format!("the connection for a 0-RTT ticket was lost: {}", few_words(why)));
+                return Err(format!("the connection for a 0-RTT ticket was lost: {}", shorten_reason(why)));
             }
             if now.since(begun) > TICKET_PATIENCE {
                 return Err("no 0-RTT ticket came: its packets have no answer".to_owned());

@@ -250,7 +250,7 @@ fn the_series_of_a_connection_are_the_simulators() {
     let spec = pair.ends[1].lock().spec.clone();
     let mut rows = Chunk::default();
     end.log.chunks().for_each(|chunk| rows.extend(chunk));
-    let copy = EndLog::from_rows(&rows, Side::Near, &spec, 1 << 20, &|at| Instant::from_nanos(at));
+    let copy = EndLog::from_chunk(&rows, Side::Near, &spec, 1 << 20, &|at| Instant::from_nanos(at));
     assert_eq!(copy.recovery, end.log.recovery);
 }
 

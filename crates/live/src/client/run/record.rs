@@ -4,8 +4,8 @@
 use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_flow::{Side, lateness_ns};
 use talkpath_kernel::join::{
-    MAX_WORDS, RunEnd, dscp_warnings, early_echo_warnings, few_words, file_warnings, flow_record,
-    multipath_warnings, no_network_warnings, series, short_number_warnings, unsent_warnings,
+    MAX_REASONS, RunEnd, dscp_warnings, early_echo_warnings, file_warnings, flow_record, multipath_warnings,
+    no_network_warnings, series, short_number_warnings, shorten_reason, unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::{stolen, turn_round};
@@ -33,7 +33,7 @@ impl Session<'_> {
                 } else {
                     (Side::Near, rows.sent_rows())
                 };
-                EndLog::from_rows(rows, side, spec, bound as u64, &ours)
+                EndLog::from_chunk(rows, side, spec, bound as u64, &ours)
             })
             .collect()
     }
@@ -93,7 +93,7 @@ impl Session<'_> {
             }
             let near = end.failure.clone();
             let far = logs.and_then(|logs| logs.get(index)).and_then(|log| log.totals.failure.as_deref());
-            let why = near.or_else(|| far.map(|why| format!("the far host says: {}", few_words(why))));
+            let why = near.or_else(|| far.map(|why| format!("the far host says: {}", shorten_reason(why))));
             lines.extend(why.map(|why| {
                 format!("flow {}: {why}; what was due later is lost, the other flows continued", flow.name)
             }));
@@ -109,8 +109,8 @@ impl Session<'_> {
             let far = logs.and_then(|logs| logs.get(index));
             let ends = [("this host", Some(&near.log)), ("the far host", far)];
             for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
-                for (why, count) in log.totals.refusals.iter().take(MAX_WORDS) {
-                    let why = few_words(why);
+                for (why, count) in log.totals.refusals.iter().take(MAX_REASONS) {
+                    let why = shorten_reason(why);
                     let messages = counted(*count, "message");
                     lines.push(format!("flow {}: {place} refused {messages}: {why}", flow.name));
                 }
