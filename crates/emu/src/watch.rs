@@ -1,304 +1,129 @@
-//! Watches each flow's messages as they pass the emulator: when each message left its host, and what became
-//! of it.
+//! Watches the messages of each flow as they pass through the emulator.
 //!
-//! Datagrams carry their sequence number (`wire.rs`). A stream's messages are found from the TCP sequence
-//! numbers of its segments, which count the stream's bytes from the SYN on.
+//! The logs of the ends say which messages were sent and which arrived. A watch knows the rest: when a
+//! message left its host, how often it was transmitted, and what became of a message that did not arrive.
+//! After the run, [`LegWatch::complete`] adds this to the record.
+//!
+//! | watch | what it watches | how it finds the messages in a packet |
+//! | --- | --- | --- |
+//! | [`DatagramWatch`] | UDP, and protocols of talkpath in UDP without encryption | each datagram has its message's number |
+//! | [`PacketWatch`] | encrypted packets whose messages are not sent again | the sender notes the messages in each packet |
+//! | [`StreamWatch`] | TCP | TCP's sequence numbers count the stream's bytes |
+//!
+//! Encrypted packets whose data is sent again have a [`StreamWatch`] that sees no segments. Their ends report
+//! what became of each message.
+
+mod datagrams;
+mod messages;
+mod packets;
+mod stream;
 
 use std::sync::Arc;
 
 use talkpath_config::TransportKind;
-use talkpath_kernel::end::{PacketNotes, message_in};
-use talkpath_kernel::wire::read_header;
-use talkpath_measure::{DropCause, Fate, LegRecord, MessageRecord};
-use talkpath_units::{Instant, SeqNum};
+use talkpath_kernel::end::PacketNotes;
+use talkpath_measure::{DropCause, LegRecord};
+use talkpath_units::Instant;
 
+use self::datagrams::DatagramWatch;
+use self::messages::ReceiverState;
+pub(super) use self::messages::SocketRest;
+use self::packets::PacketWatch;
+use self::stream::StreamWatch;
 use crate::packet::SegmentRange;
 
-/// The watch of one direction of one flow.
+/// The watch of one direction of one connection. Several flows may share a connection. A flow is identified
+/// by its index in the connection, which is 0 if the flow has the connection for itself.
 #[derive(Debug)]
 pub(super) enum LegWatch {
-    /// The datagrams of UDP, or of a protocol of ours in UDP.
-    Datagrams {
-        token: u32,
-        /// The transport whose packets the datagrams are.
-        transport: TransportKind,
-        /// True if messages wait in their sender's own queue before they leave.
-        is_queued: bool,
-        /// True if a message that the path drops is sent again. The path then does not decide the message's
-        /// fate.
-        is_reliable: bool,
-        /// The number that the next message probably has.
-        expected: u64,
-        /// What was seen of each message, by its number.
-        seen: Vec<Seen>,
-    },
-    /// Encrypted packets with messages that are not sent again. The sender notes the messages in each packet.
-    Packets {
-        notes: Arc<PacketNotes>,
-        /// For each packet its messages: the place of each message's flow in the connection, and the
-        /// message's number.
-        packets: Vec<Vec<(u32, u64)>>,
-        /// The flows of the connection.
-        members: Vec<Member>,
-    },
-    /// TCP, and encrypted packets whose data is sent again. The ends report what became of their messages.
-    Stream {
-        /// The first sequence number after the SYN.
-        begin: Option<u32>,
-        expected: u64,
-        segments: Vec<Segment>,
-    },
-}
-
-/// A segment of a stream that left its host.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
-    /// The offset of the segment's first byte in the stream.
-    begin: u64,
-    /// The offset behind the segment's last byte.
-    end: u64,
-    /// When the segment left its host.
-    left_at: Instant,
-}
-
-/// One flow of a connection with encrypted packets.
-#[derive(Debug)]
-pub(super) struct Member {
-    /// True if the flow's messages are sent again. The path then does not decide their fate.
-    is_reliable: bool,
-    /// What was seen of each message, by its number.
-    seen: Vec<Seen>,
-}
-
-/// What was seen of one datagram message.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    wire: Option<Instant>,
-    transmissions: u32,
-    drop_cause: Option<DropCause>,
-    /// The bytes behind the IP header that were handed to the far host.
-    departed: u64,
-}
-
-/// The datagrams that a socket has not handed to its end when the run is over.
-#[derive(Clone, Debug)]
-pub(super) struct SocketRest {
-    /// The number of datagrams that the socket dropped. `None` if the kernel does not report it.
-    pub(super) drops: Option<u32>,
-    /// The numbers of the messages that wait in the socket.
-    pub(super) unread: Vec<u64>,
-}
-
-impl Seen {
-    /// Takes note that the message left its host, for the first time or again.
-    fn note_transmission(&mut self, now: Instant) {
-        self.wire.get_or_insert(now);
-        self.transmissions = self.transmissions.saturating_add(1);
-    }
+    Datagrams(DatagramWatch),
+    Packets(PacketWatch),
+    Stream(StreamWatch),
 }
 
 impl LegWatch {
     /// Watches the messages with `token` in datagrams of `transport`. If `is_queued` is true, messages wait
     /// in their sender's own queue before they leave.
     pub(super) const fn datagrams(token: u32, transport: TransportKind, is_queued: bool) -> Self {
-        let is_reliable = transport.features().is_reliable;
-        Self::Datagrams { token, transport, is_queued, is_reliable, expected: 0, seen: Vec::new() }
-    }
-
-    /// Watches a stream.
-    pub(super) const fn stream() -> Self {
-        Self::Stream { begin: None, expected: 0, segments: Vec::new() }
+        Self::Datagrams(DatagramWatch::new(token, transport, is_queued))
     }
 
     /// Watches the encrypted packets of a connection. `are_reliable` says for each flow of the connection
     /// whether its messages are sent again.
     pub(super) fn packets(notes: Arc<PacketNotes>, are_reliable: Vec<bool>) -> Self {
-        let member = |is_reliable| Member { is_reliable, seen: Vec::new() };
-        Self::Packets { notes, packets: Vec::new(), members: are_reliable.into_iter().map(member).collect() }
+        Self::Packets(PacketWatch::new(notes, are_reliable))
     }
 
-    /// Takes note that a datagram, or its first fragment, leaves its host. Returns the number of the message
-    /// in the datagram, or the number of an encrypted packet.
+    /// Watches a stream.
+    pub(super) const fn stream() -> Self {
+        Self::Stream(StreamWatch::new())
+    }
+
+    /// Records that a datagram, or its first fragment, leaves its host. Returns the number under which the
+    /// watch knows it: the number of its message, or of the encrypted packet. Returns `None` if the watch
+    /// does not know it.
     pub(super) fn on_datagram(&mut self, payload: &[u8], now: Instant) -> Option<u64> {
-        if let Self::Packets { notes, packets, .. } = self {
-            let messages = notes.take(payload).filter(|_| packets.len() < MAX_MESSAGES)?;
-            packets.push(messages);
-            let number = packets.len() as u64 - 1;
-            self.each_in(number, |_, message| message.note_transmission(now));
-            return Some(number);
+        match self {
+            Self::Datagrams(watch) => watch.on_datagram(payload, now),
+            Self::Packets(watch) => watch.on_packet(payload, now),
+            Self::Stream(_) => None,
         }
-        let Self::Datagrams { token, transport, expected, seen, .. } = self else { return None };
-        let seq = read_header(message_in(*transport, payload)?, *token, *expected)?;
-        let message = place(seen, seq)?;
-        *expected = (*expected).max(seq + 1);
-        message.note_transmission(now);
-        Some(seq)
     }
 
-    /// Takes note that a segment leaves its host.
+    /// Records that a TCP segment leaves its host.
     pub(super) fn on_segment(&mut self, range: &SegmentRange, now: Instant) {
-        let Self::Stream { begin, expected, segments } = self else { return };
-        let SegmentRange { sequence, is_syn, payload } = *range;
-        if is_syn {
-            *begin = Some(sequence.wrapping_add(1));
-        }
-        let Some(begin) = begin.filter(|_| payload > 0) else { return };
-        let start = SeqNum::new(sequence.wrapping_sub(begin)).extend(*expected);
-        let end = start + u64::from(payload);
-        *expected = (*expected).max(end);
-        if segments.len() < MAX_MESSAGES {
-            segments.push(Segment { begin: start, end, left_at: now });
+        match self {
+            Self::Stream(watch) => watch.on_segment(range, now),
+            Self::Datagrams(_) | Self::Packets(_) => {}
         }
     }
 
-    /// Takes note that a piece of datagram `seq` was dropped or lost. Calls `lost` for each message that is
-    /// lost only now, with the place of the message's flow in the connection.
-    pub(super) fn on_dropped(&mut self, seq: u64, cause: DropCause, mut lost: impl FnMut(usize)) {
-        if matches!(self, Self::Datagrams { is_reliable: true, .. }) {
-            return;
+    /// Records that the path has dropped or lost a piece of datagram `number`. Calls `lost` with the index of
+    /// the flow for each message that is lost by this piece. A message that has lost several pieces is lost
+    /// only once.
+    pub(super) fn on_dropped(&mut self, number: u64, cause: DropCause, lost: impl FnMut(usize)) {
+        match self {
+            Self::Datagrams(watch) => watch.on_dropped(number, cause, lost),
+            Self::Packets(watch) => watch.on_dropped(number, cause, lost),
+            Self::Stream(_) => {}
         }
-        self.each_in(seq, |member, message| {
-            if message.drop_cause.replace(message.drop_cause.unwrap_or(cause)).is_none() {
-                lost(member);
-            }
-        });
     }
 
-    /// Takes note that a piece of datagram `seq` of `bytes` bytes is handed to the far host.
-    pub(super) fn on_departed(&mut self, seq: u64, bytes: u64) {
-        self.each_in(seq, |_, message| message.departed += bytes);
+    /// Records that a piece of datagram `number` is handed to the far host. The piece has `bytes` bytes.
+    pub(super) fn on_departed(&mut self, number: u64, bytes: u64) {
+        match self {
+            Self::Datagrams(watch) => watch.on_departed(number, bytes),
+            Self::Packets(watch) => watch.on_departed(number, bytes),
+            Self::Stream(_) => {}
+        }
     }
 
-    /// Adds what was seen to the record `leg` of the connection's flow `member`: wire stamps, transmissions,
-    /// drop causes, and the messages that are still inside the path.
-    ///
-    /// `socket` is the receiving socket, if this process has it and it takes datagrams. `is_drained` is false
-    /// if the run was cut short, so that the receiver would have read more messages.
+    /// Adds the observations to the record `leg` of the flow with the index `flow`. `socket` is the receiving
+    /// socket, if this process has it. `is_drained` is false if the run was cut short, so that the receiver
+    /// would have read more messages.
     pub(super) fn complete(
         &self,
-        member: usize,
+        flow: usize,
         leg: &mut LegRecord,
         socket: Option<&SocketRest>,
         is_drained: bool,
     ) {
+        let receiver = ReceiverState { socket, is_drained };
         match self {
-            Self::Datagrams { seen, is_queued, is_reliable, .. } => {
-                for row in &mut leg.messages {
-                    let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
-                    let seen = seen.get(index).copied().unwrap_or_default();
-                    // A message that waits in its sender's own queue has not entered the path.
-                    if *is_queued && row.wire.is_none() {
-                        continue;
-                    }
-                    row.wire = seen.wire;
-                    row.transmissions = seen.transmissions;
-                    if !is_reliable {
-                        complete_datagram(row, seen, socket, is_drained);
-                    }
-                }
-            }
-            Self::Packets { members, .. } => {
-                let Some(Member { is_reliable: false, seen }) = members.get(member) else { return };
-                // A message without a wire stamp has not entered the path: it waits in its sender's own
-                // queue, or it expired in the queue.
-                for row in leg.messages.iter_mut().filter(|row| row.wire.is_some()) {
-                    let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
-                    let seen = seen.get(index).copied().unwrap_or_default();
-                    (row.wire, row.transmissions) = (seen.wire, seen.transmissions);
-                    complete_datagram(row, seen, socket, is_drained);
-                }
-            }
-            Self::Stream { segments, .. } if segments.is_empty() => {}
-            Self::Stream { segments, .. } => complete_stream(leg, segments),
-        }
-    }
-
-    /// Calls `apply` for each message that the emulator knows under `number`, with the place of the message's
-    /// flow in the connection.
-    fn each_in(&mut self, number: u64, mut apply: impl FnMut(usize, &mut Seen)) {
-        let Ok(index) = usize::try_from(number) else { return };
-        match self {
-            Self::Datagrams { seen, .. } => {
-                seen.get_mut(index).into_iter().for_each(|message| apply(0, message));
-            }
-            Self::Packets { packets, members, .. } => {
-                for &(member, seq) in packets.get(index).into_iter().flatten() {
-                    let member = member as usize;
-                    let seen = members.get_mut(member).and_then(|it| place(&mut it.seen, seq));
-                    seen.into_iter().for_each(|message| apply(member, message));
-                }
-            }
-            Self::Stream { .. } => {}
+            Self::Datagrams(watch) => watch.complete(leg, receiver),
+            Self::Packets(watch) => watch.complete(flow, leg, receiver),
+            Self::Stream(watch) => watch.complete(leg),
         }
     }
 }
-
-/// The entry of message `seq`. `None` if the number is beyond [`MAX_MESSAGES`].
-fn place(seen: &mut Vec<Seen>, seq: u64) -> Option<&mut Seen> {
-    let index = usize::try_from(seq).ok().filter(|&index| index < MAX_MESSAGES)?;
-    if seen.len() <= index {
-        seen.resize(index + 1, Seen::default());
-    }
-    seen.get_mut(index)
-}
-
-fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket: Option<&SocketRest>, is_drained: bool) {
-    let is_known = matches!(row.fate, Fate::Delivered | Fate::Refused | Fate::NoNetwork | Fate::NotOpen)
-        || row.drop_cause.is_some();
-    if is_known || row.sent.is_none() {
-        return;
-    }
-    let is_through = seen.departed >= row.size.get() + super::packet::UDP_HEADER as u64;
-    let is_unread = socket.is_some_and(|socket| socket.unread.contains(&row.seq));
-    let has_dropped = socket.is_some_and(|socket| socket.drops > Some(0));
-    (row.fate, row.drop_cause) = match seen.drop_cause {
-        Some(cause) => (Fate::Missing, Some(cause)),
-        // The message waits in the receiver's socket.
-        None if is_unread => (Fate::Unfinished, None),
-        None if is_through && has_dropped => (Fate::Missing, Some(DropCause::SocketBuffer)),
-        // The far host got the message, and its socket dropped nothing. A QUIC end discards a packet for
-        // which it has no keys (RFC 9001 §5.7), and nobody reports that.
-        None if is_through && is_drained => (Fate::Missing, None),
-        None if is_through => (Fate::Unfinished, None),
-        // The message never came to the emulator, because its host's device had no room. The run has a
-        // warning.
-        None if seen.wire.is_none() => (Fate::Missing, None),
-        None => (Fate::Unfinished, None),
-    };
-}
-
-/// Adds wire stamps and transmissions to the messages of a stream. A message leaves when a segment with its
-/// first byte leaves, and each further segment with that byte is a transmission of the message.
-fn complete_stream(leg: &mut LegRecord, segments: &[Segment]) {
-    let mut starts: Vec<u64> = Vec::new();
-    let mut rows: Vec<usize> = Vec::new();
-    let mut offset = 0;
-    for (index, row) in leg.messages.iter().enumerate().filter(|(_, row)| row.sent.is_some()) {
-        starts.push(offset);
-        rows.push(index);
-        offset += row.size.get();
-    }
-    for segment in segments {
-        let first = starts.partition_point(|&start| start < segment.begin);
-        let past = starts.partition_point(|&start| start < segment.end);
-        for &row in &rows[first..past] {
-            let row = &mut leg.messages[row];
-            row.wire.get_or_insert(segment.left_at);
-            row.transmissions = row.transmissions.saturating_add(1);
-        }
-    }
-}
-
-/// The largest number of messages or segments that are watched in one direction of a flow (chosen: half a
-/// gigabyte).
-const MAX_MESSAGES: usize = 1 << 24;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_kernel::wire::{filling, write_header};
+    use talkpath_measure::{Fate, MessageRecord};
     use talkpath_units::Bytes;
 
     use super::*;
-    use talkpath_kernel::wire::{filling, write_header};
 
     fn row(seq: u64, size: u64) -> MessageRecord {
         MessageRecord {
@@ -432,8 +257,8 @@ mod tests {
     #[test]
     fn a_reliable_message_that_the_path_dropped_has_no_fate_by_that() {
         let mut watch = LegWatch::datagrams(7, TransportKind::Udp, false);
-        if let LegWatch::Datagrams { is_reliable, .. } = &mut watch {
-            *is_reliable = true;
+        if let LegWatch::Datagrams(watch) = &mut watch {
+            watch.is_reliable = true;
         }
         let mut payload = filling(160);
         write_header(&mut payload, 7, 0);
