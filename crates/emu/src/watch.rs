@@ -6,8 +6,8 @@
 //!
 //! | watch | what it watches | how it finds the messages in a packet |
 //! | --- | --- | --- |
-//! | [`DatagramWatch`] | UDP, and protocols of talkpath in UDP without encryption | each datagram has its message's number |
-//! | [`PacketWatch`] | encrypted packets whose messages are not sent again | the sender notes the messages in each packet |
+//! | [`DatagramWatch`] | UDP, and unencrypted protocols in UDP | each datagram has its message's number |
+//! | [`PacketWatch`] | encrypted packets that are not sent again | the sender notes each packet's messages |
 //! | [`StreamWatch`] | TCP | TCP's sequence numbers count the stream's bytes |
 //!
 //! Encrypted packets whose data is sent again have a [`StreamWatch`] that sees no segments. Their ends report

@@ -103,8 +103,8 @@ impl LiveArena {
                 .map_err(|error| ArenaError::far_end(address::explain(&shown, &error)))
                 .and_then(|stream| ServerControl::greet(stream, &shown, options.key.as_ref()));
             match answer {
-                Ok(far) => {
-                    far.leave();
+                Ok(server) => {
+                    server.leave();
                     return Ok(Self { name: shown, address, options, udp_is_silent: AtomicBool::new(false) });
                 }
                 Err(_) if matches!(refusal, ArenaError::Unwelcome(_)) => {}
@@ -145,8 +145,8 @@ impl LiveArena {
         checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
         checks::multipath(&session).map_err(ArenaError::Unsupported)?;
         let warnings = checks::warnings(scenario);
-        let far = self.greet()?;
-        run::prepare(far, scenario, session, &self.options, plan, warnings, &self.udp_is_silent)
+        let server = self.greet()?;
+        run::prepare(server, scenario, session, &self.options, plan, warnings, &self.udp_is_silent)
     }
 
     fn greet(&self) -> Result<ServerControl, ArenaError> {

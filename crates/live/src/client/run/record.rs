@@ -13,12 +13,13 @@ use talkpath_measure::warning;
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
 use talkpath_units::{Duration, Histogram, Instant, counted};
 
-use super::{Disturbance, Session, Starts, sender};
+use super::threads::Disturbance;
+use super::{Session, StartTimes, sender};
 use crate::client::control::ServerTotals;
 
 impl Session<'_> {
     /// Turns the server's rows into the logs of the far ends, with all times on this host's clock.
-    pub(super) fn far_logs(&self, rows: &[Chunk], offset: Option<Offset>, start: Starts) -> Vec<EndLog> {
+    pub(super) fn far_logs(&self, rows: &[Chunk], offset: Option<Offset>, start: StartTimes) -> Vec<EndLog> {
         let ours = |at: u64| {
             offset
                 .map_or(Instant::from_nanos(at), |offset| offset.correct(at, start.far_host, start.this_host))

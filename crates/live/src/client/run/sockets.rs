@@ -19,7 +19,7 @@ use talkpath_model::Receiver;
 use talkpath_units::from_hex;
 
 use super::ways::Way;
-use super::{SIGN_OF_LIFE_NS, Session};
+use super::{KEEP_ALIVE_NS, Session};
 use crate::client::control::ServerControl;
 use crate::protocol::{Admission, Request};
 
@@ -29,11 +29,11 @@ impl Session<'_> {
         &mut self,
         flow: &FlowSpec,
         admission: &Admission,
-        far: &ServerControl,
-        common: &EndContext,
+        server: &ServerControl,
+        context: &EndContext,
     ) -> Result<(), ArenaError> {
         let secret = from_hex::<16>(&admission.secret).map(Secret).ok_or_else(|| {
-            ArenaError::far_end(format!("{} broke the protocol: a flow has no secret", far.name()))
+            ArenaError::far_end(format!("{} broke the protocol: a flow has no secret", server.name()))
         })?;
         let index = self.ends.len();
         let place = EndPlace {
@@ -41,10 +41,10 @@ impl Session<'_> {
             is_sender: flow.is_up,
             is_client: true,
             token: admission.token,
-            tag_key: admission.tag_key(far.is_sealed()).ok_or_else(|| {
+            tag_key: admission.tag_key(server.is_sealed()).ok_or_else(|| {
                 ArenaError::far_end(format!(
                     "{} broke the protocol: a flow has no key for its datagrams",
-                    far.name()
+                    server.name()
                 ))
             })?,
             has_trains: true,
@@ -52,23 +52,23 @@ impl Session<'_> {
             quic_keys: admission.quic_keys(&flow.transport).ok_or_else(|| {
                 ArenaError::far_end(format!(
                     "{} broke the protocol: a QUIC flow has no certificate",
-                    far.name()
+                    server.name()
                 ))
             })?,
         };
-        let end = Arc::new(SharedEnd::new(&self.spec, flow, &place, Receiver::default(), common));
+        let end = Arc::new(SharedEnd::new(&self.spec, flow, &place, Receiver::default(), context));
         match flow.transport.channel_kind() {
             ChannelKind::Connection => {
                 let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })
                     .map_err(|error| ArenaError::far_end(error.to_string()))?;
                 opening.push(b'\n');
                 let epoll = Arc::clone(&self.epoll);
-                end.lock().set_dial(Dial { to: far.address(), opening, epoll, index: index as u64 });
+                end.lock().set_dial(Dial { to: server.address(), opening, epoll, index: index as u64 });
             }
             // The first flow of a connection has the socket for all flows of the connection.
             ChannelKind::Datagrams | ChannelKind::OverUdp if !self.spec.is_leader(index) => {}
             ChannelKind::Datagrams | ChannelKind::OverUdp => {
-                let (socket, unreported) = udp_socket(far, flow).map_err(SocketError::unavailable)?;
+                let (socket, unreported) = udp_socket(server, flow).map_err(SocketError::unavailable)?;
                 let socket = Arc::new(socket);
                 self.unreported.extend(unreported);
                 let members = self.spec.members(index);
@@ -96,20 +96,20 @@ impl Session<'_> {
     /// Returns these comparisons.
     pub(super) fn fetch_tickets(
         &mut self,
-        far: &mut ServerControl,
-        host: HostClock,
+        server: &mut ServerControl,
+        host_clock: HostClock,
     ) -> Result<Vec<Probe>, ArenaError> {
         let is_over = || self.plan.interrupt.load(Ordering::Relaxed);
         let mut probes = Vec::new();
-        let mut next_probe = host.now_ns() + SIGN_OF_LIFE_NS;
+        let mut next_probe = host_clock.now_ns() + KEEP_ALIVE_NS;
         for (end, flow) in self.ends.iter().zip(&self.scenario.flows) {
             // Without a ticket the flow's connection opens without 0-RTT, or not at all.
             if let Err(why) = end.lock().fetch_ticket(&is_over) {
                 self.warnings.push(format!("flow {}: no 0-RTT: {why}", flow.name));
             }
-            if host.now_ns() >= next_probe {
-                next_probe = host.now_ns() + SIGN_OF_LIFE_NS;
-                probes.push(far.probe_once(host, 0).map_err(ArenaError::far_end)?);
+            if host_clock.now_ns() >= next_probe {
+                next_probe = host_clock.now_ns() + KEEP_ALIVE_NS;
+                probes.push(server.probe_once(host_clock, 0).map_err(ArenaError::far_end)?);
             }
         }
         Ok(probes)
@@ -170,13 +170,13 @@ fn help(error: &io::Error) -> String {
 
 /// Makes the socket of a flow and connects it to the server. Also returns the facts about arriving datagrams
 /// that this kernel does not report.
-fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> Result<(UdpSocket, Vec<Unreported>), SocketError> {
+fn udp_socket(server: &ServerControl, flow: &FlowSpec) -> Result<(UdpSocket, Vec<Unreported>), SocketError> {
     // The local address includes the interface of a link-local IPv6 address.
-    let mut local = far.local();
+    let mut local = server.local();
     local.set_port(0);
-    let is_v6 = far.address().is_ipv6();
+    let is_v6 = server.address().is_ipv6();
     let socket = UdpSocket::bind(local).map_err(SocketError::at("bind"))?;
-    socket.connect(far.address()).map_err(SocketError::at("connect"))?;
+    socket.connect(server.address()).map_err(SocketError::at("connect"))?;
     socket.set_nonblocking(true).map_err(SocketError::at("O_NONBLOCK"))?;
     let unreported = report_arrivals(socket.as_fd(), is_v6);
     if let Some(tos) = flow.tos() {

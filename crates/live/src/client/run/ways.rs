@@ -164,8 +164,8 @@ pub(super) fn register(ways: &mut [Way], patience_ns: i64, session: &Session<'_>
     Ok(())
 }
 
-/// Keeps the ways open during the run. `theirs` is the progress of each flow at the server.
-pub(super) fn keep(ways: &mut [Way], theirs: &[EndProgress], session: &Session<'_>, now: Instant) {
+/// Keeps the ways open during the run. `server_progress` is the progress of each flow at the server.
+pub(super) fn keep(ways: &mut [Way], server_progress: &[EndProgress], session: &Session<'_>, now: Instant) {
     let now_ns = monotonic();
     for way in ways {
         let mut traffic = Traffic { sent: 0, received: way.end.heard(), is_opening: false };
@@ -174,7 +174,7 @@ pub(super) fn keep(ways: &mut [Way], theirs: &[EndProgress], session: &Session<'
             let has_started = now.as_nanos() >= near.spec.start_ns;
             traffic.is_opening |=
                 near.spec.transport.channel_kind().runs_here() && has_started && !near.was_open();
-            let (near, far) = (near.progress(), theirs.get(member).copied().unwrap_or_default());
+            let (near, far) = (near.progress(), server_progress.get(member).copied().unwrap_or_default());
             traffic.sent = traffic.sent.saturating_add(near.sent).saturating_add(far.sent);
             traffic.received = traffic.received.saturating_add(far.received);
         }
@@ -194,24 +194,35 @@ pub(super) fn note_silence(ways: &mut [Way], now: Instant) {
     }
 }
 
-/// Returns a line for the user about the ways that have not opened before the run, and whether all ways are
-/// closed. Returns `None` if all ways are open.
-pub(super) fn closed(ways: &[Way], far: &ServerControl, seen: &Registrations) -> Option<(String, bool)> {
-    let first = ways.iter().find(|way| !way.is_open)?;
-    let port = far.address().port();
-    let why = why_closed(seen, first.index);
-    let is_all = ways.iter().all(|way| !way.is_open);
+/// The ways that have not opened before the run.
+pub(super) struct ClosedWays {
+    /// A line for the user.
+    pub(super) text: String,
+    /// True if no way has opened.
+    pub(super) is_all: bool,
+}
+
+/// Describes the ways that have not opened before the run. Returns `None` if all ways are open.
+pub(super) fn describe_closed(
+    ways: &[Way],
+    server: &ServerControl,
+    registrations: &Registrations,
+) -> Option<ClosedWays> {
+    let first = ways.iter().find(|way| way.is_closed())?;
+    let port = server.address().port();
+    let why = why_closed(registrations, first.index);
+    let is_all = ways.iter().all(Way::is_closed);
     let what = if is_all { "nothing comes" } else { "of some flows nothing comes" };
     let text = format!(
         "{}: {what} back over UDP port {port} ({why}). The run goes on; flows over UDP open if that changes",
-        far.name()
+        server.name()
     );
-    Some((text, is_all))
+    Some(ClosedWays { text, is_all })
 }
 
 /// Says why the way of flow `index` did not open, as far as the server's registrations show.
-fn why_closed(seen: &Registrations, index: usize) -> String {
-    match seen.flows.get(index).copied().flatten() {
+fn why_closed(registrations: &Registrations, index: usize) -> String {
+    match registrations.flows.get(index).copied().flatten() {
         None => "nothing of it arrived at the server, so a firewall may drop UDP on the way there".to_owned(),
         Some(Registration { is_served: true, .. }) => {
             "it arrives at the server, and the answers do not come back, so a firewall may drop UDP on the way back"
@@ -220,7 +231,7 @@ fn why_closed(seen: &Registrations, index: usize) -> String {
         Some(Registration { from, is_served: false, .. }) => format!(
             "your UDP comes from {from}, your TCP from {}: a router with two lines, or a carrier's translator; \
              only the address of the TCP connection is served",
-            seen.client
+            registrations.client
         ),
     }
 }
@@ -228,16 +239,16 @@ fn why_closed(seen: &Registrations, index: usize) -> String {
 impl Session<'_> {
     /// Returns warnings about flows that did not open, that moved to another address, or that were silent at
     /// the end. `port` is the server's port.
-    pub(super) fn way_warnings(&self, seen: &Registrations, port: u16) -> Vec<String> {
+    pub(super) fn way_warnings(&self, registrations: &Registrations, port: u16) -> Vec<String> {
         let mut lines = Vec::new();
         for (index, (flow, end)) in self.scenario.flows.iter().zip(&self.ends).enumerate() {
             let leader = self.spec.leader(index);
             let way = self.ways.iter().find(|way| way.index == leader);
             let (name, end) = (&flow.name, end.lock());
-            let why_not = why_not_open(&end, way, seen, port);
+            let why_not = why_not_open(&end, way, registrations, port);
             let has_opened = why_not.is_none();
             lines.extend(why_not.map(|why| warning::not_open(name, why)));
-            let (Some(way), registration) = (way, seen.flows.get(leader).copied().flatten()) else {
+            let (Some(way), registration) = (way, registrations.flows.get(leader).copied().flatten()) else {
                 continue;
             };
             if let Some(Registration { moves: moves @ 1.., .. }) = registration {
@@ -256,10 +267,15 @@ impl Session<'_> {
 }
 
 /// Says why a flow did not open during the run. Returns `None` if the flow opened.
-fn why_not_open(end: &FlowEnd, way: Option<&Way>, seen: &Registrations, port: u16) -> Option<String> {
+fn why_not_open(
+    end: &FlowEnd,
+    way: Option<&Way>,
+    registrations: &Registrations,
+    port: u16,
+) -> Option<String> {
     match way {
         Some(way) if way.is_closed() => {
-            Some(format!("nothing came back over UDP port {port}: {}", why_closed(seen, way.index)))
+            Some(format!("nothing came back over UDP port {port}: {}", why_closed(registrations, way.index)))
         }
         // Plain UDP has no connection, so the flow is open once its way is open.
         Some(_) if !end.spec.transport.channel_kind().runs_here() => None,

@@ -1,0 +1,139 @@
+//! The end of a run: the server stops, its logs come here, and both logs become the record.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use talkpath_arena::ArenaError;
+use talkpath_arena::offset::{Offset, Probe};
+use talkpath_kernel::clock::HostClock;
+use talkpath_kernel::join::RunEnd;
+use talkpath_kernel::log::Chunk;
+use talkpath_measure::RunRecord;
+use talkpath_units::Instant;
+
+use super::main_loop::{Observed, RunOutcome, Silence};
+use super::report_bound::report_bound;
+use super::threads::Measured;
+use super::{CLIENT_ROWS, Session, StartTimes};
+use crate::client::control::{Report, ServerControl, ServerTotals};
+use crate::protocol::{OUTAGE_S, SILENCE_S};
+
+/// The server's report after a run.
+struct ServerReport {
+    /// The server's log of each flow.
+    logs: Vec<Chunk>,
+    /// The comparisons of the clocks after the run.
+    probes: Vec<Probe>,
+    totals: ServerTotals,
+}
+
+impl Session<'_> {
+    /// Ends the run at the server, fetches the server's report, and makes the record. Without a report, the
+    /// record holds what this host knows.
+    ///
+    /// # Errors
+    /// Returns the errors of [`super::BegunRun::run`].
+    pub(super) fn conclude(
+        mut self,
+        mut server: ServerControl,
+        measured: Measured,
+        probes_before: &[Probe],
+        host_clock: HostClock,
+        start: StartTimes,
+    ) -> Result<RunRecord, ArenaError> {
+        let Measured { observed: Observed { outcome, probes, silences }, disturbance } = measured;
+        let mut abort_reason = match &outcome {
+            RunOutcome::Aborted(why) => Some(why.clone()),
+            RunOutcome::NoThread(error) => return Err(ArenaError::no_thread(error)),
+            RunOutcome::Drained | RunOutcome::Interrupted => None,
+        };
+        let report = match self.fetch_report_after(&outcome, &mut server, host_clock) {
+            Ok(report) => Some(report),
+            Err(why) => {
+                abort_reason.get_or_insert(why);
+                None
+            }
+        };
+        let server_port = server.address().port();
+        let has_report = report.is_some();
+        if has_report {
+            server.leave();
+        }
+        let (logs, probes_after, totals) = match report {
+            Some(ServerReport { logs, probes, totals }) => (Some(logs), probes, totals),
+            None => (None, Vec::new(), ServerTotals::default()),
+        };
+        let mut offset = Offset::new(probes_before, &probes, &probes_after);
+        if self.clocks_synchronised {
+            offset = offset.map(Offset::synchronised);
+        }
+        let is_drained = abort_reason.is_none() && matches!(outcome, RunOutcome::Drained);
+        let run_end = if is_drained { RunEnd::Drained } else { RunEnd::Cut };
+        // If the user interrupts the report, the run is interrupted too.
+        let is_interrupted = matches!(outcome, RunOutcome::Interrupted)
+            || !has_report && self.plan.interrupt.load(Ordering::Relaxed);
+        let logs = logs.map(|logs| self.far_logs(&logs, offset, start));
+        let mut record = self.record(logs.as_deref(), offset, run_end);
+        record.warnings.extend(silences.iter().map(silence_warning));
+        // A report has the registrations of the whole session.
+        let registrations = if has_report { &totals.registrations } else { &self.early_registrations };
+        record.warnings.extend(self.way_warnings(registrations, server_port));
+        self.judge(&mut record, &disturbance, &totals, logs.as_deref());
+        match abort_reason {
+            _ if is_interrupted => Err(ArenaError::Interrupted { partial: Some(Box::new(record)) }),
+            Some(what) => Err(ArenaError::FarEnd { what, partial: Some(Box::new(record)) }),
+            None => Ok(record),
+        }
+    }
+
+    /// Fetches the report of a run that ended with `outcome`. Even if the run was aborted, the server may
+    /// still have a report. But the server then gets less time for it.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Session::fetch_report`].
+    fn fetch_report_after(
+        &self,
+        outcome: &RunOutcome,
+        server: &mut ServerControl,
+        host_clock: HostClock,
+    ) -> Result<ServerReport, String> {
+        let patience_s = if matches!(outcome, RunOutcome::Drained) { OUTAGE_S } else { SILENCE_S };
+        // A user who has interrupted the run still wants the report, so this interrupt does not end the
+        // report.
+        let is_interrupted = matches!(outcome, RunOutcome::Interrupted);
+        let interrupt = if is_interrupted { None } else { Some(self.plan.interrupt) };
+        self.fetch_report(server, host_clock, patience_s, interrupt)
+    }
+
+    /// Ends the run at the server, and fetches the server's log of each flow. Then compares the clocks again.
+    ///
+    /// # Errors
+    /// Returns one line for a person if the connection fails or the report is interrupted.
+    fn fetch_report(
+        &self,
+        server: &mut ServerControl,
+        host_clock: HostClock,
+        patience_s: u64,
+        interrupt: Option<&AtomicBool>,
+    ) -> Result<ServerReport, String> {
+        let totals = server.stop(patience_s)?;
+        let progress = self.ends.iter().map(|end| end.lock().progress());
+        let rows = report_bound(&self.spec, progress).min(CLIENT_ROWS);
+        let report = Report::begin(rows, interrupt);
+        let mut logs = Vec::new();
+        for index in 0..self.ends.len() {
+            logs.push(server.report(index, &report)?);
+        }
+        let probes = server.probe(host_clock)?;
+        Ok(ServerReport { logs, probes, totals })
+    }
+}
+
+/// Makes the warning about a silence of the control connection.
+fn silence_warning(silence: &Silence) -> String {
+    let from_s = silence.from.since(Instant::ZERO).as_millis_f64() / 1e3;
+    let length_s = silence.length.as_millis_f64() / 1e3;
+    format!(
+        "from {from_s:.1} s of the run the far end was silent for {length_s:.1} s: the path was broken, or the far host stood \
+         still; nobody looked at its clock meanwhile"
+    )
+}
