@@ -236,12 +236,12 @@ fn reflect(args: &StampArgs, terminal: Terminal) -> Result<(), Failure> {
         terminal.warning(&format!("this host's kernel {what}"));
     }
     terminal.result(&format!("reflecting on {address}\n"))?;
-    let done = reflector.run(&stop);
+    let counts = reflector.run(&stop);
     terminal.note(&format!(
         "answered {}; passed over {} that were no test packets, and {} beyond a bound",
-        counted(done.answered, "packet"),
-        done.ignored,
-        done.beyond
+        counted(counts.answered, "packet"),
+        counts.ignored,
+        counts.over_limit
     ));
     Ok(())
 }
