@@ -1,16 +1,23 @@
-//! One end of a flow: the application, its channel and its log. The channel is a kernel's socket, or a
-//! protocol of ours over a UDP socket. The log keeps what the end saw.
+//! One end of a flow: the application, its channel and its log.
+//!
+//! ```text
+//!   pacer ─────────────── a deadline has come ────┐
+//!   datagram thread ───── a datagram has arrived ─┼─► SharedEnd (lock) ─► FlowEnd: application ◄─► channel
+//!   connection thread ─── a connection is ready ──┘                                └─── log ───┘
+//! ```
 //!
 //! Client and server run the same code. The flow's direction decides which of the two ends is the sender.
-//! Three threads call an end, and the end's lock lets in one thread at a time:
 //!
-//! - the pacer, when a deadline has come,
-//! - the UDP thread, with each datagram that arrives,
-//! - the TCP thread, when a connection is readable or writable.
+//! - *application*: writes the messages of the workload, or reads and echoes them.
+//! - *channel*: a kernel's socket, or a protocol of talkpath over a UDP socket.
+//! - *turn*: one call of the application, in which it writes what is due and reads what has arrived.
+//!   An event first gives the channel its input, and then gives the application a turn.
+//! - *row budget*: a limit on the rows of all logs of a session. If it is spent, the ends have no more turns.
+//! - *members*: the flows that share a QUIC connection. If the connection has something new for a member,
+//!   that member also gets a turn: a datagram may carry messages of several flows, and a packet that leaves
+//!   makes room for more messages.
 //!
-//! Each call first gives the channel its input and then gives the application a turn. Several flows may share
-//! a QUIC connection. A flow of the connection also gets a turn if the connection has something new for it:
-//! a datagram may carry messages of several flows, and each packet that leaves makes room for more messages.
+//! Begin to read with [`FlowEnd`]. `channel.rs` lists what an end asks of its channel.
 
 mod any;
 mod channel;
@@ -36,14 +43,14 @@ mod quic;
 mod route;
 mod sampling;
 mod setup;
+mod shared_end;
 mod tcp;
 mod train;
 mod udp;
 
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::Arc;
 
 use talkpath_flow::file::FileSink;
 use talkpath_flow::{AnyWorkload, Application, Channel as _, Side};
@@ -62,10 +69,10 @@ pub use place::{EndPlace, unforeseen_seed};
 pub use quic::QuicConnections;
 pub use route::{UdpRoute, Unconnected};
 use setup::ChannelSetup;
+pub use shared_end::SharedEnd;
 pub use talkpath_quic::{Fingerprint, HostKeys, server_identity};
 use udp::UdpChannel;
 
-use crate::alarm::Alarm;
 use crate::clock::RunClock;
 use crate::log::{EndLog, RowBudget};
 use crate::progress::EndProgress;
@@ -73,17 +80,11 @@ use crate::spec::{FlowSpec, SessionSpec};
 use crate::sys::Received;
 use crate::wire::{FRAMED, registered};
 
-/// One end of a flow, shared by the threads that serve it.
-pub struct SharedEnd {
-    end: Mutex<FlowEnd>,
-    /// The alarm of the pacer that serves this end.
-    alarm: Arc<Alarm>,
-    /// The ends of all flows that share this end's connection, in the order of the flows, with this end among
-    /// them. Empty if the connection has only one flow.
-    members: OnceLock<Vec<Weak<SharedEnd>>>,
-    /// The number of datagrams that came to this end's socket, whatever they carried.
-    heard: AtomicU64,
-}
+/// The bound on message numbers of a greedy flow, which has no end. We chose 2^24, for which one bit a number
+/// takes 2 MB.
+const MAX_UNBOUNDED: u64 = 1 << 24;
+/// The largest message of a bulk transfer (docs/reference/scenario.md).
+const GREEDY_MESSAGE: Bytes = Bytes::new(64 * 1024);
 
 /// One end of a flow.
 pub struct FlowEnd {
@@ -92,187 +93,75 @@ pub struct FlowEnd {
     /// True if this end sends the workload's messages. The other end reads the messages, and sends each one
     /// back if the flow has an echo.
     pub is_sender: bool,
-    /// What this end saw.
+    /// The log of this end.
     pub log: EndLog,
-    /// The reason why this flow ended before its time. The other flows of the run continue.
+    /// The reason why this flow ended early. The other flows of the run continue.
     pub failure: Option<String>,
-    /// When the flow failed.
     failed_at: Option<Instant>,
-    /// The number of the far end's answers that say that the far end knows this end's address.
-    registered: u64,
+    /// The number of times that the far end has confirmed the registration of this end's address.
+    registration_answers: u64,
     clock: RunClock,
     application: Application,
     channel: AnyChannel,
     /// True if the application takes time for each message, so that other messages wait to be read.
     is_slow: bool,
-    /// True if the last turn ended with work left over. No event will announce this work, so the end asks for
-    /// another turn at once.
+    /// True if the last turn left work over. No event announces this work, so the end asks for another turn
+    /// at once.
     is_unfinished: bool,
-    /// The memory budget of the session, in rows of the logs.
+    /// The row budget of the session.
     budget: Arc<RowBudget>,
-    /// The number of rows of the log for which this end has charged the budget.
-    charged: u64,
-    /// When sending stops.
+    /// The number of this log's rows that the budget has paid for.
+    charged_rows: u64,
+    /// The end of sending.
     stop: Instant,
-    /// The key under which the pacer knows this end, and the deadline for which the pacer will wake. `None`
-    /// before a pacer serves this end.
-    paced: Option<(Key, Instant)>,
+    /// The end's entry in the calendar of a pacer. `None` before a pacer serves this end.
+    pacer_entry: Option<PacerEntry>,
 }
 
-impl SharedEnd {
+/// An end's entry in the calendar of its pacer.
+#[derive(Clone, Copy)]
+struct PacerEntry {
+    key: Key,
+    /// The deadline for which the pacer will wake.
+    armed: Instant,
+}
+
+impl FlowEnd {
     /// Makes an end of the flow `spec` of `session`. Its socket is not open yet. `receiver` says how the
     /// reading end reads the messages.
-    pub fn new(
+    fn new(
         session: &SessionSpec,
         spec: &FlowSpec,
         place: &EndPlace,
         receiver: Receiver,
-        common: &EndContext,
+        context: &EndContext,
     ) -> Self {
-        let stop = session.stop();
-        let window = Instant::from_nanos(session.warm_up_ns)..stop;
-        let echo = spec
-            .echo_per_read
-            .map(|per_read| if per_read { EchoWrite::PerRead } else { EchoWrite::PerMessage });
-        let (side, application) = if place.is_sender {
-            let workload = AnyWorkload::new(&spec.workload, spec.workload_seed(), stop);
-            (Side::Near, Application::near(spec.features(), workload, window))
-        } else {
-            (Side::Far, Application::far(spec.features(), echo, receiver, window))
-        };
-        let application = match spec.transport.lifetime() {
-            Some(lifetime) => application.expiring_after(lifetime),
-            None => application,
-        };
-        let application = match spec.due {
-            Due::Start => application.with_clock_from(Instant::from_nanos(spec.start_ns)),
-            Due::Opening => application,
-        };
         let bound = match spec.message_bound(session.duration_ns) {
             0 => MAX_UNBOUNDED,
             bound => bound,
         };
-        let messages = match spec.workload.sizes() {
-            _ if spec.features().keeps_messages => ReadMessages::Whole,
-            Some(sizes) => sizes.constant().map_or(FRAMED, ReadMessages::OfSize),
-            // A greedy sender writes as much as fits, so its messages have no fixed size. The receiver counts
-            // the bytes of the stream in messages of the largest size.
-            None => ReadMessages::OfSize(GREEDY_MESSAGE),
-        };
-        let end = FlowEnd {
+        let side = if place.is_sender { Side::Near } else { Side::Far };
+        let has_echo = spec.echo_per_read.is_some();
+        Self {
             spec: spec.clone(),
             is_sender: place.is_sender,
-            log: EndLog::new(side, echo.is_some(), messages),
+            log: EndLog::new(side, has_echo, messages_read_by(spec)),
             failure: None,
             failed_at: None,
-            registered: 0,
-            clock: common.clock,
-            application: application.on_host(),
-            channel: AnyChannel::new(&ChannelSetup { session, flow: spec, place, bound, common }),
+            registration_answers: 0,
+            clock: context.clock,
+            application: application(session, spec, place, receiver),
+            channel: AnyChannel::new(&ChannelSetup { session, flow: spec, place, bound, common: context }),
             is_slow: !receiver.service.is_zero() && !place.is_sender,
             is_unfinished: false,
-            budget: Arc::clone(&common.budget),
-            charged: 0,
-            stop,
-            paced: None,
-        };
-        let (alarm, heard) = (Arc::clone(&common.alarm), AtomicU64::new(0));
-        Self { end: Mutex::new(end), alarm, members: OnceLock::new(), heard }
-    }
-
-    /// Makes the ends that share a connection known to each other. `ends` are all ends of one host, in the
-    /// order of the session's flows. Call it once.
-    pub fn introduce(session: &SessionSpec, ends: &[Arc<Self>]) {
-        for (index, end) in ends.iter().enumerate() {
-            let members = session.members(index);
-            if members.len() < 2 {
-                continue;
-            }
-            let member = |index: usize| ends.get(index).map_or_else(Weak::new, Arc::downgrade);
-            // The error of a second call is ignored, because there is only one call.
-            let _ = end.members.set(members.into_iter().map(member).collect());
+            budget: Arc::clone(&context.budget),
+            charged_rows: 0,
+            stop: session.stop(),
+            pacer_entry: None,
         }
     }
 
-    /// Makes this end receive the flow's file. If `keeps` is true, the file's bytes are kept after the check.
-    pub fn receiving_file(self, keeps: bool) -> Self {
-        let Self { end, alarm, members, heard } = self;
-        let mut end = end.into_inner().unwrap_or_else(PoisonError::into_inner);
-        end.application = end.application.receiving_file(end.spec.file_sink(keeps));
-        Self { end: Mutex::new(end), alarm, members, heard }
-    }
-
-    /// Locks the end. A lock that a panicking thread held is taken all the same, because what the end has
-    /// logged so far is still true.
-    pub fn lock(&self) -> MutexGuard<'_, FlowEnd> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs `work` on the end in another thread than the pacer's. Afterwards it wakes the pacer if the end's
-    /// next deadline is now sooner than the one that the pacer sleeps to. For example, an acknowledgement may
-    /// release the connection's next packet, or make room for a message that waits.
-    pub fn work<T>(&self, work: impl FnOnce(&mut FlowEnd) -> T) -> T {
-        let mut end = self.lock();
-        let result = work(&mut end);
-        if let Some((key, armed)) = end.paced
-            && let Some(deadline) = end.poll_timeout()
-            && deadline < armed
-        {
-            end.note_armed(deadline);
-            self.alarm.move_forward(key, deadline);
-        }
-        result
-    }
-
-    /// Handles a datagram that came for this flow, or for another flow of the same connection.
-    pub fn handle_datagram(&self, datagram: &Received<'_>) {
-        self.heard.fetch_add(1, Ordering::Relaxed);
-        if self.work(|end| end.handle_datagram(datagram)) {
-            self.step_ready();
-        }
-    }
-
-    /// The number of datagrams that have come to this end's socket, whatever they carried.
-    pub fn heard(&self) -> u64 {
-        self.heard.load(Ordering::Relaxed)
-    }
-
-    /// Gives a turn to each flow of this end's connection for which the connection has something new. Call it
-    /// after a turn of this end.
-    pub(crate) fn step_ready(&self) {
-        let Some(members) = self.members.get() else { return };
-        while let Some(place) = self.take_ready() {
-            if let Some(member) = members.get(place).and_then(Weak::upgrade) {
-                member.work(FlowEnd::take_turn);
-            }
-        }
-        // Each turn may have moved the deadline of the QUIC engine. The pacer knows that deadline as the
-        // deadline of the connection's first flow, so `work` tells it.
-        if let Some(leader) = members.first().and_then(Weak::upgrade) {
-            leader.work(|_| ());
-        }
-    }
-
-    /// Takes the place in `members` of a flow for which the connection has something new. The end's lock is
-    /// released before the return, because that flow may be the end's own.
-    fn take_ready(&self) -> Option<usize> {
-        self.lock().channel.quic_mut()?.take_ready()
-    }
-
-    /// Handles an event of a TCP connection, which may be readable or writable. The calling thread woke up
-    /// for the event at `woke_at`, or should have woken up then. Returns true if there is more to do at once.
-    pub(crate) fn handle_ready(&self, woke_at: Instant) -> bool {
-        self.work(|end| end.handle_ready(woke_at))
-    }
-
-    /// Closes the connection of a protocol of ours, because the run is over. Does nothing for UDP and TCP.
-    pub fn close(&self) {
-        self.work(FlowEnd::close);
-    }
-}
-
-impl FlowEnd {
-    /// When the pacer has to call this end next. `None` if nothing is due.
+    /// Returns the time at which the pacer has to call this end next. Returns `None` if nothing will be due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.budget.is_spent() {
             return None;
@@ -286,19 +175,30 @@ impl FlowEnd {
         Some(application.min(channel)).filter(|deadline| *deadline < Instant::MAX)
     }
 
-    /// Notes that from now on a pacer serves this end under `key`, and asks it for its deadline at once.
+    /// Records that from now on a pacer serves this end under `key`. The pacer asks this end for its deadline
+    /// at once.
     pub(crate) fn set_pacer_key(&mut self, key: Key) {
-        self.paced = Some((key, Instant::ZERO));
+        self.pacer_entry = Some(PacerEntry { key, armed: Instant::ZERO });
     }
 
-    /// Notes that the pacer wakes for this end at `deadline`.
+    /// Records that the pacer wakes for this end at `deadline`.
     pub(crate) fn note_armed(&mut self, deadline: Instant) {
-        if let Some((_, armed)) = &mut self.paced {
-            *armed = deadline;
+        if let Some(entry) = &mut self.pacer_entry {
+            entry.armed = deadline;
         }
     }
 
-    /// When a slow application reads again. `None` if the application reads as soon as something arrives.
+    /// Returns the pacer's key of this end and the end's next deadline, if the deadline is earlier than the
+    /// pacer knows. Records that the pacer then knows the deadline.
+    fn take_earlier_deadline(&mut self) -> Option<(Key, Instant)> {
+        let entry = self.pacer_entry?;
+        let deadline = self.poll_timeout().filter(|deadline| *deadline < entry.armed)?;
+        self.note_armed(deadline);
+        Some((entry.key, deadline))
+    }
+
+    /// Returns the time at which a slow application reads again. Returns `None` if the application reads as
+    /// soon as something arrives.
     pub(crate) fn next_read(&self) -> Option<Instant> {
         self.application.next_read()
     }
@@ -307,14 +207,14 @@ impl FlowEnd {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         each!(&mut self.channel, channel => channel.handle_timeout(now));
         self.advance(now);
-        self.note_state(Occasion::Timeout);
+        self.sample_channel(Occasion::Timeout);
     }
 
     /// Hands a datagram to the channel and gives the application a turn. Returns true if the datagram belongs
     /// to the flow or to the flow's connection.
     fn handle_datagram(&mut self, datagram: &Received<'_>) -> bool {
         if self.is_registered_by(datagram.payload) {
-            self.registered += 1;
+            self.registration_answers += 1;
             return false;
         }
         // Without rows left, no turn would take the message out of the channel. The run ends in any case.
@@ -335,12 +235,12 @@ impl FlowEnd {
         self.token().is_some_and(|token| payload == registered(token))
     }
 
-    /// The number of such answers that have come during the run.
-    pub const fn registered(&self) -> u64 {
-        self.registered
+    /// Returns the number of these answers during the run.
+    pub const fn registration_answers(&self) -> u64 {
+        self.registration_answers
     }
 
-    /// Gives the application a turn, after which an end that reads nothing throws away what came.
+    /// Gives the application a turn. Then an end that reads no messages discards what has arrived.
     fn take_turn(&mut self) {
         self.advance(self.clock.now());
         self.discard();
@@ -351,19 +251,19 @@ impl FlowEnd {
         self.advance(self.clock.now());
     }
 
-    /// See [`SharedEnd::handle_ready`].
+    /// Handles an event of a TCP connection, as [`SharedEnd::handle_ready`] describes.
     fn handle_ready(&mut self, woke_at: Instant) -> bool {
         if self.channel.tcp_mut().is_some_and(|connection| connection.handle_ready(woke_at)) {
             self.advance(self.clock.now());
             self.discard();
         }
         self.take_failure();
-        // The caller calls again at once, so the pacer need not.
+        // The caller calls again at once, so the pacer does not have to.
         std::mem::take(&mut self.is_unfinished)
     }
 
-    /// Throws away what came to an end that reads no messages. Otherwise the data would pile up, and the end
-    /// would not notice that the far end has closed the connection.
+    /// Discards what has arrived at an end that reads no messages. Otherwise the data would pile up, and the
+    /// end would not notice that the far end has closed the connection.
     fn discard(&mut self) {
         if self.log.taps.read_by(self.side()).is_some() {
             return;
@@ -372,7 +272,7 @@ impl FlowEnd {
         self.take_failure();
     }
 
-    /// See [`SharedEnd::close`].
+    /// Closes the connection, as [`SharedEnd::close`] describes.
     fn close(&mut self) {
         if let Some(protocol) = self.channel.own_protocol_mut() {
             protocol.close(self.application.has_written_all());
@@ -399,17 +299,17 @@ impl FlowEnd {
         if let Some(protocol) = self.channel.own_protocol_mut() {
             protocol.finish_turn(has_read_all, is_finished);
         }
-        self.note_state(Occasion::Turn);
+        self.sample_channel(Occasion::Turn);
         self.charge();
         self.take_failure();
     }
 
-    /// Notes the state of a shared connection. Other flows may have changed it while this flow was silent.
+    /// Samples the state of a shared connection. Other flows may have changed it while this flow was silent.
     pub(crate) fn note_visit(&mut self) {
-        self.note_state(Occasion::Visit);
+        self.sample_channel(Occasion::Visit);
     }
 
-    /// Takes the channel's failure. The first failure of the flow stays.
+    /// Takes the channel's failure. If the flow has failed before, its first failure stays.
     fn take_failure(&mut self) {
         let failure = each!(&mut self.channel, channel => channel.take_failure());
         if self.failure.is_none() && failure.is_some() {
@@ -417,20 +317,20 @@ impl FlowEnd {
         }
     }
 
-    /// Charges the memory budget for the rows by which the log has grown. The rows that the channel has
-    /// already paid for do not count.
+    /// Charges the row budget for the rows by which the log has grown. The channel has already paid for some
+    /// of them.
     fn charge(&mut self) {
         let paid = each!(&self.channel, channel => channel.paid_rows());
-        let held = self.log.held().saturating_sub(paid);
-        if held > self.charged {
-            self.budget.take(held - self.charged);
-            self.charged = held;
+        let rows = self.log.held().saturating_sub(paid);
+        if rows > self.charged_rows {
+            self.budget.take(rows - self.charged_rows);
+            self.charged_rows = rows;
         }
     }
 
-    fn note_state(&mut self, occasion: Occasion) {
-        if let Some((seen, at)) = each!(&mut self.channel, channel => channel.sample(occasion)) {
-            self.log.on_observed(&seen, at);
+    fn sample_channel(&mut self, occasion: Occasion) {
+        if let Some((observation, at)) = each!(&mut self.channel, channel => channel.sample(occasion)) {
+            self.log.on_observed(&observation, at);
             self.charge();
         }
     }
@@ -502,7 +402,7 @@ impl FlowEnd {
         Ok(())
     }
 
-    /// The token that this flow's datagrams carry. `None` for TCP.
+    /// Returns the token that this flow's datagrams carry. Returns `None` for TCP.
     pub fn token(&self) -> Option<u32> {
         self.channel.datagrams().map(DatagramChannel::token)
     }
@@ -513,8 +413,8 @@ impl FlowEnd {
         self.channel.own_protocol().is_none_or(|protocol| protocol.is_closed(has_written_all))
     }
 
-    /// Takes the kernel's copy of a datagram that this end sent, with all headers, and notes when it left the
-    /// host.
+    /// Handles the kernel's copy of a datagram that this end has sent. The copy has all headers, and shows
+    /// when the datagram left the host.
     pub(crate) fn handle_sent(&mut self, packet: &[u8], stamp_ns: Option<i64>) {
         let side = self.side();
         if let Some(datagrams) = self.channel.udp_mut()
@@ -525,10 +425,10 @@ impl FlowEnd {
         }
     }
 
-    /// Notes the state of a kernel's connection. Call it at regular intervals, because the connection may
+    /// Samples the state of a kernel's connection. Call it at regular intervals, because the connection may
     /// change while the end has no turns.
     pub fn sample(&mut self) {
-        self.note_state(Occasion::Interval);
+        self.sample_channel(Occasion::Interval);
     }
 
     /// Returns true if the flow's channel is open or has been open.
@@ -536,7 +436,7 @@ impl FlowEnd {
         each!(&self.channel, channel => channel.was_open())
     }
 
-    /// How far this end has come.
+    /// Returns the progress of this end.
     pub fn progress(&self) -> EndProgress {
         let has_written = self.is_workload_finished() && self.application.has_written_all();
         let is_over = self.clock.now() >= self.stop;
@@ -550,22 +450,22 @@ impl FlowEnd {
         never_starts || self.application.is_workload_finished()
     }
 
-    /// When something arrived last, or zero if nothing has arrived.
+    /// Returns the time of the last arrival, or zero if nothing has arrived.
     pub fn last_arrival(&self) -> Instant {
         self.application.host().map_or(Instant::ZERO, talkpath_flow::HostMeter::last_arrival)
     }
 
-    /// Adds to `all` how late this end's application and its protocol's timers were.
-    pub fn add_lateness(&self, all: &mut Histogram) {
+    /// Adds the lateness of this end's application and of its protocol's timers to `lateness`.
+    pub fn add_lateness(&self, lateness: &mut Histogram) {
         if let Some(host) = self.application.host() {
-            all.merge(host.lateness());
+            lateness.merge(host.lateness());
         }
         if let Some(protocol) = self.channel.own_protocol() {
-            all.merge(protocol.lateness());
+            lateness.merge(protocol.lateness());
         }
     }
 
-    /// The file that this end receives, if it receives one.
+    /// Returns the file that this end receives, if it receives one.
     pub fn sink(&self) -> Option<&FileSink> {
         self.application.sink()
     }
@@ -597,10 +497,40 @@ impl FlowEnd {
     }
 }
 
-/// The bound on message numbers of a greedy flow without an end (chosen: one bit for each number takes 2 MB).
-const MAX_UNBOUNDED: u64 = 1 << 24;
-/// The largest message of a bulk transfer (docs/reference/scenario.md).
-const GREEDY_MESSAGE: Bytes = Bytes::new(64 * 1024);
+/// Makes the application of an end.
+fn application(session: &SessionSpec, spec: &FlowSpec, place: &EndPlace, receiver: Receiver) -> Application {
+    let stop = session.stop();
+    let window = Instant::from_nanos(session.warm_up_ns)..stop;
+    let mut application = if place.is_sender {
+        let workload = AnyWorkload::new(&spec.workload, spec.workload_seed(), stop);
+        Application::near(spec.features(), workload, window)
+    } else {
+        let echo = spec
+            .echo_per_read
+            .map(|is_per_read| if is_per_read { EchoWrite::PerRead } else { EchoWrite::PerMessage });
+        Application::far(spec.features(), echo, receiver, window)
+    };
+    if let Some(lifetime) = spec.transport.lifetime() {
+        application = application.expiring_after(lifetime);
+    }
+    if spec.due == Due::Start {
+        application = application.with_clock_from(Instant::from_nanos(spec.start_ns));
+    }
+    application.on_host()
+}
+
+/// Returns how an end finds the messages of the flow in the data that it reads.
+fn messages_read_by(spec: &FlowSpec) -> ReadMessages {
+    if spec.features().keeps_messages {
+        return ReadMessages::Whole;
+    }
+    match spec.workload.sizes() {
+        Some(sizes) => sizes.constant().map_or(FRAMED, ReadMessages::OfSize),
+        // A greedy sender writes as much as fits, so its messages have no fixed size. The receiver counts the
+        // bytes of the stream in messages of the largest size.
+        None => ReadMessages::OfSize(GREEDY_MESSAGE),
+    }
+}
 
 #[cfg(test)]
 mod tests;

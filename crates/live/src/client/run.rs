@@ -7,8 +7,8 @@
 //!            conclude.rs: stop ─► fetch the server's logs ─► compare the clocks ─► record.rs: make the record
 //! ```
 //!
-//! - *run clock*: a clock that reads zero at the beginning of the run. The *host clock* is this host's clock, ns since
-//!   1970.
+//! - *run clock*: a clock that reads zero at the beginning of the run.
+//! - *host clock*: this host's clock, ns since 1970.
 //! - *probe*: a comparison of the server's clock with the host clock.
 //! - *way*: the UDP socket of a flow with its registration at the server (`ways.rs`).
 //! - *drain*: the time after the end of sending in which messages still arrive.

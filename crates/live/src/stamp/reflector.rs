@@ -4,8 +4,8 @@
 //!
 //! - No answer is longer than its packet, and there is no answer without a packet.
 //! - The answers in a second are limited, and so are the sessions (`admission.rs`).
-//! - It does not answer the packet of a reflector, so two reflectors cannot answer each other for ever. A sender's packet
-//!   has zeros where a reflector's packet has its time stamps.
+//! - It does not answer the packet of a reflector, so two reflectors cannot answer each other for ever. A
+//!   sender's packet has zeros where a reflector's packet has its time stamps.
 //!
 //! Left out: authenticated mode, and TWAMP Light senders, which may fill these zeros with padding (RFC 8762
 //! §4.6). A firewall decides who may reach the port.

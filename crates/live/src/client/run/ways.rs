@@ -104,7 +104,7 @@ impl Way {
     /// Notes the traffic of the way, and sends a registration if one is due.
     fn keep_open(&mut self, traffic: Traffic, now_ns: i64) {
         let Traffic { sent, received, is_opening } = traffic;
-        if self.end.lock().registered() > 0 {
+        if self.end.lock().registration_answers() > 0 {
             self.open();
         }
         if received != self.received {
@@ -168,7 +168,7 @@ pub(super) fn register(ways: &mut [Way], patience_ns: i64, session: &Session<'_>
 pub(super) fn keep(ways: &mut [Way], server_progress: &[EndProgress], session: &Session<'_>, now: Instant) {
     let now_ns = monotonic();
     for way in ways {
-        let mut traffic = Traffic { sent: 0, received: way.end.heard(), is_opening: false };
+        let mut traffic = Traffic { sent: 0, received: way.end.datagrams(), is_opening: false };
         for &member in &way.members {
             let near = session.ends[member].lock();
             let has_started = now.as_nanos() >= near.spec.start_ns;
