@@ -1,8 +1,8 @@
 //! The log of one end of a flow, and how it crosses the control connection.
 //!
 //! ```text
-//! server: EndLog ─► to_chunk ─► pieces of 1,000 rows ═══ control connection ═══► extend ─► from_chunk ─►
-//! EndLog (client)
+//!  server:  EndLog ─► to_chunk ─► pieces of 1,000 rows ═╗  control connection
+//!  client:  EndLog ◄─ from_chunk ◄─ extend ◄════════════╝
 //! ```
 //!
 //! Each end logs what it sends and receives. After the run, the client fetches the server's log and joins it

@@ -1,9 +1,8 @@
 //! A flow's channel over QUIC (RFC 9000). Each packet is in a UDP datagram of the flow's own sockets.
 //!
 //! ```text
-//! write ─► engine ─► flush: packets ─► train ─► datagrams    driven by: the pacer, at the engine's
-//! deadlines; read  ◄─ engine ◄───────────────────────────  datagrams    the receiving thread, with what
-//! arrives
+//!  write ─► engine ─► flush: packets ─► train ─► datagrams    the pacer calls at the engine's deadlines
+//!  read  ◄─ engine ◄───────────────────────────  datagrams    the receiving thread calls for each datagram
 //! ```
 //!
 //! A packet arrives at the time of the kernel's receive stamp, so that a late thread of this host makes no

@@ -2,10 +2,10 @@
 //! end: the time of its next message, or of a timer of its connection.
 //!
 //! ```text
-//! each turn:  take the deadlines that moved forward ─► serve each end that is due ─► sleep until the next
-//! deadline
-//!                                                                                    (`alarm.rs` wakes it earlier)
+//!  each turn:  take the deadlines that moved forward ─► serve each end that is due ─► sleep to the next deadline
 //! ```
+//!
+//! The alarm (`alarm.rs`) ends the sleep early if a deadline moves forward.
 //!
 //! Begin to read with [`pace_with`].
 

@@ -5,10 +5,8 @@
 //! everything:
 //!
 //! ```text
-//! answers of a second:   the known half   for the addresses that had an answer in the second before, in
-//! equal parts
-//!                         the open half    for all addresses; each has at most 1 / (n + 1) of it,
-//!                                          if there are n known addresses
+//!  answers of a second:   known half   for the n addresses that had an answer in the second before, each 1 / n
+//!                         open half    for all addresses, each at most 1 / (n + 1)
 //!  sessions:              see `sessions.rs`
 //! ```
 //!
