@@ -47,6 +47,7 @@ pub fn network_with_lanes<T: Tag>(
     let lanes = (0..lanes).map(lane);
     Network::new(&NetworkConfig {
         links: scenario.links.iter().map(|link| (link.name.as_str(), &link.config)).collect(),
+        changes: scenario.changes.clone(),
         flows: flows.chain(seconds).chain(lanes).collect(),
         seed,
         window: (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration),

@@ -273,6 +273,7 @@ fn flood() -> Scenario {
         kernel: None,
         program: None,
         has_path: true,
+        changes: Vec::new(),
         links: vec![link("up"), link("down")],
         flows: vec![flow],
     }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use talkpath_config::TransportConfig;
-use talkpath_path::LinkConfig;
+use talkpath_path::{Change, LinkConfig};
 use talkpath_units::{Bytes, Duration, Seed};
 
 use crate::dscp::Dscp;
@@ -39,6 +39,8 @@ pub struct Scenario {
     pub has_path: bool,
     /// Every one-way link; a route names them by index.
     pub links: Vec<NamedLink>,
+    /// What changes on the links at stated times, in the order of the file.
+    pub changes: Vec<Change>,
     /// Every flow: copies and both directions expanded, in file order.
     pub flows: Vec<Flow>,
 }

@@ -60,6 +60,11 @@ impl Variation {
         Self { delay, addition, stream }
     }
 
+    /// Replaces the propagation delay.
+    pub(crate) const fn set_delay(&mut self, delay: Duration) {
+        self.delay = delay;
+    }
+
     /// The next packet's whole delay.
     #[inline]
     pub(crate) fn delay(&mut self) -> Duration {

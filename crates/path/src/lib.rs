@@ -19,13 +19,15 @@
 //! - *service*: the time in which the serialiser puts a packet on the wire.
 //! - *pipe*: the wire: propagation delay and its variation.
 //! - *dropped*: by a queue, which had no room or signals congestion. *Lost*: the wire ate it.
-//! - *agenda*: when each link, and each timer of the hosts, has something to do next.
+//! - *change*: sets values of a link at a stated time, such as its rate.
+//! - *agenda*: when each link, each timer of the hosts, and the next change has something to do.
 //! - *window*: the time within which a link counts what it does.
 //! - *owner*: whoever drives the network: the simulator, the emulator, or a test.
 //!
 //! Begin to read with `network/mod.rs`, then `link.rs`.
 
 mod carried;
+mod change;
 mod changes;
 mod config;
 mod delay_variation;
@@ -44,6 +46,7 @@ mod sojourn;
 mod waiting;
 
 pub use carried::{Carried, DropCause, Dropped, Tag};
+pub use change::{Change, ChangeMark, ChangeTimes, LinkState, LinkValues, Outage, Ramp, change_marks};
 pub use changes::QueueChanges;
 pub use config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};

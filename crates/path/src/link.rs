@@ -30,12 +30,13 @@
 use talkpath_units::{Bytes, Instant, Seed};
 
 use crate::carried::{Carried, DropCause, Dropped};
+use crate::change::LinkValues;
 use crate::changes::QueueChanges;
 use crate::config::{Framing, LinkConfig, LossModel};
 use crate::loss::Loss;
 use crate::occupancy::Window;
 use crate::pipe::{Pipe, Traveller};
-use crate::queue::LinkFacts;
+use crate::queue::{LinkFacts, QueueLimit};
 use crate::serialiser::Serialiser;
 use crate::sojourn::QueueDelay;
 use crate::waiting::Waiting;
@@ -66,6 +67,22 @@ struct Rare<T> {
     loss: Option<Loss>,
     /// The services that nobody has taken yet, in order of time. `None` if they are not observed.
     services: Option<Vec<Service<T>>>,
+    /// `None` on a link that never changes.
+    present: Option<Present>,
+}
+
+/// The present values of a link that changes, and what holds its packets.
+#[derive(Debug)]
+struct Present {
+    values: LinkValues,
+    /// The limit that the queue has. It differs from that of `values` while the queue has no room.
+    applied_limit: Option<QueueLimit>,
+    /// The number of outages that have begun and are not over.
+    outages: u32,
+    /// Those of `outages` during which the queue has no room.
+    dropping: u32,
+    /// While no service may begin: when the serialiser became idle, or will.
+    held_from: Option<Instant>,
 }
 
 /// A packet's time at the serialiser, known when it begins.
@@ -149,7 +166,7 @@ impl<T: Carried> Link<T> {
             pipe,
             rare: (config.loss != LossModel::None).then(|| {
                 let loss = Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss")));
-                Box::new(Rare { loss: Some(loss), services: None })
+                Box::new(Rare { loss: Some(loss), ..Rare::default() })
             }),
             framing: config.framing,
             mtu: config.mtu,
@@ -177,7 +194,7 @@ impl<T: Carried> Link<T> {
 
     /// Makes the link keep each service that begins from now on.
     pub(crate) fn observe_services(&mut self) {
-        let rare = self.rare.get_or_insert_with(|| Box::new(Rare { loss: None, services: None }));
+        let rare = self.rare.get_or_insert_with(Box::default);
         rare.services = Some(Vec::new());
     }
 
@@ -305,8 +322,9 @@ impl<T: Carried> Link<T> {
         let levels = self.waiting.levels(now);
         let Counts { window, forwarded, dropped, dropped_by_aqm, lost, idle_ns } = self.counts;
         // `idle_ns` has the idle times that are over. If the serialiser is idle now, it is so since
-        // `free_at`.
-        let idle_since = self.serialiser.free_at().min(now);
+        // `free_at`. A link that is down is idle.
+        let held_from = self.rare.as_ref().and_then(|rare| rare.present.as_ref()?.held_from);
+        let idle_since = held_from.unwrap_or(self.serialiser.free_at()).min(now);
         let idle_ns = idle_ns + window.overlap(idle_since, now);
         let measured_ns = window.overlap(Instant::ZERO, now);
         LinkReport {
@@ -350,6 +368,12 @@ impl<T: Carried> Link<T> {
     }
 }
 
+impl<T> Default for Rare<T> {
+    fn default() -> Self {
+        Self { loss: None, services: None, present: None }
+    }
+}
+
 impl<T> Rare<T> {
     /// Notes the service of a packet. Returns true if the wire loses the packet.
     fn send(&mut self, packet: T, began: Instant, ends: Instant) -> bool {
@@ -360,5 +384,6 @@ impl<T> Rare<T> {
     }
 }
 
+mod changing;
 #[cfg(test)]
 mod tests;

@@ -28,15 +28,14 @@ pub(crate) struct Loss {
 impl Loss {
     /// The model in its first state.
     pub(crate) fn new(model: &LossModel, mut stream: Stream) -> Self {
-        let bad = match *model {
-            // With neither transition possible any distribution is stationary; it begins, and stays, good.
-            LossModel::GilbertElliott { p, r, .. } => stream.chance(if p > 0.0 { p / (p + r) } else { 0.0 }),
-            LossModel::None
-            | LossModel::Bernoulli { .. }
-            | LossModel::Periodic { .. }
-            | LossModel::Trace(_) => false,
-        };
-        Self { model: model.clone(), bad, place: 0, stream }
+        Self { model: model.clone(), bad: begins_bad(model, &mut stream), place: 0, stream }
+    }
+
+    /// Replaces the model. The new model begins in its first state, and draws from the same stream.
+    pub(crate) fn set(&mut self, model: &LossModel) {
+        self.bad = begins_bad(model, &mut self.stream);
+        self.model = model.clone();
+        self.place = 0;
     }
 
     /// Draws whether the wire loses the next packet.
@@ -66,6 +65,17 @@ impl Loss {
                 self.place = if self.place + 1 >= marks.len() as u64 { 0 } else { self.place + 1 };
                 lost
             }
+        }
+    }
+}
+
+/// Draws whether a Gilbert-Elliott model begins in its bad state. Other models draw nothing.
+fn begins_bad(model: &LossModel, stream: &mut Stream) -> bool {
+    match *model {
+        // With neither transition possible any distribution is stationary; it begins, and stays, good.
+        LossModel::GilbertElliott { p, r, .. } => stream.chance(if p > 0.0 { p / (p + r) } else { 0.0 }),
+        LossModel::None | LossModel::Bernoulli { .. } | LossModel::Periodic { .. } | LossModel::Trace(_) => {
+            false
         }
     }
 }

@@ -44,6 +44,8 @@ struct Overtaking<T> {
     heap: BinaryHeap<Numbered<T>>,
     /// How many packets entered.
     entered: u64,
+    /// True if each packet may overtake the one before it. If not, a packet overtakes only those before a change.
+    each: bool,
 }
 
 /// A packet in the pipe.
@@ -73,10 +75,33 @@ impl<T: Copy> Pipe<T> {
             | DelayVariation::Trace { reorder, .. } => Some(reorder),
         };
         let varied = may_overtake.map(|may| {
-            let overtaking = may.then(|| Overtaking { heap: BinaryHeap::new(), entered: 0 });
+            let overtaking = may.then(|| Overtaking::new(true));
             Box::new(Varied { variation: Variation::new(delay, model, stream), overtaking })
         });
         Self { delay, next: Instant::MAX, in_order: VecDeque::new(), latest: Instant::ZERO, varied }
+    }
+
+    /// Makes ready for changes after which packets may overtake those before. The pipe must be empty.
+    pub(crate) fn expect_overtaking(&mut self, stream: Stream) {
+        let delay = self.delay;
+        let varied = self.varied.get_or_insert_with(|| {
+            Box::new(Varied {
+                variation: Variation::new(delay, &DelayVariation::None, stream),
+                overtaking: None,
+            })
+        });
+        varied.overtaking.get_or_insert_with(|| Overtaking::new(false));
+    }
+
+    /// The packets that enter from now on have this propagation delay. With `overtake` they may arrive before those
+    /// that entered earlier, if the pipe was made ready for it.
+    pub(crate) fn set_delay(&mut self, delay: Duration, overtake: bool) {
+        self.delay = delay;
+        let Some(varied) = &mut self.varied else { return };
+        varied.variation.set_delay(delay);
+        if overtake && varied.overtaking.is_some() {
+            self.latest = Instant::ZERO;
+        }
     }
 
     /// A packet enters whose last bit is on the wire at `at`.
@@ -96,6 +121,8 @@ impl<T: Copy> Pipe<T> {
         let Some(overtaking) = &mut varied.overtaking else {
             return self.enter_in_order(packet, is_lost, arrival);
         };
+        let arrival = if overtaking.each { arrival } else { arrival.max(self.latest) };
+        self.latest = arrival;
         overtaking.enter(Traveller { arrival, packet, is_lost });
         self.next = self.next.min(arrival);
     }
@@ -147,6 +174,10 @@ impl<T: Copy> Pipe<T> {
 }
 
 impl<T> Overtaking<T> {
+    const fn new(each: bool) -> Self {
+        Self { heap: BinaryHeap::new(), entered: 0, each }
+    }
+
     fn enter(&mut self, traveller: Traveller<T>) {
         self.heap.push(Numbered { number: self.entered, traveller });
         self.entered += 1;

@@ -55,6 +55,34 @@ impl Serialiser {
         Self { free_at: Instant::ZERO, surplus: 0, known, bps, model: Box::new(model) }
     }
 
+    /// Replaces the rate. The packet in service ends as it was to end; services that begin later have the new rate.
+    /// The fraction of a nanosecond by which that end was rounded up is not carried into the next service.
+    pub(crate) fn set_rate(&mut self, model: &RateModel, now: Instant) {
+        *self = Self { free_at: self.free_at, ..Self::new(model) };
+        self.pass_by(self.free_at.max(now));
+    }
+
+    /// Lets no service begin, until [`Self::resume`].
+    pub(crate) const fn hold(&mut self) {
+        self.free_at = Instant::MAX;
+    }
+
+    /// Lets services begin from `free_at` on. The last one ended then or earlier.
+    pub(crate) fn resume(&mut self, free_at: Instant) {
+        self.free_at = free_at;
+        self.surplus = 0;
+        self.pass_by(free_at);
+    }
+
+    /// A trace's opportunities up to `at` cannot be used any more.
+    fn pass_by(&mut self, at: Instant) {
+        if let Model::Trace(clock) = &mut *self.model
+            && at < Instant::MAX
+        {
+            clock.pass_by(at);
+        }
+    }
+
     /// When the packet in service is out; idle from then on. [`Instant::MAX`] is never.
     #[inline(always)]
     pub(crate) fn free_at(&self) -> Instant {

@@ -8,7 +8,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 use crate::carried::{Carried, Dropped};
 use crate::changes::QueueChanges;
 use crate::occupancy::{Levels, Occupancy, Window};
-use crate::queue::{Discipline, LinkFacts, Queue, QueueKind, Signals};
+use crate::queue::{Discipline, LinkFacts, Queue, QueueKind, QueueLimit, Signals};
 use crate::sojourn::{QueueDelay, Sojourns};
 
 /// A queue, what it dropped, and its length and delay over time.
@@ -103,6 +103,16 @@ impl<T: Carried> Waiting<T> {
         let queued = queued?;
         self.sojourns.on_service(queued.entered, now);
         Some(queued.packet)
+    }
+
+    /// Changes how much may wait, while `in_service` bytes are being sent. What has no room is dropped.
+    pub(crate) fn set_limit(&mut self, limit: QueueLimit, in_service: Bytes, now: Instant) {
+        self.occupancy.hold(self.len, now);
+        self.queue.set_limit(limit, in_service, now, &mut self.signals);
+        self.len = self.queue.len();
+        if let Some(changes) = &mut self.changes {
+            changes.note_length(self.len, now);
+        }
     }
 
     /// Packets that wait.

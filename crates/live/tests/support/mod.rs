@@ -47,6 +47,7 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
         kernel: None,
         program: None,
         has_path: true,
+        changes: Vec::new(),
         links: Vec::new(),
         flows,
     }

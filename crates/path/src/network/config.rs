@@ -2,6 +2,7 @@
 
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
+use crate::change::Change;
 use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 use crate::queue::{DropTail, QueueKind, QueueLimit};
 
@@ -10,6 +11,8 @@ use crate::queue::{DropTail, QueueKind, QueueLimit};
 pub struct NetworkConfig<'a> {
     /// The links, with their names.
     pub links: Vec<(&'a str, &'a LinkConfig)>,
+    /// The changes of these links.
+    pub changes: Vec<Change>,
     /// The flows, by number.
     pub flows: Vec<FlowRoutes<'a>>,
     /// Each random element draws from its own stream of this seed.

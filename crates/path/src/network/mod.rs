@@ -9,7 +9,8 @@
 //! own. A sending host's delay is a link before the route's first one.
 //!
 //! **The agenda** holds when each link has something to do next, one entry a link, and when each timer of the
-//! hosts goes off: the owner arms those, so that there is one order of all that happens. Ties are broken by
+//! hosts goes off: the owner arms those, so that there is one order of all that happens. The next change of a link
+//! (`change`) is one more entry. Ties are broken by
 //! the order of insertion. A link is inserted again after everything that its last output has brought about,
 //! and it gives all outputs of one instant in a row.
 //!
@@ -27,6 +28,7 @@ use talkpath_units::Instant;
 use talkpath_units::wheel::{Key, Wheel};
 
 use crate::carried::{Carried, DropCause, Dropped, Tag};
+use crate::change::Schedule;
 use crate::changes::QueueChanges;
 use crate::link::{Link, LinkReport, PathOutput, Service};
 pub use config::{FlowRoutes, NetworkConfig};
@@ -50,6 +52,9 @@ pub struct Network<T> {
     /// What has happened and was not polled yet.
     ready: VecDeque<NetworkOutput<T>>,
     observes_hops: bool,
+    schedule: Schedule,
+    /// The key of the next change in the agenda: the last key.
+    change_key: u32,
 }
 
 /// Something that happened.
@@ -115,9 +120,17 @@ impl<T: Tag> Network<T> {
             }
             routes.add(&out, &flow.back);
         }
-        let keys = links.len() + config.timers as usize;
+        for change in &config.changes {
+            if let Some((name, of_link)) = config.links.get(change.link as usize) {
+                links[change.link as usize].expect_change(change, of_link, config.seed, name);
+            }
+        }
+        let change_key = links.len() as u32 + config.timers;
+        let schedule = Schedule::new(&config.changes, config.seed);
+        let mut agenda = Wheel::new(change_key as usize + 1, spacing::event_spacing(config));
+        agenda.arm(Key(change_key), schedule.next());
         Self {
-            agenda: Wheel::new(keys, spacing::event_spacing(config)),
+            agenda,
             configured: config.links.len() as u32,
             links,
             routes,
@@ -125,6 +138,8 @@ impl<T: Tag> Network<T> {
             now: Instant::ZERO,
             ready: VecDeque::new(),
             observes_hops: false,
+            schedule,
+            change_key,
         }
     }
 
@@ -183,6 +198,10 @@ impl<T: Tag> Network<T> {
             self.now = at;
             let index = key.0;
             let Some(link) = self.links.get_mut(index as usize) else {
+                if index == self.change_key {
+                    self.change_links(at);
+                    continue;
+                }
                 let event = NetworkEvent::Timer(index - self.links.len() as u32);
                 return Some(NetworkOutput { at, event });
             };
@@ -273,6 +292,22 @@ impl<T: Tag> Network<T> {
         }
     }
 
+    /// Makes all changes that are due at `at`.
+    #[cold]
+    #[inline(never)]
+    fn change_links(&mut self, at: Instant) {
+        loop {
+            let links = &self.links;
+            let due = self.schedule.pop(at, |link| links[link as usize].values());
+            let Some((index, steps)) = due else { break };
+            let link = &mut self.links[index as usize];
+            steps.iter().for_each(|step| link.change(step, at));
+            self.agenda.arm(Key(index), link.next());
+            self.take_drops(index, at);
+        }
+        self.agenda.arm(Key(self.change_key), self.schedule.next());
+    }
+
     /// What a link dropped when a packet came.
     #[cold]
     fn take_drops(&mut self, index: u32, now: Instant) {
@@ -308,5 +343,7 @@ fn cut<T: Tag>(link: &mut Link<PathPacket<T>>, packet: PathPacket<T>, now: Insta
     }
 }
 
+#[cfg(test)]
+mod change_tests;
 #[cfg(test)]
 mod tests;

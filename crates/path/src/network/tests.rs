@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use talkpath_units::{Bytes, Duration, Ecn, Packets, Rate, Seed};
 
 use super::*;
+use crate::change::{Change, ChangeTimes, LinkState, LinkValues, Outage, Ramp};
 use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 use crate::fragment::FragmentRange;
 use crate::queue::Queue;
@@ -42,6 +43,11 @@ fn config(&(kbps, ms, limit, mtu, wire, _): &AnyLink) -> LinkConfig {
 
 /// Three flows over all links, out and back in the opposite order; the second one's host holds its packets.
 fn network(links: &[AnyLink]) -> Network<usize> {
+    changing_network(links, Vec::new())
+}
+
+/// The same with `changes`.
+fn changing_network(links: &[AnyLink], changes: Vec<Change>) -> Network<usize> {
     let configs: Vec<LinkConfig> = links.iter().map(config).collect();
     let names: Vec<String> = (0..links.len()).map(|index| format!("link{index}")).collect();
     let flow = |index: u32| FlowRoutes {
@@ -52,6 +58,7 @@ fn network(links: &[AnyLink]) -> Network<usize> {
     };
     let mut network = Network::new(&NetworkConfig {
         links: names.iter().map(String::as_str).zip(&configs).collect(),
+        changes,
         flows: (0..FLOWS).map(flow).collect(),
         seed: Seed::new(7),
         window: (Instant::ZERO, Instant::MAX),
@@ -121,6 +128,62 @@ fn packet_of(output: &NetworkOutput<usize>) -> PathPacket<usize> {
     }
 }
 
+/// A change: link, ms of its first time, ms of its period (0 is once), what it sets, and a value for that.
+type AnyChange = (usize, u64, u64, usize, u64);
+
+/// Changes of these links. They end, so that a test can wait until all is out.
+fn changes(any: &[AnyChange], links: usize) -> Vec<Change> {
+    let change = |&(link, first, period, what, value): &AnyChange| {
+        let ms = Duration::from_millis;
+        let limit = QueueLimit::Packets(Packets::new(value % 20));
+        let rate = RateModel::Fixed(Rate::from_bps(200_000 + 50_000 * value));
+        let none = LinkValues::default();
+        let (to, outage) = match what {
+            0 => (LinkValues { rate: Some(rate), ..none }, None),
+            1 => (LinkValues { delay: Some(ms(value % 40)), ..none }, None),
+            2 => (LinkValues { limit: Some(limit), ..none }, None),
+            3 => (LinkValues { loss: Some(LossModel::Periodic { period: 1 + value % 9 }), ..none }, None),
+            4 => (none, Some(Outage { length: ms(1 + value), drops: value.is_multiple_of(2) })),
+            _ => {
+                let state = if value.is_multiple_of(2) {
+                    LinkState::Up
+                } else {
+                    LinkState::Down { drops: value % 3 == 1 }
+                };
+                (LinkValues { state: Some(state), ..none }, None)
+            }
+        };
+        Change {
+            link: (link % links) as u32,
+            when: ChangeTimes { first: ms(first), every: None, random_phase: false },
+            to,
+            ramp: (what < 3 && period % 2 == 1)
+                .then(|| Ramp { over: ms(period), steps: 1 + (value % 5) as u32 }),
+            outage,
+            overtake: what == 1 && value.is_multiple_of(2),
+        }
+    };
+    let mut changes: Vec<_> = any.iter().map(change).collect();
+    // All links are up in the end.
+    changes.extend((0..links as u32).map(|link| Change {
+        link,
+        when: ChangeTimes { first: Duration::from_secs(100), every: None, random_phase: false },
+        to: LinkValues {
+            state: Some(LinkState::Up),
+            rate: Some(RateModel::Fixed(Rate::from_bps(10_000_000))),
+            ..LinkValues::default()
+        },
+        ramp: None,
+        outage: None,
+        overtake: false,
+    }));
+    changes
+}
+
+fn any_changes() -> impl Strategy<Value = Vec<AnyChange>> {
+    proptest::collection::vec((0_usize..4, 0_u64..400, 0_u64..100, 0_usize..6, 0_u64..100), 0..12)
+}
+
 proptest! {
     #![proptest_config(talkpath_testing::properties(200))]
 
@@ -128,8 +191,9 @@ proptest! {
     fn every_byte_of_every_packet_arrives_or_is_dropped_or_lost_once(
         links in proptest::collection::vec(any_link(), 1..5),
         packets in proptest::collection::vec(any_packet(), 1..150),
+        any in any_changes(),
     ) {
-        let mut network = network(&links);
+        let mut network = changing_network(&links, changes(&any, links.len()));
         let (out, came) = carry(&mut network, &packets, false);
         let mut left: Vec<_> = packets.iter().map(|packet| i64::from(packet.3)).collect();
         let (mut dropped, mut lost) = (vec![0; links.len()], vec![0; links.len()]);
@@ -154,10 +218,11 @@ proptest! {
     fn what_went_in_is_out_or_held_at_any_time(
         links in proptest::collection::vec(any_link(), 1..5),
         packets in proptest::collection::vec(any_packet(), 1..100),
+        any in any_changes(),
     ) {
         // None is cut.
         let links: Vec<_> = links.into_iter().map(|(a, b, c, _, d, e)| (a, b, c, 9000, d, e)).collect();
-        let mut network = network(&links);
+        let mut network = changing_network(&links, changes(&any, links.len()));
         let (mut now, mut out) = (Instant::ZERO, 0);
         for (number, any) in packets.iter().enumerate() {
             now += Duration::from_micros(any.0);
@@ -172,10 +237,12 @@ proptest! {
     fn outputs_come_in_the_order_of_time_and_do_not_depend_on_when_they_are_polled(
         links in proptest::collection::vec(any_link(), 1..5),
         packets in proptest::collection::vec(any_packet(), 1..150),
+        any in any_changes(),
     ) {
-        let (late, _) = carry(&mut network(&links), &packets, false);
+        let network = || changing_network(&links, changes(&any, links.len()));
+        let (late, _) = carry(&mut network(), &packets, false);
         prop_assert!(late.is_sorted_by_key(|output| output.at));
-        let (in_time, _) = carry(&mut network(&links), &packets, true);
+        let (in_time, _) = carry(&mut network(), &packets, true);
         prop_assert_eq!(late, in_time);
     }
 
@@ -183,9 +250,12 @@ proptest! {
     fn packets_of_a_flow_arrive_in_their_order_over_links_that_keep_it(
         links in proptest::collection::vec(any_link(), 1..5),
         packets in proptest::collection::vec(any_packet(), 1..150),
+        any in any_changes(),
     ) {
         let links: Vec<_> = links.into_iter().map(|(a, b, c, d, wire, _)| (a, b, c, d, wire % 3, 0)).collect();
-        let (out, _) = carry(&mut network(&links), &packets, false);
+        let mut changes = changes(&any, links.len());
+        changes.iter_mut().for_each(|change| change.overtake = false);
+        let (out, _) = carry(&mut changing_network(&links, changes), &packets, false);
         for flow in 0..FLOWS {
             for direction in [Direction::Out, Direction::Back] {
                 let arrived = out.iter().filter(|output| matches!(output.event, NetworkEvent::Arrived(_)));

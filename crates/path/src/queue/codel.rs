@@ -174,6 +174,17 @@ impl<T: Carried, A: Arithmetic> Discipline<T> for CodelQueue<T, A> {
         passed.map(|queued| queued.packet)
     }
 
+    /// Drops the packets that came last, as without room for a packet that comes.
+    fn set_limit(&mut self, limit: QueueLimit, _in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
+        self.limit = limit;
+        while !limit.holds(self.waiting.len() as u64, self.bytes)
+            && let Some(queued) = self.waiting.pop_back()
+        {
+            self.bytes -= queued.packet.wire_size();
+            signals.drop(queued.packet, DropCause::QueueFull, now);
+        }
+    }
+
     fn len(&self) -> u32 {
         self.waiting.len() as u32
     }

@@ -7,6 +7,7 @@ use talkpath_units::{Bytes, Ecn, Instant};
 
 use crate::carried::{Carried, DropCause, Dropped};
 use crate::occupancy::Window;
+use crate::queue::limit::QueueLimit;
 
 /// Holds the packets that wait for the serialiser. A discipline may drop or mark packets at two moments: when
 /// a packet arrives, and when the next packet goes into service.
@@ -26,6 +27,10 @@ pub(crate) trait Discipline<T>: Debug {
         self.enqueue(packet, Bytes::ZERO, now, signals);
         self.dequeue(now, signals).map(|queued| queued.packet)
     }
+
+    /// Changes how much may wait. If more waits now, the discipline drops packets by the rule by which it makes
+    /// room for a packet that comes. The serialiser is busy with a packet of `in_service` bytes.
+    fn set_limit(&mut self, limit: QueueLimit, in_service: Bytes, now: Instant, signals: &mut Signals<T>);
 
     /// The number of packets that wait.
     fn len(&self) -> u32;

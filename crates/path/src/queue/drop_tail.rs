@@ -102,6 +102,22 @@ impl<T: Carried> Discipline<T> for DropTailQueue<T> {
         Some(packet)
     }
 
+    /// Drops the packets that came last.
+    fn set_limit(&mut self, limit: QueueLimit, in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
+        self.limit = limit;
+        while let Some(queued) = self.waiting.pop_back() {
+            let size = queued.packet.wire_size();
+            self.waiting_bytes -= size;
+            if self.has_room(size, in_service) {
+                // The last packet fits, so all packets before it do.
+                self.waiting_bytes += size;
+                self.waiting.push_back(queued);
+                return;
+            }
+            signals.drop(queued.packet, DropCause::QueueFull, now);
+        }
+    }
+
     #[inline(always)]
     fn len(&self) -> u32 {
         self.waiting.len() as u32

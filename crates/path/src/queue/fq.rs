@@ -83,6 +83,14 @@ impl<T: Carried> FqQueue<T> {
         }
     }
 
+    /// Drops packets until no more wait than may.
+    #[inline(always)]
+    fn fit(&mut self, now: Instant, signals: &mut Signals<T>) {
+        while self.packets > 0 && !self.limit.holds(u64::from(self.packets), self.bytes) {
+            self.drop_from_longest(now, signals);
+        }
+    }
+
     /// Drops the newest packet of the flow with the most bytes.
     #[cold]
     fn drop_from_longest(&mut self, now: Instant, signals: &mut Signals<T>) {
@@ -111,9 +119,7 @@ impl<T: Carried> Discipline<T> for FqQueue<T> {
         queue.bytes += size;
         self.packets += 1;
         self.bytes += size;
-        while self.packets > 0 && !self.limit.holds(u64::from(self.packets), self.bytes) {
-            self.drop_from_longest(now, signals);
-        }
+        self.fit(now, signals);
     }
 
     #[inline(never)]
@@ -148,6 +154,12 @@ impl<T: Carried> Discipline<T> for FqQueue<T> {
     /// An idle serialiser takes the packet whatever the limit is.
     fn pass(&mut self, packet: T, _now: Instant, _signals: &mut Signals<T>) -> Option<T> {
         Some(packet)
+    }
+
+    /// Drops the newest packets of the longest flow.
+    fn set_limit(&mut self, limit: QueueLimit, _in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
+        self.limit = limit;
+        self.fit(now, signals);
     }
 
     fn len(&self) -> u32 {
@@ -205,6 +217,20 @@ mod tests {
         let packets = [(1, 1000), (2, 300), (2, 300), (2, 300), (2, 300)];
         // Flow 1 has 300, 600 and 900 in its first turns, and sends in its fourth.
         assert_eq!(serve(&mut queue, &packets).0, [1, 2, 3, 0, 4]);
+    }
+
+    #[test]
+    fn a_smaller_limit_drops_the_newest_packets_of_the_longest_flow() {
+        let mut queue = queue(QueueLimit::Packets(Packets::new(9)), 1500);
+        let mut signals = Signals::new(Window::default());
+        for (flow, number) in [(1, 0), (1, 1), (1, 2), (2, 3)] {
+            let packet = Frame { number, flow, ..Frame::of_size(1000) };
+            queue.enqueue(packet, Bytes::ZERO, NOW, &mut signals);
+        }
+        queue.set_limit(QueueLimit::Packets(Packets::new(2)), Bytes::ZERO, NOW, &mut signals);
+        let dropped: Vec<_> =
+            core::iter::from_fn(|| signals.pop_drop()).map(|(_, it)| it.packet.number).collect();
+        assert_eq!((dropped, queue.len()), (vec![2, 1], 2));
     }
 
     #[test]

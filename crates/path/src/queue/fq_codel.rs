@@ -32,6 +32,7 @@ use talkpath_units::{Bytes, Instant, Packets};
 use crate::carried::{Carried, DropCause};
 use crate::queue::codel::{Arithmetic, CodelParameters, Control, Exact, Taken};
 use crate::queue::discipline::{Discipline, LinkFacts, Queued, Signals};
+use crate::queue::limit::QueueLimit;
 
 /// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +134,12 @@ impl<T: Carried, A: Arithmetic> FqCodelQueue<T, A> {
         index
     }
 
+    /// True if more waits than may.
+    #[inline(always)]
+    fn is_over_limit(&self) -> bool {
+        u64::from(self.packets) > self.limit.get() || self.bytes > self.memory_limit
+    }
+
     /// RFC 8290 §4.1: drops packets from the head of the queue with the most bytes, until at least half of
     /// its bytes, or a batch of packets, are gone.
     #[cold]
@@ -175,7 +182,7 @@ impl<T: Carried, A: Arithmetic> Discipline<T> for FqCodelQueue<T, A> {
         }
         self.packets += 1;
         self.bytes += size;
-        if u64::from(self.packets) > self.limit.get() || self.bytes > self.memory_limit {
+        if self.is_over_limit() {
             self.drop_from_longest(now, signals);
         }
     }
@@ -225,6 +232,20 @@ impl<T: Carried, A: Arithmetic> Discipline<T> for FqCodelQueue<T, A> {
         debug_assert!(found.is_none(), "a packet passes only if none waits");
         self.enqueue(packet, Bytes::ZERO, now, signals);
         self.dequeue(now, signals).map(|queued| queued.packet)
+    }
+
+    /// Drops from the heads of the longest queues (RFC 8290 §4.1).
+    fn set_limit(&mut self, limit: QueueLimit, _in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
+        match limit {
+            QueueLimit::Packets(limit) => self.limit = limit,
+            QueueLimit::Bytes(limit) => self.memory_limit = limit,
+        }
+        let mut before = u32::MAX;
+        // A packet of no bytes, which no host sends, would not be found.
+        while self.packets < before && self.is_over_limit() {
+            before = self.packets;
+            self.drop_from_longest(now, signals);
+        }
     }
 
     #[inline]

@@ -135,6 +135,13 @@ impl<T: Carried> Discipline<T> for Queue<T> {
         }
     }
 
+    fn set_limit(&mut self, limit: QueueLimit, in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
+        match self {
+            Self::DropTail(queue) => queue.set_limit(limit, in_service, now, signals),
+            Self::Other(queue) => queue.set_limit(limit, in_service, now, signals),
+        }
+    }
+
     #[inline(always)]
     fn len(&self) -> u32 {
         match self {

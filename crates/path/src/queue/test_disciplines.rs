@@ -7,6 +7,7 @@ use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
 use crate::carried::{Carried, DropCause};
 use crate::queue::discipline::{Discipline, Queued, Signals};
+use crate::queue::limit::QueueLimit;
 
 /// Serves the flows in turn, a packet each, in the order of their numbers. No limit.
 #[derive(Debug)]
@@ -34,6 +35,15 @@ impl<T: Carried> Discipline<T> for RoundRobin<T> {
             self.flows.range(after_last..).find_map(waits).or_else(|| self.flows.iter().find_map(waits))?;
         self.last = flow;
         self.flows.get_mut(&flow)?.pop_front()
+    }
+
+    fn set_limit(
+        &mut self,
+        _limit: QueueLimit,
+        _in_service: Bytes,
+        _now: Instant,
+        _signals: &mut Signals<T>,
+    ) {
     }
 
     fn len(&self) -> u32 {
@@ -72,6 +82,15 @@ impl<T: Carried> Discipline<T> for DropAtService<T> {
             signals.drop(queued.packet, DropCause::Congestion, now);
         }
         None
+    }
+
+    fn set_limit(
+        &mut self,
+        _limit: QueueLimit,
+        _in_service: Bytes,
+        _now: Instant,
+        _signals: &mut Signals<T>,
+    ) {
     }
 
     fn len(&self) -> u32 {

@@ -67,6 +67,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         kernel: kernel(&section),
         program: program(root),
         has_path: links.is_known,
+        changes: Vec::new(),
         links: fitted(links.made?),
         flows: fitted(flows?),
     })

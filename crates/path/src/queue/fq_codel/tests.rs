@@ -196,3 +196,16 @@ fn flows_share_queues_as_chance_has_it() {
         .sum();
     assert!((9_450..9_610).contains(&taken), "{taken} queues in 100 trials");
 }
+
+#[test]
+fn a_smaller_limit_drops_from_the_head_of_the_longest_queue() {
+    let (mut queue, mut signals) = queues(CONFIG);
+    for (flow, number) in [(1, 0), (1, 1), (1, 2), (1, 3), (2, 4)] {
+        let packet = Frame { number, flow, ..Frame::of_size(1000) };
+        queue.enqueue(packet, Bytes::ZERO, ms(0), &mut signals);
+    }
+    queue.set_limit(QueueLimit::Packets(Packets::new(3)), Bytes::ZERO, ms(1), &mut signals);
+    let dropped: Vec<_> =
+        core::iter::from_fn(|| signals.pop_drop()).map(|(_, it)| it.packet.number).collect();
+    assert_eq!((dropped, queue.len()), (vec![0, 1], 3));
+}
