@@ -142,6 +142,7 @@ impl LiveArena {
         })?;
         checks::ip(scenario, self.address, &self.name).map_err(ArenaError::Unsupported)?;
         checks::files(scenario, &session).map_err(ArenaError::Unsupported)?;
+        checks::changes(scenario).map_err(ArenaError::Unsupported)?;
         checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
         checks::multipath(&session).map_err(ArenaError::Unsupported)?;
         let warnings = checks::warnings(scenario);

@@ -1,4 +1,5 @@
-//! What changes on links at stated times: a rate, a delay, a loss, a queue's limit, or whether the link is up.
+//! What changes on links at stated times: a rate, a delay, a loss, a queue's limit, or whether the link is
+//! up.
 //!
 //! ```text
 //!  step       value ┌────      ramp     value     ┌──      outage   up ──┐      ┌──
@@ -7,11 +8,11 @@
 //!                                                                     at      + length
 //! ```
 //!
-//! The network's agenda has one entry for the next change of all links, so changes are events among all others. What
-//! holds for the packets of a link at a change is in [`Link::change`](crate::link::Link).
+//! The network's agenda has one entry for the next change of all links, so changes are events among all
+//! others. What holds for the packets of a link at a change is in [`Link::change`](crate::link::Link).
 //!
-//! A change of a period with a random phase draws where in the period it comes. All changes with the same period
-//! share the draw: the two directions of a handover change at the same instant.
+//! A change of a period with a random phase draws where in the period it comes. All changes with the same
+//! period share the draw: the two directions of a handover change at the same instant.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -212,8 +213,8 @@ impl Schedule {
         self.next.peek().map_or(Instant::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Takes what changes next, if it does so by `now`: the link, and what it does. `present` gives the present
-    /// values of a link, from which a ramp begins.
+    /// Takes what changes next, if it does so by `now`: the link, and what it does. `present` gives the
+    /// present values of a link, from which a ramp begins.
     pub(crate) fn pop(
         &mut self,
         now: Instant,
@@ -266,7 +267,8 @@ impl Scheduled {
 }
 
 impl LinkValues {
-    /// The values at step `part` of `steps` on the way from `from` to `self`. What cannot go in steps has its target.
+    /// The values at step `part` of `steps` on the way from `from` to `self`. What cannot go in steps has its
+    /// target.
     fn between(&self, from: &Self, part: u32, steps: u32) -> Self {
         let (part, steps) = (u128::from(part), u128::from(steps));
         let whole = |from: u64, to: u64| {

@@ -28,6 +28,7 @@
 
 mod carried;
 mod change;
+mod change_table;
 mod changes;
 mod config;
 mod delay_variation;
@@ -47,6 +48,7 @@ mod waiting;
 
 pub use carried::{Carried, DropCause, Dropped, Tag};
 pub use change::{Change, ChangeMark, ChangeTimes, LinkState, LinkValues, Outage, Ramp, change_marks};
+pub use change_table::ChangeTable;
 pub use changes::QueueChanges;
 pub use config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};

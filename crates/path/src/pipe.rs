@@ -44,7 +44,8 @@ struct Overtaking<T> {
     heap: BinaryHeap<Numbered<T>>,
     /// How many packets entered.
     entered: u64,
-    /// True if each packet may overtake the one before it. If not, a packet overtakes only those before a change.
+    /// True if each packet may overtake the one before it. If not, a packet overtakes only those before a
+    /// change.
     each: bool,
 }
 
@@ -93,8 +94,8 @@ impl<T: Copy> Pipe<T> {
         varied.overtaking.get_or_insert_with(|| Overtaking::new(false));
     }
 
-    /// The packets that enter from now on have this propagation delay. With `overtake` they may arrive before those
-    /// that entered earlier, if the pipe was made ready for it.
+    /// The packets that enter from now on have this propagation delay. With `overtake` they may arrive before
+    /// those that entered earlier, if the pipe was made ready for it.
     pub(crate) fn set_delay(&mut self, delay: Duration, overtake: bool) {
         self.delay = delay;
         let Some(varied) = &mut self.varied else { return };

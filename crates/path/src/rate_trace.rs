@@ -25,7 +25,7 @@ pub struct RateTrace {
 }
 
 /// A trace that cannot be used, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("line {line}: {mistake}")]
 pub struct TraceError {
     /// Line, counted from 1.
@@ -35,7 +35,7 @@ pub struct TraceError {
 }
 
 /// What can be wrong with a line of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TraceMistake {
     /// Not a whole number of milliseconds that fits a run.
     #[error("{found:?} is not a whole number of milliseconds")]
@@ -72,6 +72,48 @@ pub enum TraceMistake {
         /// The line's beginning.
         found: String,
     },
+    /// In a table of values over time, no name of a column.
+    #[error(
+        "found {found:?}, expected a header that names the columns with their units, such as `time_s rate_mbps`: one of time_s \
+         and time_ms, and one or more of rate_bps, rate_kbps, rate_mbps, delay_s, delay_ms, delay_us, loss, loss_percent"
+    )]
+    NoHeader {
+        /// The name, or the line.
+        found: String,
+    },
+    /// Two columns for one thing.
+    #[error("the header names {found:?} beside a column of the same kind")]
+    ColumnTwice {
+        /// The later name.
+        found: String,
+    },
+    /// A row has more or fewer columns than the header.
+    #[error("found {found} columns, expected {expected} as in the header")]
+    OtherColumns {
+        /// Those of the row.
+        found: usize,
+        /// Those of the header.
+        expected: usize,
+    },
+    /// No number, or one that no link has.
+    #[error("found {found:?}, expected a number from 0 to {most}")]
+    NoValue {
+        /// The cell's beginning.
+        found: String,
+        /// The largest, in the column's unit.
+        most: f64,
+    },
+    /// A row is earlier than the row before it.
+    #[error("the time {found} s comes after {previous} s: times must not go back")]
+    TimeGoesBack {
+        /// This row's time, in seconds.
+        found: f64,
+        /// The time of the row before, in seconds.
+        previous: f64,
+    },
+    /// A header alone.
+    #[error("no row follows the header")]
+    NoRows,
     /// All moments are zero.
     #[error("the trace ends at 0 ms: it must last for some time")]
     NoTime,

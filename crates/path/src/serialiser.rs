@@ -55,8 +55,9 @@ impl Serialiser {
         Self { free_at: Instant::ZERO, surplus: 0, known, bps, model: Box::new(model) }
     }
 
-    /// Replaces the rate. The packet in service ends as it was to end; services that begin later have the new rate.
-    /// The fraction of a nanosecond by which that end was rounded up is not carried into the next service.
+    /// Replaces the rate. The packet in service ends as it was to end; services that begin later have the new
+    /// rate. The fraction of a nanosecond by which that end was rounded up is not carried into the next
+    /// service.
     pub(crate) fn set_rate(&mut self, model: &RateModel, now: Instant) {
         *self = Self { free_at: self.free_at, ..Self::new(model) };
         self.pass_by(self.free_at.max(now));

@@ -9,7 +9,7 @@ use core::str::FromStr;
 use std::collections::BTreeMap;
 
 use talkpath_model::KernelProfile;
-use talkpath_path::{DelayTrace, LossTrace, RateTrace, TraceError};
+use talkpath_path::{ChangeTable, DelayTrace, LossTrace, RateTrace, TraceError};
 use talkpath_units::Bytes;
 
 use crate::quantity::Problem;
@@ -70,6 +70,7 @@ pub(crate) struct Contents {
     rates: BTreeMap<String, RateTrace>,
     losses: BTreeMap<String, LossTrace>,
     delays: BTreeMap<String, DelayTrace>,
+    changes: BTreeMap<String, ChangeTable>,
     sizes: BTreeMap<String, Bytes>,
     /// Read at the first `this`.
     kernel: Option<Result<KernelProfile, String>>,
@@ -98,6 +99,10 @@ impl Contents {
         self.delays.get(name)
     }
 
+    pub(crate) fn changes(&self, name: &str) -> Option<&ChangeTable> {
+        self.changes.get(name)
+    }
+
     pub(crate) fn size(&self, name: &str) -> Option<Bytes> {
         self.sizes.get(name).copied()
     }
@@ -109,7 +114,9 @@ impl Contents {
     pub(crate) fn read(&mut self, kind: FileKind, name: &str, files: &dyn Files) -> Result<String, Problem> {
         match kind {
             FileKind::Source => self.locate(name, files),
-            FileKind::RateTrace | FileKind::LossTrace | FileKind::DelayTrace => self.trace(kind, name, files),
+            FileKind::RateTrace | FileKind::LossTrace | FileKind::DelayTrace | FileKind::ChangeTable => {
+                self.trace(kind, name, files)
+            }
         }
     }
 
@@ -151,6 +158,7 @@ impl Contents {
             FileKind::RateTrace => parse(name, &new, text, &mut self.rates),
             FileKind::LossTrace => parse(name, &new, text, &mut self.losses),
             FileKind::DelayTrace => parse(name, &new, text, &mut self.delays),
+            FileKind::ChangeTable => parse(name, &new, text, &mut self.changes),
             FileKind::Source => Ok(()),
         };
         match parsed {
@@ -186,7 +194,7 @@ const fn form(kind: FileKind) -> Option<&'static str> {
         FileKind::RateTrace => Some(
             "a rate trace has a line for each packet of 1500 B that the link can deliver: when, in whole \
              milliseconds from its beginning (mahimahi's format), as in 4, 4, 9 on three lines. A table of times \
-             and rates is not read yet (docs/reference/not-yet.md)",
+             and rates belongs in [[change]] with file = \"FILE\"",
         ),
         FileKind::LossTrace => Some(
             "a loss trace has a mark for each packet: 0 if it arrives, 1 if it is lost; # begins a remark",
@@ -195,7 +203,8 @@ const fn form(kind: FileKind) -> Option<&'static str> {
             "a delay trace has a line for each packet: the milliseconds that are added to `delay`, as in 12.5; \
              # begins a remark",
         ),
-        FileKind::Source => None,
+        // The mistake says the columns.
+        FileKind::ChangeTable | FileKind::Source => None,
     }
 }
 

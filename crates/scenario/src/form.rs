@@ -29,6 +29,7 @@ pub(crate) fn form(kind: &Kind) -> String {
             format!("{}: {}", tagged.noun, or_list(tagged.variants.iter().map(|variant| variant.name)))
         }
         Kind::Map(spec) => format!("at least one table, {} by its name", spec.noun),
+        Kind::List(spec) => format!("tables in a list, each {}", spec.noun),
         Kind::Path(_) => "the name of a path, or a table with `up` and `down`".to_owned(),
         Kind::Sweep => "lists of values by key".to_owned(),
         Kind::Thresholds => "bounds such as \">= 3.6\" by figure".to_owned(),

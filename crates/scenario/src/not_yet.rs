@@ -81,8 +81,6 @@ const WORDS: &[&str] = &[
     "reordering",
     "policer",
     "shaper",
-    "change",
-    "outage",
     "correlation",
     "gap_model",
     "burst_loss",

@@ -80,9 +80,13 @@ pub(crate) fn meaning(node: &Node, kind: &Kind, at: At<'_>, log: &mut Log) -> Op
         Kind::DelayedAck(measures) => delayed_ack(node, measures, at, log),
         Kind::Start(measures) => start(node, measures, at, log),
         Kind::Names(listed) => names(node, listed, at, log),
-        Kind::Table(_) | Kind::Tagged(_) | Kind::Map(_) | Kind::Path(_) | Kind::Sweep | Kind::Thresholds => {
-            None
-        }
+        Kind::Table(_)
+        | Kind::Tagged(_)
+        | Kind::Map(_)
+        | Kind::List(_)
+        | Kind::Path(_)
+        | Kind::Sweep
+        | Kind::Thresholds => None,
     }
 }
 

@@ -103,6 +103,7 @@ fn value(kind: &Kind, steps: bool) -> Value {
         Kind::Map(spec) => {
             json!({ "type": "object", "additionalProperties": table(spec, true), "minProperties": 1 })
         }
+        Kind::List(spec) => json!({ "type": "array", "items": table(spec, false) }),
         Kind::Path(spec) => {
             let names: Vec<_> = presets().iter().map(|preset| preset.name).collect();
             json!({ "anyOf": [{ "enum": names }, table(spec, false)] })

@@ -72,6 +72,9 @@ pub(crate) enum Kind {
     Tagged(&'static Tagged),
     /// Tables by a name that the user chooses.
     Map(&'static TableSpec),
+    /// Tables in a list: `[[NAME]]`, in the order of the file. A key inside is named by the table's number,
+    /// from 1.
+    List(&'static TableSpec),
     /// The name of a preset, or a table.
     Path(&'static TableSpec),
     /// Lists of values by the key that they are for.
@@ -89,6 +92,8 @@ pub(crate) enum FileKind {
     LossTrace,
     /// What a link adds to its delay, packet by packet (`talkpath_path::DelayTrace`).
     DelayTrace,
+    /// Values of a link over time (`talkpath_path::ChangeTable`).
+    ChangeTable,
     /// Anything: its bytes are sent.
     Source,
 }

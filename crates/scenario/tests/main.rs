@@ -2,6 +2,7 @@
 //!
 //! One program for the whole folder: each further one would be linked by itself.
 
+mod changes;
 mod cost;
 mod examples;
 mod files;

@@ -3,6 +3,7 @@
 //! One program for the whole folder: each further one would be linked by itself.
 
 mod capture;
+mod changes;
 mod common;
 mod dccp_voice;
 mod ends;

@@ -66,6 +66,18 @@ pub(super) fn files(scenario: &Scenario, session: &SessionSpec) -> Result<(), St
     }
 }
 
+/// Checks that nothing on the path changes by the scenario. Nobody can change the real network at stated
+/// times.
+///
+/// # Errors
+/// Returns what to do instead, if the scenario has changes.
+pub(super) fn changes(scenario: &Scenario) -> Result<(), String> {
+    match scenario.changes.as_slice() {
+        [] => Ok(()),
+        _ => Err("the scenario has [[change]] tables, which a real network does not follow; run it with --arena sim or emu".to_owned()),
+    }
+}
+
 /// Returns warnings about the parts of the scenario that the run ignores.
 pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = Vec::new();

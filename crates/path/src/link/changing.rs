@@ -1,14 +1,15 @@
 //! What a change does to a link and its packets.
 //!
-//! 1. A packet in service, or in the pipe, keeps what held when its service began: its rate, its delay, and whether
-//!    the wire loses it.
+//! 1. A packet in service, or in the pipe, keeps what held when its service began: its rate, its delay, and
+//!    whether the wire loses it.
 //! 2. A service that begins at the instant of a change has the new values.
-//! 3. A packet whose service begins after a change does not arrive before the packets that went before it, even if
-//!    its delay is shorter. With `overtake` it may. Among each other the later packets keep their order.
-//! 4. If more waits than a new limit allows, the discipline drops by the rule by which it makes room for a packet
-//!    that comes.
-//! 5. During an outage no service begins. What waits and what comes waits in the queue, within its limit. If the
-//!    outage drops, the limit is zero for its length. A rate of zero holds packets in the same way.
+//! 3. A packet whose service begins after a change does not arrive before the packets that went before it,
+//!    even if its delay is shorter. With `overtake` it may. Among each other the later packets keep their
+//!    order.
+//! 4. If more waits than a new limit allows, the discipline drops by the rule by which it makes room for a
+//!    packet that comes.
+//! 5. During an outage no service begins. What waits and what comes waits in the queue, within its limit. If
+//!    the outage drops, the limit is zero for its length. A rate of zero holds packets in the same way.
 
 use super::*;
 use crate::change::{Change, ChangeStep, LinkState, LinkValues};
@@ -17,8 +18,8 @@ use crate::queue::{QueueKind, QueueLimit};
 use talkpath_units::Packets;
 
 impl<T: Carried> Link<T> {
-    /// Makes the link ready for `change`. `config`, `seed` and `name` are those of [`Link::new`]. The link must
-    /// not have carried a packet yet.
+    /// Makes the link ready for `change`. `config`, `seed` and `name` are those of [`Link::new`]. The link
+    /// must not have carried a packet yet.
     pub(crate) fn expect_change(&mut self, change: &Change, config: &LinkConfig, seed: Seed, name: &str) {
         let rare = self.rare.get_or_insert_with(Box::default);
         if change.to.loss.is_some() {

@@ -58,7 +58,8 @@ fn outage(at_ms: u64, length: u64, drops: bool) -> Change {
     Change { outage, ..change(at_ms, LinkValues::default()) }
 }
 
-/// Packets of 1000 B that come at these times; what became of each, in order: its number, a letter, and when in us.
+/// Packets of 1000 B that come at these times; what became of each, in order: its number, a letter, and when
+/// in us.
 fn carry(network: &mut Network<usize>, came_ms: &[u64]) -> Vec<(usize, char, u64)> {
     let mut out = Vec::new();
     for (number, at) in came_ms.iter().enumerate() {

@@ -9,10 +9,9 @@
 //! own. A sending host's delay is a link before the route's first one.
 //!
 //! **The agenda** holds when each link has something to do next, one entry a link, and when each timer of the
-//! hosts goes off: the owner arms those, so that there is one order of all that happens. The next change of a link
-//! (`change`) is one more entry. Ties are broken by
-//! the order of insertion. A link is inserted again after everything that its last output has brought about,
-//! and it gives all outputs of one instant in a row.
+//! hosts goes off: the owner arms those, so that there is one order of all that happens. The next change of a
+//! link (`change`) is one more entry. Ties are broken by the order of insertion. A link is inserted again
+//! after everything that its last output has brought about, and it gives all outputs of one instant in a row.
 //!
 //! Each output carries the time at which it holds, so it does not matter when the owner polls, as long as
 //! it hands in what comes in the order of time.

@@ -28,8 +28,8 @@ pub(crate) trait Discipline<T>: Debug {
         self.dequeue(now, signals).map(|queued| queued.packet)
     }
 
-    /// Changes how much may wait. If more waits now, the discipline drops packets by the rule by which it makes
-    /// room for a packet that comes. The serialiser is busy with a packet of `in_service` bytes.
+    /// Changes how much may wait. If more waits now, the discipline drops packets by the rule by which it
+    /// makes room for a packet that comes. The serialiser is busy with a packet of `in_service` bytes.
     fn set_limit(&mut self, limit: QueueLimit, in_service: Bytes, now: Instant, signals: &mut Signals<T>);
 
     /// The number of packets that wait.

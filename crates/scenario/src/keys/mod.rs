@@ -6,6 +6,7 @@
 //! docs/reference/scenario.md shows.
 
 mod campaign;
+mod change;
 mod flow;
 mod kernel;
 mod link;
@@ -13,6 +14,7 @@ mod root;
 mod tables;
 
 pub(crate) use campaign::{CAMPAIGN, HOST, MEASURE, SCHEDULE};
+pub(crate) use change::{CHANGE, CHANGED_QUEUE};
 pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use kernel::KERNEL;
 pub(crate) use link::{LINK, PATH};
@@ -35,7 +37,9 @@ mod tests {
                 );
                 assert!(!keys[..at].iter().any(|other| other.name == key.name), "{} twice", key.name);
                 match key.kind {
-                    Kind::Table(spec) | Kind::Map(spec) | Kind::Path(spec) => walk(spec.keys),
+                    Kind::Table(spec) | Kind::Map(spec) | Kind::Path(spec) | Kind::List(spec) => {
+                        walk(spec.keys)
+                    }
                     Kind::Tagged(tagged) => tagged.variants.iter().for_each(|variant| walk(variant.keys)),
                     _ => {}
                 }

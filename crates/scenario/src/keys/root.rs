@@ -58,6 +58,12 @@ const ROOT_KEYS: &[Key] = &[
          that name it",
     ),
     key(
+        "change",
+        Kind::List(&super::CHANGE),
+        Default::Absent("the links stay as they are"),
+        "`[[change]]`: values of links that change at stated times, and outages; in `sim` and `emu`",
+    ),
+    key(
         "far_clock",
         Kind::Table(&FAR_CLOCK),
         Default::Absent("both hosts read one clock"),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{CAMPAIGN, FAR_CLOCK, FLOW, LINK, RECEIVER, ROOT};
+use super::{CAMPAIGN, CHANGE, CHANGED_QUEUE, FAR_CLOCK, FLOW, LINK, RECEIVER, ROOT};
 use crate::form::form;
 use crate::spec::{Default, Key, Kind, Tagged, Variant};
 
@@ -19,6 +19,8 @@ pub fn key_tables() -> String {
     table(&mut text, "`far_clock`", FAR_CLOCK.keys);
     table(&mut text, "A link: `[path.up]`, `[path.down]`, `[link.NAME]`", LINK.keys);
     tagged_of(&mut text, LINK.keys);
+    table(&mut text, "A change: `[[change]]`", CHANGE.keys);
+    table(&mut text, "`queue` of a change", CHANGED_QUEUE.keys);
     table(&mut text, "A flow: `[flow.NAME]`", FLOW.keys);
     table(&mut text, "`receiver`", RECEIVER.keys);
     tagged_of(&mut text, FLOW.keys);
@@ -115,7 +117,7 @@ fn value(kind: &Kind) -> String {
             )
         }
         Kind::Table(_) => "a table".to_owned(),
-        Kind::Map(_) => "tables".to_owned(),
+        Kind::Map(_) | Kind::List(_) => "tables".to_owned(),
         _ => form(kind),
     }
 }

@@ -82,6 +82,7 @@ fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: 
         },
         Kind::Tagged(tagged) => self::tagged(node, tagged, at, checks, log),
         Kind::Map(spec) => map(node, spec, at, checks, log),
+        Kind::List(spec) => list(node, spec, at, checks, log),
         Kind::Path(spec) => path(node, spec, at, checks, log),
         Kind::Thresholds => threshold_bounds(node, at, checks, log),
         // The sweep's own part reads it.
@@ -234,6 +235,21 @@ fn map(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, lo
                 check_table(inner, spec, place, at, Checks { steps: true, ..checks }, log);
             }
             _ => log.problem(&node.place, at, wrong(node, &table_form(spec))),
+        }
+    }
+}
+
+fn list(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
+    let Value::List(tables) = &mut node.value else {
+        let form = format!("a list of tables, each [[{}]]", at.name());
+        return log.problem(&node.place, at, wrong(node, &form));
+    };
+    for (number, table) in (1..).zip(tables) {
+        let number: String = u64::to_string(&number);
+        let at = at.key(&number);
+        match &mut table.value {
+            Value::Table(inner) => check_table(inner, spec, &table.place, at, checks, log),
+            _ => log.problem(&table.place, at, wrong(table, &table_form(spec))),
         }
     }
 }

@@ -64,6 +64,16 @@ pub(crate) fn fill_value(mut node: Node, kind: &Kind) -> Node {
             let entries = inner.entries.into_iter().map(|entry| named(entry, spec)).collect();
             Value::Table(Table { entries })
         }
+        (Kind::List(spec), Value::List(list)) => {
+            let filled = |item: Node| match item.value {
+                Value::Table(inner) => {
+                    let value = Value::Table(fill_table(inner, spec, &item.place));
+                    Node { value, place: item.place, meaning: item.meaning, is_default: item.is_default }
+                }
+                _ => item,
+            };
+            Value::List(list.into_iter().map(filled).collect())
+        }
         (Kind::Tagged(tagged), Value::Table(inner)) => return fill_tagged(inner, tagged, node.place),
         (_, value) => value,
     };

@@ -169,7 +169,7 @@ fn set_in_table(
 /// Refuses a list for a key of one value, which is checked here because a list is probably meant as a sweep.
 fn takes(kind: &Kind, value: &Node) -> Result<(), Problem> {
     match (kind, &value.value) {
-        (Kind::Names(_) | Kind::Thresholds, _) => Ok(()),
+        (Kind::Names(_) | Kind::Thresholds | Kind::List(_), _) => Ok(()),
         (_, Value::List(_)) => Err(Problem::new("found a list, expected one value").with_help(
             "to run a cell with each value of a list: `--sweep KEY=A,B`, or `\"KEY\" = [A, B]` under [sweep]",
         )),
@@ -200,6 +200,26 @@ fn set_in_node(
             let Some(inner) = entries.get_mut(first) else {
                 let names: Vec<_> = entries.entries.iter().map(|entry| entry.name.clone()).collect();
                 return Err(unknown_name(first, name, &names));
+            };
+            if rest.is_empty() {
+                *inner = value;
+                return Ok(());
+            }
+            set_in_table(become_table(inner), spec, rest, value)
+        }
+        Kind::List(spec) => {
+            let [first, rest @ ..] = names else { return Ok(()) };
+            let tables = match &mut node.value {
+                Value::List(tables) => tables.as_mut_slice(),
+                _ => &mut [],
+            };
+            let count = tables.len();
+            let number = first.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            let Some(inner) = number.and_then(|number| tables.get_mut(number)) else {
+                let message =
+                    format!("found `{name}.{first}`, expected the number of a [[{name}]], from 1 to {count}");
+                let none = format!("the scenario has no [[{name}]] that `{name}.{first}` could mean");
+                return Err(Problem::new(if count == 0 { none } else { message }));
             };
             if rest.is_empty() {
                 *inner = value;

@@ -59,6 +59,13 @@ fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, reading: &mut Reading
                 }
             }
         }
+        (Kind::List(spec), Value::List(tables)) => {
+            for (number, item) in (1..).zip(tables) {
+                if let Value::Table(inner) = &mut item.value {
+                    table(inner, spec, at.key(&u64::to_string(&number)), reading);
+                }
+            }
+        }
         (Kind::Tagged(tagged), Value::Table(inner)) => self::tagged(inner, tagged, at, reading),
         // A bare number, or a percentage, stands for one key of one variant.
         (Kind::Tagged(Tagged { number: Some(_), .. }), Value::Number(_) | Value::Text(_)) => {
@@ -112,7 +119,7 @@ fn kind_below(kind: &'static Kind, names: &[&str]) -> Option<&'static Kind> {
         // `*` stands for `up` and `down`, which are the same.
         Kind::Path(spec) if *first == "*" => kind_below(&spec.keys.first()?.kind, rest),
         Kind::Path(spec) => kind_in_table(spec, names),
-        Kind::Map(spec) => kind_in_table(spec, rest),
+        Kind::Map(spec) | Kind::List(spec) => kind_in_table(spec, rest),
         Kind::Tagged(tagged) => {
             let key = tagged.variants.iter().find_map(|variant| variant.key(first))?;
             kind_below(&key.kind, rest)

@@ -308,7 +308,7 @@ fn rate(link: &Section<'_>, contents: &Contents) -> Option<RateModel> {
     }
 }
 
-fn loss(link: &Section<'_>, contents: &Contents) -> Option<LossModel> {
+pub(super) fn loss(link: &Section<'_>, contents: &Contents) -> Option<LossModel> {
     let (kind, section) = link.tagged("loss")?;
     match kind {
         "none" => Some(LossModel::None),

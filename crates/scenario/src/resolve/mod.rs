@@ -3,6 +3,7 @@
 //! Here are the checks that need more than one key. A value that [`crate::pass::check`] found wrong is
 //! skipped in silence, because its mistake is reported already.
 
+mod change;
 mod flow;
 pub(crate) mod link;
 
@@ -42,6 +43,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
     let links = link::links(root, &named, contents, ip, log);
     let context = flow::FlowContext { links: &links, duration, contents };
     let flows = flow::resolve_flows(&flow_tables, &context, log);
+    let changes = change::changes(root, &links, duration, contents, log);
     links.tell_unused(&flows, log);
     let mut links_made = links.made.iter().flatten();
     if ip == IpVersion::V6
@@ -67,7 +69,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         kernel: kernel(&section),
         program: program(root),
         has_path: links.is_known,
-        changes: Vec::new(),
+        changes: changes?,
         links: fitted(links.made?),
         flows: fitted(flows?),
     })
