@@ -122,7 +122,6 @@ fn a_change_that_cannot_be_what_it_says_is_refused_with_what_is_right() {
     ] {
         check(&format!("{GOOD}[[change]]\n{lines}\n"), &[expected]);
     }
-    check(&GOOD.replace("\n\n", "\nchange = 3\n"), &["6:10: flow.call.change: "]);
     check(
         &format!("change = \"never\"\n{GOOD}"),
         &["1:10: change: found \"never\", expected a list of tables"],

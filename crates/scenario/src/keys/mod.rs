@@ -38,7 +38,7 @@ mod tests {
                 assert!(!keys[..at].iter().any(|other| other.name == key.name), "{} twice", key.name);
                 match key.kind {
                     Kind::Table(spec) | Kind::Map(spec) | Kind::Path(spec) | Kind::List(spec) => {
-                        walk(spec.keys)
+                        walk(spec.keys);
                     }
                     Kind::Tagged(tagged) => tagged.variants.iter().for_each(|variant| walk(variant.keys)),
                     _ => {}

@@ -40,7 +40,7 @@ pub(crate) fn changes(
     for (number, node) in (1_u64..).zip(tables) {
         let number = number.to_string();
         let at = top.key(&number);
-        let Some(table) = node.as_table() else { return None };
+        let table = node.as_table()?;
         let section = Section::new(table, CHANGE.keys, at, &node.place);
         match change(&section, made, duration, contents) {
             Ok(Some(of_table)) => changes.extend(of_table),
