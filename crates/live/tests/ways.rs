@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use talkpath_arena::ArenaError;
 use talkpath_measure::{FlowRecord, RunRecord};
 use talkpath_model::EchoWrite;
+use talkpath_path::{Change, ChangeTimes, LinkValues};
 
 use crate::support::relay::Relay;
 use crate::support::{Serving, down, echo, run, scenario, voice};
@@ -34,6 +36,19 @@ fn while_set(
         flag.store(value, Ordering::Relaxed);
     });
     run()
+}
+
+#[test]
+fn a_scenario_whose_path_changes_is_refused_before_anything_is_sent() {
+    let when = ChangeTimes { first: Duration::from_millis(100).into(), every: None, random_phase: false };
+    let to = LinkValues { delay: Some(Duration::from_millis(9).into()), ..LinkValues::default() };
+    let change = Change { link: 0, when, to, ramp: None, outage: None, overtake: false };
+    let mut scenario = scenario(200, vec![voice("call", "udp")]);
+    scenario.changes = vec![change];
+    let server = Serving::loopback();
+    let Err(ArenaError::Unsupported(why)) = run(server.address, &scenario) else { panic!("it ran") };
+    assert!(why.contains("[[change]] tables, which a real network does not follow"), "{why}");
+    assert!(why.contains("--arena sim or emu"), "{why}");
 }
 
 #[test]

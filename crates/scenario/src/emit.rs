@@ -13,7 +13,7 @@ pub(crate) fn to_toml(root: &Table) -> String {
     let mut document = DocumentMut::new();
     for entry in &root.entries {
         let item = match entry.node.as_table() {
-            None => Item::Value(value(&entry.node)),
+            None => tables(&entry.node).unwrap_or_else(|| Item::Value(value(&entry.node))),
             Some(sweep) if entry.name == "sweep" => Item::Table(in_line(sweep)),
             Some(table) if table.entries.iter().all(|entry| entry.node.as_table().is_some()) => {
                 Item::Table(sections(table))
@@ -23,6 +23,14 @@ pub(crate) fn to_toml(root: &Table) -> String {
         document.insert(&entry.name, item);
     }
     document.to_string()
+}
+
+/// Returns a list of tables as one table after the other: `[[change]]`. `None` if `node` is anything else.
+fn tables(node: &Node) -> Option<Item> {
+    let Value::List(list) = &node.value else { return None };
+    let tables: Option<Vec<_>> = list.iter().map(|node| node.as_table().map(section)).collect();
+    let tables = tables.filter(|tables| !tables.is_empty())?;
+    Some(Item::ArrayOfTables(tables.into_iter().collect()))
 }
 
 /// The tables of `table`, which has no header of its own: `[flow.call]`, and no `[flow]`.
@@ -96,6 +104,7 @@ mod tests {
             "[flow.call]\ntransport = { kind = \"tcp\", \"a b\" = [1, 2.50] }\nstart = {}\n\n",
             "[flow.\"call 2\"]\necho = true\n\n",
             "[far_clock]\noffset = \"1 s\"\nskew = 4\n\n",
+            "[[change]]\nat = \"5 s\"\nqueue = { limit = 3 }\n\n[[change]]\nat = \"9 s\"\n\n",
             "[sweep]\n\"flow.call.transport\" = [\"udp\", { kind = \"tcp\" }]\n",
         );
         let mut log = Log::default();

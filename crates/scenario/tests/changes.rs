@@ -59,6 +59,30 @@ fn the_resolved_form_loads_to_the_same_changes_and_a_key_of_a_change_can_be_set_
     assert_eq!(plan.cells[0].scenario.changes[0].ramp.map(|ramp| ramp.steps), Some(8));
 }
 
+#[test]
+fn the_resolved_form_writes_each_change_as_a_table_of_its_own() {
+    let resolved = plan(&format!("{GOOD}[[change]]\nat = \"5 s\"\nqueue.limit = \"3 packets\"\n")).resolved;
+    assert!(resolved.contains("\n[[change]]\nat = \"5 s\"\nqueue = { limit = "), "{resolved}");
+}
+
+#[test]
+fn a_change_that_comes_after_the_senders_stopped_is_warned_of() {
+    let warnings = |text: &str| {
+        let warnings = plan(&format!("{GOOD}{text}")).warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let late = warnings("[[change]]\nat = \"60 s\"\ndelay = \"38 ms\"\n");
+    assert!(
+        late.contains("change.1.at: the change comes first at 60 s, but the run sends for 60 s"),
+        "{late}"
+    );
+    let rare = warnings("[[change]]\nevery = \"90 s\"\ndelay = \"38 ms\"\n");
+    assert!(rare.contains("change.1.every: the change comes first at 90 s"), "{rare}");
+    for quiet in ["at = \"59 s\"", "every = \"90 s\"\nphase = \"random\""] {
+        assert_eq!(warnings(&format!("[[change]]\n{quiet}\ndelay = \"38 ms\"\n")), "");
+    }
+}
+
 /// A folder with one file.
 struct OneFile(&'static str);
 

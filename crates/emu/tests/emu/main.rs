@@ -4,6 +4,7 @@
 //! median and from below, since a busy machine delays but never hurries; what has to be exact (decisions,
 //! counts) is exact anyhow.
 
+mod changes;
 mod dccp;
 mod files;
 mod life;

@@ -43,7 +43,10 @@ pub(crate) fn changes(
         let table = node.as_table()?;
         let section = Section::new(table, CHANGE.keys, at, &node.place);
         match change(&section, made, duration, contents) {
-            Ok(Some(of_table)) => changes.extend(of_table),
+            Ok(Some(of_table)) => {
+                warn_of_late_change(&section, &of_table, duration, log);
+                changes.extend(of_table);
+            }
             // A mistake in a single value is reported already.
             Ok(None) => is_right = false,
             Err((key, problem)) => {
@@ -60,6 +63,18 @@ pub(crate) fn changes(
         return None;
     }
     is_right.then_some(changes)
+}
+
+/// Warns if no change of a table comes before the run's senders stop.
+fn warn_of_late_change(section: &Section<'_>, changes: &[Change], duration: Option<Duration>, log: &mut Log) {
+    let Some(duration) = duration else { return };
+    let first =
+        changes.iter().filter(|change| !change.when.random_phase).map(|change| change.when.first).min();
+    if let Some(first) = first.filter(|first| *first >= duration) {
+        let key = if section.node("at").is_some() { "at" } else { "every" };
+        let message = format!("the change comes first at {first}, but the run sends for {duration}");
+        section.warning(key, &message, log);
+    }
 }
 
 /// A key, and what is wrong with its value beside other values.
