@@ -41,6 +41,7 @@ mod monitor;
 pub mod network;
 pub mod output_file;
 mod page;
+mod path_changes;
 mod place;
 mod running;
 pub mod scenario_file;

@@ -4,6 +4,7 @@ use talkpath_path::{LinkConfig, QueueKind, QueueLimit, RateModel};
 use talkpath_report::{Animation, Network, Place, PlayFlow, PlayLink, PlayNode};
 use talkpath_scenario::{Plan, Scenario, Topology};
 
+use crate::path_changes::{number_of_changes, rate};
 use crate::terminal::{program, shell_path};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_units::counted;
@@ -95,6 +96,10 @@ pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
         parts.truncate(MOST_LINKS + 1);
         parts.push(counted(more, "more link"));
     }
+    let changes = scenarios().map(number_of_changes).max().unwrap_or(0);
+    if changes > 0 && first.has_path && arena != "live" {
+        parts.push(format!("the path changes {}", counted(changes, "time")));
+    }
     parts.join("; ")
 }
 
@@ -109,10 +114,7 @@ fn describe_link(link: &LinkConfig) -> String {
     }
     let rate = match &link.rate {
         RateModel::Unlimited => "no rate".to_owned(),
-        RateModel::Fixed(rate) if rate.as_bps() >= 1_000_000 => {
-            format!("{} Mb/s", rate.as_bps() as f64 / 1e6)
-        }
-        RateModel::Fixed(rate) => format!("{} kb/s", rate.as_bps() as f64 / 1e3),
+        RateModel::Fixed(fixed) => rate(*fixed),
         RateModel::Trace(_) => "rate of a trace".to_owned(),
     };
     let queue = match &link.queue {
@@ -166,6 +168,8 @@ mod tests {
         assert!(alone.starts_with("10 s a repetition; up 1 Mb/s, 20 ms, queue 64000 B"), "{alone}");
         assert!(alone.contains("; down "), "{alone}");
         assert_eq!(setting(&plan(""), "live"), "10 s a repetition");
+        let change = "[[change]]\nevery = \"4 s\"\ndelay = \"9 ms\"\n";
+        assert!(setting(&plan(change), "sim").ends_with("; the path changes 2 times"));
         let swept = setting(&plan("[sweep]\n\"path.up.delay\" = [\"1 ms\", \"2 ms\"]\n"), "sim");
         assert!(swept.starts_with("10 s a repetition; up is swept; down "), "{swept}");
     }

@@ -9,6 +9,7 @@ use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::Plan;
 
 use crate::network::{page_network, setting};
+use crate::path_changes::path_changes;
 use crate::terminal::{shell_path, shell_word};
 use crate::thresholds;
 
@@ -31,6 +32,7 @@ impl Findings for Pages {
             figures,
             scenario_toml: &plan.resolved,
             command: &command,
+            changes: &path_changes(plan, summary, figures),
             network: network.as_ref(),
         })
     }

@@ -23,6 +23,7 @@ fn main() {
                 figures: &figures,
                 scenario_toml: fixture::SCENARIO,
                 command,
+                changes: &[],
                 network: None,
             };
             print!("{}", html(&page));

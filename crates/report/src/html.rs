@@ -18,6 +18,7 @@ use crate::figure::{
 };
 use crate::grid::Grid;
 use crate::number::{count, counted, glued};
+use crate::path_changes::CellChanges;
 use crate::receiver::receivers;
 use crate::select::{self, Drawn};
 use crate::sweep::table::SweepTable;
@@ -49,6 +50,8 @@ pub struct Page<'a> {
     pub scenario_toml: &'a str,
     /// The command that repeats the run.
     pub command: &'a str,
+    /// How the path changed, one entry for each cell whose path does.
+    pub changes: &'a [CellChanges],
     /// The network and how to watch it; `None` if it is not known, or the page has several runs.
     pub network: Option<&'a Network>,
 }
@@ -503,7 +506,8 @@ struct FigureSet {
 fn drawn_sets(page: &Page<'_>, judged: &[JudgedFlow<'_>]) -> Vec<FigureSet> {
     let flow = main_flow(page.summary);
     let figures_of = |cells: Option<&[u64]>, id| {
-        figures(&Drawn { summary: page.summary, figures: page.figures, cells, flow: &flow, id })
+        let Page { summary, figures: drawn, changes, .. } = *page;
+        figures(&Drawn { summary, figures: drawn, changes, cells, flow: &flow, id })
     };
     let set = |ConditionVerdict { condition, .. }: &ConditionVerdict<'_>, id| {
         let cells: Vec<u64> = condition.cells.iter().map(|cell| cell.cell.cell).collect();

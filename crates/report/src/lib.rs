@@ -34,6 +34,7 @@ mod grid;
 mod html;
 mod metric;
 mod number;
+mod path_changes;
 mod play;
 mod plot;
 mod rated;
@@ -58,6 +59,7 @@ pub use animation::{Animation, Place, PlayFate, PlayFlow, PlayHop, PlayLink, Pla
 pub use campaign::campaign_page;
 pub use grid::Style;
 pub use html::{Network, Page, figure_files, html};
+pub use path_changes::{CellChanges, PathChange};
 pub use play::play_page;
 pub use several::{RunPart, side_by_side};
 pub use study::{PageMistake, Picture, fill_page, page_pictures, study_changes, study_page, study_table};

@@ -10,6 +10,7 @@ use talkpath_measure::summary::Summary;
 
 use crate::display::{self, Display, Look};
 use crate::metric::DelayKind;
+use crate::path_changes::{CellChanges, PathChange};
 use crate::view::{CellView, RUN_KEY, is_copy, transport_key};
 
 /// One flow of one cell in a figure.
@@ -18,6 +19,8 @@ pub(crate) struct Series<'a> {
     pub label: String,
     pub look: Look,
     pub flow: &'a FlowFigures,
+    /// The changes of the path.
+    pub changes: &'a [PathChange],
 }
 
 /// One cell in a figure of small multiples.
@@ -26,6 +29,8 @@ pub(crate) struct CellSeries<'a> {
     pub label: String,
     pub look: Look,
     pub cell: &'a CellFigures,
+    /// The changes of the path.
+    pub changes: &'a [PathChange],
 }
 
 /// The series to draw, and how many did not fit.
@@ -43,6 +48,8 @@ pub(crate) struct Drawn<'a> {
     pub summary: &'a Summary,
     /// Of all cells.
     pub figures: &'a [CellFigures],
+    /// How the path changed, in the cells in which it did.
+    pub changes: &'a [CellChanges],
     /// Indices of the cells; `None` for all.
     pub cells: Option<&'a [u64]>,
     /// The flow that is compared.
@@ -59,6 +66,11 @@ pub(crate) const MAX_PANELS: usize = 6;
 impl<'a> Drawn<'a> {
     fn has(&self, cell: u64) -> bool {
         self.cells.is_none_or(|cells| cells.contains(&cell))
+    }
+
+    fn changes(&self, cell: u64) -> &'a [PathChange] {
+        let found = self.changes.iter().find(|changes| changes.cell == cell);
+        found.map_or(&[], |found| found.changes.as_slice())
     }
 
     fn figures(&self) -> impl Iterator<Item = &'a CellFigures> {
@@ -80,7 +92,8 @@ impl<'a> Drawn<'a> {
                 .filter(|f| f.round_trip == round_trip && (!swept || is_drawn(&f.flow, self.flow)));
             for figures in wanted {
                 let (label, display) = self.name(cell, figures, swept);
-                shown.push(Series { label, look: display.into(), flow: figures });
+                let changes = self.changes(cell.cell);
+                shown.push(Series { label, look: display.into(), flow: figures, changes });
             }
         }
         // Of a large sweep only some cells have figures: what is left out is counted in the tables' summary.
@@ -113,7 +126,7 @@ impl<'a> Drawn<'a> {
                 Some(main) if swept => self.name(cell, main, swept),
                 _ => (cell.label.clone(), display::display("")),
             };
-            CellSeries { label, look: display.into(), cell }
+            CellSeries { label, look: display.into(), cell, changes: self.changes(cell.cell) }
         });
         let shown: Vec<_> = shown.collect();
         let all = self.summary.cells.iter().filter(|cell| self.has(cell.cell)).count();
@@ -176,7 +189,7 @@ mod tests {
     use crate::fixture;
 
     fn drawn<'a>(summary: &'a Summary, figures: &'a [CellFigures], cells: Option<&'a [u64]>) -> Drawn<'a> {
-        Drawn { summary, figures, cells, flow: "call", id: "" }
+        Drawn { summary, figures, changes: &[], cells, flow: "call", id: "" }
     }
 
     #[test]

@@ -183,6 +183,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            changes: &[],
             network: None,
         });
         assert!(page.contains("Invalid run") && summary.warnings == ["invalid: emu: late", "emu: slow"]);
@@ -201,6 +202,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            changes: &[],
             network: None,
         });
         assert!(!page.contains("class=\"verdict\"") && !page.contains("figure-heat-"));
@@ -229,6 +231,7 @@ mod tests {
                 figures: &figures,
                 scenario_toml: "",
                 command: "",
+                changes: &[],
                 network: None,
             })
         };
@@ -277,6 +280,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            changes: &[],
             network: None,
         });
         assert!(page.contains("Transports compared") && page.contains(", tuesday"));
@@ -287,6 +291,7 @@ mod tests {
             figures: &figures,
             scenario_toml: "",
             command: "",
+            changes: &[],
             network: None,
         });
         assert!(page.contains(&format!("UDP, {long}</th>")), "a row says in full which run it is");

@@ -11,7 +11,7 @@ use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
 use talkpath_measure::summary::{FlowSummary, RunSummary, Summary};
-use talkpath_report::{Network, Page, RunPart, figure_files, html, side_by_side};
+use talkpath_report::{CellChanges, Network, Page, RunPart, figure_files, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::{Instant, counted};
 
@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::network::page_network;
 use crate::output_file::{refuse_records, write_named_bytes};
 use crate::page::command_again;
+use crate::path_changes::path_changes;
 use crate::scenario_file::load_file;
 use crate::summary_file::{head_of, read_summary};
 use crate::terminal::Terminal;
@@ -166,6 +167,7 @@ fn refuse_lossy_page(dir: &RunDir, page: &Path) -> Result<(), Failure> {
 struct StoredRun {
     summary: Summary,
     figures: Vec<CellFigures>,
+    changes: Vec<CellChanges>,
     scenario_toml: String,
     command: String,
     network: Option<Network>,
@@ -187,7 +189,8 @@ impl StoredRun {
         let to = RunOptions::read(dir).ok().and_then(|begun| begun.to);
         let command = command_again(&scenario, &summary.arena, to.as_deref());
         let network = page_network(&plan, &summary.arena, dir);
-        Ok(Self { summary, figures, scenario_toml: plan.resolved, command, network })
+        let changes = path_changes(&plan, &summary, &figures);
+        Ok(Self { summary, figures, changes, scenario_toml: plan.resolved, command, network })
     }
 
     /// Writes the page to `target`, and the figures as SVG files into the folder `figures`. `None` leaves
@@ -203,6 +206,7 @@ impl StoredRun {
             figures: &self.figures,
             scenario_toml: &self.scenario_toml,
             command: &self.command,
+            changes: &self.changes,
             network: self.network.as_ref(),
         };
         if let Some(target) = target {
@@ -237,6 +241,8 @@ fn join_runs(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result
     Ok(StoredRun {
         summary,
         figures,
+        // A cell of one run has another number beside other runs.
+        changes: Vec::new(),
         scenario_toml: scenarios.join("\n"),
         command: commands.join("\n"),
         network: None,

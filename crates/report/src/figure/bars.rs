@@ -120,7 +120,12 @@ mod tests {
     }
 
     fn over<'a>(transport: &str, flow: &'a FlowFigures) -> Series<'a> {
-        Series { label: format!("{}, {transport}", flow.flow), look: display(transport).into(), flow }
+        Series {
+            label: format!("{}, {transport}", flow.flow),
+            look: display(transport).into(),
+            flow,
+            changes: &[],
+        }
     }
 
     #[test]

@@ -116,8 +116,14 @@ mod tests {
     #[test]
     fn loss_stays_as_a_floor_and_a_lossless_line_falls_to_the_bottom() {
         let (summary, figures) = (fixture::summary(1), fixture::figures());
-        let drawn =
-            crate::select::Drawn { summary: &summary, figures: &figures, cells: None, flow: "call", id: "" };
+        let drawn = crate::select::Drawn {
+            summary: &summary,
+            figures: &figures,
+            changes: &[],
+            cells: None,
+            flow: "call",
+            id: "",
+        };
         let selection = drawn.flows(true);
         let drawn: Vec<&Series<'_>> = selection.shown.iter().collect();
         let panel = panel(&drawn);

@@ -2,6 +2,7 @@
 //! ticks.
 
 use super::{Entry, Figure, colour, extent, left_out, shared};
+use crate::path_changes;
 use crate::plot::panel::{BOTTOM, LEFT, LIMIT_STYLE, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, PathData, Svg, unit};
@@ -53,7 +54,8 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
     let kind = if round_trip { "Round trip" } else { "One-way" };
     let description = format!("Delay of each message over time in a panel for each of {}.", names.join(", "));
     let caption = format!(
-        "Each point is a message at the moment it was due; of many that fall together, the fastest and the slowest.{}{}",
+        "Each point is a message at the moment it was due; of many that fall together, the fastest and the slowest.{}{}{}",
+        path_changes::caption(drawn.iter().map(|series| series.changes)),
         shared(drawn.len()),
         left_out(selection.left_out + all.len() - drawn.len(), "panels")
     );
@@ -88,6 +90,7 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
 
 fn points(svg: &mut Svg, series: &Series<'_>, panel: &Panel) {
     svg.open_data();
+    path_changes::mark(svg, panel, series.changes);
     let mut dots = PathData::default();
     for point in &series.flow.delay {
         let (x, y) = panel.at(*point);

@@ -5,6 +5,7 @@ use talkpath_measure::chart_data::StepLine;
 
 use super::{Entry, Figure, Sample, extent, left_out, shared, stroke};
 use crate::display::Look;
+use crate::path_changes;
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, PathData, Svg};
@@ -121,6 +122,7 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         panel.horizontal_axis(&mut svg, 8, (index + 1 == drawn.len()).then_some("time since the start, s"));
         panel.open(&mut svg, "time", ("time", "s"), kind.reading());
         svg.open_data();
+        path_changes::mark(&mut svg, &panel, cell.changes);
         for line in cell.lines(kind) {
             let Some(at) = entities.iter().position(|name| *name == line.entity) else { continue };
             let style = style(at, &entities, flow, cell);
@@ -140,8 +142,9 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
     let legend = entries.collect();
     let description = format!("{} for {}.", kind.title(), entities.join(", "));
     let caption = format!(
-        "{}{}{}{}",
+        "{}{}{}{}{}",
         kind.caption(),
+        path_changes::short_caption(drawn.iter().map(|cell| cell.changes)),
         shared(drawn.len()),
         left_out(more, "lines of each panel"),
         left_out(selection.left_out, "panels")
@@ -262,6 +265,7 @@ mod tests {
             label: cell.label.clone(),
             look: display(&cell.label).into(),
             cell,
+            changes: &[],
         });
         let selection = Selection { shown: series.collect(), left_out: 0, id: "" };
         let figure = over_time(&selection, LineKind::Goodput, "call").unwrap();

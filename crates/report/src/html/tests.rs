@@ -6,7 +6,7 @@ const SVG: &str = "http://www.w3.org/2000/svg";
 
 fn page(summary: &Summary, figures: &[CellFigures]) -> String {
     let command = "talkpath compare --seed 1 --path 'a&b'";
-    html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command, network: None })
+    html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command, changes: &[], network: None })
 }
 
 fn parse(text: &str) -> Document<'_> {
@@ -216,8 +216,14 @@ fn a_saved_heat_map_says_in_words_what_it_holds_for() {
     let (mut summary, figures) = fixture::sweep_of_two(3, 4);
     let file = |summary: &Summary| {
         let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
-        let page =
-            Page { summary, figures: &figures, scenario_toml: "", command: "", network: Some(&network) };
+        let page = Page {
+            summary,
+            figures: &figures,
+            scenario_toml: "",
+            command: "",
+            changes: &[],
+            network: Some(&network),
+        };
         let files = figure_files(&page);
         let map = files.iter().find(|(name, _)| name == "heat-winner-call").unwrap().1.clone();
         // A caption is broken into rows.
@@ -328,6 +334,7 @@ fn each_figure_becomes_a_file_that_needs_no_page() {
         figures: &figures,
         scenario_toml: fixture::SCENARIO,
         command: "",
+        changes: &[],
         network: Some(&network),
     };
     let text = html(&page);
@@ -361,7 +368,7 @@ fn the_network_of_a_sweep_says_of_which_cell_it_is() {
     let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
     let of = |(summary, figures): &(Summary, Vec<CellFigures>)| {
         let network = Some(&network);
-        html(&Page { summary, figures, scenario_toml: "", command: "", network })
+        html(&Page { summary, figures, scenario_toml: "", command: "", changes: &[], network })
     };
     let swept = of(&fixture::sweep_of_two(2, 3));
     assert!(swept.contains("As in cell 0: path.up.delay = 5 ms, path.up.loss = 0.0."));
