@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn an_outage_is_a_band_that_ends_with_the_axis() {
         let outage = PathChange { from_s: 8.0, until_s: 13.0, text: "up: outage".to_owned() };
-        let svg = drawn(&[outage.clone()], 10.0);
+        let svg = drawn(core::slice::from_ref(&outage), 10.0);
         assert!(svg.contains("class=\"change-band\" x=\"80\" y=\"10\" width=\"20\" height=\"40\""), "{svg}");
         assert!(!drawn(&[outage], 7.0).contains("change"), "it comes after the end of the axis");
     }
