@@ -23,8 +23,7 @@ use self::convert::{
 use self::message_figures::{MessageFigures, rate_calls_by_half_round_trips};
 pub use self::numbers::flow_metrics;
 use crate::metrics::delay_in_words::DelayInWords;
-use crate::metrics::time_to_receive;
-use crate::metrics::{TripCounters, fairness, loss};
+use crate::metrics::{fairness, loss};
 use crate::summary::{FlowSummary, GroupSummary, LegsSummary, MeanMax, RunSummary};
 use crate::{FlowCounters, FlowRecord, RunRecord, judge};
 
@@ -73,35 +72,20 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
     figures.remove_untrusted(flow);
 
     let (info, counters) = (&flow.info, &flow.counters);
-    let TripCounters { counts, in_time, loss_runs, stamps } = figures.trips;
     let is_echo = flow.echo.is_some();
-    let time_to_receive = stamps.first_to_last_received();
-    let net_rate_pps =
-        time_to_receive.and_then(|duration| time_to_receive::net_rate_pps(counts.received, duration));
     let delay_in_words = DelayInWords::of_flow(
-        counts.received,
+        figures.trips.counts.received,
         figures.one_way_delay_ms.as_ref(),
         figures.round_trip_delay_ms.as_ref(),
     );
     let call_floor = info.terms.floor.unwrap_or(judge::CALL_FLOOR);
+    let of_trips = figures.trips.figures();
     FlowSummary {
         transport: info.transport.clone(),
         cc: info.cc.clone(),
-        sent: counts.sent,
-        received: counts.received,
-        lost: counts.lost(),
-        lost_forward: Some(counts.lost_forward),
-        lost_return: is_echo.then_some(counts.lost_return),
-        loss_rate: counts.loss_rate(),
-        duplicates: counts.duplicates,
+        lost_return: of_trips.lost_return.filter(|_| is_echo),
         reordered: figures.reordered,
-        unfinished: counts.unfinished,
-        refused: counts.refused,
-        expired: counts.expired,
-        ledger: Some(counts.ledger()),
         opening_ms: counters.opening.map(Duration::as_millis_f64),
-        loss_runs: loss_runs.finish(),
-        in_time: in_time.and_then(|in_time| in_time.share(&counts)),
         deadline_ms: info.terms.deadline.map(Duration::as_millis_f64),
         call: figures.call.and_then(|call| call.finish(call_floor)).map(Box::new),
         floor: info.terms.floor,
@@ -115,11 +99,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         rtp_stream: figures.interarrivals.and_then(|interarrivals| interarrivals.stream()),
         goodput_bps: figures.goodput_bps,
         settling: figures.settling,
-        net_rate_pps,
-        error_adjusted_rate_pps: net_rate_pps
-            .and_then(|rate| time_to_receive::error_adjusted_rate_pps(rate, &counts)),
         first_sent_to_last_received_ms: figures.first_sent_to_last_received_ns.map(|ns| ns as f64 / 1e6),
-        first_to_last_received_ms: time_to_receive.map(Duration::as_millis_f64),
         blocked_ms: counters.blocked.map(Duration::as_millis_f64),
         retransmit_rate: retransmit_rate(counters),
         retransmissions: counters.retransmissions,
@@ -134,6 +114,8 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         breaks: counters.breaks.iter().map(summarise_break).collect(),
         verdict: info.burst.then(|| delay_in_words.word().to_owned()),
         file: flow.file.as_ref().map(summarise_file).map(Box::new),
+        // The figures that are counted message by message (`metrics/mod.rs`).
+        ..of_trips
     }
 }
 

@@ -15,7 +15,7 @@ use crate::metrics::call::{CallCounter, Clocks};
 use crate::metrics::delay_variation::{Interarrivals, apart};
 use crate::metrics::settling::Seconds;
 use crate::metrics::state_age::NewestState;
-use crate::metrics::trip::{Trip, TripOutcome, one_way_trip, round_trip};
+use crate::metrics::trip::{Passage, Trip, TripOutcome, one_way_trip, round_trip};
 use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
 
 /// What one flow's messages came to.
@@ -25,6 +25,8 @@ pub struct FlowTally {
     bounded: bool,
     /// What was delivered is counted in bytes that were read, not in whole messages.
     is_stream: bool,
+    /// Whether the delay to the receiver is known, because both ends read one clock.
+    knows_ways_out: bool,
     /// Goodput counts from here.
     from: Instant,
     pub(crate) trips: TripCounters,
@@ -59,6 +61,7 @@ impl FlowTally {
         Self {
             bounded: info.bounded,
             is_stream: !keeps_messages,
+            knows_ways_out: info.clock_trusted,
             from: window.start.max(info.start),
             trips: TripCounters::new(&info.terms),
             state: info.terms.is_state.then(|| (NewestState::default(), Histogram::new())),
@@ -171,7 +174,8 @@ impl FlowTally {
             && let (Fate::Delivered, Some(at)) = (row.fate, row.received)
         {
             // The outcome is known already, and is set here so that no code below needs to compute it.
-            self.add_trip(&Trip { outcome: TripOutcome::Received(at), ..one_way_trip(row) });
+            let trip = &Trip { outcome: TripOutcome::Received(at), ..one_way_trip(row) };
+            self.add_trip(trip, trip);
         } else {
             self.add_other(row, back);
         }
@@ -182,18 +186,21 @@ impl FlowTally {
     fn add_other(&mut self, row: &MessageRecord, back: Option<&MessageRecord>) {
         let out = one_way_trip(row);
         if self.round_trip.is_none() {
-            return self.add_trip(&out);
+            return self.add_trip(&out, &out);
         }
-        if let Some(delay) = out.delay() {
-            self.one_way.record(delay);
-        }
-        self.add_trip(&round_trip(row, back));
+        self.add_trip(&round_trip(row, back), &out);
     }
 
-    /// The next trip, there and back if it is an echo's.
+    /// Counts the next trip, there and back if the flow has an echo. `out` is the way to the receiver.
     #[inline(always)]
-    fn add_trip(&mut self, trip: &Trip) {
-        self.trips.add(trip);
+    fn add_trip(&mut self, trip: &Trip, out: &Trip) {
+        let passage = Passage { trip, out: self.knows_ways_out.then_some(out) };
+        self.trips.add(passage);
+        if self.round_trip.is_some()
+            && let Some(delay) = passage.out.and_then(Trip::delay)
+        {
+            self.one_way.record(delay);
+        }
         let size = trip.size.get();
         match &mut self.sizes {
             Some((least, most)) if *least <= size && size <= *most => {}

@@ -27,25 +27,28 @@ pub(crate) mod state_age;
 pub mod time_to_receive;
 pub mod trip;
 
+use talkpath_units::Duration;
+
 use self::in_time::InTime;
 use self::loss::{LossCounts, RunCounter};
-use self::time_to_receive::Stamps;
-use self::trip::Trip;
+use self::time_to_receive::{Stamps, error_adjusted_rate_pps, net_rate_pps};
+use self::trip::{Passage, Trip};
 use crate::Terms;
+use crate::summary::FlowSummary;
 
-/// The metrics that go through a flow's trips one by one. A run that keeps its rows and a run that does not
-/// count with the same code.
+/// The metrics that go through a flow's messages one by one. A run that keeps its rows and a run that does
+/// not count with the same code.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TripCounters {
     pub(crate) counts: LossCounts,
     /// `None` if the flow has no deadline, or if it is not known which messages met it.
-    pub(crate) in_time: Option<InTime>,
+    in_time: Option<InTime>,
     pub(crate) loss_runs: RunCounter,
     pub(crate) stamps: Stamps,
 }
 
 impl TripCounters {
-    /// Counters of a flow with these `terms`, before its first trip.
+    /// Counters of a flow with these `terms`, before its first message.
     pub(crate) fn new(terms: &Terms) -> Self {
         Self {
             counts: LossCounts::default(),
@@ -55,11 +58,12 @@ impl TripCounters {
         }
     }
 
-    /// Counts the next trip. Trips come in order of `seq`.
+    /// Counts the next message. Messages come in order of `seq`.
     #[inline(always)]
-    pub(crate) fn add(&mut self, trip: &Trip) {
+    pub(crate) fn add(&mut self, passage: Passage<'_>) {
         // A counter that is left out here is an unused variable.
         let Self { counts, in_time, loss_runs, stamps } = self;
+        let Passage { trip, .. } = passage;
         counts.add(trip);
         in_time.iter_mut().for_each(|in_time| in_time.add(trip));
         loss_runs.add(trip);
@@ -71,10 +75,42 @@ impl TripCounters {
         self.in_time = None;
     }
 
-    /// The counters after all of `trips`.
-    pub(crate) fn of(terms: &Terms, trips: &[Trip]) -> Self {
+    /// The counters after all of `trips`. `ways_out` has the way to the receiver of each of these trips. It is
+    /// `None` if the clocks of the two hosts are not trusted.
+    pub(crate) fn of(terms: &Terms, trips: &[Trip], ways_out: Option<&[Trip]>) -> Self {
         let mut counters = Self::new(terms);
-        trips.iter().for_each(|trip| counters.add(trip));
+        for (index, trip) in trips.iter().enumerate() {
+            let out = ways_out.and_then(|ways_out| ways_out.get(index));
+            debug_assert!(out.is_none_or(|out| out.seq == trip.seq), "one message");
+            counters.add(Passage { trip, out });
+        }
         counters
+    }
+
+    /// The figures that these counters are for. All other figures of the flow are empty.
+    pub(crate) fn figures(self) -> FlowSummary {
+        // A counter that is left out here is an unused variable.
+        let Self { counts, in_time, loss_runs, stamps } = self;
+        let time_to_receive = stamps.first_to_last_received();
+        let net_rate_pps = time_to_receive.and_then(|duration| net_rate_pps(counts.received, duration));
+        FlowSummary {
+            sent: counts.sent,
+            received: counts.received,
+            lost: counts.lost(),
+            lost_forward: Some(counts.lost_forward),
+            lost_return: Some(counts.lost_return),
+            loss_rate: counts.loss_rate(),
+            duplicates: counts.duplicates,
+            unfinished: counts.unfinished,
+            refused: counts.refused,
+            expired: counts.expired,
+            ledger: Some(counts.ledger()),
+            loss_runs: loss_runs.finish(),
+            in_time: in_time.and_then(|in_time| in_time.share(&counts)),
+            net_rate_pps,
+            error_adjusted_rate_pps: net_rate_pps.and_then(|rate| error_adjusted_rate_pps(rate, &counts)),
+            first_to_last_received_ms: time_to_receive.map(Duration::as_millis_f64),
+            ..FlowSummary::default()
+        }
     }
 }

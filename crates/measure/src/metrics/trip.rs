@@ -37,6 +37,16 @@ pub struct Trip {
     pub loss: LossKind,
 }
 
+/// One message, as the metrics that go through a flow's messages read it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passage<'a> {
+    /// The whole trip: there and back if the flow has an echo, one way otherwise.
+    pub(crate) trip: &'a Trip,
+    /// The way to the receiver. It is the whole trip if the flow has no echo. `None` if the clocks of the two
+    /// hosts are not trusted, because its delay is then not known.
+    pub(crate) out: Option<&'a Trip>,
+}
+
 /// How a message was lost, as far as its sender, or its echo's, knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossKind {

@@ -9,6 +9,7 @@ use crate::metrics::call::{CallCounter, Clocks};
 use crate::metrics::delay_variation::Interarrivals;
 use crate::metrics::histogram::{delay_ms, ipdv_ms, state_age_ms};
 use crate::metrics::settling::Seconds;
+use crate::metrics::trip::Trip;
 use crate::metrics::{TripCounters, delay, delay_variation, goodput, reordering, state_age, trip};
 use crate::summary::{DelayMs, FlowSummary, IpdvMs, Settling, StateAgeMs};
 use crate::{FlowRecord, FlowTally, RunRecord, judge};
@@ -38,23 +39,19 @@ impl MessageFigures {
         let trips = flow.trips(window);
         // The arrivals at the end of a trip, which is the sender if the receiver echoes.
         let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
-        let trip_delays = delay::statistics(&delay::sorted_delays(&trips));
-        let (one_way_delay_ms, round_trip_delay_ms) = if flow.echo.is_some() {
-            let one_way_trips = trip::one_way_trips(&flow.forward, window);
-            (delay::statistics(&delay::sorted_delays(&one_way_trips)), trip_delays)
-        } else {
-            (trip_delays, None)
-        };
+        let echo_ways_out = flow.echo.as_ref().map(|_| trip::one_way_trips(&flow.forward, window));
+        let ways_out = echo_ways_out.as_deref().unwrap_or(&trips);
+        let knows_ways_out = flow.info.clock_trusted && !flow.forward.arrivals_unknown;
         let terms = &flow.info.terms;
         let state_age_ms = if terms.is_state { state_age_from_rows(flow, window) } else { None };
-        let counters = TripCounters::of(terms, &trips);
+        let counters = TripCounters::of(terms, &trips, knows_ways_out.then_some(ways_out));
         Self {
             call: call_from_rows(flow, window),
             state_age_ms,
             first_sent_to_last_received_ns: counters.stamps.first_sent_to_last_received_ns(),
             trips: counters,
-            one_way_delay_ms,
-            round_trip_delay_ms,
+            one_way_delay_ms: delay_statistics(ways_out),
+            round_trip_delay_ms: flow.echo.as_ref().and_then(|_| delay_statistics(&trips)),
             ipdv_ms: delay_variation::statistics(&delay_variation::sorted_ipdv(&trips)),
             interarrivals: Some(Interarrivals::of(&trips, arrivals)),
             reordered: reordering::reordered(&trips, arrivals),
@@ -100,6 +97,10 @@ impl MessageFigures {
             self.trips.remove_times();
         }
     }
+}
+
+fn delay_statistics(trips: &[Trip]) -> Option<DelayMs> {
+    delay::statistics(&delay::sorted_delays(trips))
 }
 
 /// How old the newest state is at the receiver within `window`. The trips of the whole run are read, because
