@@ -37,7 +37,7 @@ pub(crate) fn watched(scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Opt
         });
         links.insert(link.name.clone(), counts);
     }
-    Some(json!({ "nodes": Topology::of(scenario).nodes.len(), "links": links }))
+    Some(json!({ "nodes": Topology::new(scenario).nodes.len(), "links": links }))
 }
 
 /// The largest number of packets that waited at the same time within the window.

@@ -11,7 +11,7 @@ use talkpath_units::counted;
 
 /// Lays out the nodes, links and flows of `scenario`.
 pub fn network(scenario: &Scenario) -> Animation {
-    let topology = Topology::of(scenario);
+    let topology = Topology::new(scenario);
     let label = |flows: &[usize]| {
         let first = scenario.flows.get(*flows.first()?)?;
         match flows.len() - 1 {
@@ -26,7 +26,7 @@ pub fn network(scenario: &Scenario) -> Animation {
     let links = scenario.links.iter().zip(&topology.links).map(|(link, ends)| PlayLink {
         name: link.name.clone(),
         about: describe_link(&link.config),
-        ends: *ends,
+        ends: ends.map(|ends| (ends.from, ends.to)),
     });
     let mut sender_node = vec![0; scenario.flows.len()];
     for (index, node) in topology.nodes.iter().enumerate() {

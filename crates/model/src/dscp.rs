@@ -1,4 +1,4 @@
-//! The DSCP of the IP header: which treatment a packet asks of the routers on its way.
+//! The DSCP of the IP header, which asks routers for a treatment of the packet.
 
 use core::fmt;
 
@@ -7,23 +7,23 @@ use core::fmt;
 pub struct Dscp(u8);
 
 impl Dscp {
-    /// The codepoint in the byte of an IP header that also has the ECN field (RFC 3168 §5).
-    pub const fn of_byte(byte: u8) -> Self {
+    /// Reads the codepoint from the byte of an IP header that also holds the ECN field (RFC 3168 §5).
+    pub const fn from_byte(byte: u8) -> Self {
         Self(byte >> 2)
     }
 
-    /// The codepoint of this name, as [`DSCP_NAMES`] spells it.
+    /// Returns the codepoint of a name, in the spelling of [`DSCP_NAMES`].
     pub fn named(name: &str) -> Option<Self> {
-        DSCP_NAMES.iter().find(|(it, _)| *it == name).map(|&(_, value)| Self(value))
+        DSCP_NAMES.iter().find(|(known, _)| *known == name).map(|&(_, value)| Self(value))
     }
 
-    /// The six bits, in the place that they have in the header's byte; the ECN field is zero.
+    /// Returns the byte of the IP header with this codepoint. Its ECN field is zero.
     pub const fn byte(self) -> u8 {
         self.0 << 2
     }
 }
 
-/// The name, or the number of a codepoint without one.
+/// Writes the name of the codepoint, or its number if it has no name.
 impl fmt::Display for Dscp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match DSCP_NAMES.iter().find(|(_, value)| *value == self.0) {
@@ -72,9 +72,9 @@ mod tests {
         {
             let dscp = Dscp::named(name).unwrap();
             assert_eq!((dscp.byte(), dscp.to_string().as_str()), (bits << 2, name));
-            assert_eq!(Dscp::of_byte(dscp.byte() | 0b11), dscp, "whatever the ECN field is");
+            assert_eq!(Dscp::from_byte(dscp.byte() | 0b11), dscp, "whatever the ECN field is");
         }
         assert_eq!(Dscp::named("ef"), None);
-        assert_eq!(Dscp::of_byte(0xff).to_string(), "63");
+        assert_eq!(Dscp::from_byte(0xff).to_string(), "63");
     }
 }

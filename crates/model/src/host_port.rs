@@ -1,23 +1,24 @@
-//! `HOST:PORT`, as commands and campaign files write a host.
+//! Reads `HOST:PORT`, the form of hosts on the command line and in campaign files.
 
 use core::net::{IpAddr, Ipv6Addr};
 
-/// The name and the port of `HOST`, `HOST:PORT`, an address, or `[V6]:PORT`; `None` without a port.
+/// Splits `HOST`, `HOST:PORT`, an address, or `[V6]:PORT` into the host and the port. The port is `None` if
+/// there is none.
 ///
 /// # Errors
-/// What was found and what would be right, in one line.
+/// Returns what was found and what was expected, on one line.
 pub fn host_and_port(text: &str) -> Result<(&str, Option<u16>), String> {
     if is_address(text)? {
         return Ok((text, None));
     }
-    if let Some(rest) = text.strip_prefix('[') {
-        let Some((address, rest)) = rest.split_once(']') else {
+    if let Some(inside) = text.strip_prefix('[') {
+        let Some((address, after)) = inside.split_once(']') else {
             return Err("found a bracket that is not closed, expected [ADDRESS]:PORT".to_owned());
         };
         is_address(address)?;
-        return match rest.strip_prefix(':') {
-            None if rest.is_empty() => Ok((address, None)),
-            None => Err(format!("found {rest:?} after the bracket, expected :PORT")),
+        return match after.strip_prefix(':') {
+            None if after.is_empty() => Ok((address, None)),
+            None => Err(format!("found {after:?} after the bracket, expected :PORT")),
             Some(port) => Ok((address, Some(parse_port(port)?))),
         };
     }
@@ -30,17 +31,18 @@ pub fn host_and_port(text: &str) -> Result<(&str, Option<u16>), String> {
     }
 }
 
-/// Whether `text` is an address, with its interface if it needs one: `fe80::1%eth0` (RFC 4007 §11).
+/// Whether `text` is an IP address. An IPv6 address may have an interface: `fe80::1%eth0` (RFC 4007 §11).
 ///
 /// # Errors
-/// A link-local address without an interface.
+/// Returns a message if a link-local address has no interface.
 fn is_address(text: &str) -> Result<bool, String> {
-    let (address, interface) = text.split_once('%').map_or((text, None), |(it, zone)| (it, Some(zone)));
+    let (address, interface) =
+        text.split_once('%').map_or((text, None), |(address, interface)| (address, Some(interface)));
     match (address.parse::<Ipv6Addr>(), interface) {
         (Ok(v6), None) if v6.is_unicast_link_local() => Err(format!(
             "found a link-local address without its interface, expected {text}%INTERFACE, as in {text}%eth0"
         )),
-        (Ok(_), zone) => Ok(zone.is_none_or(|zone| !zone.is_empty())),
+        (Ok(_), interface) => Ok(interface.is_none_or(|interface| !interface.is_empty())),
         (Err(_), _) => Ok(text.parse::<IpAddr>().is_ok()),
     }
 }

@@ -1,51 +1,52 @@
-//! What a flow is judged by, and how good is good enough.
+//! The figures by which flows are judged, with the smallest value that is good enough (*floor*).
 
 use talkpath_units::Duration;
 
-/// How a flow is judged.
+/// The figure by which a flow is judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Judging {
-    /// A workload that has neither an opinion score nor a time to come in.
+    /// The flow is not judged, because its workload has neither an opinion score nor a deadline.
     #[default]
     Unjudged,
-    /// A call, by its opinion score.
+    /// A call is judged by its opinion score.
     Call {
-        /// When its receiver plays a frame; `None` if the scenario names no playout. The call is then judged
+        /// The receiver's jitter buffer. `None` if the scenario does not name one. The call is then judged
         /// with two receivers.
         playout: Option<Playout>,
-        /// What its receiver plays where a frame is missing.
+        /// The receiver's concealment of missing frames.
         concealment: Concealment,
-        /// The least opinion score of a usable call.
+        /// The smallest opinion score of a usable call.
         floor: f64,
     },
-    /// Messages, by the share that comes in time.
+    /// Messages are judged by the share that is received in time.
     InTime {
-        /// From a message's due time, with an echo to the echo; `None` leaves it to the workload: ITU-T
-        /// G.114's for one on a clock, none for any other.
+        /// The time after a message was due within which it, or its echo, must be received. `None` is the
+        /// default of the workload: the deadline of ITU-T G.114 for a clocked workload, and no deadline for
+        /// any other.
         deadline: Option<Duration>,
-        /// Whether each message replaces those before it.
+        /// Whether each message replaces all earlier messages, as a game's state does.
         is_state: bool,
-        /// The least share in time that is usable.
+        /// The smallest share in time that is usable.
         floor: f64,
     },
 }
 
-/// When the receiver of a call plays its frames.
+/// The jitter buffer of a call's receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Playout {
-    /// After a delay that follows the network's.
+    /// The delay of the buffer follows the delay of the network.
     #[default]
     Adaptive,
-    /// The first frame waits this long.
+    /// The first frame waits for this time, and every other frame is played in the same rhythm.
     Fixed(Duration),
 }
 
-/// What a receiver plays where a frame is missing.
+/// The sound that a receiver plays in place of a missing frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Concealment {
     /// Silence.
     Silence,
-    /// What the codec's own concealment makes up.
+    /// The sound that the codec's concealment computes.
     #[default]
     Concealed,
 }

@@ -1,12 +1,12 @@
-//! The values of a Linux kernel that its transports' defaults follow, and the kernels that have a name.
+//! Kernel profiles: the values of a Linux kernel that are the defaults of its transports.
 
 use talkpath_config::{Stack, TcpConfig};
 use talkpath_units::{Bytes, Duration};
 
-/// What of a Linux kernel its transports' defaults follow.
+/// The values of a Linux kernel that are the defaults of its transports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelProfile {
-    /// Its version, for a reader.
+    /// The version of the kernel, for a reader.
     pub release: String,
     /// A jiffy: 1 s / CONFIG_HZ.
     pub timer_granularity: Duration,
@@ -25,7 +25,8 @@ pub struct KernelProfile {
 }
 
 impl KernelProfile {
-    /// The profile that the kind of the key `kernel` names. None for `this`, whose values the machine has.
+    /// Returns the profile for a word of the key `kernel`. Returns `None` for `this`, whose values come from
+    /// the machine.
     pub fn named(kind: &str) -> Option<Self> {
         match kind {
             "linux-6.18" | "measured" => Some(Self::linux_6_18()),
@@ -61,7 +62,7 @@ impl KernelProfile {
         Self { release: "6.1".to_owned(), small_head: None, rwnd: Bytes::new(3 << 20), ..Self::linux_6_18() }
     }
 
-    /// Its keys and their values, as TOML.
+    /// Returns the keys of the profile with their values, as TOML.
     pub fn values(&self) -> [(&'static str, String); 8] {
         let quoted = |text: &dyn core::fmt::Display| format!("\"{text}\"");
         let small_head = self.small_head.map_or_else(|| "\"none\"".to_owned(), |size| quoted(&size));
@@ -77,12 +78,12 @@ impl KernelProfile {
         ]
     }
 
-    /// Its keys and their values in one line, as a scenario has them.
+    /// Writes the keys and values on one line, as in a scenario.
     pub fn values_text(&self) -> String {
         self.values().map(|(key, value)| format!("{key} = {value}")).join(", ")
     }
 
-    /// What differs from `other`, as `KEY is VALUE, not VALUE`.
+    /// Returns the differences from `other`, each as `KEY is VALUE, not VALUE`. The version is not compared.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let pairs = self.values().into_iter().zip(other.values());
         pairs

@@ -1,17 +1,18 @@
-//! What to run: a scenario's cell as arenas take it.
+//! The model of a scenario, which arenas run.
 //!
-//! The language that files are written in is `scenario`, which produces this model. An arena, a flow and a
-//! socket depend on the model alone, so a change in the language compiles none of them again.
+//! The crate `scenario` reads scenario files and makes this model of them. Arenas depend on the model alone,
+//! so a change in the language of the files compiles none of them again.
 //!
-//! - *scenario*: one cell of a scenario file, that is, one combination of its sweep's values. Every default
-//!   is written out.
-//! - *flow*: a workload over a transport along a route; *copies* of a flow form its *group*.
-//! - *up*, *down*: from the first host to the second, and back.
-//! - *link*: one direction of a hop between two nodes; *route*: the links from a flow's sender to its
-//!   receiver.
-//! - *workload*: what an application sends, and when. *Demand* is the most that it gives to its transport.
-//! - *judging*: by what figure a flow is judged, and how good is good enough.
-//! - *far clock*: how wrong the second host's clock is.
+//! - *scenario*: one cell of a scenario file, which is one combination of the swept values. Every default is
+//!   written out.
+//! - *flow*: a workload over a transport along a route. The *copies* of a flow form a *group*.
+//! - *up*: the direction from the first host to the second. *Down* is the direction back.
+//! - *link*: one direction of a hop between two nodes.
+//! - *route*: the links from a flow's sender to its receiver. The *return route* leads back.
+//! - *workload*: the messages that an application sends. *Demand* is the largest load that a workload puts on
+//!   its transport.
+//! - *judging*: the figure by which a flow is judged, with the smallest value that is good enough.
+//! - *far clock*: the error of the second host's clock.
 //!
 //! Begin to read with `scenario.rs`.
 
@@ -34,5 +35,5 @@ pub use scenario::{
     NamedLink, Program, Receiver, Scenario, SecondPath, USUAL_MTU,
 };
 pub use talkpath_config::Codec;
-pub use topology::{Node, Topology};
+pub use topology::{LinkNodes, Node, Topology};
 pub use workload::{Demand, LEAST_DRAWN, MessageSize, WorkloadConfig};

@@ -1,86 +1,90 @@
-//! What an application sends, and what bounds and estimates need to know about it.
+//! The workloads: the messages that an application sends.
 //!
-//! A new workload answers here what the rest of the workspace asks: [`WorkloadConfig::demand`] says
-//! when and how much it sends, and most other methods follow from that.
+//! - A workload is *clocked* if its messages are due at fixed times, whatever the network does.
+//! - A workload is *greedy* if it sends as fast as the transport accepts data.
+//! - The *demand* is the largest load that a workload puts on its transport. Memory and admission are
+//!   computed from it.
+//!
+//! Begin to read with [`WorkloadConfig`]. A new workload is a variant there and in
+//! [`WorkloadConfig::demand`], from which most other methods follow.
 
 use serde::{Deserialize, Serialize};
 use talkpath_config::{Codec, G711_FRAMES};
 use talkpath_units::{Bytes, Duration, Rate};
 
-/// What the application sends, and when. As text it is what two real hosts say to each other, in ns, B and
-/// bit/s.
+/// The messages that an application sends. Two real hosts exchange this type as JSON, in ns, B and bit/s.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadConfig {
     /// A frame of `size` bytes every `ptime`.
     Voice {
-        /// Which codec set the size.
+        /// The codec of the frames.
         #[serde(skip)]
         codec: Codec,
-        /// Time between frames.
+        /// The time between two frames (packetisation time).
         #[serde(rename = "ptime_ns")]
         ptime: Duration,
-        /// Bytes of a frame.
+        /// The size of a frame.
         size: Bytes,
     },
-    /// Messages of `size` on one clock, whose mean payload rate is `rate`.
+    /// Messages at a constant rate.
     Cbr {
-        /// Payload rate.
+        /// The mean payload rate.
         #[serde(rename = "rate_bps")]
         rate: Rate,
-        /// Payload bytes of a message.
+        /// The payload of a message.
         size: MessageSize,
     },
-    /// As much as the transport takes, in messages of up to 64 KiB.
+    /// As much data as the transport accepts, in messages of up to 64 KiB.
     Bulk {
-        /// Stop after this number of bytes; `None` sends until the duration ends.
+        /// The size of the transfer. `None` sends until the duration ends.
         bytes: Option<Bytes>,
     },
-    /// The bytes of a file, as bulk.
+    /// The bytes of a file, as fast as the transport accepts them.
     File {
-        /// Its whole path, which stays with its owner.
+        /// The whole path of the file. It is not sent to the other host.
         #[serde(skip)]
         source: String,
-        /// Its size when the scenario was read; above zero.
+        /// The size of the file when the scenario was read. It is above zero.
         bytes: Bytes,
         /// The largest message.
         size: Bytes,
-        /// What of each message is not the file's: over UDP a number says where its bytes belong.
+        /// The number of bytes in each message that do not belong to the file. Over UDP they hold the place
+        /// of the bytes in the file.
         header: Bytes,
     },
-    /// `count` messages of `size` as fast as the transport takes them; `repeat` such bursts, with `gap`
-    /// between them.
+    /// Bursts of messages, each as fast as the transport accepts the messages.
     Burst {
-        /// Messages in a burst.
+        /// The number of messages in a burst.
         count: u64,
-        /// Payload bytes of a message.
+        /// The payload of a message.
         size: Bytes,
-        /// Bursts.
+        /// The number of bursts.
         repeat: u64,
-        /// From the last message of a burst to the first of the next.
+        /// The time from the last message of a burst to the first message of the next burst.
         #[serde(rename = "gap_ns")]
         gap: Duration,
     },
 }
 
-/// Payload of the messages of a workload that has sizes of its own. As text a constant size is its number.
+/// The payload of a workload's messages. In JSON a constant size is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum MessageSize {
-    /// Each message has this size.
+    /// All messages have this size.
     Constant(Bytes),
-    /// The sender draws each size, uniform from `min` to `max`, both included. The receiver learns it from
-    /// the message.
+    /// The sender chooses each size at random, uniformly from `min` to `max`, both included. The message
+    /// tells its size to the receiver.
     Uniform {
-        /// The least.
+        /// The smallest size.
         min: Bytes,
-        /// The most.
+        /// The largest size.
         max: Bytes,
     },
 }
 
 impl MessageSize {
-    /// The least payload of a message.
+    /// Returns the smallest payload of a message.
     pub const fn smallest(self) -> Bytes {
         match self {
             Self::Constant(size) => size,
@@ -88,7 +92,7 @@ impl MessageSize {
         }
     }
 
-    /// The most payload of a message.
+    /// Returns the largest payload of a message.
     pub const fn largest(self) -> Bytes {
         match self {
             Self::Constant(size) => size,
@@ -96,7 +100,7 @@ impl MessageSize {
         }
     }
 
-    /// Payload of every message; `None` if they differ.
+    /// Returns the payload of all messages, or `None` if the sizes differ.
     pub const fn constant(self) -> Option<Bytes> {
         match self {
             Self::Constant(size) => Some(size),
@@ -109,7 +113,7 @@ impl MessageSize {
         (self.smallest()..=self.largest()).contains(&size)
     }
 
-    /// Twice the mean payload, which is a whole number of bytes.
+    /// Returns twice the mean payload. Unlike the mean it is always a whole number of bytes.
     pub const fn twice_mean(self) -> u64 {
         self.smallest().get().saturating_add(self.largest().get())
     }
@@ -121,54 +125,56 @@ impl From<Bytes> for MessageSize {
     }
 }
 
-/// What a workload gives to its transport over time, at most: memory and admission are reckoned with it.
+/// The largest load that a workload puts on its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// Messages on a clock, whatever the network does: `messages` messages every `nanos` ns.
+    /// Messages at fixed times: `messages` messages in `nanos` ns, again and again.
     Clocked {
-        /// Payload of the largest message.
+        /// The payload of the largest message.
         size: Bytes,
-        /// How many in that time.
+        /// The number of messages in `nanos`.
         messages: u64,
-        /// That time, ns.
+        /// The time for `messages`, ns.
         nanos: u128,
     },
-    /// Messages as fast as the transport takes them, in bursts.
+    /// Bursts of messages, each as fast as the transport accepts the messages.
     Bursts {
-        /// Payload of the largest message.
+        /// The payload of the largest message.
         size: Bytes,
-        /// Messages of a burst.
+        /// The number of messages in a burst.
         count: u64,
-        /// Bursts.
+        /// The number of bursts.
         repeat: u64,
-        /// From the last message of a burst to the first of the next.
+        /// The time from the last message of a burst to the first message of the next burst.
         gap: Duration,
     },
-    /// As many bytes as the transport takes, in messages as large as there is room for.
+    /// As much data as the transport accepts, in messages as large as its room.
     Greedy {
-        /// Payload in all; `None` without an end.
+        /// The payload of all messages together. `None` if the transfer has no end.
         bytes: Option<Bytes>,
-        /// The largest message, if the workload bounds it.
+        /// The largest message. `None` if only the room in the transport limits it.
         largest: Option<Bytes>,
     },
 }
 
 impl WorkloadConfig {
-    /// A call as `voice` has it by default: 160 B every 20 ms (ITU-T G.711; RFC 3551 §4.2).
+    /// The call that `voice` is by default: 160 B every 20 ms (ITU-T G.711; RFC 3551 §4.2).
     pub const G711: Self = Self::Voice {
         codec: Codec::G711,
         ptime: G711_FRAMES.usual_time,
         size: G711_FRAMES.size(G711_FRAMES.usual_time),
     };
 
-    /// What it gives to its transport over time.
+    /// Returns the largest load that the workload puts on its transport.
     pub fn demand(&self) -> Demand {
         match *self {
             Self::Voice { ptime, size, .. } => {
                 Demand::Clocked { size, messages: 1, nanos: u128::from(ptime.as_nanos()) }
             }
             Self::Cbr { rate, size } => {
-                let nanos = u128::from(size.twice_mean().max(2)) * (BIT_NANOS_OF_A_BYTE / 2);
+                // At 1 bit/s one message of mean size takes this long, and so do `rate` messages at `rate`
+                // bit/s.
+                let nanos = u128::from(size.twice_mean().max(2)) * (NANOS_PER_BYTE_AT_1_BPS / 2);
                 Demand::Clocked { size: size.largest(), messages: rate.as_bps(), nanos }
             }
             Self::Bulk { bytes } => Demand::Greedy { bytes, largest: None },
@@ -182,7 +188,7 @@ impl WorkloadConfig {
         }
     }
 
-    /// Payload of its messages; `None` if it depends on how much room the transport has.
+    /// Returns the payload of the messages, or `None` if it depends on the room in the transport.
     pub const fn sizes(&self) -> Option<MessageSize> {
         match self {
             Self::Voice { size, .. } | Self::Burst { size, .. } => Some(MessageSize::Constant(*size)),
@@ -191,7 +197,8 @@ impl WorkloadConfig {
         }
     }
 
-    /// Payload of every message; `None` if they differ, or if it depends on room.
+    /// Returns the payload of all messages, or `None` if the sizes differ or depend on the room in the
+    /// transport.
     pub const fn constant_size(&self) -> Option<Bytes> {
         match self.sizes() {
             Some(sizes) => sizes.constant(),
@@ -199,12 +206,13 @@ impl WorkloadConfig {
         }
     }
 
-    /// Whether the sender alone knows how large each message is until the message says it.
+    /// Whether the sender chooses the size of each message at random.
     pub const fn has_drawn_sizes(&self) -> bool {
         matches!(self.sizes(), Some(MessageSize::Uniform { .. }))
     }
 
-    /// Bytes of a G.711 frame, one sample each; `None` if the workload is no voice, or has another codec.
+    /// Returns the size of a G.711 frame, in which each byte is a sample. Returns `None` for any other
+    /// workload or codec.
     pub fn voice_frame(&self) -> Option<Bytes> {
         match self {
             Self::Voice { codec, size, .. } => Some(*size).filter(|_| *codec == Codec::G711),
@@ -212,7 +220,7 @@ impl WorkloadConfig {
         }
     }
 
-    /// The codec of a call, and the time between its frames; `None` if the workload is no voice.
+    /// Returns the codec of a call and the time between its frames, or `None` if the workload is not a call.
     pub const fn voice(&self) -> Option<(Codec, Duration)> {
         match self {
             Self::Voice { codec, ptime, .. } => Some((*codec, *ptime)),
@@ -220,7 +228,7 @@ impl WorkloadConfig {
         }
     }
 
-    /// Whether messages come on a clock (voice, cbr), not as room allows.
+    /// Whether messages are due at fixed times (`voice`, `cbr`).
     pub fn is_clocked(&self) -> bool {
         match self.demand() {
             Demand::Clocked { .. } => true,
@@ -228,7 +236,7 @@ impl WorkloadConfig {
         }
     }
 
-    /// Whether it sends bursts.
+    /// Whether the workload sends bursts.
     pub fn sends_bursts(&self) -> bool {
         match self.demand() {
             Demand::Bursts { .. } => true,
@@ -236,7 +244,7 @@ impl WorkloadConfig {
         }
     }
 
-    /// Whether it has an end of its own, besides the run's.
+    /// Whether the workload can end before the duration ends.
     pub fn is_bounded(&self) -> bool {
         match self.demand() {
             Demand::Clocked { .. } => false,
@@ -245,8 +253,8 @@ impl WorkloadConfig {
         }
     }
 
-    /// Payload bytes in all: what `bulk` or `file` sends, headers included; `None` without an end, or for
-    /// other workloads.
+    /// Returns the payload of a `bulk` or `file` transfer, headers included. Returns `None` for a transfer
+    /// without an end, and for other workloads.
     pub fn transfer_size(&self) -> Option<Bytes> {
         match self.demand() {
             Demand::Greedy { bytes, .. } => bytes,
@@ -256,7 +264,7 @@ impl WorkloadConfig {
 }
 
 impl Demand {
-    /// The largest message, unless room alone bounds it.
+    /// Returns the largest message, or `None` if only the room in the transport limits it.
     pub const fn largest_message(self) -> Option<Bytes> {
         match self {
             Self::Clocked { size, .. } | Self::Bursts { size, .. } => Some(size),
@@ -264,30 +272,31 @@ impl Demand {
         }
     }
 
-    /// How many messages come within `duration`, at most and rounded down; `None` if room decides.
+    /// Returns the largest number of messages within `duration`, rounded down, or `None` if the room in the
+    /// transport decides.
     pub fn messages_within(self, duration: Duration) -> Option<u128> {
         let duration = u128::from(duration.as_nanos());
         match self {
             Self::Clocked { messages, nanos, .. } => Some(duration * u128::from(messages) / nanos.max(1)),
             Self::Bursts { count, repeat, gap, .. } => {
-                // Bursts that the gaps push past the end never begin.
-                let begun = match u128::from(gap.as_nanos()) {
+                // A burst begins only if the gaps before it end within the duration.
+                let bursts = match u128::from(gap.as_nanos()) {
                     0 => u128::from(repeat),
                     gap => u128::from(repeat).min(duration / gap + 1),
                 };
-                Some(u128::from(count).saturating_mul(begun))
+                Some(u128::from(count).saturating_mul(bursts))
             }
             Self::Greedy { .. } => None,
         }
     }
 }
 
-/// The least payload that a message of drawn size may have: on a stream it begins with its size and its
-/// number, 4 B each.
+/// The smallest payload of a message of random size. On a stream such a message begins with its size and its
+/// number, which have 4 B each.
 pub const LEAST_DRAWN: Bytes = Bytes::new(8);
 
-/// A byte at 1 bit/s takes this many ns.
-const BIT_NANOS_OF_A_BYTE: u128 = 8 * 1_000_000_000;
+/// The time that a byte takes at 1 bit/s, ns.
+const NANOS_PER_BYTE_AT_1_BPS: u128 = 8 * 1_000_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -42,8 +42,8 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// All operators. `>=` comes before `>`, and `<=` before `<`, so that the first one that a text begins with is
-    /// the right one.
+    /// All operators. `>=` comes before `>`, and `<=` before `<`, so that the first one that a text begins
+    /// with is the right one.
     const ALL: [Self; 6] =
         [Self::AtLeast, Self::AtMost, Self::Equal, Self::Different, Self::Above, Self::Below];
 
@@ -117,8 +117,8 @@ impl fmt::Display for Bound {
 
 /// Splits the value of an option, `call.mos >= 3.6`, into the figure `call.mos` and the bound `>= 3.6`.
 ///
-/// For `--fail-if "call.mos < 3.6"` set `is_opposite`. The result is then the bound that must hold so that the
-/// run does not fail, `>= 3.6`. `percent_of` tells which figures are shares.
+/// For `--fail-if "call.mos < 3.6"` set `is_opposite`. The result is then the bound that must hold so that
+/// the run does not fail, `>= 3.6`. `percent_of` tells which figures are shares.
 ///
 /// # Errors
 /// Returns what was found and what was expected, on one line.
@@ -138,7 +138,8 @@ pub fn split_threshold(
     }
     let bound = Bound::parse(bound_text).map_err(|problem| problem.message)?;
     let operator = if is_opposite { bound.operator.opposite() } else { bound.operator };
-    // A percentage keeps its sign. Without the sign, 1 would be read as a share that may be meant in per cent.
+    // A percentage keeps its sign. Without the sign, 1 would be read as a share that may be meant in per
+    // cent.
     let value = value_text(bound_text);
     let bound = match quantity::percentage(value) {
         Some(_) => format!("{} {value}", operator.sign()),
@@ -149,8 +150,8 @@ pub fn split_threshold(
 
 const OPERATORS: &str = ">=, <=, >, <, == or !=";
 
-/// Returns the mistake in the unit of a bound. It is either a share such as `loss_rate <= 1`, which may be meant
-/// in per cent, or a percentage as the bound of a figure that is not a share.
+/// Returns the mistake in the unit of a bound. It is either a share such as `loss_rate <= 1`, which may be
+/// meant in per cent, or a percentage as the bound of a figure that is not a share.
 fn unit_mistake(figure: &str, bound: &str, percent_of: PercentOf) -> Option<String> {
     let KnownFigure { name, percent } = find_figure(figure, percent_of)?;
     let value = value_text(bound);
@@ -181,7 +182,8 @@ struct KnownFigure<'a> {
 /// Returns the figure on the left side of a threshold, or `None` if there is no such figure.
 fn find_figure(left_side: &str, percent_of: PercentOf) -> Option<KnownFigure<'_>> {
     let path = left_side.split('@').next().unwrap_or_default().trim();
-    // The name of a flow is one word, and that of a link is two. So the figure begins after one of the points.
+    // The name of a flow is one word, and that of a link is two. So the figure begins after one of the
+    // points.
     for (point, _) in path.match_indices('.') {
         let figure = &path[point + 1..];
         for candidate in [Some(figure), without_statistic(figure)].into_iter().flatten() {

@@ -1,8 +1,8 @@
 //! Makes the scenario of `talkpath compare`, and changes a resolved scenario between rounds of a comparison.
 //!
-//! A comparison sends one *workload* over several transports, one after the other, on one path. The scenario is
-//! made of *settings*: keys that the command sets beside the path. A *sweep* over the transport makes a cell for
-//! each transport.
+//! A comparison sends one *workload* over several transports, one after the other, on one path. The scenario
+//! is made of *settings*: keys that the command sets beside the path. A *sweep* over the transport makes a
+//! cell for each transport.
 //!
 //! Begin to read with [`Comparison::settings`].
 
@@ -101,11 +101,11 @@ pub struct Comparison<'a> {
     pub workload: ByOption<'a, ComparedWorkload>,
     /// The names of the transports.
     pub transports: ByOption<'a, &'a [String]>,
-    /// The congestion controls. Each TCP transport is compared with each of them, and the upload has the first. If
-    /// the list is empty, each transport has its default.
+    /// The congestion controls. Each TCP transport is compared with each of them, and the upload has the
+    /// first. If the list is empty, each transport has its default.
     pub cc: ByOption<'a, &'a [String]>,
-    /// Whether a bulk upload over TCP runs beside the compared flow. The upload begins at a random instant of the
-    /// first second: without randomness on the path every repetition would be identical.
+    /// Whether a bulk upload over TCP runs beside the compared flow. The upload begins at a random instant of
+    /// the first second: without randomness on the path every repetition would be identical.
     pub load: bool,
     /// The time for which the flows send.
     pub duration: ByOption<'a, &'a str>,
@@ -193,9 +193,9 @@ pub fn with_repetitions(resolved: &str, repeat: u64) -> String {
     document.to_string()
 }
 
-/// Adds every cell of `resolved`, the resolved text of a scenario, a second time, with `fq_codel` as the queue of the
-/// link `link` of the path. The cells that were there come first and keep their numbers. Returns `None` if the
-/// path has no such link.
+/// Adds every cell of `resolved`, the resolved text of a scenario, a second time, with `fq_codel` as the
+/// queue of the link `link` of the path. The cells that were there come first and keep their numbers. Returns
+/// `None` if the path has no such link.
 pub fn with_fq_codel(resolved: &str, link: &str) -> Option<String> {
     let mut document: DocumentMut = resolved.parse().ok()?;
     let present_queue = match document.get("path")?.get(link)?.get("queue")? {

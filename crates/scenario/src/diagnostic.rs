@@ -1,32 +1,36 @@
-//! Mistakes in a scenario, each with its place, what was found and what would be right.
+//! Collects the mistakes and the warnings of a scenario, each with its place.
 //!
-//! Positions are kept as byte ranges while the scenario is read; lines and columns (from 1, columns in
-//! characters) are counted once at the end. What came from a command-line option has no position in the file
-//! and names the option.
+//! - A *mistake* has a message, "found ..., expected ...", and sometimes a help. With a mistake nothing runs.
+//! - A *warning* is about a value that is allowed but probably not meant.
+//! - The *log* collects both while a scenario is read.
+//! - A *place* is a range of bytes in the file, or a command-line option.
+//!
+//! Lines and columns count from 1, and columns count characters. They are computed once at the end. Begin to
+//! read with [`Log`].
 
 use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeSet;
 
-/// A scenario's text and the name to call it by.
+/// The text of a scenario, and its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The file's name as the user wrote it, for messages.
     pub name: String,
-    /// What is in it.
+    /// The text of the file.
     pub text: String,
-    /// The key whose table the text is, if it is not a whole scenario.
+    /// The key whose table the text is. `None` if the text is a whole scenario.
     pub(crate) under: Option<&'static str>,
 }
 
 impl Source {
-    /// `text`, which messages call `name`.
+    /// Makes the source of a whole scenario. Messages call it `name`.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { name: name.into(), text: text.into(), under: None }
     }
 
-    /// A path alone, with `up` and `down` at its top, as the files of the presets have it. Options set the
-    /// rest of the scenario.
+    /// Makes the source of a path alone, which has `up` and `down` at its top, as in the files of the
+    /// presets. Options must set the rest of the scenario.
     pub fn path(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { under: Some("path"), ..Self::new(name, text) }
     }
@@ -35,25 +39,28 @@ impl Source {
 /// One mistake, or one warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Bytes of the file that it is about; empty at its beginning for what is missing altogether.
+    /// The range of bytes in the file. It is empty at the beginning of the file for a key that is missing.
     pub span: Range<usize>,
-    /// Line of the span's beginning, from 1; 0 if the mistake is in an option.
+    /// The line of the beginning of the range, from 1. It is 0 if the mistake is in an option.
     pub line: usize,
-    /// Column of the span's beginning in characters, from 1; 0 if the mistake is in an option.
+    /// The column of the beginning of the range in characters, from 1. It is 0 if the mistake is in an
+    /// option.
     pub column: usize,
-    /// The command-line option that it is about, as `--set KEY=VALUE`, instead of a place in the file.
+    /// The command-line option with the mistake, for example `--set KEY=VALUE`. `None` if the mistake is in
+    /// the file.
     pub option: Option<String>,
-    /// The key that it is about, from the root: `flow.call.transport`; empty for the file as a whole.
+    /// The key with the mistake, from the root: `flow.call.transport`. It is empty if the mistake is in the
+    /// whole file.
     pub key: String,
-    /// What was found, and what would be right.
+    /// The message: what was found and what was expected.
     pub message: String,
-    /// The nearest known key or value, or what to do.
+    /// A hint: the most similar known word, or what to do.
     pub help: Option<String>,
 }
 
 impl fmt::Display for Diagnostic {
-    /// `LINE:COLUMN: KEY: MESSAGE (HELP)`, with the option in place of line and column if the value came from
-    /// an option.
+    /// Writes `LINE:COLUMN: KEY: MESSAGE (HELP)`. For a mistake in an option, the option replaces line and
+    /// column.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.option {
             Some(option) => write!(f, "{option}: ")?,
@@ -70,24 +77,24 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Every mistake of a scenario, in the order of the file; never empty.
+/// The mistakes of a scenario, in the order of the file. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
-    /// [`Source::name`].
+    /// The name of the file ([`Source::name`]).
     pub source: String,
     /// The mistakes.
     pub list: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// The mistakes, in the order of the file.
+    /// Iterates over the mistakes, in the order of the file.
     pub fn iter(&self) -> core::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
 }
 
 impl fmt::Display for Diagnostics {
-    /// One line a mistake: `FILE:LINE:COLUMN: KEY: MESSAGE (HELP)`.
+    /// Writes one line for each mistake: `FILE:LINE:COLUMN: KEY: MESSAGE (HELP)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, diagnostic) in self.list.iter().enumerate() {
             if index > 0 {
@@ -104,43 +111,43 @@ impl fmt::Display for Diagnostics {
 
 impl core::error::Error for Diagnostics {}
 
-/// Where a value came from.
+/// The place that a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Bytes of the file.
+    /// A range of bytes in the file.
     File(Range<usize>),
     /// The command-line option with this index.
     Option(usize),
 }
 
 impl Place {
-    /// The file's beginning.
+    /// The beginning of the file.
     pub(crate) const START: Self = Self::File(0..0);
 }
 
 /// Collects mistakes and warnings while a scenario is read.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    mistakes: Vec<Entry>,
-    warnings: Vec<Entry>,
-    /// Mistakes that were not kept because there are more than [`MOST_KEPT`].
-    left_off: usize,
+    mistakes: Vec<LogEntry>,
+    warnings: Vec<LogEntry>,
+    /// The number of mistakes that were not kept, because [`MAX_MISTAKES`] mistakes were there.
+    dropped_mistakes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct LogEntry {
     place: Place,
     key: String,
     message: String,
     help: Option<String>,
 }
 
-impl Entry {
-    /// Whether it says what `other` says. A shorthand is read twice: `path.up.loss = 5`, and as
-    /// `path.up.loss.rate`.
-    fn tells(&self, other: &Self) -> bool {
-        let is_within = |key: &str, above: &str| {
-            key.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+impl LogEntry {
+    /// Whether both entries are about the same mistake. A shorthand is read under two keys: `path.up.loss =
+    /// 5` also as `path.up.loss.rate`.
+    fn is_same_mistake(&self, other: &Self) -> bool {
+        let is_within = |key: &str, parent: &str| {
+            key.strip_prefix(parent).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'))
         };
         (&self.place, &self.message) == (&other.place, &other.message)
             && (is_within(&other.key, &self.key) || is_within(&self.key, &other.key))
@@ -148,7 +155,8 @@ impl Entry {
 }
 
 impl Log {
-    /// Records a mistake, unless the same is recorded already (cells of a sweep share most of their values).
+    /// Records a mistake. A mistake that the log already has is not recorded again, because the cells of a
+    /// sweep share most of their values.
     pub(crate) fn mistake(
         &mut self,
         place: &Place,
@@ -156,60 +164,66 @@ impl Log {
         message: impl Into<String>,
         help: Option<String>,
     ) {
-        let entry = Entry { place: place.clone(), key: key.to_owned(), message: message.into(), help };
-        if self.mistakes.iter().any(|known| known.tells(&entry)) {
+        let entry = LogEntry { place: place.clone(), key: key.to_owned(), message: message.into(), help };
+        if self.mistakes.iter().any(|known| known.is_same_mistake(&entry)) {
             return;
         }
-        if self.mistakes.len() < MOST_KEPT {
+        if self.mistakes.len() < MAX_MISTAKES {
             self.mistakes.push(entry);
         } else {
-            self.left_off += 1;
+            self.dropped_mistakes += 1;
         }
     }
 
-    /// Records what is allowed but probably not meant.
+    /// Records a warning about a value that is allowed but probably not meant.
     pub(crate) fn warning(&mut self, place: &Place, key: &str, message: impl Into<String>) {
-        let entry = Entry { place: place.clone(), key: key.to_owned(), message: message.into(), help: None };
-        if self.warnings.len() < MOST_KEPT && !self.warnings.contains(&entry) {
+        let entry =
+            LogEntry { place: place.clone(), key: key.to_owned(), message: message.into(), help: None };
+        if self.warnings.len() < MAX_MISTAKES && !self.warnings.contains(&entry) {
             self.warnings.push(entry);
         }
     }
 
-    /// Whether no mistake was made.
+    /// Whether the log has no mistakes.
     pub(crate) const fn is_clean(&self) -> bool {
         self.mistakes.is_empty()
     }
 
-    /// Whether mistakes beyond `MOST_KEPT` were left off, so that the search for more can stop.
+    /// Whether the log has dropped mistakes, so that a search for more is useless.
     pub(crate) const fn is_full(&self) -> bool {
-        self.left_off > 0
+        self.dropped_mistakes > 0
     }
 
-    /// The mistakes and the warnings, placed. `options` are the command-line options that [`Place::Option`]
-    /// counts.
+    /// Returns the mistakes and the warnings, with their lines and columns. `options` are the command-line
+    /// options that [`Place::Option`] counts.
     pub(crate) fn finish(self, source: &Source, options: &[String]) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
         let lines = Lines::new(&source.text);
-        let place = |entries: Vec<Entry>| {
+        let placed = |entries: Vec<LogEntry>| {
             let mut list: Vec<_> = entries.into_iter().map(|entry| lines.place(entry, options)).collect();
             list.sort_by_key(|diagnostic| (diagnostic.option.is_some(), diagnostic.span.start));
             list
         };
-        let mut mistakes = place(self.mistakes);
-        // If the syntax of a line is wrong (a mistake without a key), the other mistakes found in that line
-        // mean nothing.
-        let broken: BTreeSet<_> = mistakes.iter().filter(|d| d.key.is_empty()).map(|d| d.line).collect();
-        mistakes.retain(|d| d.key.is_empty() || d.option.is_some() || !broken.contains(&d.line));
-        if self.left_off > 0 {
-            let message = format!("these are the first {MOST_KEPT} mistakes; there are more");
+        let mut mistakes = placed(self.mistakes);
+        // A mistake without a key is a syntax error. Other mistakes in the same line mean nothing.
+        let broken_lines: BTreeSet<_> =
+            mistakes.iter().filter(|mistake| mistake.key.is_empty()).map(|mistake| mistake.line).collect();
+        mistakes.retain(|mistake| {
+            mistake.key.is_empty() || mistake.option.is_some() || !broken_lines.contains(&mistake.line)
+        });
+        if self.dropped_mistakes > 0 {
+            let message = format!("these are the first {MAX_MISTAKES} mistakes; there are more");
             mistakes.push(
-                lines.place(Entry { place: Place::START, key: String::new(), message, help: None }, options),
+                lines.place(
+                    LogEntry { place: Place::START, key: String::new(), message, help: None },
+                    options,
+                ),
             );
         }
-        (mistakes, place(self.warnings))
+        (mistakes, placed(self.warnings))
     }
 }
 
-/// Where each line begins.
+/// A text with the byte at which each line begins.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -221,8 +235,8 @@ impl<'a> Lines<'a> {
         Self { text, starts }
     }
 
-    fn place(&self, entry: Entry, options: &[String]) -> Diagnostic {
-        let Entry { place, key, message, help } = entry;
+    fn place(&self, entry: LogEntry, options: &[String]) -> Diagnostic {
+        let LogEntry { place, key, message, help } = entry;
         match place {
             Place::File(span) => {
                 let span = self.on_boundaries(span);
@@ -238,7 +252,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// `span` within the text, widened to whole characters.
+    /// Limits a range of bytes to the text, and widens it to whole characters.
     fn on_boundaries(&self, span: Range<usize>) -> Range<usize> {
         let mut start = span.start.min(self.text.len());
         while !self.text.is_char_boundary(start) {
@@ -252,8 +266,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// How many mistakes are reported at once.
-const MOST_KEPT: usize = 100;
+/// We chose to report at most 100 mistakes, because nobody reads more at once.
+const MAX_MISTAKES: usize = 100;
 
 #[cfg(test)]
 mod tests {
@@ -287,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_mistake_is_told_once_and_a_flood_is_cut() {
+    fn the_same_mistake_is_reported_once_and_a_long_list_is_cut() {
         let mut log = Log::default();
         for number in 0..300 {
             for _ in 0..2 {
@@ -296,7 +310,7 @@ mod tests {
         }
         assert!(log.is_full());
         let list = log.finish(&Source::new("f", ""), &[]).0;
-        assert_eq!(list.len(), MOST_KEPT + 1);
+        assert_eq!(list.len(), MAX_MISTAKES + 1);
         assert!(list.last().unwrap().message.contains("there are more"));
     }
 }

@@ -1,4 +1,6 @@
-//! What the command line changes in a scenario.
+//! The changes that the command line makes in a scenario.
+//!
+//! A *setting* is one key with its value, as `--set KEY=VALUE` gives it.
 
 use talkpath_units::printable;
 
@@ -7,25 +9,25 @@ use crate::quantity;
 use crate::spec::LONGEST_NAME;
 use crate::tree::{self, Value};
 
-/// What the command line changes.
+/// The changes that the command line makes.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Keys that it sets, in this order.
+    /// The keys to set, in this order.
     pub set: Vec<Setting>,
-    /// `--seed`, over the file's `seed`.
+    /// The value of `--seed`, which replaces the file's `seed`.
     pub seed: Option<u64>,
-    /// `--repeat`, over the file's `repeat`.
+    /// The value of `--repeat`, which replaces the file's `repeat`.
     pub repeat: Option<u64>,
-    /// Which figures are shares, by the table of figures. `None` checks no threshold for it: this crate knows
-    /// no figure.
+    /// The function that tells which figures are shares. This crate does not know the figures of a run. With
+    /// `None` the bounds of thresholds are not checked for percentages.
     pub percent_of: Option<PercentOf>,
 }
 
-/// Says of the figure at a path below its flow, group or link whether it is a share; `None` if there is no
-/// such figure.
+/// Tells whether the figure at a path is a share. The path begins below the flow, group or link. Returns
+/// `None` if there is no such figure.
 pub type PercentOf = fn(path: &str) -> Option<Percent>;
 
-/// Whether a threshold of a figure is written in per cent.
+/// Whether the threshold of a figure may be written in per cent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Percent {
     /// The figure is a share. A number from 1 on without a percent sign is refused, because it may be meant
@@ -40,23 +42,24 @@ pub enum Percent {
 /// A key that the command line sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// From the root, with points between: `path.up.rate`.
+    /// The names from the root to the key, with points between them: `path.up.rate`.
     pub key: String,
-    /// Read as TOML if it is valid TOML, else as a string.
+    /// The value. It is read as TOML if it is valid TOML, and otherwise as a string.
     pub value: String,
-    /// The option that sets it. A mistake in the value names it instead of a place in the file.
+    /// The option that gives the value. A message about the value names the option in place of a line of the
+    /// file.
     pub option: String,
 }
 
 impl Setting {
-    /// `--set KEY=VALUE`.
+    /// Makes the setting of `--set KEY=VALUE`.
     pub fn new(key: impl Into<String>, value: impl Into<String>) -> Self {
         let (key, value) = (key.into(), value.into());
         Self { option: format!("--set {key}={value}"), key, value }
     }
 
-    /// `--sweep KEY=A,B,...`. The values are a TOML list, TOML values between commas, or else words between
-    /// commas.
+    /// Makes the setting of `--sweep KEY=A,B,...`. The values are a TOML list, or TOML values with commas, or
+    /// words with commas.
     pub fn sweep(key: &str, values: &str) -> Self {
         let is_list = |text: &str| {
             tree::parse_value(text, &Place::START).is_some_and(|node| matches!(node.value, Value::List(_)))
@@ -69,7 +72,8 @@ impl Setting {
             quoted.collect::<Vec<_>>().join(", ")
         };
         let value = match format!("[{values}]") {
-            // Also what is meant as a list or a table and is none: the mistake shows it whole.
+            // A value that looks like a list but is not valid stays as it is, so that the message shows all
+            // of it.
             _ if is_list(values) || values.starts_with('[') => values.to_owned(),
             _ if quantity::mixed_shares(values).is_some() => values.to_owned(),
             list if is_list(&list) || values.contains(['[', '{']) => list,
@@ -78,26 +82,27 @@ impl Setting {
         Self { option: format!("--sweep {key}={values}"), key: format!("sweep.{key}"), value }
     }
 
-    /// A key that `option` sets in words of its own.
+    /// Makes a setting for a value that comes from another option than `--set`.
     pub fn by(option: &str, key: &str, value: impl Into<String>) -> Self {
         Self { key: key.to_owned(), value: value.into(), option: option.to_owned() }
     }
 }
 
 impl From<(String, String)> for Setting {
-    /// `--set KEY=VALUE`.
+    /// Makes the setting of `--set KEY=VALUE`.
     fn from((key, value): (String, String)) -> Self {
         Self::new(key, value)
     }
 }
 
-/// `text`, from a file's name say, as a scenario's `name`: control characters escaped, and cut to its length.
+/// Makes the `name` of a scenario from another text, such as the name of a file. Control characters are
+/// escaped, and a long text is cut.
 pub fn fitting_name(text: &str) -> String {
     printable(text, LONGEST_NAME)
 }
 
-/// The file's name without its folder and its ending.
-pub(crate) fn stem(name: &str) -> String {
+/// Returns the file's name without its folder and `.toml`, for a scenario without a `name`.
+pub(crate) fn name_of_file(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let name = name.strip_suffix(".toml").unwrap_or(name);
     if name.trim().is_empty() { "scenario".to_owned() } else { fitting_name(name) }

@@ -66,8 +66,8 @@ pub struct Cell {
     pub index: u64,
     /// The swept keys with the values of this cell. The summaries of all repetitions share the map.
     pub sweep: Arc<BTreeMap<String, serde_json::Value>>,
-    /// The swept keys and values for a person, as in `flow.call.transport=udp, path.up.loss=0.01`. Without a sweep
-    /// the label is empty.
+    /// The swept keys and values for a person, as in `flow.call.transport=udp, path.up.loss=0.01`. Without a
+    /// sweep the label is empty.
     pub label: String,
     /// The scenario to run.
     pub scenario: Scenario,
@@ -84,8 +84,8 @@ pub fn load(source: &Source, options: &Options) -> Result<Plan, Diagnostics> {
 /// Reads a scenario and the files that it names, which come from `files`.
 ///
 /// # Errors
-/// Returns every mistake in the scenario, in the order of the file. A mistake in a trace also has the name of the
-/// trace and the line in it.
+/// Returns every mistake in the scenario, in the order of the file. A mistake in a trace also has the name of
+/// the trace and the line in it.
 pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Diagnostics> {
     let mut reading = Reading::new(source, options, files);
     let plan = read_plan(&mut reading);
@@ -103,7 +103,8 @@ fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
     let root = run_passes(&FILE_PASSES, root, reading);
     let sweep = Sweep::read(&root, reading.options, &mut reading.log);
     if !is_toml {
-        // A key that seems to be missing may be in the line with the wrong syntax, so only present keys are checked.
+        // A key that seems to be missing may be in the line with the wrong syntax, so only present keys are
+        // checked.
         check::check(root, &ROOT, Checks::PRESENT.with(reading.options), &mut reading.log);
         return None;
     }
@@ -210,8 +211,8 @@ fn check_repetitions(repeat: u64, cell_count: usize, root: &Table, log: &mut Log
     }
 }
 
-/// We chose at most ten million repetitions, because a run lists all of them before it begins. With about 100 B
-/// each, the list takes 1 GB.
+/// We chose at most ten million repetitions, because a run lists all of them before it begins. With about 100
+/// B each, the list takes 1 GB.
 const MOST_REPETITIONS: u64 = 10_000_000;
 
 fn read_thresholds(root: &Table, cells: &[Cell], log: &mut Log) -> Vec<Threshold> {

@@ -245,7 +245,7 @@ fn flag(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
 fn flag_or_default(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     match &node.value {
         Value::Flag(flag) => Some(Meaning::Flag(*flag)),
-        Value::Text(text) if text == "default" => Some(Meaning::OfStack),
+        Value::Text(text) if text == "default" => Some(Meaning::StackDefault),
         _ => {
             log.problem(&node.place, at, wrong(node, "true, false or \"default\""));
             None
@@ -309,7 +309,7 @@ pub(crate) fn one_of(
 /// How `delayed_ack` is written; `true` is the stack's own.
 fn delayed_ack(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Meaning> {
     match &node.value {
-        Value::Flag(true) => return Some(Meaning::OfStack),
+        Value::Flag(true) => return Some(Meaning::StackDefault),
         Value::Flag(false) => return Some(Meaning::DelayedAck(DelayedAck::Off)),
         Value::Text(text) if text == "linux" => return Some(Meaning::DelayedAck(DelayedAck::Linux)),
         Value::Table(table) => {

@@ -1,4 +1,8 @@
-//! What the values of one table mean, each as the type that its key has.
+//! Gives access to the values of one table, each in the type of its key.
+//!
+//! The pass `check` has noted the meaning of each right value. A getter returns `None` if the key is absent
+//! or wrong; a wrong value is already in the log. A getter named `..._or_word` returns `Some(None)` for a key
+//! that has a word in place of a quantity, such as `"default"`.
 
 use talkpath_units::{Bytes, Duration, Packets};
 
@@ -8,7 +12,7 @@ use crate::read::{self, At};
 use crate::spec::Key;
 use crate::tree::{Entry, Meaning, Node, Table, Value};
 
-/// A table, the keys that it may have, and its place in the file.
+/// A table with the description of its keys and its place in the file.
 #[derive(Clone, Copy)]
 pub(crate) struct Section<'a> {
     table: &'a Table,
@@ -26,29 +30,31 @@ impl<'a> Section<'a> {
         self.table.get(name)
     }
 
-    /// Whether a table of this kind may have the key `name`.
+    /// Whether tables of this kind may have the key `name`.
     pub(crate) fn has_key(&self, name: &str) -> bool {
         self.keys.iter().any(|key| key.name == name)
     }
 
-    /// What the value of `name` means. `None` if it is absent, or wrong: its mistake is reported already.
+    /// Returns the meaning of a value.
     pub(crate) fn meaning(&self, name: &str) -> Option<Meaning> {
         self.table.get(name)?.meaning
     }
 
-    /// Records `problem` with the value of `name`, or with the table if the value is absent.
+    /// Records a problem with the value of `name`. If the value is absent, the message has the place of the
+    /// table.
     pub(crate) fn problem(&self, name: &str, problem: Problem, log: &mut Log) {
         let place = self.table.get(name).map_or(self.place, |node| &node.place);
         log.mistake(place, &self.at.key(name).to_string(), problem.message, problem.help);
     }
 
-    /// Records that the value of `name` is allowed but probably not meant.
+    /// Records a warning that the value of `name` is allowed but probably not meant.
     pub(crate) fn warning(&self, name: &str, message: &str, log: &mut Log) {
         let place = self.table.get(name).map_or(self.place, |node| &node.place);
         log.warning(place, &self.at.key(name).to_string(), message);
     }
 
-    fn amount(&self, name: &str, dimension: Dimension) -> Option<Option<u64>> {
+    /// Returns the number of base units, or `Some(None)` for a word.
+    fn amount_or_word(&self, name: &str, dimension: Dimension) -> Option<Option<u64>> {
         match self.meaning(name)? {
             Meaning::Amount(Amount { dimension: found, count }) if found == dimension => Some(Some(count)),
             Meaning::Word(_) => Some(None),
@@ -56,30 +62,26 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A duration, or (`None` inside) its word.
     pub(crate) fn duration_or_word(&self, name: &str) -> Option<Option<Duration>> {
-        Some(self.amount(name, Dimension::Duration)?.map(Duration::from_nanos))
+        Some(self.amount_or_word(name, Dimension::Duration)?.map(Duration::from_nanos))
     }
 
     pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
         self.duration_or_word(name)?
     }
 
-    /// A size, or (`None` inside) its word.
     pub(crate) fn bytes_or_word(&self, name: &str) -> Option<Option<Bytes>> {
-        Some(self.amount(name, Dimension::Size)?.map(Bytes::new))
+        Some(self.amount_or_word(name, Dimension::Size)?.map(Bytes::new))
     }
 
     pub(crate) fn bytes(&self, name: &str) -> Option<Bytes> {
         self.bytes_or_word(name)?
     }
 
-    /// Packets, or (`None` inside) their word.
     pub(crate) fn packets_or_word(&self, name: &str) -> Option<Option<Packets>> {
-        Some(self.amount(name, Dimension::Packets)?.map(Packets::new))
+        Some(self.amount_or_word(name, Dimension::Packets)?.map(Packets::new))
     }
 
-    /// A whole number.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         match self.meaning(name)? {
             Meaning::Count(count) => Some(count),
@@ -94,16 +96,16 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A flag, or `own`, that of the transport's stack.
-    pub(crate) fn flag_or(&self, name: &str, own: bool) -> Option<bool> {
+    /// Returns a flag. If the value is the default of the transport's stack, returns `stack_default`.
+    pub(crate) fn flag_or(&self, name: &str, stack_default: bool) -> Option<bool> {
         match self.meaning(name)? {
             Meaning::Flag(flag) => Some(flag),
-            Meaning::OfStack => Some(own),
+            Meaning::StackDefault => Some(stack_default),
             _ => None,
         }
     }
 
-    /// A number or a share.
+    /// Returns a number or a share.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         match self.meaning(name)? {
             Meaning::Number(number) => Some(number),
@@ -116,12 +118,12 @@ impl<'a> Section<'a> {
         node.meaning.and_then(|_| node.as_text())
     }
 
-    /// The names of a list, each with its place.
+    /// Returns the names of a list, each with its place.
     pub(crate) fn names(&self, name: &str) -> Option<impl Iterator<Item = (&'a str, &'a Place)> + use<'a>> {
         self.table.get(name)?.names()
     }
 
-    /// One of a choice, as the key tables spell it.
+    /// Returns a word of a choice, in the spelling of the key tables.
     pub(crate) fn choice(&self, name: &str) -> Option<&'static str> {
         match self.meaning(name)? {
             Meaning::Word(word) => Some(word),
@@ -129,7 +131,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The variant's word of the tagged table `name`, as the key tables spell it, and its own section.
+    /// Returns the kind of a tagged table, in the spelling of the key tables, and the section with its keys.
     pub(crate) fn tagged<'s>(&'s self, name: &'s str) -> Option<(&'static str, Section<'s>)> {
         let node = self.table.get(name)?;
         let Some(Meaning::Variant(variant)) = node.meaning else { return None };
@@ -137,8 +139,8 @@ impl<'a> Section<'a> {
     }
 }
 
-/// `table`, which lies at `at`, for copy `number` (from 1): each `{ from, step }` becomes from + (number - 1)
-/// step. One that goes beyond its key's bounds is a mistake.
+/// Returns the table of copy `number`, from 1. Each `{ from, step }` becomes from + (number - 1) * step. A
+/// value beyond the bounds of its key is a mistake. `at` is the key of the table.
 pub(crate) fn for_copy(table: &Table, number: u64, at: At<'_>, log: &mut Log) -> Table {
     let entry = |entry: &Entry| {
         let Node { value, place, meaning, is_default } = &entry.node;
@@ -162,7 +164,7 @@ pub(crate) fn for_copy(table: &Table, number: u64, at: At<'_>, log: &mut Log) ->
     Table { entries: table.entries.iter().map(entry).collect() }
 }
 
-/// Whether any value of `table` steps from copy to copy; if so, the first one.
+/// Returns the first `{ from, step }` in the table, or `None` if no value steps from copy to copy.
 pub(crate) fn first_step(table: &Table) -> Option<&Node> {
     table.entries.iter().find_map(|entry| match entry.node.as_table() {
         Some(inner) if read::as_step(inner).is_some() => Some(&entry.node),

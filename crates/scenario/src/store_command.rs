@@ -4,9 +4,13 @@
 //! store_command = ["rclone", "copyto", "{file}", "lab:measurements/{key}"]
 //! ```
 //!
-//! It is a list of words: a program and its arguments. No shell reads it, so no word needs quotes. `{file}`
-//! is the path of the file, `{key}` its name in the store: `sites/day=2026-12-01/.../packets.parquet`.
-//! Credentials are the command's own affair: it has the coordinator's environment.
+//! The command is a list of words: a program and its arguments. No shell reads it, so no word needs quotes.
+//!
+//! - `{file}` stands for the path of the file.
+//! - `{key}` stands for the name of the file in the store, such as
+//!   `sites/day=2026-12-01/.../packets.parquet`.
+//!
+//! The command has the coordinator's environment, which is where it finds its credentials.
 
 use std::ffi::{OsStr, OsString};
 
@@ -21,12 +25,12 @@ use crate::tree::Entry;
 pub struct StoreCommand {
     /// The program, then its arguments, with `{file}` and `{key}` in them.
     pub words: Vec<String>,
-    /// How long the command may take for one file.
+    /// The time after which the copy of one file has failed.
     pub timeout: Duration,
 }
 
 impl StoreCommand {
-    /// The command of these words.
+    /// Checks that there is a program, and that both placeholders are in the words.
     pub(crate) fn new(words: Vec<String>, timeout: Duration) -> Result<Self, Problem> {
         let program = words.first().map_or("", String::as_str);
         if program.is_empty() || program.contains(FILE) || program.contains(KEY) {
@@ -41,25 +45,29 @@ impl StoreCommand {
         Ok(Self { words, timeout })
     }
 
-    /// The program and its arguments for one file.
+    /// Returns the program and its arguments for one file.
     pub fn words_for(&self, file: &OsStr, key: &str) -> Vec<OsString> {
-        let filled = |word: &String| {
-            let mut filled = OsString::new();
-            for (at, part) in word.split(FILE).enumerate() {
-                if at > 0 {
-                    filled.push(file);
+        // `{key}` is replaced in the parts between `{file}`, so that a file whose name has `{key}` keeps its
+        // name.
+        let mut words = Vec::new();
+        for word in &self.words {
+            let mut filled_word = OsString::new();
+            for (index, part) in word.split(FILE).enumerate() {
+                if index > 0 {
+                    filled_word.push(file);
                 }
-                filled.push(part.replace(KEY, key));
+                filled_word.push(part.replace(KEY, key));
             }
-            filled
-        };
-        self.words.iter().map(filled).collect()
+            words.push(filled_word);
+        }
+        words
     }
 }
 
-/// Records a mistake for each of `entries`, whose keys are among [`OLD_KEYS`]: what to write instead.
+/// Reports each of `entries`, whose keys are among [`OLD_KEYS`], and says what to write instead.
 pub(crate) fn refuse_old_keys(entries: &[Entry], log: &mut Log) {
-    // What needs no quotes in TOML and is safe on a terminal; for the rest there is the example.
+    // A text of these characters needs no escapes in TOML and is safe on a terminal. For any other text the
+    // help is an example.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.=/:[]".contains(c);
     let text = |name: &str| {
         let found = entries.iter().find(|entry| entry.name == name)?.node.as_text()?;
@@ -68,7 +76,7 @@ pub(crate) fn refuse_old_keys(entries: &[Entry], log: &mut Log) {
     let endpoint = text("store_endpoint");
     for entry in entries {
         let help = match text("store") {
-            Some(store) => format!("write `{}`", instead_of(store, endpoint)),
+            Some(store) => format!("write `{}`", rclone_line(store, endpoint)),
             None => example(),
         };
         let message =
@@ -77,9 +85,9 @@ pub(crate) fn refuse_old_keys(entries: &[Entry], log: &mut Log) {
     }
 }
 
-/// The line that does with rclone what `store = STORE` did. `env_auth` takes the credentials from the same
-/// variables.
-fn instead_of(store: &str, endpoint: Option<&str>) -> String {
+/// Returns the line that copies to the former `store` by rclone. `env_auth` reads the credentials from the
+/// same environment variables as before.
+fn rclone_line(store: &str, endpoint: Option<&str>) -> String {
     let target = match (store.strip_prefix("file://"), store.strip_prefix("s3://")) {
         (Some(folder), _) => folder.trim_end_matches('/').to_owned(),
         (None, Some(bucket)) => {
@@ -98,11 +106,11 @@ fn example() -> String {
     format!("such as [\"rclone\", \"copyto\", \"{FILE}\", \"REMOTE:BUCKET/{KEY}\"]")
 }
 
-/// Stands for the path of the file.
+/// The placeholder of the file's path.
 const FILE: &str = "{file}";
-/// Stands for the file's name in the store.
+/// The placeholder of the file's name in the store.
 const KEY: &str = "{key}";
-/// Keys of files that were written for the S3 client that talkpath once had.
+/// The keys of the S3 client that former versions of talkpath had.
 pub(crate) const OLD_KEYS: [&str; 2] = ["store", "store_endpoint"];
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ fn place_of_figure(entry: &Entry) -> &Place {
 
 /// Reports the mistakes in the thresholds of a file that has other mistakes, as far as they can be known.
 pub(crate) fn check_without_cells(root: &Table, sweep: &Sweep, log: &mut Log) {
-    if root.get("thresholds").is_none() || sweep.is_wrong() {
+    if root.get("thresholds").is_none() || sweep.has_mistakes() {
         return;
     }
     let mut cell_log = Log::default();
@@ -200,7 +200,8 @@ fn full_path(path: &str) -> String {
     path.to_owned()
 }
 
-/// Returns the cells that have all values of `selector`, which is `KEY=VALUE` or several of these with commas.
+/// Returns the cells that have all values of `selector`, which is `KEY=VALUE` or several of these with
+/// commas.
 fn select_cells<'a>(
     selector: &str,
     cells: &'a [ThresholdCell<'a>],

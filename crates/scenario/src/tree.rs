@@ -1,8 +1,11 @@
-//! The scenario as a tree in which every key and value knows where it came from, and what it means once it
-//! has been read.
+//! The tree of a scenario: its keys and values, each with its place in the file.
 //!
-//! The TOML reader sorts tables by key; here they are in the order of the file again. Numbers stay text
-//! until somebody says what they count.
+//! - A *node* is a value with its place. A table is a list of *entries*, each a key and its node.
+//! - The *meaning* of a node is the value in the type of its key: a duration, a count, a word. The pass
+//!   `check` notes it, and everything after that pass reads the meaning alone.
+//!
+//! Entries are in the order of the file. Numbers stay text, because only the key tells what they count. Begin
+//! to read with [`Node`], and for the text of a file with [`parse`].
 
 use talkpath_config::DelayedAck;
 use talkpath_units::Duration;
@@ -12,53 +15,53 @@ use crate::diagnostic::{Log, Place, Source};
 use crate::quantity::{Amount, quote};
 use crate::spec::{Kind, Variant};
 
-/// A value and where it came from.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) place: Place,
-    /// What the value means to its key. `None` before a pass has read the value, and if it is wrong.
+    /// The meaning of the value for its key. `None` before the pass `check`, and if the value is wrong.
     pub(crate) meaning: Option<Meaning>,
-    /// Whether nobody wrote the value: it is its key's default.
+    /// Whether the value is the default of its key, so that the file does not have it.
     pub(crate) is_default: bool,
 }
 
-/// A value.
+/// A value as TOML has it.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(String),
-    /// An integer or a float, as written.
+    /// An integer or a float, as the file writes it.
     Number(String),
     Flag(bool),
-    /// A date or a time, which no key takes.
+    /// A date or a time. No key takes one.
     Date(String),
     List(Vec<Node>),
     Table(Table),
 }
 
-/// What a value means to its key. The key's [`Kind`] says which of these it is.
+/// The meaning of a value for its key. The [`Kind`] of the key determines the variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meaning {
     /// A quantity.
     Amount(Amount),
-    /// A word, as the key table spells it: one of a choice, or one in place of a quantity.
+    /// A word in the spelling of the key table. It is one of a choice, or stands in place of a quantity.
     Word(&'static str),
     /// A whole number.
     Count(u64),
     /// A number or a share.
     Number(f64),
     Flag(bool),
-    /// What the transport's stack has of its own.
-    OfStack,
-    /// When a receiver acknowledges.
+    /// The default of the transport's stack.
+    StackDefault,
+    /// The rule by which a receiver delays acknowledgements.
     DelayedAck(DelayedAck),
-    /// From the one duration to the other.
+    /// A range from the first duration to the second.
     Range(Duration, Duration),
-    /// A text or a list of names: the value itself.
+    /// A text or a list of names, which needs no conversion.
     AsWritten,
-    /// A table with the keys of this variant.
+    /// A table that has the keys of this variant.
     Variant(&'static Variant),
-    /// `{ from, step }`: `from` for the first copy, and `by` more for each that follows.
+    /// `{ from, step }`: the first copy of a flow has `from`, and each later copy has `by` more.
     Step {
         kind: &'static Kind,
         from: Amount,
@@ -82,17 +85,17 @@ pub(crate) struct Entry {
 }
 
 impl Node {
-    /// A value that comes from `place`, not read yet.
+    /// Makes a node without a meaning.
     pub(crate) const fn new(value: Value, place: Place) -> Self {
         Self { value, place, meaning: None, is_default: false }
     }
 
-    /// A text that comes from `place`.
+    /// Makes a node of a text, without a meaning.
     pub(crate) fn text(text: impl Into<String>, place: Place) -> Self {
         Self::new(Value::Text(text.into()), place)
     }
 
-    /// The table, if it is one.
+    /// Returns the table, or `None` if the value is something else.
     pub(crate) const fn as_table(&self) -> Option<&Table> {
         match &self.value {
             Value::Table(table) => Some(table),
@@ -100,7 +103,7 @@ impl Node {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, or `None` if the value is something else.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -108,31 +111,33 @@ impl Node {
         }
     }
 
-    /// The names of a list that is right, each with its place.
+    /// Returns the names of a list, each with its place, or `None` if the list is wrong.
     pub(crate) fn names(&self) -> Option<impl Iterator<Item = (&str, &Place)>> {
         let Value::List(list) = &self.value else { return None };
         self.meaning?;
         Some(list.iter().filter_map(|item| Some((item.as_text()?, &item.place))))
     }
 
-    /// Whether the values are the same, wherever they come from.
-    pub(crate) fn same(&self, other: &Self) -> bool {
+    /// Whether both nodes have the same value. Their places may differ.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.value, &other.value) {
             (Value::Text(a), Value::Text(b)) | (Value::Number(a), Value::Number(b)) => a == b,
             (Value::Date(a), Value::Date(b)) => a == b,
             (Value::Flag(a), Value::Flag(b)) => a == b,
-            (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b)),
+            (Value::List(a), Value::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b))
+            }
             (Value::Table(a), Value::Table(b)) => {
                 a.entries.len() == b.entries.len()
                     && a.entries
                         .iter()
-                        .all(|entry| b.get(&entry.name).is_some_and(|node| node.same(&entry.node)))
+                        .all(|entry| b.get(&entry.name).is_some_and(|node| node.is_same(&entry.node)))
             }
             _ => false,
         }
     }
 
-    /// Gives the whole tree one origin.
+    /// Gives the node and everything below it the same place.
     pub(crate) fn set_place(&mut self, place: &Place) {
         self.place = place.clone();
         match &mut self.value {
@@ -147,7 +152,7 @@ impl Node {
         }
     }
 
-    /// What it is, for a message: `5`, `"20 ms"`, `a table`.
+    /// Describes the value for a message: `5`, `"20 ms"`, `a table`.
     pub(crate) fn found(&self) -> String {
         match &self.value {
             Value::Text(text) => quote(text),
@@ -159,7 +164,7 @@ impl Node {
         }
     }
 
-    /// The value as JSON, for a sweep's record.
+    /// Converts the value to JSON, for the record of a sweep.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::Text(text) | Value::Date(text) => text.clone().into(),
@@ -179,32 +184,32 @@ impl Node {
 }
 
 impl Table {
-    /// A table of one key.
-    pub(crate) fn of(name: &str, node: Node) -> Self {
+    /// Makes a table with one key.
+    pub(crate) fn with_key(name: &str, node: Node) -> Self {
         let mut table = Self::default();
         table.set(name, node);
         table
     }
 
-    /// The value of `name`.
+    /// Returns the value of the key `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&Node> {
         self.entry(name).map(|entry| &entry.node)
     }
 
-    /// Key and value of `name`.
+    /// Returns the entry of the key `name`.
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// The value of `name`, to be changed.
+    /// Returns the value of the key `name` for a change.
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Node> {
         self.entries.iter_mut().find(|entry| entry.name == name).map(|entry| &mut entry.node)
     }
 
-    /// Puts `node` at `name`, in the place of what was there or at the end.
+    /// Sets the key `name`. A new key comes at the end.
     pub(crate) fn set(&mut self, name: &str, node: Node) {
         match self.get_mut(name) {
-            Some(old) => *old = node,
+            Some(present) => *present = node,
             None => {
                 let place = node.place.clone();
                 self.entries.push(Entry { name: name.to_owned(), place, node });
@@ -212,20 +217,20 @@ impl Table {
         }
     }
 
-    /// Takes the value of `name` out.
+    /// Removes the key `name` and returns its value.
     pub(crate) fn remove(&mut self, name: &str) -> Option<Node> {
         self.take(name).map(|entry| entry.node)
     }
 
-    /// Takes key and value of `name` out.
+    /// Removes the key `name` and returns its entry.
     pub(crate) fn take(&mut self, name: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.name == name)?;
         Some(self.entries.remove(at))
     }
 }
 
-/// The names of `key`, split at its points. A point between quotes does not split; quotes around a name are
-/// taken off.
+/// Splits a key at its points into names. A point between quotes does not split. Quotes around a name are
+/// removed.
 pub(crate) fn split(key: &str) -> Vec<&str> {
     let mut is_quoted = false;
     let at_points = |letter: char| {
@@ -239,14 +244,14 @@ fn unquote(name: &str) -> &str {
     name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
 }
 
-/// A scenario's text as it was read.
+/// The tree of a scenario's text.
 pub(crate) struct Document {
     pub(crate) root: Table,
-    /// Whether its syntax is right. If not, `root` is what could be understood.
+    /// Whether the text is valid TOML. If not, `root` has the parts that the parser could read.
     pub(crate) is_toml: bool,
 }
 
-/// The tree of a scenario; `None` if there is nothing to read.
+/// Reads the text of a scenario. Returns `None` if the text is empty or too large.
 pub(crate) fn document(source: &Source, log: &mut Log) -> Option<Document> {
     if source.text.len() > LARGEST_FILE {
         let message =
@@ -257,7 +262,7 @@ pub(crate) fn document(source: &Source, log: &mut Log) -> Option<Document> {
     let mut root = parse(&source.text, log);
     let is_toml = log.is_clean();
     if let Some(key) = source.under {
-        root = Table::of(key, Node::new(Value::Table(root), Place::START));
+        root = Table::with_key(key, Node::new(Value::Table(root), Place::START));
     }
     if is_toml && root.entries.is_empty() {
         let message =
@@ -268,7 +273,7 @@ pub(crate) fn document(source: &Source, log: &mut Log) -> Option<Document> {
     Some(Document { root, is_toml })
 }
 
-/// Reads TOML text; mistakes in its syntax go to `log`, and what could be understood is returned.
+/// Reads TOML text. Syntax errors go to `log`, and the tree has the parts that the parser could read.
 pub(crate) fn parse(text: &str, log: &mut Log) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
@@ -279,7 +284,7 @@ pub(crate) fn parse(text: &str, log: &mut Log) -> Table {
     convert_table(table.get_ref(), &|span| Place::File(span))
 }
 
-/// Reads one TOML value, for `--set` and for defaults; `None` if it is none.
+/// Reads one TOML value, for `--set` and for defaults. Returns `None` if the text is not a TOML value.
 pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
     if let Some(value) = plain_value(text) {
         return Some(Node::new(value, place.clone()));
@@ -288,8 +293,8 @@ pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
     Some(convert(value.get_ref(), place.clone(), &|_| place.clone()))
 }
 
-/// A text without escapes, a short whole number or a flag, for which no parser of TOML is needed: the
-/// a large sweep has millions of defaults.
+/// Reads a text without escapes, a short whole number or a flag without the TOML parser, because a large
+/// sweep has millions of such defaults. Returns `None` for any other text.
 fn plain_value(text: &str) -> Option<Value> {
     if let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         let is_plain =
@@ -307,6 +312,7 @@ fn plain_value(text: &str) -> Option<Value> {
     }
 }
 
+/// Converts a table of the TOML parser, which sorts keys by name, to one in the order of the file.
 fn convert_table(table: &DeTable<'_>, place: &dyn Fn(core::ops::Range<usize>) -> Place) -> Table {
     let mut pairs: Vec<_> = table.iter().collect();
     pairs.sort_by_key(|(key, _)| key.span().start);
@@ -336,7 +342,7 @@ fn convert(value: &DeValue<'_>, at: Place, place: &dyn Fn(core::ops::Range<usize
     Node::new(value, at)
 }
 
-/// The commonest mistake is a quantity without its quotes.
+/// Returns a hint for a syntax error at the byte `at`. The most frequent error is a quantity without quotes.
 fn syntax_help(text: &str, at: usize) -> Option<String> {
     let begin = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
     let line = text.get(begin..)?.lines().next()?;
@@ -350,8 +356,8 @@ fn syntax_help(text: &str, at: usize) -> Option<String> {
     (is_bare && value.len() < 30).then(|| format!("quantities are strings: \"{value}\""))
 }
 
-/// The largest scenario, in bytes, as written and with its defaults. Chosen: anything larger is a wrong file,
-/// refused before it fills the memory.
+/// The largest scenario in bytes, both as a file and with its defaults written out. We chose 4 MiB because a
+/// larger file is probably not a scenario. It is refused before it fills the memory.
 pub const LARGEST_FILE: usize = 4 << 20;
 
 #[cfg(test)]
@@ -392,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantity_without_quotes_is_told_about_them() {
+    fn the_message_about_a_quantity_without_quotes_shows_the_quotes() {
         let mut log = Log::default();
         parse("rate = 1 Mbps\n", &mut log);
         let source = Source::new("f", "rate = 1 Mbps\n");

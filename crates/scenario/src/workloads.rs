@@ -1,7 +1,14 @@
-//! Workloads in a scenario, a file each: its keys beside what they mean.
+//! The workloads of scenarios: what the application of a flow sends.
 //!
-//! A new one is a file here and its line in [`WORKLOADS`]; what it sends over time, its variant of
-//! [`WorkloadConfig`] answers.
+//! Each workload has a file below `workloads/`, with its keys and the function that reads them. A new
+//! workload is a file there, a line in [`WORKLOADS`], and a variant of [`WorkloadConfig`], which computes the
+//! messages over time.
+//!
+//! - A workload's *judging* is the figure by which a flow is judged, with the smallest value that is good
+//!   enough.
+//! - An *echo* is a message that the receiving application sends back.
+//!
+//! Begin to read with [`resolve`].
 
 mod bulk;
 mod burst;
@@ -18,52 +25,50 @@ use crate::quantity::{Dimension, Measure, Problem};
 use crate::section::Section;
 use crate::spec::{Default, Key, Kind, Tagged, Variant, Words, key, measure};
 
-/// Every workload.
 const WORKLOADS: &[Workload] = &[voice::VOICE, cbr::CBR, bulk::BULK, burst::BURST, file::FILE];
 
-/// A workload's table.
+/// The value of a flow's key `workload`.
 pub(crate) static WORKLOAD: Tagged =
     Tagged { noun: "a workload", variants: &VARIANTS, later: &[], number: None, quantity: None };
 
-/// One workload.
+/// The description of one workload.
 #[derive(Clone, Copy)]
 struct Workload {
-    /// Its word and its keys.
+    /// The word for the workload, and its keys.
     keys: Variant,
-    /// What the keys in a section mean.
-    read: fn(&Section<'_>, FileTerms<'_>, &mut Log) -> Option<Counted>,
+    /// Reads the keys of a section.
+    read: fn(&Section<'_>, FileTerms<'_>, &mut Log) -> Option<MeasuredWorkload>,
 }
 
-/// What a workload sends.
-struct Counted {
+/// A workload, and the key that decides how many messages it sends.
+struct MeasuredWorkload {
     workload: WorkloadConfig,
-    /// The key that decides how many messages there are.
-    by: &'static str,
+    count_key: &'static str,
 }
 
-/// The keys of [`WORKLOADS`].
+/// The words and keys of [`WORKLOADS`].
 const VARIANTS: [Variant; WORKLOADS.len()] = {
     let mut variants = [WORKLOADS[0].keys; WORKLOADS.len()];
-    let mut at = 1;
-    while at < variants.len() {
-        variants[at] = WORKLOADS[at].keys;
-        at += 1;
+    let mut index = 1;
+    while index < variants.len() {
+        variants[index] = WORKLOADS[index].keys;
+        index += 1;
     }
     variants
 };
 
-/// What the `file` workload takes from elsewhere.
+/// The values that the workload `file` takes from the rest of the scenario.
 #[derive(Clone, Copy)]
 pub(crate) struct FileTerms<'a> {
-    /// The size of a file; `None` if there is a mistake in it, which is reported already.
+    /// Returns the size of a file. `None` if the file has a mistake, which is already in the log.
     pub(crate) size: &'a dyn Fn(&str) -> Option<Bytes>,
-    /// The largest message, if the scenario says nothing.
+    /// The size of a message if the scenario does not say.
     pub(crate) message: Bytes,
-    /// What of each message is not the file's.
+    /// The number of bytes in each message that do not belong to the file.
     pub(crate) header: Bytes,
 }
 
-/// What a flow sends, what comes back, and what it is judged by.
+/// The workload of a flow, the echoes, and the judging.
 #[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) workload: WorkloadConfig,
@@ -71,7 +76,7 @@ pub(crate) struct Load {
     pub(crate) echo: Option<EchoWrite>,
 }
 
-/// The workload of `flow`.
+/// Reads the workload of `flow`. `duration` is the time for which the flow sends.
 pub(crate) fn resolve(
     flow: &Section<'_>,
     duration: Option<Duration>,
@@ -80,23 +85,27 @@ pub(crate) fn resolve(
 ) -> Option<Load> {
     let (kind, section) = flow.tagged("workload")?;
     let read = WORKLOADS.iter().find(|workload| workload.keys.name == kind)?.read;
-    let Counted { workload, by } = read(&section, file, log)?;
-    if let Some(duration) = duration {
-        bound(&workload, by, duration, &section, log)?;
+    let MeasuredWorkload { workload, count_key } = read(&section, file, log)?;
+    if let Some(duration) = duration
+        && let Err(problem) = check_message_count(&workload, duration)
+    {
+        section.problem(count_key, problem, log);
+        return None;
     }
-    let echo = section.has_key("echo") && section.flag("echo")?;
-    let write = match section.choice("echo_write") {
+    let has_echo = section.has_key("echo") && section.flag("echo")?;
+    let echo_write = match section.choice("echo_write") {
         Some("per-message") => EchoWrite::PerMessage,
         _ => EchoWrite::PerRead,
     };
     let judging = judging(&section)?;
-    Some(Load { workload, judging, echo: echo.then_some(write) })
+    Some(Load { workload, judging, echo: has_echo.then_some(echo_write) })
 }
 
-/// By the keys that the workload has.
+/// Returns the judging. It depends on the keys that the workload has: `playout` for a call, `deadline` for
+/// messages.
 fn judging(section: &Section<'_>) -> Option<Judging> {
     if section.has_key("playout") {
-        // An unnamed playout is no mistake; one that is wrong is.
+        // An absent `playout` has a meaning of its own. A wrong one is a mistake.
         let playout = match section.node("playout") {
             Some(_) => Some(playout(section)?),
             None => None,
@@ -125,25 +134,23 @@ fn playout(section: &Section<'_>) -> Option<Playout> {
     }
 }
 
-/// Refuses what no arena would ever finish, because of `key`: `None` then.
-fn bound(
-    workload: &WorkloadConfig,
-    key: &str,
-    duration: Duration,
-    section: &Section<'_>,
-    log: &mut Log,
-) -> Option<()> {
+/// Refuses a workload with so many messages that no arena would ever finish.
+fn check_message_count(workload: &WorkloadConfig, duration: Duration) -> Result<(), Problem> {
     let messages = workload.demand().messages_within(duration).unwrap_or(0);
     if messages > MOST_MESSAGES {
         let message =
             format!("found {messages} messages within `duration`, expected at most {MOST_MESSAGES}");
-        section.problem(key, Problem::new(message), log);
-        return None;
+        return Err(Problem::new(message));
     }
-    Some(())
+    Ok(())
 }
 
-/// Payload of one message. A stream could carry more, but an application does not write more at once. Chosen.
+/// We chose at most a billion messages in a flow. They take hours of simulation and tens of gigabytes of
+/// records.
+const MOST_MESSAGES: u128 = 1_000_000_000;
+
+/// The payload of one message. A stream could carry more. We chose 1 GB because no application writes more at
+/// once.
 const MESSAGE: &[Measure] = &[measure(Dimension::Size, 1, 1_000_000_000)];
 
 const ECHO_WRITE: Words =
@@ -159,13 +166,9 @@ const ECHO_WRITE_KEY: Key = key(
     "how the far application writes what one read returned: all in one write, or one write for each message",
 );
 
-/// The least share of messages in time.
 const FLOOR: Key = key(
     "floor",
     Kind::Number { above: 0.0, most: 1.0 },
     Default::Is("0.95"),
     "the least share of messages in time that is usable",
 );
-
-/// Messages of one flow. Chosen: hours of simulation and tens of gigabytes of records.
-const MOST_MESSAGES: u128 = 1_000_000_000;

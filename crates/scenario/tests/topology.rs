@@ -1,12 +1,12 @@
 //! Where the nodes between a scenario's links are drawn.
 
-use talkpath_model::{Scenario, Topology};
+use talkpath_model::{LinkNodes, Scenario, Topology};
 use talkpath_scenario::{Options, Source, load};
 
 fn topology(text: &str) -> (Scenario, Topology) {
     let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap_or_else(|it| panic!("{it}"));
     let scenario = plan.cells[0].scenario.clone();
-    let topology = Topology::of(&scenario);
+    let topology = Topology::new(&scenario);
     (scenario, topology)
 }
 
@@ -19,7 +19,7 @@ fn two_hosts_on_a_path_are_two_nodes_with_a_link_each_way() {
     let [near, far] = topology.nodes.as_slice() else { panic!("{topology:?}") };
     assert_eq!((near.x, near.y, far.x), (0.0, 0.5, 1.0));
     assert_eq!((&near.senders, &near.receivers), (&vec![0], &vec![1]));
-    assert_eq!(topology.links, [Some((0, 1)), Some((1, 0))]);
+    assert_eq!(topology.links, [Some(LinkNodes { from: 0, to: 1 }), Some(LinkNodes { from: 1, to: 0 })]);
 }
 
 fn dumbbell(back: &str) -> (Scenario, Topology) {
@@ -52,8 +52,8 @@ fn a_dumbbell_has_two_routers_and_a_host_at_each_end_of_each_flow() {
         let index = scenario.links.iter().position(|link| link.name == name).unwrap();
         topology.links[index].unwrap()
     };
-    assert_eq!((link("wan"), link("naw")), ((3, 4), (4, 3)));
-    assert_eq!(link("tx2").0, link("back-tx2").1);
+    assert_eq!((link("wan"), link("naw")), (LinkNodes { from: 3, to: 4 }, LinkNodes { from: 4, to: 3 }));
+    assert_eq!(link("tx2").from, link("back-tx2").to);
     // The same with one link back for all from the receivers' router, and one for each to its sender.
     let (_, shared) = dumbbell("return_route = [\"naw\", \"back-tx{n}\"]");
     assert_eq!(shared.nodes.len(), 8);

@@ -143,7 +143,7 @@ impl Named<'_> {
     fn ip(&self) -> IpSummary {
         let mut dscp: BTreeMap<String, u64> = BTreeMap::new();
         for (&number, count) in self.legs.iter().flat_map(|leg| &leg.dscp) {
-            *dscp.entry(Dscp::of_byte(number << 2).to_string()).or_default() += count;
+            *dscp.entry(Dscp::from_byte(number << 2).to_string()).or_default() += count;
         }
         IpSummary { forward: IpSeen { dscp: Some(dscp), ..IpSeen::default() }, ..IpSummary::default() }
     }

@@ -28,7 +28,7 @@ pub(super) fn summary(flow: &Flow, logs: FlowLogs<'_>) -> IpSummary {
 /// the MTU of the path to that end.
 fn direction(headers: &Headers, path_mtu: Option<u32>) -> IpSeen {
     IpSeen {
-        dscp: counts_by(headers, |tos| Dscp::of_byte(tos).to_string()),
+        dscp: counts_by(headers, |tos| Dscp::from_byte(tos).to_string()),
         ecn: counts_by(headers, |tos| ecn_name(ecn(tos)).to_owned()),
         ttl_min: headers.ttl.map(|(min, _)| min),
         ttl_max: headers.ttl.map(|(_, max)| max),

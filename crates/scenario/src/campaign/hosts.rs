@@ -4,7 +4,8 @@ use core::net::IpAddr;
 
 use talkpath_model::host_and_port;
 
-use super::{Host, HostPair, Measure, NamedTable, named_tables};
+use super::tables::{NamedTable, named_tables};
+use super::types::{Host, HostPair, Measure};
 use crate::diagnostic::Log;
 use crate::keys::HOST;
 use crate::quantity::{Problem, quote};

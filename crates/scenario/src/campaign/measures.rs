@@ -2,7 +2,9 @@
 
 use talkpath_units::Duration;
 
-use super::{Host, HostPair, Measure, MeasureScenario, NamedTable, hosts, named_tables};
+use super::hosts;
+use super::tables::{NamedTable, named_tables};
+use super::types::{Host, HostPair, Measure, MeasureScenario};
 use crate::compare::ComparedWorkload;
 use crate::diagnostic::Log;
 use crate::keys::{self, MEASURE};

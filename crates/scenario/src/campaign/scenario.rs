@@ -3,26 +3,9 @@
 use talkpath_units::Duration;
 use toml_edit::{Array, DocumentMut, Item, TableLike, Value};
 
-use super::{Host, Measure};
-use crate::compare::ComparedWorkload;
+use super::types::{Host, Measure, MeasureScenario};
 use crate::diagnostic::Source;
 use crate::options::Setting;
-
-/// The scenario that a measurement runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MeasureScenario {
-    /// The scenario of this file.
-    File(String),
-    /// One workload over each of several transports, as `talkpath compare` runs it.
-    Comparison {
-        /// The data that the compared flow carries.
-        workload: ComparedWorkload,
-        /// The transports, one after the other.
-        transports: Vec<String>,
-        /// The time for which each transport sends in a round.
-        duration: Duration,
-    },
-}
 
 impl Measure {
     /// Writes the scenario of a comparison. Returns `None` if the measure names a scenario file.
@@ -86,8 +69,8 @@ impl Host {
     /// the flows of the scenario.
     ///
     /// # Errors
-    /// Returns the reason if `emulated_text` is not valid TOML, has a key that does not describe a path, or has a
-    /// flow with the name of a flow of the scenario.
+    /// Returns the reason if `emulated_text` is not valid TOML, has a key that does not describe a path, or
+    /// has a flow with the name of a flow of the scenario.
     pub fn emulated_settings(&self, emulated_text: &str, scenario: &Source) -> Result<Vec<Setting>, String> {
         let file = self.emulated.as_deref().unwrap_or_default();
         let mut settings = Vec::new();
@@ -110,8 +93,8 @@ impl Host {
     }
 }
 
-/// Returns the flows of `scenario` together with `emulated_flows`, or `None` if the scenario's `flow` is not a
-/// table. Loading the scenario then reports that mistake, and also a scenario that is not valid TOML.
+/// Returns the flows of `scenario` together with `emulated_flows`, or `None` if the scenario's `flow` is not
+/// a table. Loading the scenario then reports that mistake, and also a scenario that is not valid TOML.
 fn merge_flows(scenario: &Source, emulated_flows: &dyn TableLike) -> Result<Option<Item>, String> {
     let document = parse_toml(&scenario.text).unwrap_or_default();
     let mut flows = document.get("flow").cloned().unwrap_or_else(|| Item::Table(toml_edit::Table::new()));

@@ -4,7 +4,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZoneDatabase;
 use talkpath_units::{Duration, counted};
 
-use super::Schedule;
+use super::types::Schedule;
 use crate::diagnostic::Log;
 use crate::keys::SCHEDULE;
 use crate::quantity::{Problem, quote};

@@ -1,5 +1,7 @@
 //! Campaign files: what they mean, and every mistake at once.
 
+use talkpath_units::Duration;
+
 use super::scenario::ROUNDS;
 use super::*;
 

@@ -137,7 +137,7 @@ pub(crate) fn keep_common(common: &mut Table, other: &Table) {
             keep_common(inner, other);
             true
         }
-        (Some(other), _) => other.same(&entry.node),
+        (Some(other), _) => other.is_same(&entry.node),
         (None, _) => false,
     });
 }
@@ -170,7 +170,7 @@ fn overlay(common: &mut Table, written: &Table) {
 
 fn is_written_out(table: &Table, node: &Node) -> bool {
     table.get("kind").is_some_and(|kind| match &node.value {
-        Value::Text(_) => kind.same(node),
+        Value::Text(_) => kind.is_same(node),
         _ => true,
     })
 }

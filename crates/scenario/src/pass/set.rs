@@ -10,7 +10,7 @@ use crate::bound;
 use crate::diagnostic::{Log, Place};
 use crate::keys::ROOT;
 use crate::names::{unknown_key, unknown_name};
-use crate::options::{Setting, stem};
+use crate::options::{Setting, name_of_file};
 use crate::preset::preset;
 use crate::quantity::{Problem, percentage};
 use crate::read;
@@ -39,7 +39,7 @@ pub(crate) fn set_options(mut root: Table, reading: &mut Reading<'_>) -> Table {
         }
     }
     if root.get("name").is_none() {
-        root.set("name", Node::text(stem(&source.name), Place::START));
+        root.set("name", Node::text(name_of_file(&source.name), Place::START));
     }
     if let Some(Node { value, .. }) = root.get_mut("seed")
         && let Value::Number(text) = value

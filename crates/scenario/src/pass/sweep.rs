@@ -1,4 +1,10 @@
-//! The sweep: which keys take which values, and every combination of these values.
+//! Reads `[sweep]`, and makes the cells of a scenario.
+//!
+//! - An *axis* is one line of `[sweep]`: a key and the list of its values.
+//! - A *cell* has one value of each axis. The cells are all combinations, and the last axis changes fastest.
+//! - The *base* is the scenario without its `[sweep]`. A cell is the base with the values of the cell.
+//!
+//! Begin to read with [`Sweep::read`], then [`Sweep::cell`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,113 +17,136 @@ use crate::quantity::{self, Problem};
 use crate::read::wrong;
 use crate::tree::{Entry, Node, Table, Value, split};
 
-/// One key and its values.
+/// All axes, in the order of the file.
 #[derive(Debug)]
-pub(crate) struct Axis {
-    /// As the file writes it.
+pub(crate) struct Sweep {
+    axes: Vec<Axis>,
+    base: Table,
+    has_mistakes: bool,
+}
+
+/// One line of `[sweep]`.
+#[derive(Debug)]
+struct Axis {
+    /// The key as the file writes it.
     key: String,
-    /// The keys that `key` means, each as its names: several if it has a `*`.
+    /// The keys that `key` stands for, each split into its names. A key with `*` stands for several.
     keys: Vec<Vec<String>>,
     place: Place,
     values: Vec<Node>,
 }
 
-/// All axes, in the order of the file, and what they are swept over.
-#[derive(Debug)]
-pub(crate) struct Sweep {
-    axes: Vec<Axis>,
-    /// The scenario without its `[sweep]`.
-    base: Table,
-    /// Whether there are mistakes in `[sweep]`.
-    is_wrong: bool,
-}
-
 /// One combination of the axes' values.
 pub(crate) struct SweptCell {
-    /// The scenario with these values.
+    /// The base with the values of the cell.
     pub(crate) root: Table,
-    /// The values, by key.
+    /// The values of the cell, by key.
     pub(crate) values: BTreeMap<String, serde_json::Value>,
-    /// The same for a person.
+    /// The keys and values for a person.
     pub(crate) label: String,
 }
 
 impl Sweep {
-    /// Takes `[sweep]` out of `root`, in which its keys are looked up. The cells are checked one by one; the
-    /// values that they do not hold, because the sweep replaces them, are checked here.
+    /// Reads the `[sweep]` of `root`.
+    ///
+    /// The cells are checked later, one by one. The values that the sweep replaces are in no cell, so the
+    /// whole of `root` is checked here.
     pub(crate) fn read(root: &Table, options: &Options, log: &mut Log) -> Self {
-        let mut sweep = Self { axes: Vec::new(), base: root.clone(), is_wrong: false };
+        let mut sweep = Self { axes: Vec::new(), base: root.clone(), has_mistakes: false };
         let Some(node) = sweep.base.remove("sweep") else { return sweep };
         check::check(root.clone(), &ROOT, Checks::PRESENT.with(options), log);
         let Some(table) = node.as_table() else {
             log.mistake(&node.place, "sweep", wrong(&node, "a table of \"KEY\" = [VALUES]").message, None);
-            return Self { is_wrong: true, ..sweep };
+            return Self { has_mistakes: true, ..sweep };
         };
-        let mut entries = Vec::new();
-        flatten(table, "", &mut entries);
-        for (key, entry) in entries {
-            let axis = axis(&sweep.base, key, entry, log).filter(|axis| sweep.is_new(axis, log));
-            match axis {
-                Some(axis) => sweep.axes.push(axis),
-                None => sweep.is_wrong = true,
-            }
+        let mut lines = Vec::new();
+        flatten(table, "", &mut lines);
+        for (key, entry) in lines {
+            sweep.add_axis(&key, entry, log);
         }
-        if sweep.cells() > MOST_CELLS {
-            let message =
-                format!("found {} combinations, expected at most {MOST_CELLS} cells", sweep.cells());
+        let cells = sweep.cells();
+        if cells > MOST_CELLS {
+            let message = format!("found {cells} combinations, expected at most {MOST_CELLS} cells");
             log.mistake(&node.place, "sweep", message, None);
-            return Self { axes: Vec::new(), is_wrong: true, ..sweep };
+            return Self { axes: Vec::new(), has_mistakes: true, ..sweep };
         }
         sweep
     }
 
-    /// Whether no axis sweeps over a key of `axis` already.
-    fn is_new(&self, axis: &Axis, log: &mut Log) -> bool {
-        let twice = self.axes.iter().find(|other| other.keys.iter().any(|key| axis.keys.contains(key)));
-        let Some(other) = twice else { return true };
+    /// Adds the axis of one line. A mistake in it goes to `log`.
+    fn add_axis(&mut self, key: &str, line: &Entry, log: &mut Log) {
+        let axis = Axis::read(key, line, &self.base).and_then(|axis| self.check_is_new(axis, &line.place));
+        match axis {
+            Ok(axis) => self.axes.push(axis),
+            Err(AxisMistake { place, problem }) => {
+                self.has_mistakes = true;
+                log.mistake(place, &format!("sweep.{key}"), problem.message, problem.help);
+            }
+        }
+    }
+
+    /// Returns `axis` if no other axis has one of its keys.
+    fn check_is_new<'a>(&self, axis: Axis, place: &'a Place) -> Result<Axis, AxisMistake<'a>> {
+        let shares_a_key = |other: &&Axis| other.keys.iter().any(|key| axis.keys.contains(key));
+        let Some(other) = self.axes.iter().find(shares_a_key) else { return Ok(axis) };
         let message = if other.key == axis.key {
             "is swept already, by another line or option; expected all its values in one".to_owned()
         } else {
             format!("`{}` sweeps over the same key", other.key)
         };
-        log.mistake(&axis.place, &format!("sweep.{}", axis.key), message, None);
-        false
+        Err(AxisMistake { place, problem: Problem::new(message) })
     }
 
     /// Whether there are mistakes in `[sweep]`.
-    pub(crate) const fn is_wrong(&self) -> bool {
-        self.is_wrong
+    pub(crate) const fn has_mistakes(&self) -> bool {
+        self.has_mistakes
     }
 
-    /// How many combinations there are.
+    /// Returns the number of cells.
     pub(crate) fn cells(&self) -> u64 {
         self.axes.iter().fold(1, |cells, axis| cells.saturating_mul(axis.values.len() as u64))
     }
 
-    /// Every key that is swept, as its names.
+    /// Returns every key that is swept, split into its names.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[String]> {
         self.axes.iter().flat_map(|axis| &axis.keys).map(Vec::as_slice)
     }
 
-    /// Cell `index`: the scenario without its `[sweep]` and with the cell's values.
+    /// Makes the cell number `index`, from 0.
     pub(crate) fn cell(&self, index: u64, log: &mut Log) -> SweptCell {
-        let mut rest = index;
-        let mut chosen = Vec::with_capacity(self.axes.len());
+        let axis_values = self.axis_values(index);
+        let values =
+            axis_values.iter().map(|chosen| (chosen.axis.key.clone(), chosen.value.to_json())).collect();
+        let label: Vec<String> = axis_values
+            .iter()
+            .map(|chosen| format!("{}={}", chosen.axis.key, label_of(chosen.value)))
+            .collect();
+        SweptCell { root: self.with_values(axis_values, log), values, label: label.join(", ") }
+    }
+
+    /// Returns the value of each axis in the cell `index`. The positions of the values are the digits of the
+    /// index; the last axis is the lowest digit.
+    fn axis_values(&self, index: u64) -> Vec<AxisValue<'_>> {
+        let mut higher_digits = index;
+        let mut axis_values = Vec::with_capacity(self.axes.len());
         for axis in self.axes.iter().rev() {
-            let count = axis.values.len().max(1) as u64;
-            if let Some(value) = usize::try_from(rest % count).ok().and_then(|at| axis.values.get(at)) {
-                chosen.push((axis, value));
+            let value_count = axis.values.len().max(1) as u64;
+            let position = usize::try_from(higher_digits % value_count).ok();
+            if let Some(value) = position.and_then(|position| axis.values.get(position)) {
+                axis_values.push(AxisValue { axis, value });
             }
-            rest /= count;
+            higher_digits /= value_count;
         }
-        chosen.reverse();
-        let values = chosen.iter().map(|(axis, value)| (axis.key.clone(), value.to_json())).collect();
-        let label = chosen.iter().map(|(axis, value)| format!("{}={}", axis.key, plain(value)));
-        let label = label.collect::<Vec<_>>().join(", ");
+        axis_values.reverse();
+        axis_values
+    }
+
+    /// Returns the base with these values.
+    fn with_values(&self, mut axis_values: Vec<AxisValue<'_>>, log: &mut Log) -> Table {
         let mut root = self.base.clone();
-        // A whole path before one of its keys, whatever their order in the file.
-        chosen.sort_by_key(|(axis, _)| axis.keys.first().map_or(0, Vec::len));
-        for (axis, value) in chosen {
+        // A whole table, such as `path`, is set before a key inside it, whatever their order in the file.
+        axis_values.sort_by_key(|chosen| chosen.axis.keys.first().map_or(0, Vec::len));
+        for AxisValue { axis, value } in axis_values {
             for key in &axis.keys {
                 if let Err(problem) = set::set(&mut root, key, value.clone()) {
                     log.mistake(&axis.place, &format!("sweep.{}", axis.key), problem.message, problem.help);
@@ -127,62 +156,82 @@ impl Sweep {
                 set::expand_path(path);
             }
         }
-        SweptCell { root, values, label }
+        root
     }
 }
 
-/// Checks one line of the sweep.
-fn axis(root: &Table, key: String, entry: &Entry, log: &mut Log) -> Option<Axis> {
-    let at = format!("sweep.{key}");
-    let mut mistake = |place: &Place, problem: Problem| {
-        log.mistake(place, &at, problem.message, problem.help);
-        None
-    };
-    let names = split(&key);
-    if let [name @ ("name" | "repeat" | "seed" | "sweep" | "thresholds"), ..] = names.as_slice() {
-        return mistake(
-            &entry.place,
-            Problem::new(format!("`{name}` is the same for all cells; it cannot be swept")),
-        );
-    }
-    if let ["flow", "*", "transport", ..] = names.as_slice() {
-        return mistake(
-            &entry.place,
-            Problem::new("the transports of several flows cannot be swept together")
-                .with_help("a comparison is of one flow: `flow.NAME.transport`"),
-        );
-    }
-    let keys = match set::keys(root, &names) {
-        Ok(keys) => keys,
-        Err(problem) => return mistake(&entry.place, problem),
-    };
-    let Value::List(values) = &entry.node.value else {
-        let mixed = entry.node.as_text().and_then(quantity::mixed_shares);
-        return mistake(&entry.node.place, mixed.unwrap_or_else(|| wrong(&entry.node, "a list of values")));
-    };
-    let Some(first) = values.first() else {
-        return mistake(&entry.node.place, Problem::new("found an empty list, expected at least one value"));
-    };
-    let mut known = BTreeSet::new();
-    if let Some(twice) = values.iter().find(|value| !known.insert(value.to_json().to_string())) {
-        let message = format!("found {} twice, expected each value once", twice.to_json());
-        return mistake(&twice.place, Problem::new(message));
-    }
-    for key in &keys {
-        if let Err(problem) = set::set(&mut root.clone(), key, first.clone()) {
-            return mistake(&entry.place, problem);
+/// We chose at most 100,000 cells in a plan; see docs/reference/scenario.md.
+const MOST_CELLS: u64 = 100_000;
+
+/// The value of one axis in a cell.
+struct AxisValue<'a> {
+    axis: &'a Axis,
+    value: &'a Node,
+}
+
+/// A mistake in one line of `[sweep]`.
+struct AxisMistake<'a> {
+    place: &'a Place,
+    problem: Problem,
+}
+
+impl Axis {
+    /// Reads one line. The key must be one that can be set in `base`.
+    fn read<'a>(key: &str, line: &'a Entry, base: &Table) -> Result<Self, AxisMistake<'a>> {
+        let at_key = |problem| AxisMistake { place: &line.place, problem };
+        let names = split(key);
+        check_can_be_swept(&names).map_err(at_key)?;
+        let keys = set::keys(base, &names).map_err(at_key)?;
+        let values = read_values(&line.node)?;
+        if let Some(first) = values.first() {
+            for key in &keys {
+                set::set(&mut base.clone(), key, first.clone()).map_err(at_key)?;
+            }
         }
+        Ok(Self { key: key.to_owned(), keys, place: line.place.clone(), values: values.to_vec() })
     }
-    Some(Axis { key, keys, place: entry.place.clone(), values: values.clone() })
 }
 
-/// A value as a label shows it.
-fn plain(value: &Node) -> String {
+/// Refuses keys that have one value for the whole plan.
+fn check_can_be_swept(names: &[&str]) -> Result<(), Problem> {
+    match names {
+        [name @ ("name" | "repeat" | "seed" | "sweep" | "thresholds"), ..] => {
+            Err(Problem::new(format!("`{name}` is the same for all cells; it cannot be swept")))
+        }
+        ["flow", "*", "transport", ..] => {
+            Err(Problem::new("the transports of several flows cannot be swept together")
+                .with_help("a comparison is of one flow: `flow.NAME.transport`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads a list of values that are all different. There is at least one.
+fn read_values(node: &Node) -> Result<&[Node], AxisMistake<'_>> {
+    let mistake = |place, problem| Err(AxisMistake { place, problem });
+    let Value::List(values) = &node.value else {
+        let mixed_shares = node.as_text().and_then(quantity::mixed_shares);
+        return mistake(&node.place, mixed_shares.unwrap_or_else(|| wrong(node, "a list of values")));
+    };
+    if values.is_empty() {
+        return mistake(&node.place, Problem::new("found an empty list, expected at least one value"));
+    }
+    let mut earlier_values = BTreeSet::new();
+    for value in values {
+        let json = value.to_json().to_string();
+        if earlier_values.contains(&json) {
+            let problem = Problem::new(format!("found {json} twice, expected each value once"));
+            return mistake(&value.place, problem);
+        }
+        earlier_values.insert(json);
+    }
+    Ok(values)
+}
+
+/// Writes a value in a label, without the quotes of a text.
+fn label_of(value: &Node) -> String {
     match value.as_text() {
         Some(text) => text.to_owned(),
         None => value.to_json().to_string(),
     }
 }
-
-/// Cells of one plan. Chosen; see docs/reference/scenario.md.
-const MOST_CELLS: u64 = 100_000;

@@ -57,8 +57,8 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// A number of 21 digits is above 2^64 in any unit. A number of 20 digits times the largest unit, 2^42 ns in an
-/// hour, is below 2^128.
+/// A number of 21 digits is above 2^64 in any unit. A number of 20 digits times the largest unit, 2^42 ns in
+/// an hour, is below 2^128.
 const MAX_WHOLE_DIGITS: usize = 20;
 
 /// The largest power of two in a unit is 2^30 (GiB), and the largest power of five is smaller. A fraction of

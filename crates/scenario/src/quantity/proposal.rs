@@ -1,9 +1,10 @@
 //! The unit that was probably meant by a number without a unit.
 
-use super::{Amount, Decimal, Dimension, Measure, Product};
+use super::decimal::{Decimal, Product};
+use super::dimension::{Amount, Dimension, Measure};
 
-/// Returns the quantity that was probably meant by `number`, which has no unit. `usual` returns the usual range
-/// of a dimension for the key. The result is `None` if the number is in the usual range in no unit.
+/// Returns the quantity that was probably meant by `number`, which has no unit. `usual` returns the usual
+/// range of a dimension for the key. The result is `None` if the number is in the usual range in no unit.
 pub(crate) fn proposal(
     number: &str,
     measures: &[Measure],
@@ -56,8 +57,8 @@ struct BareUnit {
 }
 
 impl Dimension {
-    /// The units of bare numbers. JSON files, ns-2 and netem have milliseconds, bits per second and bytes, so we
-    /// chose these as the likely ones, and a larger handicap for units that are rarer.
+    /// The units of bare numbers. JSON files, ns-2 and netem have milliseconds, bits per second and bytes, so
+    /// we chose these as the likely ones, and a larger handicap for units that are rarer.
     const fn bare_units(self) -> &'static [BareUnit] {
         const fn unit(name: &'static str, handicap: f64) -> BareUnit {
             BareUnit { name, handicap }

@@ -1,8 +1,9 @@
 //! Shares of 1, and percentages that stand for them.
 
-use super::Problem;
+use super::problem::Problem;
 
-/// Reads a percentage as a share: `1%` is 0.01. Returns `None` if the text is not a number with a percent sign.
+/// Reads a percentage as a share: `1%` is 0.01. Returns `None` if the text is not a number with a percent
+/// sign.
 pub fn percentage(text: &str) -> Option<f64> {
     let percent = text.trim().strip_suffix('%')?.trim();
     percent.parse::<f64>().ok()?;

@@ -2,9 +2,12 @@
 
 use talkpath_units::Rate;
 
-use super::{Dimension, Measure, Problem, expected, find_unit, parse, quote, unit_list};
+use super::decimal::{Decimal, Product};
+use super::dimension::{Dimension, Measure, expected, find_unit, unit_list};
+use super::problem::{Problem, quote};
 
-/// Returns the problem with `unit`, which is not a unit of `measures`. `number` is the number before the unit.
+/// Returns the problem with `unit`, which is not a unit of `measures`. `number` is the number before the
+/// unit.
 pub(super) fn unknown_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
     let of_unit =
         Dimension::ALL.into_iter().find(|dimension| dimension.units().iter().any(|(name, _)| *name == unit));
@@ -41,9 +44,9 @@ fn takes_rate(measures: &[Measure]) -> bool {
 /// Returns a hint for a unit that no dimension has.
 fn spelling_help(unit: &str, number: &str, measures: &[Measure]) -> Option<String> {
     if takes_rate(measures)
-        && let Some(size_unit) = size_per_second(unit)
+        && let Some(unit_bytes) = bytes_per_second(unit)
     {
-        return Some(bytes_per_second_help(number, size_unit));
+        return Some(bits_help(number, unit_bytes));
     }
     if let Some(similar) = similar_unit(unit, measures) {
         return Some(format!("did you mean \"{number} {similar}\"?"));
@@ -61,16 +64,20 @@ fn spelling_help(unit: &str, number: &str, measures: &[Measure]) -> Option<Strin
     None
 }
 
-/// Returns the size in a unit such as `MB/s` or `MBps`. Such a unit differs from one of bits in the B alone.
-fn size_per_second(unit: &str) -> Option<&str> {
-    let size = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps"))?;
-    let size = if size == "KB" { "kB" } else { size };
-    Dimension::Size.units().iter().any(|(name, _)| *name == size).then_some(size)
+/// Returns the number of bytes in a unit such as `MB/s` or `MBps`. Such a unit differs from one of bits in
+/// the B alone.
+fn bytes_per_second(unit: &str) -> Option<u64> {
+    let size_unit = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps"))?;
+    let size_unit = if size_unit == "KB" { "kB" } else { size_unit };
+    Dimension::Size.units().iter().find(|(name, _)| *name == size_unit).map(|(_, bytes)| *bytes)
 }
 
-fn bytes_per_second_help(number: &str, size_unit: &str) -> String {
-    let size = [Measure { dimension: Dimension::Size, least: 0, most: u64::MAX }];
-    let bytes = parse(&format!("{number} {size_unit}"), &size).ok().map(|amount| amount.count);
+/// Converts a rate in bytes to one in bits. `unit_bytes` is the number of bytes in its unit.
+fn bits_help(number: &str, unit_bytes: u64) -> String {
+    let bytes = match Decimal::parse(number).map(|decimal| decimal.times(unit_bytes)) {
+        Some(Product::Exact(bytes)) => Some(bytes),
+        _ => None,
+    };
     match bytes.and_then(|bytes| bytes.checked_mul(8)) {
         Some(bits) => format!("a rate counts bits: did you mean \"{}\"?", Rate::from_bps(bits)),
         None => "a rate counts bits, 8 to a byte".to_owned(),

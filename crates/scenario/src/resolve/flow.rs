@@ -127,8 +127,8 @@ fn check_connections(flow_tables: &[FlowTable<'_>], flows: &[Flow], log: &mut Lo
     is_right
 }
 
-/// Compares `flow` with the first flow of its connection. A connection has one route, one congestion control, and
-/// one kind of handshake and encryption. Returns the message if `flow` has another one.
+/// Compares `flow` with the first flow of its connection. A connection has one route, one congestion control,
+/// and one kind of handshake and encryption. Returns the message if `flow` has another one.
 fn connection_conflict(flow: &Flow, flows: &[Flow]) -> Option<String> {
     let quic = flow.transport.as_quic()?;
     let connection = quic.connection.as_deref()?;
@@ -231,8 +231,8 @@ fn check_time_passes(flow: &Flow, links: &Links) -> Result<(), Problem> {
     }
 }
 
-/// Whether a host takes time for what `flow` sends, so that a transport that waits for acknowledgements cannot
-/// send forever at one moment.
+/// Whether a host takes time for what `flow` sends, so that a transport that waits for acknowledgements
+/// cannot send forever at one moment.
 ///
 /// The time of the receiving application reaches the sender through the window of a reliable transport alone.
 /// Other transports also acknowledge a message for which the receiver then has no room. A transport without

@@ -1,7 +1,7 @@
 //! TCP in a scenario: the keys of `tcp` and `tcp-nodelay`, and the configuration that they make.
 //!
-//! - The *stack* is the implementation whose defaults hold: `linux`, `rfc` or `bsd-reno`. Its configuration is a
-//!   *preset* (`TcpConfig::preset`).
+//! - The *stack* is the implementation whose defaults hold: `linux`, `rfc` or `bsd-reno`. Its configuration
+//!   is a *preset* (`TcpConfig::preset`).
 //! - Most keys follow the stack: [`defaults`] writes the preset into the file before [`resolve`] reads it.
 
 use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, Stack, TcpConfig, Ticks};
@@ -214,8 +214,8 @@ const CC: Words = Words {
 const NAGLE: Words =
     Words { noun: "a form of Nagle's algorithm", known: NagleKind::WORDS, later: &[], why: "" };
 
-/// We chose 48 B as the smallest segment, which is below the bound of every stack. The largest is the largest IPv4
-/// packet without its two headers. A Linux socket takes a smaller range, which the real arenas check.
+/// We chose 48 B as the smallest segment, which is below the bound of every stack. The largest is the largest
+/// IPv4 packet without its two headers. A Linux socket takes a smaller range, which the real arenas check.
 const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];
 
 /// We chose a range from one TCP header to a memory page.
@@ -228,9 +228,9 @@ pub(crate) const RWND_BYTES: &[Measure] = &[measure(Dimension::Size, 48, LARGEST
 
 pub(crate) const INITIAL_RWND: &[Measure] = RWND_BYTES;
 
-/// A send buffer has room for at least the message that a bulk transfer waits for. It is at most as large as the
-/// largest window, which is also the limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). The limit is
-/// needed because a bulk transfer fills the whole buffer.
+/// A send buffer has room for at least the message that a bulk transfer waits for. It is at most as large as
+/// the largest window, which is also the limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). The
+/// limit is needed because a bulk transfer fills the whole buffer.
 pub(crate) const SEND_BUFFER: &[Measure] =
     &[measure(Dimension::Size, MIN_BULK_ROOM.get(), LARGEST_WINDOW.get())];
 
@@ -246,8 +246,8 @@ const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);
 /// The headers of IPv4 and TCP without options (RFC 9293 §3.7.1).
 const HEADERS: Bytes = Bytes::new(40);
 
-/// Makes the configuration of the transport `name` from the keys in `section`. `mtu` is the smallest MTU of the
-/// flow's routes. The keys that ask for a mechanism by name go to `asked_for`
+/// Makes the configuration of the transport `name` from the keys in `section`. `mtu` is the smallest MTU of
+/// the flow's routes. The keys that ask for a mechanism by name go to `asked_for`
 /// ([`talkpath_model::Flow::asked_for`]).
 pub(super) fn resolve(
     name: &str,
@@ -257,8 +257,8 @@ pub(super) fn resolve(
     log: &mut Log,
 ) -> Option<TcpConfig> {
     let preset = TcpConfig::preset(Stack::named(section.choice("stack")?)?, name == "tcp-nodelay");
-    // The keys that are checked together with another key come before the first `?`, so that one mistake does not
-    // hide another.
+    // The keys that are checked together with another key come before the first `?`, so that one mistake does
+    // not hide another.
     let mss = mss(section, mtu, log);
     let rwnd = rwnd(section, mss.flatten(), mtu, log);
     let min_rto = min_rto(section, preset.stack, log);
@@ -300,7 +300,8 @@ fn with_mechanisms(
         ecn: section.flag("ecn")?,
         initial_window: section.packets_or_word("initial_window")??,
         initial_ssthresh: section.packets_or_word("initial_ssthresh")?,
-        // The key has no default, so that the resolved form of a scenario is the same text as before the key existed.
+        // The key has no default, so that the resolved form of a scenario is the same text as before the key
+        // existed.
         multipath: section.node("multipath").is_some() && section.flag("multipath")?,
         ..*preset
     })

@@ -1,17 +1,16 @@
-//! `burst`: messages at once, again and again.
+//! The workload `burst`: several messages at once, repeated after a gap.
 
 use talkpath_model::WorkloadConfig;
 
-use super::{Counted, FLOOR, FileTerms, MESSAGE, Workload};
+use super::{FLOOR, FileTerms, MESSAGE, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{ANY_DURATION, Default, Kind, SOME_DURATION, Variant, key, quantity};
 
-/// Bursts.
 pub(super) const BURST: Workload = Workload {
     keys: Variant {
         name: "burst",
-        doc: "`count` messages as fast as the transport takes them, again and again",
+        doc: "bursts: `count` messages as fast as the transport accepts them, `repeat` times",
         keys: &[
             key(
                 "count",
@@ -25,13 +24,13 @@ pub(super) const BURST: Workload = Workload {
                 "gap",
                 quantity(ANY_DURATION),
                 Default::Is("\"0 s\""),
-                "time from the last message of a burst to the first of the next",
+                "time from the last message of a burst to the first message of the next burst",
             ),
             key(
                 "deadline",
                 quantity(SOME_DURATION),
                 Default::Absent("no share in time is counted"),
-                "until when a message is in time, counted from when there was room for it",
+                "the time within which a message must be received, counted from when the transport had room for it",
             ),
             FLOOR,
         ],
@@ -39,12 +38,12 @@ pub(super) const BURST: Workload = Workload {
     read,
 };
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<Counted> {
+fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
     let workload = WorkloadConfig::Burst {
         count: section.count("count")?,
         size: section.bytes("size")?,
         repeat: section.count("repeat")?,
         gap: section.duration("gap")?,
     };
-    Some(Counted { workload, by: "count" })
+    Some(MeasuredWorkload { workload, count_key: "count" })
 }

@@ -1,14 +1,13 @@
-//! `file`: the bytes of a file, as bulk.
+//! The workload `file`: the bytes of a file, sent as a bulk transfer.
 
 use talkpath_model::{LARGEST_BULK_MESSAGE, WorkloadConfig};
 
-use super::{Counted, FileTerms, Workload};
+use super::{FileTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure};
 use crate::section::Section;
 use crate::spec::{Default, FileKind, Kind, Variant, key, measure};
 
-/// A file.
 pub(super) const FILE: Workload = Workload {
     keys: Variant {
         name: "file",
@@ -33,13 +32,13 @@ pub(super) const FILE: Workload = Workload {
     read,
 };
 
-/// From what a sequence number and a byte take to the largest message of `bulk`.
+/// The smallest message has room for a header and some bytes of the file. We chose 64 B.
 const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, LARGEST_BULK_MESSAGE.get())];
 
-fn read(section: &Section<'_>, terms: FileTerms<'_>, _: &mut Log) -> Option<Counted> {
+fn read(section: &Section<'_>, terms: FileTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
     let size = section.bytes_or_word("size")?.unwrap_or(terms.message);
     let source = section.text("source")?;
     let bytes = (terms.size)(source)?;
     let workload = WorkloadConfig::File { source: source.to_owned(), bytes, size, header: terms.header };
-    Some(Counted { workload, by: "source" })
+    Some(MeasuredWorkload { workload, count_key: "source" })
 }

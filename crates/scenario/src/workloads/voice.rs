@@ -1,16 +1,19 @@
-//! `voice`: a call.
+//! The workload `voice`: a call.
+//!
+//! - The *codec* makes a *frame* of speech every *ptime* (packetisation time).
+//! - The *playout* is the receiver's jitter buffer: it tells when a frame is played.
+//! - The *concealment* is what the receiver plays in place of a missing frame.
 
 use talkpath_config::{Codec, FrameShape, SILENCE};
 use talkpath_model::WorkloadConfig;
 use talkpath_units::Duration;
 
-use super::{Counted, ECHO, ECHO_WRITE_KEY, FileTerms, Workload};
+use super::{ECHO, ECHO_WRITE_KEY, FileTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::section::Section;
 use crate::spec::{Default, Kind, SOME_DURATION, Tagged, Variant, Words, key, measure, quantity};
 
-/// A call.
 pub(super) const VOICE: Workload = Workload {
     keys: Variant {
         name: "voice",
@@ -46,10 +49,8 @@ pub(super) const VOICE: Workload = Workload {
     read,
 };
 
-/// What a receiver of speech plays where a frame is missing.
 const CONCEALMENT: Words = Words { noun: "a concealment", known: Codec::CONCEALMENTS, later: &[], why: "" };
 
-/// When the receiver of a call plays its frames.
 static PLAYOUT: Tagged = Tagged {
     noun: "a playout",
     variants: &[
@@ -74,15 +75,15 @@ static PLAYOUT: Tagged = Tagged {
     quantity: Some(("fixed", "delay")),
 };
 
-/// From the least to the most that the E-model gives (ITU-T G.107, Annex B).
+/// The range of opinion scores of the E-model (ITU-T G.107, Annex B).
 const MOS: Kind = Kind::Number { above: 1.0, most: 4.5 };
 
-/// What G.711 and receivers in general can do: RFC 3551 §4.2 has receivers accept 0 to 200 ms.
+/// RFC 3551 §4.2: a receiver should accept packets of 0 to 200 ms of speech.
 const PTIME: &[Measure] = &[measure(Dimension::Duration, 1_000_000, 200_000_000)];
 
 const CODEC: Words = Words { noun: "a codec", known: Codec::OF_FLOWS, later: Codec::LATER, why: "" };
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<Counted> {
+fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<MeasuredWorkload> {
     let ptime = section.duration("ptime")?;
     if ptime.as_nanos() % NANOS_PER_MS != 0 {
         let message = format!("found {ptime}, expected a whole number of milliseconds");
@@ -91,31 +92,35 @@ fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<Counte
     }
     let codec = Codec::named(section.choice("codec")?)?;
     let frames = codec.row().frames?;
-    if let Some(message) = wrong_time(codec.name(), frames, ptime) {
+    if let Err(message) = check_ptime(codec.name(), frames, ptime) {
         section.problem("ptime", Problem::new(message), log);
         return None;
     }
-    if let Some(message) = wrong_concealment(codec, section.choice("concealment")?) {
+    if let Err(message) = check_concealment(codec, section.choice("concealment")?) {
         section.problem("concealment", Problem::new(message), log);
         return None;
     }
     let size = frames.size(ptime);
-    Some(Counted { workload: WorkloadConfig::Voice { codec, ptime, size }, by: "ptime" })
+    Some(MeasuredWorkload { workload: WorkloadConfig::Voice { codec, ptime, size }, count_key: "ptime" })
 }
 
-/// Why no frame of `codec` is as long as `ptime`.
-fn wrong_time(codec: &str, frames: FrameShape, ptime: Duration) -> Option<String> {
-    (!frames.can_be(ptime)).then(|| {
-        format!("found {ptime}, expected a multiple of {}, the shortest frame of {codec}", frames.time)
-    })
+/// Checks that a frame of `codec` can be as long as `ptime`.
+fn check_ptime(codec: &str, frames: FrameShape, ptime: Duration) -> Result<(), String> {
+    if frames.can_be(ptime) {
+        return Ok(());
+    }
+    Err(format!("found {ptime}, expected a multiple of {}, the shortest frame of {codec}", frames.time))
 }
 
-/// Why a receiver of `codec` cannot play this where a frame is missing.
-fn wrong_concealment(codec: Codec, word: &str) -> Option<String> {
-    let (name, own) = (codec.name(), codec.row().concealed.name);
-    (word == SILENCE && codec.always_conceals()).then(|| {
-        format!("found {SILENCE:?}, but {name} conceals by itself: expected {own:?}, or leave it out")
-    })
+/// Checks that a receiver of `codec` can use the concealment `word`.
+fn check_concealment(codec: Codec, word: &str) -> Result<(), String> {
+    if word != SILENCE || !codec.always_conceals() {
+        return Ok(());
+    }
+    let (name, concealment) = (codec.name(), codec.row().concealed.name);
+    Err(format!(
+        "found {SILENCE:?}, but {name} conceals by itself: expected {concealment:?}, or leave it out"
+    ))
 }
 
 const NANOS_PER_MS: u64 = 1_000_000;
@@ -125,21 +130,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_codec_cannot_do_is_refused_with_what_it_can() {
-        let silent = wrong_concealment(Codec::G729A, SILENCE).unwrap();
+    fn a_value_that_a_codec_does_not_support_is_refused_with_one_that_it_supports() {
+        let silent = check_concealment(Codec::G729A, SILENCE).unwrap_err();
         assert_eq!(
             silent,
             "found \"none\", but g729a conceals by itself: expected \"g729a\", or leave it out"
         );
-        assert_eq!(wrong_concealment(Codec::G729A, "g729a"), None);
-        assert_eq!(wrong_concealment(Codec::G711, SILENCE), None);
+        assert_eq!(check_concealment(Codec::G729A, "g729a"), Ok(()));
+        assert_eq!(check_concealment(Codec::G711, SILENCE), Ok(()));
         let time = Duration::from_millis(20);
         let gsm = FrameShape { bytes: 33, time, usual_time: time };
         assert_eq!(
-            wrong_time("gsm-fr", gsm, Duration::from_millis(30)).unwrap(),
+            check_ptime("gsm-fr", gsm, Duration::from_millis(30)).unwrap_err(),
             "found 30 ms, expected a multiple of 20 ms, the shortest frame of gsm-fr"
         );
-        assert_eq!(wrong_time("gsm-fr", gsm, Duration::from_millis(60)), None);
+        assert_eq!(check_ptime("gsm-fr", gsm, Duration::from_millis(60)), Ok(()));
     }
 
     /// The keys' texts and defaults are written by hand; the table of codecs is not.

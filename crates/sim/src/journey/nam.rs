@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, Write};
 
 use talkpath_measure::DropCause;
-use talkpath_model::{Scenario, Topology};
+use talkpath_model::{LinkNodes, Scenario, Topology};
 use talkpath_path::{Direction, RateModel};
 use talkpath_units::Instant;
 
@@ -35,7 +35,7 @@ pub fn write_nam(
     interrupt: &AtomicBool,
     out: &mut dyn Write,
 ) -> io::Result<bool> {
-    let topology = Topology::of(scenario);
+    let topology = Topology::new(scenario);
     writeln!(out, "V -t * -v 1.0a5 -a 0")?;
     writeln!(out, "A -t * -n 1 -p 0 -o 0x7fffffff -c 30 -a 1")?;
     writeln!(out, "A -t * -h 1 -m 1073741823 -s 0")?;
@@ -87,7 +87,7 @@ fn write_before(
 fn links(scenario: &Scenario, topology: &Topology, out: &mut dyn Write) -> io::Result<()> {
     let mut written: BTreeSet<(usize, usize)> = BTreeSet::new();
     for (link, ends) in scenario.links.iter().zip(&topology.links) {
-        let Some((from, to)) = *ends else { continue };
+        let Some(LinkNodes { from, to }) = *ends else { continue };
         let pair = (from.min(to), from.max(to));
         if !written.insert(pair) {
             continue;
@@ -140,7 +140,7 @@ fn write_event(
     scenario: &Scenario,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Some(Some((from, to))) = topology.links.get(hop.link as usize) else { return Ok(()) };
+    let Some(Some(LinkNodes { from, to })) = topology.links.get(hop.link as usize) else { return Ok(()) };
     let kind = scenario.flows.get(hop.flow as usize).map_or("packet", |flow| flow.transport_name.as_str());
     let way = if hop.direction == Direction::Out { "" } else { "-back" };
     let (at, size, packet, flow) = (at.as_secs_f64(), hop.size.get(), hop.packet, hop.flow);
