@@ -1,8 +1,9 @@
 //! Captures the packets that pass the hosts' devices, for `talkpath export --format pcapng`.
 //!
 //! ```text
-//!  run:     packet read from a device, or written to one ─► Capture ─► a pcapng file of several interfaces
-//!  export:  that file ─► one end of all flows, protocols of ours taken out of UDP ─► a pcapng file of one interface
+//! run:     packet read from a device, or written to one ─► Capture ─► a pcapng file of several interfaces
+//! export:  that file ─► one end of all flows, protocols of ours taken out of UDP ─► a pcapng file of one
+//! interface
 //! ```
 //!
 //! A packet that leaves its host has the time of its arrival in the path. That is the kernel's stamp, or a
@@ -14,7 +15,7 @@
 use std::io::{self, Write};
 
 use talkpath_config::{EncapsulatedKind, TransportKind};
-use talkpath_measure::pcapng::{self, Sighted};
+use talkpath_measure::pcapng::{self, CapturedPacket};
 use talkpath_units::Instant;
 use talkpath_wire::carrier::NativeForm;
 use talkpath_wire::encapsulated::native_form;
@@ -53,7 +54,7 @@ impl Capture {
     fn bounded(snaplen: u32, limit: usize) -> Self {
         let mut current = Vec::with_capacity(PIECE);
         // Writing to memory does not fail.
-        let _ = pcapng::begin(&mut current, &names().iter().map(String::as_str).collect::<Vec<_>>());
+        let _ = pcapng::write_header(&mut current, &names().iter().map(String::as_str).collect::<Vec<_>>());
         let snaplen = usize::try_from(snaplen).unwrap_or(usize::MAX);
         let size = current.len();
         Self { pieces: Vec::new(), current, size, limit, snaplen, scratch: Vec::new(), left_out: 0 }
@@ -82,10 +83,14 @@ impl Capture {
         if is_unsummed {
             complete_checksum(&mut self.scratch, parsed);
         }
-        let kept = &self.scratch[..packet.len().min(self.snaplen)];
-        let original = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+        let captured = CapturedPacket {
+            interface: interface.number(),
+            at,
+            bytes: &self.scratch[..packet.len().min(self.snaplen)],
+            original_size: u32::try_from(packet.len()).unwrap_or(u32::MAX),
+        };
         let before = self.current.len();
-        let _ = pcapng::packet(&mut self.current, interface.number(), at, kept, original);
+        let _ = pcapng::write_packet(&mut self.current, captured);
         self.size += self.current.len() - before;
     }
 
@@ -145,17 +150,22 @@ pub fn export_capture(
     encapsulated: bool,
     out: &mut dyn Write,
 ) -> Result<(), CaptureError> {
-    pcapng::begin(out, &[if far { "far end" } else { "near end" }])?;
-    for sighted in pcapng::packets(file) {
-        let Sighted { interface, at, bytes, original } = sighted.ok_or(CaptureError::Damaged)?;
-        let interface = Interface::numbered(interface);
+    pcapng::write_header(out, &[if far { "far end" } else { "near end" }])?;
+    for packet in pcapng::read_packets(file) {
+        let packet = packet.map_err(|_| CaptureError::Damaged)?;
+        let interface = Interface::numbered(packet.interface);
         if interface.is_far != far {
             continue;
         }
         let form = interface.inside.filter(|_| !encapsulated).and_then(native_form);
-        match form.and_then(|form| unwrapped(bytes, original, &form)) {
-            Some(native) => pcapng::packet(out, 0, at, &native, original - UDP_HEADER as u32)?,
-            None => pcapng::packet(out, 0, at, bytes, original)?,
+        // The exported file has the interface of one end only.
+        let exported = CapturedPacket { interface: 0, ..packet };
+        match form.and_then(|form| unwrapped(packet.bytes, packet.original_size, &form)) {
+            Some(native) => {
+                let original_size = packet.original_size - UDP_HEADER as u32;
+                pcapng::write_packet(out, CapturedPacket { bytes: &native, original_size, ..exported })?;
+            }
+            None => pcapng::write_packet(out, exported)?,
         }
     }
     Ok(())
@@ -332,9 +342,10 @@ mod tests {
         let seen = |far, encapsulated| {
             let mut out = Vec::new();
             export_capture(&file, far, encapsulated, &mut out).unwrap();
-            let all: Option<Vec<_>> = pcapng::packets(&out).collect();
-            let all = all.unwrap();
-            all.iter().map(|it| (it.at, it.bytes.len(), it.original as usize)).collect::<Vec<_>>()
+            let packets: Result<Vec<_>, _> = pcapng::read_packets(&out).collect();
+            let sizes =
+                |packet: &CapturedPacket<'_>| (packet.at, packet.bytes.len(), packet.original_size as usize);
+            packets.unwrap().iter().map(sizes).collect::<Vec<_>>()
         };
         let size = bytes.len();
         assert_eq!(seen(true, true), [(Instant::from_millis(2), size, size)]);

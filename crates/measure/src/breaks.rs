@@ -1,118 +1,185 @@
-//! When a flow over real sockets delivered nothing although it should have: an outage of the path, or the end
-//! of its connection.
+//! Finds the breaks of a flow: the times in which it delivered nothing although it should have.
+//!
+//! A break is an outage of the path, or the time before a connection opens.
 //!
 //! ```text
 //!  due        |  |  |  |  |  |  |  |  |  |  |
 //!  delivered  |  |  |                 ||||  |
-//!                   └── the break ────┘         at least OUTAGE long
+//!                   └── the break ────┘         at least MIN_OUTAGE long
 //! ```
 //!
-//! Of a transport that repairs losses, one message that waits is enough. Of any other, several must be lost
-//! or come only after the break: the listener hears silence in both cases. A single loss is no outage,
-//! however seldom messages are due. Left out: outages shorter than `OUTAGE`; gaps and bursts of losses are
-//! figures of their own.
+//! If the transport repairs losses, one message that waits is enough for an outage. Otherwise at least
+//! [`MIN_LOST_DATAGRAMS`] must be lost or arrive only after the break, because a single loss is no outage,
+//! even if messages are seldom due. Gaps and bursts of losses are figures of their own, and are not breaks.
 
 use talkpath_units::{Duration, Instant};
 
-use crate::{BreakRecord, Fate, FlowRecord};
+use crate::{BreakRecord, Fate, FlowRecord, MessageRecord};
 
-/// The break of a flow on a clock that began at `start` and whose connection was `opened` then, if ever:
-/// what was due before was never sent. Messages were due until `stop`.
-pub fn opening(start: Instant, opened: Option<Instant>, stop: Instant) -> Option<BreakRecord> {
-    let waited = opened.unwrap_or(stop).signed_since(start).as_nanos();
-    let why = match opened {
-        Some(_) => format!("the connection was not open for {:.1} s", waited as f64 / 1e9),
-        None => "the connection did not open".to_owned(),
-    };
-    let is_break = waited >= if opened.is_some() { OUTAGE_NS } else { 1 };
-    is_break.then_some(BreakRecord { from: start, to: opened, why })
+/// The shortest break. It is the second of a "severely errored second" (ITU-T G.826 §4.2).
+const MIN_OUTAGE: Duration = Duration::from_secs(1);
+const MIN_OUTAGE_NS: i64 = MIN_OUTAGE.as_nanos() as i64;
+
+/// How many datagrams in a row must be lost, or arrive after the break, for an outage. We chose 5, because at
+/// a random loss of 20 % five datagrams in a row are lost only once in 3,000.
+const MIN_LOST_DATAGRAMS: usize = 5;
+
+/// The opening of a connection whose messages are due on a clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// The start of the flow. Messages that are due before the connection is open are never sent.
+    pub start: Instant,
+    /// The time at which the connection opened. `None` if it never did.
+    pub opened: Option<Instant>,
+    /// The time until which messages were due.
+    pub stop: Instant,
 }
 
-/// The outages of `flow`, whose messages were due until `stop`, in order of time. An echo flow's are those of
-/// its round trips.
+impl Opening {
+    /// Returns the break at the start of the flow. Returns `None` if the connection opened soon enough.
+    pub fn as_break(&self) -> Option<BreakRecord> {
+        let closed_ns = self.opened.unwrap_or(self.stop).signed_since(self.start).as_nanos();
+        let (is_break, why) = match self.opened {
+            Some(_) => {
+                let why = format!("the connection was not open for {:.1} s", closed_ns as f64 / 1e9);
+                (closed_ns >= MIN_OUTAGE_NS, why)
+            }
+            None => (closed_ns > 0, "the connection did not open".to_owned()),
+        };
+        is_break.then_some(BreakRecord { from: self.start, to: self.opened, why })
+    }
+}
+
+/// Returns the outages of `flow` in the order of time. The messages of the flow were due until `stop`.
+/// `is_reliable` says whether the transport repairs losses. The outages of an echo flow are those of its
+/// round trips.
 pub fn outages(flow: &FlowRecord, is_reliable: bool, stop: Instant) -> Vec<BreakRecord> {
-    let back = flow.echo.as_ref().unwrap_or(&flow.forward);
-    let mut delivered: Vec<Instant> = back.deliveries().map(|(at, _)| at).collect();
-    delivered.sort_unstable();
-    let Some(first) = flow.forward.messages.iter().find(|row| row.fate != Fate::Refused) else {
+    let Some(first_message) = flow.forward.messages.iter().find(|row| row.fate != Fate::Refused) else {
         return Vec::new();
     };
-    let begins = core::iter::once(first.due).chain(delivered.iter().copied());
-    let ends = delivered.iter().copied().map(Some).chain([None]);
-    let is_long = |from: Instant, to: Option<Instant>| {
-        // On a long path the first message is no earlier there.
-        let least = if from == first.due { least_delay_ns(flow) } else { 0 };
-        to.unwrap_or(stop).signed_since(from).as_nanos() - least >= OUTAGE_NS
-    };
-    let pairs = begins.zip(ends).filter(|(from, to)| is_long(*from, *to));
-    pairs.filter_map(|(from, to)| outage(flow, is_reliable, from, to, stop)).collect()
-}
-
-/// The smallest delay of what was delivered, of an echo flow that of its round trips, in ns. What two clocks
-/// differ by is in it, as it is in the gap before the first delivery.
-fn least_delay_ns(flow: &FlowRecord) -> i64 {
-    let rows = &flow.forward.messages;
-    let back = flow.echo.as_ref().unwrap_or(&flow.forward);
-    let delays = back.messages.iter().filter_map(|row| {
-        let at = rows.partition_point(|sent| sent.seq < row.seq);
-        let sent = rows.get(at).filter(|sent| sent.seq == row.seq)?;
-        Some(row.received?.signed_since(sent.due).as_nanos())
-    });
-    delays.min().unwrap_or(0)
-}
-
-/// The break between two deliveries, if messages were to be delivered.
-fn outage(
-    flow: &FlowRecord,
-    is_reliable: bool,
-    from: Instant,
-    to: Option<Instant>,
-    stop: Instant,
-) -> Option<BreakRecord> {
-    let until = Instant::from_nanos(to.unwrap_or(stop).as_nanos().saturating_sub(OUTAGE.as_nanos()));
-    let rows = &flow.forward.messages;
-    let waits = |seq: u64, received: Option<Instant>| match &flow.echo {
-        None => received.is_none_or(|at| at > from),
-        Some(echo) => {
-            let index = echo.messages.partition_point(|row| row.seq < seq);
-            let back = echo.messages.get(index).filter(|row| row.seq == seq);
-            back.and_then(|row| row.received).is_none_or(|at| at > from)
+    let search = OutageSearch { flow, is_reliable, stop };
+    let mut outages = Vec::new();
+    for gap in search.gaps(first_message.due) {
+        // On a long path the first delivery cannot come early, so the delay of the path is no part of the
+        // gap.
+        let path_delay_ns = if gap.from == first_message.due { search.smallest_delay_ns() } else { 0 };
+        let gap_ns = gap.end(stop).signed_since(gap.from).as_nanos() - path_delay_ns;
+        if gap_ns >= MIN_OUTAGE_NS {
+            outages.extend(search.outage_in(gap));
         }
-    };
-    // A stream delivers in order: who waits may have been due long before. Datagrams that were due before are
-    // lost for themselves.
-    let begin = if is_reliable { 0 } else { rows.partition_point(|row| row.due <= from) };
-    let end = rows.partition_point(|row| row.due <= until);
-    let mut waiting = rows
-        .get(begin..end)?
-        .iter()
-        .rev()
-        .take_while(|row| !is_reliable || waits(row.seq, row.received))
-        .filter(|row| row.fate != Fate::Refused && waits(row.seq, row.received));
-    let needed = if is_reliable { 1 } else { MISSED };
-    let earliest = waiting.by_ref().enumerate().map(|(index, row)| (index + 1, row.due)).last();
-    let (_, due) = earliest.filter(|&(count, _)| count >= needed)?;
-    let from = from.max(due);
-    let why = match to {
-        Some(to) => format!("nothing came for {:.1} s", to.signed_since(from).as_nanos() as f64 / 1e9),
-        None => "nothing came any more".to_owned(),
-    };
-    Some(BreakRecord { from, to, why })
+    }
+    outages
 }
 
-/// The shortest outage that is listed: the second of a "severely errored second" (ITU-T G.826 §4.2).
-const OUTAGE: Duration = Duration::from_secs(1);
-const OUTAGE_NS: i64 = OUTAGE.as_nanos() as i64;
-/// Datagrams that an outage loses, or holds back for [`OUTAGE`] or longer, at least (chosen: at 20 % random
-/// loss, five in a row are lost once in 3,000).
-const MISSED: usize = 5;
+/// A time without deliveries.
+#[derive(Clone, Copy)]
+struct Gap {
+    from: Instant,
+    /// The time of the next delivery. `None` if there was none before the run ended.
+    to: Option<Instant>,
+}
+
+impl Gap {
+    /// Returns the end of the gap. A gap without a delivery at its end ends at `stop`.
+    fn end(self, stop: Instant) -> Instant {
+        self.to.unwrap_or(stop)
+    }
+}
+
+struct OutageSearch<'a> {
+    flow: &'a FlowRecord,
+    is_reliable: bool,
+    /// The time until which messages were due.
+    stop: Instant,
+}
+
+impl OutageSearch<'_> {
+    /// Returns all gaps, long and short: from `first_due` to the first delivery, between two deliveries, and
+    /// after the last delivery.
+    fn gaps(&self, first_due: Instant) -> Vec<Gap> {
+        let last_leg = self.flow.echo.as_ref().unwrap_or(&self.flow.forward);
+        let mut deliveries: Vec<Instant> = last_leg.deliveries().map(|(at, _)| at).collect();
+        deliveries.sort_unstable();
+        let mut gaps = Vec::with_capacity(deliveries.len() + 1);
+        let mut from = first_due;
+        for delivery in deliveries {
+            gaps.push(Gap { from, to: Some(delivery) });
+            from = delivery;
+        }
+        gaps.push(Gap { from, to: None });
+        gaps
+    }
+
+    /// Returns the smallest delay of a delivered message, or of a round trip if the flow has an echo, in ns.
+    /// If the two ends read different clocks, the difference is in the delay, and it is in the gap before the
+    /// first delivery as well.
+    fn smallest_delay_ns(&self) -> i64 {
+        let last_leg = self.flow.echo.as_ref().unwrap_or(&self.flow.forward);
+        let delays = last_leg.messages.iter().filter_map(|row| {
+            let sent = find_message(&self.flow.forward.messages, row.seq)?;
+            Some(row.received?.signed_since(sent.due).as_nanos())
+        });
+        delays.min().unwrap_or(0)
+    }
+
+    /// Returns the outage in `gap`. Returns `None` if too few messages should have been delivered in it.
+    fn outage_in(&self, gap: Gap) -> Option<BreakRecord> {
+        let rows = &self.flow.forward.messages;
+        // A message that is due shortly before the gap ends is no sign of an outage.
+        let last_due =
+            Instant::from_nanos(gap.end(self.stop).as_nanos().saturating_sub(MIN_OUTAGE.as_nanos()));
+        // A stream delivers in order, so a message that waits may have been due long before the gap. A
+        // datagram that was due before the gap was lost by itself.
+        let begin = if self.is_reliable { 0 } else { rows.partition_point(|row| row.due <= gap.from) };
+        let end = rows.partition_point(|row| row.due <= last_due);
+
+        let mut affected_messages = 0;
+        let mut first_due = None;
+        for row in rows.get(begin..end)?.iter().rev() {
+            let is_affected = self.arrives_after(row, gap.from);
+            if self.is_reliable && !is_affected {
+                // The messages before this one arrived earlier.
+                break;
+            }
+            if is_affected && row.fate != Fate::Refused {
+                affected_messages += 1;
+                first_due = Some(row.due);
+            }
+        }
+        let min_messages = if self.is_reliable { 1 } else { MIN_LOST_DATAGRAMS };
+        if affected_messages < min_messages {
+            return None;
+        }
+        let from = gap.from.max(first_due?);
+        let why = match gap.to {
+            Some(to) => format!("nothing came for {:.1} s", to.signed_since(from).as_nanos() as f64 / 1e9),
+            None => "nothing came any more".to_owned(),
+        };
+        Some(BreakRecord { from, to: gap.to, why })
+    }
+
+    /// Returns whether a message, or its echo, arrived after `at` or never.
+    fn arrives_after(&self, row: &MessageRecord, at: Instant) -> bool {
+        let received = match &self.flow.echo {
+            None => row.received,
+            Some(echo) => find_message(&echo.messages, row.seq).and_then(|back| back.received),
+        };
+        received.is_none_or(|received| received > at)
+    }
+}
+
+/// Returns the message with the number `seq`. The messages are in the order of their numbers.
+fn find_message(messages: &[MessageRecord], seq: u64) -> Option<&MessageRecord> {
+    let index = messages.partition_point(|row| row.seq < seq);
+    messages.get(index).filter(|row| row.seq == seq)
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::flow;
 
-    /// 20 ms apart, 1 ms on the way, those in `lost` missing.
+    /// Makes a flow of a message every 20 ms, each of which takes 1 ms. The messages in `lost` are missing.
     fn call(lost: core::ops::Range<u64>) -> FlowRecord {
         flow(&(0..250).map(|seq| (!lost.contains(&seq)).then_some(1)).collect::<Vec<_>>())
     }
@@ -170,12 +237,12 @@ mod tests {
     #[test]
     fn a_connection_that_opens_a_second_late_or_never_is_a_break_from_the_start_on() {
         let (start, stop) = (Instant::from_secs(2), Instant::from_secs(9));
-        let late = |ms| opening(start, Some(Instant::from_millis(ms)), stop);
-        assert_eq!(late(2999), None);
-        let found = late(3100).unwrap();
+        let opened_at = |ms| Opening { start, opened: Some(Instant::from_millis(ms)), stop }.as_break();
+        assert_eq!(opened_at(2999), None);
+        let found = opened_at(3100).unwrap();
         assert_eq!((found.from, found.to), (start, Some(Instant::from_millis(3100))));
         assert_eq!(found.why, "the connection was not open for 1.1 s");
-        let never = opening(start, None, stop).unwrap();
+        let never = Opening { start, opened: None, stop }.as_break().unwrap();
         assert_eq!((never.from, never.to), (start, None));
     }
 

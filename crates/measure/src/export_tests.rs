@@ -1,8 +1,10 @@
 //! The three formats of a table against each other, and against RFC 4180.
 
+use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field as Read, RowAccessor};
 
+use super::parquet_table::GROUP_ROWS;
 use super::*;
 use crate::record_file::packet_rows;
 use crate::testing::{flow, run};

@@ -1,10 +1,11 @@
-//! `log.txt`: a run for a person, flow by flow, with the fields that Spoor's transfer log has (2014, appendix
-//! B): start and end stamps, transfer time, packet size, packets received and expected, protocol.
+//! Writes log.txt, which describes a run for a person, flow by flow. It has the fields of Spoor's transfer
+//! log (2014, appendix B): start and end, transfer time, packet size, packets received and expected,
+//! protocol.
 //!
-//! All fields are about the messages that were due in the window, as in summary.json; for an echo flow a
-//! packet is received once its echo is back.
+//! As in summary.json, only messages that were due in the window count. A packet of an echo flow counts as
+//! received when its echo is back.
 
-use core::fmt::Write;
+use core::fmt::{self, Write};
 use core::ops::Range;
 
 use talkpath_units::Instant;
@@ -13,59 +14,64 @@ use crate::metrics::loss::LossCounts;
 use crate::metrics::time_to_receive::Stamps;
 use crate::{FileRecord, FlowRecord, RunRecord};
 
-/// The log of one repetition; `stamp` writes an instant of the run as a date and a time.
-pub fn log_txt(record: &RunRecord, stamp: impl Fn(Instant) -> String) -> String {
-    let mut log = String::new();
-    for flow in &record.flows {
-        let messages = match &flow.tally {
-            Some(tally) => {
-                Messages { stamps: tally.trips.stamps, counts: tally.trips.counts, sizes: tally.sizes }
-            }
-            None => of_rows(flow, &(record.window_start..record.window_end)),
-        };
-        // Writing to a string cannot fail.
-        let _ = write_flow(&mut log, record, flow, messages, &stamp);
-    }
-    log
-}
+/// The value of a field that is unknown, or that the flow does not have.
+const NONE: &str = "none";
 
-/// What the log says of a flow's messages.
+/// What the log says about the messages of a flow.
 #[derive(Default)]
-struct Messages {
+struct LoggedMessages {
     stamps: Stamps,
     counts: LossCounts,
-    /// The smallest and the largest payload, bytes; `None` without a message.
+    /// The smallest and the largest payload, bytes. `None` if there is no message.
     sizes: Option<(u64, u64)>,
 }
 
-fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Messages {
-    let Messages { mut stamps, mut counts, mut sizes } = Messages::default();
-    flow.each_trip(window, |trip| {
-        stamps.add(&trip);
-        counts.add(&trip);
-        let size = trip.size.get();
-        let (least, most) = sizes.unwrap_or((size, size));
-        sizes = Some((least.min(size), most.max(size)));
-    });
-    Messages { stamps, counts, sizes }
+impl LoggedMessages {
+    fn new(flow: &FlowRecord, window: &Range<Instant>) -> Self {
+        match &flow.tally {
+            Some(tally) => {
+                Self { stamps: tally.trips.stamps, counts: tally.trips.counts, sizes: tally.sizes }
+            }
+            None => Self::from_rows(flow, window),
+        }
+    }
+
+    fn from_rows(flow: &FlowRecord, window: &Range<Instant>) -> Self {
+        let mut messages = Self::default();
+        flow.each_trip(window, |trip| {
+            messages.stamps.add(&trip);
+            messages.counts.add(&trip);
+            let size = trip.size.get();
+            let (min, max) = messages.sizes.unwrap_or((size, size));
+            messages.sizes = Some((min.min(size), max.max(size)));
+        });
+        messages
+    }
+}
+
+/// Returns the log of one repetition. `format_instant` writes an instant of the run as a date and a time.
+pub fn log_txt(record: &RunRecord, format_instant: impl Fn(Instant) -> String) -> String {
+    let mut log = String::new();
+    for flow in &record.flows {
+        // Writing to a string cannot fail.
+        let _ = write_flow(&mut log, record, flow, &format_instant);
+    }
+    log
 }
 
 fn write_flow(
     log: &mut String,
     record: &RunRecord,
     flow: &FlowRecord,
-    Messages { stamps, counts, sizes }: Messages,
-    stamp: impl Fn(Instant) -> String,
-) -> core::fmt::Result {
-    let stamp_or_none = |at: Option<Instant>| at.map_or_else(|| NONE.to_owned(), &stamp);
-    let transfer_time = stamps
-        .first_sent_to_last_received_ns()
-        .filter(|_| flow.echo.is_some() || flow.info.clock_trusted)
-        .map_or_else(|| NONE.to_owned(), |ns| format!("{:.3} ms", ns as f64 / 1e6));
+    format_instant: impl Fn(Instant) -> String,
+) -> fmt::Result {
+    let window = record.window_start..record.window_end;
+    let LoggedMessages { stamps, counts, sizes } = LoggedMessages::new(flow, &window);
+    let instant_or_none = |at: Option<Instant>| at.map_or_else(|| NONE.to_owned(), &format_instant);
     writeln!(log, "Flow: {} (cell {}, repetition {})", flow.info.name, record.cell, record.repetition)?;
-    writeln!(log, "Start timestamp: {}", stamp_or_none(stamps.first_sent))?;
-    writeln!(log, "End timestamp: {}", stamp_or_none(stamps.last_received))?;
-    writeln!(log, "Transfer time: {transfer_time}")?;
+    writeln!(log, "Start timestamp: {}", instant_or_none(stamps.first_sent))?;
+    writeln!(log, "End timestamp: {}", instant_or_none(stamps.last_received))?;
+    writeln!(log, "Transfer time: {}", transfer_time(flow, &stamps))?;
     writeln!(log, "Packet size: {}", packet_size(sizes))?;
     writeln!(log, "Packets received: {}", counts.received)?;
     writeln!(log, "Packets expected: {}", counts.sent)?;
@@ -77,7 +83,25 @@ fn write_flow(
     writeln!(log)
 }
 
-fn write_file(log: &mut String, file: &FileRecord) -> core::fmt::Result {
+/// Returns the time from the first message that was sent to the last one that was received. If the two ends
+/// read clocks that cannot be compared, the time is unknown.
+fn transfer_time(flow: &FlowRecord, stamps: &Stamps) -> String {
+    let is_one_clock = flow.echo.is_some() || flow.info.clock_trusted;
+    match stamps.first_sent_to_last_received_ns() {
+        Some(ns) if is_one_clock => format!("{:.3} ms", ns as f64 / 1e6),
+        _ => NONE.to_owned(),
+    }
+}
+
+fn packet_size(sizes: Option<(u64, u64)>) -> String {
+    match sizes {
+        Some((min, max)) if min == max => format!("{min} bytes"),
+        Some((min, max)) => format!("{min} to {max} bytes"),
+        None => NONE.to_owned(),
+    }
+}
+
+fn write_file(log: &mut String, file: &FileRecord) -> fmt::Result {
     writeln!(log, "File: {}, {} bytes", file.name, file.bytes.get())?;
     writeln!(log, "File SHA-256: {}", file.sha256)?;
     let received = file.received.map_or_else(|| NONE.to_owned(), |received| received.get().to_string());
@@ -92,25 +116,24 @@ fn write_file(log: &mut String, file: &FileRecord) -> core::fmt::Result {
         writeln!(log, "File kept as: {name}")?;
     }
     if !file.missing.is_empty() {
-        // As HTTP writes them (RFC 9110 §14.1.1): first and last byte.
-        let ranges: Vec<_> =
-            file.missing.iter().map(|(from, to)| format!("{from}-{}", to.saturating_sub(1))).collect();
-        let more = file.missing_ranges.saturating_sub(file.missing.len() as u64);
-        let more = if more > 0 { format!(" and {more} more ranges") } else { String::new() };
-        writeln!(log, "Missing bytes: {}{more}", ranges.join(", "))?;
+        writeln!(log, "Missing bytes: {}", missing_bytes(file))?;
     }
     Ok(())
 }
 
-fn packet_size(sizes: Option<(u64, u64)>) -> String {
-    match sizes {
-        Some((least, most)) if least == most => format!("{least} bytes"),
-        Some((least, most)) => format!("{least} to {most} bytes"),
-        None => NONE.to_owned(),
+/// Returns the ranges of bytes that did not arrive, in the form of HTTP: first and last byte (RFC 9110
+/// §14.1.1).
+fn missing_bytes(file: &FileRecord) -> String {
+    let mut ranges = Vec::new();
+    for (start, end) in &file.missing {
+        ranges.push(format!("{start}-{}", end.saturating_sub(1)));
+    }
+    let listed = ranges.join(", ");
+    match file.missing_ranges.saturating_sub(file.missing.len() as u64) {
+        0 => listed,
+        unlisted => format!("{listed} and {unlisted} more ranges"),
     }
 }
-
-const NONE: &str = "none";
 
 #[cfg(test)]
 mod tests {
@@ -135,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_told_with_what_is_missing_of_it() {
+    fn the_log_of_a_file_names_the_bytes_that_are_missing() {
         let mut flow = flow(&[Some(30)]);
         flow.file = Some(FileRecord {
             name: "talk.wav".to_owned(),
@@ -157,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_never_came_to_send_says_none() {
-        let log = log_txt(&run(vec![flow(&[])]), |_| unreachable!("there is no stamp to write"));
+    fn the_log_of_a_flow_that_sent_nothing_says_none() {
+        let log = log_txt(&run(vec![flow(&[])]), |_| unreachable!("there is no instant to write"));
         assert!(
             log.contains(
                 "Start timestamp: none\nEnd timestamp: none\nTransfer time: none\nPacket size: none"

@@ -1,46 +1,35 @@
-//! State over time: what an arena calls after each packet to record a quantity and its time-weighted figures.
+//! States over time: an arena reports a quantity after each packet, and this records its changes and weighs
+//! its values by time.
 //!
-//! A [`SeriesTap`] keeps the changes of one quantity: all of them, or a bounded number of points
-//! ([`SeriesDetail`]). While they fit, each change is kept. When they do not, time is cut into equal steps,
-//! and of each step the first, the smallest, the largest and the last change are kept. The step doubles until
-//! half of the places are free, and again whenever they run out. What is kept depends on the changes alone,
-//! so two equal runs keep equal points; an extreme is never lost; and the value at the end of each step is
-//! right.
+//! A [`SeriesTap`] records the changes of one quantity, all of them or a bounded number ([`SeriesDetail`]).
+//! As long as the changes fit, each is kept. When they no longer fit, time is cut into steps of equal length,
+//! and at most four changes of each step are kept: the first, the smallest, the largest and the last. The
+//! step doubles until half of the space is free, and doubles again whenever the space is full.
+//!
+//! Therefore an extreme is never lost, and the value at the end of each step is right. What is kept depends
+//! on the changes only, so two equal runs keep equal points.
+//!
+//! A [`TimeWeighted`] computes the mean and the maximum of a quantity over a window.
 
 use talkpath_units::{Duration, Instant};
 
 use crate::{Series, SeriesKind};
 
-/// How many points each series keeps.
+/// The largest number of points of a sampled series. We chose a power of two that gives about one point for
+/// each pixel across a page. The points take 16 KiB.
+pub const SAMPLED_POINTS: usize = 1_024;
+
+/// The largest number of points that are kept of one step: first, smallest, largest and last.
+const POINTS_PER_STEP: usize = 4;
+
+/// How many points a series keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeriesDetail {
-    /// At most [`SAMPLED_POINTS`]: extremes are kept, and what a page can draw.
+    /// At most [`SAMPLED_POINTS`]. The extremes are kept, and a page can draw no more points.
     #[default]
     Sampled,
     /// Every change.
     Full,
-}
-
-/// One point: the value from this instant on.
-type Point = (Instant, f64);
-
-/// Records one quantity on change, bounded.
-#[derive(Clone, Debug)]
-pub struct SeriesTap {
-    /// The newest change, not a number before the first; committed once time has moved on, since a value that
-    /// held for no time is no value.
-    pending: Point,
-    /// When the step that is being filled ends; before the first one, the beginning of time.
-    until: Instant,
-    /// The step that is being filled.
-    open: Step,
-    entity: String,
-    kind: SeriesKind,
-    /// Finished steps, in order of time.
-    points: Vec<Point>,
-    /// The length of a step: 2 to this power nanoseconds.
-    step: u32,
-    limit: usize,
 }
 
 impl SeriesDetail {
@@ -52,240 +41,283 @@ impl SeriesDetail {
     }
 }
 
+/// A change of the quantity.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    at: Instant,
+    /// The value from `at` on.
+    value: f64,
+}
+
+/// Records the changes of one quantity.
+#[derive(Clone, Debug)]
+pub struct SeriesTap {
+    /// The newest change. It is added to a step when a later change comes, because a value that is replaced
+    /// at the same instant never held. Its value is NaN before the first change.
+    pending: Change,
+    /// The end of the current step. Zero before the first step.
+    step_end: Instant,
+    /// The changes of the current step.
+    step: Step,
+    entity: String,
+    kind: SeriesKind,
+    /// The points of the finished steps, in the order of time.
+    points: Vec<Change>,
+    /// The binary logarithm of the length of a step in nanoseconds.
+    step_log2_ns: u32,
+    /// The largest number of points.
+    limit: usize,
+}
+
 impl SeriesTap {
-    /// A series of `kind` for the flow or link named `entity`.
+    /// Makes a series of `kind` for the flow or link `entity`.
     pub fn new(entity: impl Into<String>, kind: SeriesKind, detail: SeriesDetail) -> Self {
         Self::with_limit(entity, kind, detail.limit())
     }
 
-    /// A series that keeps at most `limit` points (at least 16).
+    /// Makes a series that keeps at most `limit` points. A limit below 16 counts as 16.
     pub fn with_limit(entity: impl Into<String>, kind: SeriesKind, limit: usize) -> Self {
         let limit = limit.max(16);
-        // A sampled series never grows.
-        let points = Vec::with_capacity(limit.min(SAMPLED_POINTS));
-        let pending = (Instant::ZERO, f64::NAN);
-        let (until, open) = (Instant::ZERO, Step::new(pending));
-        Self { pending, until, open, entity: entity.into(), kind, points, step: 0, limit }
+        let no_change = Change { at: Instant::ZERO, value: f64::NAN };
+        Self {
+            pending: no_change,
+            step_end: Instant::ZERO,
+            step: Step::new(no_change),
+            entity: entity.into(),
+            kind,
+            // A sampled series never allocates again.
+            points: Vec::with_capacity(limit.min(SAMPLED_POINTS)),
+            step_log2_ns: 0,
+            limit,
+        }
     }
 
-    /// The quantity is `value` as of `now`. Only a change is kept; an undefined value (NaN, infinity) is
-    /// passed over.
+    /// Records that the quantity is `value` from `now` on. A value that is the same as before is no change,
+    /// and an undefined value (NaN or infinity) is ignored.
     #[inline]
     pub fn push(&mut self, value: f64, now: Instant) {
-        if value != self.pending.1 && value.is_finite() {
-            if now > self.pending.0 {
+        if value != self.pending.value && value.is_finite() {
+            if now > self.pending.at {
                 self.commit_pending();
             }
-            self.pending = (now, value);
+            self.pending = Change { at: now, value };
         }
     }
 
-    /// The series, whole.
+    /// Returns the recorded series.
     pub fn finish(mut self) -> Series {
         self.commit_pending();
-        self.close_step();
-        // The step that was open when the step length last doubled may lie in two parts.
+        self.finish_step();
+        // If the step length doubled during a step, the step may lie in `points` in two parts.
         self.merge_steps();
-        Series { entity: self.entity, kind: self.kind, points: self.points }
+        let points = self.points.into_iter().map(|change| (change.at, change.value)).collect();
+        Series { entity: self.entity, kind: self.kind, points }
     }
 
+    /// Adds the pending change to the current step, or begins a step with it.
     #[inline]
     fn commit_pending(&mut self) {
-        // Several changes at one instant may end where they began.
-        if self.pending.1 == self.open.last.1 {
+        // Several changes at the same instant may lead back to the earlier value.
+        if self.pending.value == self.step.last.value {
             return;
         }
-        match self.pending.0 < self.until {
-            true => self.open.add(self.pending),
-            false => self.begin_step(),
+        if self.pending.at < self.step_end {
+            self.step.add(self.pending);
+        } else {
+            self.begin_step();
         }
     }
 
-    /// The pending change is the first of a step.
     #[cold]
     fn begin_step(&mut self) {
-        if self.pending.1.is_nan() {
+        if self.pending.value.is_nan() {
             return;
         }
-        self.close_step();
-        self.open = Step::new(self.pending);
-        let index = self.index(self.pending);
-        self.until = Instant::from_nanos((index + 1).saturating_mul(1 << self.step));
+        self.finish_step();
+        self.step = Step::new(self.pending);
+        let next_step = self.step_number(self.pending) + 1;
+        self.step_end = Instant::from_nanos(next_step.saturating_mul(1 << self.step_log2_ns));
     }
 
-    /// The number of the step in which the point lies.
-    const fn index(&self, point: Point) -> u64 {
-        point.0.as_nanos() >> self.step
+    /// Returns the number of the step that `change` belongs to.
+    const fn step_number(&self, change: Change) -> u64 {
+        change.at.as_nanos() >> self.step_log2_ns
     }
 
-    fn close_step(&mut self) {
-        if self.open.last.1.is_nan() {
+    /// Moves the changes of the current step into `points`.
+    fn finish_step(&mut self) {
+        if self.step.last.value.is_nan() {
             return;
         }
-        self.points.extend(self.open.points());
-        // Room for one more step.
-        if self.points.len() > self.limit - POINTS_A_STEP {
+        self.points.extend(self.step.points());
+        let has_room_for_a_step = self.points.len() <= self.limit - POINTS_PER_STEP;
+        if !has_room_for_a_step {
             self.widen_steps();
         }
     }
 
-    /// Doubles the step until half of the places are free, lest the next change begins it anew.
+    /// Doubles the step length until half of the space is free. If less were free, the next changes would
+    /// double it again.
     #[cold]
     fn widen_steps(&mut self) {
         let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else { return };
-        // Steps shorter than the mean time between two points would merge few of them.
-        let spacing = last.0.since(first.0).as_nanos() / self.points.len() as u64;
-        self.step = self.step.max(spacing.max(1).ilog2());
+        // A step that is shorter than the mean time between two points would merge only a few points.
+        let mean_spacing_ns = last.at.since(first.at).as_nanos() / self.points.len() as u64;
+        self.step_log2_ns = self.step_log2_ns.max(mean_spacing_ns.max(1).ilog2());
         while self.points.len() > self.limit / 2 {
-            self.step += 1;
+            self.step_log2_ns += 1;
             self.merge_steps();
         }
     }
 
-    /// Cuts the kept points into steps anew. No step takes more places than the points that it is made of, so
-    /// it works in place.
+    /// Cuts the finished points into steps of the current length. A step never has more points than were
+    /// merged into it, so the points are written over the points that were read already.
     fn merge_steps(&mut self) {
-        let mut kept = 0;
-        let mut step: Option<Step> = None;
-        for next in 0..self.points.len() {
-            let point = self.points[next];
-            match &mut step {
-                Some(step) if self.index(step.first) == self.index(point) => step.add(point),
-                _ => kept = self.keep(kept, step.replace(Step::new(point))),
+        let mut written = 0;
+        let mut merged: Option<Step> = None;
+        for index in 0..self.points.len() {
+            let change = self.points[index];
+            match &mut merged {
+                Some(step) if self.step_number(step.first) == self.step_number(change) => step.add(change),
+                _ => written = self.write_step(written, merged.replace(Step::new(change))),
             }
         }
-        kept = self.keep(kept, step);
-        self.points.truncate(kept);
+        written = self.write_step(written, merged);
+        self.points.truncate(written);
     }
 
-    fn keep(&mut self, mut kept: usize, step: Option<Step>) -> usize {
-        for point in step.iter().flat_map(Step::points) {
-            self.points[kept] = point;
-            kept += 1;
+    /// Writes the points of `step` to `points` from the index `next` on. Returns the index after them.
+    fn write_step(&mut self, mut next: usize, step: Option<Step>) -> usize {
+        for change in step.iter().flat_map(Step::points) {
+            self.points[next] = change;
+            next += 1;
         }
-        kept
+        next
     }
 }
 
-/// The changes within one step of time.
+/// The changes of one step of time that are kept. Some of the four may be the same change.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    first: Point,
-    least: Point,
-    most: Point,
-    last: Point,
+    first: Change,
+    smallest: Change,
+    largest: Change,
+    last: Change,
 }
 
 impl Step {
-    fn new(point: Point) -> Self {
-        Self { first: point, least: point, most: point, last: point }
+    fn new(change: Change) -> Self {
+        Self { first: change, smallest: change, largest: change, last: change }
     }
 
     #[inline]
-    fn add(&mut self, point: Point) {
-        if point.1 < self.least.1 {
-            self.least = point;
+    fn add(&mut self, change: Change) {
+        if change.value < self.smallest.value {
+            self.smallest = change;
         }
-        if point.1 > self.most.1 {
-            self.most = point;
+        if change.value > self.largest.value {
+            self.largest = change;
         }
-        self.last = point;
+        self.last = change;
     }
 
-    /// The distinct ones of the four, in order of time; no two changes share an instant.
-    fn points(&self) -> impl Iterator<Item = Point> + use<> {
-        let (early, late) =
-            if self.least.0 <= self.most.0 { (self.least, self.most) } else { (self.most, self.least) };
-        let mut before = None;
-        [self.first, early, late, self.last]
+    /// Returns the different changes of the step in the order of time. Two changes never have the same time,
+    /// so a change with the same time as the one before is the same change.
+    fn points(&self) -> impl Iterator<Item = Change> + use<> {
+        let (earlier, later) = if self.smallest.at <= self.largest.at {
+            (self.smallest, self.largest)
+        } else {
+            (self.largest, self.smallest)
+        };
+        let mut previous_time = None;
+        [self.first, earlier, later, self.last]
             .into_iter()
-            .filter(move |point| before.replace(point.0) != Some(point.0))
+            .filter(move |change| previous_time.replace(change.at) != Some(change.at))
     }
 }
 
-/// Weighs a quantity by the time that it held, within a window.
+/// Computes the mean of a quantity over a window. Each value has the weight of the time for which it held.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeWeighted {
-    from: Instant,
-    to: Instant,
-    /// The value that holds now; NaN before the first [`TimeWeighted::set`].
-    held: f64,
-    /// Since when, within the window.
-    since: Instant,
-    /// Value × nanoseconds.
-    weighted: f64,
-    covered: Duration,
-    nonzero: Duration,
+    window_start: Instant,
+    window_end: Instant,
+    /// The current value. NaN before the first call of [`TimeWeighted::set`].
+    value: f64,
+    /// The time from which on the current value has not been added yet.
+    added_until: Instant,
+    /// The sum of value × nanoseconds.
+    weighted_sum: f64,
+    /// The time in the window in which the quantity had a value.
+    known_time: Duration,
+    nonzero_time: Duration,
     /// The largest value that held for some time.
     max: f64,
 }
 
-/// What a [`TimeWeighted`] found.
+/// The result of a [`TimeWeighted`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weighted {
-    /// Mean over the part of the window in which the quantity had a value; `None` if it had none.
+    /// The mean over the time in the window in which the quantity had a value. `None` if it never had one.
     pub mean: Option<f64>,
-    /// Largest value that held for some time in the window.
+    /// The largest value that held for some time in the window.
     pub max: Option<f64>,
-    /// How long within the window the quantity was not zero.
+    /// The time in the window in which the quantity was not zero.
     pub nonzero: Duration,
 }
 
 impl TimeWeighted {
-    /// Over the window `from..to`.
-    pub fn new(from: Instant, to: Instant) -> Self {
+    /// Starts to weigh a quantity over the window from `window_start` to `window_end`.
+    pub fn new(window_start: Instant, window_end: Instant) -> Self {
         Self {
-            from,
-            to,
-            held: f64::NAN,
-            since: from,
-            weighted: 0.0,
-            covered: Duration::ZERO,
-            nonzero: Duration::ZERO,
+            window_start,
+            window_end,
+            value: f64::NAN,
+            added_until: window_start,
+            weighted_sum: 0.0,
+            known_time: Duration::ZERO,
+            nonzero_time: Duration::ZERO,
             max: f64::NEG_INFINITY,
         }
     }
 
-    /// The quantity is `value` from `now` on; an undefined value is passed over.
+    /// Notes that the quantity is `value` from `now` on. An undefined value (NaN or infinity) is ignored.
     #[inline]
     pub fn set(&mut self, value: f64, now: Instant) {
-        if value != self.held && value.is_finite() {
-            self.account(now);
-            self.held = value;
-            self.since = now.max(self.from);
+        if value != self.value && value.is_finite() {
+            self.add_time_until(now);
+            self.value = value;
+            self.added_until = now.max(self.window_start);
         }
     }
 
-    /// Ends the accounting at `now` (or at the window's end, if that is earlier).
+    /// Returns the result up to `now`, or up to the end of the window if that is earlier.
     pub fn finish(mut self, now: Instant) -> Weighted {
-        self.account(now);
-        let any = !self.covered.is_zero();
-        let mean = any.then(|| self.weighted / self.covered.as_nanos() as f64);
-        Weighted { mean, max: any.then_some(self.max), nonzero: self.nonzero }
+        self.add_time_until(now);
+        if self.known_time.is_zero() {
+            return Weighted { mean: None, max: None, nonzero: self.nonzero_time };
+        }
+        let mean = self.weighted_sum / self.known_time.as_nanos() as f64;
+        Weighted { mean: Some(mean), max: Some(self.max), nonzero: self.nonzero_time }
     }
 
+    /// Adds the time for which the current value has held.
     #[inline]
-    fn account(&mut self, now: Instant) {
-        let span = now.min(self.to).since(self.since);
-        if span.is_zero() || self.held.is_nan() {
+    fn add_time_until(&mut self, now: Instant) {
+        let held = now.min(self.window_end).since(self.added_until);
+        if held.is_zero() || self.value.is_nan() {
             return;
         }
-        // A run is shorter than 2^63 ns, which convert in one step.
-        self.weighted += self.held * span.as_nanos().cast_signed() as f64;
-        self.covered = Duration::from_nanos(self.covered.as_nanos() + span.as_nanos());
-        if self.max < self.held {
-            self.max = self.held;
+        // A run is shorter than 2^63 ns. A signed integer is converted to a float in one instruction.
+        self.weighted_sum += self.value * held.as_nanos().cast_signed() as f64;
+        self.known_time = Duration::from_nanos(self.known_time.as_nanos() + held.as_nanos());
+        if self.max < self.value {
+            self.max = self.value;
         }
-        if self.held != 0.0 {
-            self.nonzero = Duration::from_nanos(self.nonzero.as_nanos() + span.as_nanos());
+        if self.value != 0.0 {
+            self.nonzero_time = Duration::from_nanos(self.nonzero_time.as_nanos() + held.as_nanos());
         }
     }
 }
-
-/// The most points of a sampled series. Chosen: about one for each pixel across a page, and 16 KiB.
-pub const SAMPLED_POINTS: usize = 1_024;
-/// First, smallest, largest and last.
-const POINTS_A_STEP: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -348,19 +380,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_does_not_depend_on_when_places_ran_out() {
-        // Cut the whole series into steps of the final length at once: the tap must have kept the same.
+    fn the_kept_points_do_not_depend_on_when_the_space_was_full() {
+        // A series that is cut into steps of the final length at once must keep the same points.
         let mut tap = SeriesTap::with_limit("up", SeriesKind::Queue, 256);
         for (value, at) in saw() {
             tap.push(value, at);
         }
-        let step = tap.step;
-        assert!(step > 0, "the series was too short to be cut");
+        let step_log2_ns = tap.step_log2_ns;
+        assert!(step_log2_ns > 0, "the series was too short to be cut");
         let mut whole = SeriesTap::with_limit("up", SeriesKind::Queue, 200_000);
         for (value, at) in saw() {
             whole.push(value, at);
         }
-        whole.step = step;
+        whole.step_log2_ns = step_log2_ns;
         assert_eq!(tap.finish(), whole.finish());
     }
 
@@ -376,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_stands_through_the_window_is_its_mean() {
+    fn the_mean_of_a_value_that_holds_for_the_whole_window_is_the_value() {
         let mut weighted = TimeWeighted::new(MS(1_000), MS(2_000));
         weighted.set(7.0, MS(10));
         let expected = Weighted { mean: Some(7.0), max: Some(7.0), nonzero: Duration::from_secs(1) };
@@ -384,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_value_nothing_is_known() {
+    fn without_a_value_in_the_window_there_is_no_mean() {
         let none = Weighted { mean: None, max: None, nonzero: Duration::ZERO };
         assert_eq!(TimeWeighted::new(MS(0), MS(10)).finish(MS(10)), none);
         let mut late = TimeWeighted::new(MS(0), MS(10));

@@ -12,7 +12,7 @@ use talkpath_units::{Bytes, Histogram, Instant};
 
 use crate::metrics::TripCounters;
 use crate::metrics::call::{CallCounter, Clocks};
-use crate::metrics::delay_variation::{Interarrivals, apart};
+use crate::metrics::delay_variation::{Interarrivals, absolute_difference};
 use crate::metrics::settling::Seconds;
 use crate::metrics::state_age::NewestState;
 use crate::metrics::trip::{Passage, Trip, TripOutcome, one_way_trip, round_trip};
@@ -215,7 +215,7 @@ impl FlowTally {
                 && before.seq.checked_add(1) == Some(trip.seq)
                 && let Some(earlier) = before.delay()
             {
-                self.ipdv.record(apart(delay, earlier));
+                self.ipdv.record(absolute_difference(delay, earlier));
             }
         }
         self.before = Some(*trip);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use talkpath_config::Features;
 use talkpath_flow::FlowTaps;
-use talkpath_measure::breaks;
+use talkpath_measure::breaks::Opening;
 use talkpath_measure::series::{SeriesDetail, SeriesTap, TimeWeighted};
 use talkpath_measure::{
     EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
@@ -229,7 +229,8 @@ impl SimFlow {
     pub(crate) fn finish(mut self, now: Instant, stop: Instant, series: &mut Vec<Series>) -> FlowRecord {
         self.near.finish(&mut self.taps, now.min(stop));
         let opened = self.near.opened();
-        let break_before = breaks::opening(self.start, opened, now.min(stop)).filter(|_| self.starts_clock);
+        let opening = Opening { start: self.start, opened, stop: now.min(stop) };
+        let break_before = if self.starts_clock { opening.as_break() } else { None };
         let mut counted = self.near.counters();
         if self.taps.echo.is_some() {
             // The echoing end sends messages too.

@@ -21,8 +21,8 @@ use core::cmp::Ordering;
 
 use talkpath_units::SignedDuration;
 
-use super::beyond_least::BeyondLeast;
 use super::frames::Frames;
+use super::minimum_plus_wait::MinimumPlusWait;
 use super::playout::{Heard, Playout, beyond_least_words};
 use super::trip::round_trip;
 use super::{e_model, gaps};
@@ -72,7 +72,7 @@ pub(crate) struct Listener {
     /// The playout delays, one for each talkspurt.
     playout_delays: Vec<PlayoutDelay>,
     /// The second receiver. `None` if the scenario names the receiver.
-    second_receiver: Option<BeyondLeast>,
+    second_receiver: Option<MinimumPlusWait>,
 }
 
 /// A playout delay, and how many frames were played with it.
@@ -231,7 +231,7 @@ impl Listener {
             Clocks::One => 0,
             Clocks::Trusted | Clocks::Untrusted => i64::MIN,
         };
-        let second_receiver = |wait| BeyondLeast::new(terms.frame, wait, least_delay_ns);
+        let second_receiver = |wait| MinimumPlusWait::new(terms.frame, wait, least_delay_ns);
         Self {
             terms,
             playout: Playout::new(terms.frame, terms.playout),
@@ -306,7 +306,7 @@ impl Listener {
             mos,
             longest_gap_ms,
             gaps_in_a_minute,
-            is_usable: mos >= floor && !gaps::bar(longest_gap_ms, gaps_in_a_minute),
+            is_usable: mos >= floor && !gaps::make_unusable(longest_gap_ms, gaps_in_a_minute),
             outside_model: call.outside(),
         })
     }

@@ -1,8 +1,10 @@
-//! Delay variation, twice: the difference between neighbours by number (RFC 3393) and the running estimate
-//! between neighbours by arrival (RFC 3550 appendix A.8).
+//! Delay variation in two forms: the differences between neighbours by number (RFC 3393), and the running
+//! estimate between neighbours by arrival (RFC 3550 appendix A.8).
 //!
-//! RFC 3393 keeps the difference's sign; the papers that the studies repeat report its size, and so do we.
-//! For an echo flow both are computed on round trips.
+//! RFC 3393 keeps the sign of a difference. The papers that the studies repeat report its size, and so do we.
+//! For an echo flow both forms are computed from round trips.
+
+use core::mem;
 
 use talkpath_units::{Instant, SignedDuration};
 
@@ -10,133 +12,174 @@ use super::percentile::{PerMille, nearest_rank};
 use super::trip::{Trip, first_arrivals};
 use crate::summary::{IpdvMs, MinMeanMax, RtpStream};
 
-/// |D(i) - D(i-1)| over consecutive sequence numbers that were both delivered, ascending. A gap gives
-/// no difference.
+/// The divisor of the running estimate (RFC 3550 §6.4.1: "the gain parameter 1/16").
+const GAIN: f64 = 16.0;
+
+/// Returns |D(i) - D(i-1)| for all consecutive numbers of which both messages were delivered, in ascending
+/// order. A message that is missing has no difference to either neighbour.
 pub fn sorted_ipdv(trips: &[Trip]) -> Vec<SignedDuration> {
-    let mut differences: Vec<_> = trips
-        .windows(2)
-        .filter(|pair| pair[0].seq.checked_add(1) == Some(pair[1].seq))
-        .filter_map(|pair| Some(apart(pair[1].delay()?, pair[0].delay()?)))
-        .collect();
+    let mut differences = Vec::new();
+    for (trip, next) in trips.iter().zip(trips.iter().skip(1)) {
+        if trip.seq.checked_add(1) == Some(next.seq)
+            && let (Some(delay), Some(next_delay)) = (trip.delay(), next.delay())
+        {
+            differences.push(absolute_difference(next_delay, delay));
+        }
+    }
     differences.sort_unstable();
     differences
 }
 
-/// The statistics of `sorted` differences, which ascend; `None` if there is none.
+/// Returns the statistics of `sorted` differences, which are in ascending order. Returns `None` if there is
+/// none.
 pub fn statistics(sorted: &[SignedDuration]) -> Option<IpdvMs> {
-    let at = |per_mille| nearest_rank(sorted, PerMille(per_mille)).map(SignedDuration::as_millis_f64);
+    let percentile = |share| nearest_rank(sorted, PerMille(share)).map(SignedDuration::as_millis_f64);
     Some(IpdvMs {
-        p50: at(500)?,
-        p90: at(900)?,
-        p95: at(950)?,
-        p99: at(990)?,
+        p50: percentile(500)?,
+        p90: percentile(900)?,
+        p95: percentile(950)?,
+        p99: percentile(990)?,
         max: sorted.last()?.as_millis_f64(),
     })
 }
 
-/// What an RTP receiver keeps of a flow's arrivals, one after the other: the time between them and the
-/// interarrival jitter, J += (|D| - J) / 16 for each arrival after the first, D the change in transit time
-/// from one arrival to the next (RFC 3550 §6.4.1, A.8). The figures are those of tshark's `-z rtp,streams`.
+/// What an RTP receiver computes from the arrivals of a flow, one after the other: the time between two
+/// arrivals, and the interarrival jitter J. Each arrival after the first changes J by (|D| - J) / 16, where D
+/// is the change in transit time from the arrival before (RFC 3550 §6.4.1, A.8). The figures are those of
+/// tshark's `-z rtp,streams`.
 ///
-/// The media clock is `due`. Only the first copy of a message counts, since a duplicate has no stamp of its
-/// own in the records.
+/// The due time of a message is its time on the media clock. Only the first copy of a message counts, because
+/// the record has no time of arrival for a duplicate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interarrivals {
-    /// Of the latest arrival: when, and its transit time.
-    before: Option<(Instant, SignedDuration)>,
-    first: Option<Instant>,
+    first_received: Option<Instant>,
+    latest: Option<Arrival>,
     arrivals: u64,
-    delta: Option<(SignedDuration, SignedDuration)>,
-    jitter: Option<f64>,
-    jitters: (f64, f64),
+    /// The figures of the intervals between arrivals. `None` with fewer than two arrivals.
+    intervals: Option<Intervals>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Arrival {
+    received: Instant,
+    transit: SignedDuration,
+}
+
+/// The figures of at least one interval between two arrivals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Intervals {
+    shortest: SignedDuration,
+    longest: SignedDuration,
+    /// J after the latest arrival, ms.
+    jitter: f64,
+    min_jitter: f64,
+    max_jitter: f64,
+    /// The sum of J after each arrival, for its mean.
     jitter_sum: f64,
 }
 
 impl Interarrivals {
-    /// Those of `trips`, in order of `seq`; `arrivals` is the order of arrival.
+    /// Adds the arrivals of `trips`, which are in the order of `seq`. `arrivals` has their numbers in the
+    /// order of arrival.
     pub fn of(trips: &[Trip], arrivals: &[u64]) -> Self {
-        let mut told = Self::default();
+        let mut interarrivals = Self::default();
         for trip in first_arrivals(trips, arrivals) {
             if let (Some(received), Some(transit)) = (trip.received(), trip.delay()) {
-                told.add(received, transit);
+                interarrivals.add(received, transit);
             }
         }
-        told
+        interarrivals
     }
 
-    /// The next arrival.
+    /// Adds the next arrival.
     #[inline]
     pub fn add(&mut self, received: Instant, transit: SignedDuration) {
         self.arrivals += 1;
-        let (Some(before), Some(delta), Some(jitter)) = (&mut self.before, &mut self.delta, &mut self.jitter)
-        else {
-            return self.add_early(received, transit);
+        let arrival = Arrival { received, transit };
+        let (Some(latest), Some(intervals)) = (&mut self.latest, &mut self.intervals) else {
+            return self.add_one_of_first_two(arrival);
         };
-        let (at, earlier) = core::mem::replace(before, (received, transit));
-        let since = received.signed_since(at);
-        *delta = (delta.0.min(since), delta.1.max(since));
-        *jitter = next_jitter(*jitter, transit, earlier);
-        // Never undefined, so that plain comparisons do.
-        if *jitter < self.jitters.0 {
-            self.jitters.0 = *jitter;
-        }
-        if *jitter > self.jitters.1 {
-            self.jitters.1 = *jitter;
-        }
-        self.jitter_sum += *jitter;
+        let earlier = mem::replace(latest, arrival);
+        intervals.add(earlier, arrival);
     }
 
-    /// One of the first two.
     #[cold]
-    fn add_early(&mut self, received: Instant, transit: SignedDuration) {
-        self.first.get_or_insert(received);
-        let Some((at, earlier)) = self.before.replace((received, transit)) else { return };
-        let since = received.signed_since(at);
-        self.delta = Some((since, since));
-        let jitter = next_jitter(0.0, transit, earlier);
-        self.jitters = (jitter, jitter);
-        self.jitter_sum += jitter;
-        self.jitter = Some(jitter);
+    fn add_one_of_first_two(&mut self, arrival: Arrival) {
+        self.first_received.get_or_insert(arrival.received);
+        if let Some(earlier) = self.latest.replace(arrival) {
+            self.intervals = Some(Intervals::new(earlier, arrival));
+        }
     }
 
-    /// J after the last arrival, in milliseconds; `None` with fewer than two.
-    pub const fn jitter_ms(&self) -> Option<f64> {
-        self.jitter
+    /// Returns J after the last arrival, in milliseconds. Returns `None` with fewer than two arrivals.
+    pub fn jitter_ms(&self) -> Option<f64> {
+        Some(self.intervals?.jitter)
     }
 
-    /// The figures of all arrivals; `None` with fewer than two.
+    /// Returns the figures of all arrivals. Returns `None` with fewer than two arrivals.
     pub fn stream(&self) -> Option<RtpStream> {
-        let (least, most) = self.delta?;
-        let span = self.before?.0.signed_since(self.first?).as_millis_f64();
+        let intervals = self.intervals?;
+        let interval_count = (self.arrivals - 1) as f64;
+        let total = self.latest?.received.signed_since(self.first_received?);
         Some(RtpStream {
             delta_ms: MinMeanMax {
-                min: least.as_millis_f64(),
-                mean: span / (self.arrivals - 1) as f64,
-                max: most.as_millis_f64(),
+                min: intervals.shortest.as_millis_f64(),
+                mean: total.as_millis_f64() / interval_count,
+                max: intervals.longest.as_millis_f64(),
             },
             jitter_ms: MinMeanMax {
-                min: self.jitters.0,
-                mean: self.jitter_sum / (self.arrivals - 1) as f64,
-                max: self.jitters.1,
+                min: intervals.min_jitter,
+                mean: intervals.jitter_sum / interval_count,
+                max: intervals.max_jitter,
             },
         })
     }
 }
 
-/// J after an arrival whose transit took this long, if the transit of the arrival before took `earlier`.
-fn next_jitter(estimate: f64, transit: SignedDuration, earlier: SignedDuration) -> f64 {
-    estimate + (apart(transit, earlier).as_millis_f64() - estimate) / GAIN
+impl Intervals {
+    /// Begins with the interval between the first two arrivals. J is 0 before it.
+    fn new(first: Arrival, second: Arrival) -> Self {
+        let interval = second.received.signed_since(first.received);
+        let jitter = next_jitter(0.0, first.transit, second.transit);
+        Self {
+            shortest: interval,
+            longest: interval,
+            jitter,
+            min_jitter: jitter,
+            max_jitter: jitter,
+            jitter_sum: jitter,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, earlier: Arrival, later: Arrival) {
+        let interval = later.received.signed_since(earlier.received);
+        self.shortest = self.shortest.min(interval);
+        self.longest = self.longest.max(interval);
+        self.jitter = next_jitter(self.jitter, earlier.transit, later.transit);
+        // J is never NaN, so these comparisons suffice. They are faster than `f64::min` and `f64::max`.
+        if self.jitter < self.min_jitter {
+            self.min_jitter = self.jitter;
+        }
+        if self.jitter > self.max_jitter {
+            self.max_jitter = self.jitter;
+        }
+        self.jitter_sum += self.jitter;
+    }
 }
 
-/// The absolute difference of two delays.
+/// Returns J after an arrival. `jitter` is J before it, and the other two are the transit times of the
+/// arrival before and of this one.
+fn next_jitter(jitter: f64, earlier_transit: SignedDuration, transit: SignedDuration) -> f64 {
+    jitter + (absolute_difference(transit, earlier_transit).as_millis_f64() - jitter) / GAIN
+}
+
+/// Returns the absolute difference of two delays.
 #[inline]
-pub(crate) fn apart(delay: SignedDuration, other: SignedDuration) -> SignedDuration {
+pub(crate) fn absolute_difference(delay: SignedDuration, other: SignedDuration) -> SignedDuration {
     let nanos = delay.as_nanos().abs_diff(other.as_nanos());
     SignedDuration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
 }
-
-/// RFC 3550 §6.4.1: "the gain parameter 1/16".
-const GAIN: f64 = 16.0;
 
 #[cfg(test)]
 mod tests {
@@ -191,7 +234,7 @@ mod tests {
     /// Due every 20 ms, with arrivals at 30, 66, 70, 90 ms; J = 1, then 1 + 15/16, then 1.9375 x 15/16 =
     /// 1.81640625.
     #[test]
-    fn a_stream_is_told_by_what_lies_between_its_arrivals() {
+    fn the_figures_of_a_stream_come_from_the_intervals_between_its_arrivals() {
         let flow = flow(&[Some(30), Some(46), Some(30), Some(30)]);
         let stream = Interarrivals::of(&flow.trips(&ALWAYS), &flow.forward.arrivals).stream().unwrap();
         let MinMeanMax { min, mean, max } = stream.delta_ms;

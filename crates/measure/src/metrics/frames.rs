@@ -1,11 +1,12 @@
-//! What one receiver makes of the frames of a call: how many are played, late and missing, and in which gaps.
+//! What becomes of the frames of a call at one receiver: how many are played, late and missing, and in which
+//! gaps.
 
 use talkpath_units::Duration;
 
 use super::gaps::Gaps;
 use super::playout::Heard;
 
-/// Counts the frames of one direction of a call with one receiver.
+/// Counts the frames of one direction of a call at one receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frames {
     pub(crate) played: u64,
@@ -15,12 +16,12 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// None yet of a call whose frames are `frame` apart.
+    /// Makes the counters for a call with a frame every `frame`.
     pub(crate) fn new(frame: Duration) -> Self {
         Self { played: 0, late: 0, missing: 0, gaps: Gaps::new(frame) }
     }
 
-    /// The next frame by number.
+    /// Counts the next frame by number.
     pub(crate) fn add(&mut self, heard: Heard) {
         match heard {
             Heard::Played => self.played += 1,
@@ -30,25 +31,34 @@ impl Frames {
         self.gaps.add(heard == Heard::Played);
     }
 
-    /// The share of the frames that was not played; `None` if no frame was due.
+    /// Counts the next `count` frames, which have the same outcome.
+    pub(crate) fn add_several(&mut self, heard: Heard, count: u32) {
+        for _ in 0..count {
+            self.add(heard);
+        }
+    }
+
+    /// Returns the share of the frames that were not played. Returns `None` if no frame was due.
     pub(crate) fn loss(&self) -> Option<f64> {
         let due = self.played + self.lost();
         (due > 0).then(|| self.lost() as f64 / due as f64)
     }
 
-    /// ITU-T G.107 §7.5: the mean length of the gaps over the mean length if each frame were lost at random,
-    /// 1 / (1 - loss). Not below 1: gaps that are spread more evenly than at random are taken for random
-    /// ones.
+    /// Returns the burst ratio of ITU-T G.107 §7.5: the mean length of a gap, divided by the mean length if
+    /// each frame were lost at random, which is 1 / (1 - loss).
+    ///
+    /// The ratio is at least 1. Losses that are spread more evenly than at random count as random losses.
     pub(crate) fn burst_ratio(&self) -> f64 {
         match self.loss() {
             Some(loss) if self.gaps.count > 0 => {
-                (self.lost() as f64 / self.gaps.count as f64 * (1.0 - loss)).max(1.0)
+                let mean_gap = self.lost() as f64 / self.gaps.count as f64;
+                (mean_gap * (1.0 - loss)).max(1.0)
             }
             _ => 1.0,
         }
     }
 
-    /// Frames that were not played.
+    /// Returns the number of frames that were not played.
     const fn lost(&self) -> u64 {
         self.late + self.missing
     }

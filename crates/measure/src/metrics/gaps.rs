@@ -1,93 +1,96 @@
-//! Gaps of a call: consecutive frames that were not played in time, because they were late or missing.
+//! Gaps of a call: consecutive frames that were not played, because they were late or missing.
 //!
-//! A mean score hides a hole: of a minute, one second without speech takes less from it than 2 % of losses at
-//! random, and nobody talks on through it. So a second rule applies. A call is not usable with
+//! A mean score hides a gap. One second without speech lowers the score of a minute less than random losses
+//! of 2 % do, but nobody can go on talking through it. So a second rule applies. A call is not usable if it
+//! has
 //!
 //! - a gap of [`LONGEST`] or more, or
-//! - two gaps of [`LONG`] or more that began within [`MINUTE`].
+//! - two gaps of [`LONG`] or more that begin within [`MINUTE`].
 //!
-//! Both are chosen: whole words are missing in either. A gap is as long as its frames are.
+//! We chose both limits, because whole words are missing in either case. The length of a gap is the length of
+//! its frames.
 
 use std::collections::VecDeque;
 
 use talkpath_units::Duration;
 
-/// A gap this long bars "usable" by itself. Chosen.
+/// One gap of this length makes a call unusable.
 pub const LONGEST: Duration = Duration::from_secs(1);
-/// Two gaps this long within a minute bar "usable". Chosen.
+/// Two gaps of this length within a minute make a call unusable.
 pub const LONG: Duration = Duration::from_millis(200);
-/// From the beginning of one gap to that of the other. Chosen.
+/// The time between the beginnings of two long gaps must be shorter than this, if both are to count.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counts the gaps of one listener.
+/// Counts the gaps that one listener hears.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Gaps {
     frame: Duration,
-    /// Frames so far.
+    /// The number of frames so far.
     frames: u64,
-    /// Gaps so far.
+    /// The number of gaps so far.
     pub(crate) count: u64,
-    /// Frames of the gap that the last frame is in; 0 if it was played.
-    current: u64,
-    /// Frames of the longest gap.
+    /// The length of the current gap in frames. 0 if the last frame was played.
+    current_length: u64,
+    /// The length of the longest gap in frames.
     longest: u64,
-    /// The first frame of each long gap that began within the last minute.
-    recent: VecDeque<u64>,
-    /// The most of these at any time.
-    most_recent: usize,
+    /// The numbers of the first frames of the long gaps that began within the last minute.
+    recent_long_gaps: VecDeque<u64>,
+    /// The largest number of long gaps that began within a minute.
+    most_in_a_minute: usize,
 }
 
 impl Gaps {
-    /// Of a call whose frames are `frame` apart.
+    /// Makes the counters for a call with a frame every `frame`.
     pub(crate) fn new(frame: Duration) -> Self {
         Self { frame, ..Self::default() }
     }
 
-    /// The next frame that was due.
+    /// Adds the next frame that was due.
     pub(crate) fn add(&mut self, is_played: bool) {
         let number = self.frames;
         self.frames += 1;
         if is_played {
-            self.current = 0;
+            self.current_length = 0;
             return;
         }
-        self.current += 1;
-        self.count += u64::from(self.current == 1);
-        self.longest = self.longest.max(self.current);
-        if self.current == self.frames_of(LONG) {
-            self.add_long(number + 1 - self.current);
+        self.current_length += 1;
+        self.count += u64::from(self.current_length == 1);
+        self.longest = self.longest.max(self.current_length);
+        if self.current_length == self.frames_in(LONG) {
+            let first_frame = number + 1 - self.current_length;
+            self.add_long_gap(first_frame);
         }
     }
 
-    /// A long gap whose first frame is number `first`.
-    fn add_long(&mut self, first: u64) {
-        let minute = self.frames_of(MINUTE);
-        while self.recent.front().is_some_and(|before| first - before >= minute) {
-            self.recent.pop_front();
+    fn add_long_gap(&mut self, first_frame: u64) {
+        let minute = self.frames_in(MINUTE);
+        while self.recent_long_gaps.front().is_some_and(|earlier| first_frame - earlier >= minute) {
+            self.recent_long_gaps.pop_front();
         }
-        self.recent.push_back(first);
-        self.most_recent = self.most_recent.max(self.recent.len());
+        self.recent_long_gaps.push_back(first_frame);
+        self.most_in_a_minute = self.most_in_a_minute.max(self.recent_long_gaps.len());
     }
 
-    /// The longest gap.
+    /// Returns the length of the longest gap.
     pub(crate) fn longest_ms(&self) -> f64 {
         self.longest as f64 * self.frame.as_millis_f64()
     }
 
-    /// The most gaps of [`LONG`] or more that began within a minute.
+    /// Returns the largest number of gaps of [`LONG`] or more that began within a minute.
     pub(crate) const fn most_in_a_minute(&self) -> u64 {
-        self.most_recent as u64
+        self.most_in_a_minute as u64
     }
 
-    /// The fewest frames that last as long as `time`.
-    fn frames_of(&self, time: Duration) -> u64 {
+    /// Returns the smallest number of frames that last for `time` or longer.
+    fn frames_in(&self, time: Duration) -> u64 {
         time.as_nanos().div_ceil(self.frame.as_nanos().max(1))
     }
 }
 
-/// Whether gaps bar a call from being usable: its longest, ms, and the most long ones within a minute.
-pub fn bar(longest_ms: f64, in_a_minute: u64) -> bool {
-    longest_ms >= LONGEST.as_millis_f64() || in_a_minute >= 2
+/// Returns whether gaps make a call unusable. `most_in_a_minute` is the largest number of long gaps within a
+/// minute.
+pub fn make_unusable(longest_ms: f64, most_in_a_minute: u64) -> bool {
+    longest_ms >= LONGEST.as_millis_f64() || most_in_a_minute >= 2
 }
 
 #[cfg(test)]
@@ -103,29 +106,29 @@ mod tests {
         gaps
     }
 
-    fn bars(gaps: &Gaps) -> bool {
-        bar(gaps.longest_ms(), gaps.most_in_a_minute())
+    fn are_unusable(gaps: &Gaps) -> bool {
+        make_unusable(gaps.longest_ms(), gaps.most_in_a_minute())
     }
 
     #[test]
-    fn a_gap_of_one_second_bars_and_one_of_a_frame_less_does_not() {
+    fn a_gap_of_one_second_makes_a_call_unusable_and_a_gap_of_one_frame_less_does_not() {
         let second = counted(500, |number| (100..150).contains(&number));
         assert_eq!((second.count, second.longest_ms(), second.most_in_a_minute()), (1, 1000.0, 1));
-        assert!(bars(&second));
+        assert!(are_unusable(&second));
         let less = counted(500, |number| (100..149).contains(&number));
-        assert_eq!((less.longest_ms(), bars(&less)), (980.0, false));
+        assert_eq!((less.longest_ms(), are_unusable(&less)), (980.0, false));
     }
 
     #[test]
-    fn two_gaps_of_200_ms_within_a_minute_bar_and_two_further_apart_do_not() {
+    fn two_gaps_of_200_ms_within_a_minute_make_a_call_unusable_and_two_further_apart_do_not() {
         // The second begins one frame before a minute after the first, or a minute after it.
         let two =
             |second: u64| counted(9_000, |n| (50..60).contains(&n) || (second..second + 10).contains(&n));
-        assert_eq!((two(3_049).most_in_a_minute(), bars(&two(3_049))), (2, true));
-        assert_eq!((two(3_050).most_in_a_minute(), bars(&two(3_050))), (1, false));
+        assert_eq!((two(3_049).most_in_a_minute(), are_unusable(&two(3_049))), (2, true));
+        assert_eq!((two(3_050).most_in_a_minute(), are_unusable(&two(3_050))), (1, false));
         // Many shorter ones are no hole.
         let short = counted(9_000, |number| number % 100 < 9);
-        assert_eq!((short.longest_ms(), short.most_in_a_minute(), bars(&short)), (180.0, 0, false));
+        assert_eq!((short.longest_ms(), short.most_in_a_minute(), are_unusable(&short)), (180.0, 0, false));
     }
 
     #[test]
@@ -156,7 +159,7 @@ mod tests {
             let longest = runs.iter().map(|(_, lost)| lost).max().unwrap();
             prop_assert_eq!((gaps.count, gaps.most_in_a_minute()), (runs.len() as u64, most));
             prop_assert_eq!(gaps.longest_ms(), *longest as f64 * 20.0);
-            prop_assert_eq!(bars(&gaps), *longest >= 50 || most >= 2);
+            prop_assert_eq!(are_unusable(&gaps), *longest >= 50 || most >= 2);
         }
     }
 }

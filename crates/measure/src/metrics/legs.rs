@@ -1,14 +1,18 @@
-//! Each direction of a flow for itself: lost, duplicate and reordered messages, and the gaps and bursts of
+//! The figures of each direction of a flow: lost, duplicate, reordered and late messages, and bursts of
 //! losses.
 //!
-//! A message is late in a direction if its delay there is longer than the flow's deadline. The deadline of a
-//! round trip is for both directions, so each has half of it. This needs two clocks that agree.
+//! A *leg* is one direction: forward, or back with the echoes. A message is late on a leg if its delay there
+//! is longer than the flow's deadline. The deadline of a round trip is for both legs, so each leg has half of
+//! it. Lateness needs two clocks that agree.
 //!
-//! Loss and reordering are counted as for the whole flow ([`super::loss`], [`super::reordering`]). Bursts are
-//! those of RFC 3611 §4.7.2: losses in which any two neighbours have fewer than `GMIN` received messages
-//! between them. A single loss belongs to the gap around it.
+//! Losses and reordering are counted as for the whole flow ([`super::loss`], [`super::reordering`]). Bursts
+//! follow RFC 3611 §4.7.2: a burst is a sequence of losses in which fewer than [`MIN_GAP`] received messages
+//! lie between any two neighbours. A single loss is no burst and belongs to the gap around it.
 //!
-//! Left out: discards. RFC 3611 counts what came too late to be played as lost; here only what never came.
+//! RFC 3611 also counts a message as lost if it came too late to be played. Here only a message that never
+//! came is lost.
+//!
+//! Begin to read with [`of`].
 
 use core::ops::Range;
 
@@ -18,42 +22,53 @@ use super::in_time::InTime;
 use super::loss::{LossCounts, rate};
 use super::reordering::reordered;
 use super::trip::{Trip, TripOutcome, one_way_trips};
-use crate::FlowRecord;
 use crate::summary::{LegSummary, LegsSummary, LossBursts};
+use crate::{FlowRecord, LegRecord};
 
-/// The directions of `flow` over the messages due within `window`.
+/// How many received messages end a burst (RFC 3611 §4.7.2: the recommended Gmin).
+const MIN_GAP: u64 = 16;
+
+/// Computes the figures of each leg of `flow` from the messages that were due within `window`.
 pub fn of(flow: &FlowRecord, window: &Range<Instant>) -> LegsSummary {
-    let out = one_way_trips(&flow.forward, window);
-    let share = if flow.echo.is_some() { 2 } else { 1 };
-    let deadline = flow.info.terms.deadline.map(|deadline| deadline / share);
-    let back = flow.echo.as_ref().map(|echo| {
-        let (first, last) = match (out.first(), out.last()) {
-            (Some(first), Some(last)) => (first.seq, last.seq),
-            _ => return LegSummary::default(),
-        };
-        let mut back = one_way_trips(echo, &(Instant::ZERO..Instant::MAX));
-        back.retain(|trip| (first..=last).contains(&trip.seq));
-        // The echoing host sends every copy back that came.
-        let mut out = out.iter().peekable();
-        for trip in &mut back {
-            while out.next_if(|there| there.seq < trip.seq).is_some() {}
-            let came =
-                out.peek().filter(|there| there.seq == trip.seq).map_or(1, |there| there.copies.max(1));
-            trip.copies = trip.copies.saturating_sub(came - 1);
-        }
-        leg(&back, &echo.arrivals, deadline)
-    });
-    LegsSummary { forward: leg(&out, &flow.forward.arrivals, deadline), back }
+    let forward = one_way_trips(&flow.forward, window);
+    let leg_count = if flow.echo.is_some() { 2 } else { 1 };
+    let deadline = flow.info.terms.deadline.map(|deadline| deadline / leg_count);
+    let back = flow.echo.as_ref().map(|echo| back_summary(&forward, echo, deadline));
+    LegsSummary { forward: leg_summary(&forward, &flow.forward.arrivals, deadline), back }
 }
 
-/// Counts the directions of `flow` again, if they are known: what became of its messages has changed since.
+/// Computes the figures of each leg again after the fate of messages has changed. Does nothing if the flow
+/// has no such figures.
 pub fn recount(flow: &mut FlowRecord, window: &Range<Instant>) {
     if flow.counters.legs.is_some() {
         flow.counters.legs = Some(of(flow, window));
     }
 }
 
-fn leg(trips: &[Trip], arrivals: &[u64], deadline: Option<Duration>) -> LegSummary {
+/// Computes the figures of the way back. An echo counts if its message is among `forward`.
+fn back_summary(forward: &[Trip], echo: &LegRecord, deadline: Option<Duration>) -> LegSummary {
+    let (Some(first), Some(last)) = (forward.first(), forward.last()) else { return LegSummary::default() };
+    let mut back = one_way_trips(echo, &(Instant::ZERO..Instant::MAX));
+    back.retain(|echo| (first.seq..=last.seq).contains(&echo.seq));
+    remove_forward_duplicates(forward, &mut back);
+    leg_summary(&back, &echo.arrivals, deadline)
+}
+
+/// Subtracts the duplicates that arose on the way forward from the copies of each echo. The echoing host
+/// sends every copy back that arrives, so only the other copies arose on the way back.
+fn remove_forward_duplicates(forward: &[Trip], back: &mut [Trip]) {
+    let mut forward = forward.iter().peekable();
+    for echo in back {
+        while forward.next_if(|message| message.seq < echo.seq).is_some() {}
+        let copies_forward = match forward.peek() {
+            Some(message) if message.seq == echo.seq => message.copies.max(1),
+            _ => 1,
+        };
+        echo.copies = echo.copies.saturating_sub(copies_forward - 1);
+    }
+}
+
+fn leg_summary(trips: &[Trip], arrivals: &[u64], deadline: Option<Duration>) -> LegSummary {
     let counts = LossCounts::of(trips);
     LegSummary {
         sent: counts.sent,
@@ -63,71 +78,113 @@ fn leg(trips: &[Trip], arrivals: &[u64], deadline: Option<Duration>) -> LegSumma
         duplicates: counts.duplicates,
         late: deadline.map(|deadline| counts.received - InTime::of(deadline, trips)),
         reordered: reordered(trips, arrivals),
-        bursts: bursts(trips),
+        bursts: BurstCounter::count(trips),
     }
 }
 
-/// Bursts and gaps of what is lost of `trips`, in order of `seq`.
-fn bursts(trips: &[Trip]) -> LossBursts {
-    let mut all = LossBursts::default();
-    let (mut in_bursts, mut lost_in_bursts, mut time) = (0, 0, Duration::ZERO);
-    // The burst that may go on: messages until its last loss, losses, when its first loss was due, and which
-    // of the trips its last loss is.
-    let mut open: Option<(u64, u64, Instant, usize)> = None;
-    let (mut messages, mut lost, mut since_loss) = (0, 0, 0);
-    let mut close = |open: Option<(u64, u64, Instant, usize)>| {
-        if let Some((length, losses, from, last)) = open.filter(|burst| burst.1 > 1) {
-            all.count += 1;
-            (in_bursts, lost_in_bursts) = (in_bursts + length, lost_in_bursts + losses);
-            time += end(trips, last).since(from);
-        }
-    };
-    for (at, trip) in trips.iter().enumerate() {
-        let is_lost = match trip.outcome {
-            TripOutcome::MissingForward | TripOutcome::MissingReturn => true,
-            TripOutcome::Received(_) => false,
-            TripOutcome::Unfinished | TripOutcome::Refused => continue,
-        };
-        messages += 1;
-        if !is_lost {
-            since_loss += 1;
-            continue;
-        }
-        lost += 1;
-        open = match open {
-            Some((length, losses, from, _)) if since_loss < GMIN => {
-                Some((length + since_loss + 1, losses + 1, from, at))
-            }
-            over => {
-                close(over);
-                Some((1, 1, trip.due, at))
-            }
-        };
-        since_loss = 0;
-    }
-    close(open);
-    all.density = rate(lost_in_bursts, in_bursts);
-    all.messages_mean = rate(in_bursts, all.count);
-    all.ms_mean = (all.count > 0).then(|| time.as_millis_f64() / all.count as f64);
-    all.gap_density = rate(lost - lost_in_bursts, messages - in_bursts);
-    all
+/// A sequence of losses that the next loss may continue.
+#[derive(Clone, Copy)]
+struct OpenBurst {
+    /// The messages from the first to the last loss, both included.
+    messages: u64,
+    losses: u64,
+    /// The index of the first loss among the trips.
+    first: usize,
+    /// The index of the last loss among the trips.
+    last: usize,
 }
 
-/// When the message `trips[at]` ends (RFC 3611 §4.7.2: a burst lasts until the end packet's time plus its
-/// duration): when the next is due, or, of the last, after as long as it was due after the one before.
-fn end(trips: &[Trip], at: usize) -> Instant {
-    let due = trips[at].due;
-    let following = &trips[at..];
+/// Counts the bursts of a leg.
+struct BurstCounter<'a> {
+    /// The trips in the order of `seq`.
+    trips: &'a [Trip],
+    bursts: u64,
+    messages_in_bursts: u64,
+    losses_in_bursts: u64,
+    time_in_bursts: Duration,
+}
+
+impl<'a> BurstCounter<'a> {
+    fn count(trips: &'a [Trip]) -> LossBursts {
+        let mut counter = Self {
+            trips,
+            bursts: 0,
+            messages_in_bursts: 0,
+            losses_in_bursts: 0,
+            time_in_bursts: Duration::ZERO,
+        };
+        let (mut messages, mut losses, mut received_since_loss) = (0, 0, 0);
+        let mut open: Option<OpenBurst> = None;
+        for (index, trip) in trips.iter().enumerate() {
+            match trip.outcome {
+                TripOutcome::Received(_) => {
+                    messages += 1;
+                    received_since_loss += 1;
+                }
+                TripOutcome::MissingForward | TripOutcome::MissingReturn => {
+                    messages += 1;
+                    losses += 1;
+                    open = Some(match open {
+                        Some(burst) if received_since_loss < MIN_GAP => OpenBurst {
+                            messages: burst.messages + received_since_loss + 1,
+                            losses: burst.losses + 1,
+                            last: index,
+                            ..burst
+                        },
+                        finished => {
+                            counter.add(finished);
+                            OpenBurst { messages: 1, losses: 1, first: index, last: index }
+                        }
+                    });
+                    received_since_loss = 0;
+                }
+                TripOutcome::Unfinished | TripOutcome::Refused => {}
+            }
+        }
+        counter.add(open);
+        counter.finish(messages, losses)
+    }
+
+    /// Adds a finished burst. A single loss is no burst.
+    fn add(&mut self, finished: Option<OpenBurst>) {
+        if let Some(burst) = finished
+            && burst.losses > 1
+        {
+            self.bursts += 1;
+            self.messages_in_bursts += burst.messages;
+            self.losses_in_bursts += burst.losses;
+            self.time_in_bursts += end_of_message(self.trips, burst.last).since(self.trips[burst.first].due);
+        }
+    }
+
+    /// Returns the figures of a leg with so many `messages` and `losses`.
+    fn finish(self, messages: u64, losses: u64) -> LossBursts {
+        LossBursts {
+            count: self.bursts,
+            density: rate(self.losses_in_bursts, self.messages_in_bursts),
+            messages_mean: rate(self.messages_in_bursts, self.bursts),
+            ms_mean: (self.bursts > 0).then(|| self.time_in_bursts.as_millis_f64() / self.bursts as f64),
+            gap_density: rate(losses - self.losses_in_bursts, messages - self.messages_in_bursts),
+        }
+    }
+}
+
+/// Returns the end of the message `trips[index]`, which is the time when the next message is due. The last
+/// message is as long as the one before it. (RFC 3611 §4.7.2: a burst lasts until the end packet's time plus
+/// its duration.)
+fn end_of_message(trips: &[Trip], index: usize) -> Instant {
+    let due = trips[index].due;
+    let following = &trips[index..];
     if let Some(next) = following.get(following.partition_point(|trip| trip.due <= due)) {
         return next.due;
     }
-    let earlier = trips[..at].partition_point(|trip| trip.due < due);
-    let spacing = earlier.checked_sub(1).map_or(Duration::ZERO, |before| due.since(trips[before].due));
+    let first_of_this_time = trips[..index].partition_point(|trip| trip.due < due);
+    let spacing = match first_of_this_time.checked_sub(1) {
+        Some(previous) => due.since(trips[previous].due),
+        None => Duration::ZERO,
+    };
     due.saturating_add(spacing)
 }
-
-/// RFC 3611 §4.7.2: the recommended Gmin.
-const GMIN: u64 = 16;
 
 #[cfg(test)]
 mod tests {
@@ -135,7 +192,7 @@ mod tests {
     use crate::testing::{flow, leg as leg_of, message, ms};
     use crate::{Fate, MessageRecord};
 
-    /// The bursts of a flow of messages 20 ms apart that arrive (`.`) or not (`x`).
+    /// Returns the bursts of a flow of messages 20 ms apart that arrive (`.`) or not (`x`).
     fn of_story(story: &str) -> LossBursts {
         let delays: Vec<_> = story.chars().map(|letter| (letter == '.').then_some(1)).collect();
         of(&flow(&delays), &(Instant::ZERO..Instant::MAX)).forward.bursts
@@ -154,16 +211,12 @@ mod tests {
     #[test]
     fn a_burst_lasts_until_its_last_message_has_ended() {
         assert_eq!(of_story("..xx..").ms_mean, Some(40.0));
-        assert_eq!(
-            of_story("..xx").ms_mean,
-            Some(40.0),
-            "the last spacing stands for the one that is not there"
-        );
+        assert_eq!(of_story("..xx").ms_mean, Some(40.0), "the last message is as long as the one before it");
         assert_eq!(of_story("xx").ms_mean, Some(40.0));
     }
 
     #[test]
-    fn a_burst_and_a_loss_alone_are_told_apart() {
+    fn a_single_loss_is_no_burst() {
         let story = format!("{g}xx.x{g}x{g}", g = ".".repeat(20));
         let bursts = of_story(&story);
         assert_eq!((bursts.count, bursts.messages_mean, bursts.density), (1, Some(4.0), Some(0.75)));
@@ -191,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_that_are_known_are_counted_again_and_no_others() {
+    fn only_directions_that_were_counted_are_counted_again() {
         let window = Instant::ZERO..Instant::MAX;
         let mut call = flow(&[Some(100), None]);
         recount(&mut call, &window);

@@ -3,7 +3,6 @@
 //! Definitions, formulas, units and sources for a reader of the figures are in docs/reference/metrics.md.
 //! Each file cites the document that it follows.
 
-pub(crate) mod beyond_least;
 pub(crate) mod call;
 pub mod confidence;
 pub mod delay;
@@ -18,6 +17,7 @@ pub mod histogram;
 pub mod in_time;
 pub mod legs;
 pub mod loss;
+pub(crate) mod minimum_plus_wait;
 pub mod percentile;
 pub mod playout;
 pub mod reordering;

@@ -1,45 +1,65 @@
-//! The playout buffer (jitter buffer): when a receiver plays the frames of a call. Each is played, late or
-//! missing.
+//! The playout buffer, or jitter buffer: it decides when a receiver plays the frames of a call. Each frame is
+//! played, late or missing.
 //!
 //! ```text
 //!  due ──── network, transport ────► received ─── waits ───► played
 //!   └────────────── playout delay, the same for a whole talkspurt ──────┘
 //! ```
 //!
-//! A **fixed** playout delay is the first frame's delay and a wait that the scenario sets: a receiver whose
-//! clock is its own knows no more of the network's delay. It never changes.
+//! A **fixed** playout delay is the delay of the first frame plus a wait that the scenario sets. It never
+//! changes. A real receiver knows no more about the network's delay, because its clock differs from the
+//! sender's.
 //!
-//! An **adaptive** one follows the network's as in Ramjee, Kurose, Towsley and Schulzrinne, "Adaptive playout
-//! mechanisms for packetized audio applications in wide-area networks", INFOCOM 1994, algorithm 4: a mean and
-//! a variation, each a running average of weight 1/8, and a second mode for spikes, in which the mean follows
-//! the delay frame by frame. A frame is played the mean and four variations after it was due.
+//! An **adaptive** playout delay follows the network's delay as in Ramjee, Kurose, Towsley and Schulzrinne,
+//! "Adaptive playout mechanisms for packetized audio applications in wide-area networks", INFOCOM 1994,
+//! algorithm 4. It keeps running averages of the delay and of its variation, each with weight 1/8. In a
+//! second mode, for spikes, the mean follows the delay frame by frame. A frame is played at its due time plus
+//! the mean and four variations.
 //!
-//! The adaptive receiver of 1994 makes more of a verdict than many a path does: it sees a queue that fills
-//! within a talkspurt as late frames. So a call whose scenario names no receiver is rated with a second one,
-//! too: a buffer of [`OTHER_WAIT`] beyond the smallest delay of the whole call (`beyond_least.rs`). Where the
-//! two disagree on what is usable, the answer says so.
+//! The adaptive receiver of 1994 is strict: if a queue fills within a talkspurt, it counts the frames as
+//! late. So a call whose scenario names no receiver is rated with a second receiver, too: a buffer of
+//! [`OTHER_WAIT`] beyond the smallest delay of the whole call (`minimum_plus_wait.rs`). If the two receivers
+//! disagree on whether the call is usable, the answer says so.
 //!
-//! What is assumed of the adaptive one:
+//! The adaptive receiver rests on these assumptions:
 //!
-//! - **Talkspurts.** A receiver changes its delay in pauses of speech alone. Our calls send silence, too, so
-//!   a talkspurt is taken to last as long as the mean one of ITU-T P.59, 1.004 s.
-//! - **One frame at least.** A receiver gives whole frames to the sound card, so it waits a frame time beyond
-//!   the mean delay at least (so did RAT, UCL's audio tool: no less than the gap between packets).
-//! - **Order.** Frames are taken by number. One that came after a later one counts for the averages before
-//!   it.
+//! - **Talkspurts.** A receiver changes its playout delay only in pauses of speech. Our calls send silence as well, so we
+//!   take every talkspurt to last as long as the mean one of ITU-T P.59, 1.004 s.
+//! - **At least one frame.** A receiver passes whole frames to the sound card, so it waits at least one frame beyond the
+//!   mean delay. RAT, the audio tool of UCL, also waited no less than the time between packets.
+//! - **Order.** Frames are taken in the order of their numbers. A frame that came after a later one enters the averages
+//!   before that one.
 
 use talkpath_units::{Duration, SignedDuration};
 
 use crate::PlayoutRule;
 
-/// What became of a frame.
+/// The wait of the second receiver beyond the smallest delay. We chose three frames of 20 ms.
+pub const OTHER_WAIT: Duration = Duration::from_millis(60);
+
+/// [`OTHER_WAIT`] as text.
+pub const OTHER_WAIT_TEXT: &str = "60 ms";
+
+/// The mean duration of a talkspurt (ITU-T P.59, Table 1).
+const TALKSPURT: Duration = Duration::from_millis(1004);
+
+/// The weight of a new value in the running averages (Ramjee et al. 1994, algorithm 4).
+const WEIGHT: f64 = 1.0 / 8.0;
+
+/// A spike begins with a step of this size beyond two variations: 800 samples at 8 kHz (the same).
+const SPIKE_NS: f64 = 100e6;
+
+/// A spike ends when the average of its slope is at most this: 63 samples (the same).
+const FLAT_NS: f64 = 7.875e6;
+
+/// What becomes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Was there at its playout time.
+    /// The frame was there at its playout time.
     Played,
-    /// Came after it.
+    /// The frame came after its playout time.
     Late,
-    /// Never came.
+    /// The frame never came.
     Missing,
 }
 
@@ -48,118 +68,112 @@ pub enum Heard {
 pub struct Playout {
     frame: Duration,
     rule: PlayoutRule,
-    average: Option<Average>,
-    /// The talkspurt that is being played: its number, and its playout delay, ns. With a fixed delay there is
-    /// one.
-    talkspurt: Option<(u64, i64)>,
+    /// The averages of an adaptive receiver. `None` before the first frame.
+    averages: Option<DelayAverages>,
+    /// The current talkspurt. A fixed receiver has only one.
+    talkspurt: Option<Talkspurt>,
 }
 
-/// The averages of algorithm 4, in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Average {
-    /// Of the delay.
+struct Talkspurt {
+    number: u64,
+    playout_delay_ns: i64,
+}
+
+/// The running averages of algorithm 4, in ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct DelayAverages {
     mean: f64,
-    /// Of its distance from the mean.
+    /// The mean distance of a delay from `mean`.
     variation: f64,
-    /// The delays of the last frame and of the one before.
-    last: [f64; 2],
-    /// In a spike, how steep its slope has been of late.
-    slope: Option<f64>,
+    last_delay: f64,
+    delay_before_last: f64,
+    /// The average slope of the current spike. `None` outside of a spike.
+    spike_slope: Option<f64>,
 }
 
 impl Playout {
-    /// A receiver of frames that are `frame` apart.
+    /// Makes a receiver of a call with a frame every `frame`.
     pub const fn new(frame: Duration, rule: PlayoutRule) -> Self {
-        Self { frame, rule, average: None, talkspurt: None }
+        Self { frame, rule, averages: None, talkspurt: None }
     }
 
-    /// Frame `seq` came `delay` after it was due, or never. Frames are given in order of `seq`. Returns what
-    /// became of it.
+    /// Takes the next frame in the order of numbers, and returns what becomes of it. `delay` is the time from
+    /// its due time to its arrival, or `None` if it never came.
     pub fn take(&mut self, seq: u64, delay: Option<SignedDuration>) -> Heard {
         let Some(delay) = delay else { return Heard::Missing };
-        let delay = delay.as_nanos();
-        let playout = match self.rule {
-            PlayoutRule::Adaptive => self.adapt(seq, delay),
+        let delay_ns = delay.as_nanos();
+        let playout_delay_ns = match self.rule {
+            PlayoutRule::Adaptive => self.adapt(seq, delay_ns),
             PlayoutRule::Fixed(wait) => {
-                let wait = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
-                self.talkspurt.get_or_insert((0, delay.saturating_add(wait))).1
+                let wait_ns = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
+                let first = Talkspurt { number: 0, playout_delay_ns: delay_ns.saturating_add(wait_ns) };
+                self.talkspurt.get_or_insert(first).playout_delay_ns
             }
         };
-        if delay <= playout { Heard::Played } else { Heard::Late }
+        if delay_ns <= playout_delay_ns { Heard::Played } else { Heard::Late }
     }
 
-    /// The playout delay of frame `seq`, which came after `delay`; both ns.
-    fn adapt(&mut self, seq: u64, delay: i64) -> i64 {
-        let number = seq / self.frames_of_talkspurt();
-        let average = self.average.get_or_insert(Average::beginning(delay as f64));
-        average.add(delay as f64);
+    /// Adds the delay of frame `seq` to the averages. Returns the playout delay of the frame's talkspurt.
+    fn adapt(&mut self, seq: u64, delay_ns: i64) -> i64 {
+        let number = seq / self.frames_per_talkspurt();
+        let averages = self.averages.get_or_insert(DelayAverages::new(delay_ns as f64));
+        averages.add(delay_ns as f64);
         match self.talkspurt {
-            Some((current, playout)) if current == number => playout,
+            Some(current) if current.number == number => current.playout_delay_ns,
             Some(_) | None => {
-                let wait = (4.0 * average.variation).max(self.frame.as_nanos() as f64);
-                // Saturates: no delay is near the end of the range.
-                let playout = (average.mean + wait).ceil() as i64;
-                self.talkspurt = Some((number, playout));
-                playout
+                let wait = (4.0 * averages.variation).max(self.frame.as_nanos() as f64);
+                // The conversion saturates, but no delay comes near the end of the range.
+                let playout_delay_ns = (averages.mean + wait).ceil() as i64;
+                self.talkspurt = Some(Talkspurt { number, playout_delay_ns });
+                playout_delay_ns
             }
         }
     }
 
-    /// From a frame's due time to its playout in the current talkspurt; `None` before the first frame.
+    /// Returns the playout delay of the current talkspurt. Returns `None` before the first frame.
     pub fn delay(&self) -> Option<SignedDuration> {
-        self.talkspurt.map(|(_, playout)| SignedDuration::from_nanos(playout))
+        Some(SignedDuration::from_nanos(self.talkspurt?.playout_delay_ns))
     }
 
-    fn frames_of_talkspurt(&self) -> u64 {
+    fn frames_per_talkspurt(&self) -> u64 {
         (TALKSPURT.as_nanos() / self.frame.as_nanos().max(1)).max(1)
     }
 }
 
-impl Average {
-    /// Before the first frame, whose delay this is.
-    const fn beginning(delay: f64) -> Self {
-        Self { mean: delay, variation: 0.0, last: [delay; 2], slope: None }
+impl DelayAverages {
+    /// Makes the averages before the first frame, which has this delay.
+    const fn new(delay: f64) -> Self {
+        Self { mean: delay, variation: 0.0, last_delay: delay, delay_before_last: delay, spike_slope: None }
     }
 
     fn add(&mut self, delay: f64) {
-        let [last, before] = self.last;
-        self.last = [delay, last];
-        match &mut self.slope {
-            None if (delay - last).abs() > 2.0 * self.variation + SPIKE_NS => self.slope = Some(0.0),
+        let (last, before_last) = (self.last_delay, self.delay_before_last);
+        (self.last_delay, self.delay_before_last) = (delay, last);
+        match &mut self.spike_slope {
+            None if (delay - last).abs() > 2.0 * self.variation + SPIKE_NS => self.spike_slope = Some(0.0),
             None => {}
             Some(slope) => {
-                *slope = *slope / 2.0 + ((2.0 * delay - last - before) / 8.0).abs();
+                *slope = *slope / 2.0 + ((2.0 * delay - last - before_last) / 8.0).abs();
                 if *slope <= FLAT_NS {
-                    self.slope = None;
+                    // The frame that ends a spike changes no average.
+                    self.spike_slope = None;
                     return;
                 }
             }
         }
-        match self.slope {
-            None => self.mean += (delay - self.mean) / 8.0,
+        match self.spike_slope {
+            None => self.mean += (delay - self.mean) * WEIGHT,
             Some(_) => self.mean += delay - last,
         }
-        self.variation += ((delay - self.mean).abs() - self.variation) / 8.0;
+        self.variation += ((delay - self.mean).abs() - self.variation) * WEIGHT;
     }
 }
 
-/// How long the second receiver waits beyond the smallest delay. Chosen: three frames of 20 ms.
-pub const OTHER_WAIT: Duration = Duration::from_millis(60);
-
-/// [`OTHER_WAIT`] as people read it.
-pub const OTHER_WAIT_TEXT: &str = "60 ms";
-
-/// How a second receiver plays that waits for this long: `fixed 60 ms beyond the smallest delay`.
+/// Describes a second receiver with this wait: `fixed 60 ms beyond the smallest delay`.
 pub fn beyond_least_words(wait: Duration) -> String {
     format!("fixed {wait} beyond the smallest delay")
 }
-
-/// ITU-T P.59, Table 1: the mean duration of a talkspurt.
-const TALKSPURT: Duration = Duration::from_millis(1004);
-/// Ramjee et al. 1994, algorithm 4: a spike begins with a step of 800 samples at 8 kHz beyond two variations.
-const SPIKE_NS: f64 = 100e6;
-/// The same: it ends when the slope's average is down to 63 samples.
-const FLAT_NS: f64 = 7.875e6;
 
 #[cfg(test)]
 mod tests {
@@ -173,7 +187,7 @@ mod tests {
         SignedDuration::from_nanos(ms * 1_000_000)
     }
 
-    /// What became of frames with these delays, and the playout delay of each, ms.
+    /// Returns what becomes of frames with these delays, and the playout delay of each, ms.
     fn play(delays: &[Option<i64>]) -> (Vec<Heard>, Vec<f64>) {
         play_by(PlayoutRule::Adaptive, delays)
     }
@@ -192,8 +206,8 @@ mod tests {
     #[test]
     fn an_even_path_costs_one_frame() {
         let (heard, delays) = play(&[Some(30); 200]);
-        assert!(heard.iter().all(|it| *it == Heard::Played));
-        assert!(delays.iter().all(|it| (it - 50.0).abs() < 1e-6), "{delays:?}");
+        assert!(heard.iter().all(|frame| *frame == Heard::Played));
+        assert!(delays.iter().all(|delay| (delay - 50.0).abs() < 1e-6), "{delays:?}");
     }
 
     #[test]
@@ -203,11 +217,14 @@ mod tests {
         let delays: Vec<_> = (0..200).map(|seq| Some(30 + seq % 2 * 20)).collect();
         let (heard, playout) = play(&delays);
         for talkspurt in playout.chunks(50) {
-            assert!(talkspurt.iter().all(|it| it.to_bits() == talkspurt[0].to_bits()));
+            assert!(talkspurt.iter().all(|delay| delay.to_bits() == talkspurt[0].to_bits()));
         }
         assert!((playout[0] - 50.0).abs() < 1e-6, "the first frame's delay and one frame");
         assert!((playout[199] - (39.0 + 4.0 * 9.0 + 5.0 / 3.0)).abs() < 1e-3, "{}", playout[199]);
-        assert!(heard.iter().all(|it| *it == Heard::Played), "50 ms is the first talkspurt's playout delay");
+        assert!(
+            heard.iter().all(|frame| *frame == Heard::Played),
+            "50 ms is the first talkspurt's playout delay"
+        );
     }
 
     #[test]
@@ -217,7 +234,7 @@ mod tests {
         delays[11] = None;
         let (heard, _) = play(&delays);
         assert_eq!((heard[10], heard[11], heard[12]), (Heard::Late, Heard::Missing, Heard::Played));
-        assert_eq!(heard.iter().filter(|it| **it == Heard::Played).count(), 98);
+        assert_eq!(heard.iter().filter(|frame| **frame == Heard::Played).count(), 98);
     }
 
     /// A lost segment of a stream: frames wait behind it and come at once.
@@ -228,7 +245,7 @@ mod tests {
             *delay = Some(330 - 20 * behind as i64);
         }
         let (heard, playout) = play(&delays);
-        let late = heard.iter().filter(|it| **it == Heard::Late).count();
+        let late = heard.iter().filter(|frame| **frame == Heard::Late).count();
         // 300 ms in steps of 20; the talkspurt that begins within the spike waits longer.
         assert!((8..=14).contains(&late), "{late}");
         assert!(playout[50] > 130.0, "the second talkspurt begins at 130 ms: {}", playout[50]);
@@ -250,7 +267,7 @@ mod tests {
         let (heard, playout) = play_by(rule, &delays);
         let [missing, played, late] = [Heard::Missing, Heard::Played, Heard::Late];
         assert_eq!(heard, [missing, played, played, late, played, missing]);
-        assert!(playout[0].is_nan() && playout[1..].iter().all(|it| it.to_bits() == 90_f64.to_bits()));
+        assert!(playout[0].is_nan() && playout[1..].iter().all(|delay| delay.to_bits() == 90_f64.to_bits()));
         // Minutes of growing delay do not move it.
         let growing: Vec<_> = (0..9_000).map(|seq| Some(30 + seq / 100)).collect();
         let (heard, playout) = play_by(rule, &growing);

@@ -1,8 +1,10 @@
-//! Settling: when a clocked flow begins to deliver, second by second, what it offers.
+//! Settling: from which second on a flow delivers what it offers. The messages of the flow are due on a
+//! clock.
 //!
-//! A transport that starts slowly holds messages back and may deliver them in a rush afterwards; neither a
-//! mean rate nor a count of losses shows it. Seconds run from the first message's due time; the last one
-//! counts if it is whole.
+//! A transport that starts slowly holds messages back, and may deliver them all at once afterwards. Neither a
+//! mean rate nor a count of losses shows this, so the bits that are offered and delivered are compared second
+//! by second. The first second begins when the first message of the window is due. The last second counts if
+//! it is whole.
 
 use core::ops::Range;
 
@@ -10,100 +12,132 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::summary::Settling;
 
-/// Bits offered and delivered in each whole second since the first message of the window was due.
+const SECOND_NS: u64 = Duration::from_secs(1).as_nanos();
+
+/// The bits that were offered and delivered in each whole second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seconds {
     window: Range<Instant>,
-    from: Option<Instant>,
+    /// The beginning of the first second. `None` before the first message.
+    start: Option<Instant>,
+    /// The bits of each second, as far as there were any.
     offered: Vec<u64>,
     delivered: Vec<u64>,
 }
 
+/// The bits of one second.
+#[derive(Clone, Copy)]
+struct Second {
+    offered: u64,
+    delivered: u64,
+}
+
 impl Seconds {
-    /// Nothing yet.
+    /// Makes the counters for the messages that are due within `window`.
     pub fn new(window: Range<Instant>) -> Self {
-        Self { window, from: None, offered: Vec::new(), delivered: Vec::new() }
+        Self { window, start: None, offered: Vec::new(), delivered: Vec::new() }
     }
 
-    /// The earliest of `dues` that lies in the window begins the first second, unless one did before.
-    pub fn begin(&mut self, dues: impl Iterator<Item = Instant>) {
-        if self.from.is_none() {
-            self.from = dues.filter(|due| self.window.contains(due)).min();
+    /// Begins the first second at the earliest of `due_times` in the window. Does nothing if it has begun
+    /// before.
+    pub fn begin(&mut self, due_times: impl Iterator<Item = Instant>) {
+        if self.start.is_none() {
+            self.start = due_times.filter(|due| self.window.contains(due)).min();
         }
     }
 
-    /// A message was due.
+    /// Counts a message that was due.
     #[inline(always)]
     pub fn offer(&mut self, due: Instant, size: Bytes) {
-        Self::add(&mut self.offered, self.from, &self.window, due, size);
-    }
-
-    /// The far application had `bytes` at `at`.
-    #[inline(always)]
-    pub fn deliver(&mut self, at: Instant, bytes: Bytes) {
-        Self::add(&mut self.delivered, self.from, &self.window, at, bytes);
-    }
-
-    #[inline(always)]
-    fn add(to: &mut Vec<u64>, from: Option<Instant>, window: &Range<Instant>, at: Instant, bytes: Bytes) {
-        let Some(from) = from else { return };
-        let Some(second) = second_of(at, from) else { return };
-        // Only whole seconds were ever opened.
-        match to.get_mut(second) {
-            Some(bits) => *bits += bytes.get() * 8,
-            None if second < whole_seconds(from, window.end) => open(to, second, bytes),
-            None => {}
+        if let Some(start) = self.start {
+            add_bits(&mut self.offered, start..self.window.end, due, size);
         }
     }
 
-    /// How the two compare.
+    /// Counts `bytes` that the far application received at `at`.
+    #[inline(always)]
+    pub fn deliver(&mut self, at: Instant, bytes: Bytes) {
+        if let Some(start) = self.start {
+            add_bits(&mut self.delivered, start..self.window.end, at, bytes);
+        }
+    }
+
+    /// Compares the delivered bits with the offered ones. Returns `None` if there is no whole second.
     pub fn settling(&self) -> Option<Settling> {
-        let count = whole_seconds(self.from?, self.window.end);
-        let of = |bits: &[u64], second: usize| bits.get(second).copied().unwrap_or(0);
-        let pairs: Vec<_> =
-            (0..count).map(|second| (of(&self.delivered, second), of(&self.offered, second))).collect();
-        let last = pairs.len().checked_sub(1)?;
-        let peak_bps = pairs.iter().map(|&(delivered, _)| delivered).max()?;
-        let last_off = pairs.iter().rposition(|&(delivered, offered)| is_off(delivered, offered));
-        let seconds = |is: fn(u64, u64) -> bool| {
-            pairs.iter().filter(|&&(delivered, offered)| is(delivered, offered)).count() as u64
+        let seconds = self.seconds();
+        let last = seconds.len().checked_sub(1)?;
+        let peak_bps = seconds.iter().map(|second| second.delivered).max()?;
+        let settled_after_s = match seconds.iter().rposition(|second| second.is_more_than_a_tenth_off()) {
+            None => Some(0),
+            Some(index) if index == last => None,
+            Some(index) => Some(index as u64 + 1),
         };
         Some(Settling {
-            settled_after_s: match last_off {
-                None => Some(0),
-                Some(second) if second == last => None,
-                Some(second) => Some(second as u64 + 1),
-            },
+            settled_after_s,
             peak_bps,
-            peak_at_s: pairs.iter().position(|&(delivered, _)| delivered == peak_bps)? as u64,
-            seconds_above: seconds(|delivered, offered| delivered * 10 > offered * 11),
-            seconds_below: seconds(|delivered, offered| delivered * 10 < offered * 9),
+            peak_at_s: seconds.iter().position(|second| second.delivered == peak_bps)? as u64,
+            seconds_above: seconds.iter().filter(|second| second.is_above()).count() as u64,
+            seconds_below: seconds.iter().filter(|second| second.is_below()).count() as u64,
         })
+    }
+
+    /// Returns the whole seconds of the window.
+    fn seconds(&self) -> Vec<Second> {
+        let Some(start) = self.start else { return Vec::new() };
+        let bits = |bits: &[u64], index: usize| bits.get(index).copied().unwrap_or(0);
+        (0..whole_seconds(&(start..self.window.end)))
+            .map(|index| Second {
+                offered: bits(&self.offered, index),
+                delivered: bits(&self.delivered, index),
+            })
+            .collect()
     }
 }
 
-/// The first `bytes` of a second.
+impl Second {
+    const fn is_more_than_a_tenth_off(self) -> bool {
+        self.delivered.abs_diff(self.offered) * 10 > self.offered
+    }
+
+    /// Returns whether more than 11/10 of the offered bits were delivered.
+    const fn is_above(self) -> bool {
+        self.delivered * 10 > self.offered * 11
+    }
+
+    /// Returns whether less than 9/10 of the offered bits were delivered.
+    const fn is_below(self) -> bool {
+        self.delivered * 10 < self.offered * 9
+    }
+}
+
+/// Adds the bits of a message to the second in which `at` lies. `range` is the time of all seconds.
+#[inline(always)]
+fn add_bits(bits_of_second: &mut Vec<u64>, range: Range<Instant>, at: Instant, bytes: Bytes) {
+    let Some(index) = second_of(at, range.start) else { return };
+    match bits_of_second.get_mut(index) {
+        Some(bits) => *bits += bytes.get() * 8,
+        None if index < whole_seconds(&range) => add_first_bits(bits_of_second, index, bytes),
+        // The last second is not whole.
+        None => {}
+    }
+}
+
 #[cold]
-fn open(to: &mut Vec<u64>, second: usize, bytes: Bytes) {
-    to.resize(second + 1, 0);
-    to[second] = bytes.get() * 8;
+fn add_first_bits(bits_of_second: &mut Vec<u64>, index: usize, bytes: Bytes) {
+    bits_of_second.resize(index + 1, 0);
+    bits_of_second[index] = bytes.get() * 8;
 }
 
-/// How many whole seconds lie between the two.
-fn whole_seconds(from: Instant, to: Instant) -> usize {
-    usize::try_from(to.since(from).as_nanos() / Duration::from_secs(1).as_nanos()).unwrap_or(usize::MAX)
+/// Returns the number of whole seconds in `range`.
+fn whole_seconds(range: &Range<Instant>) -> usize {
+    usize::try_from(range.end.since(range.start).as_nanos() / SECOND_NS).unwrap_or(usize::MAX)
 }
 
-/// The whole second after `from` in which `at` lies; `None` before it.
+/// Returns the index of the second in which `at` lies. Returns `None` if `at` is before `start`.
 #[inline]
-fn second_of(at: Instant, from: Instant) -> Option<usize> {
-    let nanos = at.as_nanos().checked_sub(from.as_nanos())?;
-    usize::try_from(nanos / Duration::from_secs(1).as_nanos()).ok()
-}
-
-/// More than a tenth away from what was offered.
-const fn is_off(delivered: u64, offered: u64) -> bool {
-    delivered.abs_diff(offered) * 10 > offered
+fn second_of(at: Instant, start: Instant) -> Option<usize> {
+    let nanos = at.as_nanos().checked_sub(start.as_nanos())?;
+    usize::try_from(nanos / SECOND_NS).ok()
 }
 
 #[cfg(test)]
@@ -146,7 +180,7 @@ mod tests {
     /// The same flow after a warm-up of two seconds: its first second has the 25 messages that came late
     /// besides.
     #[test]
-    fn what_was_due_before_the_warm_up_ended_is_stepped_over() {
+    fn messages_that_were_due_during_the_warm_up_do_not_count() {
         let settling = held_back().settling(&(ms(2000)..ms(5000))).expect("three seconds");
         assert_eq!(settling.settled_after_s, Some(1));
         assert_eq!((settling.seconds_below, settling.seconds_above), (0, 1));
@@ -154,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_clock_or_a_whole_second_there_is_nothing_to_tell() {
+    fn without_a_clock_or_a_whole_second_there_is_no_settling() {
         let mut greedy = held_back();
         greedy.info.clocked = false;
         assert_eq!(greedy.settling(&(ms(0)..ms(5000))), None);

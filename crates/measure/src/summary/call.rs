@@ -112,14 +112,14 @@ impl CallSummary {
     /// Whether its gaps bar it from being usable (`metrics/gaps.rs`). Summaries of earlier versions knew of
     /// no gaps.
     pub fn is_barred(&self) -> bool {
-        gaps::bar(self.longest_gap_ms.unwrap_or(0.0), self.gaps_in_a_minute.unwrap_or(0))
+        gaps::make_unusable(self.longest_gap_ms.unwrap_or(0.0), self.gaps_in_a_minute.unwrap_or(0))
     }
 }
 
 impl OtherReceiver {
     /// As [`CallSummary::is_barred`].
     pub fn is_barred(&self) -> bool {
-        gaps::bar(self.longest_gap_ms, self.gaps_in_a_minute)
+        gaps::make_unusable(self.longest_gap_ms, self.gaps_in_a_minute)
     }
 }
 

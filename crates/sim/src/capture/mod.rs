@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 use talkpath_arena::RunPlan;
 use talkpath_config::TransportConfig;
-use talkpath_measure::pcapng;
+use talkpath_measure::pcapng::{self, CapturedPacket};
 use talkpath_model::{Flow, Scenario};
 use talkpath_path::Direction;
 
@@ -52,11 +52,11 @@ pub fn capture(
     let scenario = probed.as_ref().unwrap_or(scenario);
     let encrypted = encrypted(scenario);
     let scenario = encrypted.as_ref().unwrap_or(scenario);
-    pcapng::begin(out, &[name])?;
+    pcapng::write_header(out, &[name])?;
     if encrypted.is_some() {
         let mut simulation = build::build(scenario, plan);
         simulation.run(plan, &mut |_| {});
-        pcapng::tls_secrets(out, &simulation.connections.key_log())?;
+        pcapng::write_tls_secrets(out, &simulation.connections.key_log())?;
     }
     let mut simulation = build::build(scenario, plan);
     simulation.tap = Some(Box::new(Tap::new(options.end)));
@@ -65,7 +65,9 @@ pub fn capture(
         if written.is_ok() {
             let flow = &scenario.flows[sighting.flow as usize];
             let bytes = frame(&sighting.packet, &envelope(sighting, flow, options));
-            written = pcapng::packet(out, 0, sighting.at, &bytes, bytes.len() as u32);
+            let original_size = bytes.len() as u32;
+            let packet = CapturedPacket { interface: 0, at: sighting.at, bytes: &bytes, original_size };
+            written = pcapng::write_packet(out, packet);
         }
     });
     written
