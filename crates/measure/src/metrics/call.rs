@@ -162,7 +162,7 @@ impl CallCounter {
         let second = worse_direction(second);
         let second =
             second.and_then(|rated| rated.listener.other_receiver(rated.reception, rated.mouth_to_ear_ms));
-        Some(own.listener.summary(own.reception, own.mouth_to_ear_ms, basis).beside(second))
+        Some(own.listener.summary(own.reception, own.mouth_to_ear_ms, basis).with_other_receiver(second))
     }
 
     /// Rates one direction of a call whose `other` direction is a flow of its own, between clocks that are
@@ -187,12 +187,12 @@ impl CallCounter {
         let call = this.summary(own, halved, Basis::HalfRoundTrip);
 
         let (Some(this_second), Some(other_second)) = (this.second_frames(), other.second_frames()) else {
-            return Some(call.beside(None));
+            return Some(call.with_other_receiver(None));
         };
         let delays = this_second.mouth_to_ear_ms.zip(other_second.mouth_to_ear_ms);
         let halved = delays.map(|(this, other)| (this + other) / 2.0);
         let second = this.rate(this_second.frames, halved, floor, direction);
-        Some(call.beside(second.and_then(|second| this.other_receiver(second, halved))))
+        Some(call.with_other_receiver(second.and_then(|second| this.other_receiver(second, halved))))
     }
 
     /// The listener of a call in one direction. Returns `None` for a call in both directions.

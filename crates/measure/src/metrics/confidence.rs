@@ -1,28 +1,46 @@
-//! A metric over repetitions: median, mean and the 95 % confidence interval of the mean by Student's t.
+//! The spread of a metric over repetitions: the median, the mean, and the 95 % confidence interval of the
+//! mean by Student's t.
 //!
 //! The interval is mean ± t(0.975, n - 1) × s / √n with the sample standard deviation s (NIST/SEMATECH
-//! e-Handbook of Statistical Methods §1.3.5.2). The quantile comes from the distribution function, which is a
-//! regularised incomplete beta function (DLMF 8.17), by bisection; tests hold it against the printed tables.
+//! e-Handbook of Statistical Methods §1.3.5.2). The quantile t is found by bisection in the distribution
+//! function, which is a regularised incomplete beta function (DLMF 8.17). Tests compare it with the printed
+//! tables.
 
 use crate::summary::Spread;
 
-/// Finds spreads of many metrics. Most have the same number of repetitions, whose quantile is computed once.
+/// The number of terms of the continued fraction. DLMF 8.17.22 with x below its limit needs O(√max(a, b))
+/// terms, so this is enough for 100,000 repetitions.
+const FRACTION_TERMS: u32 = 600;
+
+/// An upper bound of all quantiles. t(0.975, 1) is 12.7, and no quantile that is computed here comes near the
+/// bound.
+const LARGEST_T: f64 = 1e9;
+
+/// Computes the spreads of many metrics. Most metrics have the same number of repetitions, so the latest
+/// quantile is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Confidence {
-    /// The latest degrees of freedom, and their t(0.975).
-    quantile: Option<(usize, f64)>,
+    latest: Option<Quantile>,
+}
+
+/// The quantile t(0.975) of Student's distribution.
+#[derive(Clone, Copy, Debug)]
+struct Quantile {
+    degrees_of_freedom: usize,
+    t: f64,
 }
 
 impl Confidence {
-    /// The spread of `values` over repetitions; `None` if there is none. They must be finite.
+    /// Returns the spread of `values`, one of each repetition. The values must be finite. Returns `None` if
+    /// there is none.
     pub fn spread(&mut self, values: &[f64]) -> Option<Spread> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
         let n = sorted.len();
-        let upper = *sorted.get(n / 2)?;
-        let median = if n % 2 == 1 { upper } else { (sorted[n / 2 - 1] + upper) / 2.0 };
-        // Summed in ascending order, so that the order of the repetitions cannot move a bit; a figure that is
-        // the same in all has no interval, and rounding must not make one.
+        let upper_middle = *sorted.get(n / 2)?;
+        let median = if n % 2 == 1 { upper_middle } else { (sorted[n / 2 - 1] + upper_middle) / 2.0 };
+        // The sum is in ascending order, so that the order of the repetitions cannot change a bit. If all
+        // values are the same, the interval has no width, and rounding must not give it one.
         let is_constant = sorted[0].to_bits() == sorted[n - 1].to_bits();
         let mean = if is_constant { median } else { sorted.iter().sum::<f64>() / n as f64 };
         Some(Spread { median, mean, ci95: self.interval(&sorted, mean), n: None })
@@ -31,19 +49,25 @@ impl Confidence {
     fn interval(&mut self, values: &[f64], mean: f64) -> Option<(f64, f64)> {
         let degrees = values.len().checked_sub(1).filter(|&degrees| degrees > 0)?;
         let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-        let half = self.quantile(degrees) * libm::sqrt(squares / degrees as f64 / (degrees as f64 + 1.0));
-        Some((mean - half, mean + half))
+        let standard_error = libm::sqrt(squares / degrees as f64 / (degrees as f64 + 1.0));
+        let half_width = self.quantile(degrees) * standard_error;
+        Some((mean - half_width, mean + half_width))
     }
 
-    fn quantile(&mut self, degrees: usize) -> f64 {
-        let known = self.quantile.filter(|known| known.0 == degrees);
-        let find = || (degrees, student_t_quantile(0.975, degrees as f64));
-        self.quantile.insert(known.unwrap_or_else(find)).1
+    fn quantile(&mut self, degrees_of_freedom: usize) -> f64 {
+        match self.latest {
+            Some(latest) if latest.degrees_of_freedom == degrees_of_freedom => latest.t,
+            _ => {
+                let t = student_t_quantile(0.975, degrees_of_freedom as f64);
+                self.latest = Some(Quantile { degrees_of_freedom, t });
+                t
+            }
+        }
     }
 }
 
-/// The t that a Student variable of `degrees` degrees of freedom exceeds with probability 1 - `p`, for 0.5 <=
-/// `p` < 1 and `degrees` >= 1.
+/// Returns the value that a Student variable with `degrees` of freedom exceeds with probability 1 - `p`. `p`
+/// must be at least 0.5 and below 1, and `degrees` at least 1.
 pub fn student_t_quantile(p: f64, degrees: f64) -> f64 {
     let mut low = 0.0;
     let mut high = 2.0;
@@ -51,7 +75,7 @@ pub fn student_t_quantile(p: f64, degrees: f64) -> f64 {
         low = high;
         high *= 2.0;
     }
-    // A double has 53 bits: after as many halvings the bounds are neighbours.
+    // A float has 53 bits, so after 64 halvings there is no float between the bounds.
     for _ in 0..64 {
         let middle = 0.5 * (low + high);
         if student_t_below(middle, degrees) < p {
@@ -63,13 +87,14 @@ pub fn student_t_quantile(p: f64, degrees: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// P(T <= t) for t >= 0: 1 - I_x(ν/2, 1/2) / 2 with x = ν / (ν + t²).
+/// Returns P(T <= t) for t >= 0, which is 1 - I_x(ν/2, 1/2) / 2 with x = ν / (ν + t²).
 fn student_t_below(t: f64, degrees: f64) -> f64 {
     1.0 - 0.5 * incomplete_beta(degrees / (degrees + t * t), 0.5 * degrees, 0.5)
 }
 
-/// The regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22), which
-/// converges fast for x < (a + 1) / (a + b + 2); otherwise by I_x(a, b) = 1 - I_(1-x)(b, a) (DLMF 8.17.4).
+/// Returns the regularised incomplete beta function I_x(a, b). Its continued fraction (DLMF 8.17.22)
+/// converges fast for x < (a + 1) / (a + b + 2). For a larger x the result is 1 - I_(1-x)(b, a) (DLMF
+/// 8.17.4).
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -77,17 +102,18 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    let front = libm::exp(
+    let factor = libm::exp(
         libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * libm::log(x) + b * libm::log1p(-x),
     );
     if x < (a + 1.0) / (a + b + 2.0) {
-        front / (a * beta_fraction(x, a, b))
+        factor / (a * beta_fraction(x, a, b))
     } else {
-        1.0 - front / (b * beta_fraction(1.0 - x, b, a))
+        1.0 - factor / (b * beta_fraction(1.0 - x, b, a))
     }
 }
 
-/// 1 + d1 / (1 + d2 / (1 + ...)), evaluated from the far end, where the terms no longer matter.
+/// Returns the continued fraction 1 + d1 / (1 + d2 / (1 + ...)). The evaluation begins with the last term,
+/// which no longer matters.
 fn beta_fraction(x: f64, a: f64, b: f64) -> f64 {
     (1..=FRACTION_TERMS).rev().fold(1.0, |tail, term| {
         let m = f64::from(term / 2);
@@ -99,11 +125,6 @@ fn beta_fraction(x: f64, a: f64, b: f64) -> f64 {
         1.0 + coefficient / tail
     })
 }
-
-/// DLMF 8.17.22 with x below its limit needs O(√max(a, b)) terms: enough for 100,000 repetitions.
-const FRACTION_TERMS: u32 = 600;
-/// t(0.975, 1) is 12.7; no quantile that is computed here comes near this bound.
-const LARGEST_T: f64 = 1e9;
 
 #[cfg(test)]
 mod tests {
@@ -169,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn one_repetition_has_no_interval_and_none_no_spread() {
+    fn one_repetition_has_no_interval_and_without_repetitions_there_is_no_spread() {
         assert_eq!(spread(&[2.5]), Some(Spread { median: 2.5, mean: 2.5, ci95: None, n: None }));
         assert_eq!(spread(&[]), None);
     }

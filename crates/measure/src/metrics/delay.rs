@@ -1,10 +1,9 @@
-//! Delay: from the instant that the workload wanted a message sent to the instant that the application read
-//! it.
+//! Delay: the time from the moment when the workload wanted to send a message until the application read it.
 //!
-//! One-way delay after RFC 7679 and round-trip delay after RFC 2681, with two departures: both are taken
-//! between applications, and they begin at `due`, not at the first bit on the wire, so that a blocked sender
-//! cannot hide the wait (coordinated omission). Missing messages, whose delay those documents call undefined
-//! (infinite), are left out here and counted by the loss figures.
+//! One-way delay follows RFC 7679 and round-trip delay follows RFC 2681, with two departures. Both are
+//! measured between applications. They begin at `due` and not with the first bit on the wire, so that a
+//! blocked sender cannot hide its wait (coordinated omission). The documents call the delay of a missing
+//! message undefined (infinite). Here missing messages are left out, because the loss figures count them.
 
 use talkpath_units::SignedDuration;
 
@@ -12,7 +11,7 @@ use super::percentile::{PerMille, nearest_rank};
 use super::trip::Trip;
 use crate::summary::DelayMs;
 
-/// The delays of the trips that came to their end, ascending.
+/// Returns the delays of the trips that ended, in ascending order.
 pub fn sorted_delays(trips: &[Trip]) -> Vec<SignedDuration> {
     let mut delays = Vec::with_capacity(trips.len());
     delays.extend(trips.iter().filter_map(Trip::delay));
@@ -20,22 +19,23 @@ pub fn sorted_delays(trips: &[Trip]) -> Vec<SignedDuration> {
     delays
 }
 
-/// The statistics of `sorted` delays, which ascend; `None` if there is none.
+/// Returns the statistics of `sorted` delays, which are in ascending order. Returns `None` if there is none.
 pub fn statistics(sorted: &[SignedDuration]) -> Option<DelayMs> {
-    let at = |per_mille| nearest_rank(sorted, PerMille(per_mille)).map(SignedDuration::as_millis_f64);
+    let percentile = |share| nearest_rank(sorted, PerMille(share)).map(SignedDuration::as_millis_f64);
     Some(DelayMs {
         min: sorted.first()?.as_millis_f64(),
         mean: mean_ms(sorted)?,
-        p50: at(500)?,
-        p90: at(900)?,
-        p95: at(950)?,
-        p99: at(990)?,
-        p999: at(999)?,
+        p50: percentile(500)?,
+        p90: percentile(900)?,
+        p95: percentile(950)?,
+        p99: percentile(990)?,
+        p999: percentile(999)?,
         max: sorted.last()?.as_millis_f64(),
     })
 }
 
-/// The mean in milliseconds, summed in whole nanoseconds so that the order of summing cannot matter.
+/// Returns the mean in milliseconds. The sum is in whole nanoseconds, so it does not depend on the order of
+/// the delays.
 pub fn mean_ms(delays: &[SignedDuration]) -> Option<f64> {
     let sum: i128 = delays.iter().map(|delay| i128::from(delay.as_nanos())).sum();
     (!delays.is_empty()).then(|| sum as f64 / delays.len() as f64 / 1e6)

@@ -1,18 +1,31 @@
-//! The real-time performance of a flow in a word, by its delay: after Sean Foderaro's comparison of TCP and
-//! UDP (5 May 1995, comp.sys.cu-seeme's list, "Re: Melting the Internet?").
+//! The real-time performance of a flow in a word, by its delay. The words are those of Sean Foderaro's
+//! comparison of TCP and UDP (5 May 1995, comp.sys.cu-seeme's list, "Re: Melting the Internet?").
 
 use crate::summary::DelayMs;
 
-/// "How I'd describe the real-time performance of the link based mainly on the average packet delay."
+// Foderaro prints whole seconds, rounded down, and gives no thresholds. Each threshold here is the geometric
+// mean of the two values that it separates, rounded to a whole second.
+
+/// Separates good (a mean below 1 s) from bad (8 s): sqrt(1 × 8) = 2.8.
+const BAD_FROM_MEAN_MS: f64 = 3_000.0;
+/// Separates bad (8 s, so below 9 s) from horrible (65 s): sqrt(9 × 65) = 24.2.
+const HORRIBLE_FROM_MEAN_MS: f64 = 24_000.0;
+/// Every mean that Foderaro calls great is printed as "0", so it is below 1 s.
+const GOOD_FROM_MEAN_MS: f64 = 1_000.0;
+/// Separates great (a maximum of at most 2 s) from good (8 s): sqrt(2 × 8) = 4.
+const GOOD_FROM_MAX_MS: f64 = 4_000.0;
+
+/// A word for a delay. Foderaro: "How I'd describe the real-time performance of the link based mainly on the
+/// average packet delay."
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayInWords {
-    /// Prompt throughout.
+    /// All messages are prompt.
     Great,
-    /// Prompt on average, with stalls.
+    /// Messages are prompt on average, but there are stalls.
     Good,
-    /// Seconds late.
+    /// Messages are seconds late.
     Bad,
-    /// Way out of date.
+    /// Messages are far out of date.
     Horrible,
     /// Nothing arrived.
     Nothing,
@@ -21,7 +34,7 @@ pub enum DelayInWords {
 }
 
 impl DelayInWords {
-    /// Judges a mean and a maximum delay in milliseconds.
+    /// Returns the word for a mean and a maximum delay in milliseconds.
     pub fn of_delay(mean_ms: f64, max_ms: f64) -> Self {
         if mean_ms >= HORRIBLE_FROM_MEAN_MS {
             Self::Horrible
@@ -34,7 +47,8 @@ impl DelayInWords {
         }
     }
 
-    /// Judges a flow by its one-way delay, or by half its round trip if only that is known.
+    /// Returns the word for a flow with so many messages `received`. It depends on the one-way delay, or on
+    /// half of the round trip if only that is known.
     pub fn of_flow(received: u64, one_way: Option<&DelayMs>, round_trip: Option<&DelayMs>) -> Self {
         match (one_way, round_trip) {
             _ if received == 0 => Self::Nothing,
@@ -44,7 +58,7 @@ impl DelayInWords {
         }
     }
 
-    /// The word in tables and in summary.json.
+    /// Returns the word in tables and in summary.json.
     pub fn word(self) -> &'static str {
         match self {
             Self::Great => "great",
@@ -57,24 +71,12 @@ impl DelayInWords {
     }
 }
 
-// Foderaro prints whole seconds, rounded down, and gives no thresholds. Each one here is the geometric mean
-// of the two values that it has to part, rounded to a whole second.
-
-/// Parts good (mean below 1 s) from bad (8 s): sqrt(1 × 8) = 2.8.
-const BAD_FROM_MEAN_MS: f64 = 3_000.0;
-/// Parts bad (8 s, that is below 9 s) from horrible (65 s): sqrt(9 × 65) = 24.2.
-const HORRIBLE_FROM_MEAN_MS: f64 = 24_000.0;
-/// His "0": every mean that he calls great is below a second.
-const GOOD_FROM_MEAN_MS: f64 = 1_000.0;
-/// Parts great (largest maximum 2 s) from good (8 s): sqrt(2 × 8) = 4.
-const GOOD_FROM_MAX_MS: f64 = 4_000.0;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Of his tables in order, UDP before TCP: average and largest delay in seconds, and his word. The first
-    /// average is blank in the print.
+    /// Foderaro's tables in their order, with UDP before TCP: the average and the largest delay in seconds,
+    /// and his word. The first average is blank in the print.
     const TABLE: [(Option<f64>, f64, &str); 10] = [
         (None, 1.0, "great"),
         (None, 1.0, "great"),
@@ -89,10 +91,9 @@ mod tests {
     ];
 
     #[test]
-    fn the_verdicts_are_his() {
+    fn the_words_are_those_of_foderaro() {
         for (average, max, verdict) in TABLE {
-            // He prints whole seconds, rounded down: the verdict holds at both ends of what he may have
-            // measured.
+            // Foderaro prints whole seconds, rounded down, so the word must hold at both ends of the second.
             let average = average.unwrap_or(0.0);
             for (mean, max) in [(average, max), (average + 0.99, max + 0.99)] {
                 assert_eq!(

@@ -1,26 +1,26 @@
-//! Jain's fairness index (Jain, Chiu and Hawe, DEC-TR-301, 1984) and the other figures of a flow's copies
-//! together.
+//! The figures of a group, which is all copies of a flow together. One of them is Jain's fairness index
+//! (Jain, Chiu and Hawe, DEC-TR-301, 1984).
 
 use super::loss::rate;
 use crate::judge::{self, Receiver};
 use crate::summary::{FlowSummary, GroupSummary};
 
-/// (Σx)² / (n Σx²): 1 if all shares are equal, 1/n if one share is everything; `None` if all shares are 0 or
-/// there is no share.
+/// Returns Jain's index (Σx)² / (n Σx²). It is 1 if all shares are equal, and 1/n if one of n shares is
+/// everything. Returns `None` if all shares are 0, or if there is no share.
 pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// The figures of the flow `name`'s `copies` together, each with its own name. A figure that one copy does
-/// not know is unknown for the group.
+/// Returns the figures of the group `name`. `copies` has the name and the figures of each copy. If a figure
+/// of one copy is unknown, it is unknown for the group.
 pub fn group(name: &str, copies: &[(&str, &FlowSummary)]) -> GroupSummary {
     let flows = || copies.iter().map(|&(_, flow)| flow);
     let sum = |count: fn(&FlowSummary) -> u64| flows().map(count).sum::<u64>();
-    let known =
-        |figure: fn(&FlowSummary) -> Option<f64>| -> Option<Vec<f64>> { flows().map(figure).collect() };
-    let goodputs = known(|flow| flow.goodput_bps);
+    let values = |figure: fn(&FlowSummary) -> Option<f64>| flows().map(figure).collect::<Option<Vec<f64>>>();
+    let mean_of = |figure: fn(&FlowSummary) -> Option<f64>| mean(&values(figure)?);
+    let goodputs = values(|flow| flow.goodput_bps);
     GroupSummary {
         flows: copies.len() as u64,
         summed_up: false,
@@ -31,17 +31,13 @@ pub fn group(name: &str, copies: &[(&str, &FlowSummary)]) -> GroupSummary {
         loss_rate: rate(sum(|flow| flow.lost), sum(|flow| flow.sent - flow.unfinished)),
         goodput_bps: goodputs.as_deref().map(|values| values.iter().sum()),
         goodput_bps_mean: goodputs.as_deref().and_then(mean),
-        retransmit_rate: known(|flow| flow.retransmit_rate).as_deref().and_then(mean),
+        retransmit_rate: mean_of(|flow| flow.retransmit_rate),
         retransmissions: flows().map(|flow| flow.retransmissions).sum(),
         timeouts: flows().map(|flow| flow.timeouts).sum(),
-        cwnd_packets: known(|flow| flow.cwnd_packets).as_deref().and_then(mean),
-        window_packets: known(|flow| flow.window_packets).as_deref().and_then(mean),
-        one_way_delay_ms_p50_mean: known(|flow| flow.one_way_delay_ms.as_ref().map(|delay| delay.p50))
-            .as_deref()
-            .and_then(mean),
-        round_trip_delay_ms_p50_mean: known(|flow| flow.round_trip_delay_ms.as_ref().map(|delay| delay.p50))
-            .as_deref()
-            .and_then(mean),
+        cwnd_packets: mean_of(|flow| flow.cwnd_packets),
+        window_packets: mean_of(|flow| flow.window_packets),
+        one_way_delay_ms_p50_mean: mean_of(|flow| Some(flow.one_way_delay_ms.as_ref()?.p50)),
+        round_trip_delay_ms_p50_mean: mean_of(|flow| Some(flow.round_trip_delay_ms.as_ref()?.p50)),
         jain_index: goodputs.as_deref().and_then(jain_index),
         judged: judge::judge_copies(name, copies.iter().copied(), Receiver::Own),
         judged_with_other_receiver: judge::judge_copies(name, copies.iter().copied(), Receiver::Other),
@@ -92,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_copy_does_not_know_the_group_does_not_know() {
+    fn a_figure_that_is_unknown_for_one_copy_is_unknown_for_the_group() {
         let mut copies = [copy(10, 1, 300.0), copy(30, 5, 100.0)];
         copies[1].cwnd_packets = None;
         assert_eq!(group("call", &named(&copies)).cwnd_packets, None);

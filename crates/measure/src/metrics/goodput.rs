@@ -1,9 +1,9 @@
-//! Goodput: payload bits that reached the far application, over the time they had for it.
+//! Goodput: the payload bits that reached the far application, per second.
 //!
-//! The time runs from max(`start`, `warm_up`) to `duration`, or, if the workload has an end of its own, to
-//! the last delivery. A stream counts every byte read, whether or not it completes a message; a datagram
-//! transport counts the first copy of each message. Both count by the instant of reading, so data sent during
-//! warm-up and read after it counts.
+//! The time begins at the later of `start` and `warm_up`. It ends at `duration`, or at the last delivery if
+//! the workload ends by itself. A stream counts every byte that is read, even if it completes no message. A
+//! datagram transport counts the first copy of each message. The time of reading decides, so data that was
+//! sent during the warm-up and read after it counts.
 
 use core::ops::Range;
 
@@ -11,7 +11,8 @@ use talkpath_units::{Duration, Instant};
 
 use crate::FlowRecord;
 
-/// Payload bits a second over the flow's forward leg; `None` if no time passed, or nobody knows what arrived.
+/// Returns the payload bits per second on the forward leg. Returns `None` if no time passed, or if nobody
+/// knows what arrived.
 pub fn goodput_bps(flow: &FlowRecord, window: &Range<Instant>) -> Option<f64> {
     if flow.forward.arrivals_unknown {
         return None;
@@ -29,7 +30,7 @@ pub fn goodput_bps(flow: &FlowRecord, window: &Range<Instant>) -> Option<f64> {
     (!span.is_zero()).then(|| bytes as f64 * 8.0 / span.as_secs_f64())
 }
 
-/// Payload bits over the flow's forward leg in each whole second of `window`, from its beginning.
+/// Returns the payload bits on the forward leg in each whole second of `window`.
 pub fn bits_per_second(flow: &FlowRecord, window: &Range<Instant>) -> Vec<u64> {
     let second = Duration::from_secs(1).as_nanos();
     let count = window.end.since(window.start).as_nanos() / second;

@@ -1,13 +1,13 @@
-//! Statistics of delays that were not kept one by one, but in a [`Histogram`].
+//! Statistics of delays that are kept in a [`Histogram`] and not one by one.
 
 use talkpath_units::{Histogram, SignedDuration};
 
 use crate::summary::{DelayMs, IpdvMs, StateAgeMs};
 
-/// What summary.json says of percentiles that come from here.
+/// How summary.json describes percentiles that come from a histogram.
 pub const PERCENTILES: &str = "hdr histogram, off by at most 0.1 % or 0.5 us";
 
-/// The statistics of what was recorded; `None` of nothing.
+/// Returns the statistics of delays. Returns `None` if the histogram is empty.
 pub fn delay_ms(delays: &Histogram) -> Option<DelayMs> {
     let (min, max) = delays.range()?;
     let [p50, p90, p95, p99, p999] = percentiles(delays, [0.5, 0.9, 0.95, 0.99, 0.999])?;
@@ -15,28 +15,30 @@ pub fn delay_ms(delays: &Histogram) -> Option<DelayMs> {
     Some(DelayMs { min, mean, p50, p90, p95, p99, p999, max })
 }
 
-/// The same of the newest state's age.
+/// Returns the statistics of the age of the newest state. Returns `None` if the histogram is empty.
 pub fn state_age_ms(ages: &Histogram) -> Option<StateAgeMs> {
     let [p50, p99] = percentiles(ages, [0.5, 0.99])?;
     Some(StateAgeMs { p50, p99 })
 }
 
-/// The same of delay variation.
+/// Returns the statistics of delay variation. Returns `None` if the histogram is empty.
 pub fn ipdv_ms(variations: &Histogram) -> Option<IpdvMs> {
     let (_, max) = variations.range()?;
     let [p50, p90, p95, p99] = percentiles(variations, [0.5, 0.9, 0.95, 0.99])?;
     Some(IpdvMs { p50, p90, p95, p99, max: max.as_millis_f64() })
 }
 
-/// (delay in ms, share of the `decided` messages later than that or never), a point a bucket that holds
-/// something.
+/// Returns the complementary distribution of `delays`: for each bucket that is not empty, the delay in ms and
+/// the share of messages with a larger delay or none. `decided` is the number of messages that arrived or are
+/// missing.
 pub fn complementary(delays: &Histogram, decided: u64) -> Vec<(f64, f64)> {
-    let mut passed = 0;
-    let point = |(delay, held): (SignedDuration, u64)| {
-        passed += held;
-        (delay.as_millis_f64(), decided.saturating_sub(passed) as f64 / decided as f64)
-    };
-    delays.buckets().map(point).collect()
+    let mut points = Vec::new();
+    let mut not_later = 0;
+    for (delay, count) in delays.buckets() {
+        not_later += count;
+        points.push((delay.as_millis_f64(), decided.saturating_sub(not_later) as f64 / decided as f64));
+    }
+    points
 }
 
 fn percentiles<const N: usize>(delays: &Histogram, shares: [f64; N]) -> Option<[f64; N]> {

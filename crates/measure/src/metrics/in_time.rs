@@ -1,33 +1,34 @@
-//! Messages that came in time: by their deadline, or early enough for a conversation.
+//! Messages that arrived in time: by their deadline, or early enough for a conversation.
 
 use talkpath_units::Duration;
 
 use super::loss::{LossCounts, rate};
 use super::trip::Trip;
 
-/// One way: ITU-T G.114 (05/2003) finds that nearly every application behaves below it as if there were no
-/// delay, and plans no network beyond 400 ms. It counts from mouth to ear; what is measured here is the
-/// network's and the transport's part of that.
+/// The limit of a one-way delay in a conversation. ITU-T G.114 (05/2003) finds that below it nearly every
+/// application behaves as if there were no delay, and that no network should be planned for more than 400 ms.
+/// G.114 counts from mouth to ear. The delay that is measured here is the part of the network and the
+/// transport.
 pub const ONE_WAY_LIMIT: Duration = Duration::from_millis(150);
-/// There and back: twice that.
+/// The limit of a round trip in a conversation: twice the one-way limit.
 pub const ROUND_TRIP_LIMIT: Duration = Duration::from_millis(300);
 
-/// Until when a message on a clock is in time, if its scenario names no deadline; counted as its delay is:
-/// from its due time.
+/// Returns the longest delay of a message in time, if the scenario names no deadline. The delay counts from
+/// the due time.
 pub const fn limit(is_echo: bool) -> Duration {
     if is_echo { ROUND_TRIP_LIMIT } else { ONE_WAY_LIMIT }
 }
 
-/// Counts the trips that came to their end by a deadline.
+/// Counts the trips that ended by a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InTime {
-    /// Counted from the due time.
+    /// The longest delay from the due time.
     deadline: Duration,
     count: u64,
 }
 
 impl InTime {
-    /// Before the first trip.
+    /// Makes a counter without trips.
     pub const fn new(deadline: Duration) -> Self {
         Self { deadline, count: 0 }
     }
@@ -40,15 +41,15 @@ impl InTime {
         }
     }
 
-    /// How many of `trips` came to their end by the deadline.
+    /// Returns how many of `trips` ended by the deadline.
     pub fn of(deadline: Duration, trips: &[Trip]) -> u64 {
         let mut in_time = Self::new(deadline);
         trips.iter().for_each(|trip| in_time.add(trip));
         in_time.count
     }
 
-    /// The share of all messages that the workload wanted sent. What was lost, was refused, or had not come
-    /// when the run ended is not in time. `None` if there was no message.
+    /// Returns the share of messages in time, among all messages that the workload wanted to send. A message
+    /// that was lost, refused or unfinished is not in time. Returns `None` if there was no message.
     pub fn share(self, counts: &LossCounts) -> Option<f64> {
         rate(self.count, counts.sent + counts.refused)
     }

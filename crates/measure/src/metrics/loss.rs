@@ -1,44 +1,46 @@
-//! Loss by sequence number, runs of it, and the ledger: what became of each message that was due.
+//! Loss by sequence number, runs of losses, and the ledger, which says what became of each message that was
+//! due.
 //!
-//! What was never sent for want of a network or of an open connection is lost like what the path ate: who
-//! waits for it hears the same. What the transport refused is not lost: it had no room, or could not carry
-//! the message on any path.
+//! A message that was never sent, because there was no network or no open connection, counts as lost like a
+//! message that the path lost. The receiver misses it in either case. A message that the transport refused is
+//! not lost: the transport had no room, or could not carry the message on any path.
 //!
-//! Counting loss as sent minus received lets every duplicate hide a loss; here each message has one outcome,
-//! so a duplicate can only ever raise `duplicates`. A run is a stretch of consecutive lost messages, the loss
-//! period of RFC 3357 §5. Refused and unfinished messages are stepped over: they neither lengthen nor end
-//! one.
+//! If loss were counted as sent minus received, each duplicate would hide a loss. Here each message has one
+//! outcome, so a duplicate raises `duplicates` only.
+//!
+//! A *run* is a sequence of consecutive lost messages, the loss period of RFC 3357 §5. Refused and unfinished
+//! messages are ignored, so they neither lengthen nor end a run.
 
 use super::trip::{LossKind, Trip, TripOutcome};
 use crate::summary::{Ledger, LossRuns};
 
-/// How a window's messages ended. `sent = received + lost_forward + lost_return + unfinished`.
+/// How the messages of a window ended. `sent = received + lost_forward + lost_return + unfinished`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounts {
-    /// Messages that were due and not refused.
+    /// Messages that were due and that the transport did not refuse.
     pub sent: u64,
-    /// Trips that came to their end.
+    /// Messages that arrived, or whose echo arrived.
     pub received: u64,
-    /// Missing on the way out.
+    /// Messages that are missing on the way forward.
     pub lost_forward: u64,
-    /// Missing on the way back.
+    /// Messages that are missing on the way back.
     pub lost_return: u64,
-    /// Still under way at the end.
+    /// Messages that were still under way at the end.
     pub unfinished: u64,
-    /// Not taken by the transport; not among `sent`.
+    /// Messages that the transport refused. They are not among `sent`.
     pub refused: u64,
-    /// Copies beyond the first.
+    /// Copies of a message after the first one.
     pub duplicates: u64,
-    /// Of those lost either way, given up by their sender as too old.
+    /// Lost messages that their sender gave up because they were too old.
     pub expired: u64,
-    /// Of those lost either way, never sent because their host had no network.
+    /// Lost messages that were never sent because their host had no network.
     pub no_network: u64,
-    /// Of those lost either way, never sent because the connection was not open.
+    /// Lost messages that were never sent because the connection was not open.
     pub not_open: u64,
 }
 
 impl LossCounts {
-    /// Counts a window's trips.
+    /// Counts the trips of a window.
     pub fn of(trips: &[Trip]) -> Self {
         let mut counts = Self::default();
         for trip in trips {
@@ -47,7 +49,7 @@ impl LossCounts {
         counts
     }
 
-    /// One more.
+    /// Counts one more trip.
     #[inline]
     pub fn add(&mut self, trip: &Trip) {
         self.duplicates += u64::from(trip.copies.saturating_sub(1));
@@ -70,7 +72,7 @@ impl LossCounts {
         self.sent += u64::from(trip.outcome != TripOutcome::Refused);
     }
 
-    /// What became of each message that was due.
+    /// Returns what became of the messages that were due.
     pub fn ledger(&self) -> Ledger {
         let Self { sent, received, unfinished, refused, expired, no_network, not_open, .. } = *self;
         Ledger {
@@ -85,23 +87,23 @@ impl LossCounts {
         }
     }
 
-    /// Missing on either leg.
+    /// Returns how many messages are missing, on the way forward or back.
     pub fn lost(&self) -> u64 {
         self.lost_forward + self.lost_return
     }
 
-    /// lost / (sent - unfinished); `None` if nothing was decided.
+    /// Returns lost / (sent - unfinished). Returns `None` if all messages are unfinished.
     pub fn loss_rate(&self) -> Option<f64> {
         rate(self.lost(), self.sent - self.unfinished)
     }
 }
 
-/// `part / whole`, `None` for an empty whole.
+/// Returns `part / whole`. Returns `None` if `whole` is 0.
 pub fn rate(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Runs of consecutive missing messages.
+/// Returns the runs of consecutive lost messages.
 pub fn runs(trips: &[Trip]) -> LossRuns {
     let mut counter = RunCounter::default();
     for trip in trips {
@@ -110,44 +112,48 @@ pub fn runs(trips: &[Trip]) -> LossRuns {
     counter.finish()
 }
 
-/// Counts runs trip by trip, in order of `seq`.
+/// Counts the runs of lost messages, trip by trip in the order of `seq`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunCounter {
     runs: LossRuns,
-    /// Of the run that is not over yet.
-    length: usize,
+    /// The length of the current run. 0 if the last message was not lost.
+    current_length: usize,
 }
 
 impl RunCounter {
-    /// The next trip.
+    /// Adds the next trip.
     #[inline]
     pub fn add(&mut self, trip: &Trip) {
         match trip.outcome {
-            TripOutcome::MissingForward | TripOutcome::MissingReturn => self.length += 1,
-            TripOutcome::Received(_) if self.length == 0 => {}
-            TripOutcome::Received(_) => close_run(&mut self.runs, core::mem::take(&mut self.length)),
+            TripOutcome::MissingForward | TripOutcome::MissingReturn => self.current_length += 1,
+            TripOutcome::Received(_) if self.current_length == 0 => {}
+            TripOutcome::Received(_) => self.end_run(),
             TripOutcome::Unfinished | TripOutcome::Refused => {}
         }
     }
 
-    /// The runs of all trips.
+    /// Returns the runs of all trips.
     pub fn finish(mut self) -> LossRuns {
-        close_run(&mut self.runs, self.length);
+        self.end_run();
         let histogram = &self.runs.histogram;
-        let lost: u64 = histogram.iter().zip(1..).map(|(count, length)| count * length).sum();
+        let lost: u64 = histogram.iter().zip(1..).map(|(runs, length)| runs * length).sum();
         self.runs.mean = rate(lost, histogram.iter().sum());
         self.runs
     }
-}
 
-#[cold]
-fn close_run(runs: &mut LossRuns, length: usize) {
-    let Some(index) = length.checked_sub(1) else { return };
-    if runs.histogram.len() <= index {
-        runs.histogram.resize(index + 1, 0);
+    /// Counts the current run, if there is one, and ends it.
+    #[cold]
+    fn end_run(&mut self) {
+        let length = core::mem::take(&mut self.current_length);
+        // The histogram begins with runs of length 1.
+        let Some(index) = length.checked_sub(1) else { return };
+        let runs = &mut self.runs;
+        if runs.histogram.len() <= index {
+            runs.histogram.resize(index + 1, 0);
+        }
+        runs.histogram[index] += 1;
+        runs.max = runs.max.max(length as u64);
     }
-    runs.histogram[index] += 1;
-    runs.max = runs.max.max(length as u64);
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
-//! Exact percentiles by nearest rank: the smallest value that at least the wanted share of all values does
-//! not exceed. RFC 2330 §11.3 defines percentiles of an empirical distribution in the same way.
+//! Exact percentiles by nearest rank. The 90th percentile is the smallest value for which at least 90 % of
+//! all values are not larger. RFC 2330 §11.3 defines the percentiles of an empirical distribution in the same
+//! way.
 
-/// A share in thousandths: `PerMille(999)` is the 99.9th percentile. Whole numbers, so that ranks are exact.
+/// A share in thousandths: `PerMille(999)` is the 99.9th percentile. It is a whole number, so that ranks are
+/// exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerMille(pub u16);
 
-/// The value of rank ⌈n × share⌉ (at least 1, at most n) of `sorted`, which ascends; `None` if there is none.
+/// Returns the value of rank ⌈n × share⌉, at least 1 and at most n, among `sorted` values in ascending order.
+/// Returns `None` if there is no value.
 pub fn nearest_rank<T: Copy>(sorted: &[T], share: PerMille) -> Option<T> {
-    let scaled = (sorted.len() as u128 * u128::from(share.0)).div_ceil(1_000);
-    let last = sorted.len().checked_sub(1)?;
-    let index = usize::try_from(scaled).unwrap_or(usize::MAX).saturating_sub(1);
-    sorted.get(index.min(last)).copied()
+    let rank = (sorted.len() as u128 * u128::from(share.0)).div_ceil(1_000);
+    let last_index = sorted.len().checked_sub(1)?;
+    let index = usize::try_from(rank).unwrap_or(usize::MAX).saturating_sub(1);
+    sorted.get(index.min(last_index)).copied()
 }
 
 #[cfg(test)]

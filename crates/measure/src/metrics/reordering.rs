@@ -1,12 +1,13 @@
-//! Reordering, RFC 4737 §3: an arrival is reordered when its number is below the next expected one, which is
-//! one more than the largest number that has arrived.
+//! Reordering (RFC 4737 §3): an arrival is reordered if its number is below the next expected number, which
+//! is the largest number that has arrived plus one.
 //!
-//! Only first copies are judged: a late duplicate of a message that came in time is counted among the
-//! duplicates (RFC 5560), not here. For an echo flow the arrivals are those of the echoes.
+//! Only the first copy of a message is judged. A later copy counts as a duplicate (RFC 5560). For an echo
+//! flow the arrivals are those of the echoes.
 
 use super::trip::{Trip, first_arrivals};
 
-/// How many of `arrivals` are reordered among the messages of `trips` (in order of `seq`).
+/// Returns how many of `arrivals` are reordered. Only the messages of `trips` count, which are in the order
+/// of `seq`.
 pub fn reordered(trips: &[Trip], arrivals: &[u64]) -> u64 {
     let mut next_expected = 0;
     let mut count = 0;
@@ -27,7 +28,7 @@ mod tests {
     use super::*;
     use crate::metrics::trip::{LossKind, TripOutcome};
 
-    /// Messages 1 to `count` arriving in this order; only arrival order matters here.
+    /// Returns how many of the messages from 1 to `messages` are reordered if they arrive in this order.
     fn count(messages: u64, arrivals: &[u64]) -> u64 {
         let trips: Vec<_> = (1..=messages)
             .map(|seq| Trip {

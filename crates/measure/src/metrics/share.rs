@@ -1,59 +1,66 @@
-//! What a share of few messages can say: its 95 % interval, and how many messages a bound on it needs.
+//! The uncertainty of a share that is measured with few messages: its 95 % interval, and how many messages
+//! are needed to test a bound.
 //!
 //! ```text
 //!  none of n     [0, 3/n]        rule of three: (1 - p)^n = 0.05 has p = 3/n, as ln 0.05 = -3.0
-//!  all of n      [1 - 3/n, 1]    the same from the other end
+//!  all of n      [1 - 3/n, 1]    the same rule for the complement
 //!  k of n        score interval  E. B. Wilson, Probable Inference, JASA 22 (1927), pp. 209-212
 //! ```
 //!
-//! (NIST/SEMATECH e-Handbook of Statistical Methods §7.2.4.1 has the score interval.) All three take messages
-//! to be lost independently of each other. Losses that come in runs tell less: with a mean run of L messages
+//! NIST/SEMATECH e-Handbook of Statistical Methods §7.2.4.1 has the score interval. All three assume that
+//! messages are lost independently of each other. If losses come in runs with a mean length of L messages,
 //! the variance is about 2L - 1 times as large, and the intervals here are too narrow.
-
-/// The 95 % interval of a share, from `hits` among `messages`; `None` without messages.
-pub fn interval(hits: u64, messages: u64) -> Option<(f64, f64)> {
-    if messages == 0 {
-        return None;
-    }
-    let n = messages as f64;
-    let three = (RULE_OF_THREE / n).min(1.0);
-    if hits == 0 {
-        return Some((0.0, three));
-    }
-    if hits >= messages {
-        return Some((1.0 - three, 1.0));
-    }
-    let (p, z) = (hits as f64 / n, NORMAL_95);
-    let middle = p + z * z / (2.0 * n);
-    let half = z * libm::sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
-    let scale = 1.0 + z * z / n;
-    Some((((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0)))
-}
-
-/// Whether `bound`, on a share, lies nearer to none or to all than one of `messages` is: as with 0.1 % of 200
-/// messages, where one message is 0.5 %. A bound that demands none or all is not fine: a count decides it.
-pub fn is_finer_than_one(bound: f64, messages: u64) -> bool {
-    distance(bound).is_some_and(|distance| distance * (messages as f64) < 1.0 - ROUNDING)
-}
-
-/// How many messages, all of them on the right side, put the interval's end at `bound`: 3,000 for 0.1 % or
-/// 99.9 %. `None` for a bound that is no share between none and all.
-pub fn needed(bound: f64) -> Option<u64> {
-    // Below 1e19 for any share that can be told from none.
-    distance(bound).map(|distance| libm::ceil(RULE_OF_THREE / distance - ROUNDING) as u64)
-}
-
-/// From the bound to none or to all, whichever is nearer.
-fn distance(bound: f64) -> Option<f64> {
-    (0.0 < bound && bound < 1.0).then(|| bound.min(1.0 - bound))
-}
 
 /// -ln 0.05, rounded.
 const RULE_OF_THREE: f64 = 3.0;
 /// The 97.5 % quantile of the normal distribution.
 const NORMAL_95: f64 = 1.959_963_984_540_054;
-/// A share and its complement are rounded in their last bits: 1 - 0.9 is less than 0.1.
+/// A tolerance for rounding errors. A share and its complement are rounded in their last bits, so 1 - 0.9 is
+/// less than 0.1.
 const ROUNDING: f64 = 1e-6;
+
+/// Returns the 95 % interval of a share of which `hits` of `messages` were measured. Returns `None` if there
+/// are no messages.
+pub fn interval(hits: u64, messages: u64) -> Option<(f64, f64)> {
+    if messages == 0 {
+        return None;
+    }
+    let n = messages as f64;
+    let three_of_n = (RULE_OF_THREE / n).min(1.0);
+    if hits == 0 {
+        return Some((0.0, three_of_n));
+    }
+    if hits >= messages {
+        return Some((1.0 - three_of_n, 1.0));
+    }
+    // Wilson's score interval.
+    let (p, z) = (hits as f64 / n, NORMAL_95);
+    let middle = p + z * z / (2.0 * n);
+    let half_width = z * libm::sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
+    let scale = 1.0 + z * z / n;
+    Some((((middle - half_width) / scale).max(0.0), ((middle + half_width) / scale).min(1.0)))
+}
+
+/// Returns whether a `bound` on a share is too fine to be tested with `messages`: it lies nearer to none or
+/// to all than one message does. For example, 0.1 % of 200 messages is too fine, because one message is 0.5
+/// %. A bound of none or of all is not too fine, because a count decides it.
+pub fn is_finer_than_one(bound: f64, messages: u64) -> bool {
+    distance(bound).is_some_and(|distance| distance * (messages as f64) < 1.0 - ROUNDING)
+}
+
+/// Returns how many messages are needed to show that a share keeps to `bound`, if all of them do: 3,000 for
+/// 0.1 % or 99.9 %. The end of the interval is then at the bound. Returns `None` if `bound` is not a share
+/// between none and all.
+pub fn needed(bound: f64) -> Option<u64> {
+    // The result fits into 64 bits, because it is below 1e19 for every share that a float can distinguish
+    // from 0.
+    distance(bound).map(|distance| libm::ceil(RULE_OF_THREE / distance - ROUNDING) as u64)
+}
+
+/// Returns the distance of the bound to none or to all, whichever is smaller.
+fn distance(bound: f64) -> Option<f64> {
+    (0.0 < bound && bound < 1.0).then(|| bound.min(1.0 - bound))
+}
 
 #[cfg(test)]
 mod tests {

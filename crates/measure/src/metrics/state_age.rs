@@ -1,15 +1,16 @@
-//! The age of the newest state: how old what a receiver knows is, at each tick of the sender's clock.
+//! The age of the newest state: how old the latest information of a receiver is, at each tick of the sender's
+//! clock.
 //!
 //! ```text
-//!  state due     0 ──── 1 ──── 2 ──── 3 ──── 4        one each tick
-//!  arrived          0      1         3  2             2 came after 3 and says nothing new
-//!  age at a tick        1      1      2     1         ticks since the newest state that is there was due
+//!  state due     0 ──── 1 ──── 2 ──── 3 ──── 4        one at each tick
+//!  arrived          0      1         3  2             2 came after 3 and is of no use
+//!  age at a tick        1      1      2     1         ticks since the newest state that has arrived was due
 //! ```
 //!
-//! A message of a game or a sensor replaces those before it. What counts is not when each came but how old
-//! the newest is when the receiver needs it: at each tick, that is, at each message's due time. Before the
-//! first state came there is none, and no age. As a trip ends, so an age does: at the far application, with
-//! an echo back at the sender.
+//! In a game or from a sensor, each message is a *state* that replaces the states before it. It does not
+//! matter when each state arrives. It matters how old the newest state is when the receiver needs it, which
+//! is at each tick. A tick is the due time of a message. Before the first state arrives there is no age. A
+//! state of an echo flow has arrived when its echo is back at the sender.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,48 +21,64 @@ use super::percentile::{PerMille, nearest_rank};
 use super::trip::Trip;
 use crate::summary::StateAgeMs;
 
-/// Follows the newest state that is there, from tick to tick.
+/// Follows the newest state at the receiver, from tick to tick.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NewestState {
-    /// States that come after the latest tick: when each comes, and when it was due.
-    under_way: UnderWay,
-    /// When the newest that is there was due.
-    newest: Option<Instant>,
+    /// The states that arrive after the latest tick.
+    under_way: StatesUnderWay,
+    /// The due time of the newest state that has arrived.
+    newest_due: Option<Instant>,
 }
 
+/// States by the time of their arrival, the earliest first.
 #[derive(Clone, Debug, Default)]
-struct UnderWay(BinaryHeap<Reverse<(Instant, Instant)>>);
+struct StatesUnderWay(BinaryHeap<Reverse<StateUnderWay>>);
 
-impl PartialEq for UnderWay {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct StateUnderWay {
+    arrival: Instant,
+    due: Instant,
+}
+
+impl PartialEq for StatesUnderWay {
     fn eq(&self, other: &Self) -> bool {
+        // Two heaps with the same states may be ordered differently in memory.
         self.0.clone().into_sorted_vec() == other.0.clone().into_sorted_vec()
     }
 }
 
 impl NewestState {
-    /// The next message by number, whose due time is a tick: the age of the newest state at that tick.
+    /// Adds the next message by number. Returns the age of the newest state at its due time, which is a tick.
     pub(crate) fn tick(&mut self, trip: &Trip) -> Option<SignedDuration> {
-        if let Some(at) = trip.received() {
-            self.under_way.0.push(Reverse((at, trip.due)));
+        let states = &mut self.under_way.0;
+        if let Some(arrival) = trip.received() {
+            states.push(Reverse(StateUnderWay { arrival, due: trip.due }));
         }
-        while let Some(&Reverse((at, due))) = self.under_way.0.peek()
-            && at <= trip.due
+        while let Some(&Reverse(state)) = states.peek()
+            && state.arrival <= trip.due
         {
-            self.newest = self.newest.max(Some(due));
-            self.under_way.0.pop();
+            self.newest_due = self.newest_due.max(Some(state.due));
+            states.pop();
         }
-        self.newest.map(|newest| trip.due.signed_since(newest))
+        self.newest_due.map(|newest_due| trip.due.signed_since(newest_due))
     }
 }
 
-/// The ages at the ticks of `trips`, all of a flow's, that `counts` picks; `None` if there is none.
-pub(crate) fn statistics(trips: &[Trip], counts: impl Fn(&Trip) -> bool) -> Option<StateAgeMs> {
+/// Returns the statistics of the ages at the ticks for which `is_counted` returns true. `trips` has all
+/// messages of the flow. Returns `None` if there is no such age.
+pub(crate) fn statistics(trips: &[Trip], is_counted: impl Fn(&Trip) -> bool) -> Option<StateAgeMs> {
     let mut newest = NewestState::default();
-    let ages = trips.iter().filter_map(|trip| newest.tick(trip).filter(|_| counts(trip)));
-    let mut ages: Vec<_> = ages.collect();
+    let mut ages = Vec::new();
+    for trip in trips {
+        // A state before the counted ticks may still be the newest one later, so every tick is followed.
+        let age = newest.tick(trip);
+        if is_counted(trip) {
+            ages.extend(age);
+        }
+    }
     ages.sort_unstable();
-    let at = |per_mille| nearest_rank(&ages, PerMille(per_mille)).map(SignedDuration::as_millis_f64);
-    Some(StateAgeMs { p50: at(500)?, p99: at(990)? })
+    let percentile = |share| nearest_rank(&ages, PerMille(share)).map(SignedDuration::as_millis_f64);
+    Some(StateAgeMs { p50: percentile(500)?, p99: percentile(990)? })
 }
 
 #[cfg(test)]

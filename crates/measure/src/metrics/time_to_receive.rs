@@ -1,5 +1,6 @@
-//! When a window's messages were sent and received, and the rates that follow: after Sean Foderaro's
-//! comparison of TCP and UDP (5 May 1995, comp.sys.cu-seeme's list, "Re: Melting the Internet?").
+//! The times at which the first and the last message were sent and received, and the rates that follow. The
+//! definitions are from Sean Foderaro's comparison of TCP and UDP (5 May 1995, comp.sys.cu-seeme's list, "Re:
+//! Melting the Internet?").
 //!
 //! ```text
 //!  time to receive      = last received - first received
@@ -7,35 +8,35 @@
 //!  error adjusted rate  = net rate x received / sent
 //! ```
 //!
-//! Two of his ten printed error-adjusted rates do not follow from that. docs/studies/foderaro-1995.md shows
-//! which, and a test holds the other eight.
+//! Foderaro printed ten error-adjusted rates, and two of them do not follow from this definition.
+//! docs/studies/foderaro-1995.md shows which. A test checks the other eight.
 
 use talkpath_units::{Duration, Instant};
 
 use super::loss::LossCounts;
 use super::trip::Trip;
 
-/// When a window's messages were sent and received.
+/// The times at which the messages of a window were sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// The first time that the transport took a message.
+    /// The time at which the transport took the first message.
     pub first_sent: Option<Instant>,
-    /// The first arrival.
+    /// The time of the first arrival.
     pub first_received: Option<Instant>,
-    /// The last arrival.
+    /// The time of the last arrival.
     pub last_received: Option<Instant>,
 }
 
 impl Stamps {
-    /// One more trip.
+    /// Adds a trip.
     #[inline]
     pub fn add(&mut self, trip: &Trip) {
-        earliest(&mut self.first_sent, trip.sent);
-        earliest(&mut self.first_received, trip.received());
+        move_to_earlier(&mut self.first_sent, trip.sent);
+        move_to_earlier(&mut self.first_received, trip.received());
         self.last_received = self.last_received.max(trip.received());
     }
 
-    /// The stamps of `trips`.
+    /// Returns the times of `trips`.
     pub fn of(trips: &[Trip]) -> Self {
         Self {
             first_sent: trips.iter().filter_map(|trip| trip.sent).min(),
@@ -44,33 +45,36 @@ impl Stamps {
         }
     }
 
-    /// His "time to receive": between the first packet received and the last one.
+    /// Returns Foderaro's "time to receive": the time between the first and the last arrival.
     pub fn first_to_last_received(&self) -> Option<Duration> {
         Some(self.last_received?.since(self.first_received?))
     }
 
-    /// From the first send to the last arrival, in nanoseconds; negative only if two clocks disagree.
+    /// Returns the time from the first send to the last arrival, in ns. It is negative only if two clocks
+    /// disagree.
     pub fn first_sent_to_last_received_ns(&self) -> Option<i64> {
         Some(self.last_received?.signed_since(self.first_sent?).as_nanos())
     }
 }
 
-/// Moves `stamp` to `at` if that is earlier.
+/// Sets `earliest` to `time` if there is no earlier time.
 #[inline]
-fn earliest(stamp: &mut Option<Instant>, at: Option<Instant>) {
-    if let Some(at) = at
-        && stamp.is_none_or(|stamp| at < stamp)
+fn move_to_earlier(earliest: &mut Option<Instant>, time: Option<Instant>) {
+    if let Some(time) = time
+        && earliest.is_none_or(|earliest| time < earliest)
     {
-        *stamp = Some(at);
+        *earliest = Some(time);
     }
 }
 
-/// received / time to receive, messages a second; `None` if all arrived at one instant.
+/// Returns received / time to receive, in messages per second. Returns `None` if all messages arrived at the
+/// same time.
 pub fn net_rate_pps(received: u64, time_to_receive: Duration) -> Option<f64> {
     (!time_to_receive.is_zero()).then(|| received as f64 / time_to_receive.as_secs_f64())
 }
 
-/// net rate × received / sent, messages a second: what is left when each lost message must be sent again.
+/// Returns net rate × received / sent, in messages per second. This rate is left if each lost message is sent
+/// again.
 pub fn error_adjusted_rate_pps(net_rate_pps: f64, counts: &LossCounts) -> Option<f64> {
     super::loss::rate(counts.received, counts.sent).map(|share| net_rate_pps * share)
 }
@@ -80,9 +84,9 @@ mod tests {
     use super::*;
     use crate::testing::{flow, ms};
 
-    /// Of his tables in order, UDP before TCP.
+    /// A row of Foderaro's tables, in their order and with UDP before TCP.
     struct Printed {
-        /// Of 10,000 packets.
+        /// The number of lost packets, of 10,000.
         lost: u64,
         time_to_receive_s: u64,
         net_pps: f64,
@@ -110,7 +114,8 @@ mod tests {
         LossCounts { sent: 10_000, received: 10_000 - lost, lost_forward: lost, ..LossCounts::default() }
     }
 
-    /// Whether `value`, rounded down or to the nearest at the precision of `printed`, is `printed`.
+    /// Returns whether `value` is `printed` if it is rounded down, or to the nearest, with the precision of
+    /// `printed`.
     fn prints_as(value: f64, printed: f64) -> bool {
         let unit = if printed < 1.0 { 0.1 } else { 1.0 };
         let steps = value / unit;

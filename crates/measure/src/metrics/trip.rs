@@ -1,13 +1,13 @@
-//! A flow's messages as its user sees them: one trip a message, one way or there and back.
+//! Trips: the messages of a flow as the user sees them. A trip goes one way, or forward and back if the flow
+//! has an echo.
 //!
-//! An echo flow is judged by its round trips, every other flow by its forward leg; after this join the
-//! metrics need not know which of the two a trip is.
+//! The metrics read trips, so that they need not know which of the two a trip is.
 //!
-//! A round trip is the way there and the way back. What the far host needed between the two, its turn-round,
-//! is no part of it, as with STAMP (RFC 8762 §4.3): a host that is late is not the network.
+//! The *turn-round* is the time that the far host holds a message before it sends the echo. A round trip does
+//! not include it, as in STAMP (RFC 8762 §4.3), because a slow host is not a slow network.
 //!
 //! ```text
-//!   due ─── way there ───► received ── turn-round ── due of the echo ─── way back ───► received
+//!   due ─── forward ───► received ── turn-round ── due time of the echo ─── back ───► received
 //! ```
 
 use core::ops::Range;
@@ -16,75 +16,77 @@ use talkpath_units::{Bytes, Duration, Instant, SignedDuration};
 
 use crate::{Fate, LegRecord, MessageRecord};
 
-/// One message's way to the far application, or there and back.
+/// The trip of one message to the far application, or there and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trip {
-    /// Number within the flow.
+    /// The number of the message in the flow.
     pub seq: u64,
-    /// Payload bytes.
+    /// The size of the payload.
     pub size: Bytes,
-    /// When the workload wanted it sent.
+    /// The time at which the workload wanted to send the message.
     pub due: Instant,
-    /// When the transport took it.
+    /// The time at which the transport took the message.
     pub sent: Option<Instant>,
-    /// How it ended.
+    /// How the trip ended.
     pub outcome: TripOutcome,
-    /// How long the far host held it between its ways there and back; zero one way, and if that is unknown.
+    /// How long the far host held the message before it sent the echo. Zero if the trip goes one way, or if
+    /// the time is unknown.
     pub turn_round: Duration,
     /// How many copies came to the end of the trip.
     pub copies: u32,
-    /// How it was lost, if it was.
+    /// How the message was lost, if it was lost.
     pub loss: LossKind,
 }
 
-/// One message, as the metrics that go through a flow's messages read it.
+/// One message, as the metrics that go through the messages of a flow read it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage<'a> {
-    /// The whole trip: there and back if the flow has an echo, one way otherwise.
+    /// The whole trip: forward and back if the flow has an echo, one way otherwise.
     pub(crate) trip: &'a Trip,
-    /// The way to the receiver. It is the whole trip if the flow has no echo. `None` if the clocks of the two
-    /// hosts are not trusted, because its delay is then not known.
+    /// The one-way trip to the receiver. It is the whole trip if the flow has no echo. `None` if the clocks of
+    /// the two hosts are not trusted, because its delay is then unknown.
     pub(crate) out: Option<&'a Trip>,
 }
 
-/// How a message was lost, as far as its sender, or its echo's, knows.
+/// How a message was lost, as far as the sender of the message or of its echo knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossKind {
-    /// It was sent and never arrived.
+    /// The message was sent and never arrived.
     #[default]
     Missing,
-    /// Its sender gave it up as too old.
+    /// The sender gave the message up because it was too old.
     Expired,
-    /// Its host had no network for it.
+    /// The host had no network for the message.
     NoNetwork,
-    /// The connection was not open.
+    /// The connection was not open when the message was due.
     NotOpen,
 }
 
 /// How a trip ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TripOutcome {
-    /// Came to its end at this instant, on the sender's clock.
+    /// The trip ended at this time, by the sender's clock.
     Received(Instant),
-    /// Never reached the far application, sent or not.
+    /// The message never reached the far application.
     MissingForward,
-    /// Reached the far application; its echo did not come back.
+    /// The message reached the far application, but its echo did not come back.
     MissingReturn,
-    /// Still queued or in flight, or wanted and never offered, when the run ended.
+    /// When the run ended, the message was still queued or in flight, or had never been offered to the
+    /// transport.
     Unfinished,
-    /// The transport would not take it.
+    /// The transport would not take the message.
     Refused,
 }
 
 impl Trip {
-    /// From `due` to the trip's end without the turn-round; `None` if it has no end. Negative if two clocks
-    /// disagree by more than the delay.
+    /// Returns the time from `due` to the end of the trip, without the turn-round. Returns `None` if the trip
+    /// did not end. The delay is negative if two clocks differ by more than the delay.
     #[inline]
     pub fn delay(&self) -> Option<SignedDuration> {
         self.received().map(|at| at.signed_since(self.due.saturating_add(self.turn_round)))
     }
 
-    /// When it came to its end.
+    /// Returns the time at which the trip ended.
     #[inline]
     pub fn received(&self) -> Option<Instant> {
         match self.outcome {
@@ -96,18 +98,18 @@ impl Trip {
         }
     }
 
-    /// Whether it went missing on either leg.
+    /// Returns whether the message or its echo is missing.
     pub fn is_missing(&self) -> bool {
         matches!(self.outcome, TripOutcome::MissingForward | TripOutcome::MissingReturn)
     }
 }
 
-/// The forward leg's trips that were due within `window`, in order of `seq`.
+/// Returns the one-way trips on `leg` that were due within `window`, in the order of `seq`.
 pub fn one_way_trips(leg: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
     each_one_way(leg, window).collect()
 }
 
-/// As [`one_way_trips`], one after the other.
+/// Iterates over the trips that [`one_way_trips`] returns.
 pub(crate) fn each_one_way<'a>(
     leg: &'a LegRecord,
     window: &'a Range<Instant>,
@@ -115,22 +117,30 @@ pub(crate) fn each_one_way<'a>(
     leg.messages.iter().filter(|row| window.contains(&row.due)).map(one_way_trip)
 }
 
-/// The way out of one message.
+/// Returns the one-way trip of a message.
 #[inline]
 pub(crate) fn one_way_trip(row: &MessageRecord) -> Trip {
-    Trip { outcome: one_way_outcome(row), copies: row.copies, loss: loss_kind(row.fate), ..untold(row) }
+    Trip {
+        outcome: one_way_outcome(row),
+        copies: row.copies,
+        loss: loss_kind(row.fate),
+        ..unfinished_trip(row)
+    }
 }
 
-/// The way of one message there and, if its echo was written, back.
+/// Returns the round trip of a message. `back` is its echo, if the far application wrote one.
 pub(crate) fn round_trip(row: &MessageRecord, back: Option<&MessageRecord>) -> Trip {
     let copies = back.map_or(0, |back| back.copies);
     let turn_round = back.map_or(Duration::ZERO, |back| turn_round(row, back));
     let outcome = round_trip_outcome(row, back);
-    let lost = back.filter(|_| outcome == TripOutcome::MissingReturn).unwrap_or(row);
-    Trip { outcome, turn_round, copies, loss: loss_kind(lost.fate), ..untold(row) }
+    let lost = match back {
+        Some(back) if outcome == TripOutcome::MissingReturn => back,
+        _ => row,
+    };
+    Trip { outcome, turn_round, copies, loss: loss_kind(lost.fate), ..unfinished_trip(row) }
 }
 
-/// How a message of this fate was lost, if it was.
+/// Returns how a message with this fate was lost. The result has no meaning if the message was not lost.
 #[inline]
 const fn loss_kind(fate: Fate) -> LossKind {
     match fate {
@@ -141,37 +151,39 @@ const fn loss_kind(fate: Fate) -> LossKind {
     }
 }
 
-/// How long the far host held the message `row` before it offered its echo `back`; both stamps are of its own
-/// clock. At most the whole time between both ends of the trip, whatever a far end reports.
+/// Returns how long the far host held the message `row` before it offered the echo `back`. Both times come
+/// from the far host's clock. A far host may report anything, so the result is at most the time of the whole
+/// trip.
 pub(crate) fn turn_round(row: &MessageRecord, back: &MessageRecord) -> Duration {
-    let (Some(came), Some(end)) = (row.received, back.received) else { return Duration::ZERO };
-    back.due.since(came).min(end.since(row.due))
+    let (Some(received), Some(trip_end)) = (row.received, back.received) else { return Duration::ZERO };
+    back.due.since(received).min(trip_end.since(row.due))
 }
 
-/// The trips that came to their end, in the order in which their first copies did. `trips` is in order of
-/// `seq`; arrivals of messages that are not among them, or that were never sent, are passed over.
+/// Returns the trips that ended, in the order in which their first copies arrived. `trips` is in the order of
+/// `seq`, and `arrivals` has the number of each arrival. Arrivals of messages that are not among `trips` are
+/// left out.
 pub fn first_arrivals<'a>(trips: &'a [Trip], arrivals: &'a [u64]) -> impl Iterator<Item = &'a Trip> + 'a {
-    let mut seen = vec![false; trips.len()];
-    let mut next = 0;
+    let mut has_arrived = vec![false; trips.len()];
+    let mut expected_index = 0;
     arrivals.iter().filter_map(move |&seq| {
-        // Most messages arrive in order.
-        let index = match trips.get(next) {
-            Some(trip) if trip.seq == seq => next,
+        // Most messages arrive in order, so a search is seldom necessary.
+        let index = match trips.get(expected_index) {
+            Some(trip) if trip.seq == seq => expected_index,
             _ => trips.binary_search_by_key(&seq, |trip| trip.seq).ok()?,
         };
-        next = index + 1;
-        let is_first = !core::mem::replace(&mut seen[index], true);
+        expected_index = index + 1;
+        let is_first = !core::mem::replace(&mut has_arrived[index], true);
         (is_first && trips[index].received().is_some()).then(|| &trips[index])
     })
 }
 
-/// The round trips of messages that were due within `window`, one after the other in order of `seq`.
+/// Iterates over the round trips of the messages that were due within `window`, in the order of `seq`.
 pub(crate) fn each_round_trip<'a>(
     forward: &'a LegRecord,
     echo: &'a LegRecord,
     window: &'a Range<Instant>,
 ) -> impl Iterator<Item = Trip> + 'a {
-    // Both legs are in order of `seq`, so one pass over the echo answers every message.
+    // Both legs are in the order of `seq`, so one pass over the echoes finds the echo of every message.
     let mut echoes = echo.messages.iter().peekable();
     forward.messages.iter().filter(|row| window.contains(&row.due)).map(move |row| {
         while echoes.next_if(|back| back.seq < row.seq).is_some() {}
@@ -179,8 +191,9 @@ pub(crate) fn each_round_trip<'a>(
     })
 }
 
+/// Returns the trip of a message that has not ended.
 #[inline]
-fn untold(row: &MessageRecord) -> Trip {
+fn unfinished_trip(row: &MessageRecord) -> Trip {
     let MessageRecord { seq, size, due, sent, .. } = *row;
     let (outcome, turn_round) = (TripOutcome::Unfinished, Duration::ZERO);
     Trip { seq, size, due, sent, outcome, turn_round, copies: 0, loss: LossKind::Missing }
@@ -190,7 +203,7 @@ fn untold(row: &MessageRecord) -> Trip {
 fn one_way_outcome(row: &MessageRecord) -> TripOutcome {
     match (row.fate, row.received) {
         (Fate::Delivered, Some(at)) => TripOutcome::Received(at),
-        // Delivered without a stamp says that the far end kept no time: nothing can be computed from it.
+        // The far end did not note the time of this delivery, so no delay can be computed.
         (Fate::Delivered, None) | (Fate::Unfinished, _) => TripOutcome::Unfinished,
         (Fate::Missing | Fate::Expired | Fate::NoNetwork | Fate::NotOpen, _) => TripOutcome::MissingForward,
         (Fate::Refused, _) => TripOutcome::Refused,
@@ -203,12 +216,13 @@ fn round_trip_outcome(row: &MessageRecord, back: Option<&MessageRecord>) -> Trip
         (_, Some((Fate::Delivered, Some(at)))) => TripOutcome::Received(at),
         (Fate::Missing | Fate::Expired | Fate::NoNetwork | Fate::NotOpen, _) => TripOutcome::MissingForward,
         (Fate::Unfinished, _) => TripOutcome::Unfinished,
-        // The far application had the message; a transport that refused its echo lost it on the way back.
+        // The far application received the message. An echo that its transport refused is lost on the way
+        // back.
         (
             Fate::Delivered,
             Some((Fate::Missing | Fate::Refused | Fate::Expired | Fate::NoNetwork | Fate::NotOpen, _)),
         ) => TripOutcome::MissingReturn,
-        // Read by the far application, and the run ended before it wrote the echo or before the echo arrived.
+        // The run ended before the far application wrote the echo, or before the echo arrived.
         (Fate::Delivered, Some((Fate::Unfinished | Fate::Delivered, _)) | None) => TripOutcome::Unfinished,
     }
 }

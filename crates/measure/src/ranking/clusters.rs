@@ -1,203 +1,239 @@
-//! Whether repetitions fall into two clusters, and which.
+//! Finds out whether the repetitions of a cell fall into two clusters.
 //!
-//! The test is J. A. and P. M. Hartigan's (*The Dip Test of Unimodality*, The Annals of Statistics 13, 1985,
-//! pp. 70-84). The dip is the largest distance between the sample's distribution function and the unimodal
-//! one that is nearest to it; a sample is said to have two modes if its dip is larger than that of all but 1
-//! % of samples from the uniform distribution, the unimodal one that dips most. Where it does, the two
-//! clusters are those of 2-means, which in one dimension is the best of all cuts of the sorted sample.
+//! The test is the dip test of J. A. and P. M. Hartigan (*The Dip Test of Unimodality*, The Annals of
+//! Statistics 13, 1985, pp. 70-84). The *dip* is the largest distance between the distribution function of
+//! the sample and the nearest unimodal one. A sample has two modes if its dip is larger than that of all but
+//! 1 % of samples from the uniform distribution, which is the unimodal distribution that dips most. The two
+//! clusters are then those of 2-means. In one dimension 2-means is the best of all cuts of the sorted sample.
 //!
-//! Two clusters that nobody could distinguish are none: their means have to differ by a given gap.
+//! Two clusters that nobody could distinguish do not count, so their means must differ by a given gap.
+//!
+//! Begin to read with [`clusters`].
 
-/// Two clusters of one sample.
+/// The dip that 1 % of uniform samples of a size exceed.
+struct CriticalDip {
+    sample_size: f64,
+    dip: f64,
+}
+
+/// The critical dips by sample size. Each was computed by [`dip`] from 200,000 uniform samples.
+const CRITICAL_DIPS: [CriticalDip; 8] = [
+    CriticalDip { sample_size: 8.0, dip: 0.173_27 },
+    CriticalDip { sample_size: 10.0, dip: 0.159_75 },
+    CriticalDip { sample_size: 15.0, dip: 0.135_90 },
+    CriticalDip { sample_size: 20.0, dip: 0.120_52 },
+    CriticalDip { sample_size: 30.0, dip: 0.101_49 },
+    CriticalDip { sample_size: 50.0, dip: 0.081_08 },
+    CriticalDip { sample_size: 100.0, dip: 0.059_03 },
+    CriticalDip { sample_size: 200.0, dip: 0.042_65 },
+];
+
+/// The smallest sample size in the table.
+const MIN_SAMPLE: usize = 8;
+
+/// The two clusters of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clusters {
-    /// Mean of the lower one.
+    /// The mean of the lower cluster.
     pub low: f64,
-    /// Mean of the higher one.
+    /// The mean of the higher cluster.
     pub high: f64,
-    /// Share of the sample in the lower one, 0 to 1.
+    /// The share of the sample in the lower cluster, 0 to 1.
     pub low_share: f64,
 }
 
-/// The two clusters of `values`, which must be finite, if their dip and a gap of at least `min_gap` between
-/// their means say that there are two.
+/// Returns the two clusters of `values`, which must be finite. Returns `None` if the sample has one mode, or
+/// if the means of the clusters differ by less than `min_gap`.
 pub fn clusters(values: &[f64], min_gap: f64) -> Option<Clusters> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let n = sorted.len();
-    if n < MIN_SAMPLE || dip(&sorted) <= critical_dip(n) {
+    if sorted.len() < MIN_SAMPLE || dip(&sorted) <= critical_dip(sorted.len()) {
         return None;
     }
-    let found = two_means(&sorted);
-    (found.high - found.low >= min_gap).then_some(found)
+    let clusters = two_means(&sorted);
+    (clusters.high - clusters.low >= min_gap).then_some(clusters)
 }
 
-/// The cut of a sorted sample of at least two that leaves the least sum of squares around the two means
+/// Cuts a sorted sample of at least two values where the sum of squares around the two means is smallest
 /// (2-means; Fisher, *On Grouping for Maximum Homogeneity*, 1958).
 fn two_means(sorted: &[f64]) -> Clusters {
     let n = sorted.len() as f64;
     let total: f64 = sorted.iter().sum();
-    let (mut below, mut best, mut found) = (0.0, f64::NEG_INFINITY, None);
-    for (at, value) in sorted[..sorted.len() - 1].iter().enumerate() {
-        below += value;
-        let size = (at + 1) as f64;
-        let (low, high) = (below / size, (total - below) / (n - size));
-        // The sum of squares between the means: the larger it is, the less is left around the means.
-        let between = size * (n - size) * (high - low) * (high - low);
-        if between > best {
-            best = between;
-            found = Some(Clusters { low, high, low_share: size / n });
+    let mut best = Clusters { low: total / n, high: total / n, low_share: 1.0 };
+    let mut best_between = f64::NEG_INFINITY;
+    let mut low_sum = 0.0;
+    for (index, value) in sorted[..sorted.len() - 1].iter().enumerate() {
+        low_sum += value;
+        let low_count = (index + 1) as f64;
+        let (low, high) = (low_sum / low_count, (total - low_sum) / (n - low_count));
+        // The sum of squares between the means. The total sum is constant, so the sum around the means is
+        // smallest where this one is largest.
+        let between = low_count * (n - low_count) * (high - low) * (high - low);
+        if between > best_between {
+            best_between = between;
+            best = Clusters { low, high, low_share: low_count / n };
         }
     }
-    let same = Clusters { low: total / n, high: total / n, low_share: 1.0 };
-    found.unwrap_or(same)
+    best
 }
 
-/// Hartigan and Hartigan's dip of a sorted sample, by their algorithm (1985, §3): the greatest convex
-/// minorant and the least concave majorant of the distribution function, on an interval that shrinks to the
-/// mode.
+/// Returns the dip of a sorted sample by the algorithm of Hartigan and Hartigan (1985, §3).
+///
+/// The algorithm draws two curves through points of the distribution function: the greatest convex minorant,
+/// which lies below it, and the least concave majorant, which lies above it. It does so on an interval that
+/// shrinks to the mode.
 fn dip(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     let (mut low, mut high) = (0, n.saturating_sub(1));
-    // Twice the dip, in steps of the distribution function: a sample's is at least half a step.
-    let mut twice = 1.0_f64;
+    // Twice the dip, in steps of the distribution function. The dip of a sample is at least half a step.
+    let mut twice_dip = 1.0_f64;
     while low < high && sorted[low] < sorted[high] {
-        let minorant = hull(sorted, low, high, |left, right| left < right);
-        let majorant = hull(sorted, low, high, |left, right| left > right);
-        let Gap { width, from, to } = widest_gap(sorted, &minorant, &majorant);
-        if width <= twice {
+        let minorant = hull(sorted, low, high, |left_slope, right_slope| left_slope < right_slope);
+        let majorant = hull(sorted, low, high, |left_slope, right_slope| left_slope > right_slope);
+        let Gap { width, minorant_point, majorant_point } = widest_gap(sorted, &minorant, &majorant);
+        if width <= twice_dip {
             break;
         }
-        // What the minorant misses left of the new interval, and the majorant right of it.
-        let misses = |hull: &[usize], is_majorant: bool| {
-            let parts = hull.windows(2).map(|part| miss(sorted, part[0], part[1], is_majorant));
-            parts.fold(1.0, f64::max)
-        };
-        let left: Vec<usize> = minorant.iter().copied().take_while(|&at| at <= from).collect();
-        let right: Vec<usize> = majorant.iter().copied().skip_while(|&at| at < to).collect();
-        twice = twice.max(misses(&left, false)).max(misses(&right, true));
-        if (from, to) == (low, high) {
+        // The mode lies between the two points of the gap. Left of it the nearest unimodal distribution
+        // follows the minorant, and right of it the majorant.
+        let left = &minorant[..minorant.partition_point(|&point| point <= minorant_point)];
+        let right = &majorant[majorant.partition_point(|&point| point < majorant_point)..];
+        for part in HullPart::all_of(left) {
+            twice_dip = twice_dip.max(part.distance_above(sorted));
+        }
+        for part in HullPart::all_of(right) {
+            twice_dip = twice_dip.max(part.distance_below(sorted));
+        }
+        if (minorant_point, majorant_point) == (low, high) {
             break;
         }
-        (low, high) = (from, to);
+        (low, high) = (minorant_point, majorant_point);
     }
-    twice / (2.0 * n.max(1) as f64)
+    twice_dip / (2.0 * n.max(1) as f64)
 }
 
-/// Points of the convex minorant (or the concave majorant) of the points (value, index), from `low` to
-/// `high`; `bends` says which bend between two slopes is kept.
-fn hull(sorted: &[f64], low: usize, high: usize, bends: impl Fn(f64, f64) -> bool) -> Vec<usize> {
+/// Returns the indices of the points that form the convex minorant or the concave majorant of the points
+/// (value, index), from `low` to `high`. `keeps_bend` says whether a bend between two slopes is kept.
+fn hull(sorted: &[f64], low: usize, high: usize, keeps_bend: impl Fn(f64, f64) -> bool) -> Vec<usize> {
     let mut hull: Vec<usize> = Vec::with_capacity(high - low + 1);
-    for at in low..=high {
-        while let [.., before, last] = hull[..] {
-            // The slopes' cross product, so that equal values need no division.
-            let left = (last - before) as f64 * (sorted[at] - sorted[last]);
-            let right = (at - last) as f64 * (sorted[last] - sorted[before]);
-            if bends(left, right) {
+    for point in low..=high {
+        while let [.., before_last, last] = hull[..] {
+            // Each slope is multiplied by both widths, so that equal values need no division.
+            let left_slope = (last - before_last) as f64 * (sorted[point] - sorted[last]);
+            let right_slope = (point - last) as f64 * (sorted[last] - sorted[before_last]);
+            if keeps_bend(left_slope, right_slope) {
                 break;
             }
             hull.pop();
         }
-        hull.push(at);
+        hull.push(point);
     }
     hull
 }
 
-/// A distance between minorant and majorant, and the mode's interval that it leaves.
+/// The distance between the minorant and the majorant at a point, and the interval around the mode that it
+/// leaves.
 struct Gap {
-    /// In steps.
+    /// The distance in steps.
     width: f64,
-    /// A point of the minorant.
-    from: usize,
-    /// A point of the majorant.
-    to: usize,
+    /// The beginning of the interval, which is a point of the minorant.
+    minorant_point: usize,
+    /// The end of the interval, which is a point of the majorant.
+    majorant_point: usize,
 }
 
-/// The largest distance between minorant and majorant.
+/// Returns the largest distance between the minorant and the majorant.
 fn widest_gap(sorted: &[f64], minorant: &[usize], majorant: &[usize]) -> Gap {
-    let mut widest = Gap { width: 1.0, from: minorant[0], to: minorant[minorant.len() - 1] };
-    for &at in minorant {
-        let Some(Part { from, to }) = part_around(majorant, at) else { continue };
-        let width = line(sorted, from, to, at) - at as f64 + 1.0;
+    let mut widest =
+        Gap { width: 1.0, minorant_point: minorant[0], majorant_point: minorant[minorant.len() - 1] };
+    for &point in minorant {
+        let Some(part) = HullPart::around(point, majorant) else { continue };
+        let width = part.height_at(sorted, point) - point as f64 + 1.0;
         if width > widest.width {
-            widest = Gap { width, from: at, to };
+            widest = Gap { width, minorant_point: point, majorant_point: part.to };
         }
     }
-    for &at in majorant {
-        let Some(Part { from, to }) = part_around(minorant, at) else { continue };
-        let width = at as f64 - line(sorted, from, to, at) + 1.0;
+    for &point in majorant {
+        let Some(part) = HullPart::around(point, minorant) else { continue };
+        let width = point as f64 - part.height_at(sorted, point) + 1.0;
         if width > widest.width {
-            widest = Gap { width, from, to: at };
+            widest = Gap { width, minorant_point: part.from, majorant_point: point };
         }
     }
     widest
 }
 
-/// Two neighbours in a hull.
-struct Part {
+/// A straight part of a hull, between two neighbouring points.
+#[derive(Clone, Copy)]
+struct HullPart {
     from: usize,
     to: usize,
 }
 
-/// The neighbours in `hull` between which `at` lies.
-fn part_around(hull: &[usize], at: usize) -> Option<Part> {
-    let after = hull.partition_point(|&point| point < at);
-    let to = *hull.get(after)?;
-    let from = if to == at { at } else { *hull.get(after.checked_sub(1)?)? };
-    Some(Part { from, to })
-}
-
-/// Height above `at` of the line between the points `from` and `to`.
-fn line(sorted: &[f64], from: usize, to: usize, at: usize) -> f64 {
-    let width = sorted[to] - sorted[from];
-    if width <= 0.0 {
-        return to as f64;
+impl HullPart {
+    fn all_of(hull: &[usize]) -> impl Iterator<Item = Self> {
+        hull.windows(2).map(|points| Self { from: points[0], to: points[1] })
     }
-    from as f64 + (sorted[at] - sorted[from]) * (to - from) as f64 / width
-}
 
-/// How far the distribution function is from the line between `from` and `to`, in steps: above a minorant's,
-/// below a majorant's.
-fn miss(sorted: &[f64], from: usize, to: usize, is_majorant: bool) -> f64 {
-    if to - from < 2 || sorted[to] <= sorted[from] {
-        return 1.0;
+    /// Returns the part of `hull` that has `point` between its ends, or at both ends if the point is in the
+    /// hull.
+    fn around(point: usize, hull: &[usize]) -> Option<Self> {
+        let following = hull.partition_point(|&hull_point| hull_point < point);
+        let to = *hull.get(following)?;
+        let from = if to == point { point } else { *hull.get(following.checked_sub(1)?)? };
+        Some(Self { from, to })
     }
-    let distance = |at: usize| {
-        let line = line(sorted, from, to, at);
-        if is_majorant { line - at as f64 + 1.0 } else { at as f64 - line + 1.0 }
-    };
-    (from..=to).map(distance).fold(1.0, f64::max)
-}
 
-/// The dip that 1 % of uniform samples of this size exceed: between the table's sizes √n times the dip is
-/// interpolated, as Hartigan and Hartigan do (1985, §5).
-fn critical_dip(n: usize) -> f64 {
-    let size = n as f64;
-    let scaled = |(n, dip): (f64, f64)| dip * libm::sqrt(n);
-    let after = CRITICAL.partition_point(|&(n, _)| n < size);
-    let at = match (after.checked_sub(1).and_then(|at| CRITICAL.get(at)), CRITICAL.get(after)) {
-        (Some(&left), Some(&right)) => {
-            scaled(left) + (scaled(right) - scaled(left)) * (size - left.0) / (right.0 - left.0)
+    /// Returns the height of the line at `point`, in steps.
+    fn height_at(self, sorted: &[f64], point: usize) -> f64 {
+        let Self { from, to } = self;
+        let width = sorted[to] - sorted[from];
+        if width <= 0.0 {
+            return to as f64;
         }
-        (Some(&only), None) | (None, Some(&only)) => scaled(only),
+        from as f64 + (sorted[point] - sorted[from]) * (to - from) as f64 / width
+    }
+
+    /// Returns how far the distribution function rises above the line of a minorant, in steps. Returns at
+    /// least 1.
+    fn distance_above(self, sorted: &[f64]) -> f64 {
+        self.largest_distance(sorted, |point, height| point as f64 - height + 1.0)
+    }
+
+    /// Returns how far the distribution function falls below the line of a majorant, in steps. Returns at
+    /// least 1.
+    fn distance_below(self, sorted: &[f64]) -> f64 {
+        self.largest_distance(sorted, |point, height| height - point as f64 + 1.0)
+    }
+
+    fn largest_distance(self, sorted: &[f64], distance: impl Fn(usize, f64) -> f64) -> f64 {
+        let Self { from, to } = self;
+        if to - from < 2 || sorted[to] <= sorted[from] {
+            return 1.0;
+        }
+        let distances = (from..=to).map(|point| distance(point, self.height_at(sorted, point)));
+        distances.fold(1.0, f64::max)
+    }
+}
+
+/// Returns the dip that 1 % of uniform samples of size `n` exceed. Between two sizes of the table √n times
+/// the dip is interpolated, as Hartigan and Hartigan do (1985, §5).
+fn critical_dip(n: usize) -> f64 {
+    let n = n as f64;
+    let scaled = |critical: &CriticalDip| critical.dip * libm::sqrt(critical.sample_size);
+    let following = CRITICAL_DIPS.partition_point(|critical| critical.sample_size < n);
+    let smaller = following.checked_sub(1).and_then(|index| CRITICAL_DIPS.get(index));
+    let interpolated = match (smaller, CRITICAL_DIPS.get(following)) {
+        (Some(smaller), Some(larger)) => {
+            let offset = n - smaller.sample_size;
+            let distance = larger.sample_size - smaller.sample_size;
+            scaled(smaller) + (scaled(larger) - scaled(smaller)) * offset / distance
+        }
+        (Some(nearest), None) | (None, Some(nearest)) => scaled(nearest),
         (None, None) => f64::INFINITY,
     };
-    at / libm::sqrt(size)
+    interpolated / libm::sqrt(n)
 }
-
-/// (n, the dip that 1 % of uniform samples of n exceed), of 200,000 samples each, by [`dip`].
-const CRITICAL: [(f64, f64); 8] = [
-    (8.0, 0.173_27),
-    (10.0, 0.159_75),
-    (15.0, 0.135_90),
-    (20.0, 0.120_52),
-    (30.0, 0.101_49),
-    (50.0, 0.081_08),
-    (100.0, 0.059_03),
-    (200.0, 0.042_65),
-];
-/// The smallest size in the table.
-const MIN_SAMPLE: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -211,7 +247,7 @@ mod tests {
         sample
     }
 
-    /// The dips are those that version 0.12 of the Python package diptest computes, which wraps Maechler's
+    /// The expected dips come from version 0.12 of the Python package diptest, which contains Maechler's
     /// correction of the published program.
     #[test]
     fn dips_equal_those_of_another_program() {
@@ -257,9 +293,9 @@ mod tests {
     fn samples_with_one_mode_have_no_clusters() {
         let mut stream = Seed::new(1).stream("one mode");
         let draws: [fn(&mut Stream) -> f64; 4] = [
-            |it| 4.0 + 0.3 * it.normal(),
-            |it| 1.0 + 3.0 * it.unit(),
-            |it| 4.4 - 0.5 * it.exponential(),
+            |stream| 4.0 + 0.3 * stream.normal(),
+            |stream| 1.0 + 3.0 * stream.unit(),
+            |stream| 4.4 - 0.5 * stream.exponential(),
             |_| 4.38,
         ];
         let mut found = 0;

@@ -1,87 +1,103 @@
-//! The interval of a mean over repetitions, by resampling.
+//! The confidence interval of a mean over repetitions, by resampling.
 //!
-//! The bootstrap (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993, §13.3: percentile
-//! interval) draws as many repetitions as there are, with replacement, and takes their mean; the interval
-//! holds the middle of 9999 such means. Of few repetitions it is too narrow, so its ends are moved out as
-//! Hesterberg does it (*What Teachers Should Know About the Bootstrap*, The American Statistician 69, 2015,
-//! expanded percentile interval): at a normal sample it is then as wide as Student's.
+//! The bootstrap (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993, §13.3: percentile interval)
+//! draws as many repetitions as there are, with replacement, and computes their mean. This is a *resample*.
+//! The interval holds the middle of the means of 9999 resamples. With few repetitions this interval is too
+//! narrow, so its ends are moved outwards as Hesterberg does (*What Teachers Should Know About the
+//! Bootstrap*, The American Statistician 69, 2015, expanded percentile interval). For a normal sample the
+//! interval is then as wide as Student's.
 //!
-//! An end is the mean of repetitions that were measured, so it lies between their least and their largest
-//! value. With fewer than six repetitions there are too few different resamples; Student's interval is taken,
-//! cut at what is possible.
+//! Each end is the mean of measured repetitions, so it lies between the smallest and the largest of them.
+//! With fewer than six repetitions there are too few different resamples. Student's interval is used instead,
+//! and is cut at the smallest and the largest possible value.
 
-use talkpath_units::Seed;
+use talkpath_units::{Seed, Stream};
 
 use crate::metrics::confidence::{Confidence, student_t_quantile};
 
-/// Means of resamples, from which intervals of any level are read.
+/// The number of resamples. We chose 9999, because the ranks of 2.5 % and 97.5 % are then whole numbers. The
+/// intervals of two sets of resamples differ by less than a hundredth of their width.
+const RESAMPLES: usize = 9_999;
+
+/// The smallest number of repetitions that are resampled. With five repetitions all of them have the same
+/// sign by chance in 1 of 16 cases, which is more than the 5 % of a 95 % interval. With six it is 1 of 32.
+pub const MIN_RESAMPLED: usize = 6;
+
+/// The mean of some repetitions, from which intervals of any level can be computed.
 #[derive(Clone, Debug)]
 pub struct Resampled {
-    /// How many repetitions there are.
+    /// The number of repetitions.
     n: usize,
-    means: Means,
+    basis: IntervalBasis,
 }
 
-/// How an interval's ends are found.
+/// How the ends of an interval are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// Not at all: all repetitions are the same.
+    /// All repetitions are the same, so the interval has no width.
     Same,
-    /// Student's t, cut at what is possible; of fewer than [`MIN_RESAMPLED`] repetitions.
+    /// Student's t, cut at the possible values. This method is used for fewer than [`MIN_RESAMPLED`]
+    /// repetitions.
     Student,
-    /// By resampling.
+    /// The bootstrap.
     Bootstrap,
 }
 
 #[derive(Clone, Debug)]
-enum Means {
-    /// All repetitions are the same.
+enum IntervalBasis {
+    /// The value of all repetitions.
     Constant(f64),
-    /// In ascending order.
-    Sorted(Vec<f64>),
-    /// Mean and standard error of few repetitions, and what is possible.
-    Few { mean: f64, error: f64, possible: (f64, f64) },
+    /// The means of all resamples in ascending order.
+    SortedMeans(Vec<f64>),
+    /// Too few repetitions for resamples.
+    Few {
+        mean: f64,
+        standard_error: f64,
+        /// The smallest and the largest possible value.
+        possible: (f64, f64),
+    },
 }
 
 impl Resampled {
-    /// Resamples `values`, which must be finite; an interval of few values is cut at what is `possible`.
-    /// `None` for fewer than two.
+    /// Resamples `values`, one of each repetition. They must be finite. `possible` has the smallest and the
+    /// largest possible value. Returns `None` if there are fewer than two repetitions.
     pub fn new(values: &[f64], possible: (f64, f64)) -> Option<Self> {
         let n = values.len();
         let first = *values.first().filter(|_| n >= 2)?;
-        let means = if values.iter().all(|value| value.to_bits() == first.to_bits()) {
-            Means::Constant(first)
+        let basis = if values.iter().all(|value| value.to_bits() == first.to_bits()) {
+            IntervalBasis::Constant(first)
         } else if n < MIN_RESAMPLED {
             let mean = values.iter().sum::<f64>() / n as f64;
-            Means::Few { mean, error: standard_deviation(values) / libm::sqrt(n as f64), possible }
+            let standard_error = standard_deviation(values) / libm::sqrt(n as f64);
+            IntervalBasis::Few { mean, standard_error, possible }
         } else {
-            Means::Sorted(resample(values))
+            IntervalBasis::SortedMeans(resample(values))
         };
-        Some(Self { n, means })
+        Some(Self { n, basis })
     }
 
-    /// How [`Self::interval`] finds its ends.
+    /// Returns how [`Self::interval`] computes the ends of an interval.
     pub const fn method(&self) -> Method {
-        match &self.means {
-            Means::Constant(_) => Method::Same,
-            Means::Few { .. } => Method::Student,
-            Means::Sorted(_) => Method::Bootstrap,
+        match &self.basis {
+            IntervalBasis::Constant(_) => Method::Same,
+            IntervalBasis::Few { .. } => Method::Student,
+            IntervalBasis::SortedMeans(_) => Method::Bootstrap,
         }
     }
 
-    /// The interval that holds the mean with this probability: 0.95, 0.99.
+    /// Returns the interval that holds the mean with the probability `level`, for example 0.95.
     pub fn interval(&self, level: f64) -> (f64, f64) {
         let n = self.n as f64;
         let t = || student_t_quantile(0.5 + level / 2.0, n - 1.0);
-        match &self.means {
-            Means::Constant(value) => (*value, *value),
-            Means::Few { mean, error, possible: (low, high) } => {
-                let half = t() * error;
-                ((mean - half).max(*low), (mean + half).min(*high))
+        match &self.basis {
+            IntervalBasis::Constant(value) => (*value, *value),
+            IntervalBasis::Few { mean, standard_error, possible: (smallest, largest) } => {
+                let half_width = t() * standard_error;
+                ((mean - half_width).max(*smallest), (mean + half_width).min(*largest))
             }
-            Means::Sorted(means) => {
-                // Hesterberg 2015: a normal quantile as far out as Student's t, widened by the bias of the
-                // resamples' variance, which has n where the sample's has n - 1.
+            IntervalBasis::SortedMeans(means) => {
+                // Hesterberg 2015: the normal quantile is as far out as Student's t. It is widened, because
+                // the variance of the resamples has the divisor n where the variance of the sample has n - 1.
                 let tail = normal_below(-t() * libm::sqrt(n / (n - 1.0)));
                 // Efron and Tibshirani 1993 §12.5: the k-th of B means with k = (B + 1) tail, rounded down.
                 let k = ((means.len() + 1) as f64 * tail) as usize;
@@ -92,39 +108,36 @@ impl Resampled {
     }
 }
 
-/// Means of [`RESAMPLES`] resamples in ascending order. The stream has a seed of its own: the same values
-/// give the same interval.
+/// Returns the means of [`RESAMPLES`] resamples in ascending order. The random numbers have a seed of their
+/// own, so the same values give the same interval.
 fn resample(values: &[f64]) -> Vec<f64> {
     let mut stream = Seed::new(0).stream("ranking/resample");
     let n = values.len();
-    let mut means: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let draw = |bits: u64| values[((u128::from(bits) * n as u128) >> 64) as usize];
-            (0..n).map(|_| draw(stream.bits())).sum::<f64>() / n as f64
-        })
-        .collect();
+    let mut means = Vec::with_capacity(RESAMPLES);
+    for _ in 0..RESAMPLES {
+        let sum: f64 = (0..n).map(|_| values[random_index(&mut stream, n)]).sum();
+        means.push(sum / n as f64);
+    }
     means.sort_unstable_by(f64::total_cmp);
     means
 }
 
-/// Of the sample, with n - 1.
+/// Returns a random index below `n`: the upper half of the 128-bit product of `n` and 64 random bits.
+fn random_index(stream: &mut Stream, n: usize) -> usize {
+    ((u128::from(stream.bits()) * n as u128) >> 64) as usize
+}
+
+/// Returns the sample standard deviation, with the divisor n - 1.
 pub(super) fn standard_deviation(values: &[f64]) -> f64 {
     let Some(spread) = Confidence::default().spread(values) else { return 0.0 };
     let squares: f64 = values.iter().map(|value| (value - spread.mean) * (value - spread.mean)).sum();
     libm::sqrt(squares / (values.len().max(2) - 1) as f64)
 }
 
-/// P(Z <= z) of a standard normal Z (DLMF 7.18).
+/// Returns P(Z <= z) of a standard normal Z (DLMF 7.18).
 fn normal_below(z: f64) -> f64 {
     0.5 * libm::erfc(-z / core::f64::consts::SQRT_2)
 }
-
-/// Chosen: with 9999 the ranks of 2.5 and 97.5 % are whole numbers, and two sets of resamples differ by less
-/// than a hundredth of the interval's width.
-const RESAMPLES: usize = 9_999;
-/// Of five repetitions all have one sign by chance in 1 of 16 cases, which is more than the 5 % of a 95 %
-/// interval; of six in 1 of 32.
-pub const MIN_RESAMPLED: usize = 6;
 
 #[cfg(test)]
 mod tests {
@@ -137,10 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn of_a_hundred_samples_about_95_intervals_hold_the_mean() {
+    fn about_95_of_a_hundred_intervals_hold_the_mean() {
         let mut stream = Seed::new(3).stream("coverage");
         for (n, draw) in [
-            (6, (|s| s.normal()) as fn(&mut talkpath_units::Stream) -> f64),
+            (6, (|s| s.normal()) as fn(&mut Stream) -> f64),
             (20, |s| s.normal()),
             (20, |s| s.unit() - 0.5),
             // Skewed, mean 0.
@@ -158,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_as_wide_as_students_at_a_normal_sample() {
+    fn the_interval_of_a_normal_sample_is_as_wide_as_students() {
         let mut stream = Seed::new(1).stream("normal");
         for n in [6, 10, 20, 100] {
             let values: Vec<f64> = (0..n).map(|_| stream.normal()).collect();
@@ -170,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn its_ends_lie_between_the_least_and_the_most_that_was_measured() {
+    fn the_ends_lie_between_the_smallest_and_the_largest_measured_value() {
         let delays = [0.0, 0.0, 0.1, 0.0, 900.0, 0.0, 0.2];
         let (low, high) = interval(&delays);
         assert!((0.0..=0.1).contains(&low) && (100.0..=900.0).contains(&high), "{low} to {high}");
@@ -191,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_repetitions_have_no_width_and_one_has_no_interval() {
+    fn equal_repetitions_have_an_interval_without_width_and_one_repetition_has_none() {
         assert_eq!(interval(&[0.3; 20]), (0.3, 0.3));
         assert!(Resampled::new(&[0.3], ANY).is_none() && Resampled::new(&[], ANY).is_none());
     }

@@ -1,4 +1,7 @@
-//! How a call sounds, as summary.json has it.
+//! How a call sounds to its listener, as summary.json has it.
+//!
+//! A *frame* is one packet of speech, and a *gap* is a sequence of frames that were late or missing. The
+//! *floor* is the lowest score of a usable call.
 
 use core::fmt;
 
@@ -7,123 +10,132 @@ use serde::{Deserialize, Serialize};
 use super::{Basis, Direction};
 use crate::metrics::gaps;
 
-/// A call as its listener hears it; of a call in both directions the worse one.
+/// The largest number of decimals beyond the usual ones. We chose 8. A loss can then be distinguished from
+/// the bound if it differs by one in 10 billion.
+const MAX_EXTRA_DECIMALS: usize = 8;
+
+/// A call as its listener hears it. If a call has two directions, this is the worse one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallSummary {
-    /// Mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107).
+    /// The mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107).
     pub mos: f64,
-    /// Rating factor, 93.2 at best; 0 at worst, and where all frames are lost.
+    /// The rating factor, 93.2 at best. It is 0 at worst, and if all frames are lost.
     pub r: f64,
     /// Frames that were there at their playout time.
     pub played: u64,
-    /// Frames that came after it.
+    /// Frames that came after their playout time.
     pub late: u64,
-    /// Frames that never came: lost, sent or not, refused or unfinished.
+    /// Frames that never came. They were lost, refused or unfinished.
     pub missing: u64,
-    /// Of the frames that were played; `None` if none was.
+    /// The delay from mouth to ear of the frames that were played. `None` if no frame was played.
     pub mouth_to_ear_ms: Option<MouthToEarMs>,
-    /// Mean length of the gaps over that of gaps at random (ITU-T G.107 §7.5); at least 1. The model is given
-    /// 8 at most.
+    /// The mean length of the gaps, divided by the mean length of random gaps (ITU-T G.107 §7.5). It is at
+    /// least 1. The model takes at most 8.
     pub burst_ratio: f64,
-    /// The longest gap: consecutive frames that were late or missing. `None` in summaries of earlier
-    /// versions.
+    /// The length of the longest gap. `None` in summaries of earlier versions.
     #[serde(default)]
     pub longest_gap_ms: Option<f64>,
-    /// The most gaps of 200 ms or more that began within one minute. `None` in summaries of earlier versions.
+    /// The largest number of gaps of 200 ms or more that began within one minute. `None` in summaries of
+    /// earlier versions.
     #[serde(default)]
     pub gaps_in_a_minute: Option<u64>,
-    /// Whether `mos` reaches the flow's floor, and no gap bars it: none of 1 s or more, and no two of 200 ms
-    /// or more within a minute. `None` in summaries of earlier versions.
+    /// Whether the call is usable: `mos` reaches the floor, there is no gap of 1 s or more, and there are no
+    /// two gaps of 200 ms or more within a minute. `None` in summaries of earlier versions.
     #[serde(default)]
     pub usable: Option<bool>,
     /// The inputs of the E-model that lie outside its table.
     #[serde(default)]
     pub outside_model: Vec<OutsideModel>,
-    /// What the speech is coded by: `g711`.
+    /// The codec of the speech: `g711`.
     #[serde(default)]
     pub codec: String,
-    /// How the receiver chooses its playout delay: `adaptive`, or `fixed` and its wait.
+    /// How the receiver chooses its playout delay: `adaptive`, or `fixed` and the wait.
     pub playout: String,
-    /// What it plays where a frame is missing: `none`, or `g711-appendix-i`.
+    /// What the receiver plays if a frame is missing: `none`, or `g711-appendix-i`.
     #[serde(default)]
     pub concealment: String,
-    /// What the delay is: one way, or half of there and back where the clocks are not trusted.
+    /// How the delay was measured: one way, or as half of the round trip if the clocks are not trusted.
     pub basis: Basis,
-    /// Which way of an echo flow is the worse one; `None` if both count as one, by half the round trip.
+    /// The worse direction of an echo flow. `None` if both directions have the same delay, which is half of
+    /// the round trip.
     #[serde(default)]
     pub direction: Option<Direction>,
-    /// The same frames with the second receiver; `None` if the scenario names the playout.
+    /// The same frames with the second receiver. `None` if the scenario names the playout.
     #[serde(default)]
     pub other_receiver: Option<OtherReceiver>,
-    /// Whether the call is usable depends on the receiver: with which one it is otherwise. `None` if it does
-    /// not, or if the scenario names the playout.
+    /// The second receiver, if only one of the two receivers makes the call usable. `None` if both receivers
+    /// agree, or if the scenario names the playout.
     #[serde(default)]
     pub receiver_matters: Option<ReceiverMatters>,
 }
 
-/// What a second receiver makes of a call; of a call in both directions the worse one.
+/// A call with a second receiver. If a call has two directions, this is the worse one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OtherReceiver {
-    /// How it chooses its playout delay: `fixed 60 ms beyond the smallest delay`.
+    /// How the second receiver chooses its playout delay: `fixed 60 ms beyond the smallest delay`.
     pub playout: String,
-    /// As of the call.
+    /// The mean opinion score.
     pub mos: f64,
-    /// As of the call.
+    /// The rating factor.
     pub r: f64,
-    /// As of the call.
+    /// Frames that were there at their playout time.
     pub played: u64,
-    /// As of the call. It misses the same frames.
+    /// Frames that came after their playout time. The same frames are missing as with the first receiver.
     pub late: u64,
-    /// The same for all frames; `None` if none was played.
+    /// The delay from mouth to ear, which is the same for all frames. `None` if no frame was played.
     pub mouth_to_ear_ms: Option<f64>,
-    /// As of the call.
+    /// The mean length of the gaps, divided by the mean length of random gaps.
     pub burst_ratio: f64,
-    /// As of the call.
+    /// The length of the longest gap.
     pub longest_gap_ms: f64,
-    /// As of the call.
+    /// The largest number of gaps of 200 ms or more that began within one minute.
     pub gaps_in_a_minute: u64,
-    /// As of the call.
+    /// Whether the call is usable with the second receiver.
     pub usable: bool,
-    /// Which way of an echo flow is the worse one with it; `None` as of the call.
+    /// The worse direction of an echo flow with the second receiver.
     #[serde(default)]
     pub direction: Option<Direction>,
-    /// As of the call.
+    /// The inputs of the E-model that lie outside its table.
     pub outside_model: Vec<OutsideModel>,
 }
 
-/// The receiver with which a call is usable though it is not with the other one, or the other way round.
+/// The second receiver of a call, if only one of the two receivers makes the call usable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReceiverMatters {
-    /// How it chooses its playout delay.
+    /// How the second receiver chooses its playout delay.
     pub playout: String,
-    /// The score with it.
+    /// The mean opinion score with the second receiver.
     pub mos: f64,
 }
 
 impl CallSummary {
-    /// This call with what the second receiver makes of it.
-    pub(crate) fn beside(self, other: Option<OtherReceiver>) -> Self {
-        let matters = other.as_ref().filter(|other| self.usable != Some(other.usable));
-        let receiver_matters =
-            matters.map(|other| ReceiverMatters { playout: other.playout.clone(), mos: other.mos });
+    /// Adds the figures of the second receiver.
+    pub(crate) fn with_other_receiver(self, other: Option<OtherReceiver>) -> Self {
+        let receiver_matters = match &other {
+            Some(other) if self.usable != Some(other.usable) => {
+                Some(ReceiverMatters { playout: other.playout.clone(), mos: other.mos })
+            }
+            _ => None,
+        };
         Self { other_receiver: other, receiver_matters, ..self }
     }
 
-    /// Whether its gaps bar it from being usable (`metrics/gaps.rs`). Summaries of earlier versions knew of
-    /// no gaps.
+    /// Returns whether its gaps alone make the call unusable (`metrics/gaps.rs`). Summaries of earlier
+    /// versions have no gaps.
     pub fn is_barred(&self) -> bool {
         gaps::make_unusable(self.longest_gap_ms.unwrap_or(0.0), self.gaps_in_a_minute.unwrap_or(0))
     }
 }
 
 impl OtherReceiver {
-    /// As [`CallSummary::is_barred`].
+    /// Returns whether its gaps alone make the call unusable with the second receiver.
     pub fn is_barred(&self) -> bool {
         gaps::make_unusable(self.longest_gap_ms, self.gaps_in_a_minute)
     }
 }
 
-/// From a speaker's mouth to the listener's ear, milliseconds: a frame time, the path, the receiver's wait.
+/// The delay from the speaker's mouth to the listener's ear, milliseconds. It is the sum of a frame time, the
+/// delay of the path and the wait of the receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct MouthToEarMs {
@@ -135,11 +147,11 @@ pub struct MouthToEarMs {
 /// An input of the E-model outside of the range that ITU-T G.107 (06/2015), Table 2, permits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutsideModel {
-    /// Which input.
+    /// The input.
     pub input: ModelInput,
-    /// What the call has, in the unit of `input`.
+    /// The value of the call, in the unit of `input`.
     pub value: f64,
-    /// The least and the most of the table, in the same unit.
+    /// The smallest and the largest value in the table, in the same unit.
     pub range: (f64, f64),
 }
 
@@ -147,16 +159,16 @@ pub struct OutsideModel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelInput {
-    /// Mean from mouth to ear, ms: T and Ta, and half of Tr.
+    /// The mean delay from mouth to ear, ms. The model calls it T and Ta, and half of Tr.
     MouthToEarMs,
-    /// Ppl, as a share.
+    /// The share of lost frames. The model calls it Ppl, in per cent.
     Loss,
-    /// BurstR.
+    /// The burst ratio. The model calls it BurstR.
     BurstRatio,
 }
 
 impl ModelInput {
-    /// As a person calls it.
+    /// Returns the name of the input in texts.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MouthToEarMs => "mouth to ear",
@@ -165,26 +177,26 @@ impl ModelInput {
         }
     }
 
-    /// `2000 ms`, `50.00 %`, `37.6`; with this many decimals `more`.
-    fn text(self, value: f64, more: usize) -> String {
+    /// Returns a value as text: `2000 ms`, `50.00 %`, `37.6`. It has `extra_decimals` beyond the usual ones.
+    fn value_text(self, value: f64, extra_decimals: usize) -> String {
         match self {
-            Self::MouthToEarMs => format!("{value:.more$} ms"),
-            Self::Loss => format!("{:.*} %", 2 + more, 100.0 * value),
-            Self::BurstRatio => format!("{value:.*}", 1 + more),
+            Self::MouthToEarMs => format!("{value:.extra_decimals$} ms"),
+            Self::Loss => format!("{:.*} %", 2 + extra_decimals, 100.0 * value),
+            Self::BurstRatio => format!("{value:.*}", 1 + extra_decimals),
         }
     }
 
-    /// `0 to 500 ms`, `0 to 20 %`, `1 to 8`
-    fn range(self, (least, most): (f64, f64)) -> String {
+    /// Returns a range as text: `0 to 500 ms`, `0 to 20 %`, `1 to 8`.
+    fn range_text(self, (smallest, largest): (f64, f64)) -> String {
         match self {
-            Self::MouthToEarMs => format!("{least} to {most} ms"),
-            Self::Loss => format!("{} to {} %", 100.0 * least, 100.0 * most),
-            Self::BurstRatio => format!("{least} to {most}"),
+            Self::MouthToEarMs => format!("{smallest} to {largest} ms"),
+            Self::Loss => format!("{} to {} %", 100.0 * smallest, 100.0 * largest),
+            Self::BurstRatio => format!("{smallest} to {largest}"),
         }
     }
 
-    /// What the model is given instead, as the end of a phrase.
-    const fn used(self) -> &'static str {
+    /// Says which value the model takes instead, as the end of a phrase.
+    const fn replacement_text(self) -> &'static str {
         match self {
             Self::BurstRatio => ", rated as the nearest of these",
             Self::MouthToEarMs | Self::Loss => ", rated as it is",
@@ -193,36 +205,42 @@ impl ModelInput {
 }
 
 impl OutsideModel {
-    /// How far the value lies outside of the range, in the unit of the input.
+    /// Returns how far the value lies outside the range, in the unit of the input.
     pub fn excess(&self) -> f64 {
-        let (least, most) = self.range;
-        (least - self.value).max(self.value - most)
+        let (smallest, largest) = self.range;
+        (smallest - self.value).max(self.value - largest)
     }
 
-    /// What the table has of this input, and what the model is given instead: `burst ratio 1 to 8, rated as
-    /// the nearest of these`.
+    /// Returns the range in the table and the value that the model takes instead: `burst ratio 1 to 8, rated
+    /// as the nearest of these`.
     pub fn table(&self) -> String {
-        format!("{} {}{}", self.input.name(), self.input.range(self.range), self.input.used())
+        let Self { input, range, .. } = *self;
+        format!("{} {}{}", input.name(), input.range_text(range), input.replacement_text())
     }
 
-    /// `burst ratio 37.6`. It has as many decimals as it needs to differ from the end of the range.
+    /// Returns the value as text: `burst ratio 37.6`. The text has enough decimals to differ from both ends
+    /// of the range.
     pub fn text(&self) -> String {
-        let Self { input, value, range: (least, most) } = *self;
-        let is_bound = |more: &usize| {
-            [least, most].iter().any(|bound| input.text(value, *more) == input.text(*bound, *more))
+        let Self { input, value, range: (smallest, largest) } = *self;
+        let mut extra_decimals = 0;
+        let text = loop {
+            let text = input.value_text(value, extra_decimals);
+            let is_like_an_end =
+                [smallest, largest].iter().any(|end| input.value_text(*end, extra_decimals) == text);
+            if !is_like_an_end || extra_decimals == MAX_EXTRA_DECIMALS {
+                break text;
+            }
+            extra_decimals += 1;
         };
-        let more = (0..MOST_MORE).find(|more| !is_bound(more)).unwrap_or(MOST_MORE);
-        format!("{} {}", input.name(), input.text(value, more))
+        format!("{} {text}", input.name())
     }
 }
 
-/// Decimals beyond the usual ones. Chosen: with these a loss is told from the bound by one in 10 billion.
-const MOST_MORE: usize = 8;
-
 impl fmt::Display for OutsideModel {
-    /// `burst ratio 37.6 (the table has 1 to 8, rated as the nearest of these)`
+    /// Writes `burst ratio 37.6 (the table has 1 to 8, rated as the nearest of these)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (the table has {}{})", self.text(), self.input.range(self.range), self.input.used())
+        let range = self.input.range_text(self.range);
+        write!(f, "{} (the table has {range}{})", self.text(), self.input.replacement_text())
     }
 }
 

@@ -1,34 +1,37 @@
-//! What the IP headers of a flow's packets carried.
+//! What the IP headers of a flow's packets carried, as summary.json has it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// DSCP, ECN field and TTL of a flow's packets as they came, and the path's MTU; over the whole run.
+/// The DSCP, the ECN field and the TTL of a flow's packets at their arrival, and the MTU of the path, over
+/// the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IpSummary {
-    /// The DSCP that the scenario wants for it; `None` leaves the system's.
+    /// The DSCP that the scenario sets for the flow. `None` if the system chooses it.
     pub dscp: Option<String>,
-    /// From the sender to the receiver.
+    /// The packets from the sender to the receiver.
     pub forward: IpSeen,
-    /// The way of the echoes; `None` for a flow without echo.
+    /// The packets of the echoes. `None` if the flow has no echo.
     #[serde(rename = "return")]
     pub back: Option<IpSeen>,
 }
 
-/// What came in one direction. Of a stream the kernel shows no headers: the counts are empty. Where it should
-/// show them and does not, they are `None`.
+/// The headers of the packets that arrived in one direction. The kernel does not show the headers of a
+/// stream, so the counts of a stream are empty. A count is `None` if the kernel should show the headers but
+/// does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IpSeen {
-    /// Datagrams that came, by DSCP: its name, or its number if it has none.
+    /// The number of datagrams with each DSCP. The key is the name of the DSCP, or its number if it has no
+    /// name.
     pub dscp: Option<BTreeMap<String, u64>>,
-    /// The same by ECN field: `not-ect`, `ect0`, `ect1`, `ce`.
+    /// The number of datagrams with each ECN field: `not-ect`, `ect0`, `ect1`, `ce`.
     pub ecn: Option<BTreeMap<String, u64>>,
-    /// The fewest hops that one had left (TTL, hop limit).
+    /// The smallest number of hops that a datagram had left (TTL or hop limit).
     pub ttl_min: Option<u8>,
-    /// The most.
+    /// The largest number of hops that a datagram had left.
     pub ttl_max: Option<u8>,
-    /// The MTU of the path as the sending host knows it, bytes; `None` if its socket is not connected, as a
-    /// server's over UDP.
+    /// The MTU of the path as the sending host knows it, bytes. `None` if its socket is not connected, for
+    /// example the socket of a server over UDP.
     pub path_mtu_bytes: Option<u32>,
 }

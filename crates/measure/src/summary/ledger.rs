@@ -1,25 +1,25 @@
-//! What became of each message that was due.
+//! The ledger of a flow: what became of each message that was due.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of each message that was due in the window, of an echo flow there and back. All but `due` add
-/// up to `due`.
+/// What became of the messages that were due in the window, or of their round trips if the flow has an echo.
+/// The sum of all other fields is `due`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// Messages that the workload wanted sent.
+    /// Messages that the workload wanted to send.
     pub due: u64,
-    /// Came to their end, in time or late.
+    /// Messages that arrived, in time or late. In an echo flow their echo arrived.
     pub delivered: u64,
-    /// Given up by their sender, or their echo's, as too old.
+    /// Messages that their sender, or the sender of their echo, gave up because they were too old.
     pub expired: u64,
-    /// Not taken by the transport, which had no room for them or could not carry them.
+    /// Messages that the transport refused, because it had no room for them or could not carry them.
     pub refused: u64,
-    /// Never sent: their host had no network, or no right to send.
+    /// Messages that were never sent, because their host had no network or was not allowed to send.
     pub no_network: u64,
-    /// Never sent: the connection was not open, not yet or not any more.
+    /// Messages that were never sent, because the connection was not open yet or not any more.
     pub not_open: u64,
-    /// Sent and never delivered.
+    /// Messages that were sent and never delivered.
     pub missing: u64,
-    /// Still queued or in flight when the run ended.
+    /// Messages that were still queued or in flight when the run ended.
     pub unfinished: u64,
 }

@@ -1,13 +1,14 @@
-//! What a flow over real sockets went through in each direction, and when it delivered nothing.
+//! The figures of each direction of a flow over real sockets, and the breaks of the flow, as summary.json has
+//! them. `metrics/legs.rs` computes the directions, and `breaks.rs` finds the breaks.
 
 use serde::{Deserialize, Serialize};
 
 /// What became of a flow's messages in each direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LegsSummary {
-    /// From the sender to the receiver.
+    /// The messages from the sender to the receiver.
     pub forward: LegSummary,
-    /// The echoes; `None` for a flow without echo.
+    /// The echoes. `None` if the flow has no echo.
     #[serde(rename = "return")]
     pub back: Option<LegSummary>,
 }
@@ -17,19 +18,19 @@ pub struct LegsSummary {
 pub struct LegSummary {
     /// Messages that were sent.
     pub sent: u64,
-    /// Of these, delivered.
+    /// Messages that were delivered.
     pub received: u64,
-    /// Of these, missing.
+    /// Messages that are missing.
     pub lost: u64,
-    /// Still queued or in flight at the end.
+    /// Messages that were still queued or in flight at the end.
     pub unfinished: u64,
-    /// Extra copies that arrived; of echoes, beyond those that the echoing host sent.
+    /// Extra copies that arrived. For echoes, copies that the echoing host sent do not count.
     pub duplicates: u64,
-    /// Of those delivered, the ones whose delay in this direction was longer than the flow's deadline; with
-    /// an echo, than half of it. `None` without a deadline, and between clocks that are not trusted.
+    /// Delivered messages whose delay in this direction was longer than the flow's deadline, or longer than
+    /// half of it if the flow has an echo. `None` without a deadline, or if the clocks are not trusted.
     #[serde(default)]
     pub late: Option<u64>,
-    /// First copies whose sequence number is below one that came before (RFC 4737 §3).
+    /// First copies with a lower sequence number than a message that came before (RFC 4737 §3).
     pub reordered: u64,
     /// Bursts and gaps of losses.
     pub bursts: LossBursts,
@@ -40,23 +41,24 @@ pub struct LegSummary {
 pub struct LossBursts {
     /// Bursts of two losses or more.
     pub count: u64,
-    /// Lost messages / messages, within bursts.
+    /// The share of lost messages within bursts.
     pub density: Option<f64>,
-    /// Mean length of a burst, from its first loss to its last, both counted, in messages.
+    /// The mean length of a burst in messages, from its first loss to its last, both included.
     pub messages_mean: Option<f64>,
-    /// The same from when the first is due until the message after the last is, milliseconds.
+    /// The mean length of a burst in milliseconds, from the due time of its first loss to the due time of the
+    /// message after its last loss.
     pub ms_mean: Option<f64>,
-    /// Lost messages / messages, outside of bursts.
+    /// The share of lost messages outside of bursts.
     pub gap_density: Option<f64>,
 }
 
 /// A time in which a flow delivered nothing although it should have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BreakSummary {
-    /// When it began, seconds since the run's start.
+    /// The beginning, in seconds since the start of the run.
     pub from_s: f64,
-    /// When something was delivered again; `None` if nothing was.
+    /// The time of the next delivery. `None` if there was none.
     pub to_s: Option<f64>,
-    /// What happened.
+    /// What happened, in words for the user.
     pub why: String,
 }

@@ -1,36 +1,36 @@
-//! What went over a link, and how long it waited there.
+//! The figures of a link, as summary.json has them.
 
 use serde::{Deserialize, Serialize};
 
 /// One link in one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkSummary {
-    /// The discipline of the queue, as the scenario calls it: `drop-tail`, `fq_codel`.
+    /// The queueing discipline, as the scenario names it: `drop-tail`, `fq_codel`.
     #[serde(default)]
     pub discipline: String,
-    /// Waiting packets, weighted by time.
+    /// The number of waiting packets, weighted by time.
     pub queue_packets: QueuePackets,
-    /// How long packets waited, from their entry into the queue to the begin of their service; absent in
-    /// summaries of versions that did not measure it.
+    /// How long packets waited, from their entry into the queue to the start of their service. `None` in
+    /// summaries of versions that did not measure this.
     #[serde(default)]
     pub queue_delay_ms: Option<QueueDelayMs>,
-    /// Arrived at the far end.
+    /// Packets that arrived at the far end.
     pub forwarded: u64,
-    /// Dropped by the queue, for any cause.
+    /// Packets that the queue dropped, for any cause.
     pub dropped: u64,
-    /// The same, by cause.
+    /// Packets that the queue dropped, by cause.
     #[serde(default)]
     pub dropped_by: DropsByCause,
-    /// Marked by the queue (RFC 3168 §5).
+    /// Packets that the queue marked (RFC 3168 §5).
     #[serde(default)]
     pub marked: u64,
-    /// Eaten by the wire.
+    /// Packets that the wire lost.
     pub lost: u64,
-    /// Busy share of the serialiser, 0 to 1.
+    /// The share of time during which the link was sending, 0 to 1.
     pub utilisation: f64,
 }
 
-/// Waiting packets.
+/// The number of waiting packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct QueuePackets {
@@ -49,11 +49,11 @@ pub struct QueueDelayMs {
     pub p99: f64,
 }
 
-/// Why a queue dropped packets.
+/// The packets that a queue dropped, by cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropsByCause {
-    /// There was no room.
+    /// Packets for which the queue had no room.
     pub full: u64,
-    /// The discipline signalled congestion (active queue management): CoDel's drops.
+    /// Packets that the discipline dropped to signal congestion (active queue management), as CoDel does.
     pub aqm: u64,
 }

@@ -1,14 +1,15 @@
-//! What was seen of a connection that may use several paths.
+//! The figures of a connection that may use several paths.
 
 use serde::{Deserialize, Serialize};
 
-/// A connection of Multipath TCP (RFC 8684), as both ends' kernels saw it. The scenario wants it: see
-/// `multipath` there.
+/// A Multipath TCP connection (RFC 8684), as the kernels at both ends report it. The scenario asks for it
+/// with its key `multipath`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MultipathSummary {
-    /// Whether it was plain TCP all the same, because the far host or something on the path does not speak
-    /// Multipath TCP; `None` if it never opened.
+    /// Whether the connection fell back to plain TCP, because the far host or a device on the path does not
+    /// support Multipath TCP. `None` if the connection never opened.
     pub fell_back: Option<bool>,
-    /// The most subflows, connections of TCP, that it had at a time; `None` if it never opened.
+    /// The largest number of subflows, which are TCP connections, at the same time. `None` if the connection
+    /// never opened.
     pub subflows_max: Option<u32>,
 }

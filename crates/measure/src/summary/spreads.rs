@@ -1,4 +1,5 @@
-//! A flow's metrics over the repetitions of a cell.
+//! The spreads of a flow's figures over the repetitions of a cell. A *spread* is a median, a mean and an
+//! interval.
 
 use core::ops::Index;
 use std::borrow::Cow;
@@ -9,44 +10,48 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Spread;
 
-/// Spreads by path (`loss_rate`), in the order of the paths. A flow has some fifty of them, and has the same
-/// paths in nearly every cell of a sweep: cells share the list of paths.
+/// Spreads by the path of their figure, such as `loss_rate`, in the order of the paths.
+///
+/// A flow has about fifty figures, and has the same ones in nearly every cell of a sweep. Therefore the cells
+/// share the list of paths in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spreads {
     paths: Arc<[Cow<'static, str>]>,
-    /// One for each path.
+    /// The spread of each path.
     spreads: Box<[Spread]>,
 }
 
 impl Spreads {
-    /// Those of `pairs`, with the list of paths that `other` has if they are the same.
-    pub(crate) fn new(mut pairs: Vec<(&'static str, Spread)>, other: Option<&Self>) -> Self {
+    /// Makes the spreads of a cell from pairs of a path and a spread. If `other_cell` has the same paths, the
+    /// list of paths is shared with it.
+    pub(crate) fn new(mut pairs: Vec<(&'static str, Spread)>, other_cell: Option<&Self>) -> Self {
         pairs.sort_by_key(|(path, _)| *path);
-        let is_same = |known: &&Self| known.paths.iter().eq(pairs.iter().map(|(path, _)| path));
-        let paths = match other.filter(is_same) {
-            Some(other) => Arc::clone(&other.paths),
-            None => pairs.iter().map(|(path, _)| Cow::Borrowed(*path)).collect(),
+        let paths = match other_cell {
+            Some(other) if other.paths.iter().eq(pairs.iter().map(|(path, _)| path)) => {
+                Arc::clone(&other.paths)
+            }
+            _ => pairs.iter().map(|(path, _)| Cow::Borrowed(*path)).collect(),
         };
         Self { paths, spreads: pairs.into_iter().map(|(_, spread)| spread).collect() }
     }
 
-    /// The spread of the metric at `path`.
+    /// Returns the spread of the figure at `path`.
     pub fn get(&self, path: &str) -> Option<&Spread> {
-        self.spreads.get(self.place(path)?)
+        self.spreads.get(self.index_of(path)?)
     }
 
-    /// The same to be changed.
+    /// Returns the spread of the figure at `path`, so that it can be changed.
     pub fn get_mut(&mut self, path: &str) -> Option<&mut Spread> {
-        let place = self.place(path)?;
-        self.spreads.get_mut(place)
+        let index = self.index_of(path)?;
+        self.spreads.get_mut(index)
     }
 
-    /// Every path with its spread, in the order of the paths.
+    /// Iterates over the paths and their spreads, in the order of the paths.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Spread)> {
         self.paths.iter().map(Cow::as_ref).zip(self.spreads.iter())
     }
 
-    fn place(&self, path: &str) -> Option<usize> {
+    fn index_of(&self, path: &str) -> Option<usize> {
         self.paths.binary_search_by(|known| known.as_ref().cmp(path)).ok()
     }
 }
@@ -55,7 +60,7 @@ impl Index<&str> for Spreads {
     type Output = Spread;
 
     /// # Panics
-    /// There is no such metric.
+    /// Panics if there is no figure at `path`.
     fn index(&self, path: &str) -> &Spread {
         self.get(path).unwrap_or_else(|| panic!("no metric {path}"))
     }
@@ -84,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_written_as_a_map_and_read_from_one() {
+    fn spreads_are_written_as_a_map_and_read_from_one() {
         let spreads = Spreads::new(vec![("sent", spread(2.0)), ("lost", spread(1.0))], None);
         let map = BTreeMap::from([("lost", spread(1.0)), ("sent", spread(2.0))]);
         let text = serde_json::to_string_pretty(&map).unwrap();

@@ -1,4 +1,4 @@
-//! The values of a sweep's keys in one cell.
+//! The swept keys of a plan, with their values in one cell.
 
 use core::ops::{Deref, DerefMut};
 use std::collections::{BTreeMap, btree_map};
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// The sweep's keys and a cell's values. The plan, the cell and its repetitions share them in memory; whoever
-/// changes them gets a copy.
+/// The swept keys and the values of one cell. The plan, the cell and its repetitions share them in memory. A
+/// change makes a copy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Swept(Arc<BTreeMap<String, Value>>);
 

@@ -1,54 +1,56 @@
-//! What became of the thresholds, as summary.json has it.
+//! The outcome of the thresholds, as summary.json has it. A *threshold* is a bound on a figure, for example
+//! `call.mos >= 3.6`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::statistic::Statistic;
 
-/// One threshold, held against the run.
+/// The outcome of one threshold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdSummary {
-    /// The figure as it was written: `call.mos@path.up.loss=0.01`.
+    /// The figure as the user wrote it: `call.mos@path.up.loss=0.01`.
     pub figure: String,
-    /// What must hold of it: `>= 3.6`.
+    /// The bound: `>= 3.6`.
     pub bound: String,
-    /// Whether it does.
+    /// Whether the figure keeps to the bound.
     pub outcome: ThresholdOutcome,
-    /// The statistic over the repetitions that was held against the bound; `None` of a flag, which must hold
-    /// in each of them.
+    /// The statistic over the repetitions that was compared with the bound. `None` if the figure is a flag,
+    /// which must hold in each repetition.
     pub statistic: Option<Statistic>,
-    /// The figure where the margin is least; `None` if it is not known.
+    /// The value of the figure in the cell where the margin is smallest. `None` if it is unknown.
     pub found: Option<f64>,
-    /// The copy or direction of the flow that this is, if it is not the flow itself.
+    /// The copy or the direction of the flow with this value, if it is not the flow itself.
     pub flow: Option<String>,
-    /// The label of the cell that this is; empty if the run has one cell.
+    /// The label of the cell with this value. Empty if the run has one cell.
     pub cell: String,
-    /// Over how many repetitions.
+    /// The number of repetitions of the cell.
     pub repetitions: u64,
-    /// How many cells have such a figure.
+    /// The number of cells that have the figure.
     pub cells: u64,
-    /// In how many of them it fails.
+    /// The number of cells in which the threshold fails.
     pub failing: u64,
-    /// In how many of them it is undecided.
+    /// The number of cells in which the threshold is undecided.
     pub undecided: u64,
-    /// Of how many messages the figure is a share there; `None` of another figure.
+    /// The number of messages that the figure is a share of, in the same cell. `None` if the figure is not a
+    /// share of messages.
     pub messages: Option<u64>,
-    /// How many messages decide, all of them on the right side, if it is undecided because the bound is finer
-    /// than one.
+    /// How many messages are needed to decide, if all of them keep to the bound. `None` unless the threshold
+    /// is undecided because the bound is finer than one message.
     pub needed: Option<u64>,
-    /// All this in one line.
+    /// The outcome in one line for the user.
     pub text: String,
 }
 
-/// How a threshold came out.
+/// Whether a threshold holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThresholdOutcome {
-    /// In each cell.
+    /// The threshold holds in each cell.
     Holds,
-    /// Not in each cell: exit code 5.
+    /// The threshold fails in at least one cell. The exit code is 5.
     Fails,
-    /// The bound is finer than one message of the run, or most messages are unfinished: exit code 6.
+    /// The bound is finer than one message of the run, or most messages are unfinished. The exit code is 6.
     Undecided,
-    /// There is no such figure: exit code 2.
+    /// There is no such figure. The exit code is 2.
     Unknown,
 }
