@@ -47,7 +47,7 @@ fn sizes(bench: &Bench, end: &str) -> Vec<u32> {
     let paths = [run.to_string_lossy(), file.to_string_lossy()];
     bench.run(&["export", &paths[0], "--format", "pcapng", "--at", end, "-o", &paths[1]]).succeeds();
     let bytes = fs::read(&file).unwrap();
-    pcapng::packets(&bytes).map(|packet| packet.unwrap().original).collect()
+    pcapng::read_packets(&bytes).map(|packet| packet.unwrap().original_size).collect()
 }
 
 #[test]

@@ -27,8 +27,8 @@
 //!   well, so we take every talkspurt to last as long as the mean one of ITU-T P.59, 1.004 s.
 //! - **At least one frame.** A receiver passes whole frames to the sound card, so it waits at least one frame
 //!   beyond the mean delay. RAT, the audio tool of UCL, also waited no less than the time between packets.
-//! - **Order.** Frames are taken in the order of their numbers. A frame that came after a later one enters the
-//!   averages before that one.
+//! - **Order.** Frames are taken in the order of their numbers. A frame that came after a later one enters
+//!   the averages before that one.
 
 use talkpath_units::{Duration, SignedDuration};
 
