@@ -26,7 +26,7 @@ use talkpath_kernel::threads::{
     StoresOnDrop, close_connections, pace, read_slowly, receive_datagrams, serve_connections,
 };
 use talkpath_kernel::udp_drops::UdpErrors;
-use talkpath_measure::RunRecord;
+use talkpath_measure::{RunRecord, warning};
 use talkpath_model::{Flow, IpVersion, Scenario};
 use talkpath_units::{Duration, Instant};
 use talkpath_wire::machine::Machines;
@@ -165,6 +165,9 @@ pub(super) fn run(
         Err(why) => disturbance.trouble.push(format!("what the devices dropped cannot be read: {why}")),
     }
     disturbance.udp_errors = world.udp_errors();
+    if let Some(inside) = &inside {
+        warnings.extend(inside.program.notes().into_iter().map(warning::note));
+    }
     let finished = FinishedRun { scenario, spec: &spec, plan: &plan, ends: &ends, emulated, disturbance };
     Ok(finished.done(warnings))
 }

@@ -12,27 +12,26 @@
 //! - *door*: the socket by which shells of the same user join the far end of a path. It hands out the
 //!   descriptors of the second host's namespaces, so nothing has to listen on any address of a network.
 //! - *guest*: a shell that has joined.
+//! - *way out*: pasta, which carries what the first host sends to other networks to this machine's network.
 //!
 //! The kernel keeps a namespace as long as a process is in it or a descriptor of it is open. So no namespace,
 //! device or address is left when these processes have ended.
 
+mod addresses;
 mod door;
 mod entry;
 mod launcher;
+mod names;
+mod way_out;
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 
-use rustix::process::Signal;
-
+pub use addresses::{END_ADDRESSES, EndAddresses};
 pub use door::{Door, DoorError, Guest, PairName};
 pub use entry::HostEntry;
 pub use launcher::{CommandLine, Ended, Launcher};
-
-use crate::packet::Host;
-use crate::world::address;
-use talkpath_model::IpVersion;
+pub use way_out::WayOut;
 
 /// A program that runs inside the emulated network.
 pub trait Program: Send {
@@ -47,55 +46,53 @@ pub trait Program: Send {
 
     /// Asks the program to end. It is called again and again until the program is over.
     fn ask_to_end(&mut self);
+
+    /// Returns what a reader of the record has to know of the program's network, in sentences.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
-/// The command of a near end, with the door to the far end.
+/// The command of a near end, with the door to the far end and the way out.
 pub struct NearEnd {
     launcher: Launcher,
     door: Option<Door>,
+    way_out: Option<WayOut>,
 }
-
-/// The addresses of the two ends of the path, as a person reads them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndAddresses {
-    /// The addresses of the near end, IPv4 and IPv6.
-    pub near: [IpAddr; 2],
-    /// The addresses of the far end.
-    pub far: [IpAddr; 2],
-}
-
-/// The addresses of both ends, which are the same in every run.
-pub const END_ADDRESSES: EndAddresses = EndAddresses {
-    near: [address(Host::First, IpVersion::V4), address(Host::First, IpVersion::V6)],
-    far: [address(Host::Second, IpVersion::V4), address(Host::Second, IpVersion::V6)],
-};
 
 impl NearEnd {
     /// Makes the near end of a command that `launcher` starts. Guests come through `door`.
-    pub const fn new(launcher: Launcher, door: Option<Door>) -> Self {
-        Self { launcher, door }
+    pub const fn new(launcher: Launcher, door: Option<Door>, way_out: Option<WayOut>) -> Self {
+        Self { launcher, door, way_out }
     }
 
-    /// How the command ended. `None` if it has not ended.
-    pub const fn ended(&self) -> Option<Ended> {
-        self.launcher.ended()
-    }
-}
-
-impl Program for NearEnd {
-    fn start(&mut self, [near, far]: [HostEntry; 2]) -> io::Result<()> {
+    /// Opens the door and the way out at the second host, whose entry is `far`. Returns whether the way out
+    /// is open, or as an error the sentence why it is not. `None` if none is wanted.
+    ///
+    /// # Errors
+    /// Returns the system's error if the door cannot be opened.
+    pub fn open(&mut self, far: HostEntry) -> io::Result<Option<Result<(), String>>> {
+        let way_out = self.way_out.as_ref().map(|way_out| way_out.open(&far));
+        if !matches!(way_out, Some(Ok(()))) {
+            self.way_out = None;
+        }
         if let Some(door) = &mut self.door {
             door.open(far)?;
         }
-        self.launcher.start(&near)
+        Ok(way_out)
     }
 
-    fn is_over(&mut self) -> bool {
-        self.launcher.is_over()
+    /// Starts the command inside the first host, whose entry is `near`.
+    ///
+    /// # Errors
+    /// Returns the system's error if the launcher has gone.
+    pub fn start(&self, near: &HostEntry) -> io::Result<()> {
+        self.launcher.start(near, self.way_out.is_some())
     }
 
-    fn ask_to_end(&mut self) {
-        self.launcher.end(Signal::TERM);
+    /// The process that runs the command.
+    pub const fn launcher(&mut self) -> &mut Launcher {
+        &mut self.launcher
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +23,7 @@ use talkpath_commands::terminal::{Terminal, program as our_name};
 use talkpath_emu::EmuArena;
 use talkpath_emu::shell::{
     CommandLine, Door, DoorError, END_ADDRESSES, Ended, Guest, HostEntry, Launcher, NearEnd, PairName,
-    Program,
+    Program, WayOut,
 };
 use talkpath_experiment::Error;
 use talkpath_experiment::place::{Connect, Place, Worker};
@@ -62,6 +63,7 @@ fn run_near_end(
     let own = || PairName::parse(&format!("shell-{}", std::process::id())).ok();
     let name = pair.cloned().or_else(own);
     let launcher = split_off(&command)?;
+    let way_out = WantedWayOut::of(args, pair.is_some()).map_err(|why| not_run(no_process(&why)))?;
     let door = name.as_ref().map(|name| Door::make(&directory(), name)).transpose();
     let door = door.map_err(|why| not_run(door_failure(&why)))?;
     let stop = interrupt::leave_to_program().map_err(not_run)?;
@@ -69,17 +71,58 @@ fn run_near_end(
     let [far, far_v6] = END_ADDRESSES.far;
     terminal.note(&format!("near end {near} ({near_v6}) of {}; the far end is {far} ({far_v6})", plan.name));
     if let (None, Some(name)) = (pair, &name) {
-        terminal.note(&format!(
-            "nothing but the path can be reached; a program at its far end: {} shell --pair {name} -- COMMAND",
-            our_name()
-        ));
+        terminal.note(&format!("a program at the far end: {} shell --pair {name} -- COMMAND", our_name()));
     }
     let ended = Arc::new(Mutex::new(None));
-    let near = Watched { near: NearEnd::new(launcher, door), ended: Arc::clone(&ended) };
+    let (way_out, sentence) = way_out.into_parts();
+    let near = NearEnd::new(launcher, door, way_out);
+    let near = Watched { near, ended: Arc::clone(&ended), way_out: sentence, terminal };
     let arenas = WithProgram { linked, program: Mutex::new(Some(Box::new(near))) };
     let measured = program::measure(args, &plan, common, &arenas, &stop, terminal);
     let ended = *ended.lock().unwrap_or_else(PoisonError::into_inner);
     conclude(measured, ended, &command, terminal)
+}
+
+/// What is known of the way out before the network is made.
+enum WantedWayOut {
+    Wanted(WayOut),
+    /// The command reaches nothing beyond the path, for the reason in this sentence.
+    None(&'static str),
+}
+
+impl WantedWayOut {
+    fn of(args: &ShellArgs, is_pair: bool) -> std::io::Result<Self> {
+        if is_pair {
+            return Ok(Self::None("the command reaches nothing beyond the other end of the pair"));
+        }
+        if args.isolated {
+            return Ok(Self::None("the command reaches nothing beyond the path (--isolated)"));
+        }
+        match find_program("pasta") {
+            Some(pasta) => WayOut::split_off(&pasta).map(Self::Wanted),
+            None => Ok(Self::None(
+                "the command reaches nothing beyond the path, because pasta is not installed (Debian, Ubuntu: apt \
+                 install passt); run the server at the far end",
+            )),
+        }
+    }
+
+    fn into_parts(self) -> (Option<WayOut>, String) {
+        match self {
+            Self::Wanted(way_out) => (Some(way_out), String::new()),
+            Self::None(sentence) => (None, sentence.to_owned()),
+        }
+    }
+}
+
+/// Finds the program `name` as a shell does.
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_executable = |file: &PathBuf| {
+        file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(name)).find(is_executable)
 }
 
 /// The exit code of the command goes before ours.
@@ -126,7 +169,7 @@ fn run_far_end(args: &ShellArgs, pair: &PairName, terminal: Terminal) -> Result<
     let [far, far_v6] = END_ADDRESSES.far;
     terminal
         .note(&format!("far end {far} ({far_v6}) of the pair {pair}; the near end is {near} ({near_v6})"));
-    launcher.start(guest.entry()).map_err(|why| not_run(no_process(&why)))?;
+    launcher.start(guest.entry(), false).map_err(|why| not_run(no_process(&why)))?;
     let mut is_told = false;
     while !launcher.is_over() {
         if stop.load(Ordering::Relaxed) {
@@ -221,23 +264,47 @@ fn recorded_words(command: &CommandLine, all: bool) -> Vec<String> {
 struct Watched {
     near: NearEnd,
     ended: Arc<Mutex<Option<Ended>>>,
+    /// What the user has to know of the way out. It is complete once the program was started.
+    way_out: String,
+    terminal: Terminal,
 }
 
 impl Program for Watched {
-    fn start(&mut self, entries: [HostEntry; 2]) -> std::io::Result<()> {
-        self.near.start(entries)
+    fn start(&mut self, [near, far]: [HostEntry; 2]) -> std::io::Result<()> {
+        match self.near.open(far)? {
+            None => self.terminal.note(&self.way_out),
+            Some(Ok(())) => {
+                self.way_out = PROXY.to_owned();
+                self.terminal.note(PROXY);
+            }
+            Some(Err(why)) => {
+                self.way_out =
+                    format!("the command reaches nothing beyond the path, because pasta failed: {why}");
+                self.terminal.warning(&self.way_out);
+            }
+        }
+        self.near.start(&near)
     }
 
     fn is_over(&mut self) -> bool {
-        let is_over = self.near.is_over();
+        let launcher = self.near.launcher();
+        let is_over = launcher.is_over();
         if is_over {
-            *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = self.near.ended();
+            *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = launcher.ended();
+        }
+        if let Some(trouble) = launcher.take_trouble() {
+            self.terminal.warning(&trouble);
+            self.way_out = format!("{}; {trouble}", self.way_out);
         }
         is_over
     }
 
     fn ask_to_end(&mut self) {
-        self.near.ask_to_end();
+        self.near.launcher().end(Signal::TERM);
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec![self.way_out.clone()]
     }
 }
 
@@ -266,6 +333,9 @@ impl Connect for WithProgram<'_> {
     }
 }
 
+/// What a user of the way out has to know.
+const PROXY: &str = "the way out to this machine's network is pasta, a proxy: beyond the path, TCP's round trips, ECN \
+                     marks and packet sizes are pasta's";
 /// The time between two looks at what has changed.
 const LOOK: Duration = Duration::from_millis(20);
 /// The longest word of a command in the record (chosen).

@@ -30,3 +30,4 @@ mod thresholds;
 mod traces;
 mod transfers;
 mod usage;
+mod way_out;

@@ -189,7 +189,7 @@ fn ctrl_c_reaches_the_command_and_the_record_is_written_and_nothing_is_left() {
         return eprintln!("SKIP: no script (util-linux) here, which makes a terminal");
     };
     wait_until("the command to run", || bench.path("ready").exists());
-    assert_eq!(processes(&seconds).len(), 1);
+    wait_until("the process in the background", || processes(&seconds).len() == 1);
     let mut keys = terminal.stdin.take().unwrap();
     keys.write_all(b"\x03").unwrap();
     let seen = Seen::of_child(terminal);

@@ -40,6 +40,9 @@ pub struct ShellArgs {
     /// Run the flows of this scenario beside the command, on the scenario's path unless a path is given here
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "FILE.toml", conflicts_with = "beside")]
     pub background: Option<PathBuf>,
+    /// Let the command reach nothing but the path, also where pasta could carry it to this machine's network
+    #[arg(help_heading = heading::WHERE, long)]
+    pub isolated: bool,
     /// Seed of the path's random losses and delays
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,
@@ -80,6 +83,7 @@ impl ShellArgs {
             ("--loss", self.loss.is_some()),
             ("--beside", self.beside.is_some()),
             ("--names", self.names),
+            ("--isolated", self.isolated),
             ("--require or --fail-if", self.demand.settings().next().is_some()),
         ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)

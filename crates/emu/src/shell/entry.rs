@@ -1,7 +1,9 @@
 //! The descriptors by which another process enters the network of a host.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::packet::Host;
 use crate::world::{Means, Namespaces};
@@ -42,13 +44,20 @@ impl HostEntry {
         Some(Self { network: descriptors.next()?, user: descriptors.next() })
     }
 
-    /// The user namespace that has to be entered first, if there is one.
-    pub(super) fn user(&self) -> Option<BorrowedFd<'_>> {
-        self.user.as_ref().map(AsFd::as_fd)
+    /// True if there is a user namespace that has to be entered first.
+    pub(super) const fn has_user_namespace(&self) -> bool {
+        self.user.is_some()
     }
 
-    /// The network namespace.
-    pub(super) fn network(&self) -> BorrowedFd<'_> {
-        self.network.as_fd()
+    /// Enters the namespaces. The process must have one thread only (setns(2)).
+    ///
+    /// # Errors
+    /// Returns the system's error.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        let enter = |fd: &OwnedFd, kind| move_into_link_name_space(fd.as_fd(), Some(kind));
+        if let Some(user) = &self.user {
+            enter(user, LinkNameSpaceType::User)?;
+        }
+        Ok(enter(&self.network, LinkNameSpaceType::Network)?)
     }
 }

@@ -23,12 +23,14 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::time::Timespec;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use talkpath_kernel::host::cable::default_route_requests;
 use talkpath_kernel::host::fork;
+use talkpath_kernel::host::netlink::route_socket;
 
 use super::entry::HostEntry;
+use super::names::look_up_by_way_out;
 
 /// A command and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +62,8 @@ pub struct Launcher {
     channel: OwnedFd,
     process: Pid,
     ended: Option<Ended>,
+    /// Why the command does not reach all that it should, as a sentence for the user.
+    trouble: Option<String>,
     /// When the command was asked to end for the first time.
     asked: Option<Instant>,
 }
@@ -113,7 +117,9 @@ impl Launcher {
         let (channel, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         match fork::fork()? {
-            fork::Forked::Parent(process) => Ok(Self { channel, process, ended: None, asked: None }),
+            fork::Forked::Parent(process) => {
+                Ok(Self { channel, process, ended: None, trouble: None, asked: None })
+            }
             fork::Forked::Child => {
                 drop(channel);
                 // A panic must not run the code of this process in the launcher, too.
@@ -123,15 +129,17 @@ impl Launcher {
         }
     }
 
-    /// Starts the command inside the host.
+    /// Starts the command inside the host. If the path has a way out behind its other end, `has_way_out` is
+    /// true, and the host gets a default route and resolvers.
     ///
     /// # Errors
     /// Returns the system's error if the launcher has gone.
-    pub fn start(&self, entry: &HostEntry) -> io::Result<()> {
-        fork::send_descriptors(self.channel.as_fd(), &[START], &entry.descriptors()?)
+    pub fn start(&self, entry: &HostEntry, has_way_out: bool) -> io::Result<()> {
+        let message = if has_way_out { START_WITH_WAY_OUT } else { START };
+        fork::send_descriptors(self.channel.as_fd(), &[message], &entry.descriptors()?)
     }
 
-    /// Sends `signal` to the command. If the command was asked to end [`GRACE`] ago, it is killed instead.
+    /// Sends `signal` to the command. A command that was asked to end 5 s ago is killed instead.
     pub fn end(&mut self, signal: Signal) {
         let is_first = self.asked.is_none();
         let asked = *self.asked.get_or_insert_with(Instant::now);
@@ -144,16 +152,29 @@ impl Launcher {
 
     /// Returns true once the command has ended and none of its processes is left.
     pub fn is_over(&mut self) -> bool {
-        if self.ended.is_none() {
-            let mut message = [0_u8; 5];
+        while self.ended.is_none() {
+            let mut message = [0_u8; LONGEST_MESSAGE];
             match rustix::net::recv(&self.channel, &mut message[..], RecvFlags::DONTWAIT) {
-                Ok((5, _)) => self.ended = Some(Ended::from_message(message)),
+                Ok((length @ 1.., _)) if message[0] == TROUBLE => {
+                    self.trouble = Some(String::from_utf8_lossy(&message[1..length]).into_owned());
+                    continue;
+                }
+                Ok((5, _)) => {
+                    let [kind, a, b, c, d, ..] = message;
+                    self.ended = Some(Ended::from_message([kind, a, b, c, d]));
+                }
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return false,
                 _ => self.ended = Some(Ended::Unknown),
             }
             fork::reap(self.process);
         }
         true
+    }
+
+    /// Takes the sentence that says why the command does not reach all that it should, if there is one. It is
+    /// known once [`Launcher::is_over`] has been called after the command's start.
+    pub const fn take_trouble(&mut self) -> Option<String> {
+        self.trouble.take()
     }
 
     /// How the command ended. `None` if it has not ended.
@@ -208,19 +229,34 @@ fn ignored_signals() -> u64 {
 fn enter_and_start(channel: &OwnedFd, command: &CommandLine) -> Result<Pid, Option<io::Error>> {
     let (mut message, mut descriptors) = ([0], Vec::new());
     let entry = match fork::receive_descriptors(channel.as_fd(), &mut message, &mut descriptors) {
-        Ok(1) if message == [START] => HostEntry::from_descriptors(descriptors).ok_or(None)?,
+        Ok(1) if [START, START_WITH_WAY_OUT].contains(&message[0]) => {
+            HostEntry::from_descriptors(descriptors).ok_or(None)?
+        }
         _ => return Err(None),
     };
-    let enter = |fd, kind| move_into_link_name_space(fd, Some(kind)).map_err(|error| Some(error.into()));
-    if let Some(user) = entry.user() {
-        enter(user, LinkNameSpaceType::User)?;
-    }
-    enter(entry.network(), LinkNameSpaceType::Network)?;
+    entry.enter().map_err(Some)?;
     drop(entry);
+    if message == [START_WITH_WAY_OUT]
+        && let Err(why) = find_way_out()
+    {
+        let text = [&[TROUBLE], why.as_bytes()].concat();
+        let text = &text[..text.len().min(LONGEST_MESSAGE)];
+        let _ = rustix::net::send(channel, text, SendFlags::NOSIGNAL);
+    }
     let CommandLine { program, arguments, variables } = command;
     let started = Command::new(program).args(arguments).envs(variables.iter().cloned()).spawn();
     let child = started.map_err(Some)?;
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(None)
+}
+
+/// Leads packets to other networks into the path, and names to the resolvers behind it.
+fn find_way_out() -> Result<(), String> {
+    let routes = || -> io::Result<()> {
+        let socket = route_socket()?;
+        default_route_requests().iter().try_for_each(|request| request.send(&socket))
+    };
+    routes().map_err(|why| format!("the route to other networks cannot be made: {why}"))?;
+    look_up_by_way_out().map_err(|why| format!("names do not resolve: {why}"))
 }
 
 /// Waits until the command has ended, and passes signals on to it. If this process has gone, the command is
@@ -304,3 +340,8 @@ const MOST_LOOKS: u32 = 5000;
 /// The kinds of messages to the launcher.
 const START: u8 = 1;
 const SIGNAL: u8 = 2;
+const START_WITH_WAY_OUT: u8 = 3;
+/// The first byte of the launcher's message with a sentence. The messages of [`Ended`] begin with less.
+const TROUBLE: u8 = 4;
+/// The size of the longest message of the launcher in bytes.
+const LONGEST_MESSAGE: usize = 512;

@@ -26,6 +26,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::time::Timespec;
+use talkpath_model::IpVersion;
 
 use super::fork::open_file;
 use super::netlink::{CableEnd, NetlinkRequest, Route, route_socket};
@@ -224,6 +225,25 @@ pub fn route_request(to: IpAddr, route: Route) -> NetlinkRequest {
     NetlinkRequest::route(HOST_INDEX, to, route)
 }
 
+/// The requests that give a host a default route to the other host, one for each version of IP. They are sent
+/// in the namespace of the host.
+pub fn default_route_requests() -> [NetlinkRequest; 2] {
+    BOTH.map(|ip| NetlinkRequest::default_route(HOST_INDEX, ip, libc::RT_TABLE_MAIN))
+}
+
+/// The requests by which a host forwards packets from its cable to another device of this `index`, which has
+/// no address and resolves none. They are sent in the namespace of the host. Packets of the host's own do not
+/// go there.
+pub fn forwarding_requests(index: u32) -> Vec<NetlinkRequest> {
+    let routes = BOTH.into_iter().flat_map(|ip| {
+        [
+            NetlinkRequest::default_route(index, ip, FORWARDING_TABLE),
+            NetlinkRequest::rule(DEVICE, ip, FORWARDING_TABLE),
+        ]
+    });
+    core::iter::once(NetlinkRequest::bring_up(index)).chain(routes).collect()
+}
+
 /// Has the kernel cut super-packets before this device: a packet of its own on the cable for each. By
 /// ioctl(2), because ethtool's netlink family, which has no number of its own, came with Linux 5.6 only.
 fn cut_in_software(control: &OwnedFd, name: &CStr) -> io::Result<()> {
@@ -305,6 +325,9 @@ const DEVICE: &CStr = c"talkpath";
 const HOST_INDEX: u32 = 1000;
 /// The loopback device has this index in each network namespace (net/core/dev.c).
 const LOOPBACK_INDEX: u32 = 1;
+/// The routing table for packets that a host forwards. We chose 100, which is free in a new namespace.
+const FORWARDING_TABLE: u8 = 100;
+const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 /// The emulator's ends, by host.
 pub const FAR_ENDS: [CableEnd<'_>; 2] =
     [CableEnd { name: c"host1", index: 1001 }, CableEnd { name: c"host2", index: 1002 }];

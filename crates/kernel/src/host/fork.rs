@@ -70,8 +70,21 @@ pub fn reap(child: Pid) {
 /// The system's.
 pub fn unshare(user_too: bool) -> io::Result<()> {
     let user = if user_too { UnshareFlags::NEWUSER } else { UnshareFlags::empty() };
-    // SAFETY: the flags leave the table of descriptors shared.
-    Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET | user) }?)
+    unshare_namespaces(UnshareFlags::NEWNET | user)
+}
+
+/// Moves the calling process into a new mount namespace. After fork.
+///
+/// # Errors
+/// Returns the system's error. It is `EPERM` without CAP_SYS_ADMIN in this process's user namespace.
+pub(super) fn unshare_mounts() -> io::Result<()> {
+    unshare_namespaces(UnshareFlags::NEWNS)
+}
+
+/// Moves the calling process into new namespaces. `flags` must not have [`UnshareFlags::FILES`].
+fn unshare_namespaces(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: without that flag the table of descriptors stays shared.
+    Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
 /// Writes `text` to a file that exists. After fork.

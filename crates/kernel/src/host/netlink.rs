@@ -14,6 +14,7 @@ use netlink_packet_core::{
     NLMSG_ERROR, NetlinkBuffer, NetlinkHeader,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
+use talkpath_model::IpVersion;
 
 /// A request in the bytes that the kernel reads.
 pub struct NetlinkRequest(Vec<u8>);
@@ -118,6 +119,35 @@ impl NetlinkRequest {
             nest(libc::RTA_METRICS, &[], &metrics),
         ];
         Self::new(libc::RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &head, &attributes)
+    }
+
+    /// Makes a default route over a device, in the routing table `table`. It names no gateway, because the
+    /// device takes packets to every address.
+    pub(super) fn default_route(index: u32, ip: IpVersion, table: u8) -> Self {
+        // rtmsg, as in `route`. The destination has no bits.
+        let mut head = [0; 12];
+        head[0] = family(ip);
+        head[4] = table;
+        head[5] = libc::RTPROT_STATIC;
+        head[6] = libc::RT_SCOPE_LINK;
+        head[7] = libc::RTN_UNICAST;
+        Self::new(libc::RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &head, &[number(libc::RTA_OIF, index)])
+    }
+
+    /// Makes a rule (ip-rule(8)): packets that came in by `device` are routed by the table `table`.
+    pub(super) fn rule(device: &CStr, ip: IpVersion, table: u8) -> Self {
+        // fib_rule_hdr: family, length of the destination and of the source, type of service, table, two
+        // reserved bytes, action, flags.
+        let mut head = [0; 12];
+        head[0] = family(ip);
+        head[4] = table;
+        head[7] = FR_ACT_TO_TBL;
+        let attributes = [
+            attribute(FRA_IIFNAME, device.to_bytes_with_nul()),
+            number(FRA_PRIORITY, RULE_PRIORITY),
+            number(FRA_TABLE, table.into()),
+        ];
+        Self::new(libc::RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &head, &attributes)
     }
 
     /// Makes a command of a generic netlink family (linux/genetlink.h).
@@ -225,6 +255,13 @@ fn interface_info(index: u32, flags: u32) -> [u8; 16] {
     info
 }
 
+const fn family(ip: IpVersion) -> u8 {
+    match ip {
+        IpVersion::V4 => libc::AF_INET as u8,
+        IpVersion::V6 => libc::AF_INET6 as u8,
+    }
+}
+
 /// Size of `nlmsghdr`, and of `nlmsghdr` followed by the number of an error.
 pub(super) const NETLINK_HEADER: usize = 16;
 const NLMSGERR: usize = NETLINK_HEADER + 4;
@@ -234,6 +271,14 @@ const VETH_INFO_PEER: u16 = 1;
 const RTAX_MTU: u16 = 2;
 const RTAX_INITCWND: u16 = 11;
 const RTAX_QUICKACK: u16 = 15;
+/// FR_ACT_TO_TBL, FRA_IIFNAME, FRA_PRIORITY and FRA_TABLE of linux/fib_rules.h.
+const FR_ACT_TO_TBL: u8 = 1;
+const FRA_IIFNAME: u16 = 3;
+const FRA_PRIORITY: u16 = 6;
+const FRA_TABLE: u16 = 15;
+/// The priority of our rule. We chose 1000 because the kernel's rule of local addresses has 0, and the
+/// kernel's rule of the main table has 32766.
+const RULE_PRIORITY: u32 = 1000;
 /// The hardware address of every host: locally administered (IEEE 802), and no two hosts are on one cable.
 pub const HOST_HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
@@ -265,6 +310,16 @@ mod tests {
         assert_eq!(NetlinkBuffer::new(&bytes[..]).length() as usize, bytes.len());
         // Destination, device, and no metric.
         let attributes = [8, 0, 1, 0, 192, 0, 2, 1, 8, 0, 4, 0, 7, 0, 0, 0, 4, 0, 8, 0];
+        assert_eq!(bytes[28..], attributes);
+    }
+
+    #[test]
+    fn a_rule_names_its_device_and_its_table() {
+        let NetlinkRequest(bytes) = NetlinkRequest::rule(c"abc", IpVersion::V6, 100);
+        assert_eq!(NetlinkBuffer::new(&bytes[..]).length() as usize, bytes.len());
+        assert_eq!(bytes[16..28], [10, 0, 0, 0, 100, 0, 0, 1, 0, 0, 0, 0]);
+        let attributes =
+            [8, 0, 3, 0, b'a', b'b', b'c', 0, 8, 0, 6, 0, 232, 3, 0, 0, 8, 0, 15, 0, 100, 0, 0, 0];
         assert_eq!(bytes[28..], attributes);
     }
 }
