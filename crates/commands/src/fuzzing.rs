@@ -19,8 +19,14 @@ pub fn summary(bytes: &[u8]) {
     let Ok(summary) = serde_json::from_slice::<Summary>(bytes) else { return };
     let table = run_table(&summary, &Style { width: 100, color: false, explain: true });
     assert!(!table.contains(|c: char| c.is_control() && c != '\n'), "{table:?}");
-    let page =
-        Page { summary: &summary, figures: &[], scenario_toml: "", command: "", changes: &[], network: None };
+    let page = Page {
+        summary: &summary,
+        chart_data: &[],
+        scenario_toml: "",
+        command: "",
+        changes: &[],
+        network: None,
+    };
     assert_eq!(html(&page).matches("<script").count(), 1, "the page's own");
 }
 

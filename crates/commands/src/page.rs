@@ -29,7 +29,7 @@ impl Findings for Pages {
         let network = page_network(plan, &summary.arena, dir);
         html(&Page {
             summary,
-            figures,
+            chart_data: figures,
             scenario_toml: &plan.resolved,
             command: &command,
             changes: &path_changes(plan, summary, figures),

@@ -20,7 +20,7 @@ fn main() {
             let command = "talkpath compare --seed 1";
             let page = Page {
                 summary: &summary,
-                figures: &figures,
+                chart_data: &figures,
                 scenario_toml: fixture::SCENARIO,
                 command,
                 changes: &[],

@@ -1,37 +1,40 @@
 //! The appearance of each transport in every output: name, colours, dash and marker.
 //!
-//! The colours start from Okabe and Ito's set ("Color Universal Design", 2002), whose colours stay distinct
-//! under the common forms of colour blindness; each hue is darkened for the light page and lightened for the
-//! dark one until it has WCAG 2.2 §1.4.11's contrast of 3:1 with both backgrounds (a test computes it). Dash
-//! and marker repeat what the colour says, for print and for those who see none.
+//! The colours began as the palette of Okabe and Ito ("Color Universal Design", 2002), whose colours differ
+//! for people with the common forms of colour blindness. We darkened each hue for the light page, and
+//! lightened it for the dark page, until it had a contrast of 3:1 with its background, as WCAG 2.2 §1.4.11
+//! asks. A test computes the contrast. Dash and marker also tell transports apart, for print and for people
+//! who see no colours.
+//!
+//! Begin to read with [`Display`], and then with [`Look`].
 
-/// The page's background in the light theme, to which [`Display::light`] must have contrast.
+/// The page's background in the light theme.
 pub(crate) const LIGHT_BACKGROUND: &str = "#ffffff";
-/// The page's background in the dark theme, to which [`Display::dark`] must have contrast.
+/// The page's background in the dark theme.
 pub(crate) const DARK_BACKGROUND: &str = "#15181d";
 
-/// One transport's appearance.
+/// The appearance of one transport.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Display {
-    /// The transport's name in scenarios and summaries; of Multipath TCP one of our own.
+    /// The transport's name in scenarios and summaries. Multipath TCP is an option of TCP there, so it has a
+    /// name of our own.
     pub kind: &'static str,
-    /// Its name for people.
+    /// The name for people.
     pub name: &'static str,
-    /// What a reader who does not know it should know; empty if the name says it.
+    /// What a reader should know about the transport. Empty if the name says it.
     pub about: &'static str,
-    /// Colour on the light page, `#rrggbb`.
+    /// The colour on the light page, `#rrggbb`.
     pub light: &'static str,
-    /// Colour on the dark page, `#rrggbb`.
+    /// The colour on the dark page, `#rrggbb`.
     pub dark: &'static str,
-    /// The nearest of the terminal's 256 colours that reads on black and on white.
+    /// The nearest of the terminal's 256 colours that is readable on black and on white.
     pub ansi: u8,
-    /// SVG `stroke-dasharray`.
+    /// The SVG attribute `stroke-dasharray`.
     pub dash: &'static str,
-    /// Shape of its points in a legend.
     pub marker: Marker,
 }
 
-/// Shape of a legend's point.
+/// The shape of the points on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marker {
     Circle,
@@ -41,15 +44,23 @@ pub(crate) enum Marker {
     Cross,
 }
 
-/// The appearance of the transport `kind`, which users write with hyphens or underscores; unknown ones share
-/// the last entry.
+/// The look of one line in a chart. Lines of one transport have one colour, but different dashes and markers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Look {
+    pub display: &'static Display,
+    /// The number of the line among those of its transport, from 0.
+    pub variant: usize,
+}
+
+/// The appearance of the transport `kind`, which may have hyphens or underscores. Transports that are not
+/// known share one appearance.
 pub(crate) fn display(kind: &str) -> &'static Display {
     let kind = kind.replace('_', "-");
     TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
 }
 
-/// The appearance of the transport `kind` over Multipath TCP (RFC 8684), which is an option of that transport
-/// in scenarios and summaries; `None` if it has no such form.
+/// The appearance of the transport `kind` with its option for Multipath TCP (RFC 8684). Returns `None` if the
+/// transport does not have this option.
 pub(crate) fn multipath(kind: &str) -> Option<&'static Display> {
     match kind.replace('_', "-").as_str() {
         "tcp" => Some(display("mptcp")),
@@ -58,47 +69,49 @@ pub(crate) fn multipath(kind: &str) -> Option<&'static Display> {
     }
 }
 
-/// The appearance of the transport that people call `name`.
+/// The appearance of the transport whose name for people is `name`.
 pub(crate) fn named(name: &str) -> Option<&'static Display> {
     TRANSPORTS.iter().find(|display| display.name == name)
 }
 
-/// The name of a queue's discipline for people; an unknown one keeps its word.
-pub(crate) fn discipline(word: &str) -> &str {
-    DISCIPLINES.iter().find(|(known, _)| *known == word).map_or(word, |(_, name)| name)
-}
-
-/// The disciplines of queues: the word in scenarios and summaries, and the name for people.
-static DISCIPLINES: [(&str, &str); 4] =
-    [("drop-tail", "drop-tail"), ("codel", "CoDel"), ("fq_codel", "FQ-CoDel"), ("fq", "fair queueing")];
-
-/// How one line of a figure looks: the transport's colour always, and of several lines of one transport each
-/// its own dash and marker.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Look {
-    pub display: &'static Display,
-    /// Which of the lines with this transport it is, from 0.
-    pub variant: usize,
+/// All appearances.
+pub(crate) fn all() -> impl Iterator<Item = &'static Display> {
+    TRANSPORTS.iter().chain([&FALLBACK])
 }
 
 impl Look {
-    /// SVG `stroke-dasharray`.
+    /// The colour as a variable of the style sheet, which has a value in each theme.
+    pub(crate) fn colour(self) -> String {
+        format!("var(--t-{})", self.display.kind)
+    }
+
+    /// The `style` attribute of a line.
+    pub(crate) fn line_style(self) -> String {
+        format!("stroke:{};stroke-dasharray:{}", self.colour(), self.dash())
+    }
+
+    /// The `style` attribute of a marker, a bar or a text.
+    pub(crate) fn fill_style(self) -> String {
+        format!("fill:{}", self.colour())
+    }
+
+    /// The SVG attribute `stroke-dasharray`.
     pub(crate) fn dash(self) -> &'static str {
-        self.varied().dash
+        self.dash_and_marker().dash
     }
 
-    /// Shape of its points.
     pub(crate) fn marker(self) -> Marker {
-        self.varied().marker
+        self.dash_and_marker().marker
     }
 
-    /// Whose dash and marker it has.
-    fn varied(self) -> &'static Display {
+    /// The transport that the dash and the marker are from. The first line has those of its own transport.
+    /// Each further line has those of the next transport in the table.
+    fn dash_and_marker(self) -> &'static Display {
         if self.variant == 0 {
             return self.display;
         }
-        let own = TRANSPORTS.iter().position(|it| it.kind == self.display.kind).unwrap_or(0);
-        &TRANSPORTS[(own + self.variant) % TRANSPORTS.len()]
+        let own_index = TRANSPORTS.iter().position(|display| display.kind == self.display.kind).unwrap_or(0);
+        &TRANSPORTS[(own_index + self.variant) % TRANSPORTS.len()]
     }
 }
 
@@ -108,12 +121,27 @@ impl From<&'static Display> for Look {
     }
 }
 
-/// Every appearance, for the page's style sheet.
-pub(crate) fn all() -> impl Iterator<Item = &'static Display> {
-    TRANSPORTS.iter().chain([&FALLBACK])
+/// The name of a queueing discipline for people. A discipline that is not known keeps its word.
+pub(crate) fn discipline(word: &str) -> &str {
+    DISCIPLINES.iter().find(|discipline| discipline.word == word).map_or(word, |discipline| discipline.name)
 }
 
-/// Known transports, in the order in which variants take their dashes and markers.
+/// A queueing discipline.
+struct Discipline {
+    /// The word in scenarios and summaries.
+    word: &'static str,
+    /// The name for people.
+    name: &'static str,
+}
+
+static DISCIPLINES: [Discipline; 4] = [
+    Discipline { word: "drop-tail", name: "drop-tail" },
+    Discipline { word: "codel", name: "CoDel" },
+    Discipline { word: "fq_codel", name: "FQ-CoDel" },
+    Discipline { word: "fq", name: "fair queueing" },
+];
+
+/// The known transports. [`Look`] depends on their order.
 static TRANSPORTS: [Display; 13] = [
     Display {
         kind: "udp",
@@ -247,7 +275,7 @@ static TRANSPORTS: [Display; 13] = [
     },
 ];
 
-/// A transport that this table does not know yet; its name is shown unchanged.
+/// The appearance of transports that are not in the table. Their names are shown unchanged.
 static FALLBACK: Display = Display {
     kind: "other",
     name: "",
@@ -264,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_colour_stands_out_three_to_one_on_its_background() {
+    fn every_colour_has_a_contrast_of_three_to_one_with_its_background() {
         for display in all() {
             for (colour, background) in [(display.light, LIGHT_BACKGROUND), (display.dark, DARK_BACKGROUND)] {
                 let contrast = contrast(colour, background);
@@ -274,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn the_three_transports_of_a_comparison_stay_apart_for_deuteranopes() {
+    fn the_three_transports_of_a_comparison_differ_for_people_with_deuteranopia() {
         let kinds = ["udp", "tcp", "tcp-nodelay"];
         for (index, a) in kinds.iter().enumerate() {
             for b in &kinds[..index] {
-                for pick in [|d: &Display| d.light, |d: &Display| d.dark] {
-                    let apart = deuteranope_distance(pick(display(a)), pick(display(b)));
+                for colour_of in [|d: &Display| d.light, |d: &Display| d.dark] {
+                    let distance = deuteranope_distance(colour_of(display(a)), colour_of(display(b)));
                     // A fifth of the distance from black to white can be distinguished in thin lines.
-                    assert!(apart > 0.2, "{a} against {b}: {apart:.2}");
+                    assert!(distance > 0.2, "{a} against {b}: {distance:.2}");
                 }
             }
         }
@@ -301,20 +329,20 @@ mod tests {
         }
     }
 
-    /// `quic` is one of the three below it.
     #[test]
-    fn every_transport_of_a_scenario_has_looks_and_every_queue_a_name() {
+    fn every_transport_of_a_scenario_has_an_appearance_and_every_queue_a_name() {
+        // `quic` is the family of three transports that have names of their own.
         let names = talkpath_scenario::transport_names();
         for name in names.into_iter().filter(|name| *name != "quic") {
             assert_eq!(display(name).kind, name);
         }
         for queue in talkpath_path::QueueName::ALL {
-            assert!(DISCIPLINES.iter().any(|(word, _)| *word == queue.word()), "{queue:?}");
+            assert!(DISCIPLINES.iter().any(|discipline| discipline.word == queue.word()), "{queue:?}");
         }
     }
 
     #[test]
-    fn an_unknown_transport_has_looks() {
+    fn an_unknown_transport_has_an_appearance() {
         assert_eq!(display("carrier-pigeon").kind, "other");
         assert_eq!(display("tcp").name, "TCP");
         assert_eq!(display("tcp_nodelay").name, "TCP_NODELAY");
@@ -333,21 +361,21 @@ mod tests {
     }
 
     fn linear(hex: &str) -> [f64; 3] {
-        [1, 3, 5].map(|at| {
-            let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
+        [1, 3, 5].map(|start| {
+            let value = f64::from(u8::from_str_radix(&hex[start..start + 2], 16).unwrap()) / 255.0;
             if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
         })
     }
 
-    /// Distance in gamma-encoded RGB after the deuteranopia of Viénot, Brettel and Mollon (1999), in which
-    /// black to white is the square root of 3.
+    /// The distance of two colours in gamma-encoded RGB, after the model of deuteranopia by Viénot, Brettel
+    /// and Mollon (1999). The distance from black to white is the square root of 3.
     fn deuteranope_distance(a: &str, b: &str) -> f64 {
-        let seen = |hex: &str| {
+        let perceived = |hex: &str| {
             let [r, g, b] = linear(hex);
             let red_green = 0.29275 * r + 0.70725 * g;
             let blue = (-0.02234 * r + 0.02234 * g + b).clamp(0.0, 1.0);
             [red_green, red_green, blue].map(|value| value.powf(1.0 / 2.2))
         };
-        seen(a).iter().zip(seen(b)).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
+        perceived(a).iter().zip(perceived(b)).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
     }
 }

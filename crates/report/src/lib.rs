@@ -1,15 +1,15 @@
-//! What a person reads: the terminal's tables, the SVG figures and the one-page report.
+//! What a person reads: the tables of the terminal, the charts, and the pages.
 //!
 //! ```text
-//! Summary ─► view (which cell, which flow, which figure) ─┬► tables ─► grid ─┬► terminal
-//!                                                         └► verdict ────────┤
-//! CellFigures ─► select (which series) ─► figure/* ─► plot/* (scales, SVG) ──┴► html ─► page.js
-//! Summary ─► sweep (a flow over the swept keys) ─► table, figure/sweep, figure/heat ─► terminal, html
+//! Summary ─► view (cells, flows, figures) ─┬► tables ─► grid ─┬► terminal
+//!                                          └► verdict ────────┤
+//! chart data ─► select (series) ─► chart ─► plot (SVG) ───────┴► html ─► page.js
+//! Summary ─► sweep (a flow over the swept keys) ─► table, charts ─► terminal, html
 //! ```
 //!
-//! Every number is in the summary, or in the chart data of `measure`, and is only chosen, formatted and
-//! drawn; what is computed here is the ranking of the cells, by the functions of `measure`. Names, colours,
-//! dashes and markers of transports come from one table, `display`.
+//! Every number is in the summary, or in the chart data of `measure`. This crate chooses, formats and draws
+//! numbers. It computes only the ranking of the cells, with the functions of `measure`. The names, colours,
+//! dashes and markers of transports are in one table, `display`.
 //!
 //! - *cell*: one combination of a sweep's values, over its repetitions.
 //! - *condition*: the cells that differ in the transport of one flow alone, and so can be compared.
@@ -17,19 +17,21 @@
 //! - *cure*: the same cells with `fq_codel` on a link, where no transport was usable without.
 //! - *receiver*: how a call is played. A call whose scenario names none is judged with two.
 //! - *combination*: one value of each swept key but the transport: a point of a sweep.
+//! - *figure*: a number.
+//! - *chart*: a drawing with its title, legend and caption.
+//! - *series*: what one line of a chart shows: one flow of one cell, or one transport of a sweep.
 //! - *grid*: a table before it is text or HTML.
-//! - *term*: a word of a table, and what it means.
-//! - *figure*: in this crate a drawing with its title and legend; elsewhere a number.
+//! - *term*: a word of a table, and its meaning.
 //!
 //! Begin to read with `view.rs`, then `verdict.rs` for the answer and `tables.rs` for the tables.
 
 mod animation;
 mod campaign;
+mod chart;
 mod columns;
 mod condition;
 mod details;
 mod display;
-mod figure;
 mod grid;
 mod html;
 mod metric;
@@ -58,7 +60,7 @@ mod fixture;
 pub use animation::{Animation, Place, PlayFate, PlayFlow, PlayHop, PlayLink, PlayNode};
 pub use campaign::campaign_page;
 pub use grid::Style;
-pub use html::{Network, Page, figure_files, html};
+pub use html::{Network, Page, chart_files, html};
 pub use path_changes::{CellChanges, PathChange};
 pub use play::play_page;
 pub use several::{RunPart, side_by_side};

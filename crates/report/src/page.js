@@ -6,7 +6,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 /** Around the panels of a saved figure: heights of a legend's row, of the title and of a caption's row, where the
- * texts begin, and a caption letter's width. As in figure/mod.rs. */
+ * texts begin, and a caption letter's width. As in chart/file.rs. */
 const [LEGEND_ROW, TITLE_ROW, TITLE_BASE, CAPTION_ROW, TEXT_LEFT, CAPTION_LETTER] = [20, 26, 18, 17, 8, 6.6];
 /** Pixels of a saved picture for each unit of the figure. Chosen: sharp on paper at the width of a column. */
 const PICTURE_SCALE = 3;

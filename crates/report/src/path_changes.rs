@@ -7,7 +7,7 @@
 use crate::number::counted;
 use crate::plot::panel::Panel;
 use crate::plot::scale::tick_label;
-use crate::plot::svg::{Svg, unit};
+use crate::plot::svg::{Svg, SvgPath, SvgRect, coordinate};
 
 /// The changes of the path in the repetition of a cell that the figures show.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,70 +29,86 @@ pub struct PathChange {
     pub text: String,
 }
 
-/// With more changes than this, a panel has ticks. Chosen: 24 lines still leave three letters of room between
-/// each other on the page.
-const MOST_LINES: usize = 24;
-/// A caption lists this many changes. Chosen: they take three rows on a phone.
-const MOST_LISTED: usize = 6;
+/// The most changes that a panel marks with lines. A panel with more changes has ticks. We chose 24 because
+/// there is then still room for three letters between two lines.
+const MAX_LINES: usize = 24;
+/// The most changes that a caption lists. We chose 6 because they take three rows on a phone.
+const MAX_LISTED: usize = 6;
 /// The length of a tick, in SVG units.
 const TICK: f64 = 7.0;
+/// The least distance of two marks. Marks that are closer look like one mark.
+const MIN_MARK_DISTANCE: f64 = 0.5;
+/// The least width of a band. A narrower band is hidden by its line.
+const MIN_BAND_WIDTH: f64 = 1.0;
 
-/// Marks `changes` in `panel`. The caller has opened the part of the panel that moves when it is enlarged.
+/// Marks `changes` in `panel`, within the group of the panel that moves if the reader enlarges it.
 pub(crate) fn mark(svg: &mut Svg, panel: &Panel, changes: &[PathChange]) {
-    let shown = changes.iter().filter(|change| panel.x.holds(change.from_s));
-    let (mut lines, mut last) = (String::new(), f64::NEG_INFINITY);
-    let are_few = changes.len() <= MOST_LINES;
-    let (from, to) = if are_few { (panel.bottom, panel.top) } else { (panel.top + TICK, panel.top) };
-    for change in shown {
+    let has_lines = changes.len() <= MAX_LINES;
+    let foot = if has_lines { panel.bottom } else { panel.top + TICK };
+    let (mut marks, mut last_x) = (String::new(), f64::NEG_INFINITY);
+    for change in changes.iter().filter(|change| panel.x.contains(change.from_s)) {
         let (x, end) = (panel.x.at(change.from_s), panel.x.at(change.until_s));
-        if are_few && end - x >= 1.0 {
-            svg.rect("change-band", "", "", (x, panel.top), (end - x, panel.bottom - panel.top));
+        if has_lines && end - x >= MIN_BAND_WIDTH {
+            svg.rect(&SvgRect {
+                class: "change-band",
+                left: x,
+                top: panel.top,
+                width: end - x,
+                height: panel.bottom - panel.top,
+                ..SvgRect::default()
+            });
         }
-        // Marks that fall on the same half unit cannot be told apart.
-        if x - last >= 0.5 {
-            lines.push_str(&format!("M{} {}V{}", unit(x), unit(from), unit(to)));
-            last = x;
+        if x - last_x >= MIN_MARK_DISTANCE {
+            marks.push_str(&format!("M{} {}V{}", coordinate(x), coordinate(foot), coordinate(panel.top)));
+            last_x = x;
         }
     }
-    if !lines.is_empty() {
-        svg.path("change", "", &lines);
+    if !marks.is_empty() {
+        svg.path(&SvgPath { class: "change", data: &marks, ..SvgPath::default() });
     }
 }
 
-/// The sentence of a caption that says what the marks are. Empty if nothing changes.
+/// The sentence of a caption that names the marks. Empty if no drawn cell has changes.
 pub(crate) fn short_caption<'a>(mut cells: impl Iterator<Item = &'a [PathChange]>) -> &'static str {
     if cells.any(|changes| !changes.is_empty()) { " The marks are the changes of the path." } else { "" }
 }
 
-/// The sentences of a caption that list the changes of all drawn cells. Empty if nothing changes.
+/// The sentence of a caption that lists the changes of all drawn cells. Empty if no drawn cell has changes.
 pub(crate) fn caption<'a>(cells: impl Iterator<Item = &'a [PathChange]>) -> String {
-    let mut all: Vec<&[PathChange]> = cells.filter(|changes| !changes.is_empty()).collect();
-    all.dedup();
-    let Some(first) = all.first() else { return String::new() };
-    if all.len() > 1 {
-        return " Upright lines mark the changes of the path, which differ between the panels.".to_owned();
-    }
-    let time = |change: &PathChange| {
-        let from = tick_label(change.from_s);
-        match change.until_s > change.from_s {
-            true => format!("{from} to {} s", tick_label(change.until_s)),
-            false => format!("{from} s"),
+    let mut changes_of_cells: Vec<&[PathChange]> = cells.filter(|changes| !changes.is_empty()).collect();
+    changes_of_cells.dedup();
+    let changes = match changes_of_cells[..] {
+        [] => return String::new(),
+        [changes] => changes,
+        _ => {
+            return " Upright lines mark the changes of the path, which differ between the panels."
+                .to_owned();
         }
     };
-    let listed: Vec<String> =
-        first.iter().take(MOST_LISTED).map(|change| format!("{}, {}", time(change), change.text)).collect();
-    let more = match first.len() - listed.len() {
-        0 => String::new(),
-        more => format!("; and {}", counted(more as u64, "more change")),
-    };
-    let marks = if first.len() <= MOST_LINES { "Upright lines" } else { "Ticks at the top" };
-    format!(" {marks} mark the changes of the path: {}{more}.", listed.join("; "))
+    let mut listed: Vec<String> = changes.iter().take(MAX_LISTED).map(describe).collect();
+    let more = changes.len() - listed.len();
+    if more > 0 {
+        listed.push(format!("and {}", counted(more as u64, "more change")));
+    }
+    let marks = if changes.len() <= MAX_LINES { "Upright lines" } else { "Ticks at the top" };
+    format!(" {marks} mark the changes of the path: {}.", listed.join("; "))
+}
+
+/// Describes a change: `30 to 32.5 s, up: outage`.
+fn describe(change: &PathChange) -> String {
+    let start = tick_label(change.from_s);
+    if change.until_s > change.from_s {
+        format!("{start} to {} s, {}", tick_label(change.until_s), change.text)
+    } else {
+        format!("{start} s, {}", change.text)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plot::scale::Scale;
+    use crate::plot::svg::SvgName;
 
     fn changes(count: usize) -> Vec<PathChange> {
         let change =
@@ -105,7 +121,7 @@ mod tests {
         let panel = Panel { top: 10.0, bottom: 50.0, x, y };
         let mut svg = Svg::new(100.0, 100.0);
         mark(&mut svg, &panel, changes);
-        svg.finish("a", "b", "c").0
+        svg.finish(SvgName { id: "a", title: "b", description: "c" }).0
     }
 
     #[test]
@@ -127,16 +143,20 @@ mod tests {
     #[test]
     fn a_caption_lists_the_first_changes_and_counts_the_others() {
         let one = [PathChange { from_s: 30.0, until_s: 32.5, text: "up: outage".to_owned() }];
-        let of = |all: &[&[PathChange]]| caption(all.iter().copied());
+        let caption_of = |all: &[&[PathChange]]| caption(all.iter().copied());
         assert_eq!(
-            of(&[&one, &one]),
+            caption_of(&[&one, &one]),
             " Upright lines mark the changes of the path: 30 to 32.5 s, up: outage."
         );
         let many = changes(30);
-        assert!(of(&[&many]).ends_with("5 s, delay 5 ms; and 24 more changes."), "{}", of(&[&many]));
-        assert!(of(&[&many]).starts_with(" Ticks at the top"));
-        assert!(of(&[&many, &one]).contains("differ between the panels"));
-        assert_eq!(of(&[&[]]), "");
+        assert!(
+            caption_of(&[&many]).ends_with("5 s, delay 5 ms; and 24 more changes."),
+            "{}",
+            caption_of(&[&many])
+        );
+        assert!(caption_of(&[&many]).starts_with(" Ticks at the top"));
+        assert!(caption_of(&[&many, &one]).contains("differ between the panels"));
+        assert_eq!(caption_of(&[&[]]), "");
         let short = |all: &[&[PathChange]]| short_caption(all.iter().copied());
         assert_eq!((short(&[&[], &one]), short(&[&[]])), (" The marks are the changes of the path.", ""));
     }

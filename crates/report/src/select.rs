@@ -1,7 +1,12 @@
-//! Which series a figure shows, their names and their styles.
+//! Selects the series that a set of charts draws, and gives each series its name and its look.
 //!
-//! With a sweep a figure compares the main flow across the cells of one condition; without one it shows every
-//! flow of the only cell.
+//! A *cell* is one combination of swept values. A *series* is one flow of one cell, or the state of one cell
+//! over time. A *copy* is one of several equal flows of a scenario, such as `call-1` of `call`.
+//!
+//! If a scope has several cells, its charts compare one flow across the cells. If a scope has one cell, its
+//! charts show every flow of the cell.
+//!
+//! Begin to read with [`ChartScope`].
 
 use std::collections::BTreeMap;
 
@@ -13,174 +18,187 @@ use crate::metric::DelayKind;
 use crate::path_changes::{CellChanges, PathChange};
 use crate::view::{CellView, RUN_KEY, is_copy, transport_key};
 
-/// One flow of one cell in a figure.
+/// The most lines in one panel. We chose 8 because a reader cannot follow more lines.
+const MAX_LINES: usize = 8;
+/// The most panels under one another. We chose 6 because a reader cannot compare panels that are not on one
+/// screen.
+pub(crate) const MAX_PANELS: usize = 6;
+
+/// The cells and the flow that a set of charts shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChartScope<'a> {
+    pub summary: &'a Summary,
+    /// The chart data of all cells of the summary. A cell of a large sweep has none.
+    pub chart_data: &'a [CellFigures],
+    /// The changes of the path, for each cell whose path changes.
+    pub changes: &'a [CellChanges],
+    /// The numbers of the cells in the scope. `None` if the scope has all cells.
+    pub cell_numbers: Option<&'a [u64]>,
+    /// The flow that the charts compare across cells.
+    pub compared_flow: &'a str,
+    /// The beginning of the ids of the charts.
+    pub id_prefix: &'static str,
+}
+
+/// One flow of one cell.
 #[derive(Clone, Debug)]
-pub(crate) struct Series<'a> {
+pub(crate) struct FlowSeries<'a> {
     pub label: String,
     pub look: Look,
     pub flow: &'a FlowFigures,
-    /// The changes of the path.
+    /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
 }
 
-/// One cell in a figure of small multiples.
+/// The state of one cell over time. It has a panel of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct CellSeries<'a> {
     pub label: String,
     pub look: Look,
     pub cell: &'a CellFigures,
-    /// The changes of the path.
+    /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
 }
 
-/// The series to draw, and how many did not fit.
+/// The series that a chart draws.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection<T> {
-    pub shown: Vec<T>,
-    pub left_out: usize,
-    /// Begins the ids of its figures.
-    pub id: &'static str,
+    pub series: Vec<T>,
+    /// The number of further series, which the chart does not draw.
+    pub not_drawn: usize,
+    /// The beginning of the chart's id.
+    pub id_prefix: &'static str,
 }
 
-/// The cells that one set of figures shows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Drawn<'a> {
-    pub summary: &'a Summary,
-    /// Of all cells.
-    pub figures: &'a [CellFigures],
-    /// How the path changed, in the cells in which it did.
-    pub changes: &'a [CellChanges],
-    /// Indices of the cells; `None` for all.
-    pub cells: Option<&'a [u64]>,
-    /// The flow that is compared.
-    pub flow: &'a str,
-    /// Begins the ids of its figures.
-    pub id: &'static str,
-}
+impl<'a> ChartScope<'a> {
+    /// Selects the flows whose delay is of `kind`.
+    pub(crate) fn flow_series(&self, kind: DelayKind) -> Selection<FlowSeries<'a>> {
+        let mut series = Vec::new();
+        for cell in self.cells_with_data() {
+            for flow in &cell.flows {
+                if delay_kind(flow) == kind && self.has_flow(&flow.flow) {
+                    let (label, display) = self.name_flow(cell, flow);
+                    let changes = self.changes(cell.cell);
+                    series.push(FlowSeries { label, look: display.into(), flow, changes });
+                }
+            }
+        }
+        // A cell of a large sweep has no chart data, but the summary counts its flows.
+        let total = self.count_flows(kind).max(series.len());
+        series.truncate(MAX_LINES);
+        distinguish_looks(series.iter_mut().map(|series| &mut series.look));
+        Selection { not_drawn: total - series.len(), series, id_prefix: self.id_prefix }
+    }
 
-/// More lines than this in one panel cannot be followed; chosen.
-const MAX_LINES: usize = 8;
-/// More panels than this under each other cannot be compared; chosen.
-pub(crate) const MAX_PANELS: usize = 6;
+    /// Selects the cells whose state over time has a panel.
+    pub(crate) fn cell_series(&self) -> Selection<CellSeries<'a>> {
+        let mut series = Vec::new();
+        for cell in self.cells_with_data().take(MAX_PANELS) {
+            let compared = cell.flows.iter().find(|flow| is_flow_or_copy(&flow.flow, self.compared_flow));
+            let (label, display) = match compared {
+                Some(flow) if self.has_several_cells() => self.name_flow(cell, flow),
+                _ => (cell.label.clone(), display::display("")),
+            };
+            series.push(CellSeries { label, look: display.into(), cell, changes: self.changes(cell.cell) });
+        }
+        let not_drawn = self.cell_count().saturating_sub(series.len());
+        Selection { series, not_drawn, id_prefix: self.id_prefix }
+    }
 
-impl<'a> Drawn<'a> {
-    fn has(&self, cell: u64) -> bool {
-        self.cells.is_none_or(|cells| cells.contains(&cell))
+    fn has_cell(&self, number: u64) -> bool {
+        self.cell_numbers.is_none_or(|numbers| numbers.contains(&number))
     }
 
     fn changes(&self, cell: u64) -> &'a [PathChange] {
-        let found = self.changes.iter().find(|changes| changes.cell == cell);
-        found.map_or(&[], |found| found.changes.as_slice())
+        let of_cell = self.changes.iter().find(|changes| changes.cell == cell);
+        of_cell.map_or(&[], |of_cell| of_cell.changes.as_slice())
     }
 
-    fn figures(&self) -> impl Iterator<Item = &'a CellFigures> {
-        self.figures.iter().filter(|figures| self.has(figures.cell))
+    fn cells_with_data(&self) -> impl Iterator<Item = &'a CellFigures> {
+        self.chart_data.iter().filter(|cell| self.has_cell(cell.cell))
     }
 
-    /// Whether the flow is compared across cells; else every flow of the only cell is drawn.
-    fn is_swept(&self) -> bool {
-        self.summary.cells.iter().filter(|cell| self.has(cell.cell)).count() > 1
+    fn cell_count(&self) -> usize {
+        self.summary.cells.iter().filter(|cell| self.has_cell(cell.cell)).count()
     }
 
-    /// The flows whose delays are drawn, of one kind: round trips or one way.
-    pub(crate) fn flows(&self, round_trip: bool) -> Selection<Series<'a>> {
-        let (mut shown, swept) = (Vec::new(), self.is_swept());
-        for cell in self.figures() {
-            let wanted = cell
-                .flows
-                .iter()
-                .filter(|f| f.round_trip == round_trip && (!swept || is_drawn(&f.flow, self.flow)));
-            for figures in wanted {
-                let (label, display) = self.name(cell, figures, swept);
-                let changes = self.changes(cell.cell);
-                shown.push(Series { label, look: display.into(), flow: figures, changes });
+    fn has_several_cells(&self) -> bool {
+        self.cell_count() > 1
+    }
+
+    /// Whether the charts show the flow `name` of a cell.
+    fn has_flow(&self, name: &str) -> bool {
+        !self.has_several_cells() || is_flow_or_copy(name, self.compared_flow)
+    }
+
+    /// Counts the flows of the scope that have a delay of `kind`.
+    fn count_flows(&self, kind: DelayKind) -> usize {
+        let cells: Vec<CellView<'_>> = match self.cell_numbers {
+            Some(numbers) => {
+                numbers.iter().filter_map(|&number| CellView::of(self.summary, number)).collect()
             }
-        }
-        // Of a large sweep only some cells have figures: what is left out is counted in the tables' summary.
-        let kind = if round_trip { DelayKind::RoundTrip } else { DelayKind::OneWay };
-        let lines = |cell: &CellView<'_>| {
-            let shown =
-                |name: &&String| (!swept || is_drawn(name, self.flow)) && cell.delay_kind(name) == kind;
-            // Copies that are summed up have a line each, as any other flow.
-            let copies = |name: &String| cell.summed_up(name).map_or(1, |group| group.flows);
-            let lines: u64 = cell.names().filter(shown).map(copies).sum();
-            usize::try_from(lines).unwrap_or(usize::MAX)
-        };
-        let cells = match self.cells {
-            Some(cells) => cells.iter().filter_map(|&cell| CellView::of(self.summary, cell)).collect(),
             None => CellView::all(self.summary),
         };
-        let all: usize = cells.iter().map(lines).sum();
-        let all = all.max(shown.len());
-        shown.truncate(MAX_LINES);
-        vary(shown.iter_mut().map(|series| &mut series.look));
-        Selection { left_out: all - shown.len(), shown, id: self.id }
-    }
-
-    /// The cells whose state over time is drawn.
-    pub(crate) fn cells(&self) -> Selection<CellSeries<'a>> {
-        let swept = self.is_swept();
-        let shown = self.figures().take(MAX_PANELS).map(|cell| {
-            let main = cell.flows.iter().find(|figures| is_drawn(&figures.flow, self.flow));
-            let (label, display) = match main {
-                Some(main) if swept => self.name(cell, main, swept),
-                _ => (cell.label.clone(), display::display("")),
-            };
-            CellSeries { label, look: display.into(), cell, changes: self.changes(cell.cell) }
-        });
-        let shown: Vec<_> = shown.collect();
-        let all = self.summary.cells.iter().filter(|cell| self.has(cell.cell)).count();
-        Selection { left_out: all.saturating_sub(shown.len()), shown, id: self.id }
-    }
-}
-
-impl Drawn<'_> {
-    /// What one line is called: the transport, and what else differs between the cells that are drawn.
-    fn name(&self, cell: &CellFigures, figures: &FlowFigures, swept: bool) -> (String, &'static Display) {
-        let view = CellView::of(self.summary, cell.cell);
-        let recorded = view.as_ref().map(|view| view.transport(&figures.flow).display);
-        let looks = recorded.unwrap_or_else(|| display::display(&figures.transport));
-        let transport = if looks.name.is_empty() { &figures.transport } else { looks.name };
-        if !swept {
-            return (format!("{}, {transport}", figures.flow), looks);
+        let mut count: u64 = 0;
+        for cell in &cells {
+            for name in cell.names().filter(|name| self.has_flow(name) && cell.delay_kind(name) == kind) {
+                // The summary may have the figures of all copies together, but each copy has a line.
+                count += cell.summed_up(name).map_or(1, |group| group.flows);
+            }
         }
-        let Some(view) = view else { return (cell.label.clone(), looks) };
-        // The cells of one combination differ in the transport alone, and the heading above the figures has
-        // the combination's values.
-        let rest = match self.cells {
-            Some(_) => String::new(),
-            None => view.sweep_label(&[&transport_key(self.flow), RUN_KEY]),
-        };
-        let copy =
-            figures.flow.strip_prefix(self.flow).map(|rest| rest.replacen('-', " ", 1)).unwrap_or_default();
-        let label = format!("{}{copy}", view.transport(self.flow).label);
-        let label = if rest.is_empty() { label } else { format!("{label}, {rest}") };
-        (label, looks)
+        usize::try_from(count).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the label of a flow's line, and the appearance of its transport.
+    fn name_flow(&self, cell: &CellFigures, flow: &FlowFigures) -> (String, &'static Display) {
+        let view = CellView::of(self.summary, cell.cell);
+        let recorded = view.as_ref().map(|view| view.transport(&flow.flow).display);
+        let display = recorded.unwrap_or_else(|| display::display(&flow.transport));
+        if !self.has_several_cells() {
+            let transport = if display.name.is_empty() { &flow.transport } else { display.name };
+            return (format!("{}, {transport}", flow.flow), display);
+        }
+        let Some(view) = view else { return (cell.label.clone(), display) };
+        let copy = flow.flow.strip_prefix(self.compared_flow).unwrap_or_default().replacen('-', " ", 1);
+        let mut label = format!("{}{copy}", view.transport(self.compared_flow).label);
+        // The cells of a condition differ in the transport alone, and the heading above its charts has the
+        // other values. Charts of all cells have no such heading.
+        if self.cell_numbers.is_none() {
+            let other_values = view.sweep_label(&[&transport_key(self.compared_flow), RUN_KEY]);
+            if !other_values.is_empty() {
+                label = format!("{label}, {other_values}");
+            }
+        }
+        (label, display)
     }
 }
 
-/// Distinguishes lines of one transport: the second one has another dash and marker than the first.
-pub(crate) fn vary<'a>(looks: impl Iterator<Item = &'a mut Look>) {
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+impl<T> Selection<T> {
+    /// Joins two selections of one scope.
+    pub(crate) fn join(mut self, other: Self) -> Self {
+        self.series.extend(other.series);
+        self.not_drawn += other.not_drawn;
+        self
+    }
+}
+
+/// Gives each of several lines of one transport its own dash and marker.
+pub(crate) fn distinguish_looks<'a>(looks: impl Iterator<Item = &'a mut Look>) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for look in looks {
-        let seen = kinds.entry(look.display.kind).or_default();
-        look.variant = *seen;
-        *seen += 1;
+        let count = counts.entry(look.display.kind).or_default();
+        look.variant = *count;
+        *count += 1;
     }
 }
 
-/// Two selections one after the other.
-pub(crate) fn both<'a>(
-    first: &Selection<Series<'a>>,
-    second: &Selection<Series<'a>>,
-) -> Selection<Series<'a>> {
-    let shown = first.shown.iter().chain(&second.shown).cloned().collect();
-    Selection { shown, left_out: first.left_out + second.left_out, id: first.id }
+/// Whether `name` is the name of `flow` or of one of its copies.
+pub(crate) fn is_flow_or_copy(name: &str, flow: &str) -> bool {
+    name == flow || is_copy(name, flow)
 }
 
-/// Whether `name` is the flow or one of its copies.
-pub(crate) fn is_drawn(name: &str, flow: &str) -> bool {
-    name == flow || is_copy(name, flow)
+fn delay_kind(flow: &FlowFigures) -> DelayKind {
+    if flow.round_trip { DelayKind::RoundTrip } else { DelayKind::OneWay }
 }
 
 #[cfg(test)]
@@ -188,45 +206,54 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    fn drawn<'a>(summary: &'a Summary, figures: &'a [CellFigures], cells: Option<&'a [u64]>) -> Drawn<'a> {
-        Drawn { summary, figures, changes: &[], cells, flow: "call", id: "" }
+    fn scope<'a>(
+        summary: &'a Summary,
+        chart_data: &'a [CellFigures],
+        cell_numbers: Option<&'a [u64]>,
+    ) -> ChartScope<'a> {
+        ChartScope { summary, chart_data, changes: &[], cell_numbers, compared_flow: "call", id_prefix: "" }
+    }
+
+    fn drawn_and_not_drawn<T>(selection: &Selection<T>) -> (usize, usize) {
+        (selection.series.len(), selection.not_drawn)
     }
 
     #[test]
     fn a_sweep_compares_one_flow_and_a_single_cell_shows_all() {
         let (summary, figures) = (fixture::summary(1), fixture::figures());
-        let swept = drawn(&summary, &figures, None);
-        let labels: Vec<String> = swept.flows(true).shown.into_iter().map(|series| series.label).collect();
+        let sweep = scope(&summary, &figures, None);
+        let round_trips = sweep.flow_series(DelayKind::RoundTrip).series;
+        let labels: Vec<String> = round_trips.into_iter().map(|series| series.label).collect();
         assert_eq!(labels, ["UDP", "TCP", "TCP_NODELAY"]);
-        assert!(swept.flows(false).shown.is_empty());
+        assert!(sweep.flow_series(DelayKind::OneWay).series.is_empty());
         let (summary, figures) = fixture::single();
-        assert_eq!(drawn(&summary, &figures, None).flows(false).shown[0].label, "upload, TCP");
+        let single = scope(&summary, &figures, None);
+        assert_eq!(single.flow_series(DelayKind::OneWay).series[0].label, "upload, TCP");
     }
 
     #[test]
-    fn a_transport_keeps_its_colour_and_the_rest_is_counted() {
+    fn a_transport_keeps_its_colour_and_further_series_are_counted() {
         let (summary, figures) = fixture::sweep(30);
-        let many = drawn(&summary, &figures, None);
-        let delays = many.flows(true);
-        assert_eq!((delays.shown.len(), delays.left_out), (MAX_LINES, 90 - MAX_LINES));
-        for (index, series) in delays.shown.iter().enumerate() {
+        let sweep = scope(&summary, &figures, None);
+        let delays = sweep.flow_series(DelayKind::RoundTrip);
+        assert_eq!(drawn_and_not_drawn(&delays), (MAX_LINES, 90 - MAX_LINES));
+        for (index, series) in delays.series.iter().enumerate() {
             assert_eq!(series.look.display.kind, series.flow.transport);
-            assert!(delays.shown[..index].iter().all(|other| other.look != series.look), "{}", series.label);
+            assert!(delays.series[..index].iter().all(|other| other.look != series.look), "{}", series.label);
         }
-        let cells = many.cells();
-        assert_eq!((cells.shown.len(), cells.left_out), (MAX_PANELS, 90 - MAX_PANELS));
+        assert_eq!(drawn_and_not_drawn(&sweep.cell_series()), (MAX_PANELS, 90 - MAX_PANELS));
     }
 
     #[test]
     fn lines_of_cells_that_have_no_figures_are_counted_among_those_not_drawn() {
         let (summary, mut figures) = fixture::sweep(30);
         figures.truncate(4);
-        let few = drawn(&summary, &figures, None);
-        assert_eq!((few.flows(true).shown.len(), few.flows(true).left_out), (4, 86));
-        assert_eq!(few.cells().left_out, 86);
-        let none = drawn(&summary, &figures, Some(&[30, 31, 32]));
-        assert_eq!((none.flows(true).shown.len(), none.flows(true).left_out), (0, 3));
-        let all = drawn(&summary, &figures, Some(&[0, 1, 2]));
-        assert_eq!((all.flows(true).shown.len(), all.flows(true).left_out), (3, 0));
+        let all = scope(&summary, &figures, None);
+        assert_eq!(drawn_and_not_drawn(&all.flow_series(DelayKind::RoundTrip)), (4, 86));
+        assert_eq!(all.cell_series().not_drawn, 86);
+        let without_data = scope(&summary, &figures, Some(&[30, 31, 32]));
+        assert_eq!(drawn_and_not_drawn(&without_data.flow_series(DelayKind::RoundTrip)), (0, 3));
+        let with_data = scope(&summary, &figures, Some(&[0, 1, 2]));
+        assert_eq!(drawn_and_not_drawn(&with_data.flow_series(DelayKind::RoundTrip)), (3, 0));
     }
 }

@@ -20,7 +20,7 @@ pub struct RunPart {
     /// All its tables.
     pub summary: Summary,
     /// All its figures.
-    pub figures: Vec<CellFigures>,
+    pub chart_data: Vec<CellFigures>,
 }
 
 /// The runs as one summary: each cell comes beside the same cell of the other runs. `None` without a run.
@@ -38,7 +38,7 @@ pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
     }
     cells.sort_by_key(|(place, part, cell, _)| (*place, *part, cell.cell));
     let runs: Vec<_> = parts.iter().map(|part| by_cell(&part.summary.runs, |run| run.cell)).collect();
-    let drawn: Vec<_> = parts.iter().map(|part| by_cell(&part.figures, |figures| figures.cell)).collect();
+    let drawn: Vec<_> = parts.iter().map(|part| by_cell(&part.chart_data, |figures| figures.cell)).collect();
     let mut figures = Vec::new();
     for (number, (_, part, mut cell, label)) in (0..).zip(cells) {
         let old = core::mem::replace(&mut cell.cell, number);
@@ -148,7 +148,7 @@ mod tests {
             .map(|label| RunPart {
                 label: label.to_owned(),
                 summary: Summary { arena: label.to_owned(), ..fixture::summary(1) },
-                figures: fixture::figures(),
+                chart_data: fixture::figures(),
             })
             .into()
     }
@@ -180,7 +180,7 @@ mod tests {
         assert!(crate::comparisons(&summary).is_empty());
         let page = crate::html(&crate::Page {
             summary: &summary,
-            figures: &figures,
+            chart_data: &figures,
             scenario_toml: "",
             command: "",
             changes: &[],
@@ -194,12 +194,15 @@ mod tests {
     #[test]
     fn sweeps_side_by_side_share_axes_and_keep_colours_and_no_best_is_named() {
         let (one, drawn) = fixture::sweep_of_two(2, 3);
-        let part =
-            |label: &str| RunPart { label: label.to_owned(), summary: one.clone(), figures: drawn.clone() };
+        let part = |label: &str| RunPart {
+            label: label.to_owned(),
+            summary: one.clone(),
+            chart_data: drawn.clone(),
+        };
         let (summary, figures) = side_by_side(&[part("monday"), part("tuesday")]).unwrap();
         let page = crate::html(&crate::Page {
             summary: &summary,
-            figures: &figures,
+            chart_data: &figures,
             scenario_toml: "",
             command: "",
             changes: &[],
@@ -222,13 +225,13 @@ mod tests {
         let part = |label: &str, summary: &Summary| RunPart {
             label: label.to_owned(),
             summary: summary.clone(),
-            figures: Vec::new(),
+            chart_data: Vec::new(),
         };
         let page_of = |parts: &[RunPart]| {
             let (summary, figures) = side_by_side(parts).unwrap();
             crate::html(&crate::Page {
                 summary: &summary,
-                figures: &figures,
+                chart_data: &figures,
                 scenario_toml: "",
                 command: "",
                 changes: &[],
@@ -272,12 +275,15 @@ mod tests {
     #[test]
     fn runs_without_a_sweep_stand_in_one_table() {
         let (one, drawn) = fixture::single();
-        let part =
-            |label: &str| RunPart { label: label.to_owned(), summary: one.clone(), figures: drawn.clone() };
+        let part = |label: &str| RunPart {
+            label: label.to_owned(),
+            summary: one.clone(),
+            chart_data: drawn.clone(),
+        };
         let (summary, figures) = side_by_side(&[part("monday"), part("tuesday")]).unwrap();
         let page = crate::html(&crate::Page {
             summary: &summary,
-            figures: &figures,
+            chart_data: &figures,
             scenario_toml: "",
             command: "",
             changes: &[],
@@ -288,7 +294,7 @@ mod tests {
         let (summary, figures) = side_by_side(&[part("monday"), part(long)]).unwrap();
         let page = crate::html(&crate::Page {
             summary: &summary,
-            figures: &figures,
+            chart_data: &figures,
             scenario_toml: "",
             command: "",
             changes: &[],

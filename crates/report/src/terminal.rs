@@ -89,7 +89,7 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
     for cells in flows {
         let judged = cells.judge();
         let (flow, answers) = (judged.flow, judged.answers());
-        let sweep = Sweep::new(&judged).filter(|sweep| answers.len() > 1 || !sweep.is_compared());
+        let sweep = Sweep::beyond_answers(&judged);
         if let Some(sweep) = &sweep {
             out.is_swept = true;
             let headline = wrap(&printable(&sweep.headline()), style.width, "", "");

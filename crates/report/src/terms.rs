@@ -151,9 +151,9 @@ pub(crate) fn sweep_terms(sweep: &Sweep<'_>, judged: &JudgedFlow<'_>) -> Terms {
                     nothing is usable";
         terms.push(Term::new("best", best));
     }
-    terms.push(judged_figure(sweep.by, sweep.floors(), cells(), sweep.flow));
+    terms.push(judged_figure(sweep.judged_by, sweep.floors(), cells(), sweep.flow));
     if sweep.is_compared() {
-        terms.push(Term::new("ranking", rule(sweep.by)));
+        terms.push(Term::new("ranking", rule(sweep.judged_by)));
         terms.extend(outcomes(sweep));
     }
     terms.extend(outside_the_model(cells(), sweep.flow));

@@ -43,7 +43,7 @@ use self::ranked::{RankedTransports, mean};
 pub use self::words::HOPELESS;
 pub(crate) use self::writing::{FigureStyle, figure_style, rule};
 use crate::condition::{Condition, conditions};
-use crate::metric::Quantile;
+use crate::metric::{DelayKind, Quantile};
 use crate::view::{CellView, judged_flows};
 
 /// One judged flow with its cells. The cells are grouped into conditions, within which only the flow's
@@ -303,8 +303,8 @@ const NOT_VALID: &str = "No answer: this run is not valid, and the lines that be
                          measure again. The figures below do not say which transport is best.";
 
 /// The longest delay in ms with which a message counts as in time, if its flow names no deadline.
-pub(crate) fn limit_ms(round_trip: bool) -> f64 {
-    in_time::limit(round_trip).as_millis_f64()
+pub(crate) fn limit_ms(kind: DelayKind) -> f64 {
+    in_time::limit(kind == DelayKind::RoundTrip).as_millis_f64()
 }
 
 #[cfg(test)]

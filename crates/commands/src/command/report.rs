@@ -11,7 +11,7 @@ use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
 use talkpath_measure::summary::{FlowSummary, RunSummary, Summary};
-use talkpath_report::{CellChanges, Network, Page, RunPart, figure_files, html, side_by_side};
+use talkpath_report::{CellChanges, Network, Page, RunPart, chart_files, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::{Instant, counted};
 
@@ -203,7 +203,7 @@ impl StoredRun {
     ) -> Result<(), Failure> {
         let page = Page {
             summary: &self.summary,
-            figures: &self.figures,
+            chart_data: &self.figures,
             scenario_toml: &self.scenario_toml,
             command: &self.command,
             changes: &self.changes,
@@ -215,7 +215,7 @@ impl StoredRun {
         }
         let Some(folder) = figures else { return Ok(()) };
         fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
-        let files = figure_files(&page);
+        let files = chart_files(&page);
         for (name, svg) in &files {
             write_bytes(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
         }
@@ -231,7 +231,7 @@ fn join_runs(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result
     let parts = runs.iter().zip(labels).map(|(run, label)| RunPart {
         label,
         summary: run.summary.clone(),
-        figures: run.figures.clone(),
+        chart_data: run.figures.clone(),
     });
     let scenarios: Vec<&str> = runs.iter().map(|run| run.scenario_toml.as_str()).collect();
     let commands: Vec<&str> = runs.iter().map(|run| run.command.as_str()).collect();

@@ -1,140 +1,143 @@
-//! A network and what moves on it: what `play` puts on its page, and the drawing of a network that reports
-//! have.
+//! A network and the packets on it: the content of `play`'s page, and the drawing of a network in reports.
+//!
+//! A *hop* is one packet on one link. The *service* of a packet is its transmission, from its first bit to
+//! its last.
+//!
+//! Begin to read with [`Animation`].
 
 mod frame;
 
 use maud::Markup;
 
 use crate::number::{count, counted};
-use crate::plot::svg::Svg;
+use crate::plot::svg::SvgName;
 
 pub use frame::Place;
 pub(crate) use frame::still;
 
-/// What a page plays.
+/// The most nodes of a network that is drawn. We chose 300 because on the width of a page the nodes and links
+/// of a larger network lie over each other, and the drawing would be most of the page.
+const MAX_NODES: usize = 300;
+
+/// The network of a run, and the hops that the page plays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Animation {
-    /// The run's name.
+    /// The name of the run.
     pub name: String,
-    /// Which cell and repetition, and from when to when.
+    /// The cell, the repetition and the time that the page plays, in words.
     pub about: String,
-    /// What a person should know before they look; may be empty.
+    /// What a person should know before watching. May be empty.
     pub warnings: Vec<String>,
     /// Hosts and routers.
     pub nodes: Vec<PlayNode>,
-    /// Links, by the index that hops have.
+    /// The links. A hop names a link by its index here.
     pub links: Vec<PlayLink>,
-    /// Flows, by the index that hops have.
+    /// The flows. A hop names a flow by its index here.
     pub flows: Vec<PlayFlow>,
-    /// In order of [`PlayHop::entered`].
+    /// The hops, in the order of [`PlayHop::entered`].
     pub hops: Vec<PlayHop>,
-    /// The run time at which the page begins, µs; every other time counts from there.
+    /// The time of the run at which the page begins, in µs. All other times count from it.
     pub from: u64,
-    /// How long it is, µs.
+    /// The length of the animation in µs.
     pub length: u64,
 }
 
 /// A host or a router.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlayNode {
-    /// Its name; empty for a router.
+    /// The name of the host. Empty for a router.
     pub label: String,
-    /// Its place: distances from the left and from the top, each from 0 to 1.
+    /// The place in the drawing.
     pub place: Place,
 }
 
 /// A link from one node to another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlayLink {
-    /// As the scenario calls it.
+    /// The name in the scenario.
     pub name: String,
-    /// Its rate, delay and queue in words.
+    /// The rate, the delay and the queue in words.
     pub about: String,
-    /// The nodes at its beginning and its end; `None` if nothing travels on it.
+    /// The indices of the nodes at the beginning and at the end. `None` if no flow uses the link.
     pub ends: Option<(usize, usize)>,
 }
 
 /// A flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlayFlow {
-    /// As the scenario calls it.
+    /// The name in the scenario.
     pub name: String,
-    /// Its transport's name in scenarios.
+    /// The name of the transport in scenarios.
     pub transport: String,
-    /// The node of its sender.
+    /// The index of the sender's node.
     pub sender: usize,
-    /// Its congestion window: (time, packets), if it has one.
+    /// The congestion window: (time in µs, packets). Empty if the transport has none.
     pub cwnd: Vec<(u64, f64)>,
 }
 
-/// A packet on a link; times are µs from the page's beginning and may lie before it.
+/// A packet on a link. The times are in µs from the beginning of the page, and may lie before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayHop {
     /// The index of the flow.
     pub flow: u32,
     /// The index of the link.
     pub link: u32,
-    /// Whether it was dropped by the queue or lost on the wire.
+    /// How the packet left the link.
     pub fate: PlayFate,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u32,
-    /// It came to the link.
+    /// The time at which the packet came to the link.
     pub entered: i64,
-    /// Its service began; before this it waits.
+    /// The time at which its service began. Before it the packet waits in the queue.
     pub began: i64,
-    /// Its last bit was sent.
+    /// The time at which its last bit was sent.
     pub sent: i64,
-    /// It came out, or was gone.
+    /// The time at which it left the link, or was dropped or lost.
     pub left: i64,
 }
 
 /// How a packet left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlayFate {
-    /// It came out at the far end, or had not yet when the run ended.
+    /// The packet came out at the end of the link, or was still on it at the end of the run.
     Passed = 0,
-    /// A queue dropped it.
+    /// The queue dropped the packet.
     Dropped = 1,
-    /// The wire lost it.
+    /// The wire lost the packet.
     Lost = 2,
 }
 
-/// A flow's colour: hues far from each other for flows that follow each other.
+/// The colour of a flow, by its index.
 pub(crate) fn colour(flow: usize) -> String {
-    // The golden angle: of any number of hues none are close.
+    // The golden angle separates the hues of any number of flows well.
     let hue = (205.0 + 137.508 * flow as f64) % 360.0;
     format!("hsl({hue:.0} 62% 46%)")
 }
 
-/// A drawing of the topology alone: what a report shows where nothing moves.
+/// Draws the network without packets, for a report. `id` is the id of the drawing on its page.
 ///
 /// # Errors
-/// Why there is no drawing.
+/// Returns the sentence that takes the place of the drawing if the network has too many nodes.
 pub(crate) fn topology_svg(animation: &Animation, id: &str) -> Result<Markup, String> {
-    if let Some(why) = too_many(animation) {
-        return Err(why);
-    }
-    let svg: Svg = frame::topology(animation);
+    check_size(animation)?;
     let title = format!("Topology of {}", animation.name);
-    Ok(svg.finish(id, &title, "Hosts, routers and the links between them."))
+    let description = "Hosts, routers and the links between them.";
+    Ok(frame::topology(animation).finish(SvgName { id, title: &title, description }))
 }
 
-/// The sentence in place of a drawing if the network has too many nodes for one.
-fn too_many(animation: &Animation) -> Option<String> {
+/// Returns the sentence that takes the place of a drawing if the network has too many nodes.
+fn check_size(animation: &Animation) -> Result<(), String> {
     let nodes = animation.nodes.len();
+    if nodes <= MAX_NODES {
+        return Ok(());
+    }
     let links = animation.links.iter().filter(|link| link.ends.is_some()).count();
-    (nodes > MOST_DRAWN).then(|| {
-        format!(
-            "Not drawn: the network has {} nodes and {}. Networks of up to {MOST_DRAWN} nodes are drawn.",
-            count(nodes as u64),
-            counted(links as u64, "link")
-        )
-    })
+    Err(format!(
+        "Not drawn: the network has {} nodes and {}. Networks of up to {MAX_NODES} nodes are drawn.",
+        count(nodes as u64),
+        counted(links as u64, "link")
+    ))
 }
-
-/// Networks of more nodes are not drawn: on a page's width their nodes and links lie over each other, and the
-/// drawing would be most of the page. Chosen.
-const MOST_DRAWN: usize = 300;
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -174,12 +177,13 @@ pub(crate) mod tests {
     #[test]
     fn a_network_of_hundreds_of_nodes_is_counted_and_not_drawn() {
         let mut animation = two_hosts();
-        animation.nodes = vec![animation.nodes[0].clone(); MOST_DRAWN];
+        animation.nodes = vec![animation.nodes[0].clone(); MAX_NODES];
         let page = topology_svg(&animation, "network").unwrap().into_string();
         assert!(page.contains("<svg"), "{page}");
         animation.nodes.push(animation.nodes[0].clone());
-        let why = "Not drawn: the network has 301 nodes and 1 link. Networks of up to 300 nodes are drawn.";
-        assert_eq!(topology_svg(&animation, "network").unwrap_err(), why);
-        assert_eq!(still(&animation).into_string(), format!("<p>{why}</p>"));
+        let reason =
+            "Not drawn: the network has 301 nodes and 1 link. Networks of up to 300 nodes are drawn.";
+        assert_eq!(topology_svg(&animation, "network").unwrap_err(), reason);
+        assert_eq!(still(&animation).into_string(), format!("<p>{reason}</p>"));
     }
 }

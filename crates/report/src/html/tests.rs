@@ -1,12 +1,23 @@
+use talkpath_measure::chart_data::CellFigures;
+use talkpath_measure::summary::Summary;
+
 use super::*;
 use crate::fixture;
+use crate::number::glued;
 use roxmltree::{Document, Node, ParsingOptions};
 
 const SVG: &str = "http://www.w3.org/2000/svg";
 
 fn page(summary: &Summary, figures: &[CellFigures]) -> String {
     let command = "talkpath compare --seed 1 --path 'a&b'";
-    html(&Page { summary, figures, scenario_toml: fixture::SCENARIO, command, changes: &[], network: None })
+    html(&Page {
+        summary,
+        chart_data: figures,
+        scenario_toml: fixture::SCENARIO,
+        command,
+        changes: &[],
+        network: None,
+    })
 }
 
 fn parse(text: &str) -> Document<'_> {
@@ -218,13 +229,13 @@ fn a_saved_heat_map_says_in_words_what_it_holds_for() {
         let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
         let page = Page {
             summary,
-            figures: &figures,
+            chart_data: &figures,
             scenario_toml: "",
             command: "",
             changes: &[],
             network: Some(&network),
         };
-        let files = figure_files(&page);
+        let files = chart_files(&page);
         let map = files.iter().find(|(name, _)| name == "heat-winner-call").unwrap().1.clone();
         // A caption is broken into rows.
         map.replace("</text>", " ").split('>').map(|part| part.split('<').next().unwrap()).collect::<String>()
@@ -331,14 +342,14 @@ fn each_figure_becomes_a_file_that_needs_no_page() {
     let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
     let page = Page {
         summary: &summary,
-        figures: &figures,
+        chart_data: &figures,
         scenario_toml: fixture::SCENARIO,
         command: "",
         changes: &[],
         network: Some(&network),
     };
     let text = html(&page);
-    let files = figure_files(&page);
+    let files = chart_files(&page);
     let drawn = parse(&text).descendants().filter(|it| it.attribute("role") == Some("img")).count();
     assert_eq!(files.len(), drawn);
     assert!(files.iter().any(|(name, _)| name == "network"));
@@ -368,7 +379,7 @@ fn the_network_of_a_sweep_says_of_which_cell_it_is() {
     let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
     let of = |(summary, figures): &(Summary, Vec<CellFigures>)| {
         let network = Some(&network);
-        html(&Page { summary, figures, scenario_toml: "", command: "", changes: &[], network })
+        html(&Page { summary, chart_data: figures, scenario_toml: "", command: "", changes: &[], network })
     };
     let swept = of(&fixture::sweep_of_two(2, 3));
     assert!(swept.contains("As in cell 0: path.up.delay = 5 ms, path.up.loss = 0.0."));

@@ -1,8 +1,8 @@
-//! The animated network: one page that plays a run's packets over its topology.
+//! The page of `play`: it shows a run's packets as they move over the network.
 //!
-//! The page holds the hops of packets as columns of whole microseconds and draws them on a canvas. It
-//! computes nothing about the run: where a packet is follows from when its service began, when its last bit
-//! was sent and when it came out. Without JavaScript it says so and shows the topology at one moment.
+//! The page has the hops of the packets as columns of whole microseconds, and its script draws them on a
+//! canvas. The script computes nothing about the run: the place of a packet follows from the times of its
+//! hop. Without JavaScript the page says so, and shows the network at one moment.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,12 @@ use crate::animation::{Animation, PlayHop, colour, still};
 use crate::display::display;
 use crate::html::document;
 
-/// The page, self-contained.
+/// The most names of links with one description that the page lists. The others are counted.
+const MAX_LINK_NAMES: usize = 4;
+/// The most flows in the legend. The others are counted.
+const MAX_FLOW_NAMES: usize = 12;
+
+/// Writes the page. It loads no other file. `talkpath` is the version of the program.
 pub fn play_page(animation: &Animation, talkpath: &str) -> String {
     let main = html! {
         @for warning in &animation.warnings { p.warnings { (warning) } }
@@ -33,7 +38,7 @@ pub fn play_page(animation: &Animation, talkpath: &str) -> String {
     document(&animation.name, &animation.about, &main, talkpath)
 }
 
-/// The drawing with its controls. The script finds it by its id.
+/// The drawing with its controls. The script finds the elements by their ids.
 fn player(animation: &Animation) -> Markup {
     html! {
         style { (PreEscaped(include_str!("play.css"))) }
@@ -42,7 +47,7 @@ fn player(animation: &Animation) -> Markup {
                 p.warnings { "JavaScript is off: the network is shown at one moment and does not move." }
             }
             (legend(animation))
-            (links(animation))
+            (link_descriptions(animation))
             div.scroll.plot id="still" { (still(animation)) }
             canvas id="stage" hidden tabindex="0" role="img"
                 aria-label="The network with its packets; the time stands under it" {}
@@ -58,7 +63,7 @@ fn player(animation: &Animation) -> Markup {
                 "Space plays and pauses, ← and → step from event to event, ↑ and ↓ change the speed, Home and End go to the ends."
             }
         }
-        script type="application/json" id="run" { (PreEscaped(data(animation))) }
+        script type="application/json" id="run" { (PreEscaped(script_data(animation))) }
         script { (PreEscaped(include_str!("play.js"))) }
     }
 }
@@ -66,36 +71,46 @@ fn player(animation: &Animation) -> Markup {
 fn legend(animation: &Animation) -> Markup {
     html! {
         ul.legend {
-            @for (at, flow) in animation.flows.iter().enumerate().take(MOST_NAMED) {
+            @for (index, flow) in animation.flows.iter().enumerate().take(MAX_FLOW_NAMES) {
                 li {
-                    span.swatch style={ "background:" (colour(at)) } {}
+                    span.swatch style={ "background:" (colour(index)) } {}
                     (flow.name) ", " (display(&flow.transport).name)
                 }
             }
-            @if animation.flows.len() > MOST_NAMED {
-                li { "and " (animation.flows.len() - MOST_NAMED) " more" }
+            @if animation.flows.len() > MAX_FLOW_NAMES {
+                li { "and " (animation.flows.len() - MAX_FLOW_NAMES) " more" }
             }
         }
     }
 }
 
-/// What links are made of, those of one making together.
-fn links(animation: &Animation) -> Markup {
-    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
-    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+/// Links with one description.
+struct LinkGroup<'a> {
+    about: &'a str,
+    names: Vec<&'a str>,
+}
+
+/// Groups the links that flows use by their descriptions, in the order of the links.
+fn group_links(animation: &Animation) -> Vec<LinkGroup<'_>> {
+    let mut groups: Vec<LinkGroup<'_>> = Vec::new();
+    let mut group_by_about: BTreeMap<&str, usize> = BTreeMap::new();
     for link in animation.links.iter().filter(|link| link.ends.is_some()) {
-        let kind = *known.entry(&link.about).or_insert(kinds.len());
-        if kind == kinds.len() {
-            kinds.push((&link.about, Vec::new()));
+        let group = *group_by_about.entry(&link.about).or_insert(groups.len());
+        if group == groups.len() {
+            groups.push(LinkGroup { about: &link.about, names: Vec::new() });
         }
-        kinds[kind].1.push(&link.name);
+        groups[group].names.push(&link.name);
     }
+    groups
+}
+
+fn link_descriptions(animation: &Animation) -> Markup {
     html! {
         dl.terms {
-            @for (about, names) in &kinds {
+            @for LinkGroup { about, names } in group_links(animation) {
                 dt {
-                    (names.iter().take(MOST_ALIKE).copied().collect::<Vec<_>>().join(", "))
-                    @if names.len() > MOST_ALIKE { " and " (names.len() - MOST_ALIKE) " more" }
+                    (names.iter().take(MAX_LINK_NAMES).copied().collect::<Vec<_>>().join(", "))
+                    @if names.len() > MAX_LINK_NAMES { " and " (names.len() - MAX_LINK_NAMES) " more" }
                 }
                 dd { (about) }
             }
@@ -103,35 +118,33 @@ fn links(animation: &Animation) -> Markup {
     }
 }
 
-/// What the script reads, as JSON that no `</script>` can end.
-fn data(animation: &Animation) -> String {
-    let column = |pick: fn(&PlayHop) -> i64| animation.hops.iter().map(pick).collect::<Vec<i64>>();
-    let value = json!({
+/// The data for the script, as JSON. The JSON has no `<`, so that no name in it can end the script element.
+fn script_data(animation: &Animation) -> String {
+    let column = |value: fn(&PlayHop) -> i64| animation.hops.iter().map(value).collect::<Vec<i64>>();
+    let nodes = animation.nodes.iter().map(|node| json!([node.label, node.place.x, node.place.y]));
+    let links = animation.links.iter().map(|link| json!([link.name, link.about, link.ends]));
+    let flows = animation.flows.iter().enumerate();
+    let flows = flows.map(|(index, flow)| json!([flow.name, colour(index), flow.sender, flow.cwnd]));
+    let data = json!({
         "from": animation.from,
         "length": animation.length,
-        "nodes": animation.nodes.iter().map(|node| json!([node.label, node.place.x, node.place.y])).collect::<Vec<_>>(),
-        "links": animation.links.iter().map(|link| json!([link.name, link.about, link.ends])).collect::<Vec<_>>(),
-        "flows": animation.flows.iter().enumerate().map(|(at, flow)| {
-            json!([flow.name, colour(at), flow.sender, flow.cwnd])
-        }).collect::<Vec<_>>(),
+        "nodes": nodes.collect::<Vec<_>>(),
+        "links": links.collect::<Vec<_>>(),
+        "flows": flows.collect::<Vec<_>>(),
         "hops": {
             "flow": column(|hop| i64::from(hop.flow)),
             "link": column(|hop| i64::from(hop.link)),
             "fate": column(|hop| hop.fate as i64),
-            // Counted from the entry, so that the page is small.
+            // Each further time is the difference from the time before, because small numbers make a small
+            // page.
             "entered": column(|hop| hop.entered),
             "began": column(|hop| hop.began - hop.entered),
             "sent": column(|hop| hop.sent - hop.began),
             "left": column(|hop| hop.left - hop.sent),
         },
     });
-    value.to_string().replace('<', "\\u003c")
+    data.to_string().replace('<', "\\u003c")
 }
-
-/// Links of one making that are named. Chosen.
-const MOST_ALIKE: usize = 4;
-/// Flows that the legend names; the others are counted.
-const MOST_NAMED: usize = 12;
 
 #[cfg(test)]
 mod tests {
@@ -139,7 +152,7 @@ mod tests {
     use crate::animation::tests::two_hosts;
 
     #[test]
-    fn a_page_opens_from_disk_has_a_still_figure_and_no_name_ends_its_script() {
+    fn a_page_loads_nothing_has_a_drawing_without_scripts_and_no_name_ends_its_script() {
         let page = play_page(&two_hosts(), "0");
         // The page's module, the animation, and its data.
         assert_eq!(page.matches("</script>").count(), 3);
@@ -149,10 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn the_script_s_columns_are_differences_that_give_each_time_back() {
-        let value: serde_json::Value = serde_json::from_str(&data(&two_hosts())).unwrap();
-        let of = |name: &str| value["hops"][name][1].as_i64().unwrap();
-        assert_eq!((of("entered"), of("began"), of("sent"), of("left"), of("fate")), (50, 10, 10, 100, 2));
+    fn the_times_of_a_hop_are_differences_from_the_time_before() {
+        let value: serde_json::Value = serde_json::from_str(&script_data(&two_hosts())).unwrap();
+        let second_hop = |name: &str| value["hops"][name][1].as_i64().unwrap();
+        let columns = ["entered", "began", "sent", "left", "fate"];
+        assert_eq!(columns.map(second_hop), [50, 10, 10, 100, 2]);
         assert_eq!(value["links"][0][0], "</script>up");
     }
 }

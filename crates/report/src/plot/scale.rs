@@ -1,63 +1,73 @@
-//! From values to places on the page, and where the ticks are.
+//! Scales: they map values to SVG units, and they choose the ticks of an axis.
+//!
+//! As in other plotting libraries, the *domain* of a scale is the range of its values, and the *range* of a
+//! scale is the range of their places in the drawing. A *round* number is 1, 2 or 5 times a power of ten.
 
 pub(crate) use talkpath_measure::figures::text::tick_label;
 
-/// A straight or logarithmic map from values to SVG units.
+/// If the largest value is more than 50 times the smallest value, [`Scale::fitting`] is logarithmic. We chose
+/// 50 because a linear scale would press most values into a few units at its lower end.
+const LOG_RATIO: f64 = 50.0;
+/// The round numbers of a decade.
+const ROUND_STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+/// A relative difference that is only an error of rounding. The logarithm or the quotient of two values that
+/// should be equal differs by about 1e-15.
+const ROUNDING: f64 = 1e-9;
+/// The most ticks of a linear scale, if the domain is so odd that its step is wrong.
+const MAX_TICKS: i64 = 100;
+
+/// A linear or logarithmic map from values to SVG units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
-    kind: Kind,
-    /// Smallest and largest value.
+    kind: ScaleKind,
+    /// The smallest and the largest value.
     pub domain: (f64, f64),
-    /// Where they lie.
+    /// The places of the smallest and of the largest value. The first place may be the larger one, because y
+    /// grows downwards.
     range: (f64, f64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ScaleKind {
     Linear,
     Log,
 }
 
-/// Above this ratio of the largest to the smallest value the axis is logarithmic, because a linear one would
-/// press most values flat; chosen.
-const LOG_RATIO: f64 = 50.0;
-/// Steps of a decade at which ticks are round.
-const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
-
 impl Scale {
-    /// Straight from `low` to `high`.
+    /// A linear scale. An empty domain becomes one that is 1 long.
     pub(crate) fn linear((low, high): (f64, f64), range: (f64, f64)) -> Self {
         let high = if high > low { high } else { low + 1.0 };
-        Self { kind: Kind::Linear, domain: (low, high), range }
+        Self { kind: ScaleKind::Linear, domain: (low, high), range }
     }
 
-    /// Logarithmic from `low`, above zero, to `high`.
+    /// A logarithmic scale. Its lowest value must be above zero. An empty domain becomes one decade.
     pub(crate) fn log((low, high): (f64, f64), range: (f64, f64)) -> Self {
         let low = if low > 0.0 { low } else { f64::MIN_POSITIVE };
         let high = if high > low { high } else { low * 10.0 };
-        Self { kind: Kind::Log, domain: (low, high), range }
+        Self { kind: ScaleKind::Log, domain: (low, high), range }
     }
 
-    /// A scale for values from `low` to `high`: from zero to a round number, or logarithmic between round
-    /// numbers if they span decades; from a round number below zero if there are such values.
+    /// A scale for values from `low` to `high`. If the values span decades, the scale is logarithmic and goes
+    /// from a round number to a round number. Otherwise it is linear and contains zero.
     pub(crate) fn fitting((low, high): (f64, f64), range: (f64, f64)) -> Self {
-        match (low > 0.0 && high / low > LOG_RATIO, low < 0.0) {
-            (true, _) => Self::log((round_down(low), round_up(high)), range),
-            (_, true) => {
-                let top = if high > 0.0 { nice_ceiling(high) } else { 0.0 };
-                Self::linear((-nice_ceiling(-low), top), range)
-            }
-            _ => Self::linear((0.0, nice_ceiling(high)), range),
+        if low > 0.0 && high / low > LOG_RATIO {
+            return Self::log((round_down(low), round_up(high)), range);
         }
+        if low < 0.0 {
+            let domain_end = if high > 0.0 { tick_ceiling(high) } else { 0.0 };
+            return Self::linear((-tick_ceiling(-low), domain_end), range);
+        }
+        Self::linear((0.0, tick_ceiling(high)), range)
     }
 
-    /// Where `value` lies; values outside lie on the nearer end.
+    /// The place of `value`. A value outside the domain has the place of the nearer end. A value that is not
+    /// finite has the place of the lowest value.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let (low, high) = self.domain;
         let value = if value.is_finite() { value.clamp(low, high) } else { low };
         let share = match self.kind {
-            Kind::Linear => (value - low) / (high - low),
-            Kind::Log => (value / low).ln() / (high / low).ln(),
+            ScaleKind::Linear => (value - low) / (high - low),
+            ScaleKind::Log => (value / low).ln() / (high / low).ln(),
         };
         self.range.0 + share * (self.range.1 - self.range.0)
     }
@@ -65,81 +75,88 @@ impl Scale {
     /// About `target` round values within the domain, ascending.
     pub(crate) fn ticks(&self, target: usize) -> Vec<f64> {
         match self.kind {
-            Kind::Linear => linear_ticks(self.domain, target),
-            Kind::Log => log_ticks(self.domain, target),
+            ScaleKind::Linear => linear_ticks(self.domain, target),
+            ScaleKind::Log => log_ticks(self.domain, target),
         }
     }
 
-    /// Kind, domain and range, for the page's module.
-    pub(crate) fn written(&self) -> String {
+    /// The scale as text for the page's module: kind, domain and range.
+    pub(crate) fn data_attribute(&self) -> String {
         let kind = match self.kind {
-            Kind::Linear => "linear",
-            Kind::Log => "log",
+            ScaleKind::Linear => "linear",
+            ScaleKind::Log => "log",
         };
         format!("{kind} {} {} {} {}", self.domain.0, self.domain.1, self.range.0, self.range.1)
     }
 
-    /// Whether a value like this has a place at all: zero has none on a logarithmic scale.
-    pub(crate) fn has_place(&self, value: f64) -> bool {
-        self.kind == Kind::Linear || value > 0.0
+    /// Whether the scale can show `value`. A logarithmic scale cannot show zero.
+    pub(crate) fn can_show(&self, value: f64) -> bool {
+        self.kind == ScaleKind::Linear || value > 0.0
     }
 
     /// Whether `value` lies within the domain.
-    pub(crate) fn holds(&self, value: f64) -> bool {
+    pub(crate) fn contains(&self, value: f64) -> bool {
         value >= self.domain.0 && value <= self.domain.1
     }
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten.
+/// Returns the multiples of a round number.
 fn linear_ticks((low, high): (f64, f64), target: usize) -> Vec<f64> {
-    let step = nice_step((high - low) / target.max(1) as f64);
-    let first = (low / step - 1e-9).ceil() as i64;
-    let last = (high / step + 1e-9).floor() as i64;
-    (first..=last.min(first + 100)).map(|at| at as f64 * step).collect()
+    let step = round_up((high - low) / target.max(1) as f64);
+    let first = (low / step - ROUNDING).ceil() as i64;
+    let last = (high / step + ROUNDING).floor() as i64;
+    (first..=last.min(first + MAX_TICKS)).map(|multiple| multiple as f64 * step).collect()
 }
 
-/// Powers of ten. With 2 and 5 between them if this gives not many more ticks than `target`; only every n-th
-/// power if the powers alone are too many.
+/// Returns powers of ten. If the decades are few, the ticks have 2 and 5 between the powers. If the powers
+/// alone are too many, the ticks have only each second power, or each third, and so on.
 fn log_ticks((low, high): (f64, f64), target: usize) -> Vec<f64> {
-    let (first, last) = ((low.log10() - 1e-9).floor() as i32, (high.log10() + 1e-9).floor() as i32);
-    let powers = usize::try_from(last - first + 1).unwrap_or(1);
-    let steps: &[f64] = if powers * ROUND.len() <= target + 4 { &ROUND } else { &ROUND[..1] };
-    let inside = |value: &f64| *value >= low * (1.0 - 1e-9) && *value <= high * (1.0 + 1e-9);
-    let powers = (first..=last).rev().step_by(powers.div_ceil(target.max(1) + 1));
-    let values = powers.flat_map(|power| steps.iter().rev().map(move |step| step * 10f64.powi(power)));
-    let mut ticks: Vec<f64> = values.filter(inside).collect();
+    let first_power = (low.log10() - ROUNDING).floor() as i32;
+    let last_power = (high.log10() + ROUNDING).floor() as i32;
+    let power_count = usize::try_from(last_power - first_power + 1).unwrap_or(1);
+    // A few ticks more than the target are better than the powers alone.
+    let has_room = power_count * ROUND_STEPS.len() <= target + 4;
+    let steps: &[f64] = if has_room { &ROUND_STEPS } else { &ROUND_STEPS[..1] };
+    let stride = power_count.div_ceil(target.max(1) + 1);
+    let mut ticks = Vec::new();
+    // The largest power always has a tick, so the ticks are made downwards.
+    for power in (first_power..=last_power).rev().step_by(stride) {
+        for step in steps.iter().rev() {
+            let tick = step * 10f64.powi(power);
+            if tick >= low * (1.0 - ROUNDING) && tick <= high * (1.0 + ROUNDING) {
+                ticks.push(tick);
+            }
+        }
+    }
     ticks.reverse();
     ticks
 }
 
-/// The round step not below `rough`.
-fn nice_step(rough: f64) -> f64 {
-    round_up(rough)
-}
-
-/// The smallest multiple of a round step that covers `high`.
-fn nice_ceiling(high: f64) -> f64 {
+/// Returns the first tick that is not below `high`, on a scale from zero with about five ticks.
+fn tick_ceiling(high: f64) -> f64 {
     if high <= 0.0 || !high.is_finite() {
         return 1.0;
     }
-    let step = nice_step(high / 5.0);
-    (high / step - 1e-9).ceil() * step
+    let step = round_up(high / 5.0);
+    (high / step - ROUNDING).ceil() * step
 }
 
-/// The smallest of 1, 2 and 5 times a power of ten that is not below `value`.
+/// Returns the smallest round number that is not below `value`.
 fn round_up(value: f64) -> f64 {
     let power = power_of_ten(value);
-    let above = ROUND.iter().map(|step| step * power).find(|step| *step >= value * (1.0 - 1e-9));
+    let above = ROUND_STEPS.iter().map(|step| step * power).find(|round| *round >= value * (1.0 - ROUNDING));
     above.unwrap_or(10.0 * power)
 }
 
-/// The largest of 1, 2 and 5 times a power of ten that is not above `value`.
+/// Returns the largest round number that is not above `value`.
 pub(crate) fn round_down(value: f64) -> f64 {
     let power = power_of_ten(value);
-    let below = ROUND.iter().rev().map(|step| step * power).find(|step| *step <= value * (1.0 + 1e-9));
+    let steps = ROUND_STEPS.iter().rev();
+    let below = steps.map(|step| step * power).find(|round| *round <= value * (1.0 + ROUNDING));
     below.unwrap_or(power)
 }
 
+/// Returns the largest power of ten that is not above `value`. Returns 1 if there is none.
 fn power_of_ten(value: f64) -> f64 {
     if value > 0.0 && value.is_finite() { 10f64.powi(value.log10().floor() as i32) } else { 1.0 }
 }
@@ -153,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_linear_scale_puts_its_ends_and_its_middle_where_they_belong() {
+    fn a_linear_scale_is_proportional_and_clamps_values_outside_its_domain() {
         let scale = Scale::linear((0.0, 200.0), (100.0, 0.0));
         assert_eq!([0.0, 100.0, 200.0, 500.0].map(|value| scale.at(value)), [100.0, 50.0, 0.0, 0.0]);
         assert_eq!(scale.at(f64::NAN), 100.0);
     }
 
     #[test]
-    fn a_log_scale_gives_each_decade_the_same_room() {
+    fn a_log_scale_gives_each_decade_the_same_length() {
         let scale = Scale::log((0.001, 1.0), (300.0, 0.0));
         for (value, place) in [(0.001, 300.0), (0.01, 200.0), (0.1, 100.0), (1.0, 0.0), (0.0, 300.0)] {
             assert!((scale.at(value) - place).abs() < 1e-9, "{value}");
@@ -180,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_small_ticks_have_all_figures_that_the_ticks_have() {
+    fn labels_of_small_ticks_have_all_digits_of_the_ticks() {
         let ticks = [1e-5, 1.5e-5, 2.5e-5, 5.0 * 1e-5, -3e-5, 0.1 * 3e-4, 0.00015];
         assert_eq!(labels(&ticks), ["1e-5", "1.5e-5", "2.5e-5", "5e-5", "-3e-5", "3e-5", "0.00015"]);
     }
@@ -192,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn values_below_zero_have_a_place_and_zero_stays_in_sight() {
+    fn a_scale_for_values_below_zero_contains_zero() {
         assert_eq!(Scale::fitting((-3.0, 4.3), (0.0, 1.0)), Scale::linear((-3.0, 5.0), (0.0, 1.0)));
         assert_eq!(Scale::fitting((-3.7, -1.0), (0.0, 1.0)), Scale::linear((-4.0, 0.0), (0.0, 1.0)));
         assert_eq!(labels(&Scale::fitting((-3.7, -1.0), (0.0, 1.0)).ticks(4)), ["-4", "-3", "-2", "-1", "0"]);
     }
 
     #[test]
-    fn degenerate_domains_still_make_a_scale() {
+    fn an_empty_or_infinite_domain_still_makes_a_scale() {
         for scale in [
             Scale::linear((5.0, 5.0), (0.0, 1.0)),
             Scale::log((0.0, 0.0), (0.0, 1.0)),

@@ -5,14 +5,15 @@ use core::ops::Range;
 use maud::{Markup, PreEscaped, html};
 use talkpath_study::{ClaimOutcome, FigureOutcome, Outcome};
 
-use crate::figure::word;
+use crate::chart::id_part;
 
 /// `text` with a link at each figure of the page that it names, as "figure 9".
 pub(super) fn with_figures(text: &str, figures: &[FigureOutcome]) -> Markup {
     let (mut from, mut linked) = (0, String::new());
     for Name { range, figure } in named(text, figures) {
         let before = &text[from..range.start];
-        let link = html! { (before) a href={ "#figure-" (word(&figure.number)) } { (text[range.clone()]) } };
+        let link =
+            html! { (before) a href={ "#figure-" (id_part(&figure.number)) } { (text[range.clone()]) } };
         linked.push_str(&link.0);
         from = range.end;
     }
@@ -33,7 +34,7 @@ pub(super) fn claims_of(figure: &FigureOutcome, outcome: &Outcome) -> Markup {
                 "Claims that name it: "
                 @for (at, claim) in claims.iter().enumerate() {
                     @if at > 0 { ", " }
-                    a href={ "#claim-" (word(&claim.id)) } { (claim.id) }
+                    a href={ "#claim-" (id_part(&claim.id)) } { (claim.id) }
                 }
                 "."
             }

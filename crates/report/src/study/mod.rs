@@ -4,7 +4,7 @@
 //! As everywhere here, nothing is computed: medians, intervals and verdicts are in the [`Outcome`].
 
 mod changes;
-mod figure;
+mod chart;
 mod fill;
 mod guide;
 mod links;

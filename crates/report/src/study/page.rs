@@ -7,13 +7,13 @@ use talkpath_study::{
     shown_value,
 };
 
-use super::figure::draw;
+use super::chart::chart;
 use super::guide::{basis_meaning, explained, guide, standing_meaning, verdict_meaning};
 use super::links;
 use super::prose::{Row, prose_table};
 use super::{about, after_standing, count, mark, medians, published, spread, standing};
 use crate::animation::{Animation, topology_svg};
-use crate::figure::word;
+use crate::chart::id_part;
 use crate::html::{BREAK, document, warnings};
 use crate::number::list;
 
@@ -36,7 +36,7 @@ pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, com
             section {
                 h2 { "Figures" }
                 @for figure in &outcome.figures {
-                    (draw(figure).html())
+                    (chart(figure).html())
                     (links::claims_of(figure, outcome))
                 }
             }
@@ -61,7 +61,7 @@ fn overview(outcome: &Outcome) -> Markup {
                 (verdict_words(verdict)) (after_standing(verdict, several))
             }
         };
-        let id = html! { a href={ "#claim-" (word(&claim.id)) } { (claim.id) } };
+        let id = html! { a href={ "#claim-" (id_part(&claim.id)) } { (claim.id) } };
         let [what, published, here] = [&claim.claim, &claim.published, &claim.in_first_arena.reproduced]
             .map(|text| links::with_figures(text, &outcome.figures));
         Row {
@@ -148,7 +148,7 @@ fn verdict_words(verdict: &ArenaVerdict) -> Markup {
 fn details(claim: &ClaimOutcome, outcome: &Outcome) -> Markup {
     let several = outcome.arenas.len() > 1;
     html! {
-        h3 id={ "claim-" (word(&claim.id)) } { (outcome.study) "/" (claim.id) ": " (claim.claim) }
+        h3 id={ "claim-" (id_part(&claim.id)) } { (outcome.study) "/" (claim.id) ": " (claim.claim) }
         @for verdict in claim.verdicts() {
             p {
                 (verdict_words(verdict))

@@ -2,9 +2,9 @@
 
 use talkpath_study::{Drawing, FigureOutcome, Outcome};
 
-use super::figure::draw;
-use crate::figure::word;
-use crate::html::figure_file;
+use super::chart::chart;
+use crate::chart::id_part;
+use crate::html::chart_file;
 use crate::number::list;
 
 /// A chart in a file of its own.
@@ -19,7 +19,7 @@ pub struct Picture {
 /// The charts that a run that is kept can draw, in the order of its figures.
 pub(super) fn pictures(outcome: &Outcome) -> Vec<Picture> {
     let picture = |figure: &FigureOutcome| {
-        Some(Picture { path: path(outcome, figure), svg: figure_file(&draw(figure))? })
+        Some(Picture { path: path(outcome, figure), svg: chart_file(&chart(figure))? })
     };
     drawn(outcome).filter_map(picture).collect()
 }
@@ -61,5 +61,5 @@ fn is_drawn(figure: &FigureOutcome) -> bool {
 
 /// Names that a file gives lead out of no folder.
 fn path(outcome: &Outcome, figure: &FigureOutcome) -> String {
-    format!("{}/figure-{}.svg", word(&outcome.study), word(&figure.number))
+    format!("{}/figure-{}.svg", id_part(&outcome.study), id_part(&figure.number))
 }

@@ -1,213 +1,245 @@
-//! The best of each combination, as a table that fits a screen: in full if there is room, else neighbours of
-//! one answer share a row, else all values of a key do.
+//! The table over a sweep: the best transport of each combination.
+//!
+//! The table has at most a given number of rows. If there are more combinations, neighbouring combinations
+//! with one outcome share a row. If these rows are still too many, all values of a key share a row.
 
 use std::collections::BTreeMap;
 
 use talkpath_measure::summary::JudgedBy;
 
-use super::{Combination, Outcome, Sweep, range};
+use super::{Combination, FigureRange, Outcome, Sweep};
+use crate::display::Display;
 use crate::grid::{Column, Grid, Role, Row};
 use crate::number::{UNKNOWN, count};
 use crate::verdict::figure_style;
 
-/// A table, and what it does not show one by one.
+/// The table over a sweep.
 pub(crate) struct SweepTable {
     pub grid: Grid,
-    /// Combinations that have no row of their own; empty if all have.
+    /// Says which combinations do not have a row of their own. `None` if each has a row.
     pub note: Option<String>,
 }
 
-/// Neighbouring combinations that share a row.
-struct Group<'a> {
-    /// First and last index on each axis; `None` for an axis that is summed up.
-    spans: Vec<Option<(usize, usize)>>,
+/// The combinations that share a row.
+struct RowGroup<'a> {
+    /// The values on each axis. `None` if the row has all values of the axis.
+    spans: Vec<Option<IndexSpan>>,
     members: Vec<&'a Combination<'a>>,
 }
 
+/// Neighbouring values on an axis, by their indices.
+#[derive(Clone, Copy)]
+struct IndexSpan {
+    first: usize,
+    last: usize,
+}
+
+impl<'a> RowGroup<'a> {
+    fn single(combination: &'a Combination<'a>) -> Self {
+        let spans =
+            combination.value_indices.iter().map(|&index| Some(IndexSpan { first: index, last: index }));
+        Self { spans: spans.collect(), members: vec![combination] }
+    }
+}
+
 impl Sweep<'_> {
-    /// At most `max` rows.
-    pub(crate) fn table_within(&self, max: usize) -> SweepTable {
-        let singles = self.singles();
-        if singles.len() <= max {
+    /// The table with at most `max_rows` rows.
+    pub(crate) fn table_within(&self, max_rows: usize) -> SweepTable {
+        let singles: Vec<RowGroup<'_>> = self.combinations.iter().map(RowGroup::single).collect();
+        if singles.len() <= max_rows {
             return SweepTable { grid: self.grid(&singles), note: None };
         }
-        let merged = (0..self.axes.len()).map(|axis| self.merged(axis));
-        if let Some(groups) = merged.min_by_key(Vec::len).filter(|groups| groups.len() <= max) {
+        let by_axis = (0..self.axes.len()).map(|axis| self.merge_neighbours(axis));
+        if let Some(groups) = by_axis.min_by_key(Vec::len).filter(|groups| groups.len() <= max_rows) {
             let alone = groups.iter().filter(|group| group.members.len() == 1).count();
             let note = self.note("Neighbours with one answer share a row", singles.len() - alone);
             return SweepTable { grid: self.grid(&groups), note: Some(note) };
         }
-        let mut summed = vec![false; self.axes.len()];
+        self.table_of_merged_keys(singles, max_rows)
+    }
+
+    /// The table in which all values of some keys share a row. The keys with the most values are merged
+    /// first, until the rows fit. One key is never merged. If its values still have too many rows, the table
+    /// is cut.
+    fn table_of_merged_keys(&self, singles: Vec<RowGroup<'_>>, max_rows: usize) -> SweepTable {
         let mut groups = singles;
-        while groups.len() > max && summed.iter().filter(|is_summed| !**is_summed).count() > 1 {
-            let left = (0..self.axes.len()).filter(|&axis| !summed[axis]);
-            let Some(longest) = left.max_by_key(|&axis| self.axes[axis].values.len()) else { break };
-            summed[longest] = true;
-            groups = self.summed_up(&summed);
+        let mut merged_axes: Vec<usize> = Vec::new();
+        while groups.len() > max_rows && merged_axes.len() + 1 < self.axes.len() {
+            let remaining = (0..self.axes.len()).filter(|axis| !merged_axes.contains(axis));
+            let Some(longest) = remaining.max_by_key(|&axis| self.axes[axis].values.len()) else { break };
+            merged_axes.push(longest);
+            groups = self.merge_axes(&merged_axes);
         }
-        let named = self.axes.iter().zip(&summed).filter(|(_, is_summed)| **is_summed);
-        let keys: Vec<&str> = named.map(|(axis, _)| axis.key.as_str()).collect();
-        let rows = groups.len();
-        groups.truncate(max);
-        let shown: usize = if keys.is_empty() { groups.len() } else { 0 };
-        let why = match (keys.is_empty(), rows > max) {
-            (true, _) => format!("The first {max} rows"),
-            (false, false) => format!("A row sums up all values of {}", keys.join(" and ")),
-            (false, true) => {
-                format!("A row sums up all values of {}; the first {max} of {rows} rows", keys.join(" and "))
-            }
+        let row_count = groups.len();
+        groups.truncate(max_rows);
+        merged_axes.sort_unstable();
+        let keys: Vec<&str> = merged_axes.iter().map(|&axis| self.axes[axis].key.as_str()).collect();
+        let keys = keys.join(" and ");
+        let (reason, shown_alone) = if merged_axes.is_empty() {
+            (format!("The first {max_rows} rows"), groups.len())
+        } else if row_count > max_rows {
+            let rows = format!("the first {max_rows} of {row_count} rows");
+            (format!("A row sums up all values of {keys}; {rows}"), 0)
+        } else {
+            (format!("A row sums up all values of {keys}"), 0)
         };
-        let note = self.note(&why, self.combinations.len() - shown);
+        let note = self.note(&reason, self.combinations.len() - shown_alone);
         SweepTable { grid: self.grid(&groups), note: Some(note) }
     }
 
-    fn note(&self, why: &str, hidden: usize) -> String {
+    /// The note about combinations that do not have a row of their own.
+    fn note(&self, reason: &str, hidden: usize) -> String {
         let key = if self.is_compared() { "comparisons" } else { "cells" };
         let (hidden, all) = (count(hidden as u64), count(self.combinations.len() as u64));
         let page = if self.is_large() { "" } else { "report.html, and in " };
         format!(
-            "{why}: {hidden} of the {all} combinations are not shown one by one. All are in {page}summary.json under \
+            "{reason}: {hidden} of the {all} combinations are not shown one by one. All are in {page}summary.json under \
              {key}."
         )
     }
 
-    fn singles(&self) -> Vec<Group<'_>> {
-        let single = |combination| Group { spans: spans(combination), members: vec![combination] };
-        self.combinations.iter().map(single).collect()
-    }
-
-    /// Combinations that follow one another on `axis` alone and have one answer.
-    fn merged(&self, axis: usize) -> Vec<Group<'_>> {
+    /// Groups combinations that have one outcome and are neighbours on `axis`. On all other axes they are
+    /// equal.
+    fn merge_neighbours(&self, axis: usize) -> Vec<RowGroup<'_>> {
+        let other_axes: Vec<usize> = (0..self.axes.len()).filter(|&other| other != axis).collect();
         let mut ordered: Vec<&Combination<'_>> = self.combinations.iter().collect();
-        let rest = |combination: &Combination<'_>| {
-            combination
-                .at
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| *at != axis)
-                .map(|(_, value)| *value)
-                .collect::<Vec<_>>()
-        };
-        ordered.sort_by_key(|combination| (rest(combination), combination.at[axis]));
-        let mut groups: Vec<Group<'_>> = Vec::new();
+        ordered
+            .sort_by_key(|combination| (combination.values_on(&other_axes), combination.value_indices[axis]));
+        let mut groups: Vec<RowGroup<'_>> = Vec::new();
         for combination in ordered {
-            let last = groups.last_mut().filter(|group| {
-                let before = group.members[group.members.len() - 1];
-                let follows =
-                    rest(before) == rest(combination) && before.at[axis] + 1 == combination.at[axis];
-                follows
-                    && before.outcome() == combination.outcome()
-                    && self.name(before) == self.name(combination)
-            });
-            match last {
-                Some(group) => {
-                    group.members.push(combination);
-                    if let Some(Some(span)) = group.spans.get_mut(axis) {
-                        span.1 = combination.at[axis];
-                    }
+            let index = combination.value_indices[axis];
+            if let Some(group) = groups.last_mut()
+                && let Some(previous) = group.members.last()
+                && previous.values_on(&other_axes) == combination.values_on(&other_axes)
+                && previous.value_indices[axis] + 1 == index
+                && previous.outcome() == combination.outcome()
+                && self.best_names(previous) == self.best_names(combination)
+            {
+                group.members.push(combination);
+                if let Some(span) = &mut group.spans[axis] {
+                    span.last = index;
                 }
-                None => groups.push(Group { spans: spans(combination), members: vec![combination] }),
+            } else {
+                groups.push(RowGroup::single(combination));
             }
         }
         groups
     }
 
-    /// One row for all values of the axes in `summed`.
-    fn summed_up(&self, summed: &[bool]) -> Vec<Group<'_>> {
-        let mut groups: BTreeMap<Vec<usize>, Group<'_>> = BTreeMap::new();
+    /// Groups combinations that are equal on all axes but those in `merged_axes`.
+    fn merge_axes(&self, merged_axes: &[usize]) -> Vec<RowGroup<'_>> {
+        let kept_axes: Vec<usize> = (0..self.axes.len()).filter(|axis| !merged_axes.contains(axis)).collect();
+        let mut groups: BTreeMap<Vec<usize>, RowGroup<'_>> = BTreeMap::new();
         for combination in &self.combinations {
-            let key: Vec<usize> =
-                combination.at.iter().zip(summed).filter(|(_, is)| !**is).map(|(at, _)| *at).collect();
-            let spans =
-                || combination.at.iter().zip(summed).map(|(at, is)| (!is).then_some((*at, *at))).collect();
-            let group = groups.entry(key).or_insert_with(|| Group { spans: spans(), members: Vec::new() });
+            let group = groups.entry(combination.values_on(&kept_axes)).or_insert_with(|| {
+                let mut group = RowGroup::single(combination);
+                group.members.clear();
+                for &axis in merged_axes {
+                    group.spans[axis] = None;
+                }
+                group
+            });
             group.members.push(combination);
         }
         groups.into_values().collect()
     }
 
-    fn grid(&self, groups: &[Group<'_>]) -> Grid {
-        let shown: Vec<usize> = (0..self.axes.len())
+    fn grid(&self, groups: &[RowGroup<'_>]) -> Grid {
+        // An axis whose values are all merged has no column.
+        let shown_axes: Vec<usize> = (0..self.axes.len())
             .filter(|&axis| groups.iter().any(|group| group.spans[axis].is_some()))
             .collect();
-        let style = figure_style(self.by);
+        let style = figure_style(self.judged_by);
         let mut columns: Vec<Column> =
-            shown.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
+            shown_axes.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
         columns.push(Column::words(if self.is_compared() { "best" } else { "transport" }));
         columns.push(Column::numbers(style.head.0, style.head.1));
         columns.push(Column { group: String::new(), ..Column::words("outcome") });
-        let rows = groups.iter().map(|group| {
-            let spans = shown.iter().map(|&axis| match group.spans[axis] {
-                Some((first, last)) => self.axes[axis].span(first, last),
-                None => String::new(),
-            });
-            let cells = spans.chain([self.names(group), self.figures(group), self.outcomes(group)]);
-            // A row has a colour only if one transport is best.
-            let display = match &group.members[..] {
-                [only] if matches!(only.outcome(), Outcome::Distinct(_)) => {
-                    only.leader.map(|at| self.series[at].display)
-                }
-                _ => None,
-            };
-            Row { cells: cells.collect(), role: Role::Plain, display }
-        });
-        Grid { rows: rows.collect(), columns }
+        Grid { columns, rows: groups.iter().map(|group| self.row(group, &shown_axes)).collect() }
     }
 
-    fn name(&self, combination: &Combination<'_>) -> String {
+    fn row(&self, group: &RowGroup<'_>, shown_axes: &[usize]) -> Row {
+        let mut cells: Vec<String> = Vec::new();
+        for &axis in shown_axes {
+            let span = group.spans[axis];
+            cells.push(
+                span.map_or_else(String::new, |span| self.axes[axis].range_label(span.first, span.last)),
+            );
+        }
+        cells.push(counted_words(group.members.iter().map(|combination| self.best_names(combination))));
+        cells.push(self.figure(group));
+        let outcomes = group.members.iter().map(|combination| self.outcome_word(combination).to_owned());
+        cells.push(counted_words(outcomes));
+        Row { cells, role: Role::Plain, display: self.colour_of(group) }
+    }
+
+    /// A row has the colour of a transport only if this transport alone is best.
+    fn colour_of(&self, group: &RowGroup<'_>) -> Option<&'static Display> {
+        let [only] = &group.members[..] else { return None };
+        match only.outcome() {
+            Outcome::Distinct(_) => only.leader.map(|series| self.series[series].display),
+            _ => None,
+        }
+    }
+
+    /// The names of the best transports at a combination, or the name of the only one.
+    fn best_names(&self, combination: &Combination<'_>) -> String {
         match combination.verdict {
             Some(verdict) if !verdict.is_valid => UNKNOWN.to_owned(),
             Some(verdict) => verdict.best_by_name.clone(),
-            None => combination.leader.map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone()),
+            None => combination.leader.map_or(UNKNOWN.to_owned(), |series| self.series[series].label.clone()),
         }
     }
 
-    /// The best of each, with its number if there are several.
-    fn names(&self, group: &Group<'_>) -> String {
-        counted_words(group.members.iter().map(|combination| self.name(combination)))
+    /// The figure of the best transport. Several combinations have the range from the lowest to the highest
+    /// figure.
+    fn figure(&self, group: &RowGroup<'_>) -> String {
+        let figure = match &group.members[..] {
+            [only] => only.best_figure(self.judged_by),
+            several => {
+                let ranges = several.iter().filter_map(|combination| combination.best_range());
+                ranges.reduce(FigureRange::including).map(|range| range.text(self.judged_by))
+            }
+        };
+        figure.unwrap_or_else(|| UNKNOWN.to_owned())
     }
 
-    fn outcomes(&self, group: &Group<'_>) -> String {
-        counted_words(group.members.iter().map(|combination| match combination.verdict {
-            Some(_) => combination.outcome().word().to_owned(),
-            None => self.usable(combination).to_owned(),
-        }))
-    }
-
-    /// Of a flow over one transport: whether it reaches its floor, and no gaps bar it.
-    fn usable(&self, combination: &Combination<'_>) -> &'static str {
-        match combination.usable_of_best().filter(|_| self.by != JudgedBy::Goodput) {
-            None => Outcome::Unknown.word(),
-            Some(_) if combination.best_depends() => Outcome::DependsOnReceiver.word(),
-            Some(share) if share >= 1.0 => "usable",
-            // Two outcomes that the floor divides, or gaps in some repetitions.
-            Some(share) if share > 0.0 => "partly usable",
-            Some(_) => Outcome::Unusable.word(),
+    /// The outcome in a word. Over one transport the word says whether the flow is usable.
+    fn outcome_word(&self, combination: &Combination<'_>) -> &'static str {
+        if combination.verdict.is_some() {
+            return combination.outcome().word();
         }
-    }
-
-    fn figures(&self, group: &Group<'_>) -> String {
-        if let [only] = &group.members[..] {
-            return only.figure_of_best(self.by).unwrap_or_else(|| UNKNOWN.to_owned());
+        // A goodput has no floor.
+        let Some(result) = combination.best_result().filter(|_| self.judged_by != JudgedBy::Goodput) else {
+            return Outcome::Unknown.word();
+        };
+        if result.depends_on_receiver() {
+            Outcome::DependsOnReceiver.word()
+        } else if result.is_usable_always() {
+            "usable"
+        } else if result.usable_share() > 0.0 {
+            // The floor divides two clusters, or some repetitions have gaps.
+            "partly usable"
+        } else {
+            Outcome::Unusable.word()
         }
-        range(self.by, group.members.iter().filter_map(|combination| combination.outcomes_of_best()))
-            .unwrap_or_else(|| UNKNOWN.to_owned())
     }
 }
 
-fn spans(combination: &Combination<'_>) -> Vec<Option<(usize, usize)>> {
-    combination.at.iter().map(|at| Some((*at, *at))).collect()
-}
-
-/// `UDP`, or `UDP 12, TCP 3`: the most frequent first.
+/// Writes equal words once: `UDP`. If there are several, it counts them, the most frequent first: `UDP 12,
+/// TCP 3`.
 fn counted_words(words: impl Iterator<Item = String>) -> String {
-    let mut tally: BTreeMap<String, u64> = BTreeMap::new();
-    words.for_each(|word| *tally.entry(word).or_default() += 1);
-    let mut tally: Vec<(String, u64)> = tally.into_iter().collect();
-    tally.sort_by_key(|(_, n)| u64::MAX - n);
-    match &tally[..] {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for word in words {
+        *counts.entry(word).or_default() += 1;
+    }
+    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| core::cmp::Reverse(*count));
+    match &counts[..] {
         [(only, _)] => only.clone(),
-        several => several.iter().map(|(word, n)| format!("{word} {n}")).collect::<Vec<_>>().join(", "),
+        several => {
+            several.iter().map(|(word, count)| format!("{word} {count}")).collect::<Vec<_>>().join(", ")
+        }
     }
 }
 
@@ -216,18 +248,18 @@ mod tests {
     use talkpath_measure::summary::Summary;
 
     use super::*;
-    use crate::figure::sweep_lines;
+    use crate::chart::sweep_lines;
     use crate::fixture;
     use crate::verdict::FlowCells;
 
-    /// Twenty repetitions over `losses` values of loss, in which UDP's calls have MOS 2.1 or 4.3, and the
-    /// others 1.0. With `alone`, only UDP's.
-    fn two_outcomes(losses: u64, alone: bool) -> Summary {
+    /// Twenty repetitions over `losses` values of loss. Calls over UDP have MOS 2.1 or 4.3, and calls over
+    /// other transports have MOS 1.0. `udp_alone` leaves the other transports out.
+    fn two_outcomes(losses: u64, udp_alone: bool) -> Summary {
         let mut summary = fixture::summary(20);
         let runs = core::mem::take(&mut summary.runs);
         for (loss, run) in (0..losses).flat_map(|loss| runs.iter().map(move |run| (loss, run.clone()))) {
             let transport = run.cell;
-            if alone && transport > 0 {
+            if udp_alone && transport > 0 {
                 continue;
             }
             let mut run = run;
@@ -242,7 +274,7 @@ mod tests {
         summary
     }
 
-    /// The table's columns but the first, of at most `max` rows, and the headline.
+    /// The last three columns of the table with at most `max` rows, and the headline.
     fn table(summary: &Summary, max: usize) -> (Vec<Vec<String>>, String) {
         let flows = FlowCells::all(summary);
         let judged = flows[0].judge();
@@ -252,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_outcomes_a_row_of_several_combinations_has_both_and_not_their_mean() {
+    fn a_row_of_several_combinations_with_two_outcomes_has_both_and_not_their_mean() {
         let summary = two_outcomes(4, false);
         let (single, _) = table(&summary, 10);
         assert_eq!(single.len(), 4);
@@ -310,13 +342,13 @@ mod tests {
         let judged = flows[0].judge();
         let sweep = Sweep::new(&judged).unwrap();
         assert_eq!(sweep.floor(), None);
-        let figure = sweep_lines(&sweep).unwrap();
-        assert!(!figure.svg.unwrap().0.contains("class=\"limit\""), "no one line is the limit");
-        assert!(figure.legend.iter().all(|entry| !entry.name.contains("usable")));
+        let chart = sweep_lines(&sweep).unwrap();
+        assert!(!chart.svg.unwrap().0.contains("class=\"limit\""), "no one line is the limit");
+        assert!(chart.legend.iter().all(|entry| !entry.name.contains("usable")));
     }
 
     #[test]
-    fn of_one_transport_with_two_outcomes_the_floor_divides_the_figures_too() {
+    fn the_floor_divides_two_outcomes_of_the_only_transport() {
         let summary = two_outcomes(4, true);
         let (single, headline) = table(&summary, 10);
         assert!(single.iter().all(|row| row == &["UDP", "2.10 or 4.30", "partly usable"]), "{single:?}");

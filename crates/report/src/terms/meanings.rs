@@ -77,19 +77,22 @@ pub(super) const fn half_round_trip(is_half: bool) -> &'static str {
     if is_half { "; delay is half the round trip" } else { "" }
 }
 
-/// The share in time, with the deadlines of the `flows`.
+/// Explains the share in time, with the deadlines of `flows`.
 pub(super) fn in_time<'a>(flows: impl Iterator<Item = &'a FlowSummary>) -> String {
-    // What is echoed has its deadline there and back.
-    let deadlines = flows.map(|flow| (flow.deadline_ms, flow.lost_return.is_some()));
-    let deadlines: Vec<(Option<f64>, bool)> = deadlines.collect();
-    let is_usual = |&(deadline, is_echo): &(Option<f64>, bool)| {
-        deadline.is_none_or(|deadline| deadline.total_cmp(&limit_ms(is_echo)).is_eq())
-    };
-    if deadlines.iter().all(is_usual) {
+    let mut deadlines: Vec<f64> = Vec::new();
+    let mut has_usual_deadlines = true;
+    for flow in flows {
+        // A message with an echo is in time if its echo is back before the deadline.
+        let kind = if flow.lost_return.is_some() { DelayKind::RoundTrip } else { DelayKind::OneWay };
+        if let Some(deadline) = flow.deadline_ms {
+            has_usual_deadlines &= deadline.total_cmp(&limit_ms(kind)).is_eq();
+            deadlines.push(deadline);
+        }
+    }
+    if has_usual_deadlines {
         return "of all that were due, those there within 150 ms, or back within 300 ms; a missing message is late (ITU-T G.114)"
             .to_owned();
     }
-    let mut deadlines: Vec<f64> = deadlines.into_iter().filter_map(|(deadline, _)| deadline).collect();
     deadlines.sort_by(f64::total_cmp);
     deadlines.dedup();
     let deadlines: Vec<String> = deadlines.iter().map(f64::to_string).collect();

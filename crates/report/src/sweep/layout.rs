@@ -1,0 +1,151 @@
+//! Makes a sweep from the conditions of a judged flow: it finds the axes and the series, and gives each
+//! condition its place on the axes.
+
+use std::collections::BTreeMap;
+
+use talkpath_measure::judge::Receiver;
+use talkpath_measure::metrics::confidence::Confidence;
+use talkpath_measure::summary::JudgedBy;
+
+use super::{Axis, Combination, SeriesResult, Sweep};
+use crate::condition::Condition;
+use crate::display::Look;
+use crate::select::distinguish_looks;
+use crate::usable::Usable;
+use crate::verdict::{ConditionVerdict, JudgedFlow};
+use crate::view::{CellView, TransportView};
+
+impl<'a> Sweep<'a> {
+    /// Returns `None` if fewer than two combinations have a place on every axis, or if the flow is not
+    /// judged.
+    pub(crate) fn new(judged: &'a JudgedFlow<'a>) -> Option<Self> {
+        let conditions = &judged.conditions;
+        let layout = Layout::new(judged);
+        let mut confidence = Confidence::default();
+        let combinations: Vec<Combination<'a>> = conditions
+            .iter()
+            .filter_map(|condition| layout.combination(condition, &mut confidence))
+            .collect();
+        if combinations.len() < 2 {
+            return None;
+        }
+        let judged_by = conditions.iter().find_map(|judged| layout.judged_by(judged.condition))?;
+        let first = conditions.first()?.condition;
+        let Layout { axes, series, .. } = layout;
+        let mut looks: Vec<Look> = series.iter().map(|transport| Look::from(transport.display)).collect();
+        distinguish_looks(looks.iter_mut());
+        Some(Self {
+            flow: judged.flow,
+            axes,
+            series,
+            looks,
+            not_placed: conditions.len() - combinations.len(),
+            combinations,
+            other_flows: first.other_flows(judged.flow),
+            judged_by,
+        })
+    }
+}
+
+/// The axes and the series of a sweep, before its combinations are known.
+struct Layout<'a> {
+    flow: &'a str,
+    axes: Vec<Axis>,
+    /// For each axis: the index of each value, by the value's JSON.
+    value_indices: Vec<BTreeMap<String, usize>>,
+    series: Vec<TransportView>,
+}
+
+impl<'a> Layout<'a> {
+    fn new(judged: &'a JudgedFlow<'a>) -> Self {
+        let flow = judged.flow;
+        let conditions = || judged.conditions.iter().map(|judged| judged.condition);
+        let axes = Axis::all(conditions().flat_map(|condition| condition.common_pairs(flow)));
+        let mut series: Vec<TransportView> = Vec::new();
+        for cell in conditions().flat_map(|condition| &condition.cells) {
+            let transport = cell.transport(flow);
+            if series.iter().all(|known| known.label != transport.label) {
+                series.push(transport);
+            }
+        }
+        Self { flow, value_indices: axes.iter().map(Axis::index_by_json).collect(), axes, series }
+    }
+
+    /// The index of the condition's value on each axis. Returns `None` if the condition does not set the key
+    /// of an axis.
+    fn place(&self, condition: &Condition<'_>) -> Option<Vec<usize>> {
+        let mut place = Vec::new();
+        for (axis, indices) in self.axes.iter().zip(&self.value_indices) {
+            let (_, value) = condition.common_pairs(self.flow).find(|(key, _)| **key == axis.key)?;
+            place.push(*indices.get(&value.to_string())?);
+        }
+        Some(place)
+    }
+
+    /// The kind of figure that the flow is judged by under `condition`. Returns `None` if the condition has
+    /// no place.
+    fn judged_by(&self, condition: &Condition<'_>) -> Option<JudgedBy> {
+        self.place(condition)?;
+        condition.judged_by(self.flow)
+    }
+
+    /// Returns `None` if the condition has no place.
+    fn combination(
+        &self,
+        judged: &'a ConditionVerdict<'a>,
+        confidence: &mut Confidence,
+    ) -> Option<Combination<'a>> {
+        let ConditionVerdict { condition, verdict } = judged;
+        let value_indices = self.place(condition)?;
+        let results = self.results(judged, confidence);
+        let leader = match verdict {
+            // The means of the results cannot tell the leader, because the verdict adds its means in another
+            // order, and so their last bits differ.
+            Some(verdict) => condition.cells.get(verdict.leader_cell).and_then(|cell| self.series_of(cell)),
+            None => index_of_best_mean(&results),
+        };
+        Some(Combination { value_indices, results, verdict: verdict.as_deref(), leader })
+    }
+
+    /// The result of each series under a condition.
+    fn results(
+        &self,
+        judged: &ConditionVerdict<'_>,
+        confidence: &mut Confidence,
+    ) -> Vec<Option<SeriesResult>> {
+        let mut results: Vec<Option<SeriesResult>> = self.series.iter().map(|_| None).collect();
+        for (cell_index, cell) in judged.condition.cells.iter().enumerate() {
+            let figures = cell.judged_figures(self.flow);
+            let values: Vec<f64> = figures.values().map(|figure| figure.worst).collect();
+            let Some(series) = self.series_of(cell) else { continue };
+            let Some(usable) = Usable::new(&figures) else { continue };
+            let Some(spread) = confidence.spread(&values) else { continue };
+            let clusters = match &judged.verdict {
+                // For goodput the least difference of two clusters is a share of the best transport's
+                // goodput, which only the verdict knows.
+                Some(verdict) => verdict.clusters(cell_index),
+                None => usable.clusters,
+            };
+            let usable_with_second = Usable::new(&cell.judged_figures_with(self.flow, Receiver::Other));
+            results[series] = Some(SeriesResult { spread, clusters, usable, usable_with_second });
+        }
+        results
+    }
+
+    fn series_of(&self, cell: &CellView<'_>) -> Option<usize> {
+        let label = cell.transport(self.flow).label;
+        self.series.iter().position(|transport| transport.label == label)
+    }
+}
+
+/// The index of the result with the best mean. Of equal means it is the first.
+fn index_of_best_mean(results: &[Option<SeriesResult>]) -> Option<usize> {
+    let mut best: Option<(usize, f64)> = None;
+    for (index, result) in results.iter().enumerate() {
+        let Some(result) = result else { continue };
+        if best.is_none_or(|(_, mean)| result.spread.mean.total_cmp(&mean).is_gt()) {
+            best = Some((index, result.spread.mean));
+        }
+    }
+    best.map(|(index, _)| index)
+}
