@@ -1,12 +1,18 @@
-//! Voice codecs, a row each: how a scenario names one, what its frames are, and how speech sounds through it.
+//! The table of voice codecs: their names, their frames, and the quality of speech.
 //!
-//! A new codec is a row here and its line in [`Codec::ALL`]. The keys of `voice`, the E-model, `talkpath mos`
+//! - A *frame* is the unit of coded speech. A packet carries the frames of one packetisation time.
+//! - *Concealment* is the sound that a receiver plays in place of a missing frame. Without concealment it
+//!   plays silence.
+//! - *Ie* and *Bpl* are the codec's constants in the E-model (ITU-T G.107): the loss of quality without
+//!   packet loss, and the robustness against packet loss.
+//!
+//! A new codec is a row here and a line in [`Codec::ALL`]. The keys of `voice`, the E-model, `talkpath mos`
 //! and the report read the rows.
 //!
-//! | row | a frame | look-ahead | Ie | Bpl, silence | Bpl, concealed | source |
+//! | codec | frame | look-ahead | Ie | Bpl, silence | Bpl, concealed | source |
 //! | --- | --- | --- | --- | --- | --- | --- |
-//! | `g711` | 8 B a ms, 20 ms | 0 | 0 | 4.3 | 25.1 | ITU-T G.711; RFC 3551 §4.2 |
-//! | `g729a` | no flow has it | 5 ms | 11 | - | 19 | ITU-T G.729 Annexes A and B |
+//! | `g711` | 8 B per ms, 20 ms | 0 | 0 | 4.3 | 25.1 | ITU-T G.711; RFC 3551 §4.2 |
+//! | `g729a` | no flow can use it | 5 ms | 11 | - | 19 | ITU-T G.729 Annexes A and B |
 //!
 //! Ie and Bpl are those of ITU-T G.113 Appendix I, Table I.3.
 
@@ -14,66 +20,67 @@ use core::fmt;
 
 use talkpath_units::{Bytes, Duration};
 
-/// A voice codec: one of the table's rows.
+/// A voice codec, as a reference to its row of the table.
 #[derive(Clone, Copy)]
 pub struct Codec(&'static CodecRow);
 
-/// What is known of a codec.
+/// The facts about a codec.
 #[derive(Debug)]
 pub struct CodecRow {
-    /// Its word in scenarios, on the command line and in summary.json.
+    /// The name in scenarios, on the command line and in summary.json.
     pub name: &'static str,
-    /// Its name for people.
+    /// The name for people.
     pub title: &'static str,
-    /// The standard and the bit rate, for help.
+    /// The standard and the bit rate, for the help of options.
     pub about: &'static str,
-    /// The frames that a flow sends; `None` if no flow has this codec, so that a call with it is rated by
-    /// hand alone.
+    /// The frames that a flow sends. `None` if no flow can use the codec. Then only `talkpath mos` can rate a
+    /// call with it.
     pub frames: Option<FrameShape>,
-    /// How much of the speech after a frame the coder waits for.
+    /// The length of the speech after a frame that the coder needs before it can code the frame.
     pub look_ahead: Duration,
-    /// How speech sounds if the receiver plays silence where a frame is missing; `None` for a codec that
-    /// always conceals.
+    /// The quality if the receiver plays silence in place of a missing frame. `None` for a codec that always
+    /// conceals.
     pub silence: Option<Impairment>,
-    /// The receiver's own concealment.
-    pub concealed: Concealed,
+    /// The concealment of the codec.
+    pub concealed: CodecConcealment,
 }
 
 /// The frames of a codec of constant bit rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameShape {
-    /// Bytes of the shortest frame.
+    /// The size of the shortest frame in bytes.
     pub bytes: u64,
-    /// How long the shortest frame is, in whole milliseconds. Every frame is a multiple of it.
+    /// The length of the shortest frame, in whole milliseconds. Every frame is a multiple of it.
     pub time: Duration,
     /// The usual time between frames.
     pub usual_time: Duration,
 }
 
-/// What a receiver plays where a frame is missing, besides silence.
+/// The concealment of a codec.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Concealed {
-    /// Its word in scenarios and in summary.json.
+pub struct CodecConcealment {
+    /// The name in scenarios and in summary.json.
     pub name: &'static str,
-    /// What it does, as the end of a sentence that begins with its word.
+    /// The end of a sentence that begins with the name and says what the concealment does.
     pub about: &'static str,
     /// The words in parentheses behind "with concealment", for people.
     pub title: &'static str,
-    /// How speech sounds with it.
+    /// The quality of speech with the concealment.
     pub impairment: Impairment,
 }
 
-/// How speech sounds through a codec without loss, and how it bears loss (ITU-T G.107 §7.5).
+/// The quality of speech through a codec, as constants of the E-model (ITU-T G.107 §7.5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Impairment {
-    /// Equipment impairment factor: what the codec takes from R without loss.
+    /// The equipment impairment factor, which the codec subtracts from the rating R without packet loss.
     pub ie: f64,
-    /// Packet-loss robustness factor: the percentage of loss that takes half of what is left. More is better.
+    /// The packet-loss robustness factor: the loss in per cent that subtracts half of the remaining rating. A
+    /// larger factor is better.
     pub bpl: f64,
 }
 
 impl Codec {
-    /// ITU-T G.711: a byte for each of 8000 samples a second.
+    /// ITU-T G.711: 8000 samples of one byte per second.
     pub const G711: Self = Self(&CodecRow {
         name: "g711",
         title: "G.711",
@@ -81,7 +88,7 @@ impl Codec {
         frames: Some(G711_FRAMES),
         look_ahead: Duration::ZERO,
         silence: Some(Impairment { ie: 0.0, bpl: 4.3 }),
-        concealed: Concealed {
+        concealed: CodecConcealment {
             name: "g711-appendix-i",
             about: "repeats and fades what was last heard (ITU-T G.711 Appendix I), as phones do",
             title: "Appendix I",
@@ -89,7 +96,7 @@ impl Codec {
         },
     });
 
-    /// ITU-T G.729 Annex A with voice activity detection (Annex B), which conceals by itself.
+    /// ITU-T G.729 Annex A with voice activity detection (Annex B). Its decoder always conceals.
     pub const G729A: Self = Self(&CodecRow {
         name: "g729a",
         title: "G.729A",
@@ -97,7 +104,7 @@ impl Codec {
         frames: None,
         look_ahead: Duration::from_millis(5),
         silence: None,
-        concealed: Concealed {
+        concealed: CodecConcealment {
             name: "g729a",
             about: "is the concealment of its decoder (ITU-T G.729)",
             title: "its own",
@@ -105,52 +112,56 @@ impl Codec {
         },
     });
 
-    /// Every codec.
+    /// All codecs.
     pub const ALL: &[Self] = &[Self::G711, Self::G729A];
 
-    /// Words of codecs that people ask for and that no flow has yet.
+    /// The names of codecs that people ask for and that are not available yet.
     pub const LATER: &[&str] = &["g729", "g726", "amr-wb", "opus"];
 
-    /// The words of the codecs that a flow may have.
+    /// The names of the codecs that a flow can use.
     pub const OF_FLOWS: &[&str] = &OF_FLOWS;
 
-    /// The words of what a flow's receiver may play where a frame is missing: silence, then each codec's own.
+    /// The values of the key `concealment`: silence, and then the concealment of each codec that a flow can
+    /// use.
     pub const CONCEALMENTS: &[&str] = &CONCEALMENTS;
 
-    /// The frames of each codec that a flow may have, for the pages that list a scenario's keys.
+    /// The text of the key `codec` in the documentation: the frames of each codec that a flow can use.
     pub const FRAMES_DOC: &str = FRAMES_TEXT.as_str();
 
-    /// What the receivers of flows may play where a frame is missing, and what that means in the opinion
-    /// score, for the pages that list a scenario's keys.
+    /// The text of the key `concealment` in the documentation: each concealment, and its effect on the
+    /// opinion score.
     pub const CONCEALMENTS_DOC: &str = CONCEALMENTS_TEXT.as_str();
 
-    /// The row.
+    /// Returns the facts about the codec.
     pub const fn row(self) -> &'static CodecRow {
         self.0
     }
 
-    /// Its word in scenarios and in summary.json.
+    /// Returns the name in scenarios and in summary.json.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// The codec of this word.
+    /// Returns the codec called `word`.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|codec| codec.name() == word)
     }
 
-    /// How speech sounds through it if the receiver conceals missing frames, or else plays silence. A codec
-    /// that always conceals does so here, too.
+    /// Returns the quality of speech with concealment, or else with silence in place of missing frames. A
+    /// codec that always conceals has only the quality with concealment.
     pub fn impairment(self, is_concealed: bool) -> Impairment {
-        self.0.silence.filter(|_| !is_concealed).unwrap_or(self.0.concealed.impairment)
+        match self.0.silence {
+            Some(silence) if !is_concealed => silence,
+            _ => self.0.concealed.impairment,
+        }
     }
 
-    /// Whether its receiver conceals in any case, so that silence is no choice.
+    /// Whether the decoder always conceals, so that a receiver cannot play silence.
     pub const fn always_conceals(self) -> bool {
         self.0.silence.is_none()
     }
 
-    /// The word of what the receiver plays where a frame is missing.
+    /// Returns the value of the key `concealment` for a receiver that conceals, or else plays silence.
     pub fn concealment(self, is_concealed: bool) -> &'static str {
         let is_silent = !is_concealed && self.0.silence.is_some();
         if is_silent { SILENCE } else { self.0.concealed.name }
@@ -178,37 +189,37 @@ impl fmt::Debug for Codec {
 }
 
 impl FrameShape {
-    /// The bit rate, in tenths of 1 kb/s.
+    /// Returns the bit rate in tenths of 1 kb/s. A byte has 8 bits, so it is 80 tenths of a kilobit per ms.
     const fn kbps_tenths(self) -> u64 {
         self.bytes * 80 / self.time.as_millis()
     }
 
-    /// Whether a frame can be this long: a multiple of the shortest frame.
+    /// Whether a frame can have this length, which must be a multiple of the shortest frame.
     pub const fn can_be(self, time: Duration) -> bool {
         time.as_nanos().is_multiple_of(self.time.as_nanos())
     }
 
-    /// Bytes of a frame of `time`, which is a multiple of the shortest frame's.
+    /// Returns the size of a frame of this length, which must be a multiple of the shortest frame.
     pub const fn size(self, time: Duration) -> Bytes {
         Bytes::new(time.as_nanos() / self.time.as_nanos() * self.bytes)
     }
 }
 
-/// The word of a receiver that plays silence where a frame is missing.
+/// The value of the key `concealment` for a receiver that plays silence in place of a missing frame.
 pub const SILENCE: &str = "none";
 
-/// ITU-T G.711: 8000 samples of one byte a second; RFC 3551 §4.2: 20 ms a packet.
+/// ITU-T G.711: 8000 samples of one byte per second. RFC 3551 §4.2: 20 ms in a packet.
 pub const G711_FRAMES: FrameShape =
     FrameShape { bytes: 8, time: Duration::from_millis(1), usual_time: Duration::from_millis(20) };
 
-/// How many codecs a flow may have.
+/// The number of codecs that a flow can use.
 const FLOW_CODECS: usize = {
-    let (mut count, mut at) = (0, 0);
-    while at < Codec::ALL.len() {
-        if Codec::ALL[at].row().frames.is_some() {
+    let (mut count, mut index) = (0, 0);
+    while index < Codec::ALL.len() {
+        if Codec::ALL[index].row().frames.is_some() {
             count += 1;
         }
-        at += 1;
+        index += 1;
     }
     count
 };
@@ -240,7 +251,7 @@ const CONCEALMENTS: [&str; FLOW_CODECS + 1] = {
 };
 
 const FRAMES_TEXT: ConstText = {
-    let (mut text, mut at) = (ConstText { bytes: [0; ConstText::MOST], length: 0 }, 0);
+    let (mut text, mut at) = (ConstText { bytes: [0; ConstText::MAX_LEN], length: 0 }, 0);
     while at < Codec::ALL.len() {
         if let Some(frames) = Codec::ALL[at].row().frames {
             let begin = if text.length == 0 { "`" } else { "; `" };
@@ -256,7 +267,7 @@ const FRAMES_TEXT: ConstText = {
 
 /// The text of the key `concealment`.
 const CONCEALMENTS_TEXT: ConstText = {
-    let mut text = ConstText { bytes: [0; ConstText::MOST], length: 0 };
+    let mut text = ConstText { bytes: [0; ConstText::MAX_LEN], length: 0 };
     text = text.and("what is played where a frame is missing: ");
     let mut at = 0;
     while at < Codec::ALL.len() {
@@ -286,41 +297,45 @@ const CONCEALMENTS_TEXT: ConstText = {
     text.and(" (ITU-T G.113)")
 };
 
-/// A factor of ITU-T G.113, which has at most one decimal, in tenths.
+/// Converts a factor of ITU-T G.113, which has at most one decimal, to tenths.
 const fn tenths(factor: f64) -> u64 {
     (factor * 10.0 + 0.5) as u64
 }
 
-/// A text that is put together when the program is compiled.
+/// A text that is built when the program is compiled.
 struct ConstText {
-    bytes: [u8; Self::MOST],
+    bytes: [u8; Self::MAX_LEN],
     length: usize,
 }
 
 impl ConstText {
-    /// Room for five codecs (chosen). A text that is longer does not compile.
-    const MOST: usize = 1024;
+    /// The longest text in bytes. We chose 1024, which is enough for five codecs. A longer text does not
+    /// compile.
+    const MAX_LEN: usize = 1024;
 
-    const fn and(mut self, more: &str) -> Self {
-        let (more, mut at) = (more.as_bytes(), 0);
-        while at < more.len() {
-            self.bytes[self.length] = more[at];
-            (self.length, at) = (self.length + 1, at + 1);
+    /// Appends a text.
+    const fn and(mut self, text: &str) -> Self {
+        let (bytes, mut index) = (text.as_bytes(), 0);
+        while index < bytes.len() {
+            self.bytes[self.length] = bytes[index];
+            self.length += 1;
+            index += 1;
         }
         self
     }
 
-    /// A number of tenths: `64`, `13.2`.
+    /// Appends a number of tenths: `64`, `13.2`.
     const fn and_tenths(self, tenths: u64) -> Self {
         let whole = self.and_number(tenths / 10);
         if tenths.is_multiple_of(10) { whole } else { whole.and(".").and_number(tenths % 10) }
     }
 
+    /// Appends a whole number.
     const fn and_number(self, number: u64) -> Self {
-        let begun = if number >= 10 { self.and_number(number / 10) } else { self };
+        let higher_digits = if number >= 10 { self.and_number(number / 10) } else { self };
         let digit = [b'0' + (number % 10) as u8];
         match core::str::from_utf8(&digit) {
-            Ok(digit) => begun.and(digit),
+            Ok(digit) => higher_digits.and(digit),
             Err(_) => unreachable!(),
         }
     }

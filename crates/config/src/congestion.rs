@@ -1,4 +1,4 @@
-//! The congestion controls by name.
+//! The congestion controls of TCP and DCCP by name.
 
 use crate::words;
 

@@ -7,7 +7,8 @@
 //! - *kind*: a transport without its options.
 //! - *feature*: what a transport provides to an application, such as whole messages (RFC 8303 §2).
 //! - *encapsulated*: a protocol of ours that real hosts carry in UDP datagrams.
-//! - *carry*: what carries a message over QUIC: a datagram, the one stream, or a stream of its own.
+//! - *carry*: the part of QUIC that carries a message: a datagram, the one stream, or a stream for each
+//!   message.
 //! - *small head*: Linux's memory object for the head of a small packet (skbuff_small_head).
 //! - *row*: the facts about a voice codec.
 //!
@@ -22,7 +23,7 @@ mod quic;
 mod size;
 mod words;
 
-pub use codec::{Codec, CodecRow, Concealed, FrameShape, G711_FRAMES, Impairment, SILENCE};
+pub use codec::{Codec, CodecConcealment, CodecRow, FrameShape, G711_FRAMES, Impairment, SILENCE};
 pub use congestion::CongestionControlKind;
 pub use encapsulated::*;
 pub use features::Features;
@@ -35,11 +36,11 @@ pub use size::{CACHE_LINE, SHARED_INFO, UDP_OVER_IPV4, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
 
-/// The largest window or queue (chosen: more packets than any path holds).
+/// The largest window or queue. We chose a billion packets, which is more than any path holds.
 pub const LARGEST_WINDOW: Packets = Packets::new(1_000_000_000);
 
-/// The largest initial window (chosen). A greedy flow without a window of the receiver (DCCP) sends the whole
-/// window at once, and memory has to hold it.
+/// The largest initial window. A greedy flow without a window of the receiver (DCCP) sends the whole window
+/// at once, so we chose a million packets, which fit in memory.
 pub const LARGEST_INITIAL_WINDOW: Packets = Packets::new(1_000_000);
 
 /// A transport with its options.
@@ -253,7 +254,7 @@ impl TcpConfig {
         nagle: NagleKind::Classic,
         cc: Some(CongestionControlKind::NewReno),
         mss: None,
-        // Chosen: large enough for every preset path; see docs/models/transports.md.
+        // We chose 1 MiB, which is enough for every preset path; see docs/models/transports.md.
         rwnd: Bytes::new(1 << 20),
         initial_rwnd: INITIAL_RWND,
         // RFC 9293 §3.8.6.3 and RFC 5681 §4.2 allow 500 ms; 200 ms is BSD's, widely copied.
@@ -291,7 +292,7 @@ impl TcpConfig {
         nagle: NagleKind::Classic,
         cc: Some(CongestionControlKind::Reno),
         mss: None,
-        // tcp_recvspace: 8 KiB in Net/2, 16 KiB in FreeBSD 2 and NetBSD 1; the larger is chosen.
+        // tcp_recvspace is 8 KiB in Net/2, and 16 KiB in FreeBSD 2 and NetBSD 1. We chose the larger.
         rwnd: Bytes::new(16 << 10),
         initial_rwnd: INITIAL_RWND,
         // PR_FASTHZ = 5: tcp_fasttimo runs every 200 ms.

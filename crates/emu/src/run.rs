@@ -95,7 +95,7 @@ pub(super) fn run(
     machines: Machines,
     Beside { mut stranger, program }: Beside<'_, '_>,
 ) -> Result<Done, ArenaError> {
-    scenario.path_is_known().map_err(ArenaError::Unsupported)?;
+    scenario.check_path_is_known().map_err(ArenaError::Unsupported)?;
     if program.is_none() {
         scenario.has_no_program().map_err(ArenaError::Unsupported)?;
     }

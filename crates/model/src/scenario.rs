@@ -1,5 +1,7 @@
-//! A scenario cell, resolved: what an arena runs. Every default is written out, copies are numbered, links
-//! have indices.
+//! The scenario that an arena runs: one cell of a scenario file.
+//!
+//! Every default is written out, copies are numbered, and routes are indices of links. Begin to read with
+//! [`Scenario`] and [`Flow`].
 
 use serde::{Deserialize, Serialize};
 use talkpath_config::TransportConfig;
@@ -11,46 +13,49 @@ use crate::judging::Judging;
 use crate::kernel::KernelProfile;
 use crate::workload::WorkloadConfig;
 
-/// One cell of a scenario file, ready to run with any seed.
+/// One cell of a scenario file. It can run with any seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// The file's `name`.
     pub name: String,
-    /// Sending stops here; then the run drains.
+    /// The time for which flows send. The run then drains: it waits for the messages that are still on their
+    /// way.
     pub duration: Duration,
-    /// The drain ends when all is delivered, or when nothing was for this long.
+    /// The drain ends when all messages are delivered, or when no message was delivered for this time.
     pub drain: Duration,
-    /// What was due before this is left out of the figures.
+    /// Messages that are due before this time are left out of the figures.
     pub warm_up: Duration,
     /// The seed of repetition 0.
     pub seed: Seed,
-    /// How many repetitions.
+    /// The number of repetitions.
     pub repeat: u64,
-    /// How wrong the second host's clock is; `None` if both hosts read one clock.
+    /// The error of the second host's clock. `None` if both hosts read one clock.
     pub far_clock: Option<FarClock>,
-    /// What carries the flows.
+    /// The version of IP that carries the flows.
     pub ip: IpVersion,
-    /// The kernel of both hosts, if the scenario names it. Its values are in the flows' transports already.
+    /// The kernel of both hosts, if the scenario names one. The transports of the flows already have its
+    /// values.
     pub kernel: Option<KernelProfile>,
     /// The program that ran on the path beside the flows (`talkpath shell`). `None` if only flows ran.
     pub program: Option<Program>,
-    /// Whether it says what lies between the hosts. If not, `links` are a perfect path in the network's
-    /// place: a live run needs no more, and the other arenas refuse it ([`Scenario::path_is_known`]).
+    /// Whether the scenario has a `path` or `link` tables. Without them `links` are a perfect path, which
+    /// stands for the network of a live run. The other arenas refuse such a scenario
+    /// ([`Scenario::check_path_is_known`]).
     pub has_path: bool,
-    /// Every one-way link; a route names them by index.
+    /// All links. A route has their indices.
     pub links: Vec<NamedLink>,
     /// What changes on the links at stated times, in the order of the file.
     pub changes: Vec<Change>,
-    /// Every flow: copies and both directions expanded, in file order.
+    /// All flows, with a flow for each copy and each direction, in the order of the file.
     pub flows: Vec<Flow>,
 }
 
 impl Scenario {
-    /// For an arena that makes the path itself.
+    /// Checks that the scenario has a path, for arenas that make the path themselves.
     ///
     /// # Errors
-    /// The scenario does not say what lies between the hosts.
-    pub fn path_is_known(&self) -> Result<(), String> {
+    /// Returns a message if the scenario has neither a `path` nor `link` tables.
+    pub fn check_path_is_known(&self) -> Result<(), String> {
         match self.has_path {
             true => Ok(()),
             false => Err("the scenario has neither a `path` nor `link` tables, so it runs between live hosts alone: give it a \
@@ -72,8 +77,8 @@ impl Scenario {
         }
     }
 
-    /// The smallest MTU of the links of `flow`, either way, as if over IPv4: what its packets fit in without
-    /// being cut, less what an IPv6 header takes more than an IPv4 one.
+    /// Returns the smallest MTU of all links of `flow`, less the bytes that an IPv6 header has more than an
+    /// IPv4 header. So the result is used as if the flow ran over IPv4.
     pub fn path_mtu(&self, flow: &Flow) -> Bytes {
         let links = flow.all_links();
         let mtus = links.filter_map(|link| self.links.get(link.0 as usize)).map(|link| link.config.mtu);
@@ -99,7 +104,8 @@ pub enum IpVersion {
 }
 
 impl IpVersion {
-    /// Bytes that its header has more than an IPv4 header: 20 of IPv6's 40 (RFC 8200 §3).
+    /// Returns the number of bytes that the header has more than an IPv4 header. IPv6 has 40 B, 20 more (RFC
+    /// 8200 §3).
     pub const fn extra_header(self) -> Bytes {
         match self {
             Self::V4 => Bytes::ZERO,
@@ -107,7 +113,7 @@ impl IpVersion {
         }
     }
 
-    /// The smallest MTU that a link may have (RFC 791 §3.2, RFC 8200 §5).
+    /// Returns the smallest MTU that a link may have (RFC 791 §3.2, RFC 8200 §5).
     pub const fn min_mtu(self) -> Bytes {
         match self {
             Self::V4 => Bytes::new(68),
@@ -116,129 +122,133 @@ impl IpVersion {
     }
 }
 
-/// The MTU of a path without the key: Ethernet's (IEEE 802.3).
+/// The default MTU of a link, which is that of Ethernet (IEEE 802.3).
 pub const USUAL_MTU: Bytes = Bytes::new(1500);
 
-/// The second host's clock against the first's.
+/// The error of the second host's clock, compared with the first host's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FarClock {
-    /// How far it is ahead at the run's beginning.
+    /// The time by which the clock is ahead at the beginning of the run.
     pub offset: Duration,
-    /// How much faster it runs, parts in 10^9.
+    /// The excess of the clock's frequency, in parts per 10^9.
     pub skew_ppb: i64,
-    /// By how much it jumps, ahead and back in turns.
+    /// The size of the clock's jumps, which go ahead and back in turns.
     pub jump: Duration,
-    /// The time between two jumps, and before the first; `None` if it never jumps.
+    /// The time between two jumps, and before the first jump. `None` if the clock never jumps.
     pub jump_every: Option<Duration>,
 }
 
-/// Index into [`Scenario::links`].
+/// An index into [`Scenario::links`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkIndex(pub u32);
 
-/// A link and its name in the scenario: `up`, `down`, or the key of `[link.NAME]` with `{n}` filled in.
+/// A link with its name: `up`, `down`, or the name of a `[link.NAME]` with a number in place of `{n}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedLink {
-    /// The name that its random streams, its series and its summary carry.
+    /// The name in random streams, series and summaries.
     pub name: String,
-    /// What it is made of.
+    /// The parts of the link.
     pub config: LinkConfig,
 }
 
 /// One flow: a workload over a transport along a route.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// `NAME`, `NAME-1`..`NAME-n` for copies; `-up` and `-down` follow for `direction = "both"`.
+    /// `NAME`, or `NAME-1` to `NAME-n` for copies. With `direction = "both"`, `-up` or `-down` follows.
     pub name: String,
-    /// The file's flow name, shared by its copies.
+    /// The name of the flow in the file, which all copies share.
     pub group: String,
-    /// Which protocol carries it.
+    /// The transport with its options.
     pub transport: TransportConfig,
-    /// The name as the user wrote it: `udp`, `tcp`, `tcp-nodelay`.
+    /// The name of the transport in tables: `udp`, `tcp`, `tcp-nodelay`.
     pub transport_name: String,
-    /// Which of the keys `cc`, `sack`, `tlp` and `pacing` the user wrote, instead of leaving them to `stack`:
-    /// an arena without such a mechanism refuses a key that the user wrote, and only warns if a default names
-    /// the mechanism.
+    /// The keys among `cc`, `sack`, `tlp` and `pacing` that the file has. An arena that does not have the
+    /// mechanism refuses a key of the file. If only the default asks for the mechanism, the arena warns.
     pub asked_for: Vec<&'static str>,
-    /// What the application sends.
+    /// The messages that the application sends.
     pub workload: WorkloadConfig,
-    /// What it is judged by.
+    /// The figure by which the flow is judged.
     pub judging: Judging,
-    /// Whether the far application sends every message back, and how it writes.
+    /// The way in which the receiving application sends every message back. `None` if it sends nothing back.
     pub echo: Option<EchoWrite>,
-    /// Which way messages go on a two-host path (routes are resolved already; live arenas need it).
+    /// The direction of the messages. The live arena needs it, because it has no routes.
     pub direction: Direction,
-    /// The connection is asked for at a moment drawn uniformly from `start.0..=start.1` by the flow's own
-    /// stream.
+    /// The earliest and the latest start of the flow. It opens its connection at a random time in between,
+    /// which is uniform.
     pub start: (Duration, Duration),
-    /// When the clock of its workload starts, if that has one.
+    /// The start of the workload's clock, if the workload is clocked.
     pub due: Due,
-    /// Links from the sender to the receiver.
+    /// The links from the sender to the receiver.
     pub route: Vec<LinkIndex>,
-    /// Links back, for acknowledgements and echoes.
+    /// The links from the receiver to the sender, for acknowledgements and echoes.
     pub return_route: Vec<LinkIndex>,
-    /// The other path of a connection that may use several; `None` if it has only one.
+    /// The second path of a multipath connection. `None` if the connection has one path.
     pub second_path: Option<SecondPath>,
-    /// A uniform host delay in `0..send_jitter` before each packet of the sender, in order.
+    /// The largest random delay of each packet at the sender. The delay is uniform and does not reorder
+    /// packets.
     pub send_jitter: Duration,
-    /// How long at most either application takes to wake up when something comes, uniform; the simulator's
-    /// hosts alone.
+    /// The largest time that an application takes to wake up when a packet arrives. It is uniform. Only the
+    /// simulator uses it.
     pub wake_up: Duration,
-    /// How late at most the sender's application is to its own clock, uniform; the simulator's hosts alone.
+    /// The largest delay of the sending application behind its own clock. It is uniform. Only the simulator
+    /// uses it.
     pub clock_jitter: Duration,
-    /// The DSCP of its packets, both ways, over real sockets; `None` leaves the system's.
+    /// The DSCP of the packets in both directions, over real sockets. `None` keeps that of the system.
     pub dscp: Option<Dscp>,
-    /// How the receiving application reads.
+    /// The speed and the buffer of the receiving application.
     pub receiver: Receiver,
 }
 
 impl Flow {
-    /// The links of all its routes.
+    /// Returns the links of all routes.
     pub fn all_links(&self) -> impl Iterator<Item = &LinkIndex> {
         let second = self.second_path.iter().flat_map(SecondPath::links);
         self.route.iter().chain(&self.return_route).chain(second)
     }
 
-    /// What its transport draws from in a run of this seed: the same in every arena.
+    /// Returns the seed of the transport in a run with the seed `run`. It is the same in every arena.
     pub fn transport_seed(&self, run: Seed) -> Seed {
         Seed::new(run.stream(&format!("flow/{}/transport", self.name)).bits())
     }
 
-    /// What its workload draws from in a run of this seed: the same in every arena and over every transport.
+    /// Returns the seed of the workload in a run with the seed `run`. It is the same in every arena and over
+    /// every transport.
     pub fn workload_seed(&self, run: Seed) -> Seed {
         Seed::new(run.stream(&format!("flow/{}/workload", self.name)).bits())
     }
 }
 
-/// The path of a flow's second address: that of the host which opens the connection, its sender.
+/// The second path of a multipath connection. It begins at a second address of the sender, which opens the
+/// connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecondPath {
-    /// Links from the sender's second address to the receiver.
+    /// The links from the sender's second address to the receiver.
     pub route: Vec<LinkIndex>,
-    /// Links back.
+    /// The links from the receiver to that address.
     pub return_route: Vec<LinkIndex>,
 }
 
 impl SecondPath {
-    /// The links of both ways.
+    /// Returns the links of both directions.
     pub fn links(&self) -> impl Iterator<Item = &LinkIndex> {
         self.route.iter().chain(&self.return_route)
     }
 }
 
-/// The receiving host.
+/// The receiving application and its socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receiver {
-    /// Time to work through one message before the next read; zero reads all at once.
+    /// The time that the application works on one message before it reads the next one. With zero it reads at
+    /// once.
     pub service: Duration,
-    /// Whether that is the time of one read, which takes all that a stream's socket holds, instead of one
-    /// message.
+    /// Whether `service` is the time for one read and not for one message. A read takes everything that a
+    /// stream's socket holds.
     pub per_read: bool,
-    /// Room of the receiving socket; `None` takes the transport's own.
+    /// The size of the receiving socket's buffer. `None` takes that of the transport.
     pub socket_buffer: Option<Bytes>,
 }
 
-/// Which way a flow's messages go.
+/// The direction of a flow's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the first host to the second.
@@ -247,31 +257,32 @@ pub enum Direction {
     Down,
 }
 
-/// When the clock of a workload starts. Others have none: their messages are due when there is room.
+/// The start of a clocked workload. The messages of other workloads are due when the transport has room for
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Due {
-    /// At the flow's start: what is due before the connection is open is never sent.
+    /// The clock starts with the flow. Messages that are due before the connection is open are never sent.
     #[default]
     Start,
-    /// When the connection is open.
+    /// The clock starts when the connection is open.
     Opening,
 }
 
-/// How an echoing application writes back what one read returned.
+/// The way in which an application writes the echoes of the messages that one read returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EchoWrite {
     /// One write for each message.
     PerMessage,
-    /// One write for all that the read returned.
+    /// One write for all messages.
     PerRead,
 }
 
-/// Room that a message of `bulk` waits for, if more remains. Chosen: less than one full segment of an
-/// Ethernet path (1460 B), so that one acknowledged segment is enough, and at most the smallest send buffer
-/// that a scenario may set.
+/// The room in the transport for which a message of `bulk` waits. We chose 1024 B because it is less than a
+/// full segment of an Ethernet path (1460 B), so one acknowledged segment is enough. It is also the smallest
+/// send buffer that a scenario may set.
 pub const MIN_BULK_ROOM: Bytes = Bytes::new(1024);
 
-/// The largest message of a greedy workload (docs/reference/scenario.md). Chosen: what applications write at
-/// once.
+/// The largest message of a greedy workload (docs/reference/scenario.md). We chose 64 KiB, because many
+/// applications write that much at once.
 pub const LARGEST_BULK_MESSAGE: Bytes = Bytes::new(64 * 1024);

@@ -1,9 +1,12 @@
-//! What a scenario names outside itself: traces, whose text becomes part of the plan; files to be sent, which
-//! stay where they are; and the kernel of this machine.
+//! The contents of files that a scenario names, and the kernel of this machine.
 //!
-//! Nothing is read here: whoever loads the scenario gives a [`Files`]. In the resolved form a trace is called
-//! `traces/NAME`, under which [`crate::Plan::traces`] has its text, and a file to be sent by its whole path:
-//! so the resolved form means the same wherever it lies, beside its traces.
+//! - A *trace* is a file of a link's rates, losses or delays over time. Its text becomes a part of the plan.
+//! - A *source* is a file whose bytes a flow sends. It stays where it is.
+//! - The *resolved name* is the name in the resolved form of the scenario. A trace is then called
+//!   `traces/NAME` ([`crate::Plan::traces`] has its text), and a source has its whole path. So the resolved
+//!   form has the same meaning in every folder, if its traces are beside it.
+//!
+//! This crate reads no files. Whoever loads a scenario implements [`Files`].
 
 use core::str::FromStr;
 use std::collections::BTreeMap;
@@ -15,64 +18,64 @@ use talkpath_units::Bytes;
 use crate::quantity::Problem;
 use crate::spec::FileKind;
 
-/// Where a scenario's files are, and this machine's kernel. Names are as the scenario writes them, relative
-/// to its own folder.
+/// Reads the files of a scenario, and the values of this machine's kernel. Names are as the scenario writes
+/// them, relative to its folder.
 pub trait Files {
-    /// The text of the file `name`.
+    /// Reads the text of the file `name`.
     ///
     /// # Errors
-    /// Why it cannot be had, as a phrase: "no such file".
+    /// Returns the reason as a phrase: "no such file".
     fn text(&self, name: &str) -> Result<String, String>;
 
-    /// Where the file `name` is, and how large.
+    /// Returns the whole path and the size of the file `name`.
     ///
     /// # Errors
-    /// Why it cannot be had, as a phrase.
+    /// Returns the reason as a phrase.
     fn locate(&self, name: &str) -> Result<Located, String>;
 
-    /// The kernel of the machine that loads the scenario: `kernel = "this"`.
+    /// Returns the kernel of the machine that loads the scenario, for `kernel = "this"`.
     ///
     /// # Errors
-    /// Why its values cannot be had, as a phrase.
+    /// Returns the reason as a phrase.
     fn this_kernel(&self) -> Result<KernelProfile, String> {
         Err("this machine's kernel cannot be named here".to_owned())
     }
 }
 
-/// A file to be sent.
+/// A file whose bytes are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// Its whole path.
+    /// The whole path of the file.
     pub path: String,
-    /// Its size.
+    /// The size of the file.
     pub size: Bytes,
 }
 
-/// A scenario without files of its own.
+/// Refuses all files, for scenarios that name none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoFiles;
 
-/// A trace that a plan uses.
+/// A trace of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// `traces/NAME`, as the resolved form calls it.
+    /// The resolved name, `traces/NAME`.
     pub name: String,
-    /// What is in it.
+    /// The text of the file.
     pub text: String,
 }
 
-/// What the files of a scenario hold, by the names of the resolved form.
+/// The contents of a scenario's files. The maps are by resolved name.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) traces: Vec<Trace>,
-    /// As the scenario called each of `traces`.
-    written: Vec<String>,
+    /// For each of `traces` the name in the scenario.
+    names_in_scenario: Vec<String>,
     rates: BTreeMap<String, RateTrace>,
     losses: BTreeMap<String, LossTrace>,
     delays: BTreeMap<String, DelayTrace>,
     changes: BTreeMap<String, ChangeTable>,
     sizes: BTreeMap<String, Bytes>,
-    /// Read at the first `this`.
+    /// The kernel of this machine. It is read when a scenario first names it.
     kernel: Option<Result<KernelProfile, String>>,
 }
 
@@ -107,10 +110,10 @@ impl Contents {
         self.sizes.get(name).copied()
     }
 
-    /// Reads the file that the scenario calls `name`. Returns the name that the resolved form has for it.
+    /// Reads the file that the scenario calls `name`, and returns its resolved name.
     ///
     /// # Errors
-    /// Why it cannot be had, or what is wrong in it.
+    /// Returns the reason if the file cannot be read, or if its content is wrong.
     pub(crate) fn read(&mut self, kind: FileKind, name: &str, files: &dyn Files) -> Result<String, Problem> {
         match kind {
             FileKind::Source => self.locate(name, files),
@@ -120,10 +123,11 @@ impl Contents {
         }
     }
 
-    /// The kernel of the machine that loads the scenario, read once: a sweep may name it more than once.
+    /// Returns the kernel of the machine that loads the scenario. It is read once, because a sweep may name
+    /// it often.
     ///
     /// # Errors
-    /// Why its values cannot be had, as a phrase.
+    /// Returns the reason as a phrase.
     pub(crate) fn this_kernel(&mut self, files: &dyn Files) -> Result<&KernelProfile, String> {
         self.kernel.get_or_insert_with(|| files.this_kernel()).as_ref().map_err(Clone::clone)
     }
@@ -139,14 +143,14 @@ impl Contents {
     }
 
     fn trace(&mut self, kind: FileKind, name: &str, files: &dyn Files) -> Result<String, Problem> {
-        let known = self.written.iter().position(|written| written == name);
+        let known = self.names_in_scenario.iter().position(|earlier| earlier == name);
         let place = match known {
             Some(place) => place,
             None => {
                 let text = files.text(name).map_err(|why| Problem::new(format!("{name}: {why}")))?;
                 let trace = Trace { name: self.free_name(name), text };
                 self.traces.push(trace);
-                self.written.push(name.to_owned());
+                self.names_in_scenario.push(name.to_owned());
                 self.traces.len() - 1
             }
         };
@@ -167,8 +171,8 @@ impl Contents {
         }
     }
 
-    /// `traces/` and the file's own name, with plain characters only, and with a number if the name is
-    /// already taken.
+    /// Returns a resolved name that no other trace has: `traces/`, the name of the file with plain characters
+    /// only, and a number if another trace has that name.
     fn free_name(&self, path: &str) -> String {
         let base = path.rsplit(['/', '\\']).next().unwrap_or(path);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -188,7 +192,7 @@ impl Contents {
     }
 }
 
-/// What a trace of this kind has in its lines.
+/// Describes the lines of a trace, for messages.
 const fn form(kind: FileKind) -> Option<&'static str> {
     match kind {
         FileKind::RateTrace => Some(
@@ -222,7 +226,8 @@ fn parse<T: FromStr<Err = TraceError>>(
     Ok(())
 }
 
-/// Where a run directory has its traces.
+/// The folder of the traces in a run directory.
 const FOLDER: &str = "traces";
-/// Characters of a trace's name. Chosen: well under the 255 bytes that file systems allow.
+/// The largest number of characters in the name of a trace. We chose 60, which is well below the 255 bytes
+/// that file systems allow.
 const LONGEST_NAME: usize = 60;

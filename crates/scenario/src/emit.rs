@@ -1,14 +1,14 @@
-//! A tree as TOML text.
+//! Writes a tree as TOML, for the resolved form of a scenario.
 //!
-//! The shape is that of the documentation's examples: single values first, then a table for the far clock,
-//! the kernel, each end of the path, each link, each flow, and the sweep. What a flow or a link has inside is
-//! written in line if it is short.
+//! The text has the shape of the examples in the documentation. Single values come first. Tables follow for
+//! the far clock, the kernel, each direction of the path, each link, each flow, and the sweep. A table inside
+//! a flow or a link is written in one line if it is short.
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item};
 
 use crate::tree::{Node, Table, Value};
 
-/// The whole scenario.
+/// Writes a whole scenario.
 pub(crate) fn to_toml(root: &Table) -> String {
     let mut document = DocumentMut::new();
     for entry in &root.entries {
@@ -33,7 +33,7 @@ fn tables(node: &Node) -> Option<Item> {
     Some(Item::ArrayOfTables(tables.into_iter().collect()))
 }
 
-/// The tables of `table`, which has no header of its own: `[flow.call]`, and no `[flow]`.
+/// Writes the tables of `table`: `[flow.call]`, but no header `[flow]`.
 fn sections(table: &Table) -> toml_edit::Table {
     let mut sections = toml_edit::Table::new();
     // The header of an empty table is all that shows that the table is there.
@@ -46,7 +46,7 @@ fn sections(table: &Table) -> toml_edit::Table {
     sections
 }
 
-/// One table; what is too long for a line inside it follows as a table of its own.
+/// Writes one table. A table inside it that is too long for a line follows as a table of its own.
 fn section(keys: &Table) -> toml_edit::Table {
     let mut section = toml_edit::Table::new();
     for entry in &keys.entries {
@@ -60,7 +60,7 @@ fn section(keys: &Table) -> toml_edit::Table {
     section
 }
 
-/// A table with a line a key.
+/// Writes a table with a line for each key.
 fn in_line(keys: &Table) -> toml_edit::Table {
     let mut table = toml_edit::Table::new();
     for entry in &keys.entries {
@@ -82,13 +82,13 @@ fn value(node: &Node) -> toml_edit::Value {
     }
 }
 
-/// A number or a date with the digits of the file. An integer beyond 64 bits becomes a float.
+/// Writes a number or a date with the digits of the file. An integer beyond 64 bits becomes a float.
 fn as_written(text: &str) -> toml_edit::Value {
     let value = text.parse::<toml_edit::Value>().or_else(|_| text.parse::<f64>().map(Into::into));
     value.unwrap_or_else(|_| text.into())
 }
 
-/// Longer tables are not written in line.
+/// The longest table that is written in one line, in characters. We chose 120.
 const LONGEST_LINE: usize = 120;
 
 #[cfg(test)]
@@ -96,7 +96,6 @@ mod tests {
     use super::*;
     use crate::diagnostic::Log;
 
-    /// What a file can hold, in the form that it is written in.
     #[test]
     fn each_kind_of_value_is_written_as_the_examples_are() {
         let text = concat!(

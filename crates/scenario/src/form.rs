@@ -1,10 +1,10 @@
-//! The form of a value, as messages and the documentation say it.
+//! Describes the values that a key takes, for messages and the documentation: "a whole number from 1 to 9".
 
 use crate::quantity;
 use crate::read::{self, or_list};
 use crate::spec::{Kind, TableSpec};
 
-/// The form of a value of this kind, for messages.
+/// Describes the values of a kind.
 pub(crate) fn form(kind: &Kind) -> String {
     match kind {
         Kind::Text { .. } | Kind::File(_) => "some text".to_owned(),
@@ -36,7 +36,7 @@ pub(crate) fn form(kind: &Kind) -> String {
     }
 }
 
-/// The form of a table of these keys.
+/// Describes a table with these keys.
 pub(crate) fn table_form(spec: &TableSpec) -> String {
     let keys = spec.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
     format!("a table of {}'s keys: {keys}", spec.noun)

@@ -1,10 +1,10 @@
-//! A name that there is not, and the one that was probably meant.
+//! Messages about names that do not exist, with the name that was probably meant.
 
 use crate::keys::{LINK, PATH};
 use crate::quantity::{Problem, quote};
 use crate::read::{self, nearest};
 
-/// A name that is none of `known`.
+/// Makes the problem of a key that is not in `known`. `noun` is the noun of the table.
 pub(crate) fn unknown_key<'a>(
     name: &str,
     noun: &str,
@@ -27,7 +27,7 @@ pub(crate) fn unknown_key<'a>(
     read::unknown_key(name, noun, known)
 }
 
-/// A flow or a link that does not exist.
+/// Makes the problem of a flow or a link that does not exist. `what` is "flow" or "link".
 pub(crate) fn unknown_name(name: &str, what: &str, known: &[String]) -> Problem {
     let problem = Problem::new(format!("there is no {what} called {}", quote(name)));
     match nearest(name, known.iter().map(String::as_str)) {
@@ -37,5 +37,5 @@ pub(crate) fn unknown_name(name: &str, what: &str, known: &[String]) -> Problem 
     }
 }
 
-/// What people call a round trip where a path has delays.
+/// Names of a round trip, which people write in place of the delay of each direction.
 const ROUND_TRIPS: [&str; 5] = ["rtt", "round_trip", "round-trip", "latency", "ping"];

@@ -1,10 +1,9 @@
-//! What users look for and do not find: a word that is refused for that reason points to the page that says
-//! what there is instead.
+//! Words that users look for and that talkpath does not have yet. The message about such a word names the
+//! page that says what to do instead.
 
-/// The page, as messages name it.
 const PAGE: &str = "docs/reference/not-yet.md";
 
-/// The help for `word`, if it names something that docs/reference/not-yet.md lists.
+/// Returns a hint if docs/reference/not-yet.md has something called `word`.
 pub fn not_yet_help(word: &str) -> Option<String> {
     let word = word.trim().to_ascii_lowercase().replace(['-', ' '], "_");
     WORDS

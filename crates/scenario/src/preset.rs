@@ -5,20 +5,20 @@ use crate::spec::is_same_word;
 /// A named path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// What `path = "NAME"` and `--path NAME` call it.
+    /// The name for `path = "NAME"` and `--path NAME`.
     pub name: &'static str,
-    /// One line for a person.
+    /// A description in one line.
     pub summary: &'static str,
     /// The TOML of its `up` and `down`.
     pub text: &'static str,
 }
 
-/// All presets, in the order of the documentation.
+/// Returns all presets, in the order of the documentation.
 pub const fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// The preset called `name`.
+/// Returns the preset called `name`.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| is_same_word(preset.name, name))
 }

@@ -1,6 +1,7 @@
-//! Queue disciplines in a scenario, a file each: its keys beside what they mean.
+//! The queue disciplines of scenarios.
 //!
-//! A new one is a file here and its line in [`queue`]. The compiler demands both.
+//! Each discipline has a file below `queues/`, with its keys and the function that reads them. A new
+//! discipline is a file there and a line in [`queue`], which the compiler demands.
 
 mod codel;
 mod discipline;
@@ -16,7 +17,7 @@ use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{Tagged, Variant};
 
-/// The keys of a discipline, and what they mean.
+/// Returns the description of a discipline.
 const fn queue(name: QueueName) -> Queue {
     match name {
         QueueName::DropTail => drop_tail::DROP_TAIL,
@@ -26,7 +27,7 @@ const fn queue(name: QueueName) -> Queue {
     }
 }
 
-/// A queue.
+/// The value of a link's key `queue`.
 pub(crate) static QUEUE: Tagged = Tagged {
     noun: "a queue",
     variants: &VARIANTS,
@@ -35,18 +36,18 @@ pub(crate) static QUEUE: Tagged = Tagged {
     quantity: Some(("drop-tail", "limit")),
 };
 
-/// The keys of every discipline.
+/// The words and keys of all disciplines.
 const VARIANTS: [Variant; QueueName::ALL.len()] = {
     let mut variants = [queue(QueueName::ALL[0]).keys; QueueName::ALL.len()];
-    let mut at = 1;
-    while at < variants.len() {
-        variants[at] = queue(QueueName::ALL[at]).keys;
-        at += 1;
+    let mut index = 1;
+    while index < variants.len() {
+        variants[index] = queue(QueueName::ALL[index]).keys;
+        index += 1;
     }
     variants
 };
 
-/// The queue of `link`, whose MTU is `mtu`.
+/// Reads the queue of `link`. `mtu` is the MTU of the link.
 pub(crate) fn resolve(link: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
     let (kind, section) = link.tagged("queue")?;
     let name = QueueName::ALL.iter().find(|name| name.word() == kind)?;

@@ -1,8 +1,12 @@
-//! Single values read by their [`Kind`]: the mistakes go to the log, the meaning into the tree.
+//! Reads single values. The [`Kind`] of the key tells which values are right.
 //!
-//! Each value is read once: what the file says by [`crate::pass::check`], a default by [`crate::pass::fill`],
-//! and what steps from copy to copy once a copy. Whoever makes the model takes the meaning
-//! ([`crate::section`]).
+//! - The *meaning* of a value is the value in the type of its key ([`Meaning`]).
+//! - The *form* is the text in messages that describes the right values: "a whole number from 1 to 9".
+//! - The *key path* ([`At`]) is the names from the root to a value: `path.up.rate`.
+//!
+//! Each value is read once: a value of the file by [`crate::pass::check`], a default by
+//! [`crate::pass::fill`], and a value that steps from copy to copy once for each copy. [`crate::section`]
+//! then takes the meanings. Begin to read with [`meaning`].
 
 use core::fmt;
 
@@ -16,7 +20,7 @@ use crate::spec::{Kind, LONGEST_PATH, Listed, Words, is_same_word};
 use crate::tree::{Meaning, Node, Table, Value};
 use crate::usual::usual;
 
-/// The keys that lead to a value.
+/// The names from the root to a value.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     parent: Option<&'a At<'a>>,
@@ -24,24 +28,24 @@ pub(crate) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// The top of the file.
+    /// The root of the file.
     pub(crate) const ROOT: At<'static> = At { parent: None, name: "" };
 
     pub(crate) const fn key(&'a self, name: &'a str) -> Self {
         Self { parent: Some(self), name }
     }
 
-    /// The last name.
+    /// Returns the last name.
     pub(crate) const fn name(&self) -> &'a str {
         self.name
     }
 
-    /// The last name that is none of `parts`, and the one above it.
-    pub(crate) fn names(&self, parts: &[&str]) -> (&'a str, &'a str) {
-        let is_part = |at: &At<'_>| parts.contains(&at.name);
+    /// Returns the path of the key to which a part such as `from` belongs, or the path itself if it is no
+    /// part.
+    fn without_part(&self) -> &Self {
         match self.parent {
-            Some(parent) if is_part(self) => parent.names(parts),
-            parent => (self.name, parent.map_or("", |parent| parent.name)),
+            Some(parent) if PARTS.contains(&self.name) => parent.without_part(),
+            _ => self,
         }
     }
 }
@@ -56,14 +60,14 @@ impl fmt::Display for At<'_> {
 }
 
 impl Log {
-    /// Records `problem` with the value at `at`.
+    /// Records a problem with the value at the key path `at`.
     pub(crate) fn problem(&mut self, place: &Place, at: At<'_>, problem: Problem) {
         self.mistake(place, &at.to_string(), problem.message, problem.help);
     }
 }
 
-/// What `node` means to a key of this kind, if one value says it: a table is read key by key. The mistakes
-/// in it go to `log`.
+/// Reads a value for a key of this kind. A mistake goes to `log`. Returns `None` for a wrong value, and for a
+/// table, whose keys are read one by one.
 pub(crate) fn meaning(node: &Node, kind: &Kind, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     match kind {
         Kind::Text { longest } => text(node, *longest, at, log),
@@ -90,7 +94,7 @@ pub(crate) fn meaning(node: &Node, kind: &Kind, at: At<'_>, log: &mut Log) -> Op
     }
 }
 
-/// A quantity, or one of `words`.
+/// Reads a quantity, or one of `words`.
 fn quantity(
     node: &Node,
     measures: &[Measure],
@@ -124,21 +128,21 @@ fn quantity(
     None
 }
 
-/// The quantity that a bare `number` at `at` most likely is.
+/// Returns the quantity that was probably meant by a number without a unit.
 pub(crate) fn proposal(number: &str, measures: &[Measure], at: At<'_>) -> Option<String> {
     quantity::proposal(number, measures, |dimension| usual_at(at, dimension))
 }
 
-/// What is usual for a quantity of `dimension` at `at`.
+/// Returns the usual range of a quantity at the key path `at`.
 fn usual_at(at: At<'_>, dimension: Dimension) -> Option<(u64, u64)> {
-    let (name, above) = at.names(&PARTS);
-    usual(name, above, dimension)
+    let key = at.without_part();
+    usual(key.name, key.parent.map_or("", |parent| parent.name), dimension)
 }
 
-/// The parts of a range or a step, which are of their key's kind.
+/// The keys inside of a range, a step or a tick. Their values are of the same kind as the key around them.
 const PARTS: [&str; 4] = ["from", "to", "step", "tick"];
 
-/// A whole number from `least` to `most`.
+/// Reads a whole number from `least` to `most`.
 fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let form = format!("a whole number from {least} to {most}");
     let Value::Number(text) = &node.value else {
@@ -154,7 +158,7 @@ fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Log) -> Optio
     }
 }
 
-/// A seed: a whole number, or the text of one.
+/// Reads a seed: a whole number, or a text of digits, because a TOML integer ends at 2^63.
 fn seed(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let seed = match &node.value {
         Value::Number(text) | Value::Text(text) => as_seed(text),
@@ -166,15 +170,15 @@ fn seed(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     seed.map(Meaning::Count)
 }
 
-/// A whole number of 64 bits, in digits alone.
+/// Reads a whole number of 64 bits, which has digits alone.
 pub(crate) fn as_seed(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// What a seed is.
+/// The form of a seed.
 pub(crate) const SEED_FORM: &str = "a whole number from 0 to 18446744073709551615";
 
-/// A number for which `fits` holds; `form` says which.
+/// Reads a number for which `fits` returns true.
 fn number(node: &Node, form: &str, fits: impl Fn(f64) -> bool, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let value = match &node.value {
         Value::Number(text) => text.parse::<f64>().ok(),
@@ -188,13 +192,13 @@ fn number(node: &Node, form: &str, fits: impl Fn(f64) -> bool, at: At<'_>, log: 
     value.map(|value| Meaning::Number(value + 0.0))
 }
 
-/// A number within its bounds.
+/// Reads a number above `above` and at most `most`.
 fn bounded(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let form = format!("a number above {above} and at most {most}");
     number(node, &form, |value| value > above && value <= most, at, log)
 }
 
-/// A link's rate: a quantity, a word, or `{ trace = "FILE" }`.
+/// Reads the rate of a link: a quantity, a word, or `{ trace = "FILE" }`.
 fn link_rate(
     node: &Node,
     measures: &[Measure],
@@ -215,10 +219,10 @@ fn link_rate(
     text(trace, LONGEST_PATH, at.key("trace"), log)
 }
 
-/// What a share is.
+/// The form of a share.
 pub(crate) const SHARE_FORM: &str = "a share from 0 to 1, or \"0%\" to \"100%\"";
 
-/// A share of packets. Percentages are numbers by now ([`crate::pass::values`]).
+/// Reads a share from 0 to 1. The pass [`crate::pass::values`] has replaced percentages by numbers.
 fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let form = SHARE_FORM;
     let help = match &node.value {
@@ -232,7 +236,7 @@ fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     number(node, form, |value| (0.0..=1.0).contains(&value), at, log)
 }
 
-/// `true` or `false`.
+/// Reads `true` or `false`.
 fn flag(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     if let Value::Flag(flag) = node.value {
         return Some(Meaning::Flag(flag));
@@ -241,7 +245,7 @@ fn flag(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     None
 }
 
-/// `true`, `false`, or `"default"`.
+/// Reads `true`, `false` or `"default"`.
 fn flag_or_default(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     match &node.value {
         Value::Flag(flag) => Some(Meaning::Flag(*flag)),
@@ -253,7 +257,7 @@ fn flag_or_default(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     }
 }
 
-/// Text of at most `longest` characters, without control characters.
+/// Reads a text of at most `longest` characters, without control characters.
 fn text(node: &Node, longest: usize, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let problem = match &node.value {
         Value::Text(text) if text.trim().is_empty() => Problem::new("found nothing, expected some text"),
@@ -270,17 +274,25 @@ fn text(node: &Node, longest: usize, at: At<'_>, log: &mut Log) -> Option<Meanin
     None
 }
 
-/// One of the words, as the table spells it.
+/// Reads a word. The meaning has the spelling of the key table.
 fn choice(node: &Node, words: &Words, at: At<'_>, log: &mut Log) -> Option<Meaning> {
-    let word = one_of(node, words.noun, words.known.iter().copied(), words.later);
-    let is_later = node.as_text().is_some_and(|text| words.later.iter().any(|word| is_same_word(word, text)));
-    let explain = |problem: Problem| {
-        if is_later && !words.why.is_empty() { problem.with_help(words.why) } else { problem }
+    let mut problem = match one_of(node, words.noun, words.known.iter().copied(), words.later) {
+        Ok(word) => return Some(Meaning::Word(word)),
+        Err(problem) => problem,
     };
-    word.map(Meaning::Word).map_err(|problem| log.problem(&node.place, at, explain(problem))).ok()
+    let is_later = node.as_text().is_some_and(|text| words.later.iter().any(|word| is_same_word(word, text)));
+    if is_later && !words.why.is_empty() {
+        problem = problem.with_help(words.why);
+    }
+    log.problem(&node.place, at, problem);
+    None
 }
 
-/// One of `known`; those of `later` are not available yet.
+/// Reads one of the words of `known`.
+///
+/// # Errors
+/// Returns a hint with the most similar word. A word of `later` is not available yet, and the message says
+/// so.
 pub(crate) fn one_of(
     node: &Node,
     noun: &str,
@@ -299,14 +311,14 @@ pub(crate) fn one_of(
     }
     let problem = wrong(node, &format!("{noun}: {list}"));
     Err(match (nearest(text, known), help) {
-        // Of a slip of the pen the word itself helps most.
+        // A similar word is more useful than a page, so it comes first.
         (Some(word), _) => problem.with_help(format!("did you mean \"{word}\"?")),
         (None, Some(help)) => problem.with_help(help),
         (None, None) => problem,
     })
 }
 
-/// How `delayed_ack` is written; `true` is the stack's own.
+/// Reads `delayed_ack`. `true` is the default of the stack.
 fn delayed_ack(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Meaning> {
     match &node.value {
         Value::Flag(true) => return Some(Meaning::StackDefault),
@@ -341,7 +353,7 @@ fn delayed_ack(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> 
 /// The forms of `delayed_ack` besides a duration.
 const DELAYED_ACK_FORMS: &str = "{ tick = \"200 ms\" }, \"linux\", true or false";
 
-/// A duration, or a range `{ from, to }`.
+/// Reads a duration, or a range `{ from, to }`.
 fn start(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let Some(table) = node.as_table() else {
         return duration(node, measures, at, log).map(|start| Meaning::Range(start, start));
@@ -364,12 +376,12 @@ fn start(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option
     }
 }
 
-/// A duration.
+/// Reads a duration.
 fn duration(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Duration> {
     amount(node, measures, at, log).map(|amount| Duration::from_nanos(amount.count))
 }
 
-/// A quantity.
+/// Reads a quantity.
 pub(crate) fn amount(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Amount> {
     match quantity(node, measures, &[], at, log)? {
         Meaning::Amount(amount) => Some(amount),
@@ -377,7 +389,7 @@ pub(crate) fn amount(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Lo
     }
 }
 
-/// A list of names, at least one.
+/// Reads a list of names. There is at least one.
 fn names(node: &Node, listed: &Listed, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let Listed { one, many, example, most } = listed;
     let form = format!("a list of {many} such as {example}");
@@ -402,12 +414,12 @@ fn names(node: &Node, listed: &Listed, at: At<'_>, log: &mut Log) -> Option<Mean
     is_right.then_some(Meaning::AsWritten)
 }
 
-/// Found this, expected that.
+/// Makes a problem with the text "found ..., expected FORM".
 pub(crate) fn wrong(node: &Node, form: &str) -> Problem {
     Problem::new(format!("found {}, expected {form}", node.found()))
 }
 
-/// The two parts of `{ from, step }`, if the table is a step.
+/// Returns the two values of `{ from, step }`, or `None` if the table is something else.
 pub(crate) fn as_step(table: &Table) -> Option<(&Node, &Node)> {
     match (table.get("from"), table.get("step"), table.entries.len()) {
         (Some(from), Some(step), 2) => Some((from, step)),
@@ -415,7 +427,7 @@ pub(crate) fn as_step(table: &Table) -> Option<(&Node, &Node)> {
     }
 }
 
-/// A name that is none of `known`, keys of `noun`.
+/// Makes the problem of a key that is not in `known`. `noun` is the noun of the table: "a link".
 pub(crate) fn unknown_key<'a>(
     name: &str,
     noun: &str,
@@ -423,7 +435,7 @@ pub(crate) fn unknown_key<'a>(
 ) -> Problem {
     let problem = Problem::new(format!("unknown key of {noun}"));
     match nearest(name, known.clone()) {
-        Some(meant) => problem.with_help(format!("did you mean `{meant}`?")),
+        Some(similar) => problem.with_help(format!("did you mean `{similar}`?")),
         None if not_yet_help(name).is_some() => {
             let known = known.collect::<Vec<_>>().join(", ");
             problem.with_help(format!("{}; known keys: {known}", not_yet_help(name).unwrap_or_default()))
@@ -432,14 +444,15 @@ pub(crate) fn unknown_key<'a>(
     }
 }
 
-/// The one of `known` that `name` was probably meant to be.
+/// Returns the word of `known` that is most similar to `name`, or `None` if none is similar. It was probably
+/// meant.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let fold = |text: &str| text.trim().to_lowercase().replace(['-', ' '], "_");
     if name.len() > 100 {
         return None;
     }
     let name = fold(name);
-    // A third of the letters may be wrong, and one always.
+    // We chose to allow errors in a third of the letters, from one to three.
     let allowed = (name.chars().count() / 3).clamp(1, 3);
     known
         .map(|candidate| (strsim::damerau_levenshtein(&name, &fold(candidate)), candidate))
@@ -448,16 +461,17 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         .map(|(_, candidate)| candidate)
 }
 
-/// "a, b or c".
+/// Joins words for a message: "a, b or c".
 pub(crate) fn or_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let words: Vec<_> = words.collect();
     match words.split_last() {
         Some((last, [])) => (*last).to_owned(),
-        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
         None => String::new(),
     }
 }
 
+/// Describes the quantities and words that a key takes.
 pub(crate) fn expected_quantity(measures: &[Measure], words: &[&str]) -> String {
     let mut form = quantity::expected(measures);
     for word in words {
@@ -482,7 +496,9 @@ mod tests {
             let at = above.key(key.name);
             match &key.kind {
                 Kind::Table(spec) | Kind::Map(spec) | Kind::Path(spec) => walk(spec.keys, at, check),
-                Kind::Tagged(tagged) => tagged.variants.iter().for_each(|it| walk(it.keys, at, check)),
+                Kind::Tagged(tagged) => {
+                    tagged.variants.iter().for_each(|variant| walk(variant.keys, at, check))
+                }
                 Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } => check(key, measures, at),
                 Kind::Start(measures) | Kind::DelayedAck(measures) => check(key, measures, at),
                 _ => {}
@@ -490,16 +506,16 @@ mod tests {
         }
     }
 
-    /// Every quantity key of scenarios and campaigns.
-    fn every(check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>)) {
+    /// Calls `check` for every quantity key of scenarios and campaigns.
+    fn for_each_key(check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>)) {
         walk(ROOT.keys, At::ROOT, check);
         walk(CAMPAIGN.keys, At::ROOT, check);
     }
 
     #[test]
     fn every_quantity_key_has_a_usual_range_that_holds_its_default_and_some_allowed_values() {
-        let mut met = 0;
-        every(&mut |key, measures, at| {
+        let mut key_count = 0;
+        for_each_key(&mut |key, measures, at| {
             for measure in measures {
                 let (low, high) =
                     usual_at(at, measure.dimension).unwrap_or_else(|| panic!("{at}: no usual range"));
@@ -512,15 +528,15 @@ mod tests {
                 let (low, high) = usual_at(at, amount.dimension).unwrap();
                 assert!((low..=high).contains(&amount.count), "{at}: the default {amount} is not usual");
             }
-            met += 1;
+            key_count += 1;
         });
-        assert!(met > 60, "{met}");
+        assert!(key_count > 60, "{key_count}");
     }
 
     #[test]
     fn what_is_proposed_for_a_number_is_allowed_and_usual_for_its_key() {
         for text in ["1", "7", "20", "150", "1500", "64000", "1000000", "0.5", "250000000", "3.25"] {
-            every(&mut |_, measures, at| {
+            for_each_key(&mut |_, measures, at| {
                 let Some(proposed) = proposal(text, measures, at) else { return };
                 let amount =
                     parse(&proposed, measures).unwrap_or_else(|why| panic!("{at} = {text}: {why:?}"));

@@ -1,4 +1,4 @@
-//! What the passes over a scenario share besides its tree.
+//! The state that the passes over a scenario share, besides the tree.
 
 use crate::contents::{Contents, Files};
 use crate::diagnostic::{Log, Source};
@@ -7,11 +7,11 @@ use crate::options::Options;
 /// One scenario while it is read.
 pub(crate) struct Reading<'a> {
     pub(crate) source: &'a Source,
-    /// What the command line changes.
+    /// The changes of the command line.
     pub(crate) options: &'a Options,
-    /// Where the files are that the scenario names.
+    /// Reads the files that the scenario names.
     pub(crate) files: &'a dyn Files,
-    /// What is in them.
+    /// The contents of these files.
     pub(crate) contents: Contents,
     /// The options that set a key, as messages quote them, by the index of a
     /// [`Place::Option`](crate::diagnostic::Place::Option).

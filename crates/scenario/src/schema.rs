@@ -1,7 +1,7 @@
-//! The JSON Schema (2020-12) of a scenario file, for an editor. It derives from the key tables.
+//! Makes the JSON Schema (2020-12) of scenario files, which editors use. It is made of the key tables.
 //!
-//! It covers what one key alone determines. Rules over several keys are checked only by
-//! [`load`](crate::load).
+//! The schema has the rules for single keys. Rules for several keys together are checked by
+//! [`load`](crate::load) alone.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::quantity::Measure;
 use crate::spec::{Default, Key, Kind, LONGEST_PATH, TableSpec, Tagged, Variant};
 use crate::tree::parse_value;
 
-/// The schema.
+/// Returns the schema.
 pub fn schema() -> Value {
     let mut schema = table(&ROOT, false);
     if let Some(object) = schema.as_object_mut() {
@@ -22,7 +22,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// A table; `steps` if quantities may step from copy to copy.
+/// Describes a table. With `steps` its quantities may be `{ from, step }`.
 fn table(spec: &TableSpec, steps: bool) -> Value {
     object(spec.keys, None, steps)
 }
@@ -84,7 +84,7 @@ fn value(kind: &Kind, steps: bool) -> Value {
             if matches!(kind, Kind::LinkRate { .. }) {
                 forms.push(pair(&[("trace", json!({ "type": "string", "minLength": 1 }))]));
             }
-            any(forms, steps, measures)
+            any_of(forms, steps, measures)
         }
         Kind::Choice(words) => json!({ "enum": words.known }),
         Kind::FlagOrDefault => json!({ "enum": [true, false, "default"] }),
@@ -95,7 +95,7 @@ fn value(kind: &Kind, steps: bool) -> Value {
         ] }),
         Kind::Start(measures) => {
             let range = pair(&[("from", quantity(measures)), ("to", quantity(measures))]);
-            any(vec![quantity(measures), range], steps, measures)
+            any_of(vec![quantity(measures), range], steps, measures)
         }
         Kind::Names(_) => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
         Kind::Table(spec) => table(spec, steps),
@@ -122,8 +122,9 @@ fn value(kind: &Kind, steps: bool) -> Value {
 }
 
 fn tagged(tagged: &Tagged, steps: bool) -> Value {
-    let alone = |variant: &&Variant| !variant.keys.iter().any(|key| matches!(key.default, Default::Required));
-    let words: Vec<_> = tagged.variants.iter().filter(alone).map(|variant| variant.name).collect();
+    let needs_no_key =
+        |variant: &&Variant| !variant.keys.iter().any(|key| matches!(key.default, Default::Required));
+    let words: Vec<_> = tagged.variants.iter().filter(needs_no_key).map(|variant| variant.name).collect();
     let mut forms = Vec::new();
     if !words.is_empty() {
         forms.push(json!({ "enum": words }));
@@ -135,7 +136,8 @@ fn tagged(tagged: &Tagged, steps: bool) -> Value {
     json!({ "anyOf": forms })
 }
 
-fn any(mut forms: Vec<Value>, steps: bool, measures: &[Measure]) -> Value {
+/// Describes a value that has one of `forms`.
+fn any_of(mut forms: Vec<Value>, steps: bool, measures: &[Measure]) -> Value {
     if steps {
         forms.push(pair(&[("from", quantity(measures)), ("step", quantity(measures))]));
     }
@@ -145,17 +147,18 @@ fn any(mut forms: Vec<Value>, steps: bool, measures: &[Measure]) -> Value {
     }
 }
 
-/// A text of at most `longest` characters.
+/// Describes a text of at most `longest` characters.
 fn text(longest: usize) -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": longest })
 }
 
-/// `number`, or the same in per cent.
+/// Describes `number`, or the same in per cent.
 fn share(number: &Value) -> Value {
     let percent = json!({ "type": "string", "pattern": "^ *[0-9]*\\.?[0-9]+ *% *$", "examples": ["1%"] });
     json!({ "anyOf": [number, percent] })
 }
 
+/// Describes a table with exactly these keys.
 fn pair(properties: &[(&str, Value)]) -> Value {
     let required: Vec<_> = properties.iter().map(|(name, _)| *name).collect();
     let properties: Map<_, _> =

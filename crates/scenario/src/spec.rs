@@ -1,4 +1,11 @@
-//! How a key is described: its kind, default, bounds and meaning.
+//! The description of keys: the kind of their values, the default, and the text for the documentation.
+//!
+//! - A *kind* tells which values are right.
+//! - A *measure* is a dimension with its bounds ([`crate::quantity`]).
+//! - A *tagged* table has a `kind` that determines its other keys. Each of its kinds is a *variant*.
+//!
+//! Begin to read with [`Key`]. The tables of keys are in `crate::keys`, and beside the code that reads the
+//! keys.
 
 use talkpath_config::LARGEST_WINDOW;
 
@@ -7,46 +14,46 @@ use crate::quantity::{Dimension, Measure};
 /// A table with a fixed set of keys.
 #[derive(Debug)]
 pub(crate) struct TableSpec {
-    /// What messages call it: "a link".
+    /// The noun for messages: "a link".
     pub(crate) noun: &'static str,
     pub(crate) keys: &'static [Key],
 }
 
-/// One key.
+/// The description of one key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) default: Default,
-    /// One line of Markdown for the documentation and the editor.
+    /// A line of Markdown without a full stop, for the documentation and for editors.
     pub(crate) doc: &'static str,
 }
 
-/// What holds if a key is absent.
+/// The value of a key that is absent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Default {
-    /// Nothing: its absence is a mistake.
+    /// The key must not be absent.
     Required,
-    /// This, as TOML.
+    /// The value is this TOML.
     Is(&'static str),
-    /// What another key chooses, as this says.
+    /// The value depends on another key. The text says how.
     Follows(&'static str),
-    /// Nothing, which means what this says.
+    /// There is no value. The text says what that means.
     Absent(&'static str),
 }
 
-/// What a value may be.
+/// The values that a key takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// Any text of at most this many characters.
     Text { longest: usize },
-    /// The name of a file that belongs to the scenario.
+    /// The name of a file.
     File(FileKind),
     /// `true` or `false`.
     Flag,
     /// A whole number.
     Count { least: u64, most: u64 },
-    /// A whole number of 64 bits; as text, too, because TOML's integers end at 2^63.
+    /// A whole number of 64 bits. It may be a text, because TOML's integers end at 2^63.
     Seed,
     /// A number from 0 to 1.
     Probability,
@@ -60,7 +67,7 @@ pub(crate) enum Kind {
     Choice(&'static Words),
     /// `true`, `false` or `"default"`.
     FlagOrDefault,
-    /// When the receiver acknowledges; see [`talkpath_config::DelayedAck`].
+    /// The rule by which a receiver delays acknowledgements; see [`talkpath_config::DelayedAck`].
     DelayedAck(&'static [Measure]),
     /// A duration, or `{ from, to }`.
     Start(&'static [Measure]),
@@ -68,71 +75,72 @@ pub(crate) enum Kind {
     Names(&'static Listed),
     /// A table of its own.
     Table(&'static TableSpec),
-    /// A word, or a table whose `kind` is the word and has the word's keys.
+    /// A word, or a table whose `kind` is the word.
     Tagged(&'static Tagged),
-    /// Tables by a name that the user chooses.
+    /// Tables whose names the user chooses.
     Map(&'static TableSpec),
     /// Tables in a list: `[[NAME]]`, in the order of the file. A key inside is named by the table's number,
     /// from 1.
     List(&'static TableSpec),
     /// The name of a preset, or a table.
     Path(&'static TableSpec),
-    /// Lists of values by the key that they are for.
+    /// The table `[sweep]`: for each swept key a list of values.
     Sweep,
-    /// Bounds by the figure that they are for (`threshold`).
+    /// The table `[thresholds]`: for each figure a bound (`crate::threshold`).
     Thresholds,
 }
 
-/// What a file is that a scenario names.
+/// The content of a file that a scenario names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
-    /// A link's rate: mahimahi's packet-delivery trace (`talkpath_path::RateTrace`).
+    /// The rate of a link: mahimahi's packet-delivery trace (`talkpath_path::RateTrace`).
     RateTrace,
-    /// What a link loses, packet by packet (`talkpath_path::LossTrace`).
+    /// The losses of a link, packet by packet (`talkpath_path::LossTrace`).
     LossTrace,
-    /// What a link adds to its delay, packet by packet (`talkpath_path::DelayTrace`).
+    /// The additions to the delay of a link, packet by packet (`talkpath_path::DelayTrace`).
     DelayTrace,
     /// Values of a link over time (`talkpath_path::ChangeTable`).
     ChangeTable,
-    /// Anything: its bytes are sent.
+    /// A file whose bytes are sent. Its content does not matter.
     Source,
 }
 
-/// Words that a key takes, and words that it will take some day.
+/// The words that a key takes, and the words that it may take in a later version.
 #[derive(Debug)]
 pub(crate) struct Words {
-    /// What messages call one: "a congestion control".
+    /// The noun for messages: "a congestion control".
     pub(crate) noun: &'static str,
     pub(crate) known: &'static [&'static str],
     pub(crate) later: &'static [&'static str],
-    /// Why those of `later` are not there; empty if there is no more to say.
+    /// The reason why the words of `later` are not available. It may be empty.
     pub(crate) why: &'static str,
 }
 
-/// What a list of names holds.
+/// The description of a list of names.
 #[derive(Debug)]
 pub(crate) struct Listed {
-    /// What messages call one: "a link".
+    /// The noun for one item: "a link".
     pub(crate) one: &'static str,
-    /// What they call several: "links".
+    /// The noun for several items: "links".
     pub(crate) many: &'static str,
-    /// A list, as TOML.
+    /// An example as TOML.
     pub(crate) example: &'static str,
-    /// How many a list has at most.
+    /// The largest number of items.
     pub(crate) most: usize,
 }
 
-/// A table whose `kind` says which other keys it has.
+/// A table whose `kind` determines its other keys.
 #[derive(Debug)]
 pub(crate) struct Tagged {
-    /// What messages call it: "a transport".
+    /// The noun for messages: "a transport".
     pub(crate) noun: &'static str,
     pub(crate) variants: &'static [Variant],
     /// Kinds that are not available yet.
     pub(crate) later: &'static [&'static str],
-    /// A bare number is short for the variant and key named here.
+    /// The variant and the key for which a bare number is an abbreviation: `loss = 0.01`.
     pub(crate) number: Option<(&'static str, &'static str)>,
-    /// A quantity in place of the table was probably meant for the variant and key named here.
+    /// The variant and the key that were probably meant by a quantity in place of the table: `jitter = "20
+    /// ms"`.
     pub(crate) quantity: Option<(&'static str, &'static str)>,
 }
 
@@ -145,7 +153,7 @@ pub(crate) struct Variant {
 }
 
 impl Kind {
-    /// Whether a value is a share of 1.
+    /// Whether the values are shares of 1.
     pub(crate) const fn is_share(&self) -> bool {
         match self {
             Self::Probability => true,
@@ -173,13 +181,13 @@ impl Variant {
     }
 }
 
-/// Whether two words are the same; a hyphen and an underscore are.
+/// Whether two words are the same. A hyphen and an underscore are the same letter.
 pub(crate) fn is_same_word(a: &str, b: &str) -> bool {
     let fold = |byte| if byte == b'-' { b'_' } else { byte };
     a.len() == b.len() && a.bytes().map(fold).eq(b.bytes().map(fold))
 }
 
-/// A key's shorthand, so that the tables read as tables.
+/// Makes a key. The function is short so that the key tables read as tables.
 pub(crate) const fn key(name: &'static str, kind: Kind, default: Default, doc: &'static str) -> Key {
     Key { name, kind, default, doc }
 }
@@ -192,7 +200,8 @@ pub(crate) const fn quantity(measures: &'static [Measure]) -> Kind {
     Kind::Quantity { measures, words: &[] }
 }
 
-/// The longest duration: about eleven days and a half, in ns. Chosen, so that sums of a few never overflow.
+/// The longest duration in ns, about eleven and a half days. We chose it so that a sum of a few durations
+/// cannot overflow.
 pub(crate) const LONGEST_NS: u64 = 1_000_000 * 1_000_000_000;
 
 /// From no time at all to [`LONGEST_NS`].
@@ -201,7 +210,7 @@ pub(crate) const ANY_DURATION: &[Measure] = &[measure(Dimension::Duration, 0, LO
 /// From 1 ns to [`LONGEST_NS`].
 pub(crate) const SOME_DURATION: &[Measure] = &[measure(Dimension::Duration, 1, LONGEST_NS)];
 
-/// From 1 bps to 100 Tbps: past the fastest fibre, and exact in the serialiser's arithmetic.
+/// From 1 bps to 100 Tbps. The fastest fibre is slower, and the serialiser computes exactly up to this rate.
 pub(crate) const ANY_RATE: &[Measure] = &[measure(Dimension::Rate, 1, 100_000_000_000_000)];
 
 /// At least one packet, at most [`LARGEST_WINDOW`].
@@ -210,14 +219,16 @@ pub(crate) const SOME_PACKETS: &[Measure] = &[measure(Dimension::Packets, 1, LAR
 /// From one byte to [`LARGEST_SIZE`].
 pub(crate) const SOME_SIZE: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
 
-/// Flows of one cell, copies and directions counted. Chosen; see docs/reference/scenario.md.
+/// The largest number of flows in one cell, copies and directions counted. We chose 50,000; see
+/// docs/reference/scenario.md.
 pub(crate) const MOST_FLOWS: u64 = 50_000;
 
-/// Characters of a scenario's name. Chosen: it is a page's title.
+/// The largest number of characters in a scenario's name. We chose 200 because the name is the title of a
+/// page.
 pub(crate) const LONGEST_NAME: usize = 200;
 
-/// Characters of a file's name: PATH_MAX of Linux's limits.h.
+/// The largest number of characters in the name of a file: PATH_MAX of Linux's limits.h.
 pub(crate) const LONGEST_PATH: usize = 4096;
 
-/// Up to 1 TB, in bytes: past any buffer. Chosen.
+/// The largest size in bytes. We chose 1 TB, because no buffer is larger.
 pub(crate) const LARGEST_SIZE: u64 = 1_000_000_000_000;

@@ -1,6 +1,10 @@
-//! Transports in a scenario, a file each: its keys beside what they mean, and the messages that fit.
+//! The transports of scenarios.
 //!
-//! A new one is a file here and its lines in [`TRANSPORT`] and [`resolve`].
+//! Each transport has a file below `transports/`, with its keys, the function that makes its configuration,
+//! and the check that it can carry what the workload sends (*fit*). A new transport is a file there, a line
+//! in [`TRANSPORT`], and a line in [`resolve`].
+//!
+//! Begin to read with [`resolve`], then [`fit`].
 
 mod dccp;
 mod fit;
@@ -18,7 +22,7 @@ use crate::section::Section;
 use crate::spec::Tagged;
 use crate::tree::Table;
 
-/// A transport.
+/// The value of a flow's key `transport`.
 pub(crate) static TRANSPORT: Tagged = Tagged {
     noun: "a transport",
     variants: &[
@@ -38,38 +42,41 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
     quantity: None,
 };
 
-/// A flow's transport.
+/// The transport of a flow.
 pub(crate) struct Transport {
     pub(crate) config: TransportConfig,
+    /// The name for tables. `quic` becomes the name of what carries a message: `quic-datagram`.
     pub(crate) name: &'static str,
     /// See [`talkpath_model::Flow::asked_for`].
     pub(crate) asked_for: Vec<&'static str>,
 }
 
-/// The transport of `flow`, whose routes carry packets of at most `mtu`.
+/// Reads the transport of `flow`. `mtu` is the smallest MTU of the flow's routes.
 pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Transport> {
     let (name, section) = flow.tagged("transport")?;
-    let of = |config| Some(Transport { config, name, asked_for: Vec::new() });
-    if let Some(kind) = EncapsulatedKind::ALL.iter().find(|kind| kind.transport_names().contains(&name)) {
+    let mut asked_for = Vec::new();
+    let encapsulated = EncapsulatedKind::ALL.iter().find(|kind| kind.transport_names().contains(&name));
+    if let Some(kind) = encapsulated {
         let config = match kind {
             EncapsulatedKind::Dccp => EncapsulatedConfig::Dccp(dccp::resolve(name, &section)?),
         };
-        return of(TransportConfig::Encapsulated(config));
+        return Some(Transport { config: TransportConfig::Encapsulated(config), name, asked_for });
     }
     if name == "udp" {
-        return of(TransportConfig::Udp(udp::resolve(&section)?));
+        let config = udp::resolve(&section)?;
+        return Some(Transport { config: TransportConfig::Udp(config), name, asked_for });
     }
     if name.starts_with("quic") {
         let config = quic::resolve(name, &section, mtu, log)?;
         let name = config.carry.transport_name();
-        return Some(Transport { config: TransportConfig::Quic(config), name, asked_for: Vec::new() });
+        return Some(Transport { config: TransportConfig::Quic(config), name, asked_for });
     }
-    let mut asked_for = Vec::new();
     let config = tcp::resolve(name, &section, mtu, &mut asked_for, log)?;
     Some(Transport { config: TransportConfig::Tcp(config), name, asked_for })
 }
 
-/// The largest message that leaves in one packet on a path of this MTU; `None` if there is none such.
+/// Returns the largest message that leaves in one packet on a path with this MTU. Returns `None` if the
+/// transport has no such limit.
 pub(crate) fn largest_message(transport: &TransportConfig, mtu: Bytes) -> Option<Bytes> {
     let largest = match transport {
         TransportConfig::Udp(_) => udp::largest_message(mtu),
@@ -80,7 +87,7 @@ pub(crate) fn largest_message(transport: &TransportConfig, mtu: Bytes) -> Option
     Some(largest.min(udp::LARGEST_DATAGRAM))
 }
 
-/// Reports what the transport cannot carry of what the workload sends.
+/// Reports a workload that the transport cannot carry.
 pub(crate) fn fit(transport: &TransportConfig, fit: &Fit<'_, '_>, log: &mut Log) {
     match transport {
         TransportConfig::Udp(config) => udp::fit(config, fit, log),
@@ -89,10 +96,10 @@ pub(crate) fn fit(transport: &TransportConfig, fit: &Fit<'_, '_>, log: &mut Log)
             let room = fit.room.unwrap_or(options.socket_buffer());
             let limit = fit.mtu.map(|mtu| options.largest_message(mtu));
             let packet = format!("one {} packet", config.kind().name());
-            if fit.at_most(limit, &packet, log)
+            if fit.check_largest(limit, &packet, log)
                 && let Some(size) = fit.demand.largest_message().filter(|size| *size > room)
             {
-                fit.no_room(size, room, log);
+                fit.report_no_room(size, room, log);
             }
         }
         TransportConfig::Quic(config) => quic::fit(config, fit, log),
@@ -101,7 +108,8 @@ pub(crate) fn fit(transport: &TransportConfig, fit: &Fit<'_, '_>, log: &mut Log)
     }
 }
 
-/// What the tagged table `filled` of this kind has for the keys that follow another, as TOML.
+/// Returns the defaults of the keys that follow another key, as TOML. `filled` is a transport or a kernel of
+/// this kind.
 pub(crate) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
     match KernelProfile::named(kind) {
         Some(profile) => profile.values().into(),
@@ -115,8 +123,8 @@ mod tests {
 
     use super::*;
 
-    /// The transport of a scenario that says nothing but its name.
-    fn by_itself(name: &str) -> TransportConfig {
+    /// Loads a scenario that has nothing but the name of a transport.
+    fn without_keys(name: &str) -> TransportConfig {
         let text = format!(
             "duration = \"1 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"{name}\"\nworkload = \"voice\"\n"
         );
@@ -143,9 +151,9 @@ mod tests {
                 ("tcp" | "tcp-nodelay", ..) => {
                     TransportConfig::Tcp(TcpConfig::preset(Stack::Linux, name == "tcp-nodelay"))
                 }
-                _ => panic!("say here what {name} is by itself"),
+                _ => panic!("add the options of {name} here"),
             };
-            assert_eq!(by_itself(name), expected, "{name}");
+            assert_eq!(without_keys(name), expected, "{name}");
         }
     }
 

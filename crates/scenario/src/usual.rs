@@ -1,11 +1,12 @@
-//! What is usual for each quantity: from the least to the most that a plausible scenario gives the key.
+//! The usual range of each quantity in plausible scenarios.
 //!
 //! A number without a unit is proposed in the unit in which it is usual: `rate = 1000000` is "1 Mbps" and
-//! `delay = 20` is "20 ms". The ranges are chosen: they decide which unit is proposed, never what is allowed.
+//! `delay = 20` is "20 ms". We chose the ranges. They only decide which unit is proposed, and any other value
+//! is allowed.
 
 use crate::quantity::Dimension;
 
-/// What is usual for a quantity of `dimension` at the key `name` below `above`, in the dimension's base unit.
+/// Returns the usual range of the key `name` in the table `above`, in the base unit of the dimension.
 pub(crate) fn usual(name: &str, above: &str, dimension: Dimension) -> Option<(u64, u64)> {
     let find = |is_key: &dyn Fn(&str) -> bool| {
         USUAL.iter().find(|row| row.1 == dimension && is_key(row.0)).map(|row| (row.2, row.3))

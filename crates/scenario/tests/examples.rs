@@ -201,10 +201,10 @@ fn a_scenario_without_a_path_is_for_live_hosts_alone() {
     let text = "duration = \"1 s\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n";
     let plan = plan("live.toml", text);
     let scenario = &plan.cells[0].scenario;
-    assert!(scenario.path_is_known().unwrap_err().contains("path = \"home-adsl\""));
+    assert!(scenario.check_path_is_known().unwrap_err().contains("path = \"home-adsl\""));
     assert_eq!(scenario.links.len(), 2);
     assert_eq!(plan.warnings, [], "nobody wrote the links that stand in for the network");
     assert!(!plan.resolved.contains("path"), "{}", plan.resolved);
     assert_resolved_form_is_equal(&plan);
-    assert!(example("dumbbell.toml").cells[0].scenario.path_is_known().is_ok());
+    assert!(example("dumbbell.toml").cells[0].scenario.check_path_is_known().is_ok());
 }

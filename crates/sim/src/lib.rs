@@ -51,7 +51,7 @@ impl SimArena {
 
 impl Arena for SimArena {
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
-        scenario.path_is_known().map_err(ArenaError::Unsupported)?;
+        scenario.check_path_is_known().map_err(ArenaError::Unsupported)?;
         scenario.has_no_program().map_err(ArenaError::Unsupported)?;
         check_datagrams(scenario).map_err(ArenaError::Unsupported)?;
         check_multipath(scenario).map_err(ArenaError::Unsupported)?;

@@ -1,4 +1,4 @@
-//! DCCP's options (RFC 4340), and how two real hosts say them to each other.
+//! The options of DCCP (RFC 4340). Two real hosts exchange them as JSON.
 
 use serde::{Deserialize, Serialize};
 use talkpath_units::{Bytes, Packets};
@@ -8,35 +8,36 @@ use crate::features::Features;
 use crate::words;
 use crate::{LARGEST_INITIAL_WINDOW, LARGEST_WINDOW};
 
-/// DCCP's options, the same at both ends.
+/// The options of DCCP, which are the same at both ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DccpConfig {
-    /// The congestion control of both half-connections; as text its number.
+    /// The congestion control of both half-connections. In JSON it is a number.
     pub ccid: CcidKind,
-    /// Initial congestion window; `None` takes the RFC's.
+    /// The initial congestion window. `None` is that of the RFC.
     pub initial_window: Option<Packets>,
-    /// Initial slow start threshold; `None` is unlimited.
+    /// The initial slow start threshold. `None` is unlimited.
     pub initial_ssthresh: Option<Packets>,
     /// The Ack Ratio that a sender begins with (RFC 4340 §11.3).
     pub ack_ratio: u16,
-    /// Messages that may wait to be sent; `None` is unlimited.
+    /// The largest number of messages that wait to be sent. `None` is unlimited.
     pub send_queue: Option<Packets>,
-    /// Which message a full queue has no room for; as text whether it is the oldest.
+    /// The message that a full send queue drops. In JSON it is whether that is the oldest.
     #[serde(rename = "drops_oldest")]
     pub send_queue_policy: QueuePolicy,
-    /// Whether the window grows though the application does not fill it.
+    /// Whether the window grows while the application does not fill it.
     pub app_limited_growth: bool,
-    /// Whether slow start opens CCID 2's window by a packet for each one acknowledged, and not for two
-    /// (RFC 4341 §5).
+    /// Whether slow start of CCID 2 opens the window by a packet for each acknowledged packet, and not for
+    /// every two (RFC 4341 §5).
     pub growth_by_each: bool,
-    /// Packet size that windows and rates are worked out for; `None` takes the messages'.
+    /// The packet size from which windows and rates are computed. `None` is the size of the messages.
     pub segment_size: Option<Bytes>,
-    /// Which specification a rate follows (CCIDs 3 and 4); as text whether it is RFC 3448.
+    /// The specification of the rate (CCIDs 3 and 4). In JSON it is whether that is RFC 3448.
     #[serde(rename = "follows_rfc3448")]
     pub tfrc: Revision,
-    /// Room of the receiving socket, in bytes of payload.
+    /// The size of the receiving socket's buffer, in bytes of payload.
     pub socket_buffer: Bytes,
-    /// Whether packets may be marked instead of dropped (RFC 4340 §12). Real hosts do not exchange it.
+    /// Whether queues may mark packets instead of dropping them (RFC 4340 §12). Real hosts do not exchange
+    /// the value.
     #[serde(skip)]
     pub ecn: bool,
     /// Whether a server keeps no state before the handshake is complete (RFC 4340 §8.1.4).
@@ -45,11 +46,12 @@ pub struct DccpConfig {
     pub short_seqnos: bool,
     /// Whether data carries a checksum of its own, and the peer must verify it (RFC 4340 §9.3).
     pub data_checksum: bool,
-    /// Whether a rate gives way to a growing round trip at once (RFC 5348 §4.5; CCIDs 3 and 4).
+    /// Whether the rate falls at once when the round trip grows (RFC 5348 §4.5; CCIDs 3 and 4).
     pub oscillation_prevention: bool,
-    /// Whether a long time without loss makes the loss intervals before it count for less (RFC 5348 §5.5).
+    /// Whether a long time without loss reduces the weight of earlier loss intervals (RFC 5348 §5.5).
     pub history_discounting: bool,
-    /// Checksum Coverage of data packets, and the least that is accepted: 0 for all (RFC 4340 §9.2).
+    /// The Checksum Coverage of data packets, and the smallest that is accepted. 0 covers everything (RFC
+    /// 4340 §9.2).
     pub checksum_coverage: u8,
 }
 
@@ -68,7 +70,7 @@ words! {
 }
 
 words! {
-    /// Which specification the rate follows.
+    /// The specification of TCP-friendly rate control.
     #[derive(Serialize, Deserialize)]
     #[serde(from = "bool", into = "bool")]
     pub enum Revision {
@@ -80,37 +82,38 @@ words! {
 }
 
 words! {
-    /// Which message a full send queue has no room for.
+    /// The message that a full send queue drops.
     #[derive(Serialize, Deserialize)]
     #[serde(from = "bool", into = "bool")]
     pub enum QueuePolicy {
-        /// The new one, which is refused.
+        /// The new message, which is refused.
         DropNewest = "drop-newest",
-        /// The one that has waited longest, for data that ages.
+        /// The message that has waited longest. This is for data that loses its value with time.
         DropOldest = "drop-oldest",
     }
 }
 
 impl DccpConfig {
-    /// The transports of a scenario that are DCCP.
+    /// The names of the transports of scenarios that are DCCP.
     pub const TRANSPORT_NAMES: &[&str] = &[
         CcidKind::Ccid2.transport_name(),
         CcidKind::Ccid3.transport_name(),
         CcidKind::Ccid4.transport_name(),
     ];
 
-    /// What it provides to an application.
+    /// The features for an application.
     pub const FEATURES: Features =
         Features { keeps_messages: true, is_reliable: false, is_acknowledged: true, is_fragmented: false };
 
-    /// What the largest packet of IPv4 (65,535 B, RFC 791) holds behind IP's header of 20 B and DCCP's of
-    /// 16 B (RFC 4340 §5.1).
+    /// The largest payload: the largest packet of IPv4 (65,535 B, RFC 791) less the headers of IP, 20 B, and
+    /// of DCCP, 16 B (RFC 4340 §5.1).
     pub const LARGEST_SEGMENT: Bytes = Bytes::new(65_499);
 
-    /// Linux's `net.core.rmem_default`, of payload: what waits is kept by this library and not by a kernel.
+    /// Linux's `net.core.rmem_default`. It counts payload here, because this library holds the waiting
+    /// messages and not a kernel.
     const DEFAULT_ROOM: Bytes = Bytes::new(212_992);
 
-    /// What `ccid` does if the scenario says nothing.
+    /// Returns the options of `ccid` if the scenario sets none.
     pub const fn new(ccid: CcidKind) -> Self {
         Self {
             ccid,
@@ -126,12 +129,12 @@ impl DccpConfig {
             segment_size: None,
             tfrc: Revision::Rfc5348,
             socket_buffer: Self::DEFAULT_ROOM,
-            // A queue marks if the scenario says so.
+            // A scenario must ask for marks.
             ecn: false,
             init_cookie: false,
             short_seqnos: false,
             data_checksum: false,
-            // RFC 5348 §4.5 advises it, §5.5 leaves discounting open.
+            // RFC 5348 §4.5 recommends it. Discounting is optional in §5.5.
             oscillation_prevention: true,
             history_discounting: false,
             checksum_coverage: 0,
@@ -140,7 +143,7 @@ impl DccpConfig {
 }
 
 impl CcidKind {
-    /// The transport's name in scenarios and records: `dccp-` and the word.
+    /// Returns the name of the transport in scenarios and records: `dccp-` and the word.
     pub const fn transport_name(self) -> &'static str {
         match self {
             Self::Ccid2 => "dccp-ccid2",
@@ -149,7 +152,7 @@ impl CcidKind {
         }
     }
 
-    /// The CCID's number (RFC 4340 §10, table 6).
+    /// Returns the number of the CCID (RFC 4340 §10, table 6).
     pub const fn number(self) -> u8 {
         match self {
             Self::Ccid2 => 2,
@@ -158,8 +161,7 @@ impl CcidKind {
         }
     }
 
-    /// Whether a sender needs Ack Vectors (RFC 4341 §4); the rate-based ones have options of their own
-    /// instead.
+    /// Whether a sender needs Ack Vectors (RFC 4341 §4). The rate-based CCIDs have other options.
     pub const fn needs_ack_vector(self) -> bool {
         matches!(self, Self::Ccid2)
     }
@@ -198,10 +200,12 @@ impl EncapsulatedOptions for DccpConfig {
     }
 
     fn need(&self) -> Option<&'static str> {
-        let is_within =
-            |value: Option<Packets>, most| value.is_none_or(|it| (Packets::new(1)..=most).contains(&it));
+        let is_within = |packets: Option<Packets>, most| {
+            packets.is_none_or(|packets| (Packets::new(1)..=most).contains(&packets))
+        };
         let fits = |size: Bytes| (Bytes::new(1)..=Self::LARGEST_SEGMENT).contains(&size);
-        let values = [
+        // Each condition, with the phrase if it does not hold.
+        let conditions = [
             (
                 is_within(self.initial_window, LARGEST_INITIAL_WINDOW),
                 "an initial_window of 1 to 1,000,000 packets",
@@ -212,7 +216,7 @@ impl EncapsulatedOptions for DccpConfig {
             (self.segment_size.is_none_or(fits), "a segment_size of 1 to 65,499 B"),
             (self.checksum_coverage < 16, "a checksum coverage of four bits"),
         ];
-        values.into_iter().find(|(is_right, _)| !is_right).map(|(_, need)| need)
+        conditions.into_iter().find(|(holds, _)| !holds).map(|(_, need)| need)
     }
 }
 
@@ -254,11 +258,13 @@ impl From<bool> for QueuePolicy {
     }
 }
 
-/// The largest DCCP message on a path of this MTU: DCCP neither fragments nor joins (RFC 4340 §14).
+/// Returns the largest DCCP message on a path with this MTU. DCCP sends each message in one packet (RFC 4340
+/// §14).
 pub const fn largest_dccp_message(path_mtu: Bytes) -> Bytes {
     path_mtu.saturating_sub(DCCP_HEADERS)
 }
 
-/// Beside a message in its IP packet: IPv4 20, UDP 8 if DCCP is encapsulated (RFC 6773), a DataAck's header
-/// 24, and 8 for options. The same in every arena, so that what fits in one fits in all.
+/// The headers around a message: IPv4 20 B, UDP 8 B if DCCP is encapsulated (RFC 6773), the header of a
+/// DataAck 24 B, and options 8 B. All arenas use the same sum, so that a message that fits in one arena fits
+/// in all.
 const DCCP_HEADERS: Bytes = Bytes::new(60);

@@ -1,21 +1,22 @@
-//! What an encapsulated protocol says of itself.
+//! The properties of an encapsulated protocol that other crates ask for.
 
 use talkpath_units::Bytes;
 
-/// What an encapsulated protocol says of itself.
+/// The properties of an encapsulated protocol with its options.
 pub trait EncapsulatedOptions {
-    /// The largest message on a path of this MTU.
+    /// Returns the largest message on a path with this MTU.
     fn largest_message(&self, path_mtu: Bytes) -> Bytes;
-    /// Room of the receiving socket, if the receiver has none of its own.
+    /// Returns the size of the receiving socket's buffer, for a flow whose receiver does not set one.
     fn socket_buffer(&self) -> Bytes;
-    /// Whether its packets are to take marks (RFC 3168).
+    /// Whether the packets may get ECN marks (RFC 3168).
     fn wants_ecn(&self) -> bool;
-    /// Between real hosts no packet takes a mark: the sockets neither set nor read the ECN field.
+    /// Switches ECN off. Real hosts do so, because their sockets neither set nor read the ECN field.
     fn leave_out_ecn(&mut self);
-    /// From now on a server with these options keeps no state before a client's address is shown.
+    /// Makes a server keep no state before the client has proved its address.
     fn keep_no_state(&mut self);
-    /// The scenario's keys that real hosts ignore although these options set them.
+    /// Returns the keys of the scenario that these options set and that real hosts ignore.
     fn ignored(&self) -> Vec<&'static str>;
-    /// What no scenario's check would have let through, as what is needed instead; `None` if all is well.
+    /// Checks the values, which may come from another host. Returns the first value that is wrong, as a
+    /// phrase of what is needed.
     fn need(&self) -> Option<&'static str>;
 }

@@ -1,9 +1,9 @@
-//! The keys of scenario and campaign files, a table a file. Those of transports, workloads and queues lie
-//! beside the code that reads them.
+//! The key tables of scenario and campaign files, one in each file. The keys of transports, workloads and
+//! queues are beside the code that reads them.
 //!
-//! From these tables derive the checks and their suggestions ([`crate::pass::check`]), the defaults
-//! ([`crate::pass::fill`]), the JSON Schema ([`crate::schema`]) and the tables ([`key_tables`]) that
-//! docs/reference/scenario.md shows.
+//! A *key table* describes the keys of one table of the file. The checks with their suggestions
+//! ([`crate::pass::check`]), the defaults ([`crate::pass::fill`]), the JSON Schema ([`crate::schema`]) and
+//! the Markdown tables of docs/reference/scenario.md ([`key_tables`]) are made of the key tables.
 
 mod campaign;
 mod change;

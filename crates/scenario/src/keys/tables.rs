@@ -1,4 +1,4 @@
-//! Every key as Markdown tables: what `talkpath check --keys` prints and docs/reference/scenario.md shows.
+//! Writes the keys as Markdown tables, for `talkpath check --keys` and docs/reference/scenario.md.
 
 use std::fmt::Write as _;
 
@@ -6,34 +6,34 @@ use super::{CAMPAIGN, CHANGE, CHANGED_QUEUE, FAR_CLOCK, FLOW, LINK, RECEIVER, RO
 use crate::form::form;
 use crate::spec::{Default, Key, Kind, Tagged, Variant};
 
-/// What `transport` may be, in the order of the documentation.
+/// Returns the names of the transports, in the order of the documentation.
 pub fn transport_names() -> Vec<&'static str> {
     crate::transports::TRANSPORT.variants.iter().map(|variant| variant.name).collect()
 }
 
-/// Every key of a scenario file as Markdown tables, in the order in which a file has them.
+/// Returns every key of scenario files as Markdown tables, in the usual order of a file.
 pub fn key_tables() -> String {
     let mut text = String::new();
     table(&mut text, "At the top of the file", ROOT.keys);
-    tagged_of(&mut text, ROOT.keys);
+    tagged_sections(&mut text, ROOT.keys);
     table(&mut text, "`far_clock`", FAR_CLOCK.keys);
     table(&mut text, "A link: `[path.up]`, `[path.down]`, `[link.NAME]`", LINK.keys);
-    tagged_of(&mut text, LINK.keys);
+    tagged_sections(&mut text, LINK.keys);
     table(&mut text, "A change: `[[change]]`", CHANGE.keys);
     table(&mut text, "`queue` of a change", CHANGED_QUEUE.keys);
     table(&mut text, "A flow: `[flow.NAME]`", FLOW.keys);
     table(&mut text, "`receiver`", RECEIVER.keys);
-    tagged_of(&mut text, FLOW.keys);
+    tagged_sections(&mut text, FLOW.keys);
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
 }
 
-/// Every key of a campaign file as Markdown tables.
+/// Returns every key of campaign files as Markdown tables.
 pub fn campaign_key_tables() -> String {
     let mut text = String::new();
     table(&mut text, "At the top of the file", CAMPAIGN.keys);
-    tagged_of(&mut text, CAMPAIGN.keys);
+    tagged_sections(&mut text, CAMPAIGN.keys);
     for key in CAMPAIGN.keys {
         match key.kind {
             Kind::Map(spec) => table(&mut text, &format!("`[{}.NAME]`: {}", key.name, spec.noun), spec.keys),
@@ -46,23 +46,26 @@ pub fn campaign_key_tables() -> String {
     text
 }
 
-/// A section for each key of `keys` whose value has kinds, with a table for each kind.
-fn tagged_of(text: &mut String, keys: &'static [Key]) {
+/// Writes a section for each tagged key, with a table for each of its kinds.
+fn tagged_sections(text: &mut String, keys: &'static [Key]) {
     for key in keys {
         let Kind::Tagged(tagged) = key.kind else { continue };
         let _ = write!(text, "### `{}`\n\n", key.name);
         if !tagged.later.is_empty() {
             let _ = write!(text, "Not available yet: {}.\n\n", code(tagged.later));
         }
-        let mut last: Option<&Variant> = None;
+        let mut previous: Option<&Variant> = None;
         for variant in tagged.variants {
-            let same = last.filter(|last| core::ptr::eq(last.keys, variant.keys) && !last.keys.is_empty());
-            let keys = same.map_or_else(String::new, |last| format!(" It has the keys of `{}`.", last.name));
+            // Kinds with the same keys share one table.
+            let same = previous
+                .filter(|previous| core::ptr::eq(previous.keys, variant.keys) && !previous.keys.is_empty());
+            let keys =
+                same.map_or_else(String::new, |previous| format!(" It has the keys of `{}`.", previous.name));
             let _ = write!(text, "`{}`: {}.{keys}\n\n", variant.name, variant.doc);
             if same.is_none() {
                 rows(text, variant.keys);
             }
-            last = Some(variant);
+            previous = Some(variant);
         }
     }
 }

@@ -1,14 +1,15 @@
-//! The key `kernel`: what a Linux host's build and its administrator decide, as defaults for its transports.
+//! Applies the key `kernel`: values that a Linux kernel's build and its administrator determine, as defaults
+//! of transports.
 //!
 //! ```text
 //!   kernel = "debian-12" ─► written out ─► each `udp`, `tcp` and `tcp-nodelay` with `stack = "linux"`
 //!                                          gets what its own keys leave open
 //! ```
 //!
-//! What `this` is, [`values`](super::values) has put in its place before.
+//! The pass [`values`](super::values) has replaced `kernel = "this"` before.
 //!
-//! Left out: what a kernel's version changes in its TCP itself. The stack `linux` follows Linux 6.18 under
-//! every profile.
+//! Changes of TCP itself between versions of the kernel are left out. The stack `linux` follows Linux 6.18
+//! under every profile.
 
 use super::fill::fill_value;
 use super::set::expand_tagged;
@@ -18,7 +19,7 @@ use crate::spec::Kind;
 use crate::transports::TRANSPORT;
 use crate::tree::{Node, Table, Value};
 
-/// `cell` with the profile's values for the keys that its Linux transports leave open.
+/// Sets the values of the profile for the keys that Linux transports of the cell do not have.
 pub(crate) fn apply_kernel(mut cell: Table, _: &mut Reading<'_>) -> Table {
     let Some(kernel) = cell.get("kernel") else { return cell };
     let kernel = fill_value(kernel.clone(), &Kind::Tagged(&KERNEL));

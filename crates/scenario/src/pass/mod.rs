@@ -1,17 +1,17 @@
-//! The passes: each takes the tree of a scenario, changes it in one way, and gives it on.
+//! The passes. A pass takes the tree of a scenario, changes it in one way, and returns it.
 //!
-//! | pass | what it does | to |
+//! | pass | change | tree |
 //! | --- | --- | --- |
-//! | [`set`] | puts in what the command line sets | the file |
-//! | [`values`] | puts numbers for per cent, and reads what is named outside the scenario | the file |
-//! | [`sweep`] | takes `[sweep]` out, and puts a cell's values in | each cell |
-//! | [`kernel`] | gives Linux transports what the key `kernel` says | each cell |
-//! | [`check`] | reports what the key tables alone decide, notes what values mean | cells, swept files |
-//! | [`fill`] | writes every default out, with what it means | each cell |
+//! | [`set`] | sets the keys of the command line | the file |
+//! | [`values`] | replaces percentages by numbers, and reads the files that the scenario names | the file |
+//! | [`sweep`] | removes `[sweep]`, and sets the values of a cell | each cell |
+//! | [`kernel`] | sets the values of the key `kernel` in Linux transports | each cell |
+//! | [`check`] | reports wrong keys and values, and notes the meanings of right values | each cell, and files with a sweep |
+//! | [`fill`] | writes every default out, with its meaning | each cell |
 //!
-//! [`crate::plan`] has the lists and runs them in this order. Then [`crate::resolve`] makes the model of a
-//! cell's tree from the meanings: no value is read a second time. The command line comes before the values
-//! because it may name files, and the kernel after the sweep because it may be swept.
+//! [`crate::plan`] runs the passes in this order. Then [`crate::resolve`] makes the model of the meanings, so
+//! no value is read a second time. The pass `set` comes before `values` because the command line may name
+//! files. The pass `kernel` comes after `sweep` because the kernel may be swept.
 
 pub(crate) mod check;
 pub(crate) mod fill;

@@ -1,14 +1,13 @@
-//! Values that stand for others: each becomes what the resolved form has in its place, in the file and in its
-//! sweep.
+//! Replaces values that stand for others, in the file and in its sweep.
 //!
-//! | written | becomes |
+//! | value in the file | replaced by |
 //! | --- | --- |
-//! | a share in per cent, `"1%"` | the number, 0.01 |
-//! | the name of a trace, or of a file to be sent | its name in the resolved form ([`crate::contents`]) |
+//! | a percentage, `"1%"` | the share, 0.01 |
+//! | the name of a trace, or of a file to be sent | its resolved name ([`crate::contents`]) |
 //! | `kernel = "this"` | the values of this machine's kernel, as `measured` |
 //!
-//! A bare 1 of the command line is refused as a share: elsewhere (netem, SIPp) loss is in per cent, and
-//! whoever types 1 means 1 % as often as all.
+//! A bare 1 on the command line is refused as a share. Other programs (netem, SIPp) have losses in per cent,
+//! so 1 could mean 1 % as well as everything.
 
 use talkpath_model::KernelProfile;
 
@@ -20,7 +19,7 @@ use crate::reading::Reading;
 use crate::spec::{FileKind, Kind, TableSpec, Tagged, is_same_word};
 use crate::tree::{Node, Table, Value, parse_value, split};
 
-/// `root` with each value as the resolved form has it, those of its sweep too.
+/// Replaces the values in `root` and in its sweep.
 pub(crate) fn replace_values(mut root: Table, reading: &mut Reading<'_>) -> Table {
     table(&mut root, &ROOT, At::ROOT, reading);
     if let Some(Value::Table(sweep)) = root.get_mut("sweep").map(|node| &mut node.value) {
@@ -78,16 +77,16 @@ fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, reading: &mut Reading
 fn tagged(inner: &mut Table, tagged: &'static Tagged, at: At<'_>, reading: &mut Reading<'_>) {
     let variant = inner.get("kind").and_then(Node::as_text).and_then(|kind| tagged.variant(kind));
     for entry in &mut inner.entries {
-        // Without a kind that is known, as where a sweep brings it, any variant's key of this name.
-        let of_variant = variant.and_then(|variant| variant.key(&entry.name));
-        let any = || tagged.variants.iter().find_map(|variant| variant.key(&entry.name));
-        if let Some(key) = of_variant.or_else(any) {
+        // If the kind is not known, for example because a sweep sets it, a key of any variant is taken.
+        let known_key = variant.and_then(|variant| variant.key(&entry.name));
+        let any_key = || tagged.variants.iter().find_map(|variant| variant.key(&entry.name));
+        if let Some(key) = known_key.or_else(any_key) {
             value(&mut entry.node, &key.kind, at.key(&entry.name), reading);
         }
     }
 }
 
-/// The lines of a sweep: each is a list of values for the key that its names lead to.
+/// Replaces the values in the lines of a sweep. `above` is the names of the tables around.
 fn swept(table: &mut Table, above: &mut Vec<String>, at: At<'_>, reading: &mut Reading<'_>) {
     for entry in &mut table.entries {
         let depth = above.len();
@@ -106,7 +105,7 @@ fn swept(table: &mut Table, above: &mut Vec<String>, at: At<'_>, reading: &mut R
     }
 }
 
-/// The kind of the key that `names` lead to.
+/// Returns the kind of the key that has these names from the root.
 fn kind_in_table(spec: &'static TableSpec, names: &[&str]) -> Option<&'static Kind> {
     let [first, rest @ ..] = names else { return None };
     kind_below(&spec.key(first)?.kind, rest)
@@ -116,7 +115,7 @@ fn kind_below(kind: &'static Kind, names: &[&str]) -> Option<&'static Kind> {
     let [first, rest @ ..] = names else { return Some(kind) };
     match kind {
         Kind::Table(spec) => kind_in_table(spec, names),
-        // `*` stands for `up` and `down`, which are the same.
+        // `*` stands for `up` and `down`, which have the same keys.
         Kind::Path(spec) if *first == "*" => kind_below(&spec.keys.first()?.kind, rest),
         Kind::Path(spec) => kind_in_table(spec, names),
         Kind::Map(spec) | Kind::List(spec) => kind_in_table(spec, rest),
@@ -137,7 +136,7 @@ fn share(node: &mut Node, at: At<'_>, log: &mut Log) {
                 let problem = Problem::new(format!("found {}, expected from 0% to 100%", quote(text)));
                 log.problem(&node.place, at, problem);
             }
-            // Clamped, so that no reader reports it again.
+            // The share is limited to its range, so that it is not reported again.
             node.value = Value::Number(share.clamp(0.0, 1.0).to_string());
         }
         Value::Number(text) if matches!(node.place, Place::Option(_)) => {
@@ -149,7 +148,7 @@ fn share(node: &mut Node, at: At<'_>, log: &mut Log) {
     }
 }
 
-/// Reads the file that `node` names, and puts the resolved form's name in its place.
+/// Reads the file that `node` names, and replaces the name by the resolved name.
 fn file(node: &mut Node, kind: FileKind, at: At<'_>, reading: &mut Reading<'_>) {
     let Value::Text(name) = &mut node.value else { return };
     match reading.contents.read(kind, name, reading.files) {
@@ -158,7 +157,7 @@ fn file(node: &mut Node, kind: FileKind, at: At<'_>, reading: &mut Reading<'_>) 
     }
 }
 
-/// True if `node`, the value of `kernel`, is the machine's own kernel.
+/// Whether `node`, the value of `kernel`, is `this`.
 fn is_this(node: &Node) -> bool {
     let kind = node.as_table().map_or(Some(node), |table| table.get("kind"));
     kind.and_then(Node::as_text).is_some_and(|kind| is_same_word(kind, "this"))
@@ -174,7 +173,7 @@ fn this_kernel(node: &mut Node, reading: &mut Reading<'_>) {
     }
 }
 
-/// Replaces `this` by the values of `profile`. Keys that the file has beside `this` win.
+/// Replaces `this` by the values of `profile`. A key that the file has beside `this` keeps its value.
 fn replace_this(node: &mut Node, profile: &KernelProfile) {
     let mut table = Table::default();
     table.set("kind", Node::text("measured", node.place.clone()));
@@ -183,7 +182,7 @@ fn replace_this(node: &mut Node, profile: &KernelProfile) {
             table.set(key, value);
         }
     }
-    for entry in node.as_table().into_iter().flat_map(|written| &written.entries) {
+    for entry in node.as_table().into_iter().flat_map(|table| &table.entries) {
         if entry.name != "kind" {
             table.set(&entry.name, entry.node.clone());
         }
@@ -191,7 +190,7 @@ fn replace_this(node: &mut Node, profile: &KernelProfile) {
     node.value = Value::Table(table);
 }
 
-/// The names of the profiles that need no machine, for messages.
+/// Returns the names of the profiles that do not need a machine, for messages.
 fn kernel_names() -> impl Iterator<Item = &'static str> {
     KERNEL.variants.iter().map(|variant| variant.name).filter(|name| !matches!(*name, "this" | "measured"))
 }

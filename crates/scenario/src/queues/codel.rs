@@ -1,4 +1,4 @@
-//! `codel`.
+//! The queue discipline `codel`.
 
 use talkpath_path::{Codel, QueueKind, QueueName};
 use talkpath_units::Bytes;
@@ -10,7 +10,6 @@ use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{Default, Kind, Variant, key};
 
-/// One queue, which drops while packets wait too long.
 pub(super) const CODEL: Queue = Queue {
     keys: Variant {
         name: QueueName::Codel.word(),

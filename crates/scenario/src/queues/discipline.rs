@@ -1,4 +1,4 @@
-//! What every discipline has, and the keys that several have.
+//! The description of a queue discipline, and the keys that several disciplines have.
 
 use talkpath_path::{CodelParameters, QueueKind, QueueLimit};
 use talkpath_units::{Bytes, Packets};
@@ -12,15 +12,16 @@ use crate::spec::{
 };
 use crate::tree::Meaning;
 
-/// One discipline.
+/// The description of one discipline.
 #[derive(Clone, Copy)]
 pub(super) struct Queue {
-    /// Its word and its keys.
+    /// The word for the discipline, and its keys.
     pub(super) keys: Variant,
-    /// What the keys in a section mean, on a link of this MTU.
+    /// Reads the keys of a section. The second argument is the MTU of the link.
     pub(super) read: fn(&Section<'_>, Option<Bytes>, &mut Log) -> Option<QueueKind>,
 }
 
+/// Reads `limit`, in packets or bytes.
 pub(super) fn queue_limit(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueLimit> {
     match section.meaning("limit")? {
         Meaning::Amount(Amount { dimension: Dimension::Packets, count }) => {
@@ -34,6 +35,7 @@ pub(super) fn queue_limit(section: &Section<'_>, mtu: Option<Bytes>, log: &mut L
     }
 }
 
+/// Warns of a limit in bytes that is smaller than one full packet. `name` is the key of the limit.
 pub(super) fn warn_of_small_limit(
     name: &str,
     limit: Bytes,
@@ -98,5 +100,5 @@ pub(super) const CE_THRESHOLD: Key = key(
 
 const QUEUE_LIMIT: &[Measure] = &[SOME_PACKETS[0], SOME_SIZE[0]];
 
-/// From the least that Linux takes (sch_fq_codel raises smaller ones to it).
+/// The smallest quantum is that of Linux: sch_fq_codel raises smaller values to it.
 const QUANTUM_SIZE: &[Measure] = &[measure(Dimension::Size, 256, LARGEST_SIZE)];

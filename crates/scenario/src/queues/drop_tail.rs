@@ -1,4 +1,4 @@
-//! `drop-tail`.
+//! The queue discipline `drop-tail`.
 
 use talkpath_path::{DropTail, QueueKind, QueueName};
 use talkpath_units::Bytes;
@@ -8,7 +8,6 @@ use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{Default, Kind, SOME_PACKETS, Variant, key};
 
-/// First in, first out.
 pub(super) const DROP_TAIL: Queue = Queue {
     keys: Variant {
         name: QueueName::DropTail.word(),

@@ -1,4 +1,4 @@
-//! `fq`.
+//! The queue discipline `fq`.
 
 use talkpath_path::{Fq, QueueKind, QueueName};
 use talkpath_units::Bytes;
@@ -8,7 +8,6 @@ use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::Variant;
 
-/// Flows in turn, byte by byte.
 pub(super) const FQ: Queue = Queue {
     keys: Variant {
         name: QueueName::Fq.word(),

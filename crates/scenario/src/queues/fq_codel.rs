@@ -1,4 +1,4 @@
-//! `fq_codel`.
+//! The queue discipline `fq_codel`.
 
 use talkpath_path::{FqCodel, QueueKind, QueueName};
 use talkpath_units::Bytes;
@@ -10,7 +10,6 @@ use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{Default, Kind, SOME_PACKETS, SOME_SIZE, Variant, key, quantity};
 
-/// Flows in turn, with CoDel for each.
 pub(super) const FQ_CODEL: Queue = Queue {
     keys: Variant {
         name: QueueName::FqCodel.word(),

@@ -1,4 +1,12 @@
-//! Links: the two of a path, or those of the `link` tables, one per copy if a name has `{n}`.
+//! Makes the links of a scenario: the two links of a `path`, or those of the `link` tables.
+//!
+//! - A *link table* is one `[link.NAME]`. Its name may have `{n}`, such as `access{n}`. It then makes one
+//!   link for each number that a route names: `access1`, `access2`.
+//! - In a route, `{n}` stands for the number of the flow's copy.
+//! - A *named link* is a link by its name in the routes of a flow.
+//! - A value *steps* if it is `{ from, step }`, so that it differs from link to link.
+//!
+//! Begin to read with [`links`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,52 +28,208 @@ use crate::tree::{Entry, Meaning, Node, Table};
 
 /// The links of a cell.
 pub(crate) struct Links {
-    /// All links; `None` if a link has mistakes.
+    /// All links. `None` if a link has mistakes.
     pub(crate) made: Option<Vec<NamedLink>>,
-    /// By name. Links with mistakes are here too, so that routes over them are not reported as wrong.
+    /// The index of each link by its name. Links with mistakes are here too, so that routes over them are not
+    /// reported as wrong.
     by_name: BTreeMap<String, LinkIndex>,
-    /// The links' tables, in the order of the file.
-    written: Vec<WrittenLink>,
-    /// Whether they are a path's.
+    /// The tables of the links, in the order of the file.
+    tables: Vec<LinkTable>,
+    /// Whether the links are the two of a `path`.
     pub(crate) is_path: bool,
-    /// Whether the scenario says what lies between the hosts.
+    /// Whether the scenario has a `path` or `link` tables.
     pub(crate) is_known: bool,
-    /// What they carry.
+    /// The version of IP that the links carry.
     ip: IpVersion,
 }
 
-/// A link's table.
-struct WrittenLink {
-    /// As the file has it, with `{n}`.
+/// A link's table in the file.
+struct LinkTable {
+    /// The name, perhaps with `{n}`.
     name: String,
     place: Place,
 }
 
 /// A link's name in the routes of a flow.
 pub(crate) struct NameInRoute<'a> {
-    /// As the file has it, with `{n}`.
+    /// The name, perhaps with `{n}`.
     pub(crate) name: &'a str,
-    /// How many copies of the flow name it.
+    /// The number of copies of the flow.
     pub(crate) copies: u64,
 }
 
+/// Replaced by a number in the name of a link.
+const NUMBER: &str = "{n}";
+
+/// Makes the links of `root`. `named_links` are the names in the routes of all flows.
+pub(crate) fn links(
+    root: &Table,
+    named_links: &[NameInRoute<'_>],
+    contents: &Contents,
+    ip: IpVersion,
+    log: &mut Log,
+) -> Links {
+    warn_of_missing_rates(root, log);
+    if let (Some(_), Some(link)) = (root.get("path"), root.entry("link")) {
+        let message = "found `link` tables beside `path`; a scenario has one or the other";
+        log.mistake(&link.place, "link", message, None);
+    }
+    let mut links = Links {
+        made: Some(Vec::new()),
+        by_name: BTreeMap::new(),
+        tables: Vec::new(),
+        is_path: true,
+        is_known: true,
+        ip,
+    };
+    match (root.get("path"), root.get("link")) {
+        (Some(path), _) => links.add_path(path, contents, log),
+        (None, None) => links.add_perfect_path(contents, log),
+        (None, Some(link)) => {
+            links.is_path = false;
+            links.add_tables(link, named_links, contents, log);
+        }
+    }
+    links
+}
+
 impl Links {
-    /// The link that `name` means to copy `number`.
+    /// Adds the two links of a `path`.
+    fn add_path(&mut self, path: &Node, contents: &Contents, log: &mut Log) {
+        let parent = At::ROOT.key("path");
+        for entry in path.as_table().map_or(&[][..], |table| &table.entries) {
+            let place = &entry.node.place;
+            let config = match entry.node.as_table() {
+                Some(table) => config(table, parent.key(&entry.name), place, contents, log),
+                None => None,
+            };
+            self.add(&entry.name, config);
+            self.tables.push(LinkTable { name: entry.name.clone(), place: entry.place.clone() });
+        }
+    }
+
+    /// Adds two links that packets cross at once, for a scenario that has no links. Only a live run needs
+    /// none.
+    fn add_perfect_path(&mut self, contents: &Contents, log: &mut Log) {
+        self.is_known = false;
+        let defaults = fill_table(Table::default(), &LINK, &Place::START);
+        for name in ["up", "down"] {
+            let config = config(&defaults, At::ROOT.key(name), &Place::START, contents, log);
+            self.add(name, config);
+            self.tables.push(LinkTable { name: name.to_owned(), place: Place::START });
+        }
+    }
+
+    /// Adds the links of the `link` tables.
+    fn add_tables(
+        &mut self,
+        link_node: &Node,
+        named_links: &[NameInRoute<'_>],
+        contents: &Contents,
+        log: &mut Log,
+    ) {
+        let entries = link_node.as_table().map_or(&[][..], |table| &table.entries);
+        if entries.is_empty() {
+            let message = "missing; expected `path`, or `link` tables with routes for the flows";
+            let help = "for example path = \"home-adsl\"".to_owned();
+            log.mistake(&Place::START, "path", message, Some(help));
+            self.made = None;
+        }
+        let parent = At::ROOT.key("link");
+        let table_names: BTreeSet<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        for entry in entries {
+            self.tables.push(LinkTable { name: entry.name.clone(), place: entry.place.clone() });
+            let at = parent.key(&entry.name);
+            if entry.name.contains(NUMBER) {
+                let numbers = named_numbers(&entry.name, named_links);
+                self.add_numbered(entry, &numbers, &table_names, at, contents, log);
+            } else {
+                self.add_single(entry, at, contents, log);
+            }
+        }
+    }
+
+    /// Adds the link of a table whose name has no `{n}`.
+    fn add_single(&mut self, entry: &Entry, at: At<'_>, contents: &Contents, log: &mut Log) {
+        let Some(table) = entry.node.as_table() else { return self.add(&entry.name, None) };
+        if let Some(step) = first_step(table) {
+            let problem = Problem::new("found a step, but this link is made once")
+                .with_help(format!("[link.\"{}{{n}}\"] is made once per copy", entry.name));
+            log.problem(&step.place, at, problem);
+        }
+        self.add(&entry.name, config(table, at, &entry.place, contents, log));
+    }
+
+    /// Adds a link for each of `numbers`, except for names that have a table of their own.
+    fn add_numbered(
+        &mut self,
+        entry: &Entry,
+        numbers: &BTreeSet<u64>,
+        table_names: &BTreeSet<&str>,
+        at: At<'_>,
+        contents: &Contents,
+        log: &mut Log,
+    ) {
+        let Some(table) = entry.node.as_table() else { return self.add(&entry.name, None) };
+        let place = &entry.place;
+        let has_steps = first_step(table).is_some();
+        let shared_config = if has_steps { None } else { config(table, at, place, contents, log) };
+        if numbers.is_empty() {
+            // No route names the link. Its values are still read, for their mistakes.
+            let _ = config(&for_copy(table, 1, at, log), at, place, contents, log);
+        }
+        for number in numbers {
+            let name = entry.name.replace(NUMBER, &number.to_string());
+            if table_names.contains(name.as_str()) {
+                continue;
+            }
+            if self.by_name.contains_key(&name) {
+                let mut earlier_tables = self.tables.iter().map(|table| table.name.as_str());
+                let earlier = earlier_tables.find(|earlier| number_in(earlier, &name).is_some());
+                let earlier = earlier.unwrap_or_default();
+                let message =
+                    format!("`{earlier}` and `{}` both make the link {name}; rename one", entry.name);
+                log.problem(place, at, Problem::new(message));
+                continue;
+            }
+            let config = if has_steps {
+                config(&for_copy(table, *number, at, log), at, place, contents, log)
+            } else {
+                shared_config.clone()
+            };
+            self.add(&name, config);
+        }
+    }
+
+    /// Adds one link. `None` is a link with mistakes.
+    fn add(&mut self, name: &str, config: Option<LinkConfig>) {
+        let index = LinkIndex(u32::try_from(self.by_name.len()).unwrap_or(u32::MAX));
+        self.by_name.insert(name.to_owned(), index);
+        match (&mut self.made, config) {
+            (Some(made), Some(config)) => made.push(NamedLink { name: name.to_owned(), config }),
+            (made, _) => *made = None,
+        }
+    }
+
+    /// Returns the link that `name` names in the route of the copy `number`.
     ///
     /// # Errors
-    /// There is none; the nearest is named.
+    /// Returns the most similar name if there is no such link.
     pub(crate) fn find(&self, name: &str, number: u64) -> Result<LinkIndex, Problem> {
         let name = name.replace(NUMBER, &number.to_string());
-        let known = || self.written.iter().map(|link| link.name.clone()).collect::<Vec<_>>();
-        self.by_name.get(&name).copied().ok_or_else(|| unknown_name(&name, "link", &known()))
+        self.by_name.get(&name).copied().ok_or_else(|| {
+            let table_names: Vec<_> = self.tables.iter().map(|table| table.name.clone()).collect();
+            unknown_name(&name, "link", &table_names)
+        })
     }
 
-    /// Whether the scenario has neither a path nor links.
+    /// Whether the scenario has a `link` key without any table.
     pub(crate) fn is_missing(&self) -> bool {
-        self.written.is_empty()
+        self.tables.is_empty()
     }
 
-    /// The smallest MTU along `route`, as if over IPv4 (`Scenario::path_mtu`); `None` if links have mistakes.
+    /// Returns the smallest MTU along `route`, as if over IPv4 (`Scenario::path_mtu`). Returns `None` if
+    /// links have mistakes.
     pub(crate) fn least_mtu<'a>(&self, route: impl Iterator<Item = &'a LinkIndex>) -> Option<Bytes> {
         let made = self.made.as_ref()?;
         let mtus = route.filter_map(|index| made.get(index.0 as usize)).map(|link| link.config.mtu);
@@ -82,190 +246,73 @@ impl Links {
         self.is_known && route.all(|index| made.get(index.0 as usize).is_some_and(is_instant))
     }
 
-    /// Warns of links that no flow goes over.
-    pub(crate) fn tell_unused(&self, flows: &Option<Vec<Flow>>, log: &mut Log) {
-        let (Some(made), Some(flows), false) = (&self.made, flows, self.is_path) else { return };
-        let used: BTreeSet<_> = flows.iter().flat_map(Flow::all_links).collect();
-        for WrittenLink { name, place } in &self.written {
-            let is_used =
-                |index: &&LinkIndex| made.get(index.0 as usize).is_some_and(|link| matches(name, &link.name));
-            if !used.iter().any(is_used) {
+    /// Warns of link tables that no flow uses.
+    pub(crate) fn warn_of_unused(&self, flows: &[Flow], log: &mut Log) {
+        let Some(made) = &self.made else { return };
+        if self.is_path {
+            return;
+        }
+        let used_links: BTreeSet<_> = flows.iter().flat_map(Flow::all_links).collect();
+        let used_names: Vec<&str> = used_links
+            .into_iter()
+            .filter_map(|index| made.get(index.0 as usize))
+            .map(|link| link.name.as_str())
+            .collect();
+        for LinkTable { name, place } in &self.tables {
+            if !used_names.iter().any(|used| matches(name, used)) {
                 log.warning(place, &format!("link.{name}"), "no flow goes over this link");
             }
         }
     }
 }
 
-/// Makes the links of `root`. `named` are those in the flows' routes.
-pub(crate) fn links(
-    root: &Table,
-    named: &[NameInRoute<'_>],
-    contents: &Contents,
-    ip: IpVersion,
-    log: &mut Log,
-) -> Links {
-    warn_of_missing_rates(root, log);
-    let top = At::ROOT;
-    let mut links = Links {
-        made: Some(Vec::new()),
-        by_name: BTreeMap::new(),
-        written: Vec::new(),
-        is_path: false,
-        is_known: true,
-        ip,
-    };
-    if let (Some(_), Some(link)) = (root.get("path"), root.entry("link")) {
-        log.mistake(
-            &link.place,
-            "link",
-            "found `link` tables beside `path`; a scenario has one or the other",
-            None,
-        );
-    }
-    if let Some(path) = root.get("path") {
-        links.is_path = true;
-        let at = top.key("path");
-        for entry in path.as_table().map(|table| table.entries.as_slice()).unwrap_or_default() {
-            let table = entry.node.as_table();
-            links.add(
-                &entry.name,
-                table.and_then(|table| config(table, at.key(&entry.name), &entry.node.place, contents, log)),
-            );
-            links.written.push(WrittenLink { name: entry.name.clone(), place: entry.place.clone() });
+/// Returns the numbers for which routes name a link of the table `table_name`.
+fn named_numbers(table_name: &str, named_links: &[NameInRoute<'_>]) -> BTreeSet<u64> {
+    let mut numbers = BTreeSet::new();
+    for NameInRoute { name, copies } in named_links {
+        if name.contains(NUMBER) {
+            // `a{n}` in a route may name a link of the table `{n}` as well, so the filled names are compared.
+            let filled_names = (1..=*copies).map(|copy| name.replace(NUMBER, &copy.to_string()));
+            numbers.extend(filled_names.filter_map(|name| number_in(table_name, &name)));
+        } else {
+            numbers.extend(number_in(table_name, name));
         }
-        return links;
     }
-    if root.get("link").is_none() {
-        (links.is_path, links.is_known) = (true, false);
-        // A link without any key: packets cross it at once.
-        let perfect = fill_table(Table::default(), &LINK, &Place::START);
-        for name in ["up", "down"] {
-            links.add(name, config(&perfect, top.key(name), &Place::START, contents, log));
-            links.written.push(WrittenLink { name: name.to_owned(), place: Place::START });
-        }
-        return links;
-    }
-    let tables = root.get("link").and_then(|node| node.as_table());
-    let Some(tables) = tables.filter(|tables| !tables.entries.is_empty()) else {
-        let message = "missing; expected `path`, or `link` tables with routes for the flows";
-        let help = "for example path = \"home-adsl\"".to_owned();
-        log.mistake(&Place::START, "path", message, Some(help));
-        links.made = None;
-        return links;
-    };
-    let at = top.key("link");
-    let plain: BTreeSet<_> = tables.entries.iter().map(|entry| entry.name.as_str()).collect();
-    for entry in &tables.entries {
-        links.written.push(WrittenLink { name: entry.name.clone(), place: entry.place.clone() });
-        links.add_written(entry, named, &plain, at.key(&entry.name), contents, log);
-    }
-    links
+    numbers
 }
 
-impl Links {
-    /// Makes the link of one table, or one for each number that a route names.
-    fn add_written(
-        &mut self,
-        entry: &Entry,
-        named: &[NameInRoute<'_>],
-        plain: &BTreeSet<&str>,
-        at: At<'_>,
-        contents: &Contents,
-        log: &mut Log,
-    ) {
-        let Some(table) = entry.node.as_table() else { return self.add(&entry.name, None) };
-        let step = first_step(table);
-        if !entry.name.contains(NUMBER) {
-            if let Some(step) = step {
-                let problem = Problem::new("found a step, but this link is made once")
-                    .with_help(format!("[link.\"{}{{n}}\"] is made once per copy", entry.name));
-                log.problem(&step.place, at, problem);
-            }
-            return self.add(&entry.name, config(table, at, &entry.place, contents, log));
-        }
-        let mut numbers = BTreeSet::new();
-        for NameInRoute { name, copies } in named {
-            if name.contains(NUMBER) {
-                // `access{n}` of a route may also be written with its own braces elsewhere: compare what they
-                // make.
-                let made = (1..=*copies)
-                    .filter_map(|copy| number_in(&entry.name, &name.replace(NUMBER, &copy.to_string())));
-                numbers.extend(made);
-            } else {
-                numbers.extend(number_in(&entry.name, name));
-            }
-        }
-        let shared = if step.is_none() { config(table, at, &entry.place, contents, log) } else { None };
-        if numbers.is_empty() {
-            // Nobody names it; its values are read all the same, for their mistakes.
-            let _ = config(&for_copy(table, 1, at, log), at, &entry.place, contents, log);
-        }
-        for number in numbers {
-            let name = entry.name.replace(NUMBER, &number.to_string());
-            if plain.contains(name.as_str()) {
-                continue;
-            }
-            if self.by_name.contains_key(&name) {
-                let mut others = self.written.iter().map(|link| link.name.as_str());
-                let other = others.find(|other| number_in(other, &name).is_some()).unwrap_or_default();
-                let message = format!("`{other}` and `{}` both make the link {name}; rename one", entry.name);
-                log.problem(&entry.place, at, Problem::new(message));
-                continue;
-            }
-            let config = match step {
-                Some(_) => config(&for_copy(table, number, at, log), at, &entry.place, contents, log),
-                None => shared.clone(),
-            };
-            self.add(&name, config);
-        }
-    }
-
-    fn add(&mut self, name: &str, config: Option<LinkConfig>) {
-        let index = LinkIndex(u32::try_from(self.by_name.len()).unwrap_or(u32::MAX));
-        self.by_name.insert(name.to_owned(), index);
-        match (&mut self.made, config) {
-            (Some(made), Some(config)) => made.push(NamedLink { name: name.to_owned(), config }),
-            (made, _) => *made = None,
-        }
-    }
-}
-
-/// Warns of the links of `root` whose rate nobody wrote.
-fn warn_of_missing_rates(root: &Table, log: &mut Log) {
-    let top = At::ROOT;
-    for above in ["path", "link"] {
-        let at = top.key(above);
-        for entry in root.get(above).and_then(Node::as_table).map_or(&[][..], |table| &table.entries) {
-            let at = at.key(&entry.name);
-            let rate = entry.node.as_table().and_then(|link| link.get("rate"));
-            if rate.is_some_and(|rate| rate.is_default) {
-                let message =
-                    "missing; without it nothing ever waits on this link, and its queue never fills";
-                let place = if above == "path" { &entry.node.place } else { &entry.place };
-                log.warning(place, &at.key("rate").to_string(), message);
-            }
-        }
-    }
-}
-
-/// Replaced by a copy's number in the name of a link.
-const NUMBER: &str = "{n}";
-
-/// The number that makes `template` into `name`.
+/// Returns the number that makes `name` of `template`, or `None` if no number does.
 fn number_in(template: &str, name: &str) -> Option<u64> {
     let (before, after) = template.split_once(NUMBER)?;
     let digits = name.strip_prefix(before)?.strip_suffix(after)?;
     let number: u64 = digits.parse().ok()?;
-    // "01" and "+1" make other names.
+    // "01" and "+1" are also read as 1, but make other names.
     ((1..=MOST_FLOWS).contains(&number) && number.to_string() == digits).then_some(number)
 }
 
-/// Whether a table of the name `written` makes a link of this name.
-pub(crate) fn matches(written: &str, name: &str) -> bool {
-    written == name || number_in(written, name).is_some()
+/// Whether the table `table_name` makes a link called `name`.
+pub(crate) fn matches(table_name: &str, name: &str) -> bool {
+    table_name == name || number_in(table_name, name).is_some()
 }
 
-/// What one link is made of.
+/// Warns of links without a `rate` in the file.
+fn warn_of_missing_rates(root: &Table, log: &mut Log) {
+    for parent_name in ["path", "link"] {
+        let parent = At::ROOT.key(parent_name);
+        for entry in root.get(parent_name).and_then(Node::as_table).map_or(&[][..], |table| &table.entries) {
+            let rate = entry.node.as_table().and_then(|link| link.get("rate"));
+            if rate.is_some_and(|rate| rate.is_default) {
+                let key = parent.key(&entry.name).key("rate").to_string();
+                let message =
+                    "missing; without it nothing ever waits on this link, and its queue never fills";
+                let place = if parent_name == "path" { &entry.node.place } else { &entry.place };
+                log.warning(place, &key, message);
+            }
+        }
+    }
+}
+
+/// Makes one link of its table.
 fn config(
     table: &Table,
     at: At<'_>,
@@ -300,7 +347,7 @@ fn rate(link: &Section<'_>, contents: &Contents) -> Option<RateModel> {
     match link.meaning("rate")? {
         Meaning::Amount(amount) => Some(RateModel::Fixed(Rate::from_bps(amount.count))),
         Meaning::Word(_) => Some(RateModel::Unlimited),
-        // A mistake in the file is reported already.
+        // `{ trace = "FILE" }`. A mistake in the file is already in the log.
         _ => {
             let trace = link.node("rate")?.as_table()?.get("trace")?.as_text()?;
             contents.rate(trace).cloned().map(RateModel::Trace)
@@ -347,10 +394,10 @@ fn jitter(link: &Section<'_>, contents: &Contents) -> Option<DelayVariation> {
     }
 }
 
-/// The route that `names` means to copy `number`.
+/// Finds the links of a route for the copy `number`.
 ///
 /// # Errors
-/// Where, and which link there is not, or which comes twice.
+/// Returns the place of the first name that is no link, or that comes twice.
 pub(crate) fn route<'a>(
     links: &Links,
     names: impl Iterator<Item = (&'a str, &'a Place)>,

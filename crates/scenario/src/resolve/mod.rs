@@ -1,7 +1,10 @@
-//! A filled tree becomes a [`Scenario`]: copies numbered, links made, routes turned into indices.
+//! Makes a [`Scenario`] of a filled tree: it numbers the copies, makes the links, and turns routes into
+//! indices.
 //!
-//! Here are the checks that need more than one key. A value that [`crate::pass::check`] found wrong is
-//! skipped in silence, because its mistake is reported already.
+//! The checks that need several keys are here. A value that [`crate::pass::check`] found wrong is skipped
+//! without a message, because its mistake is already in the log.
+//!
+//! Begin to read with [`scenario`].
 
 mod change;
 mod flow;
@@ -18,7 +21,7 @@ use crate::read::At;
 use crate::section::Section;
 use crate::tree::Table;
 
-/// The cell that the filled tree `root` describes; `None` if there are mistakes.
+/// Makes the scenario of the filled tree `root`. Returns `None` if there are mistakes.
 pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Option<Scenario> {
     let at = At::ROOT;
     let section = Section::new(root, ROOT.keys, at, &Place::START);
@@ -44,7 +47,9 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
     let context = flow::FlowContext { links: &links, duration, contents };
     let flows = flow::resolve_flows(&flow_tables, &context, log);
     let changes = change::changes(root, &links, duration, contents, log);
-    links.tell_unused(&flows, log);
+    if let Some(flows) = &flows {
+        links.warn_of_unused(flows, log);
+    }
     let mut links_made = links.made.iter().flatten();
     if ip == IpVersion::V6
         && let Some(link) = links_made.find(|link| link.config.mtu < ip.min_mtu())
@@ -70,8 +75,8 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         program: program(root),
         has_path: links.is_known,
         changes: changes?,
-        links: fitted(links.made?),
-        flows: fitted(flows?),
+        links: shrunk(links.made?),
+        flows: shrunk(flows?),
     })
 }
 
@@ -82,9 +87,9 @@ fn program(root: &Table) -> Option<Program> {
     Some(Program { command: words.map(|(word, _)| word.to_owned()).collect() })
 }
 
-/// `list` without room for more: a list that grew to one flow has room for four, and a large sweep has a list
-/// in each cell.
-fn fitted<T>(mut list: Vec<T>) -> Vec<T> {
+/// Frees the unused memory of `list`. A list of one flow has space for four, and a large sweep has a list in
+/// each cell.
+fn shrunk<T>(mut list: Vec<T>) -> Vec<T> {
     list.shrink_to_fit();
     list
 }
@@ -114,7 +119,7 @@ fn far_clock(root: &Section<'_>, log: &mut Log) -> Option<FarClock> {
     }
     Some(FarClock {
         offset: section.duration("offset")?,
-        // Within the key's bounds, so it fits.
+        // The bounds of the key are far below 2^63.
         skew_ppb: (section.number("skew")? * 1e3).round() as i64,
         jump,
         jump_every,

@@ -1,4 +1,4 @@
-//! DCCP in a scenario: its keys, and what they mean.
+//! DCCP in a scenario: its keys, and the configuration that they make.
 
 use talkpath_config::{CcidKind, DccpConfig, QueuePolicy, Revision};
 
@@ -7,21 +7,18 @@ use crate::quantity::{Dimension, Measure};
 use crate::section::Section;
 use crate::spec::{Default, Key, Kind, SOME_PACKETS, SOME_SIZE, Variant, Words, key, measure, quantity};
 
-/// `dccp-ccid2`.
 pub(super) const CCID2: Variant = Variant {
     name: CcidKind::Ccid2.transport_name(),
     doc: "DCCP (RFC 4340) with TCP-like congestion control (RFC 4341)",
     keys: CCID2_KEYS,
 };
 
-/// `dccp-ccid3`.
 pub(super) const CCID3: Variant = Variant {
     name: CcidKind::Ccid3.transport_name(),
     doc: "DCCP (RFC 4340) with TCP-friendly rate control (RFC 4342)",
     keys: TFRC_KEYS,
 };
 
-/// `dccp-ccid4`.
 pub(super) const CCID4: Variant = Variant {
     name: CcidKind::Ccid4.transport_name(),
     doc: "DCCP (RFC 4340) with TCP-friendly rate control for small packets (RFC 5622)",
@@ -174,7 +171,7 @@ const QUEUE_POLICY: Words = Words { noun: "a queue policy", known: QueuePolicy::
 /// The largest payload of an IPv4 packet (RFC 791 §3.1) with a DCCP header (RFC 4340 §5.1).
 const SEGMENT: &[Measure] = &[measure(Dimension::Size, 1, DccpConfig::LARGEST_SEGMENT.get())];
 
-/// What the keys in `section` say of the transport `name`.
+/// Makes the configuration of the transport `name` from the keys in `section`.
 pub(super) fn resolve(name: &str, section: &Section<'_>) -> Option<DccpConfig> {
     match CcidKind::ALL.into_iter().find(|ccid| ccid.transport_name() == name)? {
         CcidKind::Ccid2 => ccid2(section),
@@ -189,7 +186,7 @@ fn ccid2(section: &Section<'_>) -> Option<DccpConfig> {
         ack_ratio: u16::try_from(section.count("ack_ratio")?).ok()?,
         app_limited_growth: section.flag("app_limited_growth")?,
         growth_by_each: section.choice("growth")? == "each-packet",
-        ..of_any_ccid(CcidKind::Ccid2, section)?
+        ..common_config(CcidKind::Ccid2, section)?
     })
 }
 
@@ -198,12 +195,12 @@ fn tfrc(ccid: CcidKind, section: &Section<'_>) -> Option<DccpConfig> {
         tfrc: Revision::named(section.choice("tfrc")?)?,
         oscillation_prevention: section.flag("oscillation_prevention")?,
         history_discounting: section.flag("history_discounting")?,
-        ..of_any_ccid(ccid, section)?
+        ..common_config(ccid, section)?
     })
 }
 
-/// The keys that all CCIDs have.
-fn of_any_ccid(ccid: CcidKind, section: &Section<'_>) -> Option<DccpConfig> {
+/// Reads the keys that all CCIDs have.
+fn common_config(ccid: CcidKind, section: &Section<'_>) -> Option<DccpConfig> {
     Some(DccpConfig {
         ecn: section.flag("ecn")?,
         init_cookie: section.flag("init_cookie")?,

@@ -1,4 +1,4 @@
-//! What of a flow has to fit its transport, and the bounds that several transports share.
+//! The checks that a transport can carry a workload, and the bounds that several transports share.
 
 use talkpath_config::LARGEST_INITIAL_WINDOW;
 use talkpath_model::Demand;
@@ -9,45 +9,50 @@ use crate::quantity::{Dimension, Measure, Problem};
 use crate::section::Section;
 use crate::spec::measure;
 
-/// What of a flow has to fit its transport.
+/// The values of a flow that must fit its transport.
 pub(crate) struct Fit<'a, 'b> {
     pub(crate) flow: &'a Section<'b>,
     pub(crate) demand: Demand,
-    /// The receiver's own buffer, if the scenario has one.
+    /// The `socket_buffer` of the receiver. `None` takes that of the transport.
     pub(crate) room: Option<Bytes>,
-    /// The routes' smallest MTU.
+    /// The smallest MTU of the routes.
     pub(crate) mtu: Option<Bytes>,
 }
 
-/// What is wrong with so much written at one moment over `what`, where nothing holds it back: everything
-/// would be in memory at once, or the end would never come.
-pub(crate) fn flood(demand: Demand, what: &str) -> Option<Problem> {
+/// Returns the problem with a demand that is too large for one moment, over a transport or links that do not
+/// slow the sender down. All messages would be in memory at once, or a transfer would never end. `carrier` is
+/// the name of the transport or the links in the message.
+pub(crate) fn flood(demand: Demand, carrier: &str) -> Option<Problem> {
     let (messages, bytes) = match demand {
         Demand::Bursts { count, size, repeat, gap } => {
-            let together = if gap.is_zero() { count.saturating_mul(repeat) } else { count };
-            (together, Bytes::new(size.get().saturating_mul(together)))
+            // Without a gap all bursts come at one moment.
+            let messages = if gap.is_zero() { count.saturating_mul(repeat) } else { count };
+            (messages, Bytes::new(size.get().saturating_mul(messages)))
         }
         Demand::Greedy { bytes: Some(bytes), .. } => (1, bytes),
         Demand::Greedy { bytes: None, .. } => {
-            return Some(Problem::new(format!("found `bulk` without an end over {what}, expected `bytes`")));
+            return Some(Problem::new(format!(
+                "found `bulk` without an end over {carrier}, expected `bytes`"
+            )));
         }
         Demand::Clocked { .. } => return None,
     };
-    let found = if bytes > MOST_AT_ONCE {
-        format!("found {bytes} at one moment over {what}, expected at most {MOST_AT_ONCE}")
+    let message = if bytes > MOST_AT_ONCE {
+        format!("found {bytes} at one moment over {carrier}, expected at most {MOST_AT_ONCE}")
     } else if messages > MOST_MESSAGES_AT_ONCE {
         format!(
-            "found {messages} messages at one moment over {what}, expected at most {MOST_MESSAGES_AT_ONCE}"
+            "found {messages} messages at one moment over {carrier}, expected at most {MOST_MESSAGES_AT_ONCE}"
         )
     } else {
         return None;
     };
-    Some(Problem::new(found))
+    Some(Problem::new(message))
 }
 
 impl Fit<'_, '_> {
-    /// Whether no message is larger than `limit`, what `packet` can hold; reports one that is.
-    pub(super) fn at_most(&self, limit: Option<Bytes>, packet: &str, log: &mut Log) -> bool {
+    /// Reports a message that is larger than `limit`, the largest that `packet` can hold. Returns whether
+    /// there is none.
+    pub(super) fn check_largest(&self, limit: Option<Bytes>, packet: &str, log: &mut Log) -> bool {
         let limit = limit.unwrap_or(Bytes::MAX);
         let Some(size) = self.demand.largest_message().filter(|size| *size > limit) else {
             return true;
@@ -59,23 +64,24 @@ impl Fit<'_, '_> {
         false
     }
 
-    /// Reports that messages of `size` are larger than the receiving socket.
-    pub(super) fn no_room(&self, size: Bytes, room: Bytes, log: &mut Log) {
+    /// Reports that messages of `size` are larger than the buffer of the receiving socket.
+    pub(super) fn report_no_room(&self, size: Bytes, room: Bytes, log: &mut Log) {
         let message =
             format!("found messages of {size}, which never find room in a receiving socket of {room}");
         self.flow.problem("workload", Problem::new(message), log);
     }
 }
 
-/// Payload that a flow sends at one moment: 80 s at 100 Mbps. Chosen, as the next, so that what waits
-/// stays below a few gigabytes of memory however small the path's packets are.
+/// The largest payload that a flow may send at one moment. We chose 1 GB, which is 80 s at 100 Mbps, and a
+/// million messages, so that the waiting packets need a few gigabytes of memory at most, however small they
+/// are.
 const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
 
-/// Messages that a flow sends at one moment.
+/// The largest number of messages that a flow may send at one moment.
 const MOST_MESSAGES_AT_ONCE: u64 = 1_000_000;
 
-/// Chosen: from a skb_shared_info of 320 B and a cache line up to two pages.
+/// We chose a range from a skb_shared_info of 320 B with one cache line to two memory pages.
 pub(crate) const SMALL_HEAD: &[Measure] = &[measure(Dimension::Size, 384, 8192)];
 
-/// What a connection may send at once before anything is acknowledged.
+/// The packets that a connection sends before anything is acknowledged.
 pub(super) const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, LARGEST_INITIAL_WINDOW.get())];

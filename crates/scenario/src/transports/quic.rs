@@ -1,4 +1,7 @@
-//! QUIC in a scenario: its keys, what they mean, and the messages that fit.
+//! QUIC in a scenario: its keys, the configuration that they make, and the messages that a frame can hold.
+//!
+//! The *carry* of a flow is what carries a message: a DATAGRAM frame, the one stream of the flow, or a stream
+//! for each message.
 
 use talkpath_config::{
     Carry, QUIC_DATAGRAM_AT_OPENING, QuicConfig, QuicCongestionControl, SMALLEST_QUIC_MTU,
@@ -12,25 +15,21 @@ use crate::quantity::{Dimension, Measure, Problem};
 use crate::section::Section;
 use crate::spec::{Default, Key, Kind, LONGEST_NS, Variant, Words, key, measure};
 
-/// `quic`.
 pub(super) const QUIC: Variant =
     Variant { name: "quic", doc: "QUIC (RFC 9000); `carry` says what carries a message", keys: QUIC_KEYS };
 
-/// `quic-datagram`.
 pub(super) const DATAGRAM: Variant = Variant {
     name: Carry::Datagram.transport_name(),
     doc: "QUIC whose messages are DATAGRAM frames (RFC 9221), which are not sent again",
     keys: QUIC_CARRY_KEYS,
 };
 
-/// `quic-stream`.
 pub(super) const STREAM: Variant = Variant {
     name: Carry::Stream.transport_name(),
     doc: "QUIC with one stream for all messages, in order",
     keys: QUIC_CARRY_KEYS,
 };
 
-/// `quic-stream-per-message`.
 pub(super) const STREAM_PER_MESSAGE: Variant = Variant {
     name: Carry::StreamPerMessage.transport_name(),
     doc: "QUIC with a stream for each message, so that a lost message delays no other",
@@ -47,7 +46,7 @@ const QUIC_KEYS: &[Key] = &[
     ENCRYPTION,
 ];
 
-/// Those of the names that say what carries a message.
+/// The keys of the names that include the carry, such as `quic-stream`.
 const QUIC_CARRY_KEYS: &[Key] = &[QUIC_CC_KEY, EXPIRE, PRIORITY, ZERO_RTT, CONNECTION, ENCRYPTION];
 
 const CARRY: Words = Words { noun: "what carries a message", known: Carry::WORDS, later: &[], why: "" };
@@ -98,10 +97,10 @@ const ENCRYPTION: Key = key(
     "`false` saves the arithmetic of AES-GCM in large sweeps: packets keep their sizes, and every figure stays. Real sockets encrypt anyway",
 );
 
-/// From a millisecond to what any run lasts.
+/// We chose a range from one millisecond to the longest run.
 const EXPIRY: &[Measure] = &[measure(Dimension::Duration, 1_000_000, LONGEST_NS)];
 
-/// What the keys in `section` say of the transport `name`.
+/// Makes the configuration of the transport `name` from the keys in `section`.
 pub(super) fn resolve(
     name: &str,
     section: &Section<'_>,
@@ -145,7 +144,7 @@ pub(super) fn resolve(
     })
 }
 
-/// The largest message of a file on a path of this MTU; `None` if it may have any size.
+/// Returns the largest message of a file on a path with this MTU, or `None` if a message may have any size.
 pub(super) fn largest_message(config: &QuicConfig, mtu: Bytes) -> Option<Bytes> {
     match config.carry {
         Carry::Datagram => Some(largest_quic_datagram(mtu).min(QUIC_DATAGRAM_AT_OPENING)),
@@ -153,10 +152,10 @@ pub(super) fn largest_message(config: &QuicConfig, mtu: Bytes) -> Option<Bytes> 
     }
 }
 
-/// Whether it can carry what the workload sends.
+/// Reports a workload that QUIC cannot carry.
 pub(super) fn fit(config: &QuicConfig, fit: &Fit<'_, '_>, log: &mut Log) {
     if config.carry == Carry::Datagram {
-        fit.at_most(fit.mtu.map(largest_quic_datagram), "one DATAGRAM frame", log);
+        fit.check_largest(fit.mtu.map(largest_quic_datagram), "one DATAGRAM frame", log);
     } else if let Some(room) = fit.room {
         let message = format!(
             "found a `socket_buffer` of {room} over a QUIC stream, which has no socket of its own; expected \"default\""

@@ -1,4 +1,4 @@
-//! UDP in a scenario: its keys, what they mean, and the messages that fit.
+//! UDP in a scenario: its keys, the configuration that they make, and the messages that a datagram can hold.
 
 use talkpath_config::{Stack, UdpConfig};
 use talkpath_units::Bytes;
@@ -9,7 +9,6 @@ use crate::quantity::Problem;
 use crate::section::Section;
 use crate::spec::{Default, Kind, SOME_SIZE, Variant, Words, key, quantity};
 
-/// `udp`.
 pub(super) const UDP: Variant = Variant {
     name: "udp",
     doc: "UDP (RFC 768)",
@@ -47,7 +46,7 @@ pub(super) const UDP: Variant = Variant {
 const UDP_STACK: Words =
     Words { noun: "a stack", known: &[Stack::Linux.name(), Stack::Rfc.name()], later: &[], why: "" };
 
-/// What the keys in `section` say.
+/// Makes the configuration from the keys in `section`.
 pub(super) fn resolve(section: &Section<'_>) -> Option<UdpConfig> {
     Some(UdpConfig {
         stack: Stack::named(section.choice("stack")?)?,
@@ -57,12 +56,12 @@ pub(super) fn resolve(section: &Section<'_>) -> Option<UdpConfig> {
     })
 }
 
-/// The largest message that no router fragments on a path of this MTU.
+/// Returns the largest message that no router fragments on a path with this MTU.
 pub(super) fn largest_message(mtu: Bytes) -> Bytes {
     mtu.saturating_sub(UDP_HEADERS)
 }
 
-/// Whether it can carry what the workload sends.
+/// Reports a workload that UDP cannot carry.
 pub(super) fn fit(config: &UdpConfig, fit: &Fit<'_, '_>, log: &mut Log) {
     if let Some(problem) = flood(fit.demand, "`udp`") {
         let help = "nothing would hold it back: use `cbr` with a rate, or bursts with a `gap`";
@@ -76,8 +75,8 @@ pub(super) fn fit(config: &UdpConfig, fit: &Fit<'_, '_>, log: &mut Log) {
         );
         fit.flow.problem("workload", Problem::new(message), log);
     } else if let Some(size) = size.filter(|size| *size > room && config.stack != Stack::Linux) {
-        // An empty socket of Linux's takes any datagram.
-        fit.no_room(size, room, log);
+        // An empty socket of Linux takes a datagram of any size.
+        fit.report_no_room(size, room, log);
     }
 }
 
