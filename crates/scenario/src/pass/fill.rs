@@ -1,7 +1,8 @@
-//! The defaults: a tree with every key written out, in the order of the key tables.
+//! Writes the defaults of all keys into a tree, in the order of the key tables.
 //!
-//! Also what the resolved file may say: of the defaults, those that every cell of a sweep shares
-//! ([`keep_common`]). One that follows a swept key (a stack's `min_rto`, say) is left to follow it.
+//! It also makes the *resolved form*, the file with its defaults. The resolved form has only the defaults
+//! that all cells of a sweep share ([`keep_common`]). A default that follows a swept key, such as the
+//! `min_rto` of a stack, is left out, so that it follows the key again when the resolved form is loaded.
 
 use super::set::expand_tagged;
 use crate::diagnostic::{Log, Place};
@@ -12,12 +13,12 @@ use crate::spec::{Default, Key, Kind, TableSpec, Tagged};
 use crate::transports;
 use crate::tree::{Entry, Meaning, Node, Table, Value, parse_value};
 
-/// `cell` with its defaults.
+/// Fills a cell with its defaults.
 pub(crate) fn fill_cell(cell: Table, _: &mut Reading<'_>) -> Table {
     fill_table(cell, &ROOT, &Place::START)
 }
 
-/// `table` with the defaults of `spec`; keys that `spec` does not know are left out.
+/// Fills a table with the defaults of `spec`. Keys that `spec` does not have are removed.
 pub(crate) fn fill_table(table: Table, spec: &'static TableSpec, place: &Place) -> Table {
     fill_keys(table, spec.keys, place)
 }
@@ -39,11 +40,11 @@ fn fill_keys(mut table: Table, keys: &'static [Key], place: &Place) -> Table {
     filled
 }
 
-/// Puts the default `text` of `key` into `table`, with what it means.
+/// Sets `key` to its default `text`, with its meaning.
 fn set_default(table: &mut Table, key: &'static Key, text: &str, place: &Place) {
     let Some(node) = parse_value(text, place) else { return };
     let mut node = fill_value(node, &key.kind);
-    // A default has no mistakes: a test reads every key's.
+    // A test reads the default of every key, so it has no mistakes.
     if let Some(meaning) = read::meaning(&node, &key.kind, At::ROOT, &mut Log::default()) {
         node.meaning = Some(meaning);
     }
@@ -51,7 +52,7 @@ fn set_default(table: &mut Table, key: &'static Key, text: &str, place: &Place) 
     table.set(key.name, node);
 }
 
-/// `node`, a value of this kind, with its defaults.
+/// Fills a value of this kind with the defaults of the tables inside.
 pub(crate) fn fill_value(mut node: Node, kind: &Kind) -> Node {
     if let Kind::Tagged(tagged) = kind {
         expand_tagged(&mut node, tagged);
@@ -61,7 +62,7 @@ pub(crate) fn fill_value(mut node: Node, kind: &Kind) -> Node {
             Value::Table(fill_table(inner, spec, &node.place))
         }
         (Kind::Map(spec), Value::Table(inner)) => {
-            let entries = inner.entries.into_iter().map(|entry| named(entry, spec)).collect();
+            let entries = inner.entries.into_iter().map(|entry| fill_named(entry, spec)).collect();
             Value::Table(Table { entries })
         }
         (Kind::List(spec), Value::List(list)) => {
@@ -80,15 +81,15 @@ pub(crate) fn fill_value(mut node: Node, kind: &Kind) -> Node {
     Node { value, ..node }
 }
 
-/// A named table of a map, a flow say, with its defaults.
-fn named(mut entry: Entry, spec: &'static TableSpec) -> Entry {
+/// Fills a table that has a name, such as `[flow.call]`.
+fn fill_named(mut entry: Entry, spec: &'static TableSpec) -> Entry {
     if let Value::Table(inner) = &mut entry.node.value {
         *inner = fill_table(core::mem::take(inner), spec, &entry.place);
     }
     entry
 }
 
-/// The table of a variant, with the variant's defaults. Without a variant that is known it stays as it is.
+/// Fills the table of a variant. A table without a known `kind` stays as it is.
 fn fill_tagged(table: Table, tagged: &'static Tagged, place: Place) -> Node {
     let variant = table.get("kind").and_then(Node::as_text).and_then(|kind| tagged.variant(kind));
     let (Some(variant), Some(kind)) = (variant, table.get("kind").cloned()) else {
@@ -111,26 +112,26 @@ fn fill_tagged(table: Table, tagged: &'static Tagged, place: Place) -> Node {
     Node { meaning: Some(Meaning::Variant(variant)), ..Node::new(Value::Table(filled), place) }
 }
 
-/// The file as resolved: what `root` says, and of the defaults those that all cells share (`common`), but for
-/// the `swept` keys.
+/// Returns the resolved form. It has the keys of the file `root`, and the values that all cells share
+/// (`common`) except for the `swept` keys.
 pub(crate) fn resolved<'a>(
     root: &Table,
     mut common: Table,
     swept: impl Iterator<Item = &'a [String]>,
 ) -> Table {
-    let mut written = root.clone();
-    let sweep = written.remove("sweep");
+    let mut file_keys = root.clone();
+    let sweep = file_keys.remove("sweep");
     for names in swept {
-        take_out(&mut common, names);
+        remove_key(&mut common, names);
     }
-    overlay(&mut common, &written);
+    overlay(&mut common, &file_keys);
     if let Some(sweep) = sweep {
         common.set("sweep", sweep);
     }
     common
 }
 
-/// Takes out of `common` what `other` does not have alike.
+/// Removes the values of `common` that differ in `other`, or that `other` does not have.
 pub(crate) fn keep_common(common: &mut Table, other: &Table) {
     common.entries.retain_mut(|entry| match (other.get(&entry.name), &mut entry.node.value) {
         (Some(Node { value: Value::Table(other), .. }), Value::Table(inner)) => {
@@ -142,25 +143,25 @@ pub(crate) fn keep_common(common: &mut Table, other: &Table) {
     });
 }
 
-/// Takes the key `names` out, if it is there.
-fn take_out(table: &mut Table, names: &[String]) {
+/// Removes the key with these names, if it is there.
+fn remove_key(table: &mut Table, names: &[String]) {
     match names {
         [] => {}
         [name] => drop(table.remove(name)),
         [name, rest @ ..] => {
             if let Some(Value::Table(inner)) = table.get_mut(name).map(|node| &mut node.value) {
-                take_out(inner, rest);
+                remove_key(inner, rest);
             }
         }
     }
 }
 
-/// Puts what the file says over `common`, also a value that a sweep replaces.
-fn overlay(common: &mut Table, written: &Table) {
-    for entry in &written.entries {
+/// Sets the keys of the file in `common`, including a value that a sweep replaces.
+fn overlay(common: &mut Table, file_keys: &Table) {
+    for entry in &file_keys.entries {
         match (common.get_mut(&entry.name).map(|node| &mut node.value), &entry.node.value) {
-            (Some(Value::Table(inner)), Value::Table(written)) => overlay(inner, written),
-            // A shorthand that the common part has written out.
+            (Some(Value::Table(inner)), Value::Table(file_keys)) => overlay(inner, file_keys),
+            // The file has a shorthand, and `common` has its table.
             (Some(Value::Table(inner)), Value::Text(_) | Value::Number(_))
                 if is_written_out(inner, &entry.node) => {}
             _ => common.set(&entry.name, entry.node.clone()),
@@ -168,6 +169,7 @@ fn overlay(common: &mut Table, written: &Table) {
     }
 }
 
+/// Whether `table` is the shorthand `node` written out.
 fn is_written_out(table: &Table, node: &Node) -> bool {
     table.get("kind").is_some_and(|kind| match &node.value {
         Value::Text(_) => kind.is_same(node),
@@ -181,7 +183,7 @@ mod tests {
     use crate::pass::check::{self, Checks};
     use crate::tree;
 
-    /// The keys of `table` whose values have no meaning, of those that one value says.
+    /// Collects the keys of `table` whose values should have a meaning and have none.
     fn without_meaning(table: &Table, keys: &'static [Key], above: &str, into: &mut Vec<String>) {
         for key in keys {
             let Some(node) = table.get(key.name) else { continue };

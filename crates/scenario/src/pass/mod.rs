@@ -3,7 +3,7 @@
 //! | pass | change | tree |
 //! | --- | --- | --- |
 //! | [`set`] | sets the keys of the command line | the file |
-//! | [`values`] | replaces percentages by numbers, and reads the files that the scenario names | the file |
+//! | [`values`] | replaces percentages by numbers, and reads named files | the file |
 //! | [`sweep`] | removes `[sweep]`, and sets the values of a cell | each cell |
 //! | [`kernel`] | sets the values of the key `kernel` in Linux transports | each cell |
 //! | [`check`] | reports wrong keys and values, and notes the meanings of right values | each cell, and files with a sweep |

@@ -1,10 +1,11 @@
-//! What the command line sets; and changes to the tree by key, which a sweep makes too.
+//! Sets keys in the tree of a scenario, for the command line and for the cells of a sweep.
 //!
-//! A key is a path of names with points between, as in `path.up.loss`. Shorthands on the way are written out
-//! first: a preset's name becomes its tables, `transport = "tcp"` becomes `{ kind = "tcp" }`.
+//! - A *key* is the names from the root to a value, with points between them: `path.up.loss`.
+//! - A *shorthand* is a value in place of a table: the name of a preset, or `transport = "tcp"`. Before a key
+//!   inside is set, the shorthand is written out: `{ kind = "tcp" }`.
+//! - `*` in the second place of a key stands for every name: both directions of a path, or each link or flow.
 //!
-//! [`keys`] writes out a key with `*`, such as `path.*.loss`: both directions of a path, or each link or
-//! flow.
+//! Begin to read with [`set_options`], then [`set`] and [`expand_star`].
 
 use crate::bound;
 use crate::diagnostic::{Log, Place};
@@ -18,8 +19,8 @@ use crate::reading::Reading;
 use crate::spec::{Kind, TableSpec, Tagged};
 use crate::tree::{self, Entry, Node, Table, Value, split};
 
-/// `root` as the command line changes it. A scenario without a name has its file's, and the name of a path is
-/// written out as its tables.
+/// Sets the keys of the command line. A scenario without a name gets the name of its file, and a path's name
+/// is written out as its tables.
 pub(crate) fn set_options(mut root: Table, reading: &mut Reading<'_>) -> Table {
     let Reading { source, options, labels, log, .. } = reading;
     for Setting { key, value: text, option } in &options.set {
@@ -45,7 +46,7 @@ pub(crate) fn set_options(mut root: Table, reading: &mut Reading<'_>) -> Table {
         && let Value::Number(text) = value
         && read::as_seed(text).is_some_and(|seed| i64::try_from(seed).is_err())
     {
-        // No integer of TOML: the resolved form has it as text.
+        // TOML's integers end at 2^63, so the resolved form has the seed as a text.
         *value = Value::Text(core::mem::take(text));
     }
     if let Some(path) = root.get_mut("path") {
@@ -54,89 +55,94 @@ pub(crate) fn set_options(mut root: Table, reading: &mut Reading<'_>) -> Table {
     root
 }
 
-/// Sets `key`, which `place` of the command line names. Lines of the sweep over a key that this sets are left
-/// out.
+/// Sets one key of the command line. The lines of the sweep over the same key are removed.
 fn set_option(root: &mut Table, key: &str, value: Node, place: &Place, log: &mut Log) -> Result<(), Problem> {
     let names = split(key);
     if let ["sweep", swept @ ..] = names.as_slice() {
-        // A `*` that matches nothing is a mistake of the sweep, which is read later.
-        let keys = keys(root, swept).unwrap_or_default();
-        leave_out(root, &keys, |line| matches!(line, Place::File(_)));
+        // A `*` that stands for nothing is reported when the sweep is read.
+        let keys = expand_star(root, swept).unwrap_or_default();
+        remove_sweep_lines(root, &keys, |line| matches!(line, Place::File(_)));
         return set(root, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), value);
     }
-    let keys = keys(root, &names)?;
-    for line in leave_out(root, &keys, |_| true) {
+    let keys = expand_star(root, &names)?;
+    for line in remove_sweep_lines(root, &keys, |_| true) {
         log.warning(place, &line, "the sweep over this key is left out");
     }
-    keys.iter().try_for_each(|key| set(root, key, value.clone()))
+    for key in &keys {
+        set(root, key, value.clone())?;
+    }
+    Ok(())
 }
 
-/// Takes the lines that sweep over one of `keys` out of `[sweep]`, if `fits` holds for their place. Returns
-/// their keys as they were written.
-fn leave_out(root: &mut Table, keys: &[Vec<String>], fits: fn(&Place) -> bool) -> Vec<String> {
+/// Removes the lines of `[sweep]` that sweep over one of `keys` and whose place `fits`. Returns the keys of
+/// these lines as the file writes them.
+fn remove_sweep_lines(root: &mut Table, keys: &[Vec<String>], fits: fn(&Place) -> bool) -> Vec<String> {
     let Some(table) = root.get("sweep").and_then(Node::as_table) else { return Vec::new() };
     let mut lines = Vec::new();
     flatten(table, "", &mut lines);
-    let is_left_out = |key: &str, entry: &Entry| {
-        let swept = self::keys(root, &split(key)).unwrap_or_default();
-        fits(&entry.place) && swept.iter().any(|key| keys.contains(key))
-    };
-    let (out, kept): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(key, entry)| is_left_out(key, entry));
-    let out: Vec<String> = out.into_iter().map(|(key, _)| key).collect();
-    let entries: Vec<Entry> = kept.into_iter().map(|(name, entry)| Entry { name, ..entry.clone() }).collect();
-    if out.is_empty() {
-        return out;
+    let mut removed = Vec::new();
+    let mut remaining = Vec::new();
+    for (key, entry) in lines {
+        let swept_keys = expand_star(root, &split(&key)).unwrap_or_default();
+        if fits(&entry.place) && swept_keys.iter().any(|swept| keys.contains(swept)) {
+            removed.push(key);
+        } else {
+            remaining.push(Entry { name: key, ..entry.clone() });
+        }
     }
-    if entries.is_empty() {
+    if removed.is_empty() {
+        return removed;
+    }
+    if remaining.is_empty() {
         root.remove("sweep");
     } else if let Some(Value::Table(table)) = root.get_mut("sweep").map(|node| &mut node.value) {
-        table.entries = entries;
+        table.entries = remaining;
     }
-    out
+    removed
 }
 
-/// Keys without quotes come as tables in tables: their names are joined again.
-pub(crate) fn flatten<'a>(table: &'a Table, before: &str, into: &mut Vec<(String, &'a Entry)>) {
+/// Collects the lines of a sweep with their keys. TOML reads a key without quotes as tables in tables, so the
+/// names are joined again. `parent` is the joined names of the tables around.
+pub(crate) fn flatten<'a>(table: &'a Table, parent: &str, lines: &mut Vec<(String, &'a Entry)>) {
     for entry in &table.entries {
-        let key = if before.is_empty() { entry.name.clone() } else { format!("{before}.{}", entry.name) };
+        let key = if parent.is_empty() { entry.name.clone() } else { format!("{parent}.{}", entry.name) };
         match entry.node.as_table() {
-            Some(inner) => flatten(inner, &key, into),
-            None => into.push((key, entry)),
+            Some(inner) => flatten(inner, &key, lines),
+            None => lines.push((key, entry)),
         }
     }
 }
 
-/// The keys that `names` means, each as its names. `*` in the second place means both directions of the path,
-/// or every link or flow that `root` has.
+/// Returns the keys that `names` stands for. Without a `*` that is one key, and each key is a list of names.
 ///
 /// # Errors
-/// If `*` matches nothing, or no key comes after it.
-pub(crate) fn keys(root: &Table, names: &[&str]) -> Result<Vec<Vec<String>>, Problem> {
-    let all = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-    let [first, EVERY, rest @ ..] = names else { return Ok(vec![all(names)]) };
-    let each: Vec<String> = match ROOT.key(first).map(|key| &key.kind) {
+/// Returns the reason if `*` stands for nothing, or if no name follows it.
+pub(crate) fn expand_star(root: &Table, names: &[&str]) -> Result<Vec<Vec<String>>, Problem> {
+    let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let [first, EVERY, rest @ ..] = names else { return Ok(vec![owned(names)]) };
+    let star_names: Vec<String> = match ROOT.key(first).map(|key| &key.kind) {
         Some(Kind::Path(spec)) => spec.keys.iter().map(|key| key.name.to_owned()).collect(),
         Some(Kind::Map(_)) => {
             let table = root.get(first).and_then(Node::as_table);
             table.into_iter().flat_map(|table| &table.entries).map(|entry| entry.name.clone()).collect()
         }
-        _ => return Ok(vec![all(names)]),
+        _ => return Ok(vec![owned(names)]),
     };
     if rest.is_empty() {
         return Err(
             Problem::new("found no key after `*`").with_help("as in `path.*.loss`, for both directions")
         );
     }
-    if each.is_empty() {
+    if star_names.is_empty() {
         return Err(Problem::new(format!("there is no {first} for `*` to stand for")));
     }
-    Ok(each.into_iter().map(|name| [all(&[first]), vec![name], all(rest)].concat()).collect())
+    Ok(star_names.into_iter().map(|name| [owned(&[first]), vec![name], owned(rest)].concat()).collect())
 }
 
-/// Puts `value` at a key of the whole scenario, given by its names.
+/// Sets one key of the whole scenario, given by its names.
 ///
 /// # Errors
-/// The name on the way that does not exist, with the nearest that does.
+/// Returns the first name that does not exist, with the most similar name that does.
 pub(crate) fn set(root: &mut Table, names: &[String], value: Node) -> Result<(), Problem> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     set_in_table(root, &ROOT, &names, value)
@@ -153,7 +159,7 @@ fn set_in_table(
         return Err(unknown_key(first, spec.noun, spec.keys.iter().map(|key| key.name)));
     };
     if rest.is_empty() {
-        takes(&key.kind, &value)?;
+        check_single_value(&key.kind, &value)?;
         table.set(first, value);
         return Ok(());
     }
@@ -166,8 +172,8 @@ fn set_in_table(
     }
 }
 
-/// Refuses a list for a key of one value, which is checked here because a list is probably meant as a sweep.
-fn takes(kind: &Kind, value: &Node) -> Result<(), Problem> {
+/// Refuses a list for a key of one value. It is probably meant as a sweep, so the help says how to write one.
+fn check_single_value(kind: &Kind, value: &Node) -> Result<(), Problem> {
     match (kind, &value.value) {
         (Kind::Names(_) | Kind::Thresholds | Kind::List(_), _) => Ok(()),
         (_, Value::List(_)) => Err(Problem::new("found a list, expected one value").with_help(
@@ -194,41 +200,10 @@ fn set_in_node(
             expand_tagged(node, tagged);
             set_in_tagged(node, tagged, names, value)
         }
-        Kind::Map(spec) => {
-            let [first, rest @ ..] = names else { return Ok(()) };
-            let entries = become_table(node);
-            let Some(inner) = entries.get_mut(first) else {
-                let names: Vec<_> = entries.entries.iter().map(|entry| entry.name.clone()).collect();
-                return Err(unknown_name(first, name, &names));
-            };
-            if rest.is_empty() {
-                *inner = value;
-                return Ok(());
-            }
-            set_in_table(become_table(inner), spec, rest, value)
-        }
-        Kind::List(spec) => {
-            let [first, rest @ ..] = names else { return Ok(()) };
-            let tables = match &mut node.value {
-                Value::List(tables) => tables.as_mut_slice(),
-                _ => &mut [],
-            };
-            let count = tables.len();
-            let number = first.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-            let Some(inner) = number.and_then(|number| tables.get_mut(number)) else {
-                let message =
-                    format!("found `{name}.{first}`, expected the number of a [[{name}]], from 1 to {count}");
-                let none = format!("the scenario has no [[{name}]] that `{name}.{first}` could mean");
-                return Err(Problem::new(if count == 0 { none } else { message }));
-            };
-            if rest.is_empty() {
-                *inner = value;
-                return Ok(());
-            }
-            set_in_table(become_table(inner), spec, rest, value)
-        }
+        Kind::Map(spec) => set_in_map(node, spec, name, names, value),
+        Kind::List(spec) => set_in_list(node, spec, name, names, value),
         Kind::Sweep => {
-            // Beside a line over the same key, which the sweep's own part refuses.
+            // A second line over the same key is reported when the sweep is read.
             let (name, place) = (names.join("."), value.place.clone());
             become_table(node).entries.push(Entry { name, place, node: value });
             Ok(())
@@ -241,7 +216,7 @@ fn set_in_node(
             become_table(node).set("trace", value);
             Ok(())
         }
-        // The parts of a range or a step.
+        // The parts of a range, a step or a tick.
         _ => match (&mut node.value, names) {
             (Value::Table(table), [part @ ("from" | "to" | "step" | "tick")])
                 if table.get(part).is_some() =>
@@ -252,6 +227,57 @@ fn set_in_node(
             _ => Err(no_keys(name)),
         },
     }
+}
+
+/// Sets a key of a table with a name, such as `[link.wan]`. `name` is the key of the map, `link`.
+fn set_in_map(
+    node: &mut Node,
+    spec: &'static TableSpec,
+    name: &str,
+    names: &[&str],
+    value: Node,
+) -> Result<(), Problem> {
+    let [first, rest @ ..] = names else { return Ok(()) };
+    let tables = become_table(node);
+    let Some(inner) = tables.get_mut(first) else {
+        let known: Vec<_> = tables.entries.iter().map(|entry| entry.name.clone()).collect();
+        return Err(unknown_name(first, name, &known));
+    };
+    if rest.is_empty() {
+        *inner = value;
+        return Ok(());
+    }
+    set_in_table(become_table(inner), spec, rest, value)
+}
+
+/// Sets a key of a table in a list, such as `[[change]]`. The first name is the number of the table, from 1.
+/// `name` is the key of the list, `change`.
+fn set_in_list(
+    node: &mut Node,
+    spec: &'static TableSpec,
+    name: &str,
+    names: &[&str],
+    value: Node,
+) -> Result<(), Problem> {
+    let [first, rest @ ..] = names else { return Ok(()) };
+    let tables = match &mut node.value {
+        Value::List(tables) => tables.as_mut_slice(),
+        _ => &mut [],
+    };
+    let count = tables.len();
+    let index = first.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let Some(inner) = index.and_then(|index| tables.get_mut(index)) else {
+        return Err(Problem::new(if count == 0 {
+            format!("the scenario has no [[{name}]] that `{name}.{first}` could mean")
+        } else {
+            format!("found `{name}.{first}`, expected the number of a [[{name}]], from 1 to {count}")
+        }));
+    };
+    if rest.is_empty() {
+        *inner = value;
+        return Ok(());
+    }
+    set_in_table(become_table(inner), spec, rest, value)
 }
 
 fn no_keys(name: &str) -> Problem {
@@ -276,7 +302,9 @@ fn set_in_tagged(
     let table = become_table(node);
     match (rest, keys().next()) {
         ([], key) => {
-            key.map_or(Ok(()), |key| takes(&key.kind, &value))?;
+            if let Some(key) = key {
+                check_single_value(&key.kind, &value)?;
+            }
             table.set(first, value);
             Ok(())
         }
@@ -293,20 +321,21 @@ fn set_in_tagged(
     }
 }
 
-/// The name that matches every name.
+/// The name that stands for every name.
 const EVERY: &str = "*";
 
-/// Writes a preset's name out as its tables; leaves what is no preset's name as it is.
+/// Replaces the name of a preset by its tables. Any other value stays as it is.
 pub(crate) fn expand_path(node: &mut Node) {
     let Some(preset) = node.as_text().and_then(preset) else { return };
-    // A test reads every preset: its text has no mistakes.
+    // A test reads every preset, so its text has no mistakes.
     let table = tree::parse(preset.text, &mut Log::default());
     let place = node.place.clone();
     node.value = Value::Table(table);
     node.set_place(&place);
 }
 
-/// Writes the shorthands of a tagged table out: its kind alone, or a bare number.
+/// Replaces the shorthand of a tagged table by the table. The shorthand is the kind alone, a bare number or a
+/// percentage.
 pub(crate) fn expand_tagged(node: &mut Node, tagged: &Tagged) {
     let place = node.place.clone();
     let mut table = Table::default();
@@ -325,13 +354,13 @@ pub(crate) fn expand_tagged(node: &mut Node, tagged: &Tagged) {
     node.value = Value::Table(table);
 }
 
-/// The table that `node` is, or becomes in place of something that has no keys.
+/// Returns the table of `node`. A value that is no table is replaced by an empty one.
 fn become_table(node: &mut Node) -> &mut Table {
     if node.as_table().is_none() {
         node.value = Value::Table(Table::default());
     }
     match &mut node.value {
         Value::Table(table) => table,
-        _ => unreachable!("it was made a table just now"),
+        _ => unreachable!("the value is a table now"),
     }
 }

@@ -181,7 +181,7 @@ impl Axis {
         let at_key = |problem| AxisMistake { place: &line.place, problem };
         let names = split(key);
         check_can_be_swept(&names).map_err(at_key)?;
-        let keys = set::keys(base, &names).map_err(at_key)?;
+        let keys = set::expand_star(base, &names).map_err(at_key)?;
         let values = read_values(&line.node)?;
         if let Some(first) = values.first() {
             for key in &keys {
