@@ -31,7 +31,7 @@ use crate::options::fitting_name;
 use crate::pass::check::{self, Checks};
 use crate::pass::fill;
 use crate::quantity::Problem;
-use crate::read::At;
+use crate::read::KeyPath;
 use crate::section::Section;
 pub use crate::store_command::StoreCommand;
 use crate::store_command::{OLD_KEYS, refuse_old_keys};
@@ -67,7 +67,7 @@ fn read_campaign(source: &Source, log: &mut Log) -> Option<Campaign> {
     let checked = check::check(root, &CAMPAIGN, checks, log);
     let root = fill::fill_table(checked, &CAMPAIGN, &Place::START);
 
-    let section = Section::new(&root, CAMPAIGN.keys, At::ROOT, &Place::START);
+    let section = Section::new(&root, CAMPAIGN.keys, KeyPath::ROOT, &Place::START);
     let name = section.text("name").map_or_else(|| name_of_file(&source.name), str::to_owned);
     let hosts = hosts::read_hosts(&root, section.text("key_file"), log);
     let campaign_pairs = hosts::read_between(&section, &hosts, log);

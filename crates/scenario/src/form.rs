@@ -16,13 +16,13 @@ pub(crate) fn form(kind: &Kind) -> String {
             let percent = if kind.is_share() { ", or the same in per cent" } else { "" };
             format!("a number above {above} and at most {most}{percent}")
         }
-        Kind::Quantity { measures, words } => read::expected_quantity(measures, words),
-        Kind::LinkRate { measures, words } => {
-            format!("{} or {{ trace = \"FILE\" }}", read::expected_quantity(measures, words))
+        Kind::Quantity { ranges, words } => read::expected_quantity(ranges, words),
+        Kind::LinkRate { ranges, words } => {
+            format!("{} or {{ trace = \"FILE\" }}", read::expected_quantity(ranges, words))
         }
         Kind::Choice(words) => format!("{}: {}", words.noun, or_list(words.known.iter().copied())),
         Kind::FlagOrDefault => "true, false or \"default\"".to_owned(),
-        Kind::DelayedAck(measures) | Kind::Start(measures) => quantity::expected(measures),
+        Kind::DelayedAck(ranges) | Kind::Start(ranges) => quantity::expected(ranges),
         Kind::Names(listed) => format!("a list of {}", listed.many),
         Kind::Table(spec) => table_form(spec),
         Kind::Tagged(tagged) => {

@@ -1,35 +1,30 @@
-//! The language of scenario and campaign files: from text to what is to be run.
+//! The language of scenario and campaign files. It makes a plan, or a campaign, of the text of a file.
 //!
 //! ```text
-//! text ─► tree (spans) ─► passes over the file ─► cells of the sweep ─► passes over a cell
-//!                                              ─► Scenario (copies, links, routes expanded)
+//! text ─► tree (with places) ─► passes over the file ─► cells of the sweep ─► passes over a cell ─► Scenario
 //! ```
 //!
-//! From the ground: a value and its mistakes (`quantity`, `diagnostic`, `tree`), how keys are described
-//! (`spec`), how values are read by that (`read`), what they mean (`section`), what each transport, queue and
-//! workload has (a folder each), the key tables (`keys`), the passes (`pass`), the model of what came out
-//! (`resolve`), and the whole (`plan`).
+//! - *plan*: the cells of a scenario file, and the number of repetitions of each.
+//! - *cell*: one combination of the values in `[sweep]`.
+//! - *tree*: the file as keys and values, each with its place in the text. A *node* is one value with its
+//!   place.
+//! - *key table*: the description of the keys of one table of the file (`keys`).
+//! - *pass*: a step that makes a changed tree of a tree, for example one with the keys of the command line.
+//! - *fill*: the pass that writes every default into the tree.
+//! - *resolve*: to make the model ([`Scenario`]) of a filled tree. The *resolved form* is the file with its
+//!   defaults.
+//! - *setting*: a key that the command line sets.
+//! - *threshold*: a requirement on a figure of the run. Its *bound* is an operator and a value.
 //!
-//! The files that one key passes on its way, `path.up.rate = "8 Mbps"`:
+//! Begin to read with `plan.rs`, then `pass/mod.rs`. The key `path.up.rate = "8 Mbps"` passes these files:
 //!
 //! ```text
 //! plan ─► tree ─► pass/set ─► pass/values ─► pass/sweep ─► pass/kernel ─► pass/check ─► read ─► quantity
 //!      ─► pass/fill ─► resolve/mod ─► resolve/link ─► section ─► LinkConfig::rate
 //! ```
 //!
-//! No file is read here: text comes in as a value, and so does that of the files which it names, by a
-//! [`Files`]. [`load`] reports every mistake at once.
-//!
-//! - *plan*: a scenario file, understood: its cells, and how often each runs.
-//! - *cell*: one combination of the values in `[sweep]`.
-//! - *tree*: the file as keys and values, each with its place in the text. A *node* is one value.
-//! - *key table*: which keys a table of the file has, with kind, default and meaning (`keys`).
-//! - *pass*: takes a tree and gives a changed one, such as with the command line's keys set.
-//! - *fill*: the pass that writes every default out; *resolve*: makes the model of a filled tree.
-//! - *setting*: a key that the command line sets.
-//! - *threshold*: what a figure of the run must hold; its *bound* is an operator and a value.
-//!
-//! Begin to read with `plan.rs`, then `pass/mod.rs`.
+//! This crate reads no files. The text of a scenario is an argument, and the files that it names come from an
+//! implementation of [`Files`]. [`load`] reports all mistakes at once.
 
 mod bound;
 pub mod campaign;
@@ -78,7 +73,8 @@ pub use threshold::{Threshold, ThresholdSubject};
 pub use tree::LARGEST_FILE;
 pub use understood::Understood;
 
-/// What comes out, for whoever runs plans. What takes a scenario alone depends on the model itself.
+/// The types of the model, for crates that run plans. A crate that takes a scenario alone depends on the
+/// model itself.
 pub use talkpath_model::{
     Codec, Concealment, DSCP_NAMES, Demand, Direction, Dscp, Due, EchoWrite, FarClock, Flow, IpVersion,
     Judging, KernelProfile, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM, MessageSize, NANOS_OF_A_HOP,

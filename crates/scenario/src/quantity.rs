@@ -4,7 +4,7 @@
 //!   mHz.
 //! - An *amount* is a whole number of base units. The scenario runs with exactly the value in the file,
 //!   because a value that is finer than the base unit is a mistake and is not rounded.
-//! - A *measure* is a dimension with the smallest and the largest amount that a key allows.
+//! - A *range* is a dimension with the smallest and the largest amount that a key allows.
 //! - A *share* is a number from 0 to 1, which may be written in per cent ([`percentage`]).
 //!
 //! Begin to read with [`parse`].
@@ -20,19 +20,19 @@ use talkpath_units::{Duration, Rate};
 
 use self::decimal::{Decimal, Product};
 use self::dimension::find_unit;
-pub(crate) use self::dimension::{Amount, Dimension, Measure, expected, unit_list};
+pub(crate) use self::dimension::{Amount, Dimension, DimensionRange, expected, unit_list};
 pub(crate) use self::problem::{Problem, quote};
 pub(crate) use self::proposal::{in_largest_unit, proposal};
 pub use self::share::{as_percent, percentage};
 pub(crate) use self::share::{bare_one, mixed_shares, percent_help};
 use self::unit_help::unknown_unit;
 
-/// Reads `text` as a quantity of one of `measures`.
+/// Reads `text` as a quantity of one of `ranges`.
 ///
 /// # Errors
 /// Returns the reason if `text` is not a quantity, has another unit, is out of range, or is finer than the
 /// base unit.
-pub(crate) fn parse(text: &str, measures: &[Measure]) -> Result<Amount, Problem> {
+pub(crate) fn parse(text: &str, ranges: &[DimensionRange]) -> Result<Amount, Problem> {
     let found = quote(text);
     let trimmed = text.trim();
     let (is_negative, unsigned) = match trimmed.strip_prefix('-') {
@@ -44,17 +44,17 @@ pub(crate) fn parse(text: &str, measures: &[Measure]) -> Result<Amount, Problem>
     let unit = unit.trim();
 
     let Some(decimal) = Decimal::parse(number) else {
-        return Err(Problem::new(format!("found {found}, expected {}", expected(measures))));
+        return Err(Problem::new(format!("found {found}, expected {}", expected(ranges))));
     };
     if unit.is_empty() {
-        let message = format!("found {found} without a unit, expected {}", expected(measures));
-        return Err(Problem::new(message).with_help(format!("units: {}", unit_list(measures))));
+        let message = format!("found {found} without a unit, expected {}", expected(ranges));
+        return Err(Problem::new(message).with_help(format!("units: {}", unit_list(ranges))));
     }
-    let Some((measure, unit_size)) = find_unit(unit, measures) else {
-        return Err(unknown_unit(unit, number, measures));
+    let Some((range, unit_size)) = find_unit(unit, ranges) else {
+        return Err(unknown_unit(unit, number, ranges));
     };
 
-    let Measure { dimension, least, most } = *measure;
+    let DimensionRange { dimension, least, most } = *range;
     let too_small = || {
         let bound = Amount { dimension, count: least };
         Err(Problem::new(format!("found {found}, expected at least {bound}")))
@@ -82,8 +82,8 @@ pub(crate) fn parse(text: &str, measures: &[Measure]) -> Result<Amount, Problem>
 /// # Errors
 /// Returns what was found and what was expected, on one line.
 pub fn parse_duration(text: &str, most: Duration) -> Result<Duration, String> {
-    let measure = Measure { dimension: Dimension::Duration, least: 0, most: most.as_nanos() };
-    parse_count(text, measure).map(Duration::from_nanos)
+    let range = DimensionRange { dimension: Dimension::Duration, least: 0, most: most.as_nanos() };
+    parse_count(text, range).map(Duration::from_nanos)
 }
 
 /// Reads a rate of at least 1 bps, in the form of scenario files: `"10 Mbps"`.
@@ -91,12 +91,12 @@ pub fn parse_duration(text: &str, most: Duration) -> Result<Duration, String> {
 /// # Errors
 /// Returns what was found and what was expected, on one line.
 pub fn parse_rate(text: &str) -> Result<Rate, String> {
-    let measure = Measure { dimension: Dimension::Rate, least: 1, most: u64::MAX };
-    parse_count(text, measure).map(Rate::from_bps)
+    let range = DimensionRange { dimension: Dimension::Rate, least: 1, most: u64::MAX };
+    parse_count(text, range).map(Rate::from_bps)
 }
 
-fn parse_count(text: &str, measure: Measure) -> Result<u64, String> {
-    match parse(text, &[measure]) {
+fn parse_count(text: &str, range: DimensionRange) -> Result<u64, String> {
+    match parse(text, &[range]) {
         Ok(amount) => Ok(amount.count),
         Err(Problem { message, help: None }) => Err(message),
         Err(Problem { message, help: Some(help) }) => Err(format!("{message}; {help}")),
@@ -128,8 +128,8 @@ pub fn si_amount(text: &str) -> Option<SiAmount> {
 
 /// Reads a quantity of any dimension, however large.
 pub(crate) fn parse_any(text: &str) -> Option<Amount> {
-    let measures = Dimension::ALL.map(|dimension| Measure { dimension, least: 0, most: u64::MAX });
-    parse(text, &measures).ok()
+    let ranges = Dimension::ALL.map(|dimension| DimensionRange { dimension, least: 0, most: u64::MAX });
+    parse(text, &ranges).ok()
 }
 
 #[cfg(test)]

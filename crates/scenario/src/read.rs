@@ -2,7 +2,7 @@
 //!
 //! - The *meaning* of a value is the value in the type of its key ([`Meaning`]).
 //! - The *form* is the text in messages that describes the right values: "a whole number from 1 to 9".
-//! - The *key path* ([`At`]) is the names from the root to a value: `path.up.rate`.
+//! - The *key path* ([`KeyPath`]) is the names from the root to a value: `path.up.rate`.
 //!
 //! Each value is read once: a value of the file by [`crate::pass::check`], a default by
 //! [`crate::pass::fill`], and a value that steps from copy to copy once for each copy. [`crate::section`]
@@ -15,21 +15,21 @@ use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
 use crate::not_yet::not_yet_help;
-use crate::quantity::{self, Amount, Dimension, Measure, Problem};
+use crate::quantity::{self, Amount, Dimension, DimensionRange, Problem};
 use crate::spec::{Kind, LONGEST_PATH, Listed, Words, is_same_word};
 use crate::tree::{Meaning, Node, Table, Value};
 use crate::usual::usual;
 
 /// The names from the root to a value.
 #[derive(Clone, Copy)]
-pub(crate) struct At<'a> {
-    parent: Option<&'a At<'a>>,
+pub(crate) struct KeyPath<'a> {
+    parent: Option<&'a KeyPath<'a>>,
     name: &'a str,
 }
 
-impl<'a> At<'a> {
+impl<'a> KeyPath<'a> {
     /// The root of the file.
-    pub(crate) const ROOT: At<'static> = At { parent: None, name: "" };
+    pub(crate) const ROOT: KeyPath<'static> = KeyPath { parent: None, name: "" };
 
     pub(crate) const fn key(&'a self, name: &'a str) -> Self {
         Self { parent: Some(self), name }
@@ -50,7 +50,7 @@ impl<'a> At<'a> {
     }
 }
 
-impl fmt::Display for At<'_> {
+impl fmt::Display for KeyPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.parent {
             Some(parent) if parent.parent.is_some() => write!(f, "{parent}.{}", self.name),
@@ -61,14 +61,14 @@ impl fmt::Display for At<'_> {
 
 impl Log {
     /// Records a problem with the value at the key path `at`.
-    pub(crate) fn problem(&mut self, place: &Place, at: At<'_>, problem: Problem) {
+    pub(crate) fn problem(&mut self, place: &Place, at: KeyPath<'_>, problem: Problem) {
         self.mistake(place, &at.to_string(), problem.message, problem.help);
     }
 }
 
 /// Reads a value for a key of this kind. A mistake goes to `log`. Returns `None` for a wrong value, and for a
 /// table, whose keys are read one by one.
-pub(crate) fn meaning(node: &Node, kind: &Kind, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+pub(crate) fn meaning(node: &Node, kind: &Kind, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     match kind {
         Kind::Text { longest } => text(node, *longest, at, log),
         Kind::File(_) => text(node, LONGEST_PATH, at, log),
@@ -77,12 +77,12 @@ pub(crate) fn meaning(node: &Node, kind: &Kind, at: At<'_>, log: &mut Log) -> Op
         Kind::Seed => seed(node, at, log),
         Kind::Probability => probability(node, at, log),
         Kind::Number { above, most } => bounded(node, *above, *most, at, log),
-        Kind::Quantity { measures, words } => quantity(node, measures, words, at, log),
-        Kind::LinkRate { measures, words } => link_rate(node, measures, words, at, log),
+        Kind::Quantity { ranges, words } => quantity(node, ranges, words, at, log),
+        Kind::LinkRate { ranges, words } => link_rate(node, ranges, words, at, log),
         Kind::Choice(words) => choice(node, words, at, log),
         Kind::FlagOrDefault => flag_or_default(node, at, log),
-        Kind::DelayedAck(measures) => delayed_ack(node, measures, at, log),
-        Kind::Start(measures) => start(node, measures, at, log),
+        Kind::DelayedAck(ranges) => delayed_ack(node, ranges, at, log),
+        Kind::Start(ranges) => start(node, ranges, at, log),
         Kind::Names(listed) => names(node, listed, at, log),
         Kind::Table(_)
         | Kind::Tagged(_)
@@ -97,9 +97,9 @@ pub(crate) fn meaning(node: &Node, kind: &Kind, at: At<'_>, log: &mut Log) -> Op
 /// Reads a quantity, or one of `words`.
 fn quantity(
     node: &Node,
-    measures: &[Measure],
+    ranges: &[DimensionRange],
     words: &[&'static str],
-    at: At<'_>,
+    at: KeyPath<'_>,
     log: &mut Log,
 ) -> Option<Meaning> {
     let problem = match &node.value {
@@ -107,7 +107,7 @@ fn quantity(
             if let Some(word) = words.iter().find(|word| is_same_word(word, text)) {
                 return Some(Meaning::Word(word));
             }
-            match quantity::parse(text, measures) {
+            match quantity::parse(text, ranges) {
                 Ok(amount) => return Some(Meaning::Amount(amount)),
                 Err(problem) => match nearest(text, words.iter().copied()) {
                     Some(word) => problem.with_help(format!("did you mean \"{word}\"?")),
@@ -116,25 +116,25 @@ fn quantity(
             }
         }
         Value::Number(text) => {
-            let help = match proposal(text, measures, at) {
+            let help = match proposal(text, ranges, at) {
                 Some(proposed) => format!("a number needs its unit: \"{proposed}\"?"),
-                None => format!("a number needs its unit: {}", quantity::unit_list(measures)),
+                None => format!("a number needs its unit: {}", quantity::unit_list(ranges)),
             };
-            wrong(node, &expected_quantity(measures, words)).with_help(help)
+            wrong(node, &expected_quantity(ranges, words)).with_help(help)
         }
-        _ => wrong(node, &expected_quantity(measures, words)),
+        _ => wrong(node, &expected_quantity(ranges, words)),
     };
     log.problem(&node.place, at, problem);
     None
 }
 
 /// Returns the quantity that was probably meant by a number without a unit.
-pub(crate) fn proposal(number: &str, measures: &[Measure], at: At<'_>) -> Option<String> {
-    quantity::proposal(number, measures, |dimension| usual_at(at, dimension))
+pub(crate) fn proposal(number: &str, ranges: &[DimensionRange], at: KeyPath<'_>) -> Option<String> {
+    quantity::proposal(number, ranges, |dimension| usual_at(at, dimension))
 }
 
 /// Returns the usual range of a quantity at the key path `at`.
-fn usual_at(at: At<'_>, dimension: Dimension) -> Option<(u64, u64)> {
+fn usual_at(at: KeyPath<'_>, dimension: Dimension) -> Option<(u64, u64)> {
     let key = at.without_part();
     usual(key.name, key.parent.map_or("", |parent| parent.name), dimension)
 }
@@ -143,7 +143,7 @@ fn usual_at(at: At<'_>, dimension: Dimension) -> Option<(u64, u64)> {
 const PARTS: [&str; 4] = ["from", "to", "step", "tick"];
 
 /// Reads a whole number from `least` to `most`.
-fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn count(node: &Node, least: u64, most: u64, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let form = format!("a whole number from {least} to {most}");
     let Value::Number(text) = &node.value else {
         log.problem(&node.place, at, wrong(node, &form));
@@ -159,7 +159,7 @@ fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Log) -> Optio
 }
 
 /// Reads a seed: a whole number, or a text of digits, because a TOML integer ends at 2^63.
-fn seed(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn seed(node: &Node, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let seed = match &node.value {
         Value::Number(text) | Value::Text(text) => as_seed(text),
         _ => None,
@@ -179,7 +179,13 @@ pub(crate) fn as_seed(text: &str) -> Option<u64> {
 pub(crate) const SEED_FORM: &str = "a whole number from 0 to 18446744073709551615";
 
 /// Reads a number for which `fits` returns true.
-fn number(node: &Node, form: &str, fits: impl Fn(f64) -> bool, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn number(
+    node: &Node,
+    form: &str,
+    fits: impl Fn(f64) -> bool,
+    at: KeyPath<'_>,
+    log: &mut Log,
+) -> Option<Meaning> {
     let value = match &node.value {
         Value::Number(text) => text.parse::<f64>().ok(),
         _ => None,
@@ -193,7 +199,7 @@ fn number(node: &Node, form: &str, fits: impl Fn(f64) -> bool, at: At<'_>, log: 
 }
 
 /// Reads a number above `above` and at most `most`.
-fn bounded(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn bounded(node: &Node, above: f64, most: f64, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let form = format!("a number above {above} and at most {most}");
     number(node, &form, |value| value > above && value <= most, at, log)
 }
@@ -201,18 +207,18 @@ fn bounded(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut Log) -> Opt
 /// Reads the rate of a link: a quantity, a word, or `{ trace = "FILE" }`.
 fn link_rate(
     node: &Node,
-    measures: &[Measure],
+    ranges: &[DimensionRange],
     words: &[&'static str],
-    at: At<'_>,
+    at: KeyPath<'_>,
     log: &mut Log,
 ) -> Option<Meaning> {
-    let Some(table) = node.as_table() else { return quantity(node, measures, words, at, log) };
+    let Some(table) = node.as_table() else { return quantity(node, ranges, words, at, log) };
     for entry in table.entries.iter().filter(|entry| entry.name != "trace") {
         let problem = unknown_key(&entry.name, "a rate", core::iter::once("trace"));
         log.problem(&entry.place, at.key(&entry.name), problem);
     }
     let Some(trace) = table.get("trace") else {
-        let form = expected_quantity(measures, words);
+        let form = expected_quantity(ranges, words);
         log.problem(&node.place, at, wrong(node, &format!("{form} or {{ trace = \"FILE\" }}")));
         return None;
     };
@@ -223,7 +229,7 @@ fn link_rate(
 pub(crate) const SHARE_FORM: &str = "a share from 0 to 1, or \"0%\" to \"100%\"";
 
 /// Reads a share from 0 to 1. The pass [`crate::pass::values`] has replaced percentages by numbers.
-fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn probability(node: &Node, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let form = SHARE_FORM;
     let help = match &node.value {
         Value::Number(text) => text.parse().ok().and_then(quantity::percent_help),
@@ -237,7 +243,7 @@ fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
 }
 
 /// Reads `true` or `false`.
-fn flag(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn flag(node: &Node, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     if let Value::Flag(flag) = node.value {
         return Some(Meaning::Flag(flag));
     }
@@ -246,7 +252,7 @@ fn flag(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
 }
 
 /// Reads `true`, `false` or `"default"`.
-fn flag_or_default(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn flag_or_default(node: &Node, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     match &node.value {
         Value::Flag(flag) => Some(Meaning::Flag(*flag)),
         Value::Text(text) if text == "default" => Some(Meaning::StackDefault),
@@ -258,7 +264,7 @@ fn flag_or_default(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
 }
 
 /// Reads a text of at most `longest` characters, without control characters.
-fn text(node: &Node, longest: usize, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn text(node: &Node, longest: usize, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let problem = match &node.value {
         Value::Text(text) if text.trim().is_empty() => Problem::new("found nothing, expected some text"),
         Value::Text(text) if text.chars().any(char::is_control) => {
@@ -275,7 +281,7 @@ fn text(node: &Node, longest: usize, at: At<'_>, log: &mut Log) -> Option<Meanin
 }
 
 /// Reads a word. The meaning has the spelling of the key table.
-fn choice(node: &Node, words: &Words, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn choice(node: &Node, words: &Words, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let mut problem = match one_of(node, words.noun, words.known.iter().copied(), words.later) {
         Ok(word) => return Some(Meaning::Word(word)),
         Err(problem) => problem,
@@ -319,7 +325,7 @@ pub(crate) fn one_of(
 }
 
 /// Reads `delayed_ack`. `true` is the default of the stack.
-fn delayed_ack(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn delayed_ack(node: &Node, ranges: &[DimensionRange], at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     match &node.value {
         Value::Flag(true) => return Some(Meaning::StackDefault),
         Value::Flag(false) => return Some(Meaning::DelayedAck(DelayedAck::Off)),
@@ -328,11 +334,11 @@ fn delayed_ack(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> 
             if let [entry] = table.entries.as_slice()
                 && entry.name == "tick"
             {
-                let period = duration(&entry.node, measures, at.key("tick"), log)?;
+                let period = duration(&entry.node, ranges, at.key("tick"), log)?;
                 return Some(Meaning::DelayedAck(DelayedAck::Tick { period }));
             }
         }
-        Value::Text(text) => match quantity::parse(text, measures) {
+        Value::Text(text) => match quantity::parse(text, ranges) {
             Ok(amount) => {
                 let timeout = Duration::from_nanos(amount.count);
                 return Some(Meaning::DelayedAck(DelayedAck::After { timeout }));
@@ -345,7 +351,7 @@ fn delayed_ack(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> 
         },
         _ => {}
     }
-    let form = format!("{} or {DELAYED_ACK_FORMS}", quantity::expected(measures));
+    let form = format!("{} or {DELAYED_ACK_FORMS}", quantity::expected(ranges));
     log.problem(&node.place, at, wrong(node, &form));
     None
 }
@@ -354,17 +360,17 @@ fn delayed_ack(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> 
 const DELAYED_ACK_FORMS: &str = "{ tick = \"200 ms\" }, \"linux\", true or false";
 
 /// Reads a duration, or a range `{ from, to }`.
-fn start(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn start(node: &Node, ranges: &[DimensionRange], at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let Some(table) = node.as_table() else {
-        return duration(node, measures, at, log).map(|start| Meaning::Range(start, start));
+        return duration(node, ranges, at, log).map(|start| Meaning::Range(start, start));
     };
     let (Some(from), Some(to), 2) = (table.get("from"), table.get("to"), table.entries.len()) else {
         let form = "a duration such as \"5 s\" or a range { from = \"0 s\", to = \"1 s\" }";
         log.problem(&node.place, at, wrong(node, form));
         return None;
     };
-    let from = duration(from, measures, at.key("from"), log);
-    let to = duration(to, measures, at.key("to"), log);
+    let from = duration(from, ranges, at.key("from"), log);
+    let to = duration(to, ranges, at.key("to"), log);
     match (from, to) {
         (Some(from), Some(to)) if from > to => {
             let message = format!("found a range from {from} to {to}, expected `from` not above `to`");
@@ -377,20 +383,25 @@ fn start(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option
 }
 
 /// Reads a duration.
-fn duration(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Duration> {
-    amount(node, measures, at, log).map(|amount| Duration::from_nanos(amount.count))
+fn duration(node: &Node, ranges: &[DimensionRange], at: KeyPath<'_>, log: &mut Log) -> Option<Duration> {
+    amount(node, ranges, at, log).map(|amount| Duration::from_nanos(amount.count))
 }
 
 /// Reads a quantity.
-pub(crate) fn amount(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Amount> {
-    match quantity(node, measures, &[], at, log)? {
+pub(crate) fn amount(
+    node: &Node,
+    ranges: &[DimensionRange],
+    at: KeyPath<'_>,
+    log: &mut Log,
+) -> Option<Amount> {
+    match quantity(node, ranges, &[], at, log)? {
         Meaning::Amount(amount) => Some(amount),
         _ => None,
     }
 }
 
 /// Reads a list of names. There is at least one.
-fn names(node: &Node, listed: &Listed, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn names(node: &Node, listed: &Listed, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let Listed { one, many, example, most } = listed;
     let form = format!("a list of {many} such as {example}");
     let Value::List(list) = &node.value else {
@@ -472,8 +483,8 @@ pub(crate) fn or_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Describes the quantities and words that a key takes.
-pub(crate) fn expected_quantity(measures: &[Measure], words: &[&str]) -> String {
-    let mut form = quantity::expected(measures);
+pub(crate) fn expected_quantity(ranges: &[DimensionRange], words: &[&str]) -> String {
+    let mut form = quantity::expected(ranges);
     for word in words {
         form.push_str(&format!(" or \"{word}\""));
     }
@@ -489,8 +500,8 @@ mod tests {
 
     fn walk(
         keys: &'static [Key],
-        above: At<'_>,
-        check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>),
+        above: KeyPath<'_>,
+        check: &mut dyn FnMut(&'static Key, &'static [DimensionRange], KeyPath<'_>),
     ) {
         for key in keys {
             let at = above.key(key.name);
@@ -499,30 +510,30 @@ mod tests {
                 Kind::Tagged(tagged) => {
                     tagged.variants.iter().for_each(|variant| walk(variant.keys, at, check))
                 }
-                Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } => check(key, measures, at),
-                Kind::Start(measures) | Kind::DelayedAck(measures) => check(key, measures, at),
+                Kind::Quantity { ranges, .. } | Kind::LinkRate { ranges, .. } => check(key, ranges, at),
+                Kind::Start(ranges) | Kind::DelayedAck(ranges) => check(key, ranges, at),
                 _ => {}
             }
         }
     }
 
     /// Calls `check` for every quantity key of scenarios and campaigns.
-    fn for_each_key(check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>)) {
-        walk(ROOT.keys, At::ROOT, check);
-        walk(CAMPAIGN.keys, At::ROOT, check);
+    fn for_each_key(check: &mut dyn FnMut(&'static Key, &'static [DimensionRange], KeyPath<'_>)) {
+        walk(ROOT.keys, KeyPath::ROOT, check);
+        walk(CAMPAIGN.keys, KeyPath::ROOT, check);
     }
 
     #[test]
     fn every_quantity_key_has_a_usual_range_that_holds_its_default_and_some_allowed_values() {
         let mut key_count = 0;
-        for_each_key(&mut |key, measures, at| {
-            for measure in measures {
+        for_each_key(&mut |key, ranges, at| {
+            for range in ranges {
                 let (low, high) =
-                    usual_at(at, measure.dimension).unwrap_or_else(|| panic!("{at}: no usual range"));
-                assert!(low < high && low <= measure.most && high >= measure.least, "{at}");
+                    usual_at(at, range.dimension).unwrap_or_else(|| panic!("{at}: no usual range"));
+                assert!(low < high && low <= range.most && high >= range.least, "{at}");
             }
             if let Default::Is(text) = key.default
-                && let Ok(amount) = parse(text.trim_matches('"'), measures)
+                && let Ok(amount) = parse(text.trim_matches('"'), ranges)
                 && amount.count > 0
             {
                 let (low, high) = usual_at(at, amount.dimension).unwrap();
@@ -536,10 +547,9 @@ mod tests {
     #[test]
     fn what_is_proposed_for_a_number_is_allowed_and_usual_for_its_key() {
         for text in ["1", "7", "20", "150", "1500", "64000", "1000000", "0.5", "250000000", "3.25"] {
-            for_each_key(&mut |_, measures, at| {
-                let Some(proposed) = proposal(text, measures, at) else { return };
-                let amount =
-                    parse(&proposed, measures).unwrap_or_else(|why| panic!("{at} = {text}: {why:?}"));
+            for_each_key(&mut |_, ranges, at| {
+                let Some(proposed) = proposal(text, ranges, at) else { return };
+                let amount = parse(&proposed, ranges).unwrap_or_else(|why| panic!("{at} = {text}: {why:?}"));
                 let (low, high) = usual_at(at, amount.dimension).unwrap();
                 assert!((low..=high).contains(&amount.count), "{at} = {text}: {proposed}");
             });

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::diagnostic::Place;
 use crate::keys::ROOT;
 use crate::preset::presets;
-use crate::quantity::Measure;
+use crate::quantity::DimensionRange;
 use crate::spec::{Default, Key, Kind, LONGEST_PATH, TableSpec, Tagged, Variant};
 use crate::tree::parse_value;
 
@@ -76,26 +76,26 @@ fn value(kind: &Kind, steps: bool) -> Value {
             let number = json!({ "type": "number", "exclusiveMinimum": above, "maximum": most });
             if kind.is_share() { share(&number) } else { number }
         }
-        Kind::Quantity { measures, words } | Kind::LinkRate { measures, words } => {
-            let mut forms = vec![quantity(measures)];
+        Kind::Quantity { ranges, words } | Kind::LinkRate { ranges, words } => {
+            let mut forms = vec![quantity(ranges)];
             if !words.is_empty() {
                 forms.push(json!({ "enum": words }));
             }
             if matches!(kind, Kind::LinkRate { .. }) {
                 forms.push(pair(&[("trace", json!({ "type": "string", "minLength": 1 }))]));
             }
-            any_of(forms, steps, measures)
+            any_of(forms, steps, ranges)
         }
         Kind::Choice(words) => json!({ "enum": words.known }),
         Kind::FlagOrDefault => json!({ "enum": [true, false, "default"] }),
-        Kind::DelayedAck(measures) => json!({ "anyOf": [
+        Kind::DelayedAck(ranges) => json!({ "anyOf": [
             { "enum": [true, false, "linux"] },
-            quantity(measures),
-            pair(&[("tick", quantity(measures))]),
+            quantity(ranges),
+            pair(&[("tick", quantity(ranges))]),
         ] }),
-        Kind::Start(measures) => {
-            let range = pair(&[("from", quantity(measures)), ("to", quantity(measures))]);
-            any_of(vec![quantity(measures), range], steps, measures)
+        Kind::Start(ranges) => {
+            let range = pair(&[("from", quantity(ranges)), ("to", quantity(ranges))]);
+            any_of(vec![quantity(ranges), range], steps, ranges)
         }
         Kind::Names(_) => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
         Kind::Table(spec) => table(spec, steps),
@@ -137,9 +137,9 @@ fn tagged(tagged: &Tagged, steps: bool) -> Value {
 }
 
 /// Describes a value that has one of `forms`.
-fn any_of(mut forms: Vec<Value>, steps: bool, measures: &[Measure]) -> Value {
+fn any_of(mut forms: Vec<Value>, steps: bool, ranges: &[DimensionRange]) -> Value {
     if steps {
-        forms.push(pair(&[("from", quantity(measures)), ("step", quantity(measures))]));
+        forms.push(pair(&[("from", quantity(ranges)), ("step", quantity(ranges))]));
     }
     match forms.as_slice() {
         [form] => form.clone(),
@@ -166,10 +166,10 @@ fn pair(properties: &[(&str, Value)]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-fn quantity(measures: &[Measure]) -> Value {
-    let units = measures.iter().flat_map(|measure| measure.dimension.units()).map(|(name, _)| *name);
+fn quantity(ranges: &[DimensionRange]) -> Value {
+    let units = ranges.iter().flat_map(|range| range.dimension.units()).map(|(name, _)| *name);
     let units = units.collect::<Vec<_>>().join("|");
-    let examples: Vec<_> = measures.iter().map(|measure| measure.dimension.example()).collect();
+    let examples: Vec<_> = ranges.iter().map(|range| range.dimension.example()).collect();
     let pattern = format!("^ *\\+?([0-9]+\\.?[0-9]*|\\.[0-9]+) *({units}) *$");
     json!({ "type": "string", "pattern": pattern, "examples": examples })
 }

@@ -8,7 +8,7 @@ use talkpath_units::{Bytes, Duration, Packets};
 
 use crate::diagnostic::{Log, Place};
 use crate::quantity::{Amount, Dimension, Problem};
-use crate::read::{self, At};
+use crate::read::{self, KeyPath};
 use crate::spec::Key;
 use crate::tree::{Entry, Meaning, Node, Table, Value};
 
@@ -17,12 +17,17 @@ use crate::tree::{Entry, Meaning, Node, Table, Value};
 pub(crate) struct Section<'a> {
     table: &'a Table,
     keys: &'static [Key],
-    pub(crate) at: At<'a>,
+    pub(crate) at: KeyPath<'a>,
     pub(crate) place: &'a Place,
 }
 
 impl<'a> Section<'a> {
-    pub(crate) const fn new(table: &'a Table, keys: &'static [Key], at: At<'a>, place: &'a Place) -> Self {
+    pub(crate) const fn new(
+        table: &'a Table,
+        keys: &'static [Key],
+        at: KeyPath<'a>,
+        place: &'a Place,
+    ) -> Self {
         Self { table, keys, at, place }
     }
 
@@ -141,7 +146,7 @@ impl<'a> Section<'a> {
 
 /// Returns the table of copy `number`, from 1. Each `{ from, step }` becomes from + (number - 1) * step. A
 /// value beyond the bounds of its key is a mistake. `at` is the key of the table.
-pub(crate) fn for_copy(table: &Table, number: u64, at: At<'_>, log: &mut Log) -> Table {
+pub(crate) fn for_copy(table: &Table, number: u64, at: KeyPath<'_>, log: &mut Log) -> Table {
     let entry = |entry: &Entry| {
         let Node { value, place, meaning, is_default } = &entry.node;
         let at = at.key(&entry.name);

@@ -1,7 +1,7 @@
 //! The description of keys: the kind of their values, the default, and the text for the documentation.
 //!
 //! - A *kind* tells which values are right.
-//! - A *measure* is a dimension with its bounds ([`crate::quantity`]).
+//! - A *range* is a dimension with its bounds ([`crate::quantity`]).
 //! - A *tagged* table has a `kind` that determines its other keys. Each of its kinds is a *variant*.
 //!
 //! Begin to read with [`Key`]. The tables of keys are in `crate::keys`, and beside the code that reads the
@@ -9,7 +9,7 @@
 
 use talkpath_config::LARGEST_WINDOW;
 
-use crate::quantity::{Dimension, Measure};
+use crate::quantity::{Dimension, DimensionRange};
 
 /// A table with a fixed set of keys.
 #[derive(Debug)]
@@ -60,17 +60,17 @@ pub(crate) enum Kind {
     /// A number above `above`, at most `most`.
     Number { above: f64, most: f64 },
     /// A quantity with its unit, or one of `words`.
-    Quantity { measures: &'static [Measure], words: &'static [&'static str] },
+    Quantity { ranges: &'static [DimensionRange], words: &'static [&'static str] },
     /// The rate of a link: a quantity, a word, or `{ trace = "FILE" }`.
-    LinkRate { measures: &'static [Measure], words: &'static [&'static str] },
+    LinkRate { ranges: &'static [DimensionRange], words: &'static [&'static str] },
     /// One of these words.
     Choice(&'static Words),
     /// `true`, `false` or `"default"`.
     FlagOrDefault,
     /// The rule by which a receiver delays acknowledgements; see [`talkpath_config::DelayedAck`].
-    DelayedAck(&'static [Measure]),
+    DelayedAck(&'static [DimensionRange]),
     /// A duration, or `{ from, to }`.
-    Start(&'static [Measure]),
+    Start(&'static [DimensionRange]),
     /// A list of names, in order.
     Names(&'static Listed),
     /// A table of its own.
@@ -192,12 +192,12 @@ pub(crate) const fn key(name: &'static str, kind: Kind, default: Default, doc: &
     Key { name, kind, default, doc }
 }
 
-pub(crate) const fn measure(dimension: Dimension, least: u64, most: u64) -> Measure {
-    Measure { dimension, least, most }
+pub(crate) const fn range(dimension: Dimension, least: u64, most: u64) -> DimensionRange {
+    DimensionRange { dimension, least, most }
 }
 
-pub(crate) const fn quantity(measures: &'static [Measure]) -> Kind {
-    Kind::Quantity { measures, words: &[] }
+pub(crate) const fn quantity(ranges: &'static [DimensionRange]) -> Kind {
+    Kind::Quantity { ranges, words: &[] }
 }
 
 /// The longest duration in ns, about eleven and a half days. We chose it so that a sum of a few durations
@@ -205,19 +205,19 @@ pub(crate) const fn quantity(measures: &'static [Measure]) -> Kind {
 pub(crate) const LONGEST_NS: u64 = 1_000_000 * 1_000_000_000;
 
 /// From no time at all to [`LONGEST_NS`].
-pub(crate) const ANY_DURATION: &[Measure] = &[measure(Dimension::Duration, 0, LONGEST_NS)];
+pub(crate) const ANY_DURATION: &[DimensionRange] = &[range(Dimension::Duration, 0, LONGEST_NS)];
 
 /// From 1 ns to [`LONGEST_NS`].
-pub(crate) const SOME_DURATION: &[Measure] = &[measure(Dimension::Duration, 1, LONGEST_NS)];
+pub(crate) const SOME_DURATION: &[DimensionRange] = &[range(Dimension::Duration, 1, LONGEST_NS)];
 
 /// From 1 bps to 100 Tbps. The fastest fibre is slower, and the serialiser computes exactly up to this rate.
-pub(crate) const ANY_RATE: &[Measure] = &[measure(Dimension::Rate, 1, 100_000_000_000_000)];
+pub(crate) const ANY_RATE: &[DimensionRange] = &[range(Dimension::Rate, 1, 100_000_000_000_000)];
 
 /// At least one packet, at most [`LARGEST_WINDOW`].
-pub(crate) const SOME_PACKETS: &[Measure] = &[measure(Dimension::Packets, 1, LARGEST_WINDOW.get())];
+pub(crate) const SOME_PACKETS: &[DimensionRange] = &[range(Dimension::Packets, 1, LARGEST_WINDOW.get())];
 
 /// From one byte to [`LARGEST_SIZE`].
-pub(crate) const SOME_SIZE: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
+pub(crate) const SOME_SIZE: &[DimensionRange] = &[range(Dimension::Size, 1, LARGEST_SIZE)];
 
 /// The largest number of flows in one cell, copies and directions counted. We chose 50,000; see
 /// docs/reference/scenario.md.

@@ -21,9 +21,9 @@ use talkpath_model::{Concealment, EchoWrite, Judging, Playout, WorkloadConfig};
 use talkpath_units::{Bytes, Duration};
 
 use crate::diagnostic::Log;
-use crate::quantity::{Dimension, Measure, Problem};
+use crate::quantity::{Dimension, DimensionRange, Problem};
 use crate::section::Section;
-use crate::spec::{Default, Key, Kind, Tagged, Variant, Words, key, measure};
+use crate::spec::{Default, Key, Kind, Tagged, Variant, Words, key, range};
 
 const WORKLOADS: &[Workload] = &[voice::VOICE, cbr::CBR, bulk::BULK, burst::BURST, file::FILE];
 
@@ -151,7 +151,7 @@ const MOST_MESSAGES: u128 = 1_000_000_000;
 
 /// The payload of one message. A stream could carry more. We chose 1 GB because no application writes more at
 /// once.
-const MESSAGE: &[Measure] = &[measure(Dimension::Size, 1, 1_000_000_000)];
+const MESSAGE: &[DimensionRange] = &[range(Dimension::Size, 1, 1_000_000_000)];
 
 const ECHO_WRITE: Words =
     Words { noun: "a write pattern", known: &["per-read", "per-message"], later: &[], why: "" };

@@ -9,7 +9,7 @@ use super::types::{Host, HostPair, Measure};
 use crate::diagnostic::Log;
 use crate::keys::HOST;
 use crate::quantity::{Problem, quote};
-use crate::read::{At, nearest};
+use crate::read::{KeyPath, nearest};
 use crate::section::Section;
 use crate::tree::{Node, Table, Value};
 
@@ -17,7 +17,7 @@ use crate::tree::{Node, Table, Value};
 pub(super) fn read_hosts(root: &Table, campaign_key_file: Option<&str>, log: &mut Log) -> Vec<Host> {
     let mut hosts = Vec::new();
     for NamedTable { name, table, place } in named_tables(root, "host") {
-        let parent = At::ROOT.key("host");
+        let parent = KeyPath::ROOT.key("host");
         let section = Section::new(table, HOST.keys, parent.key(name), place);
         let host = read_host(name, &section, campaign_key_file);
         check_host(&host, &section, log);
@@ -125,7 +125,7 @@ fn read_hub(choice: &Section<'_>, hosts: &[Host], log: &mut Log) -> Vec<HostPair
 }
 
 /// Reads a list of pairs such as `"berlin > tokyo"`. `at` is the table that holds the key `pairs`.
-pub(super) fn read_pairs(node: &Node, at: At<'_>, hosts: &[Host], log: &mut Log) -> Vec<HostPair> {
+pub(super) fn read_pairs(node: &Node, at: KeyPath<'_>, hosts: &[Host], log: &mut Log) -> Vec<HostPair> {
     let Value::List(items) = &node.value else { return Vec::new() };
     let mut pairs = Vec::new();
     for item in items {

@@ -9,7 +9,7 @@ use crate::compare::ComparedWorkload;
 use crate::diagnostic::Log;
 use crate::keys::{self, MEASURE};
 use crate::quantity::Problem;
-use crate::read::{self, At};
+use crate::read::{self, KeyPath};
 use crate::section::{Section, first_step};
 use crate::tree::{Node, Table, Value};
 
@@ -22,7 +22,7 @@ pub(super) fn read_measures(
 ) -> Vec<Measure> {
     let mut measures = Vec::new();
     for NamedTable { name, table, place } in named_tables(root, "measure") {
-        let parent = At::ROOT.key("measure");
+        let parent = KeyPath::ROOT.key("measure");
         let at = parent.key(name);
         let section = Section::new(table, MEASURE.keys, at, place);
         if let Some(step) = first_step(table) {
@@ -74,7 +74,7 @@ const fn usual_transports(workload: ComparedWorkload) -> &'static [&'static str]
 /// The default duration of `talkpath compare` in `live` (docs/reference/interface.md).
 const DURATION: Duration = Duration::from_secs(10);
 
-fn read_transports(items: &[Node], at: At<'_>, log: &mut Log) -> Vec<String> {
+fn read_transports(items: &[Node], at: KeyPath<'_>, log: &mut Log) -> Vec<String> {
     let mut transports: Vec<String> = Vec::new();
     for item in items {
         let problem = match read::one_of(item, "a transport", keys::transport_names().into_iter(), &[]) {

@@ -8,14 +8,14 @@ use super::types::Schedule;
 use crate::diagnostic::Log;
 use crate::keys::SCHEDULE;
 use crate::quantity::{Problem, quote};
-use crate::read::{At, nearest};
+use crate::read::{KeyPath, nearest};
 use crate::section::Section;
 use crate::tree::Table;
 
 /// Reads `[schedule]`. Returns `None` if a key of it is missing or wrong.
 pub(super) fn read_schedule(root: &Table, log: &mut Log) -> Option<Schedule> {
     let entry = root.entry("schedule")?;
-    let at = At::ROOT.key("schedule");
+    let at = KeyPath::ROOT.key("schedule");
     let section = Section::new(entry.node.as_table()?, SCHEDULE.keys, at, &entry.place);
     // The keys are read before the first `?`, so that one mistake does not hide another.
     let zone = section.text("zone")?.to_owned();

@@ -1,9 +1,9 @@
 //! The keys of a change: `[[change]]`.
 
-use crate::quantity::{Dimension, Measure};
+use crate::quantity::{Dimension, DimensionRange};
 use crate::spec::{
     ANY_DURATION, ANY_RATE, Default, FileKind, Key, Kind, LARGEST_SIZE, SOME_DURATION, TableSpec, Words, key,
-    measure, quantity,
+    quantity, range,
 };
 
 /// Values of a link that change at a stated time.
@@ -41,14 +41,14 @@ const CHANGE_KEYS: &[Key] = &[
     ),
     key(
         "phase",
-        Kind::Quantity { measures: ANY_DURATION, words: &["random"] },
+        Kind::Quantity { ranges: ANY_DURATION, words: &["random"] },
         Default::Absent("the period begins with the run"),
         "by how much the change is shifted within its period. `\"random\"` draws it in each repetition; changes with the same \
          `every` share the draw",
     ),
     key(
         "rate",
-        Kind::Quantity { measures: ANY_RATE, words: &["unlimited"] },
+        Kind::Quantity { ranges: ANY_RATE, words: &["unlimited"] },
         Default::Absent("the rate stays"),
         "the rate from then on. The packet in service ends at the rate at which it began",
     ),
@@ -115,7 +115,7 @@ static WAITING: Words =
     Words { noun: "what happens to waiting packets", known: &["keep", "drop"], later: &[], why: "" };
 
 /// As the disciplines have it, and zero: no packet may wait.
-const ANY_LIMIT: &[Measure] = &[
-    measure(Dimension::Packets, 0, talkpath_config::LARGEST_WINDOW.get()),
-    measure(Dimension::Size, 0, LARGEST_SIZE),
+const ANY_LIMIT: &[DimensionRange] = &[
+    range(Dimension::Packets, 0, talkpath_config::LARGEST_WINDOW.get()),
+    range(Dimension::Size, 0, LARGEST_SIZE),
 ];

@@ -128,7 +128,7 @@ pub(crate) static RECEIVER: TableSpec = TableSpec {
         ),
         key(
             "socket_buffer",
-            Kind::Quantity { measures: SOME_SIZE, words: &["default"] },
+            Kind::Quantity { ranges: SOME_SIZE, words: &["default"] },
             Default::Is("\"default\""),
             "room of the receiving socket; `\"default\"` is the transport's `socket_buffer` or `rwnd`. Over QUIC only datagrams have one. Real sockets take at most 1 GiB",
         ),

@@ -43,7 +43,7 @@ const KEYS: &[Key] = &[
     key("header_room", quantity(HEADER_ROOM), BY_KIND, "`MAX_TCP_HEADER`; see `header_room` of `tcp`"),
     key(
         "small_head",
-        Kind::Quantity { measures: SMALL_HEAD, words: &["none"] },
+        Kind::Quantity { ranges: SMALL_HEAD, words: &["none"] },
         BY_KIND,
         "memory of the object that holds a small packet's head, `none` before Linux 6.3; see `small_head` of `tcp` and `udp`",
     ),

@@ -1,10 +1,10 @@
 //! The keys of a one-way link: `[path.up]`, `[path.down]`, `[link.NAME]`.
 
-use crate::quantity::{Dimension, Measure};
+use crate::quantity::{Dimension, DimensionRange};
 use crate::queues::QUEUE;
 use crate::spec::{
     ANY_DURATION, ANY_RATE, Default, FileKind, Key, Kind, SOME_DURATION, TableSpec, Tagged, Variant, key,
-    measure, quantity,
+    quantity, range,
 };
 
 /// A link.
@@ -22,7 +22,7 @@ pub(crate) static PATH: TableSpec = TableSpec {
 const LINK_KEYS: &[Key] = &[
     key(
         "rate",
-        Kind::LinkRate { measures: ANY_RATE, words: &["unlimited"] },
+        Kind::LinkRate { ranges: ANY_RATE, words: &["unlimited"] },
         Default::Is("\"unlimited\""),
         "how fast IP packets are put on the wire. `\"unlimited\"` takes no time, so nothing ever waits. `{ trace = \"FILE\" }` replays a \
          packet-delivery trace of mahimahi",
@@ -63,10 +63,10 @@ const LINK_KEYS: &[Key] = &[
 const TRACE_FILE: &str = "the trace, relative to the scenario's folder; the run directory keeps a copy";
 
 /// From RFC 791's least (§3.2: every module forwards 68 octets) to the largest IPv4 packet.
-const MTU: &[Measure] = &[measure(Dimension::Size, 68, 65_535)];
+const MTU: &[DimensionRange] = &[range(Dimension::Size, 68, 65_535)];
 
 /// Far past any link layer's: Ethernet has 38 B with its gap, PPP over Ethernet over ATM 32 B. Chosen.
-const OVERHEAD: &[Measure] = &[measure(Dimension::Size, 1, 65_535)];
+const OVERHEAD: &[DimensionRange] = &[range(Dimension::Size, 1, 65_535)];
 
 /// Framing.
 pub(crate) static FRAMING: Tagged = Tagged {

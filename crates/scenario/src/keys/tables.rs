@@ -106,17 +106,17 @@ fn value(kind: &Kind) -> String {
         Kind::Tagged(Tagged { variants, .. }) => {
             format!("{}, or a table", code(&variants.iter().map(|variant| variant.name).collect::<Vec<_>>()))
         }
-        Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } => {
-            format!("{}, {}", form(kind), bounds(measures))
+        Kind::Quantity { ranges, .. } | Kind::LinkRate { ranges, .. } => {
+            format!("{}, {}", form(kind), bounds(ranges))
         }
-        Kind::Start(measures) => {
-            format!("{}, or `{{ from = \"0 s\", to = \"1 s\" }}`, {}", form(kind), bounds(measures))
+        Kind::Start(ranges) => {
+            format!("{}, or `{{ from = \"0 s\", to = \"1 s\" }}`, {}", form(kind), bounds(ranges))
         }
-        Kind::DelayedAck(measures) => {
+        Kind::DelayedAck(ranges) => {
             format!(
                 "{}, {}, or `{{ tick = \"200 ms\" }}`, `\"linux\"`, true or false",
                 form(kind),
-                bounds(measures)
+                bounds(ranges)
             )
         }
         Kind::Table(_) => "a table".to_owned(),
@@ -125,14 +125,13 @@ fn value(kind: &Kind) -> String {
     }
 }
 
-fn bounds(measures: &[crate::quantity::Measure]) -> String {
-    let amount = |measure: &crate::quantity::Measure, count| crate::quantity::Amount {
-        dimension: measure.dimension,
+fn bounds(ranges: &[crate::quantity::DimensionRange]) -> String {
+    let amount = |range: &crate::quantity::DimensionRange, count| crate::quantity::Amount {
+        dimension: range.dimension,
         count,
     };
-    let bounds = measures
-        .iter()
-        .map(|measure| format!("{} to {}", amount(measure, measure.least), amount(measure, measure.most)));
+    let bounds =
+        ranges.iter().map(|range| format!("{} to {}", amount(range, range.least), amount(range, range.most)));
     bounds.collect::<Vec<_>>().join(" or ")
 }
 

@@ -12,7 +12,7 @@ use crate::names;
 use crate::options::{Options, PercentOf};
 use crate::preset::presets;
 use crate::quantity::{self, Problem};
-use crate::read::{self, At, or_list, wrong};
+use crate::read::{self, KeyPath, or_list, wrong};
 use crate::reading::Reading;
 use crate::spec::{Default, Key, Kind, TableSpec, Tagged, Variant};
 use crate::tree::{Entry, Meaning, Node, Table, Value};
@@ -47,7 +47,7 @@ pub(crate) fn check_cell(cell: Table, reading: &mut Reading<'_>) -> Table {
 
 /// `root` with the meaning of each value that is right; the mistakes go to `log`.
 pub(crate) fn check(mut root: Table, spec: &'static TableSpec, checks: Checks, log: &mut Log) -> Table {
-    check_table(&mut root, spec, &Place::START, At::ROOT, checks, log);
+    check_table(&mut root, spec, &Place::START, KeyPath::ROOT, checks, log);
     root
 }
 
@@ -56,7 +56,7 @@ fn check_table(
     table: &mut Table,
     spec: &'static TableSpec,
     place: &Place,
-    at: At<'_>,
+    at: KeyPath<'_>,
     checks: Checks,
     log: &mut Log,
 ) {
@@ -70,7 +70,7 @@ fn check_table(
 }
 
 /// Checks one value, and writes down what it means.
-fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: &mut Log) {
+fn value(node: &mut Node, kind: &'static Kind, at: KeyPath<'_>, checks: Checks, log: &mut Log) {
     if checks.steps && is_step(node, kind) {
         node.meaning = step(node, kind, at, log);
         return;
@@ -94,7 +94,7 @@ fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: 
 /// Reports an unknown key, and the known key that was probably meant.
 fn unknown_key(
     entry: &Entry,
-    at: At<'_>,
+    at: KeyPath<'_>,
     noun: &str,
     keys: &'static [Key],
     extra: Option<&'static str>,
@@ -108,7 +108,7 @@ fn missing_keys(
     table: &Table,
     keys: &'static [Key],
     place: &Place,
-    at: At<'_>,
+    at: KeyPath<'_>,
     checks: Checks,
     log: &mut Log,
 ) {
@@ -130,14 +130,13 @@ fn is_step(node: &Node, kind: &Kind) -> bool {
 }
 
 /// `{ from, step }`: both parts are quantities of the key's kind, the step possibly zero.
-fn step(node: &Node, kind: &'static Kind, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+fn step(node: &Node, kind: &'static Kind, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let (from, step) = node.as_table().and_then(read::as_step)?;
-    let (Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } | Kind::Start(measures)) = kind
-    else {
+    let (Kind::Quantity { ranges, .. } | Kind::LinkRate { ranges, .. } | Kind::Start(ranges)) = kind else {
         return None;
     };
-    let first = read::amount(from, measures, at.key("from"), log);
-    let any: Vec<_> = measures.iter().map(|measure| quantity::Measure { least: 0, ..*measure }).collect();
+    let first = read::amount(from, ranges, at.key("from"), log);
+    let any: Vec<_> = ranges.iter().map(|range| quantity::DimensionRange { least: 0, ..*range }).collect();
     let by = read::amount(step, &any, at.key("step"), log);
     let (from, by) = (first?, by?);
     if from.dimension != by.dimension {
@@ -148,7 +147,7 @@ fn step(node: &Node, kind: &'static Kind, at: At<'_>, log: &mut Log) -> Option<M
     Some(Meaning::Step { kind, from, by: by.count })
 }
 
-fn tagged(node: &mut Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log: &mut Log) {
+fn tagged(node: &mut Node, tagged: &'static Tagged, at: KeyPath<'_>, checks: Checks, log: &mut Log) {
     if let (Value::Number(_), Some((variant, key))) = (&node.value, tagged.number) {
         if let Some(key) = tagged.variant(variant).and_then(|variant| variant.key(key)) {
             value(node, &key.kind, at, checks, log);
@@ -173,7 +172,7 @@ fn tagged(node: &mut Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, 
 fn variant(
     node: &Node,
     tagged: &'static Tagged,
-    at: At<'_>,
+    at: KeyPath<'_>,
     checks: Checks,
     log: &mut Log,
 ) -> Option<&'static Variant> {
@@ -204,23 +203,23 @@ fn variant(
 }
 
 /// The line to write if the file has a quantity where a table belongs: `jitter = "20 ms"`.
-fn quantity_line(node: &Node, tagged: &Tagged, at: At<'_>) -> Option<String> {
+fn quantity_line(node: &Node, tagged: &Tagged, at: KeyPath<'_>) -> Option<String> {
     let (variant, key) = tagged.quantity?;
-    let (Kind::Quantity { measures, .. }, at) = (&tagged.variant(variant)?.key(key)?.kind, at) else {
+    let (Kind::Quantity { ranges, .. }, at) = (&tagged.variant(variant)?.key(key)?.kind, at) else {
         return None;
     };
     let amount = match &node.value {
-        Value::Text(text) => match quantity::parse(text, measures) {
+        Value::Text(text) => match quantity::parse(text, ranges) {
             Ok(amount) => quantity::in_largest_unit(amount),
-            Err(_) => read::proposal(text, measures, at.key(key))?,
+            Err(_) => read::proposal(text, ranges, at.key(key))?,
         },
-        Value::Number(text) => read::proposal(text, measures, at.key(key))?,
+        Value::Number(text) => read::proposal(text, ranges, at.key(key))?,
         _ => return None,
     };
     Some(format!("write {} = {{ kind = \"{variant}\", {key} = \"{amount}\" }}", at.name()))
 }
 
-fn map(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
+fn map(node: &mut Node, spec: &'static TableSpec, at: KeyPath<'_>, checks: Checks, log: &mut Log) {
     let Value::Table(tables) = &mut node.value else {
         log.problem(&node.place, at, wrong(node, &format!("tables, each {} by its name", spec.noun)));
         return;
@@ -239,7 +238,7 @@ fn map(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, lo
     }
 }
 
-fn list(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
+fn list(node: &mut Node, spec: &'static TableSpec, at: KeyPath<'_>, checks: Checks, log: &mut Log) {
     let Value::List(tables) = &mut node.value else {
         let form = format!("a list of tables, each [[{}]]", at.name());
         return log.problem(&node.place, at, wrong(node, &form));
@@ -254,7 +253,7 @@ fn list(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, l
     }
 }
 
-fn threshold_bounds(node: &Node, at: At<'_>, checks: Checks, log: &mut Log) {
+fn threshold_bounds(node: &Node, at: KeyPath<'_>, checks: Checks, log: &mut Log) {
     let Some(figures) = node.as_table() else {
         log.problem(&node.place, at, wrong(node, &form(&Kind::Thresholds)));
         return;
@@ -280,7 +279,7 @@ fn bad_name(name: &str, spec: &TableSpec) -> Option<Problem> {
     })
 }
 
-fn path(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
+fn path(node: &mut Node, spec: &'static TableSpec, at: KeyPath<'_>, checks: Checks, log: &mut Log) {
     match &mut node.value {
         Value::Table(inner) => check_table(inner, spec, &node.place, at, checks, log),
         Value::Text(_) => {

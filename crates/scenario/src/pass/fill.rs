@@ -7,7 +7,7 @@
 use super::set::expand_tagged;
 use crate::diagnostic::{Log, Place};
 use crate::keys::ROOT;
-use crate::read::{self, At};
+use crate::read::{self, KeyPath};
 use crate::reading::Reading;
 use crate::spec::{Default, Key, Kind, TableSpec, Tagged};
 use crate::transports;
@@ -45,7 +45,7 @@ fn set_default(table: &mut Table, key: &'static Key, text: &str, place: &Place) 
     let Some(node) = parse_value(text, place) else { return };
     let mut node = fill_value(node, &key.kind);
     // A test reads the default of every key, so it has no mistakes.
-    if let Some(meaning) = read::meaning(&node, &key.kind, At::ROOT, &mut Log::default()) {
+    if let Some(meaning) = read::meaning(&node, &key.kind, KeyPath::ROOT, &mut Log::default()) {
         node.meaning = Some(meaning);
     }
     node.is_default = true;

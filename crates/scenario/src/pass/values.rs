@@ -14,21 +14,21 @@ use talkpath_model::KernelProfile;
 use crate::diagnostic::{Log, Place};
 use crate::keys::{KERNEL, ROOT};
 use crate::quantity::{self, Problem, quote};
-use crate::read::At;
+use crate::read::KeyPath;
 use crate::reading::Reading;
 use crate::spec::{FileKind, Kind, TableSpec, Tagged, is_same_word};
 use crate::tree::{Node, Table, Value, parse_value, split};
 
 /// Replaces the values in `root` and in its sweep.
 pub(crate) fn replace_values(mut root: Table, reading: &mut Reading<'_>) -> Table {
-    table(&mut root, &ROOT, At::ROOT, reading);
+    table(&mut root, &ROOT, KeyPath::ROOT, reading);
     if let Some(Value::Table(sweep)) = root.get_mut("sweep").map(|node| &mut node.value) {
-        swept(sweep, &mut Vec::new(), At::ROOT.key("sweep"), reading);
+        swept(sweep, &mut Vec::new(), KeyPath::ROOT.key("sweep"), reading);
     }
     root
 }
 
-fn table(table: &mut Table, spec: &'static TableSpec, at: At<'_>, reading: &mut Reading<'_>) {
+fn table(table: &mut Table, spec: &'static TableSpec, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     for entry in &mut table.entries {
         if let Some(key) = spec.key(&entry.name) {
             value(&mut entry.node, &key.kind, at.key(&entry.name), reading);
@@ -36,7 +36,7 @@ fn table(table: &mut Table, spec: &'static TableSpec, at: At<'_>, reading: &mut 
     }
 }
 
-fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, reading: &mut Reading<'_>) {
+fn value(node: &mut Node, kind: &'static Kind, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     if kind.is_share() {
         return share(node, at, &mut reading.log);
     }
@@ -74,7 +74,7 @@ fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, reading: &mut Reading
     }
 }
 
-fn tagged(inner: &mut Table, tagged: &'static Tagged, at: At<'_>, reading: &mut Reading<'_>) {
+fn tagged(inner: &mut Table, tagged: &'static Tagged, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     let variant = inner.get("kind").and_then(Node::as_text).and_then(|kind| tagged.variant(kind));
     for entry in &mut inner.entries {
         // If the kind is not known, for example because a sweep sets it, a key of any variant is taken.
@@ -87,7 +87,7 @@ fn tagged(inner: &mut Table, tagged: &'static Tagged, at: At<'_>, reading: &mut 
 }
 
 /// Replaces the values in the lines of a sweep. `above` is the names of the tables around.
-fn swept(table: &mut Table, above: &mut Vec<String>, at: At<'_>, reading: &mut Reading<'_>) {
+fn swept(table: &mut Table, above: &mut Vec<String>, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     for entry in &mut table.entries {
         let depth = above.len();
         above.extend(split(&entry.name).into_iter().map(str::to_owned));
@@ -128,7 +128,7 @@ fn kind_below(kind: &'static Kind, names: &[&str]) -> Option<&'static Kind> {
     }
 }
 
-fn share(node: &mut Node, at: At<'_>, log: &mut Log) {
+fn share(node: &mut Node, at: KeyPath<'_>, log: &mut Log) {
     match &node.value {
         Value::Text(text) => {
             let Some(share) = quantity::percentage(text) else { return };
@@ -149,7 +149,7 @@ fn share(node: &mut Node, at: At<'_>, log: &mut Log) {
 }
 
 /// Reads the file that `node` names, and replaces the name by the resolved name.
-fn file(node: &mut Node, kind: FileKind, at: At<'_>, reading: &mut Reading<'_>) {
+fn file(node: &mut Node, kind: FileKind, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     let Value::Text(name) = &mut node.value else { return };
     match reading.contents.read(kind, name, reading.files) {
         Ok(resolved) => *name = resolved,

@@ -21,7 +21,7 @@ pub(crate) enum Dimension {
 
 /// A dimension with its allowed range, in the base unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Measure {
+pub(crate) struct DimensionRange {
     pub(crate) dimension: Dimension,
     pub(crate) least: u64,
     pub(crate) most: u64,
@@ -107,11 +107,11 @@ impl fmt::Display for Amount {
     }
 }
 
-/// Returns the measure that has the unit `unit`, and the number of base units in that unit.
-pub(super) fn find_unit<'a>(unit: &str, measures: &'a [Measure]) -> Option<(&'a Measure, u64)> {
-    for measure in measures {
-        if let Some((_, size)) = measure.dimension.units().iter().find(|(name, _)| *name == unit) {
-            return Some((measure, *size));
+/// Returns the range that has the unit `unit`, and the number of base units in that unit.
+pub(super) fn find_unit<'a>(unit: &str, ranges: &'a [DimensionRange]) -> Option<(&'a DimensionRange, u64)> {
+    for range in ranges {
+        if let Some((_, size)) = range.dimension.units().iter().find(|(name, _)| *name == unit) {
+            return Some((range, *size));
         }
     }
     None
@@ -119,16 +119,16 @@ pub(super) fn find_unit<'a>(unit: &str, measures: &'a [Measure]) -> Option<(&'a 
 
 /// Describes the quantities that a key takes: "a duration such as \"20 ms\"". The forms of two dimensions are
 /// joined by "or".
-pub(crate) fn expected(measures: &[Measure]) -> String {
-    let forms: Vec<String> = measures
+pub(crate) fn expected(ranges: &[DimensionRange]) -> String {
+    let forms: Vec<String> = ranges
         .iter()
-        .map(|measure| format!("{} such as \"{}\"", measure.dimension.noun(), measure.dimension.example()))
+        .map(|range| format!("{} such as \"{}\"", range.dimension.noun(), range.dimension.example()))
         .collect();
     forms.join(" or ")
 }
 
-/// Lists the units of `measures` for a message. The singular "packet" is left out.
-pub(crate) fn unit_list(measures: &[Measure]) -> String {
-    let units = measures.iter().flat_map(|measure| measure.dimension.units()).map(|(name, _)| *name);
+/// Lists the units of `ranges` for a message. The singular "packet" is left out.
+pub(crate) fn unit_list(ranges: &[DimensionRange]) -> String {
+    let units = ranges.iter().flat_map(|range| range.dimension.units()).map(|(name, _)| *name);
     units.filter(|name| *name != "packet").collect::<Vec<_>>().join(", ")
 }

@@ -1,19 +1,19 @@
 //! The unit that was probably meant by a number without a unit.
 
 use super::decimal::{Decimal, Product};
-use super::dimension::{Amount, Dimension, Measure};
+use super::dimension::{Amount, Dimension, DimensionRange};
 
 /// Returns the quantity that was probably meant by `number`, which has no unit. `usual` returns the usual
 /// range of a dimension for the key. The result is `None` if the number is in the usual range in no unit.
 pub(crate) fn proposal(
     number: &str,
-    measures: &[Measure],
+    ranges: &[DimensionRange],
     usual: impl Fn(Dimension) -> Option<(u64, u64)>,
 ) -> Option<String> {
     let decimal = Decimal::parse(number)?;
     let mut best: Option<Candidate> = None;
-    for measure in measures {
-        let dimension = measure.dimension;
+    for range in ranges {
+        let dimension = range.dimension;
         let Some((usual_least, usual_most)) = usual(dimension) else { continue };
         let middle = (usual_least as f64 * usual_most as f64).sqrt();
         for unit in dimension.bare_units() {
@@ -21,8 +21,8 @@ pub(crate) fn proposal(
                 continue;
             };
             let Product::Exact(count) = decimal.times(*unit_size) else { continue };
-            let range = usual_least.max(measure.least)..=usual_most.min(measure.most);
-            if !range.contains(&count) {
+            let plausible = usual_least.max(range.least)..=usual_most.min(range.most);
+            if !plausible.contains(&count) {
                 continue;
             }
             let distance = (count as f64 / middle).log10().abs() + unit.handicap;

@@ -2,11 +2,11 @@
 
 use super::*;
 
-const DURATION: &[Measure] =
-    &[Measure { dimension: Dimension::Duration, least: 1, most: 1_000_000 * 1_000_000_000 }];
-const BUFFER_SIZE: &[Measure] = &[
-    Measure { dimension: Dimension::Packets, least: 1, most: 1_000_000 },
-    Measure { dimension: Dimension::Size, least: 1, most: 1 << 40 },
+const DURATION: &[DimensionRange] =
+    &[DimensionRange { dimension: Dimension::Duration, least: 1, most: 1_000_000 * 1_000_000_000 }];
+const BUFFER_SIZE: &[DimensionRange] = &[
+    DimensionRange { dimension: Dimension::Packets, least: 1, most: 1_000_000 },
+    DimensionRange { dimension: Dimension::Size, least: 1, most: 1 << 40 },
 ];
 
 fn ns(text: &str) -> Option<u64> {
@@ -55,14 +55,14 @@ fn other_spellings_of_a_unit_lead_to_ours() {
     for (spelling, unit) in unit_help::OTHER_SPELLINGS {
         let all = Dimension::ALL;
         let dimension = all.into_iter().find(|d| d.units().iter().any(|(name, _)| name == unit)).unwrap();
-        let measure = [Measure { dimension, least: 0, most: u64::MAX }];
-        let problem = parse(&format!("2 {spelling}"), &measure).unwrap_err();
+        let range = [DimensionRange { dimension, least: 0, most: u64::MAX }];
+        let problem = parse(&format!("2 {spelling}"), &range).unwrap_err();
         assert_eq!(problem.help.unwrap(), format!("did you mean \"2 {unit}\"?"), "{spelling}");
     }
     assert_eq!(parse("20 m", DURATION).unwrap_err().help.unwrap(), "did you mean \"20 ms\" or \"20 min\"?");
     assert_eq!(parse("2 MS", DURATION).unwrap_err().help.unwrap(), "did you mean \"2 ms\"?");
     assert!(parse("2 Mbps", DURATION).unwrap_err().message.contains("a rate; expected a duration"));
-    let rate = [Measure { dimension: Dimension::Rate, least: 1, most: u64::MAX }];
+    let rate = [DimensionRange { dimension: Dimension::Rate, least: 1, most: u64::MAX }];
     assert_eq!(parse("2M", &rate).unwrap_err().help.unwrap(), "did you mean \"2 Mbps\"?");
     assert_eq!(parse("2M", BUFFER_SIZE).unwrap_err().help.unwrap(), "did you mean \"2 MB\"?");
     for (text, meant) in [
@@ -92,9 +92,9 @@ fn a_quantity_is_converted_to_the_unit_of_tables() {
 
 #[test]
 fn a_printed_amount_reads_back() {
-    for (text, measures) in [("1500 us", DURATION), ("7 packets", BUFFER_SIZE), ("65536 B", BUFFER_SIZE)] {
-        let amount = parse(text, measures).unwrap();
-        assert_eq!(parse(&amount.to_string(), measures), Ok(amount));
+    for (text, ranges) in [("1500 us", DURATION), ("7 packets", BUFFER_SIZE), ("65536 B", BUFFER_SIZE)] {
+        let amount = parse(text, ranges).unwrap();
+        assert_eq!(parse(&amount.to_string(), ranges), Ok(amount));
     }
 }
 

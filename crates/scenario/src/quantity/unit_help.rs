@@ -3,56 +3,61 @@
 use talkpath_units::Rate;
 
 use super::decimal::{Decimal, Product};
-use super::dimension::{Dimension, Measure, expected, find_unit, unit_list};
+use super::dimension::{Dimension, DimensionRange, expected, find_unit, unit_list};
 use super::problem::{Problem, quote};
 
-/// Returns the problem with `unit`, which is not a unit of `measures`. `number` is the number before the
+/// Returns the problem with `unit`, which is not a unit of `ranges`. `number` is the number before the
 /// unit.
-pub(super) fn unknown_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
+pub(super) fn unknown_unit(unit: &str, number: &str, ranges: &[DimensionRange]) -> Problem {
     let of_unit =
         Dimension::ALL.into_iter().find(|dimension| dimension.units().iter().any(|(name, _)| *name == unit));
     if let Some(dimension) = of_unit {
-        return unit_of_other_dimension(unit, number, dimension, measures);
+        return unit_of_other_dimension(unit, number, dimension, ranges);
     }
     let problem =
-        Problem::new(format!("found the unit {}, expected one of {}", quote(unit), unit_list(measures)));
-    match spelling_help(unit, number, measures) {
+        Problem::new(format!("found the unit {}, expected one of {}", quote(unit), unit_list(ranges)));
+    match spelling_help(unit, number, ranges) {
         Some(help) => problem.with_help(help),
         None => problem,
     }
 }
 
-fn unit_of_other_dimension(unit: &str, number: &str, dimension: Dimension, measures: &[Measure]) -> Problem {
+fn unit_of_other_dimension(
+    unit: &str,
+    number: &str,
+    dimension: Dimension,
+    ranges: &[DimensionRange],
+) -> Problem {
     let message = format!(
         "found {}, {}; expected {}",
         quote(&format!("{number} {unit}")),
         dimension.noun(),
-        expected(measures)
+        expected(ranges)
     );
-    let help = if dimension == Dimension::Frequency && takes_rate(measures) {
+    let help = if dimension == Dimension::Frequency && takes_rate(ranges) {
         "a `cbr` workload takes messages a second as `message_rate`".to_owned()
     } else {
-        format!("units: {}", unit_list(measures))
+        format!("units: {}", unit_list(ranges))
     };
     Problem::new(message).with_help(help)
 }
 
-fn takes_rate(measures: &[Measure]) -> bool {
-    measures.iter().any(|measure| measure.dimension == Dimension::Rate)
+fn takes_rate(ranges: &[DimensionRange]) -> bool {
+    ranges.iter().any(|range| range.dimension == Dimension::Rate)
 }
 
 /// Returns a hint for a unit that no dimension has.
-fn spelling_help(unit: &str, number: &str, measures: &[Measure]) -> Option<String> {
-    if takes_rate(measures)
+fn spelling_help(unit: &str, number: &str, ranges: &[DimensionRange]) -> Option<String> {
+    if takes_rate(ranges)
         && let Some(unit_bytes) = bytes_per_second(unit)
     {
         return Some(bits_help(number, unit_bytes));
     }
-    if let Some(similar) = similar_unit(unit, measures) {
+    if let Some(similar) = similar_unit(unit, ranges) {
         return Some(format!("did you mean \"{number} {similar}\"?"));
     }
     // Some people write m for minutes, and others leave out a letter of ms.
-    if unit == "m" && find_unit("ms", measures).is_some() {
+    if unit == "m" && find_unit("ms", ranges).is_some() {
         return Some(format!("did you mean \"{number} ms\" or \"{number} min\"?"));
     }
     if unit.starts_with([',', '_']) {
@@ -84,14 +89,14 @@ fn bits_help(number: &str, unit_bytes: u64) -> String {
     }
 }
 
-/// Returns the unit of `measures` that is spelled similarly: with other letters, or with another case.
-fn similar_unit(unit: &str, measures: &[Measure]) -> Option<&'static str> {
+/// Returns the unit of `ranges` that is spelled similarly: with other letters, or with another case.
+fn similar_unit(unit: &str, ranges: &[DimensionRange]) -> Option<&'static str> {
     for (spelling, correct) in OTHER_SPELLINGS {
-        if spelling.eq_ignore_ascii_case(unit) && find_unit(correct, measures).is_some() {
+        if spelling.eq_ignore_ascii_case(unit) && find_unit(correct, ranges).is_some() {
             return Some(correct);
         }
     }
-    let mut units = measures.iter().flat_map(|measure| measure.dimension.units()).map(|(name, _)| *name);
+    let mut units = ranges.iter().flat_map(|range| range.dimension.units()).map(|(name, _)| *name);
     units.find(|name| name.eq_ignore_ascii_case(unit))
 }
 

@@ -4,11 +4,11 @@ use talkpath_path::{CodelParameters, QueueKind, QueueLimit};
 use talkpath_units::{Bytes, Packets};
 
 use crate::diagnostic::Log;
-use crate::quantity::{Amount, Dimension, Measure};
+use crate::quantity::{Amount, Dimension, DimensionRange};
 use crate::section::Section;
 use crate::spec::{
     ANY_DURATION, Default, Key, Kind, LARGEST_SIZE, SOME_DURATION, SOME_PACKETS, SOME_SIZE, Variant, key,
-    measure, quantity,
+    quantity, range,
 };
 use crate::tree::Meaning;
 
@@ -83,7 +83,7 @@ pub(super) const INTERVAL: Key = key(
 
 pub(super) const QUANTUM: Key = key(
     "quantum",
-    Kind::Quantity { measures: QUANTUM_SIZE, words: &["mtu"] },
+    Kind::Quantity { ranges: QUANTUM_SIZE, words: &["mtu"] },
     Default::Is("\"mtu\""),
     "bytes that a flow sends in its turn, IP headers included. Linux counts 14 B of Ethernet header in each packet and in its \
      default of 1514 B: one full packet too",
@@ -93,12 +93,12 @@ pub(super) const ECN_DOC: &str = "whether a packet is marked instead of dropped 
 
 pub(super) const CE_THRESHOLD: Key = key(
     "ce_threshold",
-    Kind::Quantity { measures: ANY_DURATION, words: &["never"] },
+    Kind::Quantity { ranges: ANY_DURATION, words: &["never"] },
     Default::Is("\"never\""),
     "a packet that has waited longer than this is marked, if its transport takes marks",
 );
 
-const QUEUE_LIMIT: &[Measure] = &[SOME_PACKETS[0], SOME_SIZE[0]];
+const QUEUE_LIMIT: &[DimensionRange] = &[SOME_PACKETS[0], SOME_SIZE[0]];
 
 /// The smallest quantum is that of Linux: sch_fq_codel raises smaller values to it.
-const QUANTUM_SIZE: &[Measure] = &[measure(Dimension::Size, 256, LARGEST_SIZE)];
+const QUANTUM_SIZE: &[DimensionRange] = &[range(Dimension::Size, 256, LARGEST_SIZE)];

@@ -17,7 +17,7 @@ pub(super) const DROP_TAIL: Queue = Queue {
             key("in_service", Kind::Flag, Default::Is("false"), "whether the packet in service counts too"),
             key(
                 "mark_at",
-                Kind::Quantity { measures: SOME_PACKETS, words: &["never"] },
+                Kind::Quantity { ranges: SOME_PACKETS, words: &["never"] },
                 Default::Is("\"never\""),
                 "an arrival that finds this many packets waiting is marked (ECN, RFC 3168), if its transport takes marks: TCP, \
                  DCCP or UDP with `ecn = true`, and QUIC",

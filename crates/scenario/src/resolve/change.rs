@@ -15,7 +15,7 @@ use crate::diagnostic::Log;
 use crate::keys::{CHANGE, CHANGED_QUEUE};
 use crate::names::unknown_name;
 use crate::quantity::{Amount, Dimension, Problem};
-use crate::read::At;
+use crate::read::KeyPath;
 use crate::section::Section;
 use crate::tree::{Meaning, Node, Table, Value};
 
@@ -31,7 +31,7 @@ pub(crate) fn changes(
         return Some(Vec::new());
     };
     let made = links.made.as_ref()?;
-    let (top, mut changes, mut is_right) = (At::ROOT.key("change"), Vec::new(), true);
+    let (top, mut changes, mut is_right) = (KeyPath::ROOT.key("change"), Vec::new(), true);
     if !links.is_known {
         let message = "found changes, and neither a `path` nor `link` tables that they could be for";
         log.mistake(place, "change", message, None);

@@ -17,7 +17,7 @@ use crate::contents::Contents;
 use crate::diagnostic::{Log, Place};
 use crate::keys::{FLOW, RECEIVER};
 use crate::quantity::Problem;
-use crate::read::At;
+use crate::read::KeyPath;
 use crate::section::{Section, first_step, for_copy};
 use crate::spec::MOST_FLOWS;
 use crate::transports::{self, Fit, Transport};
@@ -57,7 +57,7 @@ impl<'a> FlowTable<'a> {
 /// Reads the flow tables of `root`, and checks that they do not make too many flows.
 pub(crate) fn flow_tables<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowTable<'a>> {
     let Some(flow_node) = root.get("flow") else { return Vec::new() };
-    let parent = At::ROOT.key("flow");
+    let parent = KeyPath::ROOT.key("flow");
     let mut flow_tables = Vec::new();
     let mut flow_count = 0_u64;
     for entry in flow_node.as_table().map_or(&[][..], |table| &table.entries) {
@@ -156,7 +156,7 @@ fn connection_conflict(flow: &Flow, flows: &[Flow]) -> Option<String> {
 
 /// Makes all flows of one table.
 fn resolve_copies(flow_table: &FlowTable<'_>, context: &FlowContext<'_>, log: &mut Log) -> Option<Vec<Flow>> {
-    let parent = At::ROOT.key("flow");
+    let parent = KeyPath::ROOT.key("flow");
     let at = parent.key(flow_table.name);
     let has_steps = first_step(flow_table.table).is_some();
     let mut flows = Vec::new();

@@ -21,7 +21,7 @@ use crate::names::unknown_name;
 use crate::pass::fill::fill_table;
 use crate::quantity::{Problem, quote};
 use crate::queues;
-use crate::read::At;
+use crate::read::KeyPath;
 use crate::section::{Section, first_step, for_copy};
 use crate::spec::MOST_FLOWS;
 use crate::tree::{Entry, Meaning, Node, Table};
@@ -96,7 +96,7 @@ pub(crate) fn links(
 impl Links {
     /// Adds the two links of a `path`.
     fn add_path(&mut self, path: &Node, contents: &Contents, log: &mut Log) {
-        let parent = At::ROOT.key("path");
+        let parent = KeyPath::ROOT.key("path");
         for entry in path.as_table().map_or(&[][..], |table| &table.entries) {
             let place = &entry.node.place;
             let config = match entry.node.as_table() {
@@ -114,7 +114,7 @@ impl Links {
         self.is_known = false;
         let defaults = fill_table(Table::default(), &LINK, &Place::START);
         for name in ["up", "down"] {
-            let config = config(&defaults, At::ROOT.key(name), &Place::START, contents, log);
+            let config = config(&defaults, KeyPath::ROOT.key(name), &Place::START, contents, log);
             self.add(name, config);
             self.tables.push(LinkTable { name: name.to_owned(), place: Place::START });
         }
@@ -135,7 +135,7 @@ impl Links {
             log.mistake(&Place::START, "path", message, Some(help));
             self.made = None;
         }
-        let parent = At::ROOT.key("link");
+        let parent = KeyPath::ROOT.key("link");
         let table_names: BTreeSet<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
         for entry in entries {
             self.tables.push(LinkTable { name: entry.name.clone(), place: entry.place.clone() });
@@ -150,7 +150,7 @@ impl Links {
     }
 
     /// Adds the link of a table whose name has no `{n}`.
-    fn add_single(&mut self, entry: &Entry, at: At<'_>, contents: &Contents, log: &mut Log) {
+    fn add_single(&mut self, entry: &Entry, at: KeyPath<'_>, contents: &Contents, log: &mut Log) {
         let Some(table) = entry.node.as_table() else { return self.add(&entry.name, None) };
         if let Some(step) = first_step(table) {
             let problem = Problem::new("found a step, but this link is made once")
@@ -166,7 +166,7 @@ impl Links {
         entry: &Entry,
         numbers: &BTreeSet<u64>,
         table_names: &BTreeSet<&str>,
-        at: At<'_>,
+        at: KeyPath<'_>,
         contents: &Contents,
         log: &mut Log,
     ) {
@@ -298,7 +298,7 @@ pub(crate) fn matches(table_name: &str, name: &str) -> bool {
 /// Warns of links without a `rate` in the file.
 fn warn_of_missing_rates(root: &Table, log: &mut Log) {
     for parent_name in ["path", "link"] {
-        let parent = At::ROOT.key(parent_name);
+        let parent = KeyPath::ROOT.key(parent_name);
         for entry in root.get(parent_name).and_then(Node::as_table).map_or(&[][..], |table| &table.entries) {
             let rate = entry.node.as_table().and_then(|link| link.get("rate"));
             if rate.is_some_and(|rate| rate.is_default) {
@@ -315,7 +315,7 @@ fn warn_of_missing_rates(root: &Table, log: &mut Log) {
 /// Makes one link of its table.
 fn config(
     table: &Table,
-    at: At<'_>,
+    at: KeyPath<'_>,
     place: &Place,
     contents: &Contents,
     log: &mut Log,

@@ -17,13 +17,13 @@ use crate::contents::Contents;
 use crate::diagnostic::{Log, Place};
 use crate::keys::{FAR_CLOCK, ROOT};
 use crate::quantity::Problem;
-use crate::read::At;
+use crate::read::KeyPath;
 use crate::section::Section;
 use crate::tree::Table;
 
 /// Makes the scenario of the filled tree `root`. Returns `None` if there are mistakes.
 pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Option<Scenario> {
-    let at = At::ROOT;
+    let at = KeyPath::ROOT;
     let section = Section::new(root, ROOT.keys, at, &Place::START);
     let duration = section.duration("duration");
     let warm_up = section.duration("warm_up");

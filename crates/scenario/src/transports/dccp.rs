@@ -3,9 +3,9 @@
 use talkpath_config::{CcidKind, DccpConfig, QueuePolicy, Revision};
 
 use super::fit::INITIAL_WINDOW;
-use crate::quantity::{Dimension, Measure};
+use crate::quantity::{Dimension, DimensionRange};
 use crate::section::Section;
-use crate::spec::{Default, Key, Kind, SOME_PACKETS, SOME_SIZE, Variant, Words, key, measure, quantity};
+use crate::spec::{Default, Key, Kind, SOME_PACKETS, SOME_SIZE, Variant, Words, key, quantity, range};
 
 pub(super) const CCID2: Variant = Variant {
     name: CcidKind::Ccid2.transport_name(),
@@ -28,13 +28,13 @@ pub(super) const CCID4: Variant = Variant {
 const CCID2_KEYS: &[Key] = &[
     key(
         "initial_window",
-        Kind::Quantity { measures: INITIAL_WINDOW, words: &["default"] },
+        Kind::Quantity { ranges: INITIAL_WINDOW, words: &["default"] },
         Default::Is("\"default\""),
         "congestion window at the beginning; `default` is RFC 3390's, two to four packets",
     ),
     key(
         "initial_ssthresh",
-        Kind::Quantity { measures: SOME_PACKETS, words: &["unlimited"] },
+        Kind::Quantity { ranges: SOME_PACKETS, words: &["unlimited"] },
         Default::Is("\"unlimited\""),
         "slow start threshold at the beginning",
     ),
@@ -104,7 +104,7 @@ const TFRC: Words = Words { noun: "a specification", known: Revision::WORDS, lat
 
 const SEND_QUEUE: Key = key(
     "send_queue",
-    Kind::Quantity { measures: SOME_PACKETS, words: &["unlimited"] },
+    Kind::Quantity { ranges: SOME_PACKETS, words: &["unlimited"] },
     Default::Is("\"unlimited\""),
     "how many messages may wait in the sender's own queue",
 );
@@ -118,7 +118,7 @@ const SEND_QUEUE_POLICY: Key = key(
 
 const SEGMENT_SIZE: Key = key(
     "segment_size",
-    Kind::Quantity { measures: SEGMENT, words: &["message"] },
+    Kind::Quantity { ranges: SEGMENT, words: &["message"] },
     Default::Is("\"message\""),
     "packet size from which windows and rates are computed; `message` takes the size of what is sent",
 );
@@ -169,7 +169,7 @@ const DATA_CHECKSUM: Key = key(
 const QUEUE_POLICY: Words = Words { noun: "a queue policy", known: QueuePolicy::WORDS, later: &[], why: "" };
 
 /// The largest payload of an IPv4 packet (RFC 791 §3.1) with a DCCP header (RFC 4340 §5.1).
-const SEGMENT: &[Measure] = &[measure(Dimension::Size, 1, DccpConfig::LARGEST_SEGMENT.get())];
+const SEGMENT: &[DimensionRange] = &[range(Dimension::Size, 1, DccpConfig::LARGEST_SEGMENT.get())];
 
 /// Makes the configuration of the transport `name` from the keys in `section`.
 pub(super) fn resolve(name: &str, section: &Section<'_>) -> Option<DccpConfig> {

@@ -5,9 +5,9 @@ use talkpath_model::Demand;
 use talkpath_units::Bytes;
 
 use crate::diagnostic::Log;
-use crate::quantity::{Dimension, Measure, Problem};
+use crate::quantity::{Dimension, DimensionRange, Problem};
 use crate::section::Section;
-use crate::spec::measure;
+use crate::spec::range;
 
 /// The values of a flow that must fit its transport.
 pub(crate) struct Fit<'a, 'b> {
@@ -81,7 +81,8 @@ const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
 const MOST_MESSAGES_AT_ONCE: u64 = 1_000_000;
 
 /// We chose a range from a skb_shared_info of 320 B with one cache line to two memory pages.
-pub(crate) const SMALL_HEAD: &[Measure] = &[measure(Dimension::Size, 384, 8192)];
+pub(crate) const SMALL_HEAD: &[DimensionRange] = &[range(Dimension::Size, 384, 8192)];
 
 /// The packets that a connection sends before anything is acknowledged.
-pub(super) const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, LARGEST_INITIAL_WINDOW.get())];
+pub(super) const INITIAL_WINDOW: &[DimensionRange] =
+    &[range(Dimension::Packets, 1, LARGEST_INITIAL_WINDOW.get())];

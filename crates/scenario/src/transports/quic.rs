@@ -11,9 +11,9 @@ use talkpath_units::Bytes;
 
 use super::fit::Fit;
 use crate::diagnostic::Log;
-use crate::quantity::{Dimension, Measure, Problem};
+use crate::quantity::{Dimension, DimensionRange, Problem};
 use crate::section::Section;
-use crate::spec::{Default, Key, Kind, LONGEST_NS, Variant, Words, key, measure};
+use crate::spec::{Default, Key, Kind, LONGEST_NS, Variant, Words, key, range};
 
 pub(super) const QUIC: Variant =
     Variant { name: "quic", doc: "QUIC (RFC 9000); `carry` says what carries a message", keys: QUIC_KEYS };
@@ -63,7 +63,7 @@ const QUIC_CC: Words = Words {
 
 const EXPIRE: Key = key(
     "expire",
-    Kind::Quantity { measures: EXPIRY, words: &["never"] },
+    Kind::Quantity { ranges: EXPIRY, words: &["never"] },
     Default::Is("\"never\""),
     "a message that is older than this is not put into a packet: a datagram is dropped (RFC 9221 §5.4), a stream whose one \
      message has not left whole is reset. With one stream for all messages it is an error",
@@ -98,7 +98,7 @@ const ENCRYPTION: Key = key(
 );
 
 /// We chose a range from one millisecond to the longest run.
-const EXPIRY: &[Measure] = &[measure(Dimension::Duration, 1_000_000, LONGEST_NS)];
+const EXPIRY: &[DimensionRange] = &[range(Dimension::Duration, 1_000_000, LONGEST_NS)];
 
 /// Makes the configuration of the transport `name` from the keys in `section`.
 pub(super) fn resolve(

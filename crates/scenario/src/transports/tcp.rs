@@ -10,9 +10,9 @@ use talkpath_units::{Bytes, Duration, Packets};
 
 use super::fit::{INITIAL_WINDOW, SMALL_HEAD};
 use crate::diagnostic::Log;
-use crate::quantity::{Amount, Dimension, Measure, Problem};
+use crate::quantity::{Amount, Dimension, DimensionRange, Problem};
 use crate::section::Section;
-use crate::spec::{ANY_DURATION, Default, Key, Kind, SOME_PACKETS, Variant, Words, key, measure, quantity};
+use crate::spec::{ANY_DURATION, Default, Key, Kind, SOME_PACKETS, Variant, Words, key, quantity, range};
 use crate::tree::{Meaning, Table};
 
 pub(super) const TCP: Variant =
@@ -46,7 +46,7 @@ const TCP_KEYS: &[Key] = &[
     ),
     key(
         "mss",
-        Kind::Quantity { measures: MSS, words: &["default"] },
+        Kind::Quantity { ranges: MSS, words: &["default"] },
         Default::Is("\"default\""),
         "the largest payload of a segment, before options are subtracted; `default` is the smallest `mtu` of the routes less the headers of IP and TCP, 40 B or with IPv6 60 B. Real sockets take 88 to 32,767 B",
     ),
@@ -142,13 +142,13 @@ const TCP_KEYS: &[Key] = &[
     ),
     key(
         "initial_ssthresh",
-        Kind::Quantity { measures: SOME_PACKETS, words: &["unlimited"] },
+        Kind::Quantity { ranges: SOME_PACKETS, words: &["unlimited"] },
         Default::Is("\"unlimited\""),
         "slow start threshold at the beginning",
     ),
     key(
         "send_buffer",
-        Kind::Quantity { measures: SEND_BUFFER, words: &["auto"] },
+        Kind::Quantity { ranges: SEND_BUFFER, words: &["auto"] },
         BY_STACK,
         "room for written, unacknowledged data. `auto` follows the congestion window as Linux does. A size is given to `linux` as SO_SNDBUF; \
          `linux` takes twice that as memory, and each segment's head takes a part of it. `rfc` and `bsd-reno` hold the size as payload",
@@ -168,7 +168,7 @@ const TCP_KEYS: &[Key] = &[
     ),
     key(
         "small_head",
-        Kind::Quantity { measures: SMALL_HEAD, words: &["auto", "none"] },
+        Kind::Quantity { ranges: SMALL_HEAD, words: &["auto", "none"] },
         Default::Is("\"auto\""),
         "memory of the object in which `linux` keeps a segment's head. `auto` follows `header_room`: 640 B for 320 B, 576 B for 192 B. `none` \
          takes the next power of two, as kernels before 6.3 do",
@@ -216,29 +216,29 @@ const NAGLE: Words =
 
 /// We chose 48 B as the smallest segment, which is below the bound of every stack. The largest is the largest
 /// IPv4 packet without its two headers. A Linux socket takes a smaller range, which the real arenas check.
-const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];
+const MSS: &[DimensionRange] = &[range(Dimension::Size, 48, 65_495)];
 
 /// We chose a range from one TCP header to a memory page.
-pub(crate) const HEADER_ROOM: &[Measure] = &[measure(Dimension::Size, 64, 4096)];
+pub(crate) const HEADER_ROOM: &[DimensionRange] = &[range(Dimension::Size, 64, 4096)];
 
-const RWND: &[Measure] = &[RWND_BYTES[0], measure(Dimension::Packets, 1, 1 << 20)];
+const RWND: &[DimensionRange] = &[RWND_BYTES[0], range(Dimension::Packets, 1, 1 << 20)];
 
 /// A receive buffer in bytes: from the smallest segment to the largest window.
-pub(crate) const RWND_BYTES: &[Measure] = &[measure(Dimension::Size, 48, LARGEST_WINDOW.get())];
+pub(crate) const RWND_BYTES: &[DimensionRange] = &[range(Dimension::Size, 48, LARGEST_WINDOW.get())];
 
-pub(crate) const INITIAL_RWND: &[Measure] = RWND_BYTES;
+pub(crate) const INITIAL_RWND: &[DimensionRange] = RWND_BYTES;
 
 /// A send buffer has room for at least the message that a bulk transfer waits for. It is at most as large as
 /// the largest window, which is also the limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). The
 /// limit is needed because a bulk transfer fills the whole buffer.
-pub(crate) const SEND_BUFFER: &[Measure] =
-    &[measure(Dimension::Size, MIN_BULK_ROOM.get(), LARGEST_WINDOW.get())];
+pub(crate) const SEND_BUFFER: &[DimensionRange] =
+    &[range(Dimension::Size, MIN_BULK_ROOM.get(), LARGEST_WINDOW.get())];
 
 /// We chose one minute as the coarsest timer. That of BSD was 500 ms.
-pub(crate) const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_000_000_000)];
+pub(crate) const GRANULARITY: &[DimensionRange] = &[range(Dimension::Duration, 0, 60_000_000_000)];
 
 /// RFC 9293 §3.8.6.3: a delay is below half a second.
-const DELAYED_ACK: &[Measure] = &[measure(Dimension::Duration, 1, 500_000_000)];
+const DELAYED_ACK: &[DimensionRange] = &[range(Dimension::Duration, 1, 500_000_000)];
 
 /// RFC 7323 §2.3: a scaled window is at most 1 GiB.
 const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);

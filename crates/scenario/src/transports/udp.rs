@@ -28,7 +28,7 @@ pub(super) const UDP: Variant = Variant {
         ),
         key(
             "small_head",
-            Kind::Quantity { measures: SMALL_HEAD, words: &["none"] },
+            Kind::Quantity { ranges: SMALL_HEAD, words: &["none"] },
             Default::Is("\"576 B\""),
             "memory that `linux` charges for a small datagram, besides 256 B for its sk_buff; `none` charges the next power of two, as \
              kernels before 6.3 do. Kernels with wireless networks or tunnels have 640 B, or 704 B since 6.14",

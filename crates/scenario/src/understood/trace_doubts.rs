@@ -9,7 +9,7 @@ use talkpath_units::{Duration, Rate};
 use super::{file_name, percent, rate, time};
 use crate::contents::Contents;
 use crate::diagnostic::Log;
-use crate::read::At;
+use crate::read::KeyPath;
 use crate::tree::{Node, Table};
 
 /// Warns of the traces of one cell. `root` is its filled tree, and `duration` the time for which its flows
@@ -19,7 +19,7 @@ pub(crate) fn warn_of_traces(root: &Table, duration: Duration, contents: &Conten
         let links = root.get(parent).and_then(Node::as_table).map_or(&[][..], |table| &table.entries);
         for link in links {
             let Some(table) = link.node.as_table() else { continue };
-            let parent = At::ROOT.key(parent);
+            let parent = KeyPath::ROOT.key(parent);
             let at = parent.key(&link.name);
             if let Some((node, name)) = trace_of(table, "rate", "trace")
                 && let Some(trace) = contents.rate(name)

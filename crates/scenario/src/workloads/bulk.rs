@@ -4,9 +4,9 @@ use talkpath_model::WorkloadConfig;
 
 use super::{FileTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
-use crate::quantity::{Dimension, Measure};
+use crate::quantity::{Dimension, DimensionRange};
 use crate::section::Section;
-use crate::spec::{Default, Kind, LARGEST_SIZE, Variant, key, measure};
+use crate::spec::{Default, Kind, LARGEST_SIZE, Variant, key, range};
 
 pub(super) const BULK: Workload = Workload {
     keys: Variant {
@@ -14,7 +14,7 @@ pub(super) const BULK: Workload = Workload {
         doc: "as much data as the transport accepts. A message is as large as the room in the transport, at most 64 KiB; it waits until there is room for 1 KiB",
         keys: &[key(
             "bytes",
-            Kind::Quantity { measures: BULK_BYTES, words: &["unlimited"] },
+            Kind::Quantity { ranges: BULK_BYTES, words: &["unlimited"] },
             Default::Is("\"unlimited\""),
             "the size of the transfer; `\"unlimited\"` sends until `duration`",
         )],
@@ -22,7 +22,7 @@ pub(super) const BULK: Workload = Workload {
     read,
 };
 
-const BULK_BYTES: &[Measure] = &[measure(Dimension::Size, 1, 1_000 * LARGEST_SIZE)];
+const BULK_BYTES: &[DimensionRange] = &[range(Dimension::Size, 1, 1_000 * LARGEST_SIZE)];
 
 fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
     let workload = WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes")? };

@@ -9,9 +9,9 @@ use talkpath_units::{Bytes, Rate};
 
 use super::{ECHO, ECHO_WRITE_KEY, FLOOR, FileTerms, MESSAGE, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
-use crate::quantity::{Amount, Dimension, Measure, Problem};
+use crate::quantity::{Amount, Dimension, DimensionRange, Problem};
 use crate::section::Section;
-use crate::spec::{ANY_RATE, Default, Kind, SOME_DURATION, Variant, key, measure, quantity};
+use crate::spec::{ANY_RATE, Default, Kind, SOME_DURATION, Variant, key, quantity, range};
 use crate::tree::Meaning;
 
 pub(super) const CBR: Workload = Workload {
@@ -64,11 +64,11 @@ pub(super) const CBR: Workload = Workload {
 };
 
 /// A message of random size begins with its size and its number, so it cannot be smaller than these two.
-const DRAWN_MESSAGE: &[Measure] = &[measure(Dimension::Size, LEAST_DRAWN.get(), 1_000_000_000)];
+const DRAWN_MESSAGE: &[DimensionRange] = &[range(Dimension::Size, LEAST_DRAWN.get(), 1_000_000_000)];
 
 /// We chose a range from 1 mHz, one message in 17 minutes, to 1 GHz, one message per nanosecond of the
 /// simulator's clock.
-const MESSAGE_RATE: &[Measure] = &[measure(Dimension::Frequency, 1, 1_000_000_000_000)];
+const MESSAGE_RATE: &[DimensionRange] = &[range(Dimension::Frequency, 1, 1_000_000_000_000)];
 
 fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<MeasuredWorkload> {
     // Both are read before the first `?`, so that a mistake in one does not hide a mistake in the other.
@@ -137,6 +137,6 @@ fn bit_rate(millihertz: u64, size: MessageSize) -> Option<Rate> {
     // Twice the mean size is a whole number of bytes, so a byte of it has 4 bits.
     let bits_in_1000_s = u128::from(millihertz) * u128::from(size.twice_mean()) * 4;
     let bps = u64::try_from((bits_in_1000_s + 500) / 1_000).ok()?;
-    let [Measure { least, most, .. }] = ANY_RATE else { return None };
+    let [DimensionRange { least, most, .. }] = ANY_RATE else { return None };
     (*least..=*most).contains(&bps).then_some(Rate::from_bps(bps))
 }

@@ -4,9 +4,9 @@ use talkpath_model::{LARGEST_BULK_MESSAGE, WorkloadConfig};
 
 use super::{FileTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
-use crate::quantity::{Dimension, Measure};
+use crate::quantity::{Dimension, DimensionRange};
 use crate::section::Section;
-use crate::spec::{Default, FileKind, Kind, Variant, key, measure};
+use crate::spec::{Default, FileKind, Kind, Variant, key, range};
 
 pub(super) const FILE: Workload = Workload {
     keys: Variant {
@@ -22,7 +22,7 @@ pub(super) const FILE: Workload = Workload {
             ),
             key(
                 "size",
-                Kind::Quantity { measures: FILE_MESSAGE, words: &["auto"] },
+                Kind::Quantity { ranges: FILE_MESSAGE, words: &["auto"] },
                 Default::Is("\"auto\""),
                 "the largest message; `\"auto\"` is 64 KiB, over QUIC datagrams 1162 B, over UDP and DCCP what crosses the routes' smallest \
                  `mtu` unfragmented",
@@ -33,7 +33,7 @@ pub(super) const FILE: Workload = Workload {
 };
 
 /// The smallest message has room for a header and some bytes of the file. We chose 64 B.
-const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, LARGEST_BULK_MESSAGE.get())];
+const FILE_MESSAGE: &[DimensionRange] = &[range(Dimension::Size, 64, LARGEST_BULK_MESSAGE.get())];
 
 fn read(section: &Section<'_>, terms: FileTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
     let size = section.bytes_or_word("size")?.unwrap_or(terms.message);

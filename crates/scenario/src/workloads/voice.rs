@@ -10,9 +10,9 @@ use talkpath_units::Duration;
 
 use super::{ECHO, ECHO_WRITE_KEY, FileTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
-use crate::quantity::{Dimension, Measure, Problem};
+use crate::quantity::{Dimension, DimensionRange, Problem};
 use crate::section::Section;
-use crate::spec::{Default, Kind, SOME_DURATION, Tagged, Variant, Words, key, measure, quantity};
+use crate::spec::{Default, Kind, SOME_DURATION, Tagged, Variant, Words, key, quantity, range};
 
 pub(super) const VOICE: Workload = Workload {
     keys: Variant {
@@ -79,7 +79,7 @@ static PLAYOUT: Tagged = Tagged {
 const MOS: Kind = Kind::Number { above: 1.0, most: 4.5 };
 
 /// RFC 3551 §4.2: a receiver should accept packets of 0 to 200 ms of speech.
-const PTIME: &[Measure] = &[measure(Dimension::Duration, 1_000_000, 200_000_000)];
+const PTIME: &[DimensionRange] = &[range(Dimension::Duration, 1_000_000, 200_000_000)];
 
 const CODEC: Words = Words { noun: "a codec", known: Codec::OF_FLOWS, later: Codec::LATER, why: "" };
 
