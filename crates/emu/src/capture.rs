@@ -61,12 +61,12 @@ impl Capture {
     }
 
     /// Captures `packet`, which passed `interface` at `at`.
-    pub(super) fn note(
+    pub(super) fn record(
         &mut self,
         interface: Interface,
         packet: &[u8],
         parsed: &Parsed,
-        is_unsummed: bool,
+        needs_checksum: bool,
         at: Instant,
     ) {
         let bound = packet.len().min(self.snaplen) + pcapng::BLOCK_OVERHEAD;
@@ -80,7 +80,7 @@ impl Capture {
         }
         self.scratch.clear();
         self.scratch.extend_from_slice(packet);
-        if is_unsummed {
+        if needs_checksum {
             complete_checksum(&mut self.scratch, parsed);
         }
         let captured = CapturedPacket {
@@ -334,7 +334,7 @@ mod tests {
         let limit = 3 * (bytes.len() + pcapng::BLOCK_OVERHEAD) + 400;
         let mut capture = Capture::bounded(u32::MAX, limit);
         for (is_far, ms) in [(false, 1), (true, 2), (false, 3), (false, 4), (false, 5), (false, 6)] {
-            capture.note(interface(is_far), &bytes, &parsed, false, Instant::from_millis(ms));
+            capture.record(interface(is_far), &bytes, &parsed, false, Instant::from_millis(ms));
         }
         let (file, left_out) = capture.finish();
         assert!(file.len() <= limit && (1..6).contains(&left_out), "{left_out}");

@@ -1,9 +1,9 @@
-//! The emulator's end of a host's cable. The emulator takes packets from it one by one, and writes packets
-//! and trains of datagrams to it.
+//! A device: the emulator's end of a host's virtual Ethernet cable. The emulator receives packets from it one
+//! by one, and writes packets and trains of datagrams to it.
 //!
 //! ```text
-//!  take:  one packet, stamped by the kernel as it left its host
-//!  write: one packet                   or  headers | payload, payload, payload  (a train, cut by the host)
+//!  receive: one packet, stamped by the kernel as it left its host
+//!  write:   one packet                   or  headers | payload, payload, payload  (a train, cut by the host)
 //! ```
 //!
 //! The sending host's kernel cuts a large TCP write, or a UDP write with UDP_SEGMENT, before the host's
@@ -33,23 +33,23 @@ pub(super) struct Device<'a> {
     fd: &'a OwnedFd,
     ring: Ring,
     /// True until the kernel refuses a train. Linux 6.2 and later know UDP's super-packets.
-    pub(super) takes_trains: bool,
+    pub(super) supports_trains: bool,
     header: [u8; FRONT],
 }
 
-/// The outcome of taking a packet from a cable.
+/// A packet that was received from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Received {
     /// A packet that may belong to a flow.
     Packet {
         parsed: Parsed,
         /// True if the checksum of TCP or UDP is not complete.
-        is_unsummed: bool,
+        needs_checksum: bool,
     },
     /// No packet of IP, or one that stays on its link: link-local multicast.
     Stray,
     /// A packet larger than the device's MTU, which the host should have cut.
-    Unfit,
+    TooLarge,
 }
 
 impl<'a> Device<'a> {
@@ -66,7 +66,7 @@ impl<'a> Device<'a> {
         let mut header = [0; FRONT];
         // The sender's hardware address stays zero, because nobody answers to it.
         header[VIRTIO_HEADER..VIRTIO_HEADER + HOST_HARDWARE.len()].copy_from_slice(&HOST_HARDWARE);
-        Ok(Self { fd, ring: Ring::map(fd, Layout::of(mtu))?, takes_trains: true, header })
+        Ok(Self { fd, ring: Ring::map(fd, Layout::of(mtu))?, supports_trains: true, header })
     }
 
     /// Writes the ethertype of packets of this version of IP into the Ethernet header.
@@ -78,27 +78,38 @@ impl<'a> Device<'a> {
         self.fd
     }
 
-    /// When the packet that waits longest left its host, ns of CLOCK_REALTIME. `None` if no packet waits.
-    pub(super) fn waiting(&self) -> Option<i64> {
+    /// Returns the stamp of the packet that waits longest: when it left its host, ns of CLOCK_REALTIME.
+    /// Returns `None` if no packet waits.
+    pub(super) fn oldest_stamp_ns(&self) -> Option<i64> {
         self.ring.peek().map(|waiting| waiting.stamp_ns)
     }
 
-    /// Takes the packet that waits longest into `out`.
-    pub(super) fn take(&mut self, out: &mut [u8]) -> Taken {
-        let taken = self.ring.peek().map_or(Taken::Stray, |waiting| take(&waiting, out));
+    /// Receives the packet that waits longest into `out`.
+    pub(super) fn receive(&mut self, out: &mut [u8]) -> Received {
+        let received = self.ring.peek().map_or(Received::Stray, |waiting| receive_frame(&waiting, out));
         self.ring.release();
-        taken
+        received
+    }
+
+    /// Discards the packet that waits longest.
+    pub(super) fn discard(&mut self) {
+        self.ring.release();
     }
 
     /// Writes a packet to the host.
     ///
     /// # Errors
     /// Returns the system's error if the device does not take the packet.
-    pub(super) fn write(&mut self, packet: &[u8], parsed: &Parsed, is_unsummed: bool) -> Result<(), Errno> {
+    pub(super) fn write(
+        &mut self,
+        packet: &[u8],
+        parsed: &Parsed,
+        needs_checksum: bool,
+    ) -> Result<(), Errno> {
         self.header[..VIRTIO_HEADER].fill(0);
         self.set_ethertype(parsed.ip);
-        if is_unsummed {
-            self.leave_sum_to_host(parsed);
+        if needs_checksum {
+            self.request_checksum(parsed);
         }
         rustix::io::writev(self.fd, &[IoSlice::new(&self.header), IoSlice::new(packet)]).map(drop)
     }
@@ -132,7 +143,7 @@ impl<'a> Device<'a> {
         set_length(room, parsed, length);
         self.header[..VIRTIO_HEADER].fill(0);
         self.set_ethertype(parsed.ip);
-        self.leave_sum_to_host(parsed);
+        self.request_checksum(parsed);
         self.header[1] = GSO_UDP_L4;
         self.header[2..4].copy_from_slice(&((ETHERNET_HEADER + headers) as u16).to_ne_bytes());
         self.header[4..6].copy_from_slice(&(size as u16).to_ne_bytes());
@@ -142,27 +153,28 @@ impl<'a> Device<'a> {
     }
 
     /// Says in the header that the host has to complete the checksum, and where the checksum is.
-    fn leave_sum_to_host(&mut self, parsed: &Parsed) {
+    fn request_checksum(&mut self, parsed: &Parsed) {
         self.header[0] = NEEDS_CHECKSUM;
         self.header[6..8].copy_from_slice(&((ETHERNET_HEADER + parsed.header) as u16).to_ne_bytes());
         self.header[8..10].copy_from_slice(&(checksum_place(parsed.protocol) as u16).to_ne_bytes());
     }
 }
 
-fn take(waiting: &WaitingFrame<'_>, out: &mut [u8]) -> Taken {
-    let [flags, GSO_NONE, ..] = *waiting.header else { return Taken::Unfit };
+/// Copies the packet of a frame into `out`.
+fn receive_frame(waiting: &WaitingFrame<'_>, out: &mut [u8]) -> Received {
+    let [flags, GSO_NONE, ..] = *waiting.header else { return Received::TooLarge };
     if !waiting.is_whole {
-        return Taken::Unfit;
+        return Received::TooLarge;
     }
-    let Some(parsed) = parse(waiting.packet) else { return Taken::Stray };
+    let Some(parsed) = parse(waiting.packet) else { return Received::Stray };
     if stays_on_link(waiting.packet, parsed.ip) {
-        return Taken::Stray;
+        return Received::Stray;
     }
     // A host's device completes no checksums of other protocols (`talkpath_kernel::host::cable`).
-    let is_unsummed = flags & NEEDS_CHECKSUM != 0 && !matches!(parsed.protocol, Protocol::Other(_));
-    let Some(room) = out.get_mut(..parsed.length) else { return Taken::Unfit };
+    let needs_checksum = flags & NEEDS_CHECKSUM != 0 && !matches!(parsed.protocol, Protocol::Other(_));
+    let Some(room) = out.get_mut(..parsed.length) else { return Received::TooLarge };
     room.copy_from_slice(&waiting.packet[..parsed.length]);
-    Taken::Packet { parsed, is_unsummed }
+    Received::Packet { parsed, needs_checksum }
 }
 
 /// Changes `headers`, which are those of a datagram like `parsed`, so that `payload` bytes follow. It sets
@@ -239,17 +251,17 @@ mod tests {
         let header = [NEEDS_CHECKSUM, GSO_NONE, 0, 0, 0, 0, 0, 0, 0, 0];
         let cut = [0, GSO_UDP_L4, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut out = [0; 1500];
-        let mut taken = |header: &[u8], packet: &[u8], is_whole| {
-            take(&WaitingFrame { stamp_ns: 0, header, packet, is_whole }, &mut out)
+        let mut received = |header: &[u8], packet: &[u8], is_whole| {
+            receive_frame(&WaitingFrame { stamp_ns: 0, header, packet, is_whole }, &mut out)
         };
         let parsed = parse(&packet).unwrap();
-        assert_eq!(taken(&header, &packet, true), Taken::Packet { parsed, is_unsummed: true });
-        assert_eq!(taken(&cut, &packet, true), Taken::Unfit);
-        assert_eq!(taken(&header, &packet[..100], false), Taken::Unfit);
-        assert_eq!(taken(&header, &datagram(1600), true), Taken::Unfit, "no room for it here");
+        assert_eq!(received(&header, &packet, true), Received::Packet { parsed, needs_checksum: true });
+        assert_eq!(received(&cut, &packet, true), Received::TooLarge);
+        assert_eq!(received(&header, &packet[..100], false), Received::TooLarge);
+        assert_eq!(received(&header, &datagram(1600), true), Received::TooLarge, "no room for it here");
         let mut group = packet.clone();
         group[16..20].copy_from_slice(&[224, 0, 0, 22]);
-        assert_eq!(taken(&header, &group, true), Taken::Stray, "it stays on its link");
+        assert_eq!(received(&header, &group, true), Received::Stray, "it stays on its link");
         assert_eq!(out[..188], packet);
     }
 

@@ -1,44 +1,89 @@
-//! The loop between the two cables: take, decide in virtual time, write at the promised departure.
+//! The loop of the emulator: receive packets, let the path's model decide about them, and write each one at
+//! its decided departure.
 //!
 //! ```text
-//!  first host's cable ─► take, with its stamp ─► Network ─► wait until departure ─► write ─► other cable
-//!                    (and back, in the same thread: links may carry both directions)
+//!  first host ─► device ─► receive, with the kernel's stamp ─► network decides ─► wait until departure ─┐
+//!  second host ◄─ device ◄──────────────────────────────────────────────────────── write ◄──────────────┘
 //! ```
 //!
-//! A packet arrives at the time of its stamp, which the kernel writes when it takes the packet from its host.
-//! It does not matter how late this thread looks. The packets of both cables are taken in the order of their
-//! stamps. The path is stepped up to the last time at which both cables were empty, and no further. The
-//! kernel stamps a packet first and copies it then, so a packet may appear with a stamp before that time.
-//! Such a packet arrives at that time instead, and the emulator measures the difference.
+//! The same thread carries the packets back, because a link may carry both directions.
 //!
-//! The model decides a packet's departure from its arrival. The machine adds only the lateness of the write,
-//! which is measured for every packet.
+//! - *device*: the emulator's end of the virtual Ethernet cable of a host.
+//! - *stamp*: the time at which the kernel took a packet from its host. The kernel writes it into the ring of the device.
+//! - *arrival*: the time at which a packet enters the path. It is the stamp, unless the path has already been decided up
+//!   to a later time.
+//! - *backlog*: the time from a packet's stamp to its arrival.
+//! - *lateness*: the time from a packet's decided departure to its write.
+//! - *slot*: a buffer that holds a packet until each of its pieces has departed, or was dropped or lost.
+//! - *piece*: a fragment of a packet. A link with a small MTU cuts packets into pieces.
+//! - *train*: datagrams of one flow that leave by one write.
+//!
+//! The delay of a packet on the path depends on its stamp, and not on when this thread receives the packet.
+//! The packets of both devices are received in the order of their stamps. If both devices are empty, no
+//! packet with an earlier stamp can follow, so the path is decided up to the time before the devices were
+//! checked. There is one exception: the kernel stamps a packet first and copies it then, so a packet may
+//! appear with a stamp before that time. Its arrival is then that time, and the difference is its backlog.
+//!
+//! The machine adds only the backlog and the lateness to the delay of the model. Both are measured for each
+//! packet.
+//!
+//! Begin to read with [`Emulator::run`].
 
+mod arrivals;
 mod departures;
+mod flow;
+mod owner;
+mod slots;
 
 use std::io;
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use talkpath_config::TransportKind;
-use talkpath_kernel::clock::{RunClock, WallStamps};
+use talkpath_kernel::clock::RunClock;
 use talkpath_kernel::throttle::Throttle;
-use talkpath_model::IpVersion;
-use talkpath_path::{Direction, FragmentRange};
-use talkpath_units::{Duration, Ecn, Histogram, Instant};
+use talkpath_units::{Duration, Histogram, Instant};
 
+pub(super) use self::flow::EmuFlow;
+use self::owner::FragmentOwners;
+use self::slots::SlotTable;
 use crate::arrival_log::LogWriter;
-use crate::capture::{Capture, Interface};
-use crate::decision::{Arrival, DecidingNetwork, Decision};
-use crate::device::{Device, MAX_TRAIN, Taken};
-use crate::lanes::{Entered, Lanes, PacketRow};
-use crate::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, addresses, segment_range};
+use crate::capture::Capture;
+use crate::decision::{DecidingNetwork, Decision};
+use crate::device::{Device, MAX_TRAIN};
+use crate::lanes::Lanes;
 use crate::realtime::{OwnProcessor, raise_priority};
-use crate::stops::{LATE, Stops};
-use crate::watch::LegWatch;
-use crate::world::second_address;
+use crate::stops::Stops;
+
+/// The largest number of packets that are received before the next write. We chose 32: they take about 20 us
+/// of work, which is less than a wake-up costs.
+const BURST: usize = 32;
+/// The shortest time between two writes. A packet that departs just after a write is late by up to this time.
+/// We chose 15 us, which is the time of two to four writes, and a sixth of the lateness at which a run has a
+/// warning.
+const WRITE_INTERVAL: Duration = Duration::from_micros(15);
+/// The time before a write at which a sleep ends, ns. Wake-ups are late by about this time (measured;
+/// docs/models/emulation.md).
+const SPIN_NS: u64 = 60_000;
+/// The longest time in which the loop does not check whether it has to stop, ns.
+const MAX_WAIT_NS: u64 = 20_000_000;
+/// The memory for packets in slots, bytes. We chose 256 MiB, which hold the full-size packets of half a
+/// second at 4 Gbps.
+const MAX_MEMORY: usize = 256 << 20;
+
+/// What an emulator is made from.
+pub(super) struct EmulatorSetup<'a> {
+    pub(super) network: DecidingNetwork,
+    pub(super) log: LogWriter,
+    pub(super) capture: Option<Capture>,
+    pub(super) devices: [Device<'a>; 2],
+    /// The size of the largest packet of the devices, bytes.
+    pub(super) mtu: u16,
+    pub(super) clock: RunClock,
+    pub(super) flows: Vec<EmuFlow>,
+    /// The packets of the user's programs. `None` if only flows cross the path.
+    pub(super) lanes: Option<Lanes>,
+}
 
 /// The emulator, before the run and during the run.
 pub(super) struct Emulator<'a> {
@@ -49,48 +94,29 @@ pub(super) struct Emulator<'a> {
     clock: RunClock,
     throttle: Throttle,
     flows: Vec<EmuFlow>,
-    /// When the emulator last wrote packets.
-    written: Instant,
-    /// When this thread wanted to run again after its last sleep.
-    away_until: Instant,
-    /// The datagrams of one flow that leave together by one write: the slot of each, and its decided
-    /// departure.
-    train: Vec<(u32, Instant)>,
-    /// For each host and identification, the owner of the latest datagram that began with a fragment.
-    fragmented: [Identified; 2],
-    /// The packets of the user's programs. `None` if only flows cross the path.
     lanes: Option<Lanes>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    slot_size: usize,
-    max_slots: usize,
-    /// The path's decisions that are not carried out yet.
+    slots: SlotTable,
+    fragment_owners: FragmentOwners,
+    /// The decisions of the path that are not carried out yet.
     decisions: Vec<Decision>,
     /// The number of `decisions` that are already in the log.
     logged: usize,
-    fragment: Vec<u8>,
+    /// The datagrams that the next write takes together.
+    train: Vec<TrainDatagram>,
+    /// The bytes of the piece that is written. The buffer is used again for each piece.
+    piece: Vec<u8>,
+    last_write: Instant,
+    /// The time at which this thread had to run again after its last sleep.
+    planned_wakeup: Instant,
     totals: Totals,
 }
 
-/// A flow as the emulator knows it.
-pub(super) struct EmuFlow {
-    pub(super) sender: Host,
-    /// The protocol of its packets.
-    pub(super) transport: TransportKind,
-    /// True if the flow's connection may use several paths. Each path then has TCP sequence numbers of its
-    /// own, which do not number the bytes of the stream.
-    pub(super) is_multipath: bool,
-    /// The number of the flow's second path in the network, if it has one.
-    pub(super) second_path: Option<u32>,
-    /// The watches of both directions: from the sender, and back to it.
-    pub(super) watches: [LegWatch; 2],
-    /// The number of packets that were handed over with the ECN mark CE, in both directions.
-    pub(super) marked: [u64; 2],
-    /// How often a packet of the flow was late by more than [`LATE`], in its arrival or its departure.
-    pub(super) late: u64,
-    /// The number of datagram messages that were dropped or lost in both directions. The thread that waits
-    /// for the run's end reads it. There is one pair for each flow of the connection.
-    pub(super) drops: Vec<std::sync::Arc<[AtomicU64; 2]>>,
+/// A datagram in a train.
+#[derive(Clone, Copy)]
+struct TrainDatagram {
+    slot: u32,
+    /// The decided departure.
+    departure: Instant,
 }
 
 /// The results of the emulator.
@@ -102,26 +128,23 @@ pub(super) struct Emulated {
     pub(super) flows: Vec<EmuFlow>,
     pub(super) lanes: Option<Lanes>,
     pub(super) totals: Totals,
-    /// When the emulator stopped.
+    /// The time at which the emulator stopped.
     pub(super) end: Instant,
 }
 
-/// The counts of the emulator, most of which say how the machine disturbed it.
+/// The counts of the emulator. Most of them show how the machine disturbed it.
 #[derive(Clone, Debug)]
 pub(super) struct Totals {
-    /// The time from the decided departure of each packet to its write.
     pub(super) lateness: Histogram,
-    /// The time from the kernel's stamp of each packet to its arrival in the path.
     pub(super) backlog: Histogram,
-    /// The number of packets that belong to a flow and entered the path.
+    /// The number of packets that entered the path.
     pub(super) packets: u64,
-    /// The number of packets for which no memory was left.
+    /// The number of packets that were discarded because no slot was free.
     pub(super) overruns: u64,
-    /// The number of packets that a device did not take, or that a host had not cut to its MTU.
+    /// The number of packets that a device refused, and of packets that a host should have cut to its MTU.
     pub(super) refused: u64,
     /// The number of packets of TCP or UDP that belong to no flow. They do not cross the path.
     pub(super) strays: u64,
-    /// The times in which the thread did not run although it had work.
     pub(super) stops: Stops,
     /// The processor time of the thread, ns.
     pub(super) cpu_ns: u64,
@@ -129,55 +152,9 @@ pub(super) struct Totals {
     pub(super) realtime_denied: Option<String>,
 }
 
-/// The owners of fragmented datagrams, by their identification.
-type Identified = Box<[Option<Owner>]>;
-
-/// The flow, path and message that a packet belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Owner {
-    flow: u32,
-    /// The number of the path in the network.
-    path: u32,
-    /// For a later fragment, the number of the message in its datagram, or if the flow is [`PROGRAM`] the
-    /// number of the conversation. `None` if the number is not known, for example if another program sent the
-    /// datagram.
-    seq: Option<u64>,
-}
-
-/// A place for a packet's bytes. The packet stays until each of its pieces has departed, or was dropped or
-/// lost.
-struct Slot {
-    bytes: Box<[u8]>,
-    parsed: Parsed,
-    /// True if the checksum of TCP or UDP is not complete, so that the receiving host has to complete it.
-    is_unsummed: bool,
-    /// The packet's flow. [`PROGRAM`] if it is a packet of one of the user's programs.
-    flow: u32,
-    /// The row of a packet of one of the user's programs.
-    row: Option<PacketRow>,
-    /// True if the packet has left the path with the ECN mark CE.
-    has_left_marked: bool,
-    direction: Direction,
-    /// The number of the message in the packet's datagram, if it is known.
-    seq: Option<u64>,
-    to: Host,
-    /// The number of payload bytes for which the path has no decision yet.
-    undecided: u32,
-}
-
 impl<'a> Emulator<'a> {
-    /// Makes the emulator between `devices`. Their packets have at most `mtu` bytes.
-    pub(super) fn new(
-        network: DecidingNetwork,
-        log: LogWriter,
-        capture: Option<Capture>,
-        devices: [Device<'a>; 2],
-        mtu: u16,
-        clock: RunClock,
-        flows: Vec<EmuFlow>,
-    ) -> Self {
-        let slot_size = usize::from(mtu);
-        let identifications = || vec![None; 1 << 16].into_boxed_slice();
+    pub(super) fn new(setup: EmulatorSetup<'a>) -> Self {
+        let EmulatorSetup { network, log, capture, devices, mtu, clock, flows, lanes } = setup;
         Self {
             network,
             log,
@@ -186,39 +163,20 @@ impl<'a> Emulator<'a> {
             clock,
             throttle: Throttle::new(),
             flows,
-            written: Instant::ZERO,
-            away_until: Instant::ZERO,
-            train: Vec::with_capacity(MAX_TRAIN),
-            fragmented: [identifications(), identifications()],
-            lanes: None,
-            slots: Vec::new(),
-            free: Vec::new(),
-            slot_size,
-            max_slots: MAX_MEMORY / slot_size.max(1),
+            lanes,
+            slots: SlotTable::new(mtu.into(), MAX_MEMORY),
+            fragment_owners: FragmentOwners::new(),
             decisions: Vec::new(),
             logged: 0,
-            fragment: Vec::new(),
-            totals: Totals {
-                lateness: Histogram::new(),
-                backlog: Histogram::new(),
-                packets: 0,
-                overruns: 0,
-                refused: 0,
-                strays: 0,
-                stops: Stops::default(),
-                cpu_ns: 0,
-                realtime_denied: None,
-            },
+            train: Vec::with_capacity(MAX_TRAIN),
+            piece: Vec::new(),
+            last_write: Instant::ZERO,
+            planned_wakeup: Instant::ZERO,
+            totals: Totals::new(),
         }
     }
 
-    /// The same emulator, which also carries packets of no flow.
-    pub(super) fn with_lanes(mut self, lanes: Option<Lanes>) -> Self {
-        self.lanes = lanes;
-        self
-    }
-
-    /// Carries packets until `stop`, on the processor `place`.
+    /// Carries packets until `stop` is set. The thread runs on the processor `place`.
     ///
     /// # Errors
     /// Returns the system's error if a device, or the wait for a device, failed.
@@ -228,181 +186,50 @@ impl<'a> Emulator<'a> {
         self.throttle = Throttle::new();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
-            self.totals.stops.note(self.away_until, now);
-            self.away_until = now;
-            let taken = self.take_burst();
-            if taken < BURST {
-                // Both cables were found empty after `now`, so everything up to `now` can be decided.
-                self.step(now);
+            self.totals.stops.record(self.planned_wakeup, now);
+            self.planned_wakeup = now;
+            let received = self.receive_burst();
+            if received < BURST {
+                // Both devices were empty at a time after `now`. So all packets with a stamp before `now` are
+                // here, and the path can be decided up to `now`.
+                self.decide_until(now);
             }
             if self.clock.now() >= self.next_write() {
-                self.carry_out();
+                self.carry_out_decisions();
             }
-            if taken == 0 {
+            if received == 0 {
                 self.wait()?;
             } else if self.throttle.must_sleep() {
                 self.throttle.sleep_briefly();
             }
         }
+        Ok(self.finish())
+    }
+
+    /// Carries out what the path decides until now, and returns the results.
+    fn finish(mut self) -> Emulated {
         let end = self.clock.now();
-        self.step(end);
-        self.carry_out();
+        self.decide_until(end);
+        self.carry_out_decisions();
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         self.totals.cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
         let Self { network, log, capture, flows, lanes, totals, .. } = self;
         let capture = capture.map(Capture::finish);
-        Ok(Emulated { network, log: log.finish(end), capture, flows, lanes, totals, end })
-    }
-
-    /// Takes the packets that wait in both cables, at most [`BURST`], in the order of their stamps. Returns
-    /// the number of packets.
-    fn take_burst(&mut self) -> usize {
-        let mut stamps = None;
-        for taken in 0..BURST {
-            let [first, second] = [0, 1].map(|host: usize| self.devices[host].waiting());
-            let (host, stamp_ns) = match (first, second) {
-                (None, None) => return taken,
-                (Some(first), None) => (Host::First, first),
-                (None, Some(second)) => (Host::Second, second),
-                (Some(first), Some(second)) if first <= second => (Host::First, first),
-                (Some(_), Some(second)) => (Host::Second, second),
-            };
-            // If the packet came after the clocks were read, the clocks are read again.
-            let known = stamps.filter(|stamps: &WallStamps| stamps.follows(stamp_ns));
-            let stamp = stamps.insert(known.unwrap_or_else(|| self.clock.beside_wall())).at(stamp_ns);
-            let arrival = stamp.max(self.network.now());
-            self.take(host, arrival, arrival.since(stamp));
-        }
-        BURST
-    }
-
-    /// Takes the packet that waits longest in a host's cable. It arrives at `arrival`, which is `displaced`
-    /// after its stamp.
-    fn take(&mut self, host: Host, arrival: Instant, displaced: Duration) {
-        let Some(slot) = self.free_slot() else {
-            // No memory is left for the packet, so it is thrown away.
-            self.totals.overruns += 1;
-            self.devices[host.index()].take(&mut []);
-            return;
-        };
-        let entry = &mut self.slots[slot as usize];
-        match self.devices[host.index()].take(&mut entry.bytes) {
-            Taken::Packet { parsed, is_unsummed } => {
-                (entry.parsed, entry.is_unsummed) = (parsed, is_unsummed);
-                self.totals.backlog.record_unsigned(displaced);
-                self.handle_packet(host, slot, arrival, displaced);
-                return;
-            }
-            // ICMP or multicast, which does not cross the path.
-            Taken::Stray => {}
-            Taken::Unfit => self.totals.refused += 1,
-        }
-        self.free.push(slot);
-    }
-
-    /// Lets the packet in `slot` enter the path at `stamp`, which is `displaced` after the kernel's stamp.
-    fn handle_packet(&mut self, host: Host, slot: u32, stamp: Instant, displaced: Duration) {
-        let entry = &mut self.slots[slot as usize];
-        let parsed = entry.parsed;
-        let owner = owner_of(&parsed, host, self.flows.len(), &self.fragmented)
-            .or_else(|| second_path_of(&entry.bytes, &parsed, &self.flows));
-        let (flow, path, known_seq) = match owner {
-            Some(Owner { flow: PROGRAM, seq: conversation, .. }) => {
-                return self.handle_program_packet(host, slot, conversation, stamp);
-            }
-            None => return self.handle_program_packet(host, slot, None, stamp),
-            Some(Owner { flow, path, seq }) => (flow, path, seq),
-        };
-        let emu_flow = &mut self.flows[flow as usize];
-        emu_flow.late += u64::from(displaced > LATE);
-        let direction = host.direction(emu_flow.sender);
-        let watch = &mut emu_flow.watches[direction as usize];
-        let seq = match (parsed.ports, parsed.protocol) {
-            // A later fragment has no header of TCP or UDP. Only its datagram's first fragment is known.
-            (None, _) => known_seq,
-            (Some(_), Protocol::Udp) => {
-                let payload = entry.bytes.get(parsed.header + UDP_HEADER..parsed.length).unwrap_or(&[]);
-                watch.on_datagram(payload, stamp)
-            }
-            (Some(_), Protocol::Tcp) if emu_flow.is_multipath => None,
-            // Only the protocols with ports have flows.
-            (Some(_), Protocol::Other(_)) => None,
-            (Some(_), Protocol::Tcp) => {
-                if let Some(range) = segment_range(&entry.bytes, &parsed) {
-                    watch.on_segment(&range, stamp);
-                }
-                None
-            }
-        };
-        if parsed.part.more && parsed.ports.is_some() {
-            let owner = Owner { flow, path, seq };
-            self.fragmented[host.index()][usize::from(parsed.identification)] = Some(owner);
-        }
-        (entry.flow, entry.direction, entry.seq) = (flow, direction, seq);
-        (entry.to, entry.undecided, entry.row) = (host.other(), parsed.part.length, None);
-        if let Some(capture) = &mut self.capture {
-            let interface = Interface::of(direction == Direction::Back, emu_flow.transport);
-            capture.note(interface, &entry.bytes[..parsed.length], &parsed, entry.is_unsummed, stamp);
-        }
-        self.enter(slot, path, stamp);
-    }
-
-    /// Lets a packet of one of the user's programs enter the path at `stamp`. A later fragment belongs to
-    /// `conversation`.
-    fn handle_program_packet(&mut self, host: Host, slot: u32, conversation: Option<u64>, stamp: Instant) {
-        let entry = &mut self.slots[slot as usize];
-        let parsed = entry.parsed;
-        let packet = &entry.bytes[..parsed.length];
-        let conversation = conversation.and_then(|number| u32::try_from(number).ok());
-        let entered = self
-            .lanes
-            .as_mut()
-            .and_then(|lanes| lanes.on_arrival(host, packet, &parsed, conversation, stamp));
-        let Some(Entered { lane, conversation, row }) = entered else {
-            self.totals.strays += u64::from(!matches!(parsed.protocol, Protocol::Other(_)));
-            self.free.push(slot);
-            return;
-        };
-        if parsed.part.more && parsed.part.offset == 0 {
-            let owner = Owner { flow: PROGRAM, path: lane, seq: Some(conversation.into()) };
-            self.fragmented[host.index()][usize::from(parsed.identification)] = Some(owner);
-        }
-        // The first host's packets go the way out of each lane.
-        let direction = host.direction(Host::First);
-        (entry.flow, entry.direction, entry.seq) = (PROGRAM, direction, None);
-        (entry.to, entry.undecided, entry.row) = (host.other(), parsed.part.length, Some(row));
-        if let Some(capture) = &mut self.capture {
-            let interface = Interface::of(direction == Direction::Back, TransportKind::Udp);
-            capture.note(interface, &entry.bytes[..parsed.length], &parsed, entry.is_unsummed, stamp);
-        }
-        self.enter(slot, lane, stamp);
-    }
-
-    /// Lets the packet in `slot` enter the network at `stamp`, on the path with this number.
-    fn enter(&mut self, slot: u32, path: u32, stamp: Instant) {
-        let Slot { parsed, direction, .. } = self.slots[slot as usize];
-        self.totals.packets += 1;
-        // The decisions until now are written before this arrival, so that the log is in order of time.
-        self.step(stamp);
-        let arrival = Arrival { flow: path, direction, part: parsed.part, ecn: parsed.ecn };
-        self.log.arrival(&arrival, parsed.identification, stamp);
-        self.network.handle_arrival(arrival, slot, stamp, &mut self.decisions);
-        self.note_services();
-        self.log_decisions();
+        Emulated { network, log: log.finish(end), capture, flows, lanes, totals, end }
     }
 
     /// Makes all decisions of the path up to `until`, and writes them to the log.
-    fn step(&mut self, until: Instant) {
+    fn decide_until(&mut self, until: Instant) {
         self.network.advance(until, &mut self.decisions);
-        self.note_services();
+        self.record_services();
         self.log_decisions();
     }
 
-    /// Takes note of how long the packets of the user's programs waited.
-    fn note_services(&mut self) {
+    /// Records when the service of packets of the user's programs began.
+    fn record_services(&mut self) {
         let Some(lanes) = &mut self.lanes else { return };
-        for (tag, began) in self.network.services() {
-            if let Some(row) = self.slots[tag as usize].row {
+        for (slot, began) in self.network.services() {
+            if let Some(row) = self.slots[slot].row {
                 lanes.on_service(row, began);
             }
         }
@@ -410,38 +237,28 @@ impl<'a> Emulator<'a> {
 
     fn log_decisions(&mut self) {
         for decision in &self.decisions[self.logged..] {
-            self.log.decision(decision, self.slots[decision.tag as usize].parsed.part);
+            self.log.decision(decision, self.slots[decision.tag].parsed.part);
         }
         self.logged = self.decisions.len();
     }
 
-    fn free_slot(&mut self) -> Option<u32> {
-        if let Some(slot) = self.free.pop() {
-            return Some(slot);
-        }
-        if self.slots.len() >= self.max_slots {
-            return None;
-        }
-        self.slots.push(Slot::empty(self.slot_size));
-        u32::try_from(self.slots.len() - 1).ok()
-    }
-
-    /// When the emulator has to write next: at the next departure, but at least [`TOLERANCE`] after the last
-    /// write. Packets that depart within this time leave by one system call.
+    /// Returns the time at which the emulator has to write next. This is the next departure, but at least
+    /// [`WRITE_INTERVAL`] after the last write, so that packets that depart close together leave by one
+    /// system call.
     fn next_write(&self) -> Instant {
         let departure = if self.decisions.is_empty() {
             self.network.poll_timeout().unwrap_or(Instant::MAX)
         } else {
             Instant::ZERO
         };
-        departure.max(self.written.saturating_add(TOLERANCE))
+        departure.max(self.last_write.saturating_add(WRITE_INTERVAL))
     }
 
     /// Sleeps until a packet arrives or the next write is near. If the next write is already near, the thread
     /// spins, unless it has to sleep.
     fn wait(&mut self) -> io::Result<()> {
-        let gap = self.next_write().since(self.clock.now()).as_nanos();
-        if gap <= SPIN_NS {
+        let left_ns = self.next_write().since(self.clock.now()).as_nanos();
+        if left_ns <= SPIN_NS {
             if self.throttle.must_sleep() {
                 self.throttle.sleep_briefly();
             } else {
@@ -449,9 +266,9 @@ impl<'a> Emulator<'a> {
             }
             return Ok(());
         }
-        let nanoseconds = (gap - SPIN_NS).min(MAX_WAIT_NS);
-        self.away_until = self.clock.now().saturating_add(Duration::from_nanos(nanoseconds));
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(nanoseconds).unwrap_or(0) };
+        let sleep_ns = (left_ns - SPIN_NS).min(MAX_WAIT_NS);
+        self.planned_wakeup = self.clock.now().saturating_add(Duration::from_nanos(sleep_ns));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(sleep_ns).unwrap_or(0) };
         let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
         // ppoll takes nanoseconds. epoll_wait would round up to milliseconds.
         match self.throttle.sleep_with(|| poll(&mut fds, Some(&timeout))) {
@@ -461,77 +278,18 @@ impl<'a> Emulator<'a> {
     }
 }
 
-impl Slot {
-    fn empty(size: usize) -> Self {
-        let part = FragmentRange { offset: 0, length: 0, more: false };
-        let parsed = Parsed {
-            ip: IpVersion::V4,
-            header: 0,
-            length: 0,
-            part,
-            ecn: Ecn::NotEct,
-            identification: 0,
-            protocol: Protocol::Udp,
-            ports: None,
-        };
+impl Totals {
+    fn new() -> Self {
         Self {
-            bytes: vec![0; size].into_boxed_slice(),
-            parsed,
-            is_unsummed: false,
-            flow: 0,
-            row: None,
-            has_left_marked: false,
-            direction: Direction::Out,
-            seq: None,
-            to: Host::First,
-            undecided: 0,
+            lateness: Histogram::new(),
+            backlog: Histogram::new(),
+            packets: 0,
+            overruns: 0,
+            refused: 0,
+            strays: 0,
+            stops: Stops::default(),
+            cpu_ns: 0,
+            realtime_denied: None,
         }
     }
 }
-
-/// Finds the owner of a packet from `host` by its ports, or for a later fragment by its identification.
-fn owner_of(parsed: &Parsed, host: Host, flows: usize, fragmented: &[Identified; 2]) -> Option<Owner> {
-    let Some((source, destination)) = parsed.ports else {
-        if parsed.part.offset == 0 {
-            return None;
-        }
-        return fragmented[host.index()][usize::from(parsed.identification)];
-    };
-    let flow = source.checked_sub(FIRST_PORT)?;
-    let owner = Owner { flow: flow.into(), path: flow.into(), seq: None };
-    (source == destination && usize::from(flow) < flows).then_some(owner)
-}
-
-/// Finds the owner of a packet whose source or destination is a host's second address. The host with that
-/// address has opened the subflow from a port that its kernel chose. The other end has the flow's port.
-fn second_path_of(packet: &[u8], parsed: &Parsed, flows: &[EmuFlow]) -> Option<Owner> {
-    let (source, destination) = parsed.ports?;
-    let is_second = |address: IpAddr| {
-        [Host::First, Host::Second].into_iter().any(|host| second_address(host, parsed.ip) == address)
-    };
-    let (from, to) = addresses(packet, parsed.ip)?;
-    let port = match (is_second(from), is_second(to)) {
-        (true, false) => destination,
-        (false, true) => source,
-        _ => return None,
-    };
-    let flow = port.checked_sub(FIRST_PORT)?;
-    let path = flows.get(usize::from(flow))?.second_path?;
-    Some(Owner { flow: flow.into(), path, seq: None })
-}
-
-/// The flow of the packets of the user's programs. No flow of a scenario has this number.
-const PROGRAM: u32 = u32::MAX;
-/// The largest number of packets that are taken before the next write (chosen: some 20 us of work, which is
-/// less than a wake-up costs).
-const BURST: usize = 32;
-/// The shortest time between two writes. A departure just after a write is late by up to this time (chosen:
-/// the time of two to four writes, and a sixth of the lateness at which a run has a warning).
-const TOLERANCE: Duration = Duration::from_micros(15);
-/// The time before a write at which a sleep ends. Wake-ups are late by about this time (measured;
-/// docs/models/emulation.md).
-const SPIN_NS: u64 = 60_000;
-/// The longest time in which the loop does not check whether it shall stop, ns.
-const MAX_WAIT_NS: u64 = 20_000_000;
-/// The memory for packets that are on their way (chosen: 2 Gbps over half a second).
-const MAX_MEMORY: usize = 256 << 20;

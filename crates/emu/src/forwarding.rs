@@ -27,7 +27,7 @@ use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 use crate::arrival_log::{LogHeader, LogWriter, MAX_BYTES};
 use crate::decision::DecidingNetwork;
 use crate::device::Device;
-use crate::emulator::{EmuFlow, Emulator};
+use crate::emulator::{EmuFlow, Emulator, EmulatorSetup};
 use crate::packet::Host;
 use crate::realtime::OwnProcessor;
 use crate::run::LEAD;
@@ -94,7 +94,16 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         };
         let network = DecidingNetwork::new(&flood(), Seed::new(1), None);
         let log = LogWriter::new(&header, MAX_BYTES);
-        let emulator = Emulator::new(network, log, None, devices, MTU, clock, vec![flow]);
+        let emulator = Emulator::new(EmulatorSetup {
+            network,
+            log,
+            capture: None,
+            devices,
+            mtu: MTU,
+            clock,
+            flows: vec![flow],
+            lanes: None,
+        });
         let emulated = emulator.run(&OwnProcessor::none(), stop)?;
         let totals = emulated.totals;
         Ok(Carried { packets: totals.packets, cpu_ns: totals.cpu_ns, end: emulated.end })

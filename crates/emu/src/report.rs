@@ -114,7 +114,7 @@ impl EmuReport {
             let limit = if is_past { format!(", past the limit of {invalid} at p99") } else { String::new() };
             warnings.push(warning::invalid_unless(!is_past, format!("emu: {who} late: {figures}{limit}")));
         }
-        warnings.extend(self.stops.line().map(|line| format!("emu: {line}")));
+        warnings.extend(self.stops.warning().map(|line| format!("emu: {line}")));
         for flow in &self.flows {
             let Some(line) = flow.judge(&self.stops) else { continue };
             warnings.push(warning::invalid(format!("emu: {line}")));
@@ -266,7 +266,7 @@ mod tests {
     fn echoes_that_the_machine_held_bend_the_figures_of_their_own_flow_alone() {
         let calls = ["call", "other"].map(|name| {
             let packets = LateFlow { name: name.to_owned(), messages: 1000, late: 4 };
-            FlowLateness { packets, bears: None }
+            FlowLateness { packets, tolerated_stop: None }
         });
         let held = |max_ms: u64| TurnRoundRecord {
             flow: "call".to_owned(),
@@ -286,7 +286,7 @@ mod tests {
         let all = judgement.late_flows.iter().map(late).collect::<Vec<_>>();
         assert!(judgement.is_sound && all == [("other".to_owned(), 4), ("call".to_owned(), 16)], "{all:?}");
         assert!(!judge(held(151), &calls).is_sound, "one echo alone decides whether it is in time");
-        let bulk = FlowLateness { bears: Some(Duration::from_millis(20)), ..calls[0].clone() };
+        let bulk = FlowLateness { tolerated_stop: Some(Duration::from_millis(20)), ..calls[0].clone() };
         assert!(!judge(held(7), &[bulk]).is_sound, "it has no clock");
     }
 
@@ -311,9 +311,9 @@ mod tests {
     #[test]
     fn a_stop_of_100_ms_makes_a_call_invalid_however_small_the_pooled_p99_is() {
         let mut stops = Stops::default();
-        stops.note(Instant::from_secs(1), Instant::from_millis(1100));
+        stops.record(Instant::from_secs(1), Instant::from_millis(1100));
         let packets = LateFlow { name: "call".to_owned(), messages: 1000, late: 5 };
-        let call = FlowLateness { packets: packets.clone(), bears: None };
+        let call = FlowLateness { packets: packets.clone(), tolerated_stop: None };
         let report = EmuReport { emulator: late(17), stops, flows: vec![call], ..EmuReport::default() };
         let mut warnings = Vec::new();
         let judgement = report.judge(&mut warnings);

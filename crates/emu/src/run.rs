@@ -36,7 +36,7 @@ use crate::capture::Capture;
 use crate::connect::connect_flows;
 use crate::decision::DecidingNetwork;
 use crate::device::Device;
-use crate::emulator::{EmuFlow, Emulated, Emulator};
+use crate::emulator::{EmuFlow, Emulated, Emulator, EmulatorSetup};
 use crate::host_tcp::HostTcp;
 use crate::hosts::{
     PROGRAM_SETTINGS, check_congestion_controls, check_segment_sizes, device_mtu, program_mtu,
@@ -130,7 +130,7 @@ pub(super) fn run(
     let mut devices = Device::pair(&world.devices, world.mtu).map_err(devices_failed)?;
     if program.is_some() {
         // The user's programs see each packet as it crossed the path, also those that look at the device.
-        devices.iter_mut().for_each(|device| device.takes_trains = false);
+        devices.iter_mut().for_each(|device| device.supports_trains = false);
     }
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
@@ -143,16 +143,16 @@ pub(super) fn run(
     };
     let mut ends =
         Ends::new(scenario, &spec, plan.seed, &common, sockets, stranger.as_deref()).map_err(unusable)?;
-    let emulator = Emulator::new(
-        DecidingNetwork::new(scenario, plan.seed, plan.series),
-        LogWriter::new(&log_header(scenario, &plan), MAX_BYTES),
-        snaplen.map(Capture::new),
+    let emulator = Emulator::new(EmulatorSetup {
+        network: DecidingNetwork::new(scenario, plan.seed, plan.series),
+        log: LogWriter::new(&log_header(scenario, &plan), MAX_BYTES),
+        capture: snaplen.map(Capture::new),
         devices,
-        world.mtu,
+        mtu: world.mtu,
         clock,
-        emulated_flows(scenario, &spec, &ends),
-    )
-    .with_lanes(program.is_some().then(|| Lanes::new(first_lane(scenario))));
+        flows: emulated_flows(scenario, &spec, &ends),
+        lanes: program.is_some().then(|| Lanes::new(first_lane(scenario))),
+    });
     let entries = match program {
         Some(_) => Some(HostEntry::both(&world.namespaces, world.means).map_err(unusable)?),
         None => None,

@@ -28,8 +28,8 @@ pub(crate) struct Stops {
 }
 
 impl Stops {
-    /// Takes note that the thread runs at `now` and should have run at `expected`.
-    pub(crate) fn note(&mut self, expected: Instant, now: Instant) {
+    /// Records a stop if the thread runs at `now` and should have run at `expected`.
+    pub(crate) fn record(&mut self, expected: Instant, now: Instant) {
         let away = now.since(expected);
         if away > STOP && expected > Instant::ZERO {
             self.count += 1;
@@ -39,7 +39,7 @@ impl Stops {
     }
 
     /// The warning about the stops. `None` if there were none.
-    pub(crate) fn line(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let ms = Duration::as_millis_f64;
         if self.count == 0 {
             return None;
@@ -57,43 +57,43 @@ pub(crate) struct FlowLateness {
     /// count too.
     pub(crate) packets: LateFlow,
     /// The longest stop that the flow's queue tolerates. `None` for a flow with a clock.
-    pub(crate) bears: Option<Duration>,
+    pub(crate) tolerated_stop: Option<Duration>,
 }
 
 impl FlowLateness {
     /// The warning that names the figures of the flow that are not valid, and why. `None` if all are valid.
     pub(crate) fn judge(&self, stops: &Stops) -> Option<String> {
         let LateFlow { name, messages, late } = &self.packets;
-        if let Some(bears) = self.bears {
-            return (stops.longest > bears).then(|| {
+        if let Some(tolerated) = self.tolerated_stop {
+            return (stops.longest > tolerated).then(|| {
                 format!(
                     "flow {name}: a stop of {:.1} ms is longer than the {:.1} ms that its queue bears, so its goodput, cwnd \
                      and queue are not the path's alone",
                     stops.longest.as_millis_f64(),
-                    bears.as_millis_f64()
+                    tolerated.as_millis_f64()
                 )
             });
         }
-        let void: Vec<&str> = QUANTILES
+        let invalid: Vec<&str> = QUANTILES
             .into_iter()
             .filter(|(_, quantile)| !self.packets.bears(*quantile))
             .map(|(word, _)| word)
             .collect();
-        (!void.is_empty()).then(|| {
+        (!invalid.is_empty()).then(|| {
             format!(
                 "flow {name}: the machine made packets late by more than 1 ms {}, for {}, so \
                  its {} {} not the path's alone",
                 counted(*late, "time"),
                 counted(*messages, "message"),
-                void.join(", "),
-                is_or_are(void.len() as u64)
+                invalid.join(", "),
+                is_or_are(invalid.len() as u64)
             )
         })
     }
 
     /// Returns true if the flow has a clock. Its delays are then judged by the number of late packets.
     pub(crate) const fn is_clocked(&self) -> bool {
-        self.bears.is_none()
+        self.tolerated_stop.is_none()
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     fn call(messages: u64, late: u64) -> Option<String> {
         let packets = LateFlow { name: "call".to_owned(), messages, late };
-        FlowLateness { packets, bears: None }.judge(&Stops::default())
+        FlowLateness { packets, tolerated_stop: None }.judge(&Stops::default())
     }
 
     #[test]
@@ -127,11 +127,11 @@ mod tests {
     #[test]
     fn a_transfer_bears_a_stop_that_its_queue_outlasts() {
         let judged = |stop_ms: u64| {
-            let bears = Some(Duration::from_millis(20));
+            let tolerated_stop = Some(Duration::from_millis(20));
             let packets = LateFlow { name: "bulk".to_owned(), ..LateFlow::default() };
-            let flow = FlowLateness { packets, bears };
+            let flow = FlowLateness { packets, tolerated_stop };
             let mut stops = Stops::default();
-            stops.note(Instant::from_secs(1), Instant::from_millis(1000 + stop_ms));
+            stops.record(Instant::from_secs(1), Instant::from_millis(1000 + stop_ms));
             flow.judge(&stops)
         };
         assert_eq!(judged(20), None);
@@ -141,13 +141,16 @@ mod tests {
     #[test]
     fn stops_are_counted_from_a_millisecond_on_and_only_during_the_run() {
         let mut stops = Stops::default();
-        stops.note(Instant::ZERO, Instant::from_secs(3));
+        stops.record(Instant::ZERO, Instant::from_secs(3));
         for (at, away_us) in [(1000, 1_000), (2000, 1_001), (3000, 99_000)] {
             let expected = Instant::from_millis(at);
-            stops.note(expected, expected.saturating_add(Duration::from_micros(away_us)));
+            stops.record(expected, expected.saturating_add(Duration::from_micros(away_us)));
         }
         assert_eq!((stops.count, stops.longest), (2, Duration::from_millis(99)));
-        assert_eq!(stops.line().unwrap(), "the path stood still 2 times, 100.0 ms in all, at most 99.0 ms");
-        assert_eq!(Stops::default().line(), None);
+        assert_eq!(
+            stops.warning().unwrap(),
+            "the path stood still 2 times, 100.0 ms in all, at most 99.0 ms"
+        );
+        assert_eq!(Stops::default().warning(), None);
     }
 }

@@ -154,7 +154,7 @@ impl RecordedFlows {
         self.warnings.extend(flow.warnings);
     }
 
-    /// What each flow bears of what was late.
+    /// Returns how the machine disturbed each flow, and what the flow tolerates.
     fn judged_by_lateness(
         &self,
         scenario: &Scenario,
@@ -168,7 +168,7 @@ impl RecordedFlows {
                 messages: record.forward.messages.len() as u64,
                 late: *late,
             },
-            bears: bears(flow, links, window),
+            tolerated_stop: tolerated_stop(flow, links, window),
         };
         flows.map(lateness).collect()
     }
@@ -260,7 +260,7 @@ impl FinishedRun<'_> {
 
 /// The longest stop of the path that does not change the figures of `flow`. `None` if the flow has a clock,
 /// because then each late message counts.
-fn bears(flow: &Flow, links: &[LinkRecord], window: &Range<Instant>) -> Option<Duration> {
+fn tolerated_stop(flow: &Flow, links: &[LinkRecord], window: &Range<Instant>) -> Option<Duration> {
     if flow.workload.is_clocked() {
         return None;
     }
