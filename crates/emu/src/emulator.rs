@@ -9,9 +9,10 @@
 //! The same thread carries the packets back, because a link may carry both directions.
 //!
 //! - *device*: the emulator's end of the virtual Ethernet cable of a host.
-//! - *stamp*: the time at which the kernel took a packet from its host. The kernel writes it into the ring of the device.
-//! - *arrival*: the time at which a packet enters the path. It is the stamp, unless the path has already been decided up
-//!   to a later time.
+//! - *stamp*: the time at which the kernel took a packet from its host. The kernel writes it into the ring of
+//!   the device.
+//! - *arrival*: the time at which a packet enters the path. It is the stamp, unless the path has already been
+//!   decided up to a later time.
 //! - *backlog*: the time from a packet's stamp to its arrival.
 //! - *lateness*: the time from a packet's decided departure to its write.
 //! - *slot*: a buffer that holds a packet until each of its pieces has departed, or was dropped or lost.

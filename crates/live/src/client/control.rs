@@ -19,7 +19,7 @@ use talkpath_units::counted;
 use crate::key::Key;
 use crate::protocol::{
     ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, REQUEST_LIMIT, ROWS_PER_S,
-    Registrations, Request, SILENCE_S, VERSION, hello, words,
+    Registrations, Request, SILENCE_S, VERSION, words,
 };
 use crate::seal::Opening;
 
@@ -101,7 +101,7 @@ impl ServerControl {
         let opening = opening.map_err(|error| ArenaError::far_end(format!("no handshake: {error}")))?;
         let word = opening.as_ref().map_or("", Opening::word);
         let answer = far
-            .exchange(&hello(VERSION, word))
+            .exchange(&Request::hello(VERSION, word))
             .map_err(|error| ArenaError::far_end(far.no_server(&error)))?;
         match (answer, opening) {
             (Answer::Welcome { .. }, None) => Ok(far),

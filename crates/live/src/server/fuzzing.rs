@@ -19,7 +19,7 @@ use super::handshake::{Next, Step, Stranger};
 use super::origin::Shares;
 use super::{Limits, Shared, handshake, session};
 use crate::fuzzing::wire::{heard, key, line, pair, say};
-use crate::protocol::{Answer, Control, OPENING_LIMIT, VERSION, hello};
+use crate::protocol::{Answer, Control, OPENING_LIMIT, Request, VERSION};
 use crate::seal::{Opening, Seal};
 
 /// The bit that gives the server a key.
@@ -43,7 +43,7 @@ pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
     let mut seal = None;
     if how & INTRODUCED != 0 {
         let opening = is_keyed.then(|| Opening::new(key()).ok()).flatten();
-        say(&far, &line(&hello(VERSION, opening.as_ref().map_or("", Opening::word))));
+        say(&far, &line(&Request::hello(VERSION, opening.as_ref().map_or("", Opening::word))));
         let Next::Stay(welcomed) = handshake::read(stranger, shared) else {
             panic!("an honest hello is welcome")
         };

@@ -32,29 +32,19 @@ impl Session<'_> {
         server: &ServerControl,
         context: &EndContext,
     ) -> Result<(), ArenaError> {
-        let secret = from_hex::<16>(&admission.secret).map(Secret).ok_or_else(|| {
-            ArenaError::far_end(format!("{} broke the protocol: a flow has no secret", server.name()))
-        })?;
+        let broken = |why: &str| ArenaError::far_end(format!("{} broke the protocol: {why}", server.name()));
+        let secret = from_hex::<16>(&admission.secret).map(Secret);
+        let secret = secret.ok_or_else(|| broken("a flow has no secret"))?;
         let index = self.ends.len();
         let place = EndPlace {
             index,
             is_sender: flow.is_up,
             is_client: true,
             token: admission.token,
-            tag_key: admission.tag_key(server.is_sealed()).ok_or_else(|| {
-                ArenaError::far_end(format!(
-                    "{} broke the protocol: a flow has no key for its datagrams",
-                    server.name()
-                ))
-            })?,
+            tag_key: admission.tag_key(server.is_sealed()).map_err(broken)?,
             has_trains: true,
             seed: unforeseen_seed().map_err(|error| unavailable(&error))?,
-            quic_keys: admission.quic_keys(&flow.transport).ok_or_else(|| {
-                ArenaError::far_end(format!(
-                    "{} broke the protocol: a QUIC flow has no certificate",
-                    server.name()
-                ))
-            })?,
+            quic_keys: admission.quic_keys(&flow.transport).map_err(broken)?,
         };
         let end = Arc::new(SharedEnd::new(&self.spec, flow, &place, Receiver::default(), context));
         match flow.transport.channel_kind() {

@@ -1,7 +1,11 @@
 //! Tests of the control connection over a real TCP connection of this host.
 
-use super::*;
 use std::net::TcpListener;
+
+use talkpath_kernel::progress::EndProgress;
+
+use super::*;
+use crate::protocol::{ANSWER_LIMIT, Answer, MAX_SHOWN, Request};
 
 #[test]
 fn a_line_that_comes_in_two_pieces_is_read_wherever_it_is_cut() {
@@ -12,7 +16,7 @@ fn a_line_that_comes_in_two_pieces_is_read_wherever_it_is_cut() {
         for cut in 1..line.len() {
             let (mut far, mut near) = pair::<Answer>();
             far.write_all(&line[..cut]).unwrap();
-            while near.unread.bytes().len() < cut {
+            while near.input.bytes().len() < cut {
                 assert!(near.receive().unwrap().is_none(), "{cut} bytes are no line");
             }
             far.write_all(&line[cut..]).unwrap();
@@ -33,7 +37,7 @@ fn who_sends_without_end_holds_no_thread() {
     let mut came = 0;
     while came < 8 << 20 {
         assert!(near.receive().unwrap().is_none());
-        let all = near.unread.bytes().len();
+        let all = near.input.bytes().len();
         assert!(all - came < READ_AT_ONCE + (16 << 10), "{} B at once", all - came);
         came = all;
     }
@@ -81,7 +85,7 @@ fn who_reads_no_answers_is_read_no_further_and_goes_on_when_it_reads() {
             is_stuck = false;
             near.send(&answer).unwrap();
             answered += 1;
-            max_kept = max_kept.max(near.unsent() + near.unread.bytes.len());
+            max_kept = max_kept.max(near.unsent() + near.input.stored());
             assert!(max_kept <= 1 << 20, "{max_kept} B kept after {answered} answers");
         }
         (is_stuck, asked / question.len(), answered)
@@ -90,7 +94,7 @@ fn who_reads_no_answers_is_read_no_further_and_goes_on_when_it_reads() {
     assert!(near.is_held_back());
     let (_, asked, answered) = turn(&mut far, &mut near);
     assert!(answered < asked, "{asked} questions wait, {answered} were answered");
-    near.heard_ns -= 1_000_000_000 * (SILENCE_S as i64 + 1);
+    near.last_sign_ns -= 1_000_000_000 * (SILENCE_S as i64 + 1);
     assert!(matches!(near.check_alive(), Err(ControlError::Unread(SILENCE_S))));
     // It reads again: all is answered, and more.
     let (mut read, mut buffer) = (0, vec![0; 1 << 20]);
@@ -111,7 +115,7 @@ fn lines_are_read_one_by_one_from_what_came_at_once() {
     assert!(matches!(near.expect(SILENCE_S), Ok(Request::Probe { number: 7 })));
     assert!(matches!(near.expect(SILENCE_S), Ok(Request::Stop)));
     assert!(near.receive().unwrap().is_none());
-    assert_eq!(near.unread.bytes(), b"\"b");
+    assert_eq!(near.input.bytes(), b"\"b");
     far.write_all(b"ye\"\n").unwrap();
     assert!(matches!(near.expect(SILENCE_S), Ok(Request::Bye)));
 }
