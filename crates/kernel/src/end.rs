@@ -136,16 +136,12 @@ impl FlowEnd {
         receiver: Receiver,
         context: &EndContext,
     ) -> Self {
-        let bound = match spec.message_bound(session.duration_ns) {
-            0 => MAX_UNBOUNDED,
-            bound => bound,
-        };
+        let bound = spec.message_bound(session.duration_ns).unwrap_or(MAX_UNBOUNDED);
         let side = if place.is_sender { Side::Near } else { Side::Far };
-        let has_echo = spec.echo_per_read.is_some();
         Self {
             spec: spec.clone(),
             is_sender: place.is_sender,
-            log: EndLog::new(side, has_echo, messages_read_by(spec)),
+            log: EndLog::new(side, spec.has_echo(), messages_read_by(spec)),
             failure: None,
             failed_at: None,
             registration_answers: 0,

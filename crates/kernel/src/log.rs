@@ -82,7 +82,7 @@ impl EndLog {
     ) -> Self {
         // In a stream whose messages have one size, the join finds the messages.
         let messages = if spec.is_framed() { FRAMED } else { ReadMessages::Whole };
-        let mut log = Self::new(side, spec.echo_per_read.is_some(), messages);
+        let mut log = Self::new(side, spec.has_echo(), messages);
         log.totals = chunk.totals.clone().unwrap_or_default();
         log.totals.failed_ns = log.totals.failed_ns.map(|failed_ns| to_our_clock(failed_ns).as_nanos());
         log.samples = convert_times(&chunk.samples, to_our_clock);

@@ -1,19 +1,38 @@
-//! A session as the client describes it to the server: the flows of the scenario in the form in which they go
-//! over the control connection, and the limits that the server checks.
+//! A session as the client describes it to the server. It crosses the control connection as JSON.
+//!
+//! ```text
+//!  client:  Scenario ─► SessionSpec::new ─► check ─► JSON ─┐
+//!  server:  limits of the server ◄─ check ◄─ SessionSpec ◄─┘
+//! ```
+//!
+//! - *workload*: what the sender sends. A *clocked* workload has messages at fixed times, for example a call.
+//!   A *burst* is many messages at once. A *greedy* workload sends as fast as the transport takes it: bulk,
+//!   or a file.
+//! - *keeps messages*: the transport delivers messages whole (UDP, DCCP, QUIC datagrams). The other
+//!   transports are streams.
+//! - *frame*: the size and the number at the beginning of each message on a stream whose message sizes vary.
+//!
+//! | file | what it has |
+//! | --- | --- |
+//! | `flow_check.rs` | what both ends can do |
+//! | `volume.rs` | how much a session sends |
+//! | `transport.rs`, `quic.rs`, `encapsulated.rs` | the options of the transports |
+//! | `connections.rs` | flows that share a connection |
+//! | `bounds.rs` | the limits on what one end may ask of the other |
 
 mod bounds;
 mod connections;
 mod encapsulated;
+mod flow_check;
 mod quic;
 mod transport;
+mod volume;
 
 use serde::{Deserialize, Serialize};
 use talkpath_config::Features;
 use talkpath_flow::file::FileSink;
-use talkpath_model::{
-    Demand, Direction, Dscp, Due, EchoWrite, Flow, LEAST_DRAWN, MessageSize, Scenario, WorkloadConfig,
-};
-use talkpath_units::{Bytes, Duration, Instant, Seed};
+use talkpath_model::{Demand, Direction, Dscp, Due, EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_units::{Bytes, Instant, Seed};
 
 pub use encapsulated::EncapsulatedSpec;
 pub use quic::QuicSpec;
@@ -23,7 +42,9 @@ pub use transport::{ChannelKind, SEGMENT_SIZES, TransportSpec};
 
 use crate::ancillary::ECT_0;
 use crate::file::FileSpec;
-use crate::wire::FILE_HEADER;
+
+/// The bits of the ECN field in the byte that it shares with the DSCP (RFC 3168 §5).
+const ECN_MASK: u8 = 0b11;
 
 /// One run with all its flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,12 +95,12 @@ impl SessionSpec {
     /// # Errors
     /// Returns a text that names the flow and what real hosts cannot do for it.
     pub fn new(scenario: &Scenario, seed: Seed, mtu: Option<Bytes>) -> Result<Self, String> {
-        let mtu = |flow| mtu.unwrap_or_else(|| scenario.path_mtu(flow));
-        let flows = scenario
-            .flows
-            .iter()
-            .map(|flow| FlowSpec::new(flow, seed, mtu(flow)))
-            .collect::<Result<_, _>>()?;
+        let mut flows = Vec::new();
+        for flow in &scenario.flows {
+            let mtu = mtu.unwrap_or_else(|| scenario.path_mtu(flow));
+            let spec = FlowSpec::new(flow, seed, mtu).map_err(|why| format!("flow {}: {why}", flow.name))?;
+            flows.push(spec);
+        }
         let mut session = Self {
             flows,
             warm_up_ns: scenario.warm_up.as_nanos(),
@@ -87,41 +108,30 @@ impl SessionSpec {
             drain_ns: scenario.drain.as_nanos(),
         };
         session.share_connections(&scenario.flows);
-        let named = |(index, why): (usize, String)| format!("flow {}: {why}", scenario.flows[index].name);
-        session.check_connections().map_err(named)?;
-        Ok(session)
+        match session.check_connections() {
+            Ok(()) => Ok(session),
+            Err((index, why)) => Err(format!("flow {}: {why}", scenario.flows[index].name)),
+        }
     }
 
-    /// When sending stops.
+    /// Returns the end of sending.
     pub fn stop(&self) -> Instant {
         Instant::from_nanos(self.duration_ns)
-    }
-
-    /// The largest number of messages that the flows send, echoes included. A flow whose number of messages
-    /// has no limit counts as zero ([`FlowSpec::message_bound`]).
-    pub fn message_bound(&self) -> u64 {
-        let both_ways =
-            |flow: &FlowSpec| flow.message_bound(self.duration_ns).saturating_mul(flow.directions());
-        self.flows.iter().map(both_ways).fold(0, u64::saturating_add)
-    }
-
-    /// The largest number of payload bits that the flows send within a second, echoes included. A workload
-    /// without a clock counts only if the server is its sender and its transport has no acknowledgements.
-    pub fn payload_rate(&self) -> u64 {
-        self.flows.iter().map(FlowSpec::payload_rate).fold(0, u64::saturating_add)
     }
 }
 
 impl FlowSpec {
+    /// Makes the spec of `flow`. Its start time is drawn from `seed`.
+    ///
+    /// # Errors
+    /// Returns a text that says what real hosts cannot do for the flow.
     fn new(flow: &Flow, seed: Seed, mtu: Bytes) -> Result<Self, String> {
-        let from = flow.start.0;
+        let (earliest, latest) = flow.start;
         // The start is drawn from a random stream of the flow's own, so that another flow does not change it
         // (ARCHITECTURE.md, invariant 6).
-        let start = seed.stream(&format!("flow/{}/start", flow.name)).span(from, flow.start.1);
+        let start = seed.stream(&format!("flow/{}/start", flow.name)).span(earliest, latest);
         let file = match &flow.workload {
-            WorkloadConfig::File { source, bytes, .. } => Some(
-                FileSpec::read(source, bytes.get()).map_err(|why| format!("flow {}: {why}", flow.name))?,
-            ),
+            WorkloadConfig::File { source, bytes, .. } => Some(FileSpec::read(source, bytes.get())?),
             _ => None,
         };
         let spec = Self {
@@ -135,7 +145,7 @@ impl FlowSpec {
             workload_seed: flow.workload.has_drawn_sizes().then(|| flow.workload_seed(seed).get()),
             dscp_byte: flow.dscp.map(Dscp::byte),
         };
-        spec.check().map_err(|why| format!("flow {}: {why}", flow.name))?;
+        spec.check()?;
         Ok(spec)
     }
 
@@ -147,59 +157,8 @@ impl FlowSpec {
         spec
     }
 
-    /// Checks that both ends can do what the spec says. The server checks it again, because anybody may send
-    /// a session to it.
-    ///
-    /// # Errors
-    /// Returns a text that says what is wrong.
-    pub fn check(&self) -> Result<(), String> {
-        let features = self.features();
-        let demand = self.workload.demand();
-        match demand {
-            Demand::Clocked { messages: 0, .. } | Demand::Clocked { nanos: 0, .. } => {
-                return Err("a clocked workload needs a rate above zero".to_owned());
-            }
-            Demand::Greedy { bytes: None, .. } if !features.is_acknowledged => {
-                return Err("bulk over udp needs `bytes`: nothing would ever hold it back".to_owned());
-            }
-            Demand::Greedy { .. } if self.echo_per_read.is_some() => {
-                return Err("bulk and file have no echo: use voice, cbr or burst".to_owned());
-            }
-            Demand::Clocked { .. } | Demand::Bursts { .. } | Demand::Greedy { .. } => {}
-        }
-        let is_file = if let WorkloadConfig::File { bytes, size, header, .. } = self.workload {
-            let wants = if features.keeps_messages { FILE_HEADER } else { 0 };
-            if bytes == Bytes::ZERO || size <= header || header.get() != wants {
-                return Err("a file's messages must carry something of it".to_owned());
-            }
-            true
-        } else {
-            false
-        };
-        match (&self.file, is_file) {
-            (Some(file), true) => file.check()?,
-            (None, false) => {}
-            _ => return Err("a file workload has a file, and no other has".to_owned()),
-        }
-        self.transport.check()?;
-        let largest = self.transport.largest_message();
-        let size = demand.largest_message().map_or(1, Bytes::get);
-        if size == 0 || size > largest {
-            return Err(format!("a message of {size} B does not fit: at least 1 B, at most {largest} B"));
-        }
-        if let Some(MessageSize::Uniform { min, max }) = self.workload.sizes()
-            && (min < LEAST_DRAWN || min > max)
-        {
-            return Err(format!(
-                "messages of {min} to {max}: the least of sizes that vary is {LEAST_DRAWN} or more, and at most the \
-                 most"
-            ));
-        }
-        Ok(())
-    }
-
-    /// The byte of the IP header with DSCP and ECN field that this program sets on the flow's packets. `None`
-    /// if the program sets neither. The kernel's TCP sets the ECN field by itself.
+    /// Returns the byte of the IP header with DSCP and ECN field that this program sets on the flow's
+    /// packets. Returns `None` if the program sets neither. The kernel's TCP sets the ECN field by itself.
     pub fn tos(&self) -> Option<u8> {
         self.tos_with(self.transport.sets_ect())
     }
@@ -211,34 +170,39 @@ impl FlowSpec {
         (dscp.is_some() || ect.is_some()).then(|| dscp.unwrap_or(0) | ect.unwrap_or(0))
     }
 
+    /// Returns true if the receiver echoes the messages.
+    pub const fn has_echo(&self) -> bool {
+        self.echo_per_read.is_some()
+    }
+
     /// Returns true if the workload's messages are due by a clock.
     pub fn is_clocked(&self) -> bool {
         self.workload.is_clocked()
     }
 
-    /// The features that the transport provides.
+    /// Returns the features of the transport.
     pub const fn features(&self) -> Features {
         self.transport.kind().features()
     }
 
-    /// The size of every message in payload bytes. `None` if sizes differ, or if the room in the transport
-    /// decides.
+    /// Returns the size of each message in payload bytes. Returns `None` if the sizes vary, or if the room in
+    /// the transport decides.
     pub fn constant_size(&self) -> Option<u64> {
         self.workload.constant_size().map(Bytes::get)
     }
 
-    /// The size of the largest message in payload bytes. `None` if the room in the transport decides.
+    /// Returns the size of the largest message in payload bytes. Returns `None` if the room in the transport
+    /// decides.
     pub fn largest_size(&self) -> Option<u64> {
         self.workload.sizes().map(|sizes| sizes.largest().get())
     }
 
-    /// The seed that the sender draws message sizes from.
+    /// Returns the seed that the sender draws message sizes from.
     pub(crate) fn workload_seed(&self) -> Seed {
         Seed::new(self.workload_seed.unwrap_or(0))
     }
 
-    /// Returns true if the messages lie in a stream and each begins with a frame. The frame says the
-    /// message's size and number.
+    /// Returns true if the messages are in a stream and each begins with a frame.
     pub(crate) const fn is_framed(&self) -> bool {
         !self.features().keeps_messages && self.workload.has_drawn_sizes()
     }
@@ -256,8 +220,8 @@ impl FlowSpec {
         }
     }
 
-    /// The payload bytes of datagram `seq` of a bulk transfer or a file. `None` if the transfer ends before
-    /// this datagram, and for other workloads.
+    /// Returns the payload bytes of datagram `seq` of a bulk transfer or a file. Returns `None` if the
+    /// transfer ends before this datagram, and for other workloads.
     pub(crate) fn datagram_size(&self, seq: u64) -> Option<u64> {
         let Demand::Greedy { bytes, .. } = self.workload.demand() else { return None };
         let largest = self.largest_greedy();
@@ -266,15 +230,15 @@ impl FlowSpec {
         (left > 0).then_some(left.min(largest))
     }
 
-    /// The largest message of a greedy workload over a transport that keeps messages whole. Unless the
-    /// workload has its own size, that is what a datagram or a packet holds.
+    /// Returns the largest message of a greedy workload over a transport that keeps messages. If the workload
+    /// has no message size, it is the largest payload of a datagram or a packet.
     fn largest_greedy(&self) -> u64 {
-        let own = self.workload.demand().largest_message();
-        own.map_or_else(|| self.transport.largest_greedy(), Bytes::get)
+        let message_size = self.workload.demand().largest_message();
+        message_size.map_or_else(|| self.transport.largest_greedy(), Bytes::get)
     }
 
-    /// The number of the file's bytes in each message but the last. `None` unless the flow carries a file
-    /// over a transport that keeps messages whole.
+    /// Returns the number of the file's bytes in each message but the last. Returns `None` unless the flow
+    /// carries a file over a transport that keeps messages.
     pub(crate) const fn file_piece(&self) -> Option<u64> {
         match self.workload {
             WorkloadConfig::File { size, header, .. } if self.features().keeps_messages => {
@@ -285,7 +249,7 @@ impl FlowSpec {
     }
 
     /// Makes the sink in which the receiver puts the file together. If `keeps` is true, the file's bytes are
-    /// kept after the check. `None` unless the flow carries a file.
+    /// kept after the check. Returns `None` unless the flow carries a file.
     pub(crate) fn file_sink(&self, keeps: bool) -> Option<FileSink> {
         match (&self.workload, &self.file) {
             (WorkloadConfig::File { bytes, .. }, Some(file)) => {
@@ -295,96 +259,21 @@ impl FlowSpec {
         }
     }
 
-    /// The number of bytes of memory that the receiver needs for the file. Zero if the flow carries no file.
+    /// Returns the number of bytes of memory that the receiver needs for the file. It is zero if the flow
+    /// carries no file.
     pub const fn held_bytes(&self, keeps: bool) -> u64 {
         match self.workload {
             WorkloadConfig::File { bytes, .. } if keeps || self.features().keeps_messages => bytes.get(),
             _ => 0,
         }
     }
-
-    /// The largest number of messages that this flow's sender sends within `duration_ns`, without echoes.
-    /// Zero if there is no limit: for bulk or a file on a stream, whose messages are as large as fits, and
-    /// for bulk without an end.
-    pub fn message_bound(&self, duration_ns: u64) -> u64 {
-        let demand = self.workload.demand();
-        let messages = demand.messages_within(Duration::from_nanos(duration_ns));
-        let forward = match demand {
-            // The first message is due at once, so there is one more message than whole intervals.
-            Demand::Clocked { .. } => messages.unwrap_or(0) + 1,
-            Demand::Bursts { .. } => messages.unwrap_or(0),
-            Demand::Greedy { .. } if !self.features().keeps_messages => 0,
-            Demand::Greedy { bytes, .. } => {
-                u128::from(bytes.map_or(0, Bytes::get).div_ceil(self.largest_greedy().max(1)))
-            }
-        };
-        u64::try_from(forward).unwrap_or(u64::MAX)
-    }
-
-    /// The largest number of messages that the server's application writes within a second. Zero for a flow
-    /// from client to server, because the server then only echoes what arrives. Zero also for a workload
-    /// without a clock over a transport with acknowledgements, because congestion control limits it.
-    pub fn served_messages(&self) -> u64 {
-        match self.workload.demand() {
-            _ if self.is_up => 0,
-            Demand::Clocked { messages, nanos, .. } => {
-                let messages = (u128::from(messages) * SECOND_NS).div_ceil(nanos.max(1));
-                u64::try_from(messages).unwrap_or(u64::MAX)
-            }
-            demand @ (Demand::Bursts { .. } | Demand::Greedy { .. }) => {
-                self.flood(demand).map_or(0, |(messages, _)| messages)
-            }
-        }
-    }
-
-    fn payload_rate(&self) -> u64 {
-        let rate = match self.workload.demand() {
-            Demand::Clocked { size, messages, nanos } => {
-                let bits = (u128::from(size.get()) * 8).saturating_mul(u128::from(messages));
-                bits.saturating_mul(SECOND_NS) / nanos.max(1)
-            }
-            demand @ (Demand::Bursts { .. } | Demand::Greedy { .. }) => {
-                self.flood(demand).filter(|_| !self.is_up).map_or(0, |(_, bytes)| u128::from(bytes) * 8)
-            }
-        };
-        u64::try_from(rate.saturating_mul(self.directions().into())).unwrap_or(u64::MAX)
-    }
-
-    /// The number of directions with messages: 2 if the flow has an echo, otherwise 1.
-    const fn directions(&self) -> u64 {
-        if self.echo_per_read.is_some() { 2 } else { 1 }
-    }
-
-    /// The largest number of messages and of payload bytes that a workload without a clock writes within a
-    /// second. `None` over a transport with acknowledgements, which holds the workload back. Any other
-    /// transport takes all that the workload writes, so all of a bulk transfer counts for one second, and all
-    /// bursts that begin within one second.
-    fn flood(&self, demand: Demand) -> Option<(u64, u64)> {
-        if self.features().is_acknowledged {
-            return None;
-        }
-        match demand {
-            Demand::Bursts { size, count, repeat, gap } => {
-                let gaps = 1_000_000_000_u64.checked_div(gap.as_nanos());
-                let begun = gaps.map_or(repeat, |gaps| repeat.min(gaps + 1));
-                let messages = count.saturating_mul(begun);
-                Some((messages, messages.saturating_mul(size.get())))
-            }
-            Demand::Greedy { bytes, .. } => Some((self.message_bound(0), bytes?.get())),
-            Demand::Clocked { .. } => None,
-        }
-    }
 }
-
-/// The ECN field of the byte that the DSCP is in (RFC 3168 §5).
-const ECN_MASK: u8 = 0b11;
-const SECOND_NS: u128 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
     use talkpath_model::Codec;
     use talkpath_scenario::{Options, Source, load};
-    use talkpath_units::Rate;
+    use talkpath_units::{Duration, Rate};
 
     use super::*;
     use crate::end::fixtures::{flow, tcp};
@@ -436,7 +325,7 @@ mod tests {
     fn a_minute_of_voice_is_bounded_by_its_clock() {
         let udp = TransportSpec::Udp { receive_buffer: None, ecn: false };
         let voice = flow(udp, WorkloadConfig::G711);
-        assert_eq!(voice.message_bound(60_000_000_000), 3001);
+        assert_eq!(voice.message_bound(60_000_000_000), Some(3001));
         assert_eq!(voice.payload_rate(), 64_000);
         assert_eq!(FlowSpec { echo_per_read: Some(false), ..voice }.payload_rate(), 128_000);
     }
@@ -446,7 +335,7 @@ mod tests {
         let udp = || TransportSpec::Udp { receive_buffer: None, ecn: false };
         let voice = flow(udp(), WorkloadConfig::G711);
         let echo = FlowSpec { echo_per_read: Some(false), ..voice.clone() };
-        assert_eq!(echo.message_bound(60_000_000_000), 3001, "of the way out alone");
+        assert_eq!(echo.message_bound(60_000_000_000), Some(3001), "without the echoes");
         let flows = vec![voice, echo];
         let session = SessionSpec { flows, warm_up_ns: 0, duration_ns: 60_000_000_000, drain_ns: 0 };
         assert_eq!(session.message_bound(), 3001 + 2 * 3001);
@@ -502,9 +391,12 @@ mod tests {
         assert_eq!(sizes, [Some(1008), Some(1008), Some(1008), None, None]);
         let file = flow(udp.clone(), file(3001));
         assert_eq!((file.datagram_size(3), file.datagram_size(4)), (Some(9), None));
-        assert_eq!((file.message_bound(0), file.file_piece()), (4, Some(1000)));
+        assert_eq!((file.message_bound(0), file.file_piece()), (Some(4), Some(1000)));
         let bulk = flow(udp, WorkloadConfig::Bulk { bytes: Some(Bytes::new(65_507 + 3)) });
-        assert_eq!((bulk.datagram_size(1), bulk.datagram_size(2), bulk.message_bound(0)), (Some(3), None, 2));
+        assert_eq!(
+            (bulk.datagram_size(1), bulk.datagram_size(2), bulk.message_bound(0)),
+            (Some(3), None, Some(2))
+        );
         assert!(bulk.check().is_ok());
         assert_eq!(bulk.datagram_size(u64::MAX), None);
     }

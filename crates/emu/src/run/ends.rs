@@ -234,7 +234,7 @@ impl FlowEnds {
             return false;
         }
         let near = self.near.lock();
-        let (has_echo, sender) = (near.spec.echo_per_read.is_some(), near.progress());
+        let (has_echo, sender) = (near.spec.has_echo(), near.progress());
         drop(near);
         let receiver = self.far.lock().progress();
         let drops = |way: usize| self.drops[way].load(Ordering::Relaxed);

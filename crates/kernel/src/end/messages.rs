@@ -169,7 +169,7 @@ impl Incoming {
 impl EchoRows {
     /// Makes the payer of the end at `place` of the flow `spec`. `None` if the end sends no echoes.
     pub(super) fn of(spec: &FlowSpec, place: &EndPlace, common: &EndContext) -> Option<Self> {
-        let echoes = spec.echo_per_read.is_some() && !place.is_sender;
+        let echoes = spec.has_echo() && !place.is_sender;
         echoes.then(|| Self { budget: Arc::clone(&common.budget), paid: 0 })
     }
 
@@ -185,7 +185,7 @@ impl EchoRows {
         if seq < self.paid {
             return true;
         }
-        let due = spec.message_bound(now.as_nanos().saturating_add(MAX_AHEAD_NS));
+        let due = spec.message_bound(now.as_nanos().saturating_add(MAX_AHEAD_NS)).unwrap_or(0);
         if seq >= due || !self.budget.take(seq + 1 - self.paid) {
             return false;
         }

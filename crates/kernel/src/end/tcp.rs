@@ -370,7 +370,7 @@ impl TcpChannel {
     /// segment on another path, and the stamp does not include that wait. Its bytes count as arrived when
     /// they are read.
     const fn wants_stamps(&self) -> bool {
-        self.spec.echo_per_read.is_some() && !self.spec.transport.is_multipath()
+        self.spec.has_echo() && !self.spec.transport.is_multipath()
     }
 
     /// Reads how many paths the connection has now, if the flow uses Multipath TCP. Keeps the largest number.

@@ -31,7 +31,7 @@ impl<'a> FlowLogs<'a> {
 
     /// Returns true if the receiver echoes the messages.
     pub(super) const fn has_echo(self) -> bool {
-        self.spec.echo_per_read.is_some()
+        self.spec.has_echo()
     }
 
     /// Returns true if the connection has ended early.

@@ -268,6 +268,6 @@ fn abort(why: String) -> ControlFlow<RunOutcome> {
 fn is_delivered(spec: &FlowSpec, near: EndProgress, far: EndProgress) -> bool {
     let (sender, receiver) = if spec.is_up { (near, far) } else { (far, near) };
     let has_arrived = sender.is_done && receiver.received == sender.sent;
-    let has_echo = spec.echo_per_read.is_none() || sender.received == sender.sent;
+    let has_echo = !spec.has_echo() || sender.received == sender.sent;
     has_arrived && has_echo
 }

@@ -12,7 +12,7 @@ use talkpath_units::Duration;
 pub(super) fn report_bound(spec: &SessionSpec, moved: impl Iterator<Item = EndProgress>) -> u64 {
     let flows = spec.flows.iter().zip(moved);
     let flow_rows = |(flow, moved): (&FlowSpec, EndProgress)| {
-        let planned = flow.message_bound(spec.duration_ns).saturating_mul(2);
+        let planned = flow.message_bound(spec.duration_ns).unwrap_or(0).saturating_mul(2);
         let moved = moved.sent.max(moved.received);
         let message_rows = if flow.features().keeps_messages {
             planned.max(moved).saturating_mul(ROWS_OF_A_MESSAGE)

@@ -176,7 +176,7 @@ fn udp_socket(server: &ServerControl, flow: &FlowSpec) -> Result<(UdpSocket, Vec
     if flow.transport.channel_kind().runs_here() {
         return Ok((socket, unreported));
     }
-    let reads = !flow.is_up || flow.echo_per_read.is_some();
+    let reads = !flow.is_up || flow.has_echo();
     match flow.transport.datagram_buffer().filter(|_| !flow.is_up) {
         Some(bytes) => {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
