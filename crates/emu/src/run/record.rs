@@ -53,7 +53,8 @@ impl FinishedRun<'_> {
         report.flows = flows.judged_by_lateness(scenario, &links, &window);
         report.turn_rounds = flows.turn_rounds;
         warnings.extend(flows.warnings);
-        let judgement = report.judge(&mut warnings);
+        let judgement = report.judge();
+        warnings.extend(judgement.warnings);
         let is_sound = judgement.is_sound && !is_interrupted && self.disturbance.trouble.is_empty();
         let valid = is_sound && judgement.late_flows.is_empty();
         let late_flows = if is_sound { judgement.late_flows } else { Vec::new() };
