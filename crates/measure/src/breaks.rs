@@ -9,7 +9,7 @@
 //! ```
 //!
 //! If the transport repairs losses, one message that waits is enough for an outage. Otherwise at least
-//! [`MIN_LOST_DATAGRAMS`] must be lost or arrive only after the break, because a single loss is no outage,
+//! `MIN_LOST_DATAGRAMS` must be lost or arrive only after the break, because a single loss is no outage,
 //! even if messages are seldom due. Gaps and bursts of losses are figures of their own, and are not breaks.
 
 use talkpath_units::{Duration, Instant};

@@ -1,24 +1,28 @@
-//! What happened: records, the files that hold them, and every metric.
+//! Records what happened in a run, writes and reads the record files, and computes every metric.
 //!
 //! ```text
 //! taps ─► RunRecord (one repetition of one cell) ─► packets.parquet, series.parquet
 //!                     └─► metrics, pure functions ─► Summary (summary.json)
 //! ```
 //!
-//! Nothing here knows which arena made the taps; what only an oracle knows (a drop's cause) is optional.
+//! Nothing here knows which arena made the taps. A fact that only a simulator knows, such as the cause of a
+//! drop, is optional.
 //!
-//! - *leg*: one direction of a flow: forward, or the way back of an echo.
-//! - *tap*: what an application and its channel call as a message passes. It builds the record of a leg.
-//! - *trip*: a message as its user sees it: one way, or there and back with an echo.
-//! - *record*: everything that one repetition of a cell left behind, with a row for each message.
-//! - *tally*: the figures of a flow without its rows, counted as the run goes.
-//! - *figure*: one number, flag or word of summary.json: a row of a table in `figures/`.
-//! - *judged figure*: the one figure that says how well a flow was served: a score, a share in time, a
-//!   goodput.
-//! - *spread*: a figure over the repetitions of a cell: median, mean, interval.
-//! - *standing*: how a candidate, such as a transport, compares with the best one over the repetitions.
+//! The words, from the events of a run to the answers:
 //!
-//! Begin to read with `tap.rs` and `record.rs`; `summarise.rs` says which metric goes into which figure.
+//! - *leg*: one direction of a flow. The forward leg has the messages, and the return leg has their echoes.
+//! - *tap*: builds the record of a leg. An application and its channel call it at each event of a message.
+//! - *row*: what is known about one message on one leg.
+//! - *record*: everything that one repetition of a cell left behind, with its rows.
+//! - *trip*: a message as the user sees it. It goes one way, or forward and back if the flow has an echo.
+//! - *tally*: counts the figures of a flow during the run, so that no rows are kept.
+//! - *metric*: a function from the trips of a flow to some of its figures.
+//! - *figure*: a number, a flag or a word of summary.json. Each figure has a row in a table of `figures/`.
+//! - *judged figure*: the figure that says how well a flow was served: a score, a share in time, a goodput.
+//! - *spread*: the median, the mean and the interval of a figure over the repetitions of a cell.
+//! - *standing*: the comparison of a candidate, such as a transport, with the best candidate.
+//!
+//! Begin to read with `tap.rs` and `record.rs`. `summarise.rs` shows which metric computes which figure.
 
 pub mod breaks;
 pub mod chart_data;

@@ -11,6 +11,7 @@ use core::ops::Range;
 use talkpath_units::Instant;
 
 use crate::metrics::loss::LossCounts;
+use crate::metrics::payload_sizes::PayloadSizes;
 use crate::metrics::time_to_receive::Stamps;
 use crate::{FileRecord, FlowRecord, RunRecord};
 
@@ -22,8 +23,8 @@ const NONE: &str = "none";
 struct LoggedMessages {
     stamps: Stamps,
     counts: LossCounts,
-    /// The smallest and the largest payload, bytes. `None` if there is no message.
-    sizes: Option<(u64, u64)>,
+    /// `None` if there is no message.
+    sizes: Option<PayloadSizes>,
 }
 
 impl LoggedMessages {
@@ -41,9 +42,7 @@ impl LoggedMessages {
         flow.each_trip(window, |trip| {
             messages.stamps.add(&trip);
             messages.counts.add(&trip);
-            let size = trip.size.get();
-            let (min, max) = messages.sizes.unwrap_or((size, size));
-            messages.sizes = Some((min.min(size), max.max(size)));
+            PayloadSizes::add(&mut messages.sizes, trip.size);
         });
         messages
     }
@@ -93,10 +92,10 @@ fn transfer_time(flow: &FlowRecord, stamps: &Stamps) -> String {
     }
 }
 
-fn packet_size(sizes: Option<(u64, u64)>) -> String {
+fn packet_size(sizes: Option<PayloadSizes>) -> String {
     match sizes {
-        Some((min, max)) if min == max => format!("{min} bytes"),
-        Some((min, max)) => format!("{min} to {max} bytes"),
+        Some(PayloadSizes { min, max }) if min == max => format!("{min} bytes"),
+        Some(PayloadSizes { min, max }) => format!("{min} to {max} bytes"),
         None => NONE.to_owned(),
     }
 }

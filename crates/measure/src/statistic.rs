@@ -1,10 +1,10 @@
-//! Which statistic over the repetitions represents a figure: one for each figure, in tables, answers, charts
-//! and thresholds alike (`figures::statistic_of`).
+//! The statistic over the repetitions that represents a figure. Tables, answers, charts and thresholds use
+//! the same statistic of a figure (`figures::statistic_of`).
 //!
 //! | figure | statistic |
 //! | --- | --- |
-//! | a score, a share, a count, a goodput | the mean: of a share it is the share of all messages together |
-//! | a time, a window, a queue | the median: one repetition with a stop moves it little |
+//! | a score, a share, a count, a goodput | the mean. For a share it is the share of all messages together. |
+//! | a time, a window, a queue | the median, because one repetition with a stall changes it little |
 
 use core::fmt;
 
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
-    /// Arithmetic mean.
+    /// The arithmetic mean.
     Mean,
-    /// Median; of an even number the mean of the middle two.
+    /// The median. For an even number of values it is the mean of the middle two.
     Median,
-    /// 10th percentile, nearest rank: of fewer than eleven repetitions the smallest.
+    /// The 10th percentile by nearest rank. With fewer than eleven repetitions it is the smallest value.
     P10,
-    /// The smallest.
+    /// The smallest value.
     Min,
 }
 
@@ -28,13 +28,14 @@ impl Statistic {
     /// Every statistic.
     pub const ALL: [Self; 4] = [Self::Mean, Self::Median, Self::P10, Self::Min];
 
-    /// Splits `call.mos.mean` into the figure's path and the statistic; `None` without one at its end.
+    /// Splits `call.mos.mean` into the path of the figure and the statistic. Returns `None` if `path` does
+    /// not end with a statistic.
     pub fn split(path: &str) -> Option<(&str, Self)> {
         let (path, word) = path.rsplit_once('.')?;
-        Some((path, Self::ALL.into_iter().find(|it| it.word() == word)?))
+        Some((path, Self::ALL.into_iter().find(|statistic| statistic.word() == word)?))
     }
 
-    /// `mean`, as it is written.
+    /// Returns the name of the statistic, such as `mean`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -44,12 +45,13 @@ impl Statistic {
         }
     }
 
-    /// This statistic of values in ascending order; `None` without any.
+    /// Returns this statistic of `sorted` values, which are in ascending order. Returns `None` if there is no
+    /// value.
     pub fn over(self, sorted: &[f64]) -> Option<f64> {
         let n = sorted.len();
         let (first, last) = (*sorted.first()?, *sorted.last()?);
         Some(match self {
-            // Rounding makes no other number of what is the same in all repetitions.
+            // If all values are the same, rounding must not change the mean.
             Self::Mean if first.to_bits() == last.to_bits() => first,
             Self::Mean => sorted.iter().sum::<f64>() / n as f64,
             Self::Median => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
@@ -65,8 +67,8 @@ impl fmt::Display for Statistic {
     }
 }
 
-/// Whether a figure may rest on `judged` of `all` repetitions: on half of them at least. Chosen. The others
-/// were disturbed, or have no such figure.
+/// Returns whether a figure may rest on `judged` of `all` repetitions. We chose at least half of them. The
+/// others were disturbed, or do not have the figure.
 pub const fn is_enough(judged: u64, all: u64) -> bool {
     2 * judged >= all
 }

@@ -1,10 +1,18 @@
-//! A flow's figures without its rows: what has come to its end is counted and forgotten during the run, so
-//! that memory depends on what is under way and not on how long the run is.
+//! Counts the figures of a flow during the run, without its rows. So the memory depends on how many messages
+//! are under way, and not on how long the run is.
 //!
-//! Now and then the arena hands the taps over. The settled rows at the front, those whose fate nothing can
-//! change any more, go through the same metrics as rows that are kept (`metrics/`), in the same order; delays
-//! go into a histogram, which is where the figures differ from those of kept rows, by a
-//! stated error. What needs every row is left out: the record file, and the report's delays over time.
+//! ```text
+//!  taps ── settled rows, arrivals, reads ──► FlowTally ──► summary
+//!    └─ messages under way stay
+//! ```
+//!
+//! A row is *settled* if nothing can change the fate of its message any more. Now and then the arena passes
+//! the taps of a flow to its tally. The tally takes the settled rows at the front, and counts them with the
+//! same metrics as rows that are kept (`metrics/`), in the same order. Only delays go into a histogram, so
+//! percentiles have a stated error. Whatever needs every row does not exist in such a run: the record file,
+//! and the report's delays over time.
+//!
+//! Begin to read with [`FlowTally::take`].
 
 use core::ops::Range;
 
@@ -12,108 +20,139 @@ use talkpath_units::{Bytes, Histogram, Instant};
 
 use crate::metrics::TripCounters;
 use crate::metrics::call::{CallCounter, Clocks};
-use crate::metrics::delay_variation::{Interarrivals, absolute_difference};
+use crate::metrics::delay_variation::{Interarrivals, IpdvCounter};
+use crate::metrics::goodput_counter::GoodputCounter;
+use crate::metrics::payload_sizes::PayloadSizes;
+use crate::metrics::reordering::ReorderingCounter;
 use crate::metrics::settling::Seconds;
-use crate::metrics::state_age::NewestState;
+use crate::metrics::state_age::StateAgeCounter;
 use crate::metrics::trip::{Passage, Trip, TripOutcome, one_way_trip, round_trip};
 use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
 
-/// What one flow's messages came to.
+/// How many events must have happened before a tally takes them. We chose 32. The cost of taking is then
+/// small for each event, and the events still are in the processor's first-level cache.
+const EVENTS_AT_ONCE: usize = 32;
+
+/// The figures of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowTally {
     window: Range<Instant>,
-    bounded: bool,
-    /// What was delivered is counted in bytes that were read, not in whole messages.
+    /// Whether the transport is a stream. Its goodput counts the bytes that were read, and not whole
+    /// messages.
     is_stream: bool,
-    /// Whether the delay to the receiver is known, because both ends read one clock.
+    /// Whether the delay to the receiver is known, because both ends read the same clock.
     knows_ways_out: bool,
-    /// Goodput counts from here.
-    from: Instant,
     pub(crate) trips: TripCounters,
-    /// If it sends states: the newest one, and how old it was at each tick.
-    pub(crate) state: Option<(NewestState, Histogram)>,
-    /// If it is one.
+    /// `None` if the flow does not send states.
+    pub(crate) state_age: Option<StateAgeCounter>,
+    /// `None` if the flow is not a call.
     pub(crate) call: Option<CallCounter>,
-    /// Smallest and largest payload.
-    pub(crate) sizes: Option<(u64, u64)>,
-    /// Of the forward leg.
+    /// `None` before the first message.
+    pub(crate) sizes: Option<PayloadSizes>,
+    /// The delays of the forward leg.
     pub(crate) one_way: Histogram,
-    /// Of an echo flow.
+    /// The delays of the round trips. `None` if the flow has no echo.
     pub(crate) round_trip: Option<Histogram>,
-    pub(crate) ipdv: Histogram,
-    /// The latest trip by number.
-    before: Option<Trip>,
+    pub(crate) ipdv: IpdvCounter,
     pub(crate) interarrivals: Interarrivals,
-    next_expected: u64,
-    pub(crate) reordered: u64,
-    bytes: u128,
-    last_delivery: Option<Instant>,
-    /// Offered and delivered second by second, of a clocked flow.
+    pub(crate) reordering: ReorderingCounter,
+    pub(crate) goodput: GoodputCounter,
+    /// What was offered and delivered in each second. `None` if the messages of the flow are not due on a
+    /// clock.
     pub(crate) seconds: Option<Seconds>,
 }
 
 impl FlowTally {
-    /// Nothing yet of the flow `info`, whose figures count in `window`. If the transport `keeps_messages`,
-    /// goodput is of whole messages, otherwise of the bytes that were read.
-    /// Both ends read one clock, if `info` trusts it.
+    /// Makes an empty tally of the flow `info`, which counts the messages that are due in `window`.
+    /// `keeps_messages` says whether the transport keeps messages whole.
     pub fn new(info: &FlowInfo, window: Range<Instant>, keeps_messages: bool, is_echo: bool) -> Self {
         let clocks = if info.clock_trusted { Clocks::One } else { Clocks::Untrusted };
         Self {
-            bounded: info.bounded,
             is_stream: !keeps_messages,
             knows_ways_out: info.clock_trusted,
-            from: window.start.max(info.start),
             trips: TripCounters::new(&info.terms),
-            state: info.terms.is_state.then(|| (NewestState::default(), Histogram::new())),
+            state_age: info.terms.is_state.then(StateAgeCounter::default),
             call: info.terms.call.map(|terms| CallCounter::new(terms, is_echo, clocks)),
             sizes: None,
             one_way: Histogram::new(),
             round_trip: is_echo.then(Histogram::new),
-            ipdv: Histogram::new(),
-            before: None,
+            ipdv: IpdvCounter::default(),
             interarrivals: Interarrivals::default(),
-            next_expected: 0,
-            reordered: 0,
-            bytes: 0,
-            last_delivery: None,
+            reordering: ReorderingCounter::default(),
+            goodput: GoodputCounter::new(info, &window),
             seconds: info.clocked.then(|| Seconds::new(window.clone())),
             window,
         }
     }
 
-    /// Whether enough has happened that [`FlowTally::take`] is worth its while.
+    /// Returns whether enough events have happened that [`FlowTally::take`] should be called.
     #[inline]
     pub fn is_due(forward: &LegTap, echo: Option<&LegTap>) -> bool {
         forward.new_events() + echo.map_or(0, LegTap::new_events) >= EVENTS_AT_ONCE
     }
 
-    /// Counts what the taps of the two legs hold and nothing can change any more, and takes it out of them.
+    /// Counts the events and the settled rows of the two taps, and removes them from the taps.
     pub fn take(&mut self, forward: &mut LegTap, mut echo: Option<&mut LegTap>) {
         if let Some(seconds) = &mut self.seconds {
             seconds.begin(forward.rows().map(|row| row.due));
         }
+        self.take_events(forward, echo.as_deref_mut());
+        self.take_settled_rows(forward, echo.as_deref_mut());
+        forward.forget_old_messages();
+        if let Some(echo) = echo {
+            echo.forget_old_messages();
+        }
+    }
+
+    /// Counts the rest after the end of the run. `ending` says what becomes of messages that did not arrive.
+    pub fn finish(&mut self, mut forward: LegTap, mut echo: Option<LegTap>, ending: Ending) {
+        self.take(&mut forward, echo.as_mut());
+        let forward = forward.finish(ending);
+        let echo = echo.map(|echo| echo.finish(ending).messages).unwrap_or_default();
+        // Both legs are in the order of `seq`, so one pass over the echoes finds the echo of every message.
+        let mut echoes = echo.iter().peekable();
+        for row in &forward.messages {
+            while echoes.next_if(|back| back.seq < row.seq).is_some() {}
+            self.add(row, echoes.next_if(|back| back.seq == row.seq));
+        }
+    }
+
+    /// Counts the arrivals and reads since the last call.
+    fn take_events(&mut self, forward: &mut LegTap, mut echo: Option<&mut LegTap>) {
         let (arrivals, reads) = forward.take_events();
-        let back = echo.as_deref_mut().map(LegTap::take_events);
-        let trips = back.as_ref().map_or(&arrivals, |(back, _)| back);
+        let echo_events = echo.as_deref_mut().map(LegTap::take_events);
+        // The trip of an echo flow ends with the arrival of the echo.
+        let trip_ends = echo_events.as_ref().map_or(&arrivals, |(echo_arrivals, _)| echo_arrivals);
         let mut highest = None;
-        for (position, &seq) in trips.iter().enumerate() {
-            // Of two copies in one go the first counts; what came before was taken, or is counted in its
-            // row's copies.
-            if Some(seq) > highest || !trips[..position].contains(&seq) {
-                self.on_arrival(seq, forward, echo.as_deref());
+        for (index, &seq) in trip_ends.iter().enumerate() {
+            // Only the first copy of a message counts. If an earlier copy was taken in an earlier call, the
+            // row of the message is gone. An earlier copy in the same call is among the arrivals before this
+            // one.
+            let is_first_copy = Some(seq) > highest || !trip_ends[..index].contains(&seq);
+            if is_first_copy {
+                self.add_arrival(seq, forward, echo.as_deref());
             }
             highest = highest.max(Some(seq));
         }
-        self.on_reads(&reads);
+        self.goodput.add_reads(&reads);
+        if let Some(seconds) = &mut self.seconds {
+            for &(at, bytes) in &reads {
+                seconds.deliver(at, bytes);
+            }
+        }
         forward.reuse_memory(arrivals, reads);
-        if let (Some(echo), Some((arrivals, reads))) = (&mut echo, back) {
+        if let (Some(echo), Some((arrivals, reads))) = (echo, echo_events) {
             echo.reuse_memory(arrivals, reads);
         }
+    }
+
+    /// Counts the settled rows at the front, up to the first row that is not settled.
+    fn take_settled_rows(&mut self, forward: &mut LegTap, mut echo: Option<&mut LegTap>) {
         while let Some((seq, row)) = forward.first_row() {
             let back = echo.as_deref().and_then(|echo| echo.row(seq));
             let Some(row) = row.filter(|row| is_settled(row, echo.is_some(), back)) else { break };
             if row.fate == Fate::Unfinished || back.is_some_and(|back| back.fate == Fate::Unfinished) {
-                self.add(&decided(*row), back.copied().map(decided).as_ref());
+                self.add(&with_final_fate(*row), back.copied().map(with_final_fate).as_ref());
             } else {
                 self.add(row, back);
             }
@@ -122,47 +161,23 @@ impl FlowTally {
                 echo.remove_first_row();
             }
         }
-        forward.forget_old_messages();
-        if let Some(echo) = echo {
-            echo.forget_old_messages();
-        }
     }
 
-    /// The run has ended: counts the rest as `ending` says.
-    pub fn finish(&mut self, mut forward: LegTap, mut echo: Option<LegTap>, ending: Ending) {
-        self.take(&mut forward, echo.as_mut());
-        let forward = forward.finish(ending);
-        let echo = echo.map(|echo| echo.finish(ending).messages).unwrap_or_default();
-        let mut echoes = echo.iter().peekable();
-        for row in &forward.messages {
-            while echoes.next_if(|back| back.seq < row.seq).is_some() {}
-            self.add(row, echoes.next_if(|back| back.seq == row.seq));
-        }
-    }
-
-    /// Payload bits a second, as [`crate::metrics::goodput`] has it.
-    pub(crate) fn goodput_bps(&self) -> Option<f64> {
-        let last = self.last_delivery.filter(|_| self.bounded);
-        let span = last.unwrap_or(self.window.end).since(self.from);
-        (!span.is_zero()).then(|| self.bytes as f64 * 8.0 / span.as_secs_f64())
-    }
-
-    /// The next message by number.
+    /// Counts the next message by number. `back` is its echo.
     fn add(&mut self, row: &MessageRecord, back: Option<&MessageRecord>) {
         if !self.is_stream
             && row.fate == Fate::Delivered
             && let Some(at) = row.received
         {
-            self.on_delivery(at, row.size);
+            self.add_delivery(at, row.size);
         }
         if let Some(seconds) = &mut self.seconds {
             seconds.offer(row.due, row.size);
         }
         let is_counted = self.window.contains(&row.due);
-        if let Some((newest, ages)) = &mut self.state {
-            let is_echo = self.round_trip.is_some();
-            let trip = if is_echo { round_trip(row, back) } else { one_way_trip(row) };
-            newest.tick(&trip).filter(|_| is_counted).iter().for_each(|&age| ages.record(age));
+        if let Some(state_age) = &mut self.state_age {
+            let trip = if self.round_trip.is_some() { round_trip(row, back) } else { one_way_trip(row) };
+            state_age.tick(&trip, is_counted);
         }
         if !is_counted {
             return;
@@ -173,17 +188,26 @@ impl FlowTally {
         if self.round_trip.is_none()
             && let (Fate::Delivered, Some(at)) = (row.fate, row.received)
         {
-            // The outcome is known already, and is set here so that no code below needs to compute it.
+            // The outcome is known here, so it is set without computing it.
             let trip = &Trip { outcome: TripOutcome::Received(at), ..one_way_trip(row) };
             self.add_trip(trip, trip);
         } else {
-            self.add_other(row, back);
+            self.add_unusual_trip(row, back);
         }
     }
 
-    /// As `add`, for a message of the window that did not simply arrive.
+    /// Counts the delivery of a whole message.
+    #[inline]
+    fn add_delivery(&mut self, at: Instant, size: Bytes) {
+        self.goodput.add_message(at, size);
+        if let Some(seconds) = &mut self.seconds {
+            seconds.deliver(at, size);
+        }
+    }
+
+    /// Counts the trip of a message that has an echo, or that did not arrive.
     #[inline(never)]
-    fn add_other(&mut self, row: &MessageRecord, back: Option<&MessageRecord>) {
+    fn add_unusual_trip(&mut self, row: &MessageRecord, back: Option<&MessageRecord>) {
         let out = one_way_trip(row);
         if self.round_trip.is_none() {
             return self.add_trip(&out, &out);
@@ -191,7 +215,8 @@ impl FlowTally {
         self.add_trip(&round_trip(row, back), &out);
     }
 
-    /// Counts the next trip, there and back if the flow has an echo. `out` is the way to the receiver.
+    /// Counts the next trip by number. `out` is the one-way trip to the receiver, which is the same trip if
+    /// there is no echo.
     #[inline(always)]
     fn add_trip(&mut self, trip: &Trip, out: &Trip) {
         let passage = Passage { trip, out: self.knows_ways_out.then_some(out) };
@@ -201,81 +226,33 @@ impl FlowTally {
         {
             self.one_way.record(delay);
         }
-        let size = trip.size.get();
-        match &mut self.sizes {
-            Some((least, most)) if *least <= size && size <= *most => {}
-            sizes => {
-                let (least, most) = sizes.unwrap_or((size, size));
-                *sizes = Some((least.min(size), most.max(size)));
-            }
-        }
-        if let Some(delay) = trip.delay() {
+        PayloadSizes::add(&mut self.sizes, trip.size);
+        let delay = trip.delay();
+        if let Some(delay) = delay {
             self.round_trip.as_mut().unwrap_or(&mut self.one_way).record(delay);
-            if let Some(before) = &self.before
-                && before.seq.checked_add(1) == Some(trip.seq)
-                && let Some(earlier) = before.delay()
-            {
-                self.ipdv.record(absolute_difference(delay, earlier));
-            }
         }
-        self.before = Some(*trip);
+        self.ipdv.add(trip.seq, delay);
     }
 
-    /// A message came to the end of its way, in the order of arrival.
-    fn on_arrival(&mut self, seq: u64, forward: &LegTap, echo: Option<&LegTap>) {
+    /// Counts the next trip in the order of arrival.
+    fn add_arrival(&mut self, seq: u64, forward: &LegTap, echo: Option<&LegTap>) {
         let Some(row) = forward.row(seq).filter(|row| self.window.contains(&row.due)) else { return };
-        let end = if self.round_trip.is_some() { echo.and_then(|echo| echo.row(seq)) } else { Some(row) };
-        let Some(received) = end.and_then(|end| end.received) else { return };
+        let last_row =
+            if self.round_trip.is_some() { echo.and_then(|echo| echo.row(seq)) } else { Some(row) };
+        let Some(received) = last_row.and_then(|row| row.received) else { return };
         self.interarrivals.add(received, received.signed_since(row.due));
-        if seq >= self.next_expected {
-            self.next_expected = seq.saturating_add(1);
-        } else {
-            self.reordered += 1;
-        }
-    }
-
-    /// A message came that no stream carried.
-    #[inline]
-    fn on_delivery(&mut self, at: Instant, bytes: Bytes) {
-        if self.from <= at && (self.bounded || at <= self.window.end) {
-            self.bytes += u128::from(bytes.get());
-        }
-        self.last_delivery = self.last_delivery.max(Some(at));
-        if let Some(seconds) = &mut self.seconds {
-            seconds.deliver(at, bytes);
-        }
-    }
-
-    /// What was read of a stream.
-    #[inline]
-    fn on_reads(&mut self, reads: &[(Instant, Bytes)]) {
-        let (Some(&(first, _)), Some(&(last, _))) = (reads.first(), reads.last()) else { return };
-        debug_assert!(reads.is_sorted_by_key(|read| read.0), "time goes on");
-        let counted = self.from..=if self.bounded { Instant::MAX } else { self.window.end };
-        let sum: u64 = match counted.contains(&first) && counted.contains(&last) {
-            true => reads.iter().map(|read| read.1.get()).sum(),
-            false => reads.iter().filter(|read| counted.contains(&read.0)).map(|read| read.1.get()).sum(),
-        };
-        self.bytes += u128::from(sum);
-        self.last_delivery = self.last_delivery.max(Some(last));
-        if let Some(seconds) = &mut self.seconds {
-            reads.iter().for_each(|&(at, bytes)| seconds.deliver(at, bytes));
-        }
+        self.reordering.add(seq);
     }
 }
 
-/// Whether nothing can change a message's fate any more, there and back.
+/// Returns whether nothing can change the fate of a message any more, and of its echo if there is one.
 fn is_settled(row: &MessageRecord, is_echo: bool, back: Option<&MessageRecord>) -> bool {
-    let is_over = |row: &MessageRecord| row.fate != Fate::Unfinished || row.drop_cause.is_some();
-    is_over(row) && (!is_echo || row.fate != Fate::Delivered || back.is_some_and(is_over))
+    let is_decided = |row: &MessageRecord| row.fate != Fate::Unfinished || row.drop_cause.is_some();
+    is_decided(row) && (!is_echo || row.fate != Fate::Delivered || back.is_some_and(is_decided))
 }
 
-/// A settled row with the fate that the end of the run would give it.
-fn decided(row: MessageRecord) -> MessageRecord {
+/// Returns a settled row with the fate that the end of the run would give it.
+fn with_final_fate(row: MessageRecord) -> MessageRecord {
     let is_missing = row.fate == Fate::Unfinished && row.drop_cause.is_some() && row.sent.is_some();
     MessageRecord { fate: if is_missing { Fate::Missing } else { row.fate }, ..row }
 }
-
-/// Chosen: enough that the cost of taking them is small per event, and few enough to stay in the processor's
-/// first-level cache.
-const EVENTS_AT_ONCE: usize = 32;

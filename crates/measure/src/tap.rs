@@ -12,7 +12,7 @@
 //! the tap of the writing end.
 //!
 //! A datagram transport reports messages by their number, `seq`. A stream transport reports bytes, so the tap
-//! remembers where each message lies in the stream ([`StreamLayout`]). A message counts as sent when its
+//! remembers where each message lies in the stream (`tap/stream.rs`). A message counts as sent when its
 //! first byte leaves, and as received when its last byte is read.
 //!
 //! The tap of a reading end does not know the messages of the writing end, so [`ReadMessages`] says how it

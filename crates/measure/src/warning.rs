@@ -1,76 +1,78 @@
-//! Warnings are texts. One that makes its run invalid begins with a word that says so, in every place that
-//! shows it. One that only helps to read the figures begins with a word of its own, and is printed below
-//! them.
+//! Warnings, which are texts of three kinds. A warning that makes its run invalid begins with `invalid: `. A
+//! note, which only helps to read the figures, begins with `note: ` and is printed below the figures. All
+//! other warnings have no prefix.
 
 use core::fmt;
 use talkpath_units::counted;
 
-/// Begins a warning that makes its run invalid.
+/// The prefix of a warning that makes its run invalid.
 const INVALID: &str = "invalid: ";
 
-/// Begins what is no more than a help to read the figures.
+/// The prefix of a note.
 const NOTE: &str = "note: ";
 
-/// `text` as a help to read the figures.
+/// Returns `text` as a note.
 pub fn note(text: impl fmt::Display) -> String {
     format!("{NOTE}{text}")
 }
 
-/// Whether a warning is no more than a help to read the figures.
+/// Returns whether a warning is a note.
 pub fn is_note(warning: &str) -> bool {
     warning.starts_with(NOTE)
 }
 
-/// `warning` of the part of a run called `label`, of the kind that it was.
+/// Adds the `label` of a part of a run to its `warning`. The kind of the warning stays.
 pub fn of_part(label: &str, warning: &str) -> String {
-    let kind = [INVALID, NOTE].into_iter().find(|kind| warning.starts_with(kind)).unwrap_or_default();
-    format!("{kind}{label}: {}", &warning[kind.len()..])
+    let prefix = [INVALID, NOTE].into_iter().find(|prefix| warning.starts_with(prefix)).unwrap_or_default();
+    format!("{prefix}{label}: {}", &warning[prefix.len()..])
 }
 
-/// `text` as a warning that makes its run invalid.
+/// Returns `text` as a warning that makes its run invalid.
 pub fn invalid(text: impl fmt::Display) -> String {
     format!("{INVALID}{text}")
 }
 
-/// `text` as a warning that makes its run invalid, unless the run `is_valid` all the same.
+/// Returns `text` as a warning, which makes the run invalid unless the run `is_valid` nevertheless.
 pub fn invalid_unless(is_valid: bool, text: String) -> String {
     if is_valid { text } else { invalid(text) }
 }
 
-/// That `flow` did not open in the whole run, and why.
+/// Warns that `flow` did not open in the whole run, and says why.
 pub fn not_open(flow: &str, why: impl fmt::Display) -> String {
-    format!("{}: {why}", of_closed(flow))
+    format!("{}: {why}", not_open_prefix(flow))
 }
 
-/// Whether a warning says so of `flow`.
+/// Returns whether a warning says that `flow` did not open.
 pub fn is_not_open(warning: &str, flow: &str) -> bool {
-    warning.starts_with(&of_closed(flow))
+    warning.starts_with(&not_open_prefix(flow))
 }
 
-fn of_closed(flow: &str) -> String {
+fn not_open_prefix(flow: &str) -> String {
     format!("flow {flow}: did not open")
 }
 
-/// What a warning says that makes its run invalid; `None` of any other.
+/// Returns the reason why a run is invalid. Returns `None` if the warning does not make it invalid.
 pub fn reason(warning: &str) -> Option<&str> {
     warning.strip_prefix(INVALID)
 }
 
-/// That `of_all` of `all` repetitions count, since the others were disturbed past the stated limits; `which`
-/// names those, with the reasons.
-pub fn left_out(of_all: usize, all: usize, which: impl fmt::Display) -> String {
-    format!("the figures rest on {of_all} of {}{LEFT_OUT}{which}", counted(all, "repetition"))
+/// Warns that the figures include only `counted_repetitions` of `all` repetitions, because the others were
+/// disturbed beyond the stated limits. `names_of_others` has the names of the others, with the reasons.
+pub fn left_out(counted_repetitions: usize, all: usize, names_of_others: impl fmt::Display) -> String {
+    let all = counted(all, "repetition");
+    format!("the figures rest on {counted_repetitions} of {all}{LEFT_OUT}{names_of_others}")
 }
 
-/// Which repetitions a warning says are left out; `None` of any other.
+/// Returns the names of the repetitions that a warning of [`left_out`] names. Returns `None` for any other
+/// warning.
 pub fn which_left_out(warning: &str) -> Option<&str> {
     warning.split_once(LEFT_OUT).map(|(_, which)| which)
 }
 
-/// Precedes the list of repetitions that are left out.
+/// Comes before the names of the repetitions that are left out.
 const LEFT_OUT: &str = "; the others were disturbed past the stated limits and are left out: ";
 
-/// Those that make the run invalid come first, and notes last.
+/// Sorts warnings: those that make the run invalid come first, and notes come last.
 pub fn sort(warnings: &mut [String]) {
     warnings.sort_by_key(|warning| (reason(warning).is_none(), is_note(warning)));
 }

@@ -1,4 +1,4 @@
-//! The figures of a call: rows of [`super::FLOW`].
+//! The figures of a call. They are rows of [`super::FLOW`].
 
 use super::row::Figure;
 use super::unit::Unit;
@@ -6,7 +6,9 @@ use crate::summary::{Basis, CallSummary, Direction, FlowSummary, OtherReceiver};
 
 type Row = Figure<FlowSummary>;
 
-/// Words that both receivers of a call share.
+// The definitions that the figures of both receivers share. They are macros, because `concat!` takes no
+// constants.
+
 macro_rules! mouth_to_ear {
     () => {
         "from the speaker's mouth to the listener's ear: a frame, the path, the receiver's wait"
@@ -38,7 +40,7 @@ macro_rules! second {
     };
 }
 
-/// The call of a flow, if it is one.
+/// Returns the call of a flow. Returns `None` if the flow is not a call.
 fn call(flow: &FlowSummary) -> Option<&CallSummary> {
     flow.call.as_deref()
 }
@@ -135,7 +137,7 @@ pub(super) const CALL: &[Row] = &[
     ),
 ];
 
-/// What the second receiver makes of a call.
+/// Returns the figures of a call with the second receiver.
 fn other(flow: &FlowSummary) -> Option<&OtherReceiver> {
     call(flow)?.other_receiver.as_ref()
 }
@@ -242,7 +244,7 @@ pub(super) const OTHER_RECEIVER: &[Row] = &[
 ];
 
 impl Basis {
-    /// As summary.json has it.
+    /// Returns the word in summary.json.
     pub const fn word(self) -> &'static str {
         match self {
             Self::OneWay => "one-way",
@@ -253,7 +255,7 @@ impl Basis {
 }
 
 impl Direction {
-    /// As summary.json has it.
+    /// Returns the word in summary.json.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Forward => "forward",

@@ -1,4 +1,4 @@
-//! How well two hosts' clocks are known.
+//! The figures of the clocks of two hosts: how they differ, and how well the difference is known.
 
 use super::row::{Figure, Table};
 use super::unit::Unit;

@@ -1,4 +1,4 @@
-//! What is seen of a flow's two directions over real sockets: rows of [`super::FLOW`].
+//! The figures of each direction of a flow over real sockets. They are rows of [`super::FLOW`].
 
 use super::row::Figure;
 use super::unit::Unit;
@@ -6,7 +6,9 @@ use crate::summary::{FlowSummary, LegSummary};
 
 type Row = Figure<FlowSummary>;
 
-/// What became of the messages of one direction; `$way` is the end of each name.
+/// The rows of one direction. `$path` is the key of the direction in summary.json, `$way` is the end of each
+/// name, and `$leg` is the function that returns the figures of the direction. The macro exists because both
+/// directions have the same rows, and a row needs constant texts.
 macro_rules! legs {
     ($path:literal, $way:literal, $leg:ident) => {
         [

@@ -1,10 +1,10 @@
-//! The figures of a flow's copies together.
+//! The figures of a group, which is all copies of a flow together.
 
 use super::row::{Figure, Table};
 use super::unit::Unit;
 use crate::summary::{Basis, Direction, GroupSummary, JudgedBy};
 
-/// The figures of a group, the copies of a flow together, in the order of summary.json.
+/// The figures of a group in one repetition, in the order of summary.json.
 pub static GROUP: Table<GroupSummary> = Table::new(&[SUMS, JUDGED, OTHER_RECEIVER]);
 
 type Row = Figure<GroupSummary>;
@@ -68,70 +68,71 @@ const SUMS: &[Row] = &[
     .more(),
 ];
 
-/// What copies are judged by; `$of` is the field.
+/// The rows of the figure by which the copies are judged. `$field` is the field of the group, and `$with` is
+/// the end of each name.
 macro_rules! judged {
-    ($of:ident, $with:literal) => {
+    ($field:ident, $with:literal) => {
         [
             Row::word(
-                concat!(stringify!($of), ".by"),
+                concat!(stringify!($field), ".by"),
                 concat!("judged by", $with),
                 "what the flow is judged by",
-                |g| Some(g.$of.as_ref()?.by.word()),
+                |g| Some(g.$field.as_ref()?.by.word()),
             ),
             Row::number_of(
-                concat!(stringify!($of), ".median"),
+                concat!(stringify!($field), ".median"),
                 Unit::Judged,
                 concat!("median copy", $with),
                 "median over the copies of what they are judged by; of two directions the worse counts",
-                |g| Some(g.$of.as_ref()?.median),
+                |g| Some(g.$field.as_ref()?.median),
             )
             .more(),
             Row::number_of(
-                concat!(stringify!($of), ".worst"),
+                concat!(stringify!($field), ".worst"),
                 Unit::Judged,
                 concat!("worst copy", $with),
                 "what the worst copy is judged by",
-                |g| Some(g.$of.as_ref()?.worst),
+                |g| Some(g.$field.as_ref()?.worst),
             )
             .more(),
             Row::word(
-                concat!(stringify!($of), ".worst_flow"),
+                concat!(stringify!($field), ".worst_flow"),
                 concat!("name of the worst copy", $with),
                 "the worst copy's name, with its worse direction",
-                |g| Some(&g.$of.as_ref()?.worst_flow),
+                |g| Some(&g.$field.as_ref()?.worst_flow),
             ),
             Row::number_of(
-                concat!(stringify!($of), ".floor"),
+                concat!(stringify!($field), ".floor"),
                 Unit::Judged,
                 concat!("usable from", $with),
                 "below this the flow is not usable",
-                |g| Some(g.$of.as_ref()?.floor),
+                |g| Some(g.$field.as_ref()?.floor),
             ),
             Row::word(
-                concat!(stringify!($of), ".basis"),
+                concat!(stringify!($field), ".basis"),
                 concat!("judged along", $with),
                 "along what the worst copy's figure was measured",
-                |g| Some(Basis::word(g.$of.as_ref()?.basis)),
+                |g| Some(Basis::word(g.$field.as_ref()?.basis)),
             ),
             Row::word(
-                concat!(stringify!($of), ".direction"),
+                concat!(stringify!($field), ".direction"),
                 concat!("worse direction", $with),
                 "which way of an echo flow decided; null if both together did",
-                |g| g.$of.as_ref()?.direction.map(Direction::word),
+                |g| g.$field.as_ref()?.direction.map(Direction::word),
             ),
             Row::flag(
-                concat!(stringify!($of), ".barred"),
+                concat!(stringify!($field), ".barred"),
                 concat!("barred by gaps", $with),
                 "whether the gaps of a call, of any copy, bar it from being usable",
-                |g| Some(g.$of.as_ref()?.barred),
+                |g| Some(g.$field.as_ref()?.barred),
             )
             .less(),
             Row::number_of(
-                concat!(stringify!($of), ".longest_gap_ms"),
+                concat!(stringify!($field), ".longest_gap_ms"),
                 Unit::Ms,
                 concat!("longest gap", $with),
                 "the longest gap of any copy; null if it is no call",
-                |g| g.$of.as_ref()?.longest_gap_ms,
+                |g| g.$field.as_ref()?.longest_gap_ms,
             )
             .less(),
         ]
@@ -143,7 +144,7 @@ const JUDGED: &[Row] = &judged!(judged, "");
 const OTHER_RECEIVER: &[Row] = &judged!(judged_with_other_receiver, " with the second receiver");
 
 impl JudgedBy {
-    /// As summary.json has it.
+    /// Returns the word in summary.json.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Mos => "mos",

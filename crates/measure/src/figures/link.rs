@@ -9,7 +9,7 @@ pub static LINK: Table<LinkSummary> = Table::new(&[ROWS]);
 
 type Row = Figure<LinkSummary>;
 
-/// A time from a packet's entry into the queue to the begin of its service.
+/// A row for one statistic of the time from a packet's entry into the queue to the start of its service.
 macro_rules! delay {
     ($key:ident, $words:literal) => {
         Row::number_of(

@@ -1,4 +1,4 @@
-//! What a machine did to a repetition over real sockets.
+//! The figures of the machine: how it disturbed a repetition over real sockets.
 
 use super::row::{Figure, Table};
 use super::unit::Unit;
@@ -9,6 +9,7 @@ pub static MACHINE: Table<MachineSummary> = Table::new(&[ROWS]);
 
 type Row = Figure<MachineSummary>;
 
+/// A row for one percentile of a lateness.
 macro_rules! late {
     ($part:ident.$key:ident, $name:literal, $definition:literal) => {
         Row::number_of(

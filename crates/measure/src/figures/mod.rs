@@ -1,14 +1,15 @@
-//! What a figure is: one row of a table.
+//! The tables of figures. A *figure* is a number, a flag or a word of summary.json, and has one row in a
+//! table:
 //!
 //! ```text
 //! path                     unit  name            definition                         better  getter
 //! round_trip_delay_ms.p90  ms    round trip p90  from due until the echo was read…  less    |flow| …
 //! ```
 //!
-//! [`FLOW`], [`GROUP`], [`LINK`], [`MACHINE`] and [`CLOCK`] have a row for each number, flag and word of
-//! summary.json, in the order of that file. Counts by name (`ip.forward.dscp`) are one row, lists are none.
-//! Whoever prints, checks, exports or documents figures goes through these rows. A test holds the rows
-//! against the JSON of a summary, so that no field lacks one.
+//! [`FLOW`], [`GROUP`], [`LINK`], [`MACHINE`] and [`CLOCK`] have a row for each figure, in the order of
+//! summary.json. Counts by name (`ip.forward.dscp`) have one row, and lists have none. All code that prints,
+//! checks, exports or documents figures reads these rows. A test compares the rows with the JSON of a
+//! summary, so that no field is without a row.
 
 mod call;
 mod clock;
@@ -34,16 +35,20 @@ pub use unit::{Better, Scale, Unit};
 
 use crate::statistic::Statistic;
 
-/// The unit of the figure at `path` below a flow, group or link; `None` if there is no such figure. If two
-/// kinds have a figure at one path, both have one unit.
+/// Returns the unit of the figure at `path` of a flow, a group or a link. If several of them have a figure at
+/// `path`, it has the same unit. Returns `None` if there is no such figure.
 pub fn unit_of(path: &str) -> Option<Unit> {
-    let of_group = || GROUP.find(path).map(|figure| figure.unit);
-    let of_link = || LINK.find(path).map(|figure| figure.unit);
-    FLOW.find(path).map(|figure| figure.unit).or_else(of_group).or_else(of_link)
+    if let Some(figure) = FLOW.find(path) {
+        return Some(figure.unit);
+    }
+    if let Some(figure) = GROUP.find(path) {
+        return Some(figure.unit);
+    }
+    LINK.find(path).map(|figure| figure.unit)
 }
 
-/// The statistic over repetitions that represents the figure at `path` below its flow, group or link; the
-/// mean for what is no figure there.
+/// Returns the statistic over repetitions that represents the figure at `path` of a flow, a group or a link.
+/// Returns the mean if there is no such figure.
 pub fn statistic_of(path: &str) -> Statistic {
     unit_of(path).map_or(Statistic::Mean, Unit::statistic)
 }

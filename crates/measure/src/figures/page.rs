@@ -1,6 +1,9 @@
-//! The table of figures for readers: a Markdown table for each kind of entry, the descriptions of the schema
-//! of summary.json, and the list that the Python package has. Tests hold docs/reference and that list against
-//! the table.
+//! Writes the table of figures for readers: a Markdown table for each kind of entry, the descriptions in the
+//! schema of summary.json, and the list of the Python package. Tests compare docs/reference and that list
+//! with the table.
+//!
+//! A *figure* is a number, a flag or a word of summary.json, and its *path* is its place there, such as
+//! `call.mouth_to_ear_ms.p50`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,51 +16,87 @@ use super::group::GROUP;
 use super::link::LINK;
 use super::machine::MACHINE;
 use super::row::{Figure, Getter, Table};
-use super::unit::Scale;
+use super::unit::{Better, Scale};
 use crate::summary::JudgedBy;
 
-/// A row, whatever it is a figure of.
+/// A row of the table of figures, without the type that it is a figure of.
 struct Entry {
     path: &'static str,
-    /// `count`, `number`, `flag`, `word` or `counts by name`.
-    kind: &'static str,
+    value_type: ValueType,
+    /// The unit of a number. Empty if there is none.
     unit: &'static str,
     title: String,
     definition: &'static str,
-    better: &'static str,
-    /// From the number in summary.json to the one that is shown.
+    better: Better,
+    /// From the number in summary.json to the number that is shown.
     factor: f64,
     decimals: Option<usize>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ValueType {
+    Count,
+    Number,
+    Flag,
+    Word,
+    CountsByName,
+}
+
+impl ValueType {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Number => "number",
+            Self::Flag => "flag",
+            Self::Word => "word",
+            Self::CountsByName => "counts by name",
+        }
+    }
+
+    /// Returns the type in a JSON Schema.
+    const fn json_type(self) -> &'static str {
+        match self {
+            Self::Count => "integer",
+            Self::Number => "number",
+            Self::Flag => "boolean",
+            Self::Word => "string",
+            Self::CountsByName => "object",
+        }
+    }
+
+    const fn is_number(self) -> bool {
+        matches!(self, Self::Count | Self::Number)
+    }
+}
+
 impl<T: 'static> From<&'static Figure<T>> for Entry {
     fn from(figure: &'static Figure<T>) -> Self {
-        let (kind, is_number) = match figure.get {
-            Getter::Count(_) => ("count", true),
-            Getter::Number(_) => ("number", true),
-            Getter::Flag(_) => ("flag", false),
-            Getter::Word(_) => ("word", false),
-            Getter::Counts(_) => ("counts by name", false),
+        let value_type = match figure.get {
+            Getter::Count(_) => ValueType::Count,
+            Getter::Number(_) => ValueType::Number,
+            Getter::Flag(_) => ValueType::Flag,
+            Getter::Word(_) => ValueType::Word,
+            Getter::Counts(_) => ValueType::CountsByName,
         };
         let scale = figure.scale();
         Self {
             path: figure.path,
-            kind,
-            unit: if is_number { figure.unit.name() } else { "" },
+            value_type,
+            unit: if value_type.is_number() { figure.unit.name() } else { "" },
             title: figure.title(),
             definition: figure.definition,
-            better: figure.better.word(),
+            better: figure.better,
             factor: scale.factor,
             decimals: scale.decimals,
         }
     }
 }
 
-/// The figures of one kind of thing.
+/// The figures of one kind of entry, such as flows.
 struct KindTable {
-    /// What a repetition has of it: `flow`.
+    /// The name of an entry: `flow`.
     name: &'static str,
-    /// Its type in the schema: `FlowSummary`.
+    /// The type of an entry in the schema: `FlowSummary`.
     schema_type: &'static str,
     entries: Vec<Entry>,
 }
@@ -68,63 +107,76 @@ impl KindTable {
     }
 }
 
-/// What [`python`] has, flows and groups, stands first.
-fn tables() -> [KindTable; 5] {
+fn flow_table() -> KindTable {
+    KindTable::new("flow", "FlowSummary", &FLOW)
+}
+
+fn group_table() -> KindTable {
+    KindTable::new("group", "GroupSummary", &GROUP)
+}
+
+fn all_tables() -> [KindTable; 5] {
     [
-        KindTable::new("flow", "FlowSummary", &FLOW),
-        KindTable::new("group", "GroupSummary", &GROUP),
+        flow_table(),
+        group_table(),
         KindTable::new("link", "LinkSummary", &LINK),
         KindTable::new("machine", "MachineSummary", &MACHINE),
         KindTable::new("clock", "Clock", &CLOCK),
     ]
 }
 
-/// A Markdown table of each kind of entry.
+/// Returns a Markdown table for each kind of entry.
 pub fn markdown() -> String {
     let mut out = String::new();
-    for KindTable { name, entries, .. } in tables() {
+    for KindTable { name, entries, .. } in all_tables() {
         out.push_str(&format!(
             "### Of a {name}\n\n| figure | unit | meaning | better |\n| --- | --- | --- | --- |\n"
         ));
-        for Entry { path, kind, unit, definition, better, .. } in entries {
-            let unit = if unit.is_empty() && kind != "number" { kind } else { unit };
+        for entry in entries {
+            let Entry { path, value_type, unit, definition, better, .. } = entry;
+            // A number without a unit has an empty cell. A flag or a word has its type there.
+            let unit =
+                if unit.is_empty() && value_type != ValueType::Number { value_type.name() } else { unit };
             let definition = definition.replace('|', "\\|");
-            out.push_str(&format!("| `{path}` | {unit} | {definition} | {better} |\n"));
+            out.push_str(&format!("| `{path}` | {unit} | {definition} | {} |\n", better.word()));
         }
         out.push('\n');
     }
     out
 }
 
-/// What the Python package writes and draws figures by: of each number of a flow or a group its title and how
-/// it is scaled, a line each.
+/// Returns what the Python package needs to write and draw the numbers of flows and groups: for each number a
+/// line with its title and its scale.
 pub fn python() -> String {
     let mut lines: BTreeMap<&str, String> = BTreeMap::new();
-    for KindTable { entries, .. } in tables().into_iter().take(2) {
-        for entry in entries.iter().filter(|entry| entry.is_number()) {
-            let Entry { path, title, unit, factor, decimals, better, .. } = entry;
-            // The mean of counts is no whole number.
-            let decimals = decimals.filter(|_| *unit != "count");
-            let mut text =
-                json!({ "title": title, "factor": factor, "decimals": decimals, "better": better });
-            if let Some(by) = JudgedBy::ALL.into_iter().find(|by| by.path() == *path) {
-                text["judged"] = judged(by);
-            }
-            lines.entry(path).or_insert_with(|| format!("  {}: {text}", json!(path)));
+    for entry in [flow_table(), group_table()].into_iter().flat_map(|table| table.entries) {
+        if !entry.value_type.is_number() {
+            continue;
         }
+        let Entry { path, title, unit, factor, decimals, better, .. } = entry;
+        // The package shows means, and the mean of counts is no whole number.
+        let decimals = if unit == "count" { None } else { decimals };
+        let mut text =
+            json!({ "title": title, "factor": factor, "decimals": decimals, "better": better.word() });
+        if let Some(by) = JudgedBy::ALL.into_iter().find(|by| by.path() == path) {
+            text["judged"] = judged_figure(by);
+        }
+        // A group has some paths of a flow. The flow's entry stays.
+        lines.entry(path).or_insert_with(|| format!("  {}: {text}", json!(path)));
     }
     format!("{{\n{}\n}}\n", Vec::from_iter(lines.into_values()).join(",\n"))
 }
 
-/// How a figure by which transports are ranked is written and drawn; the ends of its axis, if it has some.
-fn judged(by: JudgedBy) -> Json {
+/// Returns how a figure that ranks transports is written and drawn. `ends` are the ends of its axis, if they
+/// are fixed.
+fn judged_figure(by: JudgedBy) -> Json {
     let Scale { factor, decimals, .. } = by.scale();
-    let (least, most) = by.possible();
-    let ends = most.is_finite().then_some([least, most]);
+    let (smallest, largest) = by.possible();
+    let ends = largest.is_finite().then_some([smallest, largest]);
     json!({ "title": by.title(), "factor": factor, "decimals": decimals, "ends": ends })
 }
 
-/// The words that the Python package's types name, as a module of the package.
+/// Returns a module of the Python package with the words that its types name.
 pub fn python_words() -> String {
     let codecs: Vec<String> = Codec::ALL.iter().map(|codec| format!("\"{}\"", codec.name())).collect();
     format!(
@@ -137,84 +189,84 @@ pub fn python_words() -> String {
     )
 }
 
-/// `schema` with the keys and descriptions of its figures, and a list of all under `figures`. A figure that
-/// it lacks gets a property behind that of the row before, and may be null.
+/// Returns `schema` with the keys and descriptions of all figures, and with a list of all figures under
+/// `figures`. A figure that the schema lacks gets a property behind the property of the row before, and may
+/// be null.
 ///
-/// A type that has several meanings, as `DelayMs` of one way and of a round trip, keeps its own description;
-/// the list has each figure.
+/// A type with several meanings keeps its own description, for example `DelayMs`, which is used for one-way
+/// delays and for round trips. The list has each figure.
 pub fn described(schema: &Json) -> Json {
     let mut schema = schema.clone();
-    for KindTable { schema_type, entries, .. } in tables() {
-        add_keys(&mut schema, schema_type, &entries);
+    for KindTable { schema_type, entries, .. } in all_tables() {
+        add_missing_keys(&mut schema, schema_type, &entries);
     }
-    let mut found: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
-    for KindTable { schema_type, entries, .. } in tables() {
-        for entry in entries {
-            if let Some(place) = place(&schema, schema_type, entry.path) {
-                found.entry(place).or_default().insert(entry.description());
-            }
-        }
-    }
-    for ((kind, key), descriptions) in found {
-        let property = &mut schema["$defs"][kind]["properties"][key];
-        if let (Some(property), [description]) =
-            (property.as_object_mut(), Vec::from_iter(descriptions).as_slice())
-        {
-            property.insert("description".to_owned(), json!(description));
-        }
-    }
-    let list = tables().map(|table| (table.name.to_owned(), table.entries.iter().map(Entry::json).collect()));
-    schema["figures"] = Json::Object(list.into_iter().collect());
+    add_descriptions(&mut schema);
+    let figures = all_tables()
+        .map(|table| (table.name.to_owned(), table.entries.iter().map(Entry::to_json).collect::<Json>()));
+    schema["figures"] = Json::Object(figures.into_iter().collect());
     schema
 }
 
+/// Describes each property of the schema that is a figure. A property with several descriptions keeps its
+/// own.
+fn add_descriptions(schema: &mut Json) {
+    let mut descriptions: BTreeMap<SchemaKey, BTreeSet<String>> = BTreeMap::new();
+    for KindTable { schema_type, entries, .. } in all_tables() {
+        for entry in entries {
+            if let Some(key) = find_key(schema, schema_type, entry.path) {
+                descriptions.entry(key).or_default().insert(entry.description());
+            }
+        }
+    }
+    for (SchemaKey { owner, key }, descriptions) in descriptions {
+        let property = schema["$defs"][owner]["properties"][key].as_object_mut();
+        if let (Some(property), [description]) = (property, Vec::from_iter(descriptions).as_slice()) {
+            property.insert("description".to_owned(), json!(description));
+        }
+    }
+}
+
 impl Entry {
-    /// A sentence for the schema.
+    /// Returns a sentence for the schema.
     fn description(&self) -> String {
         let Self { definition, unit, better, .. } = self;
         let mut text: String = definition.chars().take(1).flat_map(char::to_uppercase).collect();
         text.extend(definition.chars().skip(1));
         text.push('.');
-        // Of a count the definition says what is counted.
+        // The definition of a count says what is counted, so its unit would repeat that.
         if !unit.is_empty() && *unit != "count" {
             text.push_str(&format!(" Unit: {unit}."));
         }
-        match *better {
-            "more" => text.push_str(" More is better."),
-            "less" => text.push_str(" Less is better."),
-            _ => {}
+        match better {
+            Better::More => text.push_str(" More is better."),
+            Better::Less => text.push_str(" Less is better."),
+            Better::Neither => {}
         }
         text
     }
 
-    /// The type of a new key in the schema. Each figure may be unknown.
-    fn schema_type(&self) -> [&'static str; 2] {
-        let name = match self.kind {
-            "count" => "integer",
-            "number" => "number",
-            "flag" => "boolean",
-            "word" => "string",
-            _ => "object",
-        };
-        [name, "null"]
+    /// Returns the type of a new key in the schema. Each figure may be unknown.
+    const fn schema_type(&self) -> [&'static str; 2] {
+        [self.value_type.json_type(), "null"]
     }
 
-    fn is_number(&self) -> bool {
-        matches!(self.kind, "count" | "number")
-    }
-
-    fn json(&self) -> Json {
-        let Self { path, kind, unit, title, definition, better, factor, decimals } = self;
+    fn to_json(&self) -> Json {
+        let Self { path, value_type, unit, title, definition, better, factor, decimals } = self;
         let mut entry = Map::new();
-        for (key, text) in
-            [("path", *path), ("type", kind), ("unit", unit), ("title", title), ("definition", definition)]
-        {
+        let type_name = value_type.name();
+        for (key, text) in [
+            ("path", *path),
+            ("type", type_name),
+            ("unit", unit),
+            ("title", title),
+            ("definition", definition),
+        ] {
             entry.insert(key.to_owned(), json!(text));
         }
-        if !better.is_empty() {
-            entry.insert("better".to_owned(), json!(better));
+        if *better != Better::Neither {
+            entry.insert("better".to_owned(), json!(better.word()));
         }
-        if self.is_number() {
+        if value_type.is_number() {
             entry.insert("factor".to_owned(), json!(factor));
             entry.insert("decimals".to_owned(), json!(decimals));
         }
@@ -222,53 +274,71 @@ impl Entry {
     }
 }
 
-/// Adds the keys of those `entries` of the type `kind` that `schema` lacks.
-fn add_keys(schema: &mut Json, kind: &str, entries: &[Entry]) {
-    // By type, the key of the latest row: a new key stands behind it.
-    let mut latest: BTreeMap<String, &str> = BTreeMap::new();
+/// A property in the schema.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct SchemaKey {
+    /// The name of a type in `$defs`.
+    owner: String,
+    /// The property of that type.
+    key: &'static str,
+}
+
+/// Adds the keys that `schema` lacks of the figures `entries` of `schema_type`.
+fn add_missing_keys(schema: &mut Json, schema_type: &str, entries: &[Entry]) {
+    // The key of the latest row in each type. A new key gets its place behind it.
+    let mut latest_keys: BTreeMap<String, &str> = BTreeMap::new();
     for entry in entries {
-        let Some(path) = places(schema, kind, entry.path) else { continue };
-        if let Some((owner, key)) = path.last()
+        let Some(keys) = keys_on_path(schema, schema_type, entry.path) else { continue };
+        if let Some(SchemaKey { owner, key }) = keys.last()
             && schema["$defs"][owner]["properties"].get(key).is_none()
         {
-            let behind = latest.get(owner).copied();
-            add_key(&mut schema["$defs"][owner], behind, key, &json!({ "type": entry.schema_type() }));
+            let previous = latest_keys.get(owner).copied();
+            add_key(&mut schema["$defs"][owner], previous, key, &json!({ "type": entry.schema_type() }));
         }
-        latest.extend(path);
+        latest_keys.extend(keys.into_iter().map(|SchemaKey { owner, key }| (owner, key)));
     }
 }
 
-/// Adds `key` to a type, behind the key `behind`, or first.
-fn add_key(of: &mut Json, behind: Option<&str>, key: &str, property: &Json) {
-    if let Some(properties) = of["properties"].as_object_mut() {
-        let after = |place: usize| place + 1;
-        let at = properties.keys().position(|name| Some(name.as_str()) == behind).map_or(0, after);
-        properties.shift_insert(at, key.to_owned(), property.clone());
+/// Adds `key` to the schema of a type, behind the key `previous`, or as the first key.
+fn add_key(type_schema: &mut Json, previous: Option<&str>, key: &str, property: &Json) {
+    if let Some(properties) = type_schema["properties"].as_object_mut() {
+        let previous_index = properties.keys().position(|name| Some(name.as_str()) == previous);
+        properties.shift_insert(index_after(previous_index), key.to_owned(), property.clone());
     }
-    if let Some(required) = of["required"].as_array_mut() {
-        let at = required.iter().position(|name| name.as_str() == behind).map_or(0, |place| place + 1);
-        required.insert(at, json!(key));
+    if let Some(required) = type_schema["required"].as_array_mut() {
+        let previous_index = required.iter().position(|name| name.as_str() == previous);
+        required.insert(index_after(previous_index), json!(key));
     }
 }
 
-/// Where the schema has the figure at `path` of the type `kind`: a type in `$defs`, and its key.
-fn place(schema: &Json, kind: &str, path: &'static str) -> Option<(String, &'static str)> {
-    let (owner, key) = places(schema, kind, path)?.pop()?;
-    schema["$defs"][&owner]["properties"].get(key)?;
-    Some((owner, key))
+fn index_after(index: Option<usize>) -> usize {
+    index.map_or(0, |index| index + 1)
 }
 
-/// The types in `$defs` on the way to the figure at `path` of the type `kind`, each with the key there. The
-/// last key may be missing in the schema.
-fn places(schema: &Json, kind: &str, path: &'static str) -> Option<Vec<(String, &'static str)>> {
+/// Returns the property of the figure at `path` of `schema_type`. Returns `None` if the schema lacks it.
+fn find_key(schema: &Json, schema_type: &str, path: &'static str) -> Option<SchemaKey> {
+    let found = keys_on_path(schema, schema_type, path)?.pop()?;
+    schema["$defs"][&found.owner]["properties"].get(found.key)?;
+    Some(found)
+}
+
+/// Returns the properties on the way to the figure at `path` of `schema_type`. The last one may be missing in
+/// the schema.
+fn keys_on_path(schema: &Json, schema_type: &str, path: &'static str) -> Option<Vec<SchemaKey>> {
+    let owner = schema_type.to_owned();
     let Some((key, rest)) = path.split_once('.') else {
-        return Some(vec![(kind.to_owned(), path)]);
+        return Some(vec![SchemaKey { owner, key: path }]);
     };
-    let property = schema["$defs"][kind]["properties"].get(key)?;
-    let of_any = || property["anyOf"].as_array().into_iter().flatten().find_map(|it| it["$ref"].as_str());
-    let reference = property["$ref"].as_str().or_else(of_any)?;
-    let below = places(schema, reference.rsplit('/').next()?, rest)?;
-    Some([vec![(kind.to_owned(), key)], below].concat())
+    let property = schema["$defs"][schema_type]["properties"].get(key)?;
+    // A property that may be null has the reference in one of its alternatives.
+    let alternatives = property["anyOf"].as_array().into_iter().flatten();
+    let reference = property["$ref"]
+        .as_str()
+        .or_else(|| alternatives.filter_map(|alternative| alternative["$ref"].as_str()).next())?;
+    let referenced_type = reference.rsplit('/').next()?;
+    let mut keys = vec![SchemaKey { owner, key }];
+    keys.extend(keys_on_path(schema, referenced_type, rest)?);
+    Some(keys)
 }
 
 #[cfg(test)]
@@ -314,9 +384,9 @@ mod tests {
         let whole: Json = serde_json::from_str(SCHEMA).unwrap();
         let mut lacking = whole.clone();
         for (kind, key) in [("FlowSummary", "in_time"), ("DelayMs", "p95"), ("LinkSummary", "discipline")] {
-            let of = &mut lacking["$defs"][kind];
-            of["properties"].as_object_mut().unwrap().shift_remove(key).unwrap();
-            of["required"].as_array_mut().unwrap().retain(|name| name != key);
+            let type_schema = &mut lacking["$defs"][kind];
+            type_schema["properties"].as_object_mut().unwrap().shift_remove(key).unwrap();
+            type_schema["required"].as_array_mut().unwrap().retain(|name| name != key);
         }
         // By hand the types of two of the three are narrower, because they are never null.
         let mut expected = whole;
@@ -326,7 +396,8 @@ mod tests {
         for kind in ["FlowSummary", "LinkSummary", "DelayMs"] {
             let (added, expected) = (&added["$defs"][kind], &expected["$defs"][kind]);
             assert_eq!(added["required"], expected["required"], "{kind}");
-            let keys = |of: &Json| Vec::from_iter(of["properties"].as_object().unwrap().keys().cloned());
+            let keys =
+                |schema: &Json| Vec::from_iter(schema["properties"].as_object().unwrap().keys().cloned());
             assert_eq!(keys(added), keys(expected), "{kind}");
             for key in keys(expected) {
                 assert_eq!(
@@ -345,10 +416,10 @@ mod tests {
             "write what `cargo run -p talkpath-measure --example figure_table schema` prints to \
              docs/reference/summary.schema.json"
         );
-        for KindTable { schema_type, entries, .. } in tables() {
+        for KindTable { schema_type, entries, .. } in all_tables() {
             for entry in entries {
-                let place = place(&schema, schema_type, entry.path);
-                assert!(place.is_some(), "{schema_type} has no {}", entry.path);
+                let key = find_key(&schema, schema_type, entry.path);
+                assert!(key.is_some(), "{schema_type} has no {}", entry.path);
             }
         }
     }

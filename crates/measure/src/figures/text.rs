@@ -1,23 +1,27 @@
-//! Numbers for people: as many digits as are needed to distinguish values, a figure that is not there as a
-//! dash, and a small loss never as no loss. Each style has its function here, and no other crate writes a
-//! figure in digits of its own:
+//! Writes numbers for people. A number has as many digits as are needed to distinguish it from its
+//! neighbours, an unknown number is a dash, and a small loss is never written as no loss. Each style is a
+//! function here, and all crates use these functions:
 //!
-//! | style | of 182.44 | of 0.0421 | where |
+//! | style | 182.44 becomes | 0.0421 becomes | used for |
 //! | --- | --- | --- | --- |
-//! | [`fixed`], 2 decimals | `182.44` | `0.04` | cells of a table |
+//! | [`fixed`], 2 decimals | `182.44` | `0.04` | the cells of a table |
 //! | [`signed`], 2 decimals | `+182.44` | `+0.04` | differences |
-//! | [`rounded`], 2 decimals | `182.44` | `0.04` | ranges, whose ends may be zero |
-//! | [`trimmed`], 2 decimals | `182.44` | `0.04` | without zeros at the end: `2.5` |
+//! | [`rounded`], 2 decimals | `182.44` | `0.04` | the ends of a range, which may be zero |
+//! | [`trimmed`], 2 decimals | `182.44` | `0.04` | numbers without zeros at the end: `2.5` |
 //! | [`three_digits`] | `182` | `0.042` | sentences |
-//! | [`four_digits`] | `182.4` | `0.042` | figures of studies |
+//! | [`four_digits`] | `182.4` | `0.042` | the figures of studies |
 //! | [`significant`], 6 digits | `182.44` | `0.0421` | figures beside their bounds |
-//! | [`tick_label`] | `182.44` | `0.0421` | axes of charts |
+//! | [`tick_label`] | `182.44` | `0.0421` | the axes of charts |
 //! | [`count`] | | | counts: `12 345` |
 
-/// What is printed in place of an unknown figure.
+/// The text of an unknown figure.
 pub const UNKNOWN: &str = "–";
 
-/// How many decimals milliseconds of this size need so that neighbours in a column can be distinguished.
+/// The largest number of zeros after the decimal point in [`significant`], as a power of ten. We chose 12.
+const MAX_ZEROS: i32 = -12;
+
+/// Returns how many decimals a number of milliseconds needs, so that neighbours in a column can be
+/// distinguished. `largest` is the largest number of the column.
 pub fn decimals(largest: f64) -> usize {
     match largest.abs() {
         size if size < 1.0 => 3,
@@ -27,36 +31,39 @@ pub fn decimals(largest: f64) -> usize {
     }
 }
 
-/// `value` with this number of decimals; a value that rounds to zero but is not zero says so.
+/// Returns `value` with so many decimals. A value that rounds to zero but is not zero becomes `<0.01`.
 pub fn fixed(value: Option<f64>, decimals: usize) -> String {
     let Some(value) = value.filter(|value| value.is_finite()) else { return UNKNOWN.to_owned() };
     let text = format!("{value:.decimals$}");
-    match is_zero(&text) {
-        true if value == 0.0 => text.trim_start_matches('-').to_owned(),
-        true => format!("<{:.decimals$}", 10f64.powi(-(decimals as i32))),
-        false => text,
+    if !is_zero(&text) {
+        text
+    } else if value == 0.0 {
+        text.trim_start_matches('-').to_owned()
+    } else {
+        let smallest_shown = 10f64.powi(-(decimals as i32));
+        format!("<{smallest_shown:.decimals$}")
     }
 }
 
-/// A difference with this number of decimals and its sign; what rounds to zero has none.
+/// Returns a difference with so many decimals and its sign. A difference that rounds to zero has no sign.
 pub fn signed(difference: f64, decimals: usize) -> String {
     without_sign_of_zero(format!("{difference:+.decimals$}"))
 }
 
-/// `value` with this number of decimals; what rounds to zero has no sign, and does not say that it is none.
+/// Returns `value` with so many decimals. A value that rounds to zero becomes zero without a sign.
 pub fn rounded(value: f64, decimals: usize) -> String {
     without_sign_of_zero(format!("{value:.decimals$}"))
 }
 
-/// `value` with at most this number of decimals: zeros at the end are left out, and a zero that was rounded
-/// from below it has no sign.
+/// Returns `value` with at most so many decimals. Zeros at the end are left out, and a negative value that
+/// rounds to zero has no sign.
 pub fn trimmed(value: f64, decimals: usize) -> String {
     let text = rounded(value, decimals);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Three digits, which are enough in a sentence, and no fewer than the whole part has; three decimals below
-/// 1.
+/// Returns `value` with three digits, which are enough in a sentence. It has more if its whole part has more,
+/// and three decimals if it is below 1.
 pub fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size < 1.0 => 3,
@@ -67,8 +74,8 @@ pub fn three_digits(value: f64) -> String {
     fixed(Some(value), decimals)
 }
 
-/// Four significant digits at most from 1 on, and no fewer than the whole part has; at most three decimals
-/// below 1.
+/// Returns `value` with at most four significant digits. It has more if its whole part has more, and at most
+/// three decimals if it is below 1.
 pub fn four_digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 1000.0 || size == 0.0 => 0,
@@ -79,28 +86,29 @@ pub fn four_digits(value: f64) -> String {
     trimmed(value, decimals)
 }
 
-/// The label of a chart's tick: only as many decimals as it needs, and no rounding noise.
+/// Returns the label of a tick on an axis. It has only as many decimals as it needs, and no rounding errors.
 pub fn tick_label(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-4 {
-        // Six figures, as below: any that a step needs, and none of the rounding.
+        // Six digits are enough for every step between ticks, and leave out the rounding error.
         let text = format!("{value:.5e}");
-        let (figures, power) = text.split_once('e').unwrap_or((&text, "0"));
-        return format!("{}e{power}", figures.trim_end_matches('0').trim_end_matches('.'));
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
     }
     trimmed(value, 6)
 }
 
-/// `value` with this number of significant digits at most, and no fewer than its whole part has.
+/// Returns `value` with at most so many significant `digits`. It has more if its whole part has more.
 pub fn significant(value: f64, digits: i32) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         return format!("{value}");
     }
-    let last = digits - 1;
-    let decimals = last - value.abs().log10().floor().clamp(f64::from(MOST_ZEROS), f64::from(last)) as i32;
-    trimmed(value, usize::try_from(decimals).unwrap_or(0))
+    let after_first = digits - 1;
+    let exponent = value.abs().log10().floor().clamp(f64::from(MAX_ZEROS), f64::from(after_first)) as i32;
+    trimmed(value, usize::try_from(after_first - exponent).unwrap_or(0))
 }
 
-/// A count with thin groups of three: `12 345`.
+/// Returns a count with a thin space between groups of three digits: `12 345`. A count of four digits has no
+/// space.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -121,9 +129,6 @@ fn is_zero(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'0' | b'.' | b'-' | b'+'))
 }
 
-/// The power of ten below which [`significant`] adds no more decimals. Chosen.
-const MOST_ZEROS: i32 = -12;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_is_not_there_is_a_dash() {
+    fn an_unknown_figure_is_a_dash() {
         assert_eq!((fixed(None, 1), fixed(Some(f64::NAN), 1)), ("–".to_owned(), "–".to_owned()));
     }
 
@@ -171,7 +176,8 @@ mod tests {
 
     #[test]
     fn six_significant_digits_distinguish_a_figure_from_its_bound() {
-        let shown = [3.599_96, 12.0, 0.01, 1_234_567.891, 0.000_001_5, -2.5].map(|it| significant(it, 6));
+        let shown =
+            [3.599_96, 12.0, 0.01, 1_234_567.891, 0.000_001_5, -2.5].map(|value| significant(value, 6));
         assert_eq!(shown, ["3.59996", "12", "0.01", "1234568", "0.0000015", "-2.5"]);
     }
 

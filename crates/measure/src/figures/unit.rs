@@ -1,4 +1,4 @@
-//! The units of figures, and how their numbers are written for people.
+//! The units of figures, and how numbers with these units are written for people.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use crate::statistic::Statistic;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 pub enum Unit {
-    /// A count of what the figure's name says.
+    /// A count. The name of the figure says what is counted.
     Count,
-    /// Packets in a window or a queue, also parts of one in the mean.
+    /// Packets in a window or a queue. A mean may have a fraction of a packet.
     Packets,
     /// Bytes.
     Bytes,
@@ -19,9 +19,9 @@ pub enum Unit {
     Ms,
     /// Seconds.
     Seconds,
-    /// Bits a second.
+    /// Bits per second.
     Bps,
-    /// Messages a second.
+    /// Messages per second.
     Pps,
     /// A share, 0 to 1.
     Share,
@@ -31,29 +31,29 @@ pub enum Unit {
     One,
     /// Parts per million.
     Ppm,
-    /// In the unit of what the flow is judged by: an opinion score, a share or bits a second.
+    /// The unit of the figure by which the flow is judged: an opinion score, a share, or bits per second.
     Judged,
 }
 
-/// How numbers of a unit are written for people.
+/// How a number is written for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// What the number in summary.json is multiplied by.
+    /// The factor from the number in summary.json to the number that is shown.
     pub factor: f64,
-    /// The unit that it then has; empty if it has none.
+    /// The unit that is shown. Empty if there is none.
     pub unit: &'static str,
-    /// Decimals; `None` for as many as its size needs ([`text::decimals`]).
+    /// The number of decimals. `None` if it depends on the size of the number ([`text::decimals`]).
     pub decimals: Option<usize>,
 }
 
-/// Which way a figure is better.
+/// Whether a larger or a smaller figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// The more, the better.
+    /// A larger figure is better.
     More,
-    /// The less, the better.
+    /// A smaller figure is better.
     Less,
-    /// Neither: it describes.
+    /// Neither is better.
     Neither,
 }
 
@@ -74,12 +74,13 @@ impl Unit {
         Self::Judged,
     ];
 
-    /// The unit that has this name; `None` if none has.
+    /// Returns the unit with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.name() == name)
     }
 
-    /// As it is written in docs, in the schema and in study files; empty if there is none.
+    /// Returns the name of the unit in docs, in the schema and in study files. The name of [`Self::One`] is
+    /// empty.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Count => "count",
@@ -97,7 +98,7 @@ impl Unit {
         }
     }
 
-    /// How a figure is written for people by itself.
+    /// Returns how a figure is written for people if it stands alone.
     pub const fn scale(self) -> Scale {
         match self {
             Self::Count => Scale::new(1.0, "", Some(0)),
@@ -114,8 +115,8 @@ impl Unit {
         }
     }
 
-    /// The statistic over repetitions that represents such a figure: the median of sizes, which one
-    /// repetition with a stop moves little, and the mean of all else.
+    /// Returns the statistic that represents a figure over repetitions. It is the median for sizes and times,
+    /// because one repetition with a stall changes the median little. It is the mean for all other figures.
     pub const fn statistic(self) -> Statistic {
         match self {
             Self::Packets | Self::Bytes | Self::Ms | Self::Seconds => Statistic::Median,
@@ -130,6 +131,7 @@ impl Unit {
         }
     }
 
+    /// Returns the smallest and the largest possible number with this unit.
     pub(super) const fn range(self) -> (f64, f64) {
         match self {
             Self::Share => (0.0, 1.0),
@@ -163,15 +165,15 @@ impl TryFrom<String> for Unit {
 }
 
 impl Scale {
-    /// Milliseconds, with as many decimals as their size needs.
+    /// Milliseconds. The number of decimals depends on the size.
     pub const MS: Self = Self::new(1.0, "ms", None);
-    /// Shares, in per cent.
+    /// Shares in per cent.
     pub const PERCENT: Self = Self::new(100.0, "%", Some(2));
     /// Rates of a call or a game.
     pub const KBPS: Self = Self::new(1e-3, "kb/s", Some(1));
     /// Rates of a transfer.
     pub const MBPS: Self = Self::new(1e-6, "Mb/s", Some(3));
-    /// Numbers without a unit, as Jain's index.
+    /// Numbers without a unit, such as Jain's index.
     pub const INDEX: Self = Self::new(1.0, "", Some(3));
     /// Whole bytes.
     pub const BYTES: Self = Self::new(1.0, "B", Some(0));
@@ -182,13 +184,15 @@ impl Scale {
         Self { factor, unit, decimals }
     }
 
-    /// `value` of summary.json in this scale, without its unit; [`text::UNKNOWN`] if it is not known.
+    /// Returns a `value` of summary.json in this scale, without the unit. Returns [`text::UNKNOWN`] if it is
+    /// unknown.
     pub fn text(&self, value: Option<f64>) -> String {
         let value = value.map(|value| value * self.factor);
         text::fixed(value, self.decimals.unwrap_or_else(|| value.map_or(1, text::decimals)))
     }
 
-    /// A difference of two values of summary.json in this scale, with its sign; what rounds to zero has none.
+    /// Returns the difference of two values of summary.json in this scale and with its sign. A difference
+    /// that rounds to zero has no sign.
     pub fn signed(&self, difference: f64) -> String {
         let difference = difference * self.factor;
         text::signed(difference, self.decimals.unwrap_or_else(|| text::decimals(difference)))
@@ -196,7 +200,7 @@ impl Scale {
 }
 
 impl Better {
-    /// `more`, `less`, or nothing.
+    /// Returns `more`, `less`, or an empty text.
     pub const fn word(self) -> &'static str {
         match self {
             Self::More => "more",

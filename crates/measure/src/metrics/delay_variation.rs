@@ -6,7 +6,7 @@
 
 use core::mem;
 
-use talkpath_units::{Instant, SignedDuration};
+use talkpath_units::{Histogram, Instant, SignedDuration};
 
 use super::percentile::{PerMille, nearest_rank};
 use super::trip::{Trip, first_arrivals};
@@ -41,6 +41,34 @@ pub fn statistics(sorted: &[SignedDuration]) -> Option<IpdvMs> {
         p99: percentile(990)?,
         max: sorted.last()?.as_millis_f64(),
     })
+}
+
+/// Counts the differences between neighbours by number during the run, without the rows of the flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct IpdvCounter {
+    previous: Option<Neighbour>,
+    pub(crate) differences: Histogram,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Neighbour {
+    seq: u64,
+    /// `None` if the message did not arrive.
+    delay: Option<SignedDuration>,
+}
+
+impl IpdvCounter {
+    /// Adds the next message by number.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, seq: u64, delay: Option<SignedDuration>) {
+        if let (Some(delay), Some(previous)) = (delay, self.previous)
+            && previous.seq.checked_add(1) == Some(seq)
+            && let Some(previous_delay) = previous.delay
+        {
+            self.differences.record(absolute_difference(delay, previous_delay));
+        }
+        self.previous = Some(Neighbour { seq, delay });
+    }
 }
 
 /// What an RTP receiver computes from the arrivals of a flow, one after the other: the time between two
@@ -176,7 +204,7 @@ fn next_jitter(jitter: f64, earlier_transit: SignedDuration, transit: SignedDura
 
 /// Returns the absolute difference of two delays.
 #[inline]
-pub(crate) fn absolute_difference(delay: SignedDuration, other: SignedDuration) -> SignedDuration {
+fn absolute_difference(delay: SignedDuration, other: SignedDuration) -> SignedDuration {
     let nanos = delay.as_nanos().abs_diff(other.as_nanos());
     SignedDuration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
 }

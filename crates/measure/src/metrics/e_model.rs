@@ -1,56 +1,58 @@
-//! The E-model: how a telephone connection is rated by those who talk over it. ITU-T G.107 (06/2015),
-//! narrowband, in full.
+//! The E-model predicts how people rate a telephone connection over which they talk. This is ITU-T G.107
+//! (06/2015) for narrowband, in full.
 //!
 //! ```text
 //!  R = Ro - Is - Id - Ie,eff + A      (7-1)      MOS follows from R (Annex B)
 //!      │    │    │     │       └ advantage of access
 //!      │    │    │     └ codec and loss
 //!      │    │    └ talker echo, listener echo, delay
-//!      │    └ loudness, sidetone, quantising: with the speech itself
+//!      │    └ loudness, sidetone and quantising, which arise together with the speech
 //!      └ signal to noise
 //! ```
 //!
-//! A packet network changes three inputs: the delay from mouth to ear, the share of frames that are not
-//! played, and how these come in bursts ([`Call`]). The other inputs are those of two digital telephones and
-//! stay at the defaults of Table 2 ([`Inputs`]).
+//! A packet network changes three inputs ([`Call`]): the delay from mouth to ear, the share of frames that
+//! are not played, and whether these frames come in bursts. The other inputs ([`Inputs`]) are those of two
+//! digital telephones, and keep the defaults of Table 2.
 //!
-//! Table 2 also says for which values of an input the model was made. A call outside of these values is rated
-//! all the same, and says so ([`Call::outside`]):
+//! Table 2 also permits a range for each input. A call outside these ranges is rated nevertheless, and
+//! [`Call::outside`] reports the inputs:
 //!
-//! - The burst ratio is held to the table. Ie,eff grows with it without end, so that one gap in a long call
-//!   would be rated below a call in which nothing is heard.
-//! - Loss and delay are taken as they are: more loss or delay is never better.
-//! - R is at least 0, and 0 where all frames are lost, so that nothing is rated below that (chosen; MOS is 1
-//!   at R = 0 and below, Annex B).
+//! - The burst ratio is cut at the end of its range. Ie,eff grows with it without a limit, so one gap in a
+//!   long call would be rated below a call in which nothing is heard.
+//! - Loss and delay are used as they are, because more loss or delay is never better.
+//! - R is at least 0, and it is 0 if all frames are lost. We chose this, so that no call is rated below a
+//!   call without speech. MOS is 1 for R = 0 and below (Annex B).
+//!
+//! Begin to read with [`Call::rate`].
 
 use talkpath_config::Impairment;
 
 use crate::summary::{ModelInput, OutsideModel};
 
-/// What the network and the playout do to a call.
+/// The inputs that the network and the playout change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Call {
-    /// From mouth to ear, ms.
+    /// The delay from mouth to ear, ms.
     pub mouth_to_ear_ms: f64,
-    /// Share of the frames that are not played, 0 to 1.
+    /// The share of the frames that are not played, 0 to 1.
     pub loss: f64,
-    /// Mean length of the runs of lost frames, over the mean length if frames were lost at random (§7.5). 1
-    /// at random, more in bursts.
+    /// The mean length of the runs of lost frames, divided by the mean length if frames were lost at random
+    /// (§7.5). It is 1 for random losses, and larger for bursts.
     pub burst_ratio: f64,
-    /// What the codec does to the speech.
+    /// How much the codec impairs the speech.
     pub codec: Impairment,
 }
 
-/// What the model says of a call.
+/// The rating of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rating {
-    /// Transmission rating factor. Above 100 is possible; of a [`Call`] it is at least 0.
+    /// The transmission rating factor. It can be above 100. The factor of a [`Call`] is at least 0.
     pub r: f64,
-    /// Estimated mean opinion score of a conversation, 1 to 4.5.
+    /// The estimated mean opinion score of a conversation, 1 to 4.5.
     pub mos: f64,
-    /// Id: what echo and delay take from R.
+    /// Id: by how much echo and delay lower R.
     pub id: f64,
-    /// Ie,eff: what codec and loss take from R.
+    /// Ie,eff: by how much the codec and losses lower R.
     pub ie_eff: f64,
 }
 
@@ -89,14 +91,14 @@ pub struct Inputs {
     pub receive_room_noise: f64,
     /// A: advantage factor.
     pub advantage: f64,
-    /// mT: the delay that nobody perceives, ms (Table 2, "minimal perceivable delay").
+    /// mT: the largest delay that nobody perceives, ms (Table 2, "minimal perceivable delay").
     pub unperceived_delay_ms: f64,
     /// sT: delay sensitivity.
     pub delay_sensitivity: f64,
 }
 
 impl Default for Inputs {
-    /// Table 2.
+    /// Returns the defaults of Table 2.
     fn default() -> Self {
         Self {
             send_loudness: 8.0,
@@ -122,35 +124,38 @@ impl Default for Inputs {
 }
 
 impl Call {
-    /// The rating of this call between two telephones with the default [`Inputs`]. All delay is between the
-    /// two telephones, so that T = Ta and Tr = 2 T (§7.4). What the model is given beyond its table, the
-    /// module's documentation says.
+    /// Rates this call between two telephones with the default [`Inputs`]. All delay is between the two
+    /// telephones, so T = Ta and Tr = 2 T (§7.4). The documentation of the module says what happens outside
+    /// the ranges of Table 2.
     pub fn rate(&self) -> Rating {
         let delay_ms = self.mouth_to_ear_ms;
         let inputs =
             Inputs { echo_delay_ms: delay_ms, loop_delay_ms: 2.0 * delay_ms, delay_ms, ..Inputs::default() };
-        let (least, most) = BURST_RATIO;
-        let rating = inputs.rate(self.codec, self.loss, self.burst_ratio.clamp(least, most));
+        let (smallest, largest) = BURST_RATIO;
+        let rating = inputs.rate(self.codec, self.loss, self.burst_ratio.clamp(smallest, largest));
         let r = if self.loss >= 1.0 { 0.0 } else { rating.r.max(0.0) };
         Rating { r, mos: mos(r), ..rating }
     }
 
-    /// The inputs that lie outside of what Table 2 permits. The delays T and Ta end at 500 ms and Tr at 1000
-    /// ms; as Tr = 2 T, that is one bound.
+    /// Returns the inputs that lie outside the ranges of Table 2. The ranges of the delays T and Ta end at
+    /// 500 ms, and that of Tr ends at 1000 ms. Because Tr = 2 T, these are the same bound.
     pub fn outside(&self) -> Vec<OutsideModel> {
-        let inputs = [
-            (ModelInput::MouthToEarMs, self.mouth_to_ear_ms, MOUTH_TO_EAR_MS),
-            (ModelInput::Loss, self.loss, LOSS),
-            (ModelInput::BurstRatio, self.burst_ratio, BURST_RATIO),
+        let (delay_ms, loss, burst_ratio) = (self.mouth_to_ear_ms, self.loss, self.burst_ratio);
+        let mut inputs = vec![
+            OutsideModel { input: ModelInput::MouthToEarMs, value: delay_ms, range: MOUTH_TO_EAR_MS },
+            OutsideModel { input: ModelInput::Loss, value: loss, range: LOSS },
+            OutsideModel { input: ModelInput::BurstRatio, value: burst_ratio, range: BURST_RATIO },
         ];
-        let outside = |&(_, value, (least, most)): &(_, f64, (f64, f64))| value < least || most < value;
-        let named = |(input, value, range)| OutsideModel { input, value, range };
-        inputs.into_iter().filter(outside).map(named).collect()
+        inputs.retain(|input| {
+            let (smallest, largest) = input.range;
+            input.value < smallest || largest < input.value
+        });
+        inputs
     }
 }
 
 impl Inputs {
-    /// The rating with a codec that loses a share `loss` of its frames, 0 to 1, with this burst ratio.
+    /// Rates a connection with `codec`. `loss` is the share of lost frames, 0 to 1.
     pub fn rate(&self, codec: Impairment, loss: f64, burst_ratio: f64) -> Rating {
         let noise = self.noise();
         let ro = 15.0 - 1.5 * (self.send_loudness + noise);
@@ -161,14 +166,14 @@ impl Inputs {
         Rating { r, mos: mos(r), id, ie_eff }
     }
 
-    /// No: all noise, referred to the 0 dBr point, dBm0p (§7.2).
+    /// Returns No: the sum of all noise, referred to the 0 dBr point, dBm0p (§7.2).
     fn noise(&self) -> f64 {
         let overall_loudness = self.send_loudness + self.receive_loudness;
         // (7-5)
         let at_sender = self.send_room_noise - self.send_d_factor;
         let sent =
             at_sender - self.send_loudness - 100.0 + 0.004 * (at_sender - overall_loudness - 14.0).powi(2);
-        // (7-6) and (7-7): Pr with what comes through the sidetone.
+        // (7-6) and (7-7): Pr with the noise that comes through the sidetone.
         let listener_sidetone = self.sidetone + self.receive_d_factor;
         let room = self.receive_room_noise + decibels(1.0 + power(10.0 - listener_sidetone));
         let received = self.receive_loudness - 121.0 + room + 0.008 * (room - 35.0).powi(2);
@@ -178,9 +183,9 @@ impl Inputs {
         decibels([self.circuit_noise, sent, received, floor].into_iter().map(power).sum())
     }
 
-    /// Is: what impairs the speech as it is spoken (§7.3).
+    /// Returns Is: the impairments that arise together with the speech (§7.3).
     fn simultaneous_impairment(&self, ro: f64, noise: f64) -> f64 {
-        // (7-10) and (7-11): too loud a connection.
+        // (7-10) and (7-11): the connection is too loud.
         let x =
             (self.send_loudness + self.receive_loudness + 0.2 * (64.0 + noise - self.receive_loudness)) / 8.0;
         let loudness = 20.0 * (root(1.0 + x.powi(8), 8.0) - x);
@@ -193,9 +198,10 @@ impl Inputs {
         loudness + self.sidetone_impairment() + quantising
     }
 
-    /// Ist: a sidetone that is not the best one (7-12).
+    /// Returns Ist: the impairment by a sidetone that is not optimal (7-12).
     fn sidetone_impairment(&self) -> f64 {
-        // (7-13): the sidetone with the echo that comes too early to be heard as one.
+        // (7-13): the sidetone together with the part of the echo that comes too early to be heard as an
+        // echo.
         let early_echo = (-self.echo_delay_ms / 4.0).exp() * power(-self.talker_echo);
         let sidetone = -decibels(power(-self.sidetone) + early_echo);
         12.0 * root(1.0 + ((sidetone - 13.0) / 6.0).powi(8), 8.0)
@@ -204,7 +210,7 @@ impl Inputs {
             + 29.0
     }
 
-    /// Idte: one's own voice that comes back (7-20 to 7-24).
+    /// Returns Idte: the impairment by the echo of the talker's own voice (7-20 to 7-24).
     fn talker_echo_impairment(&self, noise: f64) -> f64 {
         let t = self.echo_delay_ms;
         if t < 1.0 {
@@ -221,20 +227,20 @@ impl Inputs {
         let half = (roe - re) / 2.0;
         let impairment = (half + (half * half + 100.0).sqrt() - 1.0) * (1.0 - (-t).exp());
         if self.sidetone > 20.0 {
-            // (7-24): without a sidetone the echo is heard the better.
+            // (7-24): with a weak sidetone the echo is heard more clearly.
             return (impairment.powi(2) + self.sidetone_impairment().powi(2)).sqrt();
         }
         impairment
     }
 
-    /// Idle: the other's voice that comes twice (7-25, 7-26).
+    /// Returns Idle: the impairment by a listener echo, which is the other voice heard twice (7-25, 7-26).
     fn listener_echo_impairment(&self, ro: f64) -> f64 {
         let rle = 10.5 * (self.echo_path_loss + 7.0) * (self.loop_delay_ms + 1.0).powf(-0.25);
         let half = (ro - rle) / 2.0;
         half + (half * half + 169.0).sqrt()
     }
 
-    /// Idd: delay itself, with perfect echo control (7-27, 7-28).
+    /// Returns Idd: the impairment by the delay itself, with perfect echo control (7-27, 7-28).
     fn delay_impairment(&self) -> f64 {
         if self.delay_ms <= self.unperceived_delay_ms {
             return 0.0;
@@ -246,7 +252,7 @@ impl Inputs {
     }
 }
 
-/// Ie,eff (7-29). `loss` is a share, 0 to 1.
+/// Returns Ie,eff: the impairment by the codec and by losses (7-29). `loss` is a share, 0 to 1.
 fn effective_equipment_impairment(codec: Impairment, loss: f64, burst_ratio: f64) -> f64 {
     let percent = 100.0 * loss;
     if percent <= 0.0 {
@@ -255,10 +261,10 @@ fn effective_equipment_impairment(codec: Impairment, loss: f64, burst_ratio: f64
     codec.ie + (95.0 - codec.ie) * percent / (percent / burst_ratio + codec.bpl)
 }
 
-/// The mean opinion score of a conversation with the rating factor `r` (Annex B, B-4).
+/// Returns the mean opinion score of a conversation with the rating factor `r` (Annex B, B-4).
 ///
-/// A departure: between R = 0 and 6.5 the cubic lies below 1, the lowest score that there is, by up to 0.011.
-/// It is 1 there, so that a better connection never has the lower score.
+/// A departure: between R = 0 and 6.5 the cubic is up to 0.011 below 1, which is the lowest possible score.
+/// The result is 1 there, so that a better connection never has a lower score.
 pub fn mos(r: f64) -> f64 {
     if r >= 100.0 {
         return 4.5;
@@ -269,14 +275,16 @@ pub fn mos(r: f64) -> f64 {
     (1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6).max(1.0)
 }
 
-/// ITU-T G.107 (06/2015), Table 2, permitted ranges: T and Ta, ms; Tr ends at twice as much.
+// The permitted ranges of ITU-T G.107 (06/2015), Table 2.
+
+/// T and Ta, ms. The range of Tr ends at twice as much.
 const MOUTH_TO_EAR_MS: (f64, f64) = (0.0, 500.0);
-/// The same: Ppl, here as a share.
+/// Ppl, here as a share.
 const LOSS: (f64, f64) = (0.0, 0.2);
-/// The same: BurstR.
+/// BurstR.
 const BURST_RATIO: (f64, f64) = (1.0, 8.0);
 
-/// Ten to the tenth part of so many decibels.
+/// Converts decibels to a ratio of powers.
 fn power(decibels: f64) -> f64 {
     10_f64.powf(decibels / 10.0)
 }
@@ -285,8 +293,8 @@ fn decibels(power: f64) -> f64 {
     10.0 * power.log10()
 }
 
-fn root(of: f64, n: f64) -> f64 {
-    of.powf(1.0 / n)
+fn root(radicand: f64, n: f64) -> f64 {
+    radicand.powf(1.0 / n)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! it. Lateness needs two clocks that agree.
 //!
 //! Losses and reordering are counted as for the whole flow ([`super::loss`], [`super::reordering`]). Bursts
-//! follow RFC 3611 §4.7.2: a burst is a sequence of losses in which fewer than [`MIN_GAP`] received messages
+//! follow RFC 3611 §4.7.2: a burst is a sequence of losses in which fewer than `MIN_GAP` received messages
 //! lie between any two neighbours. A single loss is no burst and belongs to the gap around it.
 //!
 //! RFC 3611 also counts a message as lost if it came too late to be played. Here only a message that never

@@ -191,7 +191,7 @@ impl MinimumPlusWait {
                     Some(heard) => FrameRun::Decided { heard, count },
                     None => FrameRun::Repeated { count },
                 },
-                decided => decided,
+                decided @ FrameRun::Decided { .. } => decided,
             };
             self.keep(run);
         }

@@ -1,7 +1,6 @@
-//! The metrics: pure functions from a flow's records to figures, one file a metric.
-//!
-//! Definitions, formulas, units and sources for a reader of the figures are in docs/reference/metrics.md.
-//! Each file cites the document that it follows.
+//! The metrics: pure functions from the records of a flow to figures. Each metric has a file of its own,
+//! which cites the document that it follows. docs/reference/metrics.md has the definitions, formulas and
+//! units for a reader of the figures.
 
 pub(crate) mod call;
 pub mod confidence;
@@ -13,11 +12,13 @@ pub mod fairness;
 pub(crate) mod frames;
 pub mod gaps;
 pub mod goodput;
+pub(crate) mod goodput_counter;
 pub mod histogram;
 pub mod in_time;
 pub mod legs;
 pub mod loss;
 pub(crate) mod minimum_plus_wait;
+pub(crate) mod payload_sizes;
 pub mod percentile;
 pub mod playout;
 pub mod reordering;
@@ -36,8 +37,8 @@ use self::trip::{Passage, Trip};
 use crate::Terms;
 use crate::summary::FlowSummary;
 
-/// The metrics that go through a flow's messages one by one. A run that keeps its rows and a run that does
-/// not count with the same code.
+/// The metrics that go through the messages of a flow one by one. Runs with rows and runs without rows use
+/// the same code.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TripCounters {
     pub(crate) counts: LossCounts,
@@ -48,7 +49,7 @@ pub(crate) struct TripCounters {
 }
 
 impl TripCounters {
-    /// Counters of a flow with these `terms`, before its first message.
+    /// Makes the counters of a flow with these `terms`.
     pub(crate) fn new(terms: &Terms) -> Self {
         Self {
             counts: LossCounts::default(),
@@ -58,25 +59,27 @@ impl TripCounters {
         }
     }
 
-    /// Counts the next message. Messages come in order of `seq`.
+    /// Counts the next message in the order of `seq`.
     #[inline(always)]
     pub(crate) fn add(&mut self, passage: Passage<'_>) {
-        // A counter that is left out here is an unused variable.
+        // A counter that this function forgets is an unused variable, so the compiler warns.
         let Self { counts, in_time, loss_runs, stamps } = self;
         let Passage { trip, .. } = passage;
         counts.add(trip);
-        in_time.iter_mut().for_each(|in_time| in_time.add(trip));
+        if let Some(in_time) = in_time {
+            in_time.add(trip);
+        }
         loss_runs.add(trip);
         stamps.add(trip);
     }
 
-    /// Removes what the times of trips need that are not known: their ends, or two clocks that agree.
+    /// Removes the figures that need the times of trips, if these times are unknown.
     pub(crate) fn remove_times(&mut self) {
         self.in_time = None;
     }
 
-    /// The counters after all of `trips`. `ways_out` has the way to the receiver of each of these trips. It is
-    /// `None` if the clocks of the two hosts are not trusted.
+    /// Returns the counters of `trips`. `ways_out` has the one-way trip to the receiver of each of these
+    /// messages. It is `None` if the clocks of the two hosts are not trusted.
     pub(crate) fn of(terms: &Terms, trips: &[Trip], ways_out: Option<&[Trip]>) -> Self {
         let mut counters = Self::new(terms);
         for (index, trip) in trips.iter().enumerate() {
@@ -87,9 +90,9 @@ impl TripCounters {
         counters
     }
 
-    /// The figures that these counters are for. All other figures of the flow are empty.
+    /// Returns the figures of these counters. All other figures of the flow are empty.
     pub(crate) fn figures(self) -> FlowSummary {
-        // A counter that is left out here is an unused variable.
+        // A counter that this function forgets is an unused variable, so the compiler warns.
         let Self { counts, in_time, loss_runs, stamps } = self;
         let time_to_receive = stamps.first_to_last_received();
         let net_rate_pps = time_to_receive.and_then(|duration| net_rate_pps(counts.received, duration));

@@ -9,16 +9,30 @@ use super::trip::{Trip, first_arrivals};
 /// Returns how many of `arrivals` are reordered. Only the messages of `trips` count, which are in the order
 /// of `seq`.
 pub fn reordered(trips: &[Trip], arrivals: &[u64]) -> u64 {
-    let mut next_expected = 0;
-    let mut count = 0;
+    let mut counter = ReorderingCounter::default();
     for trip in first_arrivals(trips, arrivals) {
-        if trip.seq >= next_expected {
-            next_expected = trip.seq.saturating_add(1);
+        counter.add(trip.seq);
+    }
+    counter.reordered
+}
+
+/// Counts reordered messages, arrival by arrival.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ReorderingCounter {
+    next_expected: u64,
+    pub(crate) reordered: u64,
+}
+
+impl ReorderingCounter {
+    /// Adds the arrival of the first copy of message `seq`.
+    #[inline]
+    pub(crate) fn add(&mut self, seq: u64) {
+        if seq >= self.next_expected {
+            self.next_expected = seq.saturating_add(1);
         } else {
-            count += 1;
+            self.reordered += 1;
         }
     }
-    count
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use talkpath_units::{Instant, SignedDuration};
+use talkpath_units::{Histogram, Instant, SignedDuration};
 
 use super::percentile::{PerMille, nearest_rank};
 use super::trip::Trip;
@@ -64,13 +64,32 @@ impl NewestState {
     }
 }
 
+/// Counts the ages of a flow during the run, without its rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct StateAgeCounter {
+    newest: NewestState,
+    pub(crate) ages: Histogram,
+}
+
+impl StateAgeCounter {
+    /// Adds the next message by number. Its tick counts if `is_counted` is true.
+    pub(crate) fn tick(&mut self, trip: &Trip, is_counted: bool) {
+        // A state before the counted ticks may still be the newest one later, so every tick is followed.
+        let age = self.newest.tick(trip);
+        if let Some(age) = age
+            && is_counted
+        {
+            self.ages.record(age);
+        }
+    }
+}
+
 /// Returns the statistics of the ages at the ticks for which `is_counted` returns true. `trips` has all
 /// messages of the flow. Returns `None` if there is no such age.
 pub(crate) fn statistics(trips: &[Trip], is_counted: impl Fn(&Trip) -> bool) -> Option<StateAgeMs> {
     let mut newest = NewestState::default();
     let mut ages = Vec::new();
     for trip in trips {
-        // A state before the counted ticks may still be the newest one later, so every tick is followed.
         let age = newest.tick(trip);
         if is_counted(trip) {
             ages.extend(age);

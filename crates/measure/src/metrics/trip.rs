@@ -43,8 +43,8 @@ pub struct Trip {
 pub(crate) struct Passage<'a> {
     /// The whole trip: forward and back if the flow has an echo, one way otherwise.
     pub(crate) trip: &'a Trip,
-    /// The one-way trip to the receiver. It is the whole trip if the flow has no echo. `None` if the clocks of
-    /// the two hosts are not trusted, because its delay is then unknown.
+    /// The one-way trip to the receiver. It is the whole trip if the flow has no echo. `None` if the clocks
+    /// of the two hosts are not trusted, because its delay is then unknown.
     pub(crate) out: Option<&'a Trip>,
 }
 

@@ -1,4 +1,4 @@
-//! A column chunk: the pages of encoded values, and what the file's metadata says about them.
+//! Writes a column chunk: the pages of encoded values, and their description in the file's metadata.
 
 use std::io::Write;
 
@@ -11,17 +11,21 @@ use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, Trac
 use parquet::schema::types::ColumnDescPtr;
 
 use super::RecordError;
-use super::columns::{Levels, Values};
+use super::columns::{DefinitionLevels, DictionaryPage, EncodedValues};
 
-/// A row group that takes its columns one after the other.
+/// Enough bytes for the headers of both pages, and for the levels of a column that has a value in each row.
+const HEADERS_SIZE: usize = 128;
+
+/// A row group that is being written, column by column.
 pub(super) struct Group<'a, W: Write> {
     writer: SerializedRowGroupWriter<'a, W>,
+    /// The columns that have not been written.
     columns: std::slice::Iter<'a, ColumnDescPtr>,
     rows: u32,
 }
 
 impl<'a, W: Write + Send> Group<'a, W> {
-    /// A group of `rows` rows; all chunks are still to come.
+    /// Begins a group of so many `rows`.
     pub(super) fn new(
         writer: SerializedRowGroupWriter<'a, W>,
         columns: &'a [ColumnDescPtr],
@@ -31,69 +35,57 @@ impl<'a, W: Write + Send> Group<'a, W> {
         Self { writer, columns: columns.iter(), rows: rows as u32 }
     }
 
-    /// The next column, in which every row has a value.
-    pub(super) fn required(&mut self, values: Values) -> Result<(), RecordError> {
-        self.put(None, values)
+    /// Writes the next column, in which every row has a value.
+    pub(super) fn required(&mut self, values: EncodedValues) -> Result<(), RecordError> {
+        self.write_column(None, values)
     }
 
-    /// The next column, in which the rows have values as `levels` says.
-    pub(super) fn optional(&mut self, levels: &Levels, values: Values) -> Result<(), RecordError> {
-        self.put(Some(levels), values)
+    /// Writes the next column. `levels` says which rows have a value.
+    pub(super) fn optional(
+        &mut self,
+        levels: &DefinitionLevels,
+        values: EncodedValues,
+    ) -> Result<(), RecordError> {
+        self.write_column(Some(levels), values)
     }
 
-    /// All columns are there.
+    /// Ends the group after its last column.
     pub(super) fn close(self) -> Result<(), RecordError> {
         self.writer.close()?;
         Ok(())
     }
 
-    fn put(&mut self, levels: Option<&Levels>, values: Values) -> Result<(), RecordError> {
+    fn write_column(
+        &mut self,
+        levels: Option<&DefinitionLevels>,
+        values: EncodedValues,
+    ) -> Result<(), RecordError> {
         let Some(column) = self.columns.next() else {
             return Err(RecordError::Damaged {
                 column: String::new(),
                 what: "beyond the schema's last".to_owned(),
             });
         };
-        let Values { dictionary, encoding, bytes, bounds } = values;
-        let mut sink = TrackedWrite::new(Vec::with_capacity(bytes.len() + PAGE_HEADERS));
-        let mut pages = SerializedPageWriter::new(&mut sink);
+        let EncodedValues { dictionary, encoding, bytes, bounds } = values;
         let mut encodings = vec![Encoding::RLE, encoding];
-        let mut data_offset = 0;
-        if let Some((plain, num_values)) = dictionary {
+        if dictionary.is_some() {
             encodings.push(Encoding::PLAIN);
-            let buf = Bytes::from(plain);
-            let page = Page::DictionaryPage { buf, num_values, encoding: Encoding::PLAIN, is_sorted: false };
-            data_offset = pages.write_page(as_it_is(page))?.bytes_written;
         }
-        let buf = match levels {
-            None => bytes,
-            Some(levels) => {
-                let mut page = Vec::with_capacity(bytes.len() + PAGE_HEADERS);
-                levels.write(&mut page);
-                page.extend_from_slice(&bytes);
-                page
-            }
-        };
-        pages.write_page(as_it_is(Page::DataPage {
-            buf: Bytes::from(buf),
-            num_values: self.rows,
-            encoding,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        }))?;
-        let bytes = Bytes::from(sink.into_inner()?);
-        let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-        let data_offset = i64::try_from(data_offset).unwrap_or(i64::MAX);
+        let nulls = levels.map_or(0, |levels| levels.nulls);
+        let pages = write_pages(dictionary, data_page(self.rows, encoding, levels, bytes))?;
+
+        let length = i64::try_from(pages.bytes.len()).unwrap_or(i64::MAX);
+        let data_offset = i64::try_from(pages.data_offset).unwrap_or(i64::MAX);
+        let has_dictionary = data_offset > 0;
         let mut metadata = ColumnChunkMetaData::builder(column.clone())
             .set_encodings(encodings)
             .set_num_values(self.rows.into())
             .set_total_compressed_size(length)
             .set_total_uncompressed_size(length)
             .set_data_page_offset(data_offset)
-            .set_dictionary_page_offset((data_offset > 0).then_some(0));
+            .set_dictionary_page_offset(has_dictionary.then_some(0));
         if let Some(bounds) = bounds {
-            metadata = metadata.set_statistics(bounds.statistics(levels.map_or(0, |levels| levels.nulls)));
+            metadata = metadata.set_statistics(bounds.statistics(nulls));
         }
         let close = ColumnCloseResult {
             bytes_written: length.unsigned_abs(),
@@ -103,16 +95,60 @@ impl<'a, W: Write + Send> Group<'a, W> {
             column_index: None,
             offset_index: None,
         };
-        self.writer.append_column(&bytes, close)?;
+        self.writer.append_column(&pages.bytes, close)?;
         Ok(())
     }
 }
 
-/// A page that is not compressed.
-fn as_it_is(page: Page) -> CompressedPage {
+/// Makes a data page of so many `rows`. Its definition levels come before the values. A column in which every
+/// row has a value has no levels.
+fn data_page(rows: u32, encoding: Encoding, levels: Option<&DefinitionLevels>, values: Vec<u8>) -> Page {
+    let bytes = match levels {
+        None => values,
+        Some(levels) => {
+            let mut bytes = Vec::with_capacity(values.len() + HEADERS_SIZE);
+            levels.write(&mut bytes);
+            bytes.extend_from_slice(&values);
+            bytes
+        }
+    };
+    Page::DataPage {
+        buf: Bytes::from(bytes),
+        num_values: rows,
+        encoding,
+        def_level_encoding: Encoding::RLE,
+        rep_level_encoding: Encoding::RLE,
+        statistics: None,
+    }
+}
+
+/// The pages of a column chunk with their headers.
+struct WrittenPages {
+    bytes: Bytes,
+    /// The offset of the data page. It is 0 if there is no dictionary page before it.
+    data_offset: u64,
+}
+
+fn write_pages(dictionary: Option<DictionaryPage>, data_page: Page) -> Result<WrittenPages, RecordError> {
+    let capacity = data_page.buffer().len() + HEADERS_SIZE;
+    let mut sink = TrackedWrite::new(Vec::with_capacity(capacity));
+    let mut writer = SerializedPageWriter::new(&mut sink);
+    let mut data_offset = 0;
+    if let Some(DictionaryPage { bytes, value_count }) = dictionary {
+        let page = Page::DictionaryPage {
+            buf: Bytes::from(bytes),
+            num_values: value_count,
+            encoding: Encoding::PLAIN,
+            is_sorted: false,
+        };
+        data_offset = writer.write_page(uncompressed(page))?.bytes_written;
+    }
+    writer.write_page(uncompressed(data_page))?;
+    Ok(WrittenPages { bytes: Bytes::from(sink.into_inner()?), data_offset })
+}
+
+/// Wraps a page for the library without compressing it.
+fn uncompressed(page: Page) -> CompressedPage {
     let size = page.buffer().len();
     CompressedPage::new(page, size)
 }
-
-/// Room for the headers of both pages and for the levels of a column that has a value in each row.
-const PAGE_HEADERS: usize = 128;

@@ -1,4 +1,4 @@
-//! What can be wrong with a record file.
+//! The errors of record files.
 
 use parquet::errors::ParquetError;
 
@@ -7,43 +7,43 @@ use super::schema::{RECORD_VERSION, VERSION_KEY};
 /// Why a record file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The operating system said no.
+    /// An error of the operating system.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file is cut short, damaged, or no parquet file.
+    /// The file is cut short or damaged, or it is not a parquet file.
     #[error("not a readable parquet file: {0}")]
     Parquet(ParquetError),
-    /// A parquet file that talkpath did not write.
+    /// The file is a parquet file that talkpath did not write.
     #[error("a parquet file without `{VERSION_KEY}` in its metadata: not a talkpath record")]
     NotARecord,
-    /// Written by a version that this one does not know.
+    /// The file has a record version that this version of talkpath does not know.
     #[error("record version {found}; this talkpath reads version {RECORD_VERSION}")]
     Version {
         /// The version that the file names.
         found: String,
     },
-    /// The other table, or columns that this version does not have.
+    /// The file holds the other table, or columns that this version does not have.
     #[error("expected the columns of the {expected} table, found {found}")]
     Columns {
-        /// The table that was wanted.
+        /// The expected table.
         expected: &'static str,
-        /// What the file calls itself, and its columns.
+        /// The name of the file's table, and its columns.
         found: String,
     },
-    /// A value that no record can hold, or columns of unequal length.
+    /// A column has a value that no record can hold, or the columns have different lengths.
     #[error("column `{column}`: {what}")]
     Damaged {
-        /// The column's name.
+        /// The name of the column.
         column: String,
-        /// What is wrong with it.
+        /// What is wrong with the column.
         what: String,
     },
-    /// The rows are sound and do not make a run.
+    /// Each row is valid, but together they do not form a run.
     #[error("flow `{flow}`: {what}")]
     Inconsistent {
-        /// The flow's name.
+        /// The name of the flow.
         flow: String,
-        /// What is wrong with it.
+        /// What is wrong with the flow.
         what: String,
     },
 }
@@ -54,9 +54,9 @@ pub enum MergeError {
     /// A part could not be read.
     #[error("part {index}: {why}")]
     Part {
-        /// Its place among the parts, from 0.
+        /// The index of the part, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: RecordError,
     },
     /// The merged file could not be written.
@@ -67,8 +67,7 @@ pub enum MergeError {
 impl From<ParquetError> for RecordError {
     fn from(error: ParquetError) -> Self {
         match error {
-            // An error of the writer or reader underneath keeps its kind, so that "no space left" can be
-            // recognised.
+            // An I/O error keeps its kind, so that the caller can recognise a full disk.
             ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
                 Ok(io) => Self::Io(*io),
                 Err(inner) => Self::Parquet(ParquetError::External(inner)),

@@ -1,6 +1,6 @@
-//! A guard between the file and the parquet library's decoder of footers and page headers.
+//! Checks the footer and the page headers of a file before the parquet library decodes them.
 //!
-//! Both are structs in Thrift's compact protocol (thrift-compact-protocol.md):
+//! Footers and page headers are structs in Thrift's compact protocol (thrift-compact-protocol.md):
 //!
 //! ```text
 //! struct   = { field } 0x00          field = delta and type in a byte [ id ] value
@@ -8,112 +8,137 @@
 //! integer  = ULEB128, zigzag         text  = length, bytes
 //! ```
 //!
-//! The library (parquet 60.1) skips a field that it does not know value by value, and takes no byte from the
-//! file for a boolean in a list. So ten bytes claim 2^31 values, a list of such lists that many times as
-//! many, and the library counts them all. A field that it knows it reads by its number, whatever type the
-//! file gives it. So each struct is walked here before the library sees it: a known field has the type of
-//! parquet.thrift, and every value of a list takes a byte at least, which bounds the walk and the library by
-//! the file's length.
+//! A damaged file could keep the library (parquet 60.1) busy for a very long time:
+//!
+//! - It skips an unknown field value by value, and a boolean in a list takes no byte of the file. So ten
+//!   bytes can claim 2^31 values, and a list of such lists can claim many times as many.
+//! - It reads a known field by its number, and ignores the type that the file gives.
+//!
+//! Therefore each struct is walked here first. A known field must have the type that parquet.thrift gives it.
+//! Every value of a list must take at least one byte, so the length of the file bounds the work of this walk
+//! and of the library.
+//!
+//! Begin to read with [`check_footer`] and [`check_pages`]. The known fields are in the tables at the end of
+//! the file.
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
 
-/// Whether the library can decode the footer of `file`. What has none, the library refuses by itself.
+/// Checks that the library can decode the footer of `file`. The library itself refuses a file without a
+/// footer.
 pub(super) fn check_footer(file: &impl ChunkReader) -> Result<()> {
-    let length = file.len();
-    let Some(tail_at) = length.checked_sub(TAIL) else { return Ok(()) };
+    let Some(tail_at) = file.len().checked_sub(TAIL) else { return Ok(()) };
     let tail = file.get_bytes(tail_at, TAIL as usize)?;
-    let Some(&[a, b, c, d]) = tail.first_chunk() else { return Ok(()) };
-    let size = u32::from_le_bytes([a, b, c, d]);
-    let Some(start) = tail_at.checked_sub(size.into()) else { return Ok(()) };
-    let footer = file.get_bytes(start, size as usize)?;
-    Walk { left: &footer, whole: footer.len() }
-        .fields(FILE, Unknown::Walked, 0)
-        .map_err(|what| ParquetError::General(format!("a footer that cannot be: {what}")))?;
+    let Some(&footer_size) = tail.first_chunk() else { return Ok(()) };
+    let footer_size = u32::from_le_bytes(footer_size);
+    let Some(footer_at) = tail_at.checked_sub(footer_size.into()) else { return Ok(()) };
+    let footer = file.get_bytes(footer_at, footer_size as usize)?;
+    let walked = Walk::new(&footer).walk_struct(FILE, UnknownField::Walked, 0);
+    walked.map_err(|what| ParquetError::General(format!("a footer that cannot be: {what}")))?;
     Ok(())
 }
 
-/// Whether the library can decode the header of each page in `file`, which has `metadata` and whose chunks
-/// lie within it.
+/// Checks that the library can decode the header of each page in `file`. `metadata` is the metadata of the
+/// file, and all its column chunks lie within the file.
 pub(super) fn check_pages(file: &impl ChunkReader, metadata: &ParquetMetaData) -> Result<()> {
     let chunks = || metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    let sum = chunks().map(|chunk| chunk.byte_range().1).fold(0, u64::saturating_add);
-    if sum > file.len() {
-        return Err(ParquetError::General(format!("columns of {sum} B in a file of {} B", file.len())));
+    let total_size = chunks().map(|chunk| chunk.byte_range().1).fold(0, u64::saturating_add);
+    if total_size > file.len() {
+        let what = format!("columns of {total_size} B in a file of {} B", file.len());
+        return Err(ParquetError::General(what));
     }
     chunks().try_for_each(|chunk| check_chunk(file, chunk))
 }
 
+/// Checks the header of each page of a column chunk.
 fn check_chunk(file: &impl ChunkReader, chunk: &ColumnChunkMetaData) -> Result<()> {
-    let (mut at, length) = chunk.byte_range();
-    let end = at.saturating_add(length);
-    let (mut window, mut window_at) = (Bytes::new(), at);
-    while at < end {
-        let ahead = |bytes: u64| bytes.min(end - at) as usize;
-        let mut offset = (at - window_at) as usize;
-        if window.len().saturating_sub(offset) < ahead(LONGEST_HEADER) {
-            (window, window_at, offset) = (file.get_bytes(at, ahead(WINDOW))?, at, 0);
+    let (mut page_at, length) = chunk.byte_range();
+    let end = page_at.saturating_add(length);
+    // The file is read in windows, so that one read covers several headers.
+    let (mut window, mut window_at) = (Bytes::new(), page_at);
+    while page_at < end {
+        let at_most = |bytes: u64| bytes.min(end - page_at) as usize;
+        let mut offset = (page_at - window_at) as usize;
+        if window.len().saturating_sub(offset) < at_most(MAX_HEADER) {
+            (window, window_at, offset) = (file.get_bytes(page_at, at_most(WINDOW))?, page_at, 0);
         }
         let header = window.get(offset..).unwrap_or_default();
-        let header = header.get(..ahead(LONGEST_HEADER)).unwrap_or(header);
-        let (length, page) = page_header(header).map_err(|what| {
+        let header = header.get(..at_most(MAX_HEADER)).unwrap_or(header);
+        let page = page_size(header).map_err(|what| {
             let column = chunk.column_descr().name();
             ParquetError::General(format!("column `{column}`: a page header that cannot be: {what}"))
         })?;
-        at = at.saturating_add(length).saturating_add(page);
+        page_at = page_at.saturating_add(page.header).saturating_add(page.contents);
     }
     Ok(())
 }
 
-/// The lengths of the header that `bytes` begin with and of the page behind it.
-fn page_header(bytes: &[u8]) -> core::result::Result<(u64, u64), String> {
-    let mut walk = Walk { left: bytes, whole: bytes.len() };
-    let numbers = walk.fields(PAGE, Unknown::Refused, 0)?;
-    // Field 3 of PageHeader: compressed_page_size, an i32.
-    let size = numbers[3].and_then(|size| u64::try_from(size).ok());
-    let size = size.filter(|&size| size <= i32::MAX as u64).ok_or("a page without a length")?;
-    Ok(((bytes.len() - walk.left.len()) as u64, size))
+/// The sizes of a page, B.
+#[derive(Debug, PartialEq, Eq)]
+struct PageSize {
+    header: u64,
+    contents: u64,
 }
 
-/// What a field of a struct holds.
-enum Shape {
+/// Reads the page header at the beginning of `bytes`.
+fn page_size(bytes: &[u8]) -> WalkResult<PageSize> {
+    let mut walk = Walk::new(bytes);
+    let numbers = walk.walk_struct(PAGE, UnknownField::Refused, 0)?;
+    // Field 3 of PageHeader is compressed_page_size, an i32.
+    let contents = numbers[3].and_then(|size| u64::try_from(size).ok());
+    let contents = contents.filter(|&size| size <= i32::MAX as u64).ok_or("a page without a length")?;
+    Ok(PageSize { header: (bytes.len() - walk.unread.len()) as u64, contents })
+}
+
+/// The type of a field.
+enum FieldType {
     Bool,
-    /// `i8`: a byte as it is.
+    /// `i8`, which is one byte.
     Byte,
-    /// `i16`, `i32` or `i64`: the same bytes for each.
+    /// `i16`, `i32` or `i64`, which have the same form.
     Integer,
     Double,
     Text,
     Struct(Fields),
-    /// A list of at most this number of values of a shape.
-    List(&'static Shape, usize),
+    /// A list of values of a type, and the largest number of values.
+    List(&'static FieldType, usize),
 }
 
-/// The known fields of a struct, by their ids.
-type Fields = &'static [(i16, Shape)];
+/// The known fields of a struct, each with its id and its type.
+type Fields = &'static [(i16, FieldType)];
 
-/// What becomes of a field that no table names.
+/// What the walk does with a field that is not known.
 #[derive(Clone, Copy)]
-enum Unknown {
-    /// The library would skip it: so it is walked.
+enum UnknownField {
+    /// The field is walked, because the library skips it.
     Walked,
     Refused,
 }
 
-/// What is left of `whole` bytes.
+/// Walks through the bytes of a struct.
 struct Walk<'a> {
-    left: &'a [u8],
-    whole: usize,
+    unread: &'a [u8],
+    /// The number of all bytes, for messages.
+    total: usize,
 }
 
-/// What was found, in words.
-type Found<T> = core::result::Result<T, String>;
+/// An error is the reason in words.
+type WalkResult<T> = core::result::Result<T, String>;
 
-impl Walk<'_> {
-    /// A struct: the integers of its first fields, by their ids.
-    fn fields(&mut self, known: Fields, unknown: Unknown, depth: usize) -> Found<[Option<i64>; 4]> {
+impl<'a> Walk<'a> {
+    const fn new(bytes: &'a [u8]) -> Self {
+        Self { unread: bytes, total: bytes.len() }
+    }
+
+    /// Walks through a struct. Returns the integers among the fields with the ids 0 to 3.
+    fn walk_struct(
+        &mut self,
+        known: Fields,
+        unknown: UnknownField,
+        depth: usize,
+    ) -> WalkResult<[Option<i64>; 4]> {
         let (mut id, mut numbers) = (0_i16, [None; 4]);
         loop {
             let byte = self.byte()?;
@@ -126,38 +151,47 @@ impl Walk<'_> {
             };
             let kind = byte & 0x0f;
             match known.iter().find(|(number, _)| *number == id) {
-                Some((_, shape)) => {
-                    let number = self.value(shape, kind, unknown, depth)?;
+                Some((_, field_type)) => {
+                    let number = self.walk_known(field_type, kind, unknown, depth)?;
                     let slot = usize::try_from(id).ok().and_then(|id| numbers.get_mut(id));
                     if let (Some(slot), Some(number)) = (slot, number) {
                         *slot = Some(number);
                     }
                 }
-                None if matches!(unknown, Unknown::Refused) => return Err(format!("an unknown field {id}")),
-                None => self.anything(kind, depth)?,
+                None if matches!(unknown, UnknownField::Refused) => {
+                    return Err(format!("an unknown field {id}"));
+                }
+                None => self.walk_any(kind, depth)?,
             }
         }
     }
 
-    /// A value of `shape`, which the file calls `kind`: its number if it is an integer.
-    fn value(&mut self, shape: &Shape, kind: u8, unknown: Unknown, depth: usize) -> Found<Option<i64>> {
-        match (shape, kind) {
-            (Shape::Bool, TRUE | FALSE) => {}
-            (Shape::Integer, I16..=I64) => return Ok(Some(zigzag(self.varint()?))),
-            (Shape::Byte, BYTE) | (Shape::Double, DOUBLE) | (Shape::Text, BINARY) => {
-                self.anything(kind, depth)?;
+    /// Walks through a value that should be of `field_type`. `kind` is its type in the file. Returns the
+    /// value if it is an integer.
+    fn walk_known(
+        &mut self,
+        field_type: &FieldType,
+        kind: u8,
+        unknown: UnknownField,
+        depth: usize,
+    ) -> WalkResult<Option<i64>> {
+        match (field_type, kind) {
+            (FieldType::Bool, TRUE | FALSE) => {}
+            (FieldType::Integer, I16..=I64) => return Ok(Some(zigzag(self.varint()?))),
+            (FieldType::Byte, BYTE) | (FieldType::Double, DOUBLE) | (FieldType::Text, BINARY) => {
+                self.walk_any(kind, depth)?;
             }
-            (Shape::Struct(fields), STRUCT) => {
-                self.fields(fields, unknown, deeper(depth)?)?;
+            (FieldType::Struct(fields), STRUCT) => {
+                self.walk_struct(fields, unknown, deeper(depth)?)?;
             }
-            (Shape::List(of, most), LIST) => {
-                let (count, kind) = self.list()?;
-                if count > *most {
-                    return Err(format!("a list of {count} values, where {most} can be"));
+            (FieldType::List(element_type, max_count), LIST) => {
+                let ListHeader { count, element_kind } = self.list_header()?;
+                if count > *max_count {
+                    return Err(format!("a list of {count} values, where {max_count} can be"));
                 }
                 let depth = deeper(depth)?;
                 for _ in 0..count {
-                    self.value(of, kind, unknown, depth)?;
+                    self.walk_known(element_type, element_kind, unknown, depth)?;
                 }
             }
             _ => return Err(format!("a value of type {kind} where none is")),
@@ -165,34 +199,35 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    /// A value of type `kind`, whatever it means.
-    fn anything(&mut self, kind: u8, depth: usize) -> Found<()> {
+    /// Walks through a value of type `kind` without regard to its meaning.
+    fn walk_any(&mut self, kind: u8, depth: usize) -> WalkResult<()> {
         match kind {
             TRUE | FALSE => {}
-            BYTE => self.take(1)?,
+            BYTE => self.skip(1)?,
             I16..=I64 => drop(self.varint()?),
-            DOUBLE => self.take(8)?,
-            UUID => self.take(16)?,
+            DOUBLE => self.skip(8)?,
+            UUID => self.skip(16)?,
             BINARY => {
                 let length = self.varint()?;
-                self.take(length)?;
+                self.skip(length)?;
             }
-            STRUCT => drop(self.fields(&[], Unknown::Walked, deeper(depth)?)?),
+            STRUCT => drop(self.walk_struct(&[], UnknownField::Walked, deeper(depth)?)?),
             LIST | SET => {
-                let (count, kind) = self.list()?;
+                let ListHeader { count, element_kind } = self.list_header()?;
                 let depth = deeper(depth)?;
                 for _ in 0..count {
-                    self.element(kind, depth)?;
+                    self.walk_element(element_kind, depth)?;
                 }
             }
             MAP => {
                 let count = self.varint()?;
                 let kinds = if count > 0 { self.byte()? } else { 0 };
-                let count = self.bounded(count)?;
+                let count = self.check_count(count)?;
+                let (key_kind, value_kind) = (kinds >> 4, kinds & 0x0f);
                 let depth = deeper(depth)?;
                 for _ in 0..count {
-                    self.element(kinds >> 4, depth)?;
-                    self.element(kinds & 0x0f, depth)?;
+                    self.walk_element(key_kind, depth)?;
+                    self.walk_element(value_kind, depth)?;
                 }
             }
             _ => return Err(format!("an unknown type {kind}")),
@@ -200,35 +235,35 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A value within a list or map.
-    fn element(&mut self, kind: u8, depth: usize) -> Found<()> {
+    /// Walks through a value of a list or a map.
+    fn walk_element(&mut self, kind: u8, depth: usize) -> WalkResult<()> {
         match kind {
-            // The library takes no byte for it, and others take one: the two would read on at different
-            // places.
+            // The library takes no byte for a boolean in a list, but other readers take one. So the two would
+            // read the following values at different places.
             TRUE | FALSE => Err("a list of booleans".to_owned()),
-            kind => self.anything(kind, depth),
+            kind => self.walk_any(kind, depth),
         }
     }
 
-    /// What a list begins with: how many values of which type.
-    fn list(&mut self) -> Found<(usize, u8)> {
+    /// Reads the beginning of a list.
+    fn list_header(&mut self) -> WalkResult<ListHeader> {
         let byte = self.byte()?;
         let count = match byte >> 4 {
             15 => self.varint()?,
             count => count.into(),
         };
-        Ok((self.bounded(count)?, byte & 0x0f))
+        Ok(ListHeader { count: self.check_count(count)?, element_kind: byte & 0x0f })
     }
 
-    /// `count` values, each of a byte at least.
-    fn bounded(&self, count: u64) -> Found<usize> {
-        let left = self.left.len();
-        let count = usize::try_from(count).ok().filter(|&count| count <= left);
-        count.ok_or_else(|| format!("a list of more values than the {left} B behind it"))
+    /// Checks that so many values can follow. Each of them takes at least one byte.
+    fn check_count(&self, count: u64) -> WalkResult<usize> {
+        let unread = self.unread.len();
+        let count = usize::try_from(count).ok().filter(|&count| count <= unread);
+        count.ok_or_else(|| format!("a list of more values than the {unread} B behind it"))
     }
 
-    /// ULEB128 of at most 64 bits.
-    fn varint(&mut self) -> Found<u64> {
+    /// Reads an integer in the form ULEB128, of at most 64 bits.
+    fn varint(&mut self) -> WalkResult<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -240,32 +275,44 @@ impl Walk<'_> {
         Err("an integer of more than 64 bits".to_owned())
     }
 
-    fn byte(&mut self) -> Found<u8> {
-        let (&byte, left) = self.left.split_first().ok_or_else(|| self.ends())?;
-        self.left = left;
+    fn byte(&mut self) -> WalkResult<u8> {
+        let (&byte, unread) = self.unread.split_first().ok_or_else(|| self.out_of_bytes())?;
+        self.unread = unread;
         Ok(byte)
     }
 
-    fn take(&mut self, count: u64) -> Found<()> {
-        let left = usize::try_from(count).ok().and_then(|count| self.left.get(count..));
-        self.left = left.ok_or_else(|| self.ends())?;
+    fn skip(&mut self, count: u64) -> WalkResult<()> {
+        let unread = usize::try_from(count).ok().and_then(|count| self.unread.get(count..));
+        self.unread = unread.ok_or_else(|| self.out_of_bytes())?;
         Ok(())
     }
 
-    fn ends(&self) -> String {
-        format!("it does not end within {} B", self.whole)
+    fn out_of_bytes(&self) -> String {
+        format!("it does not end within {} B", self.total)
     }
+}
+
+/// The beginning of a list.
+struct ListHeader {
+    count: usize,
+    /// The type of each value.
+    element_kind: u8,
 }
 
 fn zigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-fn deeper(depth: usize) -> Found<usize> {
-    if depth < DEEPEST { Ok(depth + 1) } else { Err(format!("more than {DEEPEST} structs in each other")) }
+/// Returns the depth of a value within a struct or list at `depth`.
+fn deeper(depth: usize) -> WalkResult<usize> {
+    if depth < MAX_DEPTH {
+        Ok(depth + 1)
+    } else {
+        Err(format!("more than {MAX_DEPTH} structs in each other"))
+    }
 }
 
-/// The types of the compact protocol. In a struct a boolean's value is its type.
+/// The types of the compact protocol. In a struct the type of a boolean field is also its value.
 const STOP: u8 = 0;
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
@@ -280,167 +327,181 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// The footer's length and `PAR1`, behind the footer.
+/// The size of what follows the footer: the footer's length and `PAR1`.
 const TAIL: u64 = 8;
 
-/// Chosen: what talkpath writes is below 64 B, and other writers add the smallest and the largest value.
-const LONGEST_HEADER: u64 = 4096;
+/// The largest size of a page header, B. We chose 4096. The headers that talkpath writes take less than 64 B.
+/// Other writers add the smallest and the largest value.
+const MAX_HEADER: u64 = 4096;
 
-/// Bytes that are read at a time. Chosen: several headers, and less than most columns.
-const WINDOW: u64 = 4 * LONGEST_HEADER;
+/// How many bytes are read at a time. We chose room for several headers, which is less than most columns
+/// take.
+const WINDOW: u64 = 4 * MAX_HEADER;
 
-/// Chosen: parquet.thrift needs 8. The library's own bound is 64.
-const DEEPEST: usize = 16;
+/// How deep structs and lists may be nested. We chose 16. parquet.thrift needs 8, and the bound of the
+/// library is 64.
+const MAX_DEPTH: usize = 16;
 
-/// Chosen: the tables have 15 and 7. The library builds the tree of columns with a call of a function for
-/// each level, and has no bound.
-const MOST_COLUMNS: usize = 64;
+/// The largest number of columns. We chose 64, because the tables have 15 and 7 entries. The library has no
+/// bound, and builds the tree of columns with a function call for each level.
+const MAX_COLUMNS: usize = 64;
 
-/// No bound but the file's length.
+/// A list without a bound other than the length of the file.
 const ANY: usize = usize::MAX;
 
-// The structs of parquet.thrift, as far as the library knows their fields.
+// The structs of parquet.thrift with the fields that the library knows.
 
 const PAGE: Fields = &[
-    (1, Shape::Integer),
-    (2, Shape::Integer),
-    (3, Shape::Integer),
-    (4, Shape::Integer),
-    (5, Shape::Struct(DATA_PAGE)),
-    (7, Shape::Struct(DICTIONARY_PAGE)),
+    (1, FieldType::Integer),
+    (2, FieldType::Integer),
+    (3, FieldType::Integer),
+    (4, FieldType::Integer),
+    (5, FieldType::Struct(DATA_PAGE)),
+    (7, FieldType::Struct(DICTIONARY_PAGE)),
 ];
 
 const DATA_PAGE: Fields = &[
-    (1, Shape::Integer),
-    (2, Shape::Integer),
-    (3, Shape::Integer),
-    (4, Shape::Integer),
-    (5, Shape::Struct(STATISTICS)),
+    (1, FieldType::Integer),
+    (2, FieldType::Integer),
+    (3, FieldType::Integer),
+    (4, FieldType::Integer),
+    (5, FieldType::Struct(STATISTICS)),
 ];
 
-const DICTIONARY_PAGE: Fields = &[(1, Shape::Integer), (2, Shape::Integer), (3, Shape::Bool)];
+const DICTIONARY_PAGE: Fields = &[(1, FieldType::Integer), (2, FieldType::Integer), (3, FieldType::Bool)];
 
 const STATISTICS: Fields = &[
-    (1, Shape::Text),
-    (2, Shape::Text),
-    (3, Shape::Integer),
-    (4, Shape::Integer),
-    (5, Shape::Text),
-    (6, Shape::Text),
-    (7, Shape::Bool),
-    (8, Shape::Bool),
-    (9, Shape::Integer),
+    (1, FieldType::Text),
+    (2, FieldType::Text),
+    (3, FieldType::Integer),
+    (4, FieldType::Integer),
+    (5, FieldType::Text),
+    (6, FieldType::Text),
+    (7, FieldType::Bool),
+    (8, FieldType::Bool),
+    (9, FieldType::Integer),
 ];
 
 const FILE: Fields = &[
-    (1, Shape::Integer),
-    (2, Shape::List(&Shape::Struct(SCHEMA), MOST_COLUMNS)),
-    (3, Shape::Integer),
-    (4, Shape::List(&Shape::Struct(ROW_GROUP), ANY)),
-    (5, Shape::List(&Shape::Struct(KEY_VALUE), ANY)),
-    (6, Shape::Text),
-    (7, Shape::List(&Shape::Struct(COLUMN_ORDER), MOST_COLUMNS)),
+    (1, FieldType::Integer),
+    (2, FieldType::List(&FieldType::Struct(SCHEMA), MAX_COLUMNS)),
+    (3, FieldType::Integer),
+    (4, FieldType::List(&FieldType::Struct(ROW_GROUP), ANY)),
+    (5, FieldType::List(&FieldType::Struct(KEY_VALUE), ANY)),
+    (6, FieldType::Text),
+    (7, FieldType::List(&FieldType::Struct(COLUMN_ORDER), MAX_COLUMNS)),
 ];
 
 const SCHEMA: Fields = &[
-    (1, Shape::Integer),
-    (2, Shape::Integer),
-    (3, Shape::Integer),
-    (4, Shape::Text),
-    (5, Shape::Integer),
-    (6, Shape::Integer),
-    (7, Shape::Integer),
-    (8, Shape::Integer),
-    (9, Shape::Integer),
-    (10, Shape::Struct(LOGICAL_TYPE)),
+    (1, FieldType::Integer),
+    (2, FieldType::Integer),
+    (3, FieldType::Integer),
+    (4, FieldType::Text),
+    (5, FieldType::Integer),
+    (6, FieldType::Integer),
+    (7, FieldType::Integer),
+    (8, FieldType::Integer),
+    (9, FieldType::Integer),
+    (10, FieldType::Struct(LOGICAL_TYPE)),
 ];
 
-/// A union: its variants without fields, and those with some.
+/// A union. Most variants have no fields.
 const LOGICAL_TYPE: Fields = &[
-    (1, Shape::Struct(&[])),
-    (2, Shape::Struct(&[])),
-    (3, Shape::Struct(&[])),
-    (4, Shape::Struct(&[])),
-    (5, Shape::Struct(&[(1, Shape::Integer), (2, Shape::Integer)])),
-    (6, Shape::Struct(&[])),
-    (7, Shape::Struct(TIME)),
-    (8, Shape::Struct(TIME)),
-    (10, Shape::Struct(&[(1, Shape::Byte), (2, Shape::Bool)])),
-    (11, Shape::Struct(&[])),
-    (12, Shape::Struct(&[])),
-    (13, Shape::Struct(&[])),
-    (14, Shape::Struct(&[])),
-    (15, Shape::Struct(&[])),
-    (16, Shape::Struct(&[(1, Shape::Byte)])),
-    (17, Shape::Struct(&[(1, Shape::Text)])),
-    (18, Shape::Struct(&[(1, Shape::Text), (2, Shape::Integer)])),
-    (19, Shape::Struct(&[])),
+    (1, FieldType::Struct(&[])),
+    (2, FieldType::Struct(&[])),
+    (3, FieldType::Struct(&[])),
+    (4, FieldType::Struct(&[])),
+    (5, FieldType::Struct(&[(1, FieldType::Integer), (2, FieldType::Integer)])),
+    (6, FieldType::Struct(&[])),
+    (7, FieldType::Struct(TIME)),
+    (8, FieldType::Struct(TIME)),
+    (10, FieldType::Struct(&[(1, FieldType::Byte), (2, FieldType::Bool)])),
+    (11, FieldType::Struct(&[])),
+    (12, FieldType::Struct(&[])),
+    (13, FieldType::Struct(&[])),
+    (14, FieldType::Struct(&[])),
+    (15, FieldType::Struct(&[])),
+    (16, FieldType::Struct(&[(1, FieldType::Byte)])),
+    (17, FieldType::Struct(&[(1, FieldType::Text)])),
+    (18, FieldType::Struct(&[(1, FieldType::Text), (2, FieldType::Integer)])),
+    (19, FieldType::Struct(&[])),
 ];
 
-const TIME: Fields = &[(1, Shape::Bool), (2, Shape::Struct(TIME_UNIT))];
+const TIME: Fields = &[(1, FieldType::Bool), (2, FieldType::Struct(TIME_UNIT))];
 
-const TIME_UNIT: Fields = &[(1, Shape::Struct(&[])), (2, Shape::Struct(&[])), (3, Shape::Struct(&[]))];
+const TIME_UNIT: Fields =
+    &[(1, FieldType::Struct(&[])), (2, FieldType::Struct(&[])), (3, FieldType::Struct(&[]))];
 
-const COLUMN_ORDER: Fields = &[(1, Shape::Struct(&[])), (2, Shape::Struct(&[])), (3, Shape::Struct(&[]))];
+const COLUMN_ORDER: Fields =
+    &[(1, FieldType::Struct(&[])), (2, FieldType::Struct(&[])), (3, FieldType::Struct(&[]))];
 
-const KEY_VALUE: Fields = &[(1, Shape::Text), (2, Shape::Text)];
+const KEY_VALUE: Fields = &[(1, FieldType::Text), (2, FieldType::Text)];
 
 const ROW_GROUP: Fields = &[
-    (1, Shape::List(&Shape::Struct(COLUMN_CHUNK), MOST_COLUMNS)),
-    (2, Shape::Integer),
-    (3, Shape::Integer),
-    (4, Shape::List(&Shape::Struct(SORTING_COLUMN), MOST_COLUMNS)),
-    (5, Shape::Integer),
-    (6, Shape::Integer),
-    (7, Shape::Integer),
+    (1, FieldType::List(&FieldType::Struct(COLUMN_CHUNK), MAX_COLUMNS)),
+    (2, FieldType::Integer),
+    (3, FieldType::Integer),
+    (4, FieldType::List(&FieldType::Struct(SORTING_COLUMN), MAX_COLUMNS)),
+    (5, FieldType::Integer),
+    (6, FieldType::Integer),
+    (7, FieldType::Integer),
 ];
 
-const SORTING_COLUMN: Fields = &[(1, Shape::Integer), (2, Shape::Bool), (3, Shape::Bool)];
+const SORTING_COLUMN: Fields = &[(1, FieldType::Integer), (2, FieldType::Bool), (3, FieldType::Bool)];
 
 const COLUMN_CHUNK: Fields = &[
-    (1, Shape::Text),
-    (2, Shape::Integer),
-    (3, Shape::Struct(COLUMN)),
-    (4, Shape::Integer),
-    (5, Shape::Integer),
-    (6, Shape::Integer),
-    (7, Shape::Integer),
+    (1, FieldType::Text),
+    (2, FieldType::Integer),
+    (3, FieldType::Struct(COLUMN)),
+    (4, FieldType::Integer),
+    (5, FieldType::Integer),
+    (6, FieldType::Integer),
+    (7, FieldType::Integer),
 ];
 
 const COLUMN: Fields = &[
-    (1, Shape::Integer),
-    (2, Shape::List(&Shape::Integer, ANY)),
-    (3, Shape::List(&Shape::Text, ANY)),
-    (4, Shape::Integer),
-    (5, Shape::Integer),
-    (6, Shape::Integer),
-    (7, Shape::Integer),
-    (8, Shape::List(&Shape::Struct(KEY_VALUE), ANY)),
-    (9, Shape::Integer),
-    (10, Shape::Integer),
-    (11, Shape::Integer),
-    (12, Shape::Struct(STATISTICS)),
-    (13, Shape::List(&Shape::Struct(ENCODING_STATS), ANY)),
-    (14, Shape::Integer),
-    (15, Shape::Integer),
-    (16, Shape::Struct(SIZE_STATISTICS)),
-    (17, Shape::Struct(&[(1, Shape::Struct(BOUNDING_BOX)), (2, Shape::List(&Shape::Integer, ANY))])),
+    (1, FieldType::Integer),
+    (2, FieldType::List(&FieldType::Integer, ANY)),
+    (3, FieldType::List(&FieldType::Text, ANY)),
+    (4, FieldType::Integer),
+    (5, FieldType::Integer),
+    (6, FieldType::Integer),
+    (7, FieldType::Integer),
+    (8, FieldType::List(&FieldType::Struct(KEY_VALUE), ANY)),
+    (9, FieldType::Integer),
+    (10, FieldType::Integer),
+    (11, FieldType::Integer),
+    (12, FieldType::Struct(STATISTICS)),
+    (13, FieldType::List(&FieldType::Struct(ENCODING_STATS), ANY)),
+    (14, FieldType::Integer),
+    (15, FieldType::Integer),
+    (16, FieldType::Struct(SIZE_STATISTICS)),
+    (
+        17,
+        FieldType::Struct(&[
+            (1, FieldType::Struct(BOUNDING_BOX)),
+            (2, FieldType::List(&FieldType::Integer, ANY)),
+        ]),
+    ),
 ];
 
-const ENCODING_STATS: Fields = &[(1, Shape::Integer), (2, Shape::Integer), (3, Shape::Integer)];
+const ENCODING_STATS: Fields = &[(1, FieldType::Integer), (2, FieldType::Integer), (3, FieldType::Integer)];
 
-const SIZE_STATISTICS: Fields =
-    &[(1, Shape::Integer), (2, Shape::List(&Shape::Integer, ANY)), (3, Shape::List(&Shape::Integer, ANY))];
+const SIZE_STATISTICS: Fields = &[
+    (1, FieldType::Integer),
+    (2, FieldType::List(&FieldType::Integer, ANY)),
+    (3, FieldType::List(&FieldType::Integer, ANY)),
+];
 
 const BOUNDING_BOX: Fields = &[
-    (1, Shape::Double),
-    (2, Shape::Double),
-    (3, Shape::Double),
-    (4, Shape::Double),
-    (5, Shape::Double),
-    (6, Shape::Double),
-    (7, Shape::Double),
-    (8, Shape::Double),
+    (1, FieldType::Double),
+    (2, FieldType::Double),
+    (3, FieldType::Double),
+    (4, FieldType::Double),
+    (5, FieldType::Double),
+    (6, FieldType::Double),
+    (7, FieldType::Double),
+    (8, FieldType::Double),
 ];
 
 #[cfg(test)]

@@ -1,54 +1,53 @@
-//! Headers and footers that the Parquet library would read for ever, or otherwise than they say.
+//! Headers and footers that the Parquet library would read without an end, or in another way than other
+//! readers.
 
 use super::super::tests::{chunk, packets_of, refusal, sample, series_of};
 use super::super::{merge_packets, merge_series, read_series};
 use super::*;
 
-/// A page header that begins with type and both lengths, has `between`, and ends.
+/// Returns a page header that begins with the type and both lengths, and ends after `between`.
 fn header(between: &[u8]) -> Vec<u8> {
     [&[0x15, 0x00, 0x15, 0x02, 0x15, 0x02], between, &[0x00]].concat()
 }
 
 #[test]
 fn a_page_header_with_absurd_lists_is_refused_whatever_they_hold() {
-    assert_eq!(page_header(&header(&[])), Ok((7, 1)));
+    assert_eq!(page_size(&header(&[])), Ok(PageSize { header: 7, contents: 1 }));
     // Field 13 and a list of 2^31 - 1 values of each type, of lists of such lists, and a map.
     let count = [0xff, 0xff, 0xff, 0xff, 0x07];
     for kind in 0..=15 {
         for list in [LIST, SET] {
             let absurd = [&[0xa0 | list, 0xf0 | kind], &count[..]].concat();
-            assert!(page_header(&header(&absurd)).is_err(), "type {kind}");
+            assert!(page_size(&header(&absurd)).is_err(), "type {kind}");
             let nested = [&[0xa0 | list, 0x29, 0xf0 | kind], &count[..], &[0xf1], &count[..]].concat();
-            assert!(page_header(&header(&nested)).is_err(), "type {kind}");
+            assert!(page_size(&header(&nested)).is_err(), "type {kind}");
         }
         let map = [&[0xa0 | MAP], &count[..], &[kind << 4 | kind]].concat();
-        assert!(page_header(&header(&map)).is_err(), "type {kind}");
+        assert!(page_size(&header(&map)).is_err(), "type {kind}");
     }
 }
 
 #[test]
 fn a_known_field_of_another_type_is_refused_since_the_library_reads_on_by_its_number() {
     // Field 4, the checksum, as a text that hides a list of booleans behind its length.
-    assert!(page_header(&header(&[0x18, 0x00])).is_err());
+    assert!(page_size(&header(&[0x18, 0x00])).is_err());
     // Field 5, the header of data pages, as an integer.
-    assert!(page_header(&header(&[0x25, 0x00])).is_err());
+    assert!(page_size(&header(&[0x25, 0x00])).is_err());
     // Field 5 with statistics (its field 5) that are no struct.
-    assert!(page_header(&header(&[0x2c, 0x55, 0x00, 0x00])).is_err());
-    assert!(page_header(&header(&[0x2c, 0x5c, 0x00, 0x00])).is_ok());
+    assert!(page_size(&header(&[0x2c, 0x55, 0x00, 0x00])).is_err());
+    assert!(page_size(&header(&[0x2c, 0x5c, 0x00, 0x00])).is_ok());
 }
 
 #[test]
 fn a_header_has_a_length_within_its_column_and_ends() {
-    assert!(page_header(&[0x15, 0x00, 0x00]).unwrap_err().contains("without a length"));
-    assert!(page_header(&[0x15, 0x00, 0x15, 0x02, 0x15, 0x01, 0x00]).is_err(), "-1");
-    let endless = vec![0x15; LONGEST_HEADER as usize];
-    assert!(page_header(&endless).is_err());
+    assert!(page_size(&[0x15, 0x00, 0x00]).unwrap_err().contains("without a length"));
+    assert!(page_size(&[0x15, 0x00, 0x15, 0x02, 0x15, 0x01, 0x00]).is_err(), "-1");
+    let endless = vec![0x15; MAX_HEADER as usize];
+    assert!(page_size(&endless).is_err());
     let deep = [vec![0xcc; 40], vec![0; 40]].concat();
-    assert!(
-        Walk { left: &deep, whole: deep.len() }.fields(&[], Unknown::Walked, 0).unwrap_err().contains("16")
-    );
+    assert!(Walk::new(&deep).walk_struct(&[], UnknownField::Walked, 0).unwrap_err().contains("16"));
     let long = [vec![0x80; 12], vec![0]].concat();
-    assert!(Walk { left: &long, whole: long.len() }.varint().is_err());
+    assert!(Walk::new(&long).varint().is_err());
 }
 
 /// `file` with `extra` fields at the end of its footer.

@@ -1,20 +1,23 @@
-//! The record files: `packets.parquet`, one row a message, and `series.parquet`, one row a change.
+//! The record files: `packets.parquet` with a row for each message, and `series.parquet` with a row for each
+//! change of a state.
 //!
 //! ```text
 //! RunRecord ─ write_packets ─► part (repetition 0) ┐
 //! RunRecord ─ write_packets ─► part (repetition 1) ┴ merge_packets ─► packets.parquet ─ read_packets ─► rows
 //! ```
 //!
-//! A part is a whole file of its own, so a run killed at any moment leaves the finished repetitions readable;
-//! merging copies their row groups as they are. The bytes depend on the records and on the order of the parts
-//! alone.
+//! A *part* holds one repetition and is a complete file. So the finished repetitions of a run can be read
+//! even if the run is killed. A merge copies the row groups of the parts without a change. The bytes of a
+//! file depend only on the records and on the order of the parts.
 //!
-//! The rows become columns here (`columns.rs`), and the library puts the file together around them. Files are
-//! written after the Apache Parquet format with plain, dictionary (RLE_DICTIONARY) and
-//! DELTA_BINARY_PACKED encodings and without compression: differences of neighbouring stamps are small, and
-//! packing them leaves a general compressor little to do (docs/reference/metrics.md has the figures). Each
-//! file names its table and its version; a reader refuses a version that it does not know. Left out: page
-//! indexes and bloom filters, which serve queries for single rows.
+//! This module encodes the columns (`columns.rs`), and the parquet library puts the file together. The
+//! encodings are plain, dictionary (RLE_DICTIONARY) and DELTA_BINARY_PACKED. There is no compression:
+//! differences between neighbouring times are small, and packing them leaves little to gain for a compressor
+//! (docs/reference/metrics.md has the figures). Each file names its table and its version, and the reader
+//! refuses a version that it does not know. There are no page indexes and no bloom filters, because these
+//! only help to find single rows.
+//!
+//! Begin to read with `writer.rs` and `reader.rs`.
 
 mod chunk;
 mod columns;

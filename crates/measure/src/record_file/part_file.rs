@@ -1,4 +1,4 @@
-//! A part of a run as it lies: in a file of its own, or in memory.
+//! The record file of one repetition, which is a file on the disk or is in memory.
 
 use std::io::{self, Read};
 
@@ -7,21 +7,21 @@ use bytes::buf::Reader;
 use parquet::errors::Result;
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Where a part is read from.
+/// A record file that can be read.
 #[derive(Debug)]
 pub enum PartFile<F> {
-    /// A file of its own.
+    /// A file on the disk.
     Open(F),
-    /// All of its bytes.
+    /// All bytes of the file.
     Memory(Bytes),
 }
 
-/// What reads from a [`PartFile`].
+/// Reads from a [`PartFile`].
 #[derive(Debug)]
 pub enum PartRead<R> {
-    /// From a file of its own.
+    /// Reads from a file on the disk.
     Open(R),
-    /// From memory.
+    /// Reads from memory.
     Memory(Reader<Bytes>),
 }
 

@@ -1,8 +1,8 @@
-//! Reading a record file, one row group at a time.
+//! Reads a record file, one row group at a time.
 //!
-//! The file may be anything: every value is checked on its way in, memory is bounded by [`GROUP_ROWS`]
-//! whatever the file's numbers say, and what the parquet library asserts or believes is checked in `headers`
-//! and `pages` before.
+//! The file may hold anything, so every value is checked. [`GROUP_ROWS`] bounds the memory, whatever the file
+//! claims. The parquet library relies on some properties of a file, and `headers.rs` and `pages.rs` check
+//! these before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,23 +21,25 @@ use super::rows::{PacketRow, SeriesRow};
 use super::schema::{GROUP_ROWS, PACKETS, RECORD_VERSION, SERIES, TABLE_KEY, Table, VERSION_KEY};
 use crate::{DropCause, Fate, Leg, MessageRecord, SeriesKind};
 
-/// Opens `packets.parquet`, or a part of it.
+/// Opens `packets.parquet`, or the packets of one repetition.
 ///
 /// # Errors
-/// [`RecordError`] if it is no packets file of a known version; errors within come with the rows.
+/// Returns [`RecordError`] if `file` is not a packets file of a known version. Later errors come with the
+/// rows.
 pub fn read_packets<R: ChunkReader + 'static>(file: R) -> Result<PacketRows<R>, RecordError> {
     Ok(PacketRows(Rows::open(&PACKETS, file, packet_group)?))
 }
 
-/// Opens `series.parquet`, or a part of it.
+/// Opens `series.parquet`, or the series of one repetition.
 ///
 /// # Errors
-/// [`RecordError`] if it is no series file of a known version; errors within come with the rows.
+/// Returns [`RecordError`] if `file` is not a series file of a known version. Later errors come with the
+/// rows.
 pub fn read_series<R: ChunkReader + 'static>(file: R) -> Result<SeriesRows<R>, RecordError> {
     Ok(SeriesRows(Rows::open(&SERIES, file, series_group)?))
 }
 
-/// The rows of a packets file, in order; an error ends them.
+/// The rows of a packets file, in order. They end after an error.
 pub struct PacketRows<R: ChunkReader + 'static>(Rows<R, PacketRow>);
 
 impl<R: ChunkReader + 'static> Iterator for PacketRows<R> {
@@ -48,7 +50,7 @@ impl<R: ChunkReader + 'static> Iterator for PacketRows<R> {
     }
 }
 
-/// The rows of a series file, in order; an error ends them.
+/// The rows of a series file, in order. They end after an error.
 pub struct SeriesRows<R: ChunkReader + 'static>(Rows<R, SeriesRow>);
 
 impl<R: ChunkReader + 'static> Iterator for SeriesRows<R> {
@@ -59,13 +61,15 @@ impl<R: ChunkReader + 'static> Iterator for SeriesRows<R> {
     }
 }
 
+/// Turns the columns of a row group into rows.
 type ReadGroup<Row> = fn(&mut Columns<'_>) -> Result<Vec<Row>, RecordError>;
 
 struct Rows<R: ChunkReader + 'static, Row> {
     file: SerializedFileReader<R>,
     read_group: ReadGroup<Row>,
     next_group: usize,
-    current: std::vec::IntoIter<Row>,
+    /// The rows of the current group that have not been returned.
+    current_rows: std::vec::IntoIter<Row>,
 }
 
 impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
@@ -73,23 +77,24 @@ impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
         let metadata = metadata(table, &file)?;
         let file = SerializedFileReader::new(file)?;
         debug_assert_eq!(file.num_row_groups(), metadata.num_row_groups());
-        Ok(Self { file, read_group, next_group: 0, current: Vec::new().into_iter() })
+        Ok(Self { file, read_group, next_group: 0, current_rows: Vec::new().into_iter() })
     }
 
     fn next(&mut self) -> Option<Result<Row, RecordError>> {
         loop {
-            if let Some(row) = self.current.next() {
+            if let Some(row) = self.current_rows.next() {
                 return Some(Ok(row));
             }
             if self.next_group >= self.file.num_row_groups() {
                 return None;
             }
-            match self.load(self.next_group) {
+            match self.load_group(self.next_group) {
                 Ok(rows) => {
                     self.next_group += 1;
-                    self.current = rows.into_iter();
+                    self.current_rows = rows.into_iter();
                 }
                 Err(error) => {
+                    // No row follows an error.
                     self.next_group = usize::MAX;
                     return Some(Err(error));
                 }
@@ -97,24 +102,24 @@ impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
         }
     }
 
-    fn load(&self, group: usize) -> Result<Vec<Row>, RecordError> {
+    fn load_group(&self, group: usize) -> Result<Vec<Row>, RecordError> {
         let group = self.file.get_row_group(group)?;
-        (self.read_group)(&mut Columns::of(group.as_ref())?)
+        (self.read_group)(&mut Columns::new(group.as_ref())?)
     }
 }
 
-/// What `file` says of itself: that it is a file of `table` in a known version, whose headers the library can
-/// read.
+/// Returns the metadata of `file`. Checks that the file holds `table` in a known version, and that the
+/// library can read its headers.
 pub(super) fn metadata(table: &Table, file: &impl ChunkReader) -> Result<ParquetMetaData, RecordError> {
     check_footer(file)?;
     let metadata = ParquetMetaDataReader::new().parse_and_finish(file)?;
-    check(table, &metadata, file.len())?;
+    check_table(table, &metadata, file.len())?;
     check_pages(file, &metadata)?;
     Ok(metadata)
 }
 
-/// Whether `metadata` is that of a file of `table` in a known version, `length` bytes long.
-fn check(table: &Table, metadata: &ParquetMetaData, length: u64) -> Result<(), RecordError> {
+/// Checks that `metadata` belongs to a file of `length` bytes that holds `table` in a known version.
+fn check_table(table: &Table, metadata: &ParquetMetaData, length: u64) -> Result<(), RecordError> {
     let file = metadata.file_metadata();
     let value = |key: &str| {
         let entries = file.key_value_metadata()?;
@@ -152,7 +157,7 @@ fn packet_group(columns: &mut Columns<'_>) -> Result<Vec<PacketRow>, RecordError
     let mut drop_cause = columns.optional_words(DropCause::from_name)?.into_iter();
     let mut copies = columns.counts()?.into_iter();
     let mut transmissions = columns.counts()?.into_iter();
-    // Every column has the group's number of rows, so they all end together.
+    // Every column has as many values as the group has rows, so all columns end together.
     let rows = core::iter::from_fn(|| {
         Some(PacketRow {
             cell: cell.next()?,
@@ -196,15 +201,16 @@ fn series_group(columns: &mut Columns<'_>) -> Result<Vec<SeriesRow>, RecordError
     Ok(rows.collect())
 }
 
-/// The columns of one row group, read one after the other.
+/// Reads the columns of one row group, one after the other.
 struct Columns<'a> {
     group: &'a dyn RowGroupReader,
     rows: usize,
+    /// The index of the next column.
     next: usize,
 }
 
 impl<'a> Columns<'a> {
-    fn of(group: &'a dyn RowGroupReader) -> Result<Self, RecordError> {
+    fn new(group: &'a dyn RowGroupReader) -> Result<Self, RecordError> {
         let count = group.metadata().num_rows();
         match usize::try_from(count) {
             Ok(rows) if rows <= GROUP_ROWS => Ok(Self { group, rows, next: 0 }),
@@ -238,20 +244,20 @@ impl<'a> Columns<'a> {
         self.optional::<Int64Type>()?.into_iter().map(instant).collect()
     }
 
-    /// Texts; equal ones are shared: they take no more memory than the file's own.
+    /// Reads texts. Equal texts share their memory, so they take no more memory than in the file.
     fn shared_texts(&mut self) -> Result<Vec<Arc<str>>, RecordError> {
         let name = self.name();
         let values = self.required::<ByteArrayType>()?;
-        let mut known: BTreeMap<&[u8], Arc<str>> = BTreeMap::new();
+        let mut different_texts: BTreeMap<&[u8], Arc<str>> = BTreeMap::new();
         let mut texts: Vec<Arc<str>> = Vec::with_capacity(values.len());
         for bytes in &values {
-            // Neighbours are mostly equal.
-            let shared = texts.last().filter(|last| last.as_bytes() == bytes.data());
-            let text = match shared.or_else(|| known.get(bytes.data())) {
+            // Most texts are equal to the text before, so the search is seldom necessary.
+            let previous = texts.last().filter(|text| text.as_bytes() == bytes.data());
+            let text = match previous.or_else(|| different_texts.get(bytes.data())) {
                 Some(shared) => Arc::clone(shared),
                 None => {
                     let text: Arc<str> = Arc::from(utf8(&name, bytes)?);
-                    known.insert(bytes.data(), Arc::clone(&text));
+                    different_texts.insert(bytes.data(), Arc::clone(&text));
                     text
                 }
             };
@@ -283,34 +289,35 @@ impl<'a> Columns<'a> {
 
     fn optional<T: DataType>(&mut self) -> Result<Vec<Option<T::T>>, RecordError> {
         let name = self.name();
-        let (values, defined) = self.read::<T>()?;
-        let present = defined.iter().filter(|&&level| level == 1).count();
-        if defined.len() != self.rows || values.len() != present {
+        let (values, levels) = self.read::<T>()?;
+        let present = levels.iter().filter(|&&level| level == 1).count();
+        if levels.len() != self.rows || values.len() != present {
             let what = format!("{} values, {present} of {} rows", values.len(), self.rows);
             return Err(damaged(&name, what));
         }
         let mut values = values.into_iter();
-        Ok(defined.into_iter().map(|level| if level == 1 { values.next() } else { None }).collect())
+        Ok(levels.into_iter().map(|level| if level == 1 { values.next() } else { None }).collect())
     }
 
-    /// At most one row more than the group says, which is enough to notice.
+    /// Reads the values and the definition levels of the next column. Reads at most one row more than the
+    /// group claims to have, so that the caller notices if there are too many.
     fn read<T: DataType>(&mut self) -> Result<(Vec<T::T>, Vec<i16>), RecordError> {
         let descriptor = self.group.metadata().column(self.next).column_descr_ptr();
         let pages = self.group.get_column_page_reader(self.next)?;
         let pages = CheckedPages::new(pages, Arc::clone(&descriptor), self.rows);
         let mut reader = ColumnReaderImpl::<T>::new(descriptor, Box::new(pages));
         self.next += 1;
-        let (mut values, mut defined) = (Vec::new(), Vec::new());
+        let (mut values, mut levels) = (Vec::new(), Vec::new());
         let mut read = 0;
         while read <= self.rows {
-            let wanted = self.rows + 1 - read;
-            let (records, _, _) = reader.read_records(wanted, Some(&mut defined), None, &mut values)?;
-            if records == 0 {
+            let limit = self.rows + 1 - read;
+            let (new, _, _) = reader.read_records(limit, Some(&mut levels), None, &mut values)?;
+            if new == 0 {
                 break;
             }
-            read += records;
+            read += new;
         }
-        Ok((values, defined))
+        Ok((values, levels))
     }
 
     fn name(&self) -> String {

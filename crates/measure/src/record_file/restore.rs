@@ -1,9 +1,9 @@
-//! Records from record files, as far as these hold them: enough to draw and to count again.
+//! Makes records from the rows of record files again, so that a run can be drawn and counted again.
 //!
-//! Not in the files, and left at their defaults: the window, seed, clock, links and counters; of a flow
-//! everything but its name; a stream's reads. Arrivals come back in the order of `received_ns` and then
-//! `seq`, each extra copy right after the first: messages read in one instant lose the order in which they
-//! were read.
+//! The files do not hold everything. The window, the seed, the clock, the links and the counters have their
+//! defaults, and so has everything about a flow except its name. The reads of a stream are missing. The
+//! arrivals are in the order of `received_ns` and then `seq`, and each extra copy comes right after the first
+//! one. So messages that were read at the same time lose the order in which they were read.
 
 use std::collections::BTreeMap;
 
@@ -13,55 +13,42 @@ use super::RecordError;
 use super::rows::{PacketRow, SeriesRow};
 use crate::{Fate, FlowInfo, FlowRecord, Leg, MessageRecord, RunRecord, Series, Terms};
 
-/// One record a repetition, in order of cell and repetition, from the rows of both files.
+/// How many copies of a message are restored. A damaged count must not fill the memory, and only the arrival
+/// of the first copy matters to a metric.
+const MAX_COPIES: usize = 2;
+
+/// Returns a record of each repetition, in the order of cells and repetitions, from the rows of both files.
 ///
 /// # Errors
-/// The rows' own, and [`RecordError::Inconsistent`] if a leg's messages are not in order of `seq`.
+/// Returns the errors of the rows, and [`RecordError::Inconsistent`] if the messages of a leg are not in the
+/// order of `seq`.
 pub fn restore_runs(
     packets: impl IntoIterator<Item = Result<PacketRow, RecordError>>,
     series: impl IntoIterator<Item = Result<SeriesRow, RecordError>>,
 ) -> Result<Vec<RunRecord>, RecordError> {
-    let mut runs: BTreeMap<(u64, u64), RunRecord> = BTreeMap::new();
+    let mut runs = RunsByCell::new();
     for row in packets {
         let row = row?;
-        let run = run_of(&mut runs, row.cell, row.repetition);
-        let index = match run.flows.iter().rposition(|flow| *flow.info.name == *row.flow) {
-            Some(index) => index,
-            None => {
-                run.flows.push(named(&row.flow));
-                run.flows.len() - 1
-            }
-        };
-        let flow = &mut run.flows[index];
-        let leg = match row.leg {
-            Leg::Forward => &mut flow.forward,
-            Leg::Return => flow.echo.get_or_insert_default(),
-        };
-        if leg.messages.last().is_some_and(|before| before.seq >= row.message.seq) {
-            let what = format!("message {} of the {} leg is out of order", row.message.seq, row.leg.name());
-            return Err(RecordError::Inconsistent { flow: row.flow.to_string(), what });
-        }
-        leg.messages.push(row.message);
+        add_message(find_or_add_run(&mut runs, row.cell, row.repetition), &row)?;
     }
     for row in series {
-        let SeriesRow { cell, repetition, entity, kind, at, value } = row?;
-        let run = run_of(&mut runs, cell, repetition);
-        match run.series.last_mut() {
-            Some(last) if *last.entity == *entity && last.kind == kind => last.points.push((at, value)),
-            _ => run.series.push(Series { entity: entity.to_string(), kind, points: vec![(at, value)] }),
+        let row = row?;
+        add_point(find_or_add_run(&mut runs, row.cell, row.repetition), &row);
+    }
+    let mut runs: Vec<RunRecord> = runs.into_values().collect();
+    for flow in runs.iter_mut().flat_map(|run| &mut run.flows) {
+        flow.forward.arrivals = arrivals(&flow.forward.messages);
+        if let Some(echo) = &mut flow.echo {
+            echo.arrivals = arrivals(&echo.messages);
         }
     }
-    for leg in runs
-        .values_mut()
-        .flat_map(|run| &mut run.flows)
-        .flat_map(|flow| core::iter::once(&mut flow.forward).chain(flow.echo.as_mut()))
-    {
-        leg.arrivals = arrivals(&leg.messages);
-    }
-    Ok(runs.into_values().collect())
+    Ok(runs)
 }
 
-fn run_of(runs: &mut BTreeMap<(u64, u64), RunRecord>, cell: u64, repetition: u64) -> &mut RunRecord {
+/// The records by the index of their cell and the number of their repetition.
+type RunsByCell = BTreeMap<(u64, u64), RunRecord>;
+
+fn find_or_add_run(runs: &mut RunsByCell, cell: u64, repetition: u64) -> &mut RunRecord {
     runs.entry((cell, repetition)).or_insert_with(|| RunRecord {
         cell,
         repetition,
@@ -70,7 +57,37 @@ fn run_of(runs: &mut BTreeMap<(u64, u64), RunRecord>, cell: u64, repetition: u64
     })
 }
 
-fn named(name: &str) -> FlowRecord {
+fn add_message(run: &mut RunRecord, row: &PacketRow) -> Result<(), RecordError> {
+    // The rows of a flow follow each other, so the flow is mostly the last one.
+    let index = match run.flows.iter().rposition(|flow| *flow.info.name == *row.flow) {
+        Some(index) => index,
+        None => {
+            run.flows.push(empty_flow(&row.flow));
+            run.flows.len() - 1
+        }
+    };
+    let flow = &mut run.flows[index];
+    let leg = match row.leg {
+        Leg::Forward => &mut flow.forward,
+        Leg::Return => flow.echo.get_or_insert_default(),
+    };
+    if leg.messages.last().is_some_and(|previous| previous.seq >= row.message.seq) {
+        let what = format!("message {} of the {} leg is out of order", row.message.seq, row.leg.name());
+        return Err(RecordError::Inconsistent { flow: row.flow.to_string(), what });
+    }
+    leg.messages.push(row.message);
+    Ok(())
+}
+
+fn add_point(run: &mut RunRecord, row: &SeriesRow) {
+    let SeriesRow { ref entity, kind, at, value, .. } = *row;
+    match run.series.last_mut() {
+        Some(last) if *last.entity == **entity && last.kind == kind => last.points.push((at, value)),
+        _ => run.series.push(Series { entity: entity.to_string(), kind, points: vec![(at, value)] }),
+    }
+}
+
+fn empty_flow(name: &str) -> FlowRecord {
     FlowRecord::new(FlowInfo {
         name: name.to_owned(),
         group: name.to_owned(),
@@ -85,17 +102,15 @@ fn named(name: &str) -> FlowRecord {
     })
 }
 
+/// Returns the numbers of the delivered messages in the order of their arrival.
 fn arrivals(messages: &[MessageRecord]) -> Vec<u64> {
-    let mut delivered: Vec<_> = messages
-        .iter()
-        .filter(|row| row.fate == Fate::Delivered)
-        .filter_map(|row| Some((row.received?, row.seq, row.copies)))
-        .collect();
-    delivered.sort_unstable();
-    let copies = |copies: u32| usize::try_from(copies).unwrap_or(usize::MAX).min(MOST_COPIES);
-    delivered.into_iter().flat_map(|(_, seq, count)| core::iter::repeat_n(seq, copies(count))).collect()
+    let mut delivered: Vec<&MessageRecord> =
+        messages.iter().filter(|row| row.fate == Fate::Delivered && row.received.is_some()).collect();
+    delivered.sort_by_key(|row| (row.received, row.seq));
+    let mut arrivals = Vec::with_capacity(delivered.len());
+    for row in delivered {
+        let copies = usize::try_from(row.copies).unwrap_or(usize::MAX).min(MAX_COPIES);
+        arrivals.extend(core::iter::repeat_n(row.seq, copies));
+    }
+    arrivals
 }
-
-/// The most copies of a message that are restored, lest a damaged count fill the memory; only the first
-/// copy's place matters to any metric.
-const MOST_COPIES: usize = 2;

@@ -1,4 +1,6 @@
 //! The rows of both tables, in the order in which they are written.
+//!
+//! A *stretch* is a sequence of rows that have their first four columns in common.
 
 use std::sync::Arc;
 
@@ -6,62 +8,62 @@ use talkpath_units::Instant;
 
 use crate::{Leg, MessageRecord, RunRecord, SeriesKind};
 
-/// One message on one leg.
+/// A row of packets.parquet: one message on one leg.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacketRow {
-    /// Index of the cell in the sweep.
+    /// The index of the cell in the sweep.
     pub cell: u64,
-    /// Repetition of the cell.
+    /// The number of the repetition.
     pub repetition: u64,
     /// The flow's name.
     pub flow: Arc<str>,
-    /// Which way it went.
+    /// The direction of the message.
     pub leg: Leg,
     /// The message.
     pub message: MessageRecord,
 }
 
-/// One change of one quantity.
+/// A row of series.parquet: one change of one quantity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesRow {
-    /// Index of the cell in the sweep.
+    /// The index of the cell in the sweep.
     pub cell: u64,
-    /// Repetition of the cell.
+    /// The number of the repetition.
     pub repetition: u64,
-    /// The flow or link.
+    /// The name of the flow or link.
     pub entity: Arc<str>,
-    /// What the quantity is.
+    /// The quantity.
     pub kind: SeriesKind,
-    /// From when it holds.
+    /// The time of the change.
     pub at: Instant,
-    /// Its value, in the unit of `kind`.
+    /// The value from `at` on, in the unit of `kind`.
     pub value: f64,
 }
 
-/// Rows that follow each other and have their first four columns in common.
+/// Rows that follow each other and have the same first four columns.
 pub(super) struct Stretch<'r, Row> {
     pub(super) cell: u64,
     pub(super) repetition: u64,
-    /// The flow's, or that of what the series describes.
+    /// The name of the flow or link.
     pub(super) name: &'r str,
-    /// The leg, or the kind of series.
+    /// The name of the leg, or of the quantity.
     pub(super) word: &'static str,
     pub(super) rows: &'r [Row],
 }
 
-/// A repetition's messages: flow by flow in the scenario's order, forward leg first, each leg in order of
-/// `seq`.
+/// Returns the messages of a repetition. The flows are in the order of the scenario, the forward leg of a
+/// flow comes before the echoes, and each leg is in the order of `seq`.
 pub(super) fn message_stretches(record: &RunRecord) -> impl Iterator<Item = Stretch<'_, MessageRecord>> {
     record.flows.iter().flat_map(|flow| {
         let legs = [(Leg::Forward, Some(&flow.forward)), (Leg::Return, flow.echo.as_ref())];
-        legs.into_iter().filter_map(|(leg, of_leg)| {
-            let (name, rows) = (&flow.info.name, &of_leg?.messages);
+        legs.into_iter().filter_map(|(leg, leg_record)| {
+            let (name, rows) = (&flow.info.name, &leg_record?.messages);
             Some(Stretch { cell: record.cell, repetition: record.repetition, name, word: leg.name(), rows })
         })
     })
 }
 
-/// A repetition's series, one after the other.
+/// Returns the series of a repetition, one after the other.
 pub(super) fn point_stretches(record: &RunRecord) -> impl Iterator<Item = Stretch<'_, (Instant, f64)>> {
     record.series.iter().map(|series| Stretch {
         cell: record.cell,
@@ -72,7 +74,7 @@ pub(super) fn point_stretches(record: &RunRecord) -> impl Iterator<Item = Stretc
     })
 }
 
-/// The rows of a repetition's messages, as a reader of its file gives them.
+/// Returns the rows of packets.parquet of a repetition, as the reader of the file returns them.
 pub fn packet_rows(record: &RunRecord) -> impl Iterator<Item = PacketRow> + '_ {
     message_stretches(record).flat_map(|stretch| {
         let flow = Arc::<str>::from(stretch.name);
@@ -87,7 +89,7 @@ pub fn packet_rows(record: &RunRecord) -> impl Iterator<Item = PacketRow> + '_ {
     })
 }
 
-/// The rows of a repetition's series, as a reader of its file gives them.
+/// Returns the rows of series.parquet of a repetition, as the reader of the file returns them.
 pub fn series_rows(record: &RunRecord) -> impl Iterator<Item = SeriesRow> + '_ {
     record.series.iter().flat_map(move |series| {
         let entity = Arc::<str>::from(series.entity.as_str());

@@ -1,4 +1,4 @@
-//! The two tables: their columns, in order, and the version of the whole.
+//! The columns of the two tables, and the version of the record files.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::TypePtr;
 
-/// The version of both tables. Raised with every change of a column's name, type or meaning; the reader of
-/// the old version and a sample file of that version stay.
+/// The version of both tables. A change of a column's name, type or meaning raises it. The reader of the old
+/// version and a sample file of that version then stay in the repository.
 pub const RECORD_VERSION: u32 = 1;
 
 /// The metadata key that holds [`RECORD_VERSION`].
@@ -18,16 +18,17 @@ pub(super) const VERSION_KEY: &str = "talkpath.record_version";
 /// The metadata key that holds the table's name.
 pub(super) const TABLE_KEY: &str = "talkpath.table";
 
-/// What the metadata keys begin with that hold units: `talkpath.unit.due_ns` is `ns`.
+/// The prefix of the metadata keys that hold units: `talkpath.unit.due_ns` is `ns`.
 pub(super) const UNIT_KEY: &str = "talkpath.unit.";
 
-/// A table of the record.
+/// The columns of a record file.
 pub(super) struct Table {
-    /// The name in the metadata.
+    /// The name of the table in the metadata.
     pub(super) name: &'static str,
+    /// The columns in Parquet's own language.
     schema: &'static str,
-    /// Of each column that has one its unit; of `value`, which depends on the row's `kind`, of
-    /// each kind.
+    /// The unit of each column that has one. The unit of `value` depends on the row's `kind`, so there is a
+    /// unit for each kind.
     pub(super) units: &'static [(&'static str, &'static str)],
 }
 
@@ -82,15 +83,17 @@ pub(super) const SERIES: Table = Table {
 };
 
 impl Table {
-    /// The columns, as parquet has them.
+    /// Returns the columns as the library needs them.
     pub(super) fn schema(&self) -> Result<TypePtr, ParquetError> {
         Ok(Arc::new(parse_message_type(self.schema)?))
     }
 
-    /// What the file says of itself. How columns are encoded is not here: `columns.rs` encodes them.
+    /// Returns the metadata of the file. The encodings are not part of it, because `columns.rs` encodes the
+    /// columns.
     pub(super) fn properties(&self) -> Arc<WriterProperties> {
         let entry = |key: &str, value: String| KeyValue { key: key.to_owned(), value: Some(value) };
-        let units = self.units.iter().map(|(of, unit)| entry(&format!("{UNIT_KEY}{of}"), (*unit).to_owned()));
+        let units =
+            self.units.iter().map(|(column, unit)| entry(&format!("{UNIT_KEY}{column}"), (*unit).to_owned()));
         let about = [entry(VERSION_KEY, RECORD_VERSION.to_string()), entry(TABLE_KEY, self.name.to_owned())];
         let properties = WriterProperties::builder()
             .set_created_by(concat!("talkpath version ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -101,5 +104,6 @@ impl Table {
     }
 }
 
-/// The most rows of a row group. Chosen: a few megabytes of memory at a time for writer and reader.
+/// The largest number of rows in a row group. We chose 131,072, because a group then takes a few megabytes of
+/// memory in the writer and in the reader.
 pub(super) const GROUP_ROWS: usize = 1 << 17;

@@ -1,5 +1,9 @@
-//! Writing one repetition's part, and merging parts into the run's file.
+//! Writes the record files of one repetition, and merges the files of all repetitions.
+//!
+//! A *part* is the file of one repetition. A *stretch* is a sequence of rows with the same cell, repetition,
+//! name and word.
 
+use core::mem;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,34 +17,35 @@ use parquet::schema::types::SchemaDescriptor;
 use talkpath_units::Instant;
 
 use super::chunk::Group;
-use super::columns::{Dictionary, Differences, Doubles, Levels};
+use super::columns::{DefinitionLevels, DeltaIntegers, Dictionary, PlainDoubles};
 use super::reader::metadata;
 use super::rows::{Stretch, message_stretches, point_stretches};
 use super::schema::{GROUP_ROWS, PACKETS, SERIES, Table};
 use super::{MergeError, RecordError};
 use crate::{MessageRecord, RunRecord};
 
-/// Writes the messages of one repetition as a file of their own.
+/// Writes packets.parquet of one repetition.
 ///
 /// # Errors
-/// [`RecordError::Io`] from `out`.
+/// Returns [`RecordError::Io`] if `out` cannot be written.
 pub fn write_packets(record: &RunRecord, out: impl Write + Send) -> Result<(), RecordError> {
     write_table::<PacketColumns<'_>, _>(&PACKETS, message_stretches(record), out)
 }
 
-/// Writes the series of one repetition as a file of their own.
+/// Writes series.parquet of one repetition.
 ///
 /// # Errors
-/// [`RecordError::Io`] from `out`.
+/// Returns [`RecordError::Io`] if `out` cannot be written.
 pub fn write_series(record: &RunRecord, out: impl Write + Send) -> Result<(), RecordError> {
     write_table::<SeriesColumns<'_>, _>(&SERIES, point_stretches(record), out)
 }
 
-/// Puts the row groups of `parts`, as they are and in that order, into one file. Each part is opened, copied
-/// and let go before the next, so `parts` may open files as it goes.
+/// Copies the row groups of `parts` into one file, in the order of the parts and without a change. A part is
+/// closed before the iterator is asked for the next one, so only one file is open at a time.
 ///
 /// # Errors
-/// [`MergeError`] if a part is not a whole packets file of this version, or from `out`.
+/// Returns [`MergeError`] if a part is not a complete packets file of this version, or if `out` cannot be
+/// written.
 pub fn merge_packets<R: ChunkReader + 'static>(
     parts: impl IntoIterator<Item = io::Result<R>>,
     out: impl Write + Send,
@@ -48,10 +53,11 @@ pub fn merge_packets<R: ChunkReader + 'static>(
     merge(&PACKETS, parts, out)
 }
 
-/// As [`merge_packets`], for series.
+/// Copies the row groups of `parts` into one file of series, as [`merge_packets`] does.
 ///
 /// # Errors
-/// [`MergeError`] if a part is not a whole series file of this version, or from `out`.
+/// Returns [`MergeError`] if a part is not a complete series file of this version, or if `out` cannot be
+/// written.
 pub fn merge_series<R: ChunkReader + 'static>(
     parts: impl IntoIterator<Item = io::Result<R>>,
     out: impl Write + Send,
@@ -64,37 +70,37 @@ fn merge<R: ChunkReader + 'static>(
     parts: impl IntoIterator<Item = io::Result<R>>,
     out: impl Write + Send,
 ) -> Result<(), MergeError> {
-    let unwritten = |why: ParquetError| MergeError::Out(why.into());
-    let has_failed = AtomicBool::new(false);
-    let out = Watched { out, has_failed: &has_failed };
-    let schema = table.schema().map_err(unwritten)?;
-    let mut file = SerializedFileWriter::new(out, schema, table.properties()).map_err(unwritten)?;
+    let write_error = |why: ParquetError| MergeError::Out(why.into());
+    let write_failed = AtomicBool::new(false);
+    let out = FailureWatch { out, write_failed: &write_failed };
+    let schema = table.schema().map_err(write_error)?;
+    let mut file = SerializedFileWriter::new(out, schema, table.properties()).map_err(write_error)?;
     for (index, part) in parts.into_iter().enumerate() {
-        let unread = |why| MergeError::Part { index, why };
-        let part = part.map_err(|why| unread(why.into()))?;
-        let metadata = metadata(table, &part).map_err(unread)?;
-        copy_groups(&part, &metadata, &mut file).map_err(|why| match has_failed.load(Ordering::Relaxed) {
-            true => MergeError::Out(why),
-            false => unread(why),
+        let read_error = |why| MergeError::Part { index, why };
+        let part = part.map_err(|why| read_error(why.into()))?;
+        let metadata = metadata(table, &part).map_err(read_error)?;
+        copy_groups(&part, &metadata, &mut file).map_err(|why| {
+            if write_failed.load(Ordering::Relaxed) { MergeError::Out(why) } else { read_error(why) }
         })?;
     }
-    file.close().map_err(unwritten)?;
+    file.close().map_err(write_error)?;
     Ok(())
 }
 
-/// Notes whether a write failed: a copy says what went wrong, but not at which of its ends.
-struct Watched<'a, W> {
+/// Notes whether a write failed. The error of a copy does not say whether it came from the read or from the
+/// write.
+struct FailureWatch<'a, W> {
     out: W,
-    has_failed: &'a AtomicBool,
+    write_failed: &'a AtomicBool,
 }
 
-impl<W: Write> Write for Watched<'_, W> {
+impl<W: Write> Write for FailureWatch<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes).inspect_err(|_| self.has_failed.store(true, Ordering::Relaxed))
+        self.out.write(bytes).inspect_err(|_| self.write_failed.store(true, Ordering::Relaxed))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush().inspect_err(|_| self.has_failed.store(true, Ordering::Relaxed))
+        self.out.flush().inspect_err(|_| self.write_failed.store(true, Ordering::Relaxed))
     }
 }
 
@@ -129,33 +135,34 @@ fn write_table<'r, Columns: TableColumns<'r>, W: Write + Send>(
     let schema = table.schema()?;
     let descriptors = SchemaDescriptor::new(Arc::clone(&schema));
     let mut file = SerializedFileWriter::new(out, schema, table.properties())?;
-    let (mut columns, mut rows) = (Columns::new(), 0);
-    let mut write = |columns: Columns, rows| {
-        let mut group = Group::new(file.next_row_group()?, descriptors.columns(), rows);
+    let mut write_group = |columns: Columns, row_count| {
+        let mut group = Group::new(file.next_row_group()?, descriptors.columns(), row_count);
         columns.write(&mut group)?;
         group.close()
     };
+    let (mut columns, mut row_count) = (Columns::new(), 0);
     for mut stretch in stretches {
         while !stretch.rows.is_empty() {
-            let (taken, left) = stretch.rows.split_at(stretch.rows.len().min(GROUP_ROWS - rows));
-            columns.add(&Stretch { rows: taken, ..stretch });
-            stretch.rows = left;
-            rows += taken.len();
-            if rows == GROUP_ROWS {
-                write(core::mem::replace(&mut columns, Columns::new()), core::mem::take(&mut rows))?;
+            let room = GROUP_ROWS - row_count;
+            let (for_this_group, for_next_group) = stretch.rows.split_at(stretch.rows.len().min(room));
+            columns.add(&Stretch { rows: for_this_group, ..stretch });
+            stretch.rows = for_next_group;
+            row_count += for_this_group.len();
+            if row_count == GROUP_ROWS {
+                write_group(mem::replace(&mut columns, Columns::new()), mem::take(&mut row_count))?;
             }
         }
     }
-    if rows > 0 {
-        write(columns, rows)?;
+    if row_count > 0 {
+        write_group(columns, row_count)?;
     }
     file.close()?;
     Ok(())
 }
 
-/// The open row group of a table. Its columns grow together, so that rows are read once.
+/// The columns of the current row group of a table. They grow together, so that each row is read once.
 trait TableColumns<'r> {
-    /// What a row is made of, but for what a stretch has in common.
+    /// A row, without the columns that are the same over a stretch.
     type Row: 'r;
 
     fn new() -> Self;
@@ -166,7 +173,7 @@ trait TableColumns<'r> {
     fn write<W: Write + Send>(self, group: &mut Group<'_, W>) -> Result<(), RecordError>;
 }
 
-/// The columns that both tables begin with, each the same over a stretch.
+/// The first four columns of both tables. They are the same over a stretch.
 struct Common<'r> {
     cell: Dictionary<i64>,
     repetition: Dictionary<i64>,
@@ -203,17 +210,17 @@ impl<'r> Common<'r> {
 /// The columns of `packets.parquet`.
 struct PacketColumns<'r> {
     common: Common<'r>,
-    seq: Differences,
-    size: Differences,
-    due: Differences,
+    seq: DeltaIntegers,
+    size: DeltaIntegers,
+    due: DeltaIntegers,
     sent: Instants,
     wire: Instants,
     received: Instants,
     fate: Dictionary<&'static str>,
-    has_drop_cause: Levels,
+    has_drop_cause: DefinitionLevels,
     drop_cause: Dictionary<&'static str>,
-    copies: Differences,
-    transmissions: Differences,
+    copies: DeltaIntegers,
+    transmissions: DeltaIntegers,
 }
 
 impl<'r> TableColumns<'r> for PacketColumns<'r> {
@@ -222,17 +229,17 @@ impl<'r> TableColumns<'r> for PacketColumns<'r> {
     fn new() -> Self {
         Self {
             common: Common::new(),
-            seq: Differences::new(),
-            size: Differences::new(),
-            due: Differences::new(),
+            seq: DeltaIntegers::new(),
+            size: DeltaIntegers::new(),
+            due: DeltaIntegers::new(),
             sent: Instants::new(),
             wire: Instants::new(),
             received: Instants::new(),
             fate: Dictionary::new(),
-            has_drop_cause: Levels::new(),
+            has_drop_cause: DefinitionLevels::new(),
             drop_cause: Dictionary::new(),
-            copies: Differences::new(),
-            transmissions: Differences::new(),
+            copies: DeltaIntegers::new(),
+            transmissions: DeltaIntegers::new(),
         }
     }
 
@@ -278,15 +285,15 @@ impl<'r> TableColumns<'r> for PacketColumns<'r> {
 /// The columns of `series.parquet`.
 struct SeriesColumns<'r> {
     common: Common<'r>,
-    time: Differences,
-    value: Doubles,
+    time: DeltaIntegers,
+    value: PlainDoubles,
 }
 
 impl<'r> TableColumns<'r> for SeriesColumns<'r> {
     type Row = (Instant, f64);
 
     fn new() -> Self {
-        Self { common: Common::new(), time: Differences::new(), value: Doubles::new() }
+        Self { common: Common::new(), time: DeltaIntegers::new(), value: PlainDoubles::new() }
     }
 
     fn add(&mut self, stretch: &Stretch<'r, (Instant, f64)>) {
@@ -304,15 +311,15 @@ impl<'r> TableColumns<'r> for SeriesColumns<'r> {
     }
 }
 
-/// A column of stamps; some may be unknown.
+/// A column of instants, some of which may be unknown.
 struct Instants {
-    levels: Levels,
-    known: Differences,
+    levels: DefinitionLevels,
+    known: DeltaIntegers,
 }
 
 impl Instants {
     const fn new() -> Self {
-        Self { levels: Levels::new(), known: Differences::new() }
+        Self { levels: DefinitionLevels::new(), known: DeltaIntegers::new() }
     }
 
     #[inline]
@@ -328,11 +335,12 @@ impl Instants {
     }
 }
 
-/// Rows that all columns take before the next rows. Chosen: they fit in a processor's first-level cache.
+/// How many rows are added to one column before the next column gets them. We chose 256, because so many rows
+/// fit into a processor's first-level cache.
 const ROWS_AT_ONCE: usize = 256;
 
-/// Columns are signed, so that who subtracts two stamps gets a negative delay if there is one. No instant of
-/// a run comes near 2⁶³ ns, which are 292 years.
+/// Converts a value for a column. The columns are signed, so that a reader who subtracts two times can get a
+/// negative delay. No time of a run comes near 2⁶³ ns, which is 292 years.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -65,14 +65,14 @@ impl MessageFigures {
         Self {
             trips: tally.trips.clone(),
             call: tally.call.clone(),
-            state_age_ms: tally.state.as_ref().and_then(|(_, ages)| state_age_ms(ages)),
+            state_age_ms: tally.state_age.as_ref().and_then(|counter| state_age_ms(&counter.ages)),
             first_sent_to_last_received_ns: tally.trips.stamps.first_sent_to_last_received_ns(),
             one_way_delay_ms: delay_ms(&tally.one_way),
             round_trip_delay_ms: tally.round_trip.as_ref().and_then(delay_ms),
-            ipdv_ms: ipdv_ms(&tally.ipdv),
+            ipdv_ms: ipdv_ms(&tally.ipdv.differences),
             interarrivals: Some(tally.interarrivals),
-            reordered: tally.reordered,
-            goodput_bps: tally.goodput_bps(),
+            reordered: tally.reordering.reordered,
+            goodput_bps: tally.goodput.bps(),
             settling: tally.seconds.as_ref().and_then(Seconds::settling),
         }
     }
