@@ -6,7 +6,7 @@
 //! | [`values`] | replaces percentages by numbers, and reads named files | the file |
 //! | [`sweep`] | removes `[sweep]`, and sets the values of a cell | each cell |
 //! | [`kernel`] | sets the values of the key `kernel` in Linux transports | each cell |
-//! | [`check`] | reports wrong keys and values, and notes the meanings of right values | each cell, and files with a sweep |
+//! | [`check`] | reports wrong values, and notes the meanings of right ones | each cell, swept files |
 //! | [`fill`] | writes every default out, with its meaning | each cell |
 //!
 //! [`crate::plan`] runs the passes in this order. Then [`crate::resolve`] makes the model of the meanings, so
