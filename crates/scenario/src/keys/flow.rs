@@ -10,8 +10,8 @@ use crate::workloads::WORKLOAD;
 pub(crate) static FLOW: TableSpec = TableSpec { noun: "a flow", keys: FLOW_KEYS };
 
 const FLOW_KEYS: &[Key] = &[
-    key("transport", Kind::Tagged(&TRANSPORT), Default::Required, "which protocol carries it"),
-    key("workload", Kind::Tagged(&WORKLOAD), Default::Required, "what the application sends, and when"),
+    key("transport", Kind::Tagged(&TRANSPORT), Default::Required, "the transport that carries the flow"),
+    key("workload", Kind::Tagged(&WORKLOAD), Default::Required, "the messages that the application sends"),
     key(
         "direction",
         Kind::Choice(&DIRECTION),
@@ -22,15 +22,15 @@ const FLOW_KEYS: &[Key] = &[
         "start",
         Kind::Start(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "when the connection is asked for: a duration, or `{ from, to }` for a moment drawn uniformly from that range. A clock's first message is \
-         due then",
+        "the time at which the flow opens its connection: a duration, or `{ from, to }` for a random time, uniform in that range. The first message of a \
+         clocked workload is due then",
     ),
     key(
         "due",
         Kind::Choice(&DUE),
         Default::Is("\"start\""),
-        "when the clock of voice and cbr starts: `start` at the flow's `start`, and what is due before the connection is open is lost; `opening` \
-         when the connection is open. Other workloads have no clock",
+        "the start of the clock of `voice` and `cbr`: `start` is the flow's `start`, and messages that are due before the connection is open are never sent; \
+         `opening` is when the connection is open. Other workloads have no clock",
     ),
     key(
         "count",
@@ -42,51 +42,51 @@ const FLOW_KEYS: &[Key] = &[
         "route",
         Kind::Names(&LINKS),
         Default::Absent("the `path`'s link in the flow's direction; required with `link` tables"),
-        "links from the sender to the receiver; `{n}` in a name is the copy's number",
+        "the links from the sender to the receiver; `{n}` in a name stands for the number of the copy",
     ),
     key(
         "return_route",
         Kind::Names(&LINKS),
         Default::Absent("the `path`'s other link; required with `link` tables"),
-        "links back, for acknowledgements and echoes",
+        "the links from the receiver to the sender, for acknowledgements and echoes",
     ),
     key(
         "second_route",
         Kind::Names(&LINKS),
         Default::Absent("one path"),
-        "links from the second address of the sender's host to the receiver, for a `transport` with `multipath = true`; in `emu` alone",
+        "the links from a second address of the sender to the receiver, for a `transport` with `multipath = true`; in `emu` alone",
     ),
     key(
         "second_return_route",
         Kind::Names(&LINKS),
         Default::Absent("one path; required with `second_route`"),
-        "links back to that address",
+        "the links from the receiver to that address",
     ),
     key(
         "send_jitter",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "a delay in the sending host before each packet, uniform from 0 to this; packets stay in order",
+        "the largest random delay of each packet in the sending host. It is uniform, and packets stay in order",
     ),
     key(
         "wake_up",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "how long an application still sleeps after something came, uniform from 0 to this; real hosts take their own time",
+        "the largest time that an application takes to wake up when a packet arrives. It is uniform. Real hosts take their own time",
     ),
     key(
         "clock_jitter",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "how late the sender's application is to its own clock, uniform from 0 to this; real hosts have their own lateness",
+        "the largest delay of the sending application behind its own clock. It is uniform. Real hosts have their own delay",
     ),
     key(
         "dscp",
         Kind::Choice(&DSCP),
         Default::Is("\"default\""),
-        "which treatment its packets ask of routers, both ways (RFC 2474); `\"default\"` is the system's. Links treat all packets alike",
+        "the DSCP of the packets in both directions, which asks routers for a treatment (RFC 2474); `\"default\"` is that of the system. Links treat all packets alike",
     ),
-    key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "how the receiving application reads"),
+    key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "the receiving application and its socket"),
 ];
 
 /// IPv4's time to live (RFC 791 §3.1) allows at most 255 hops.
@@ -118,19 +118,19 @@ pub(crate) static RECEIVER: TableSpec = TableSpec {
             "service",
             quantity(ANY_DURATION),
             Default::Is("\"0 s\""),
-            "time to work through one message before the next read; `\"0 s\"` reads at once",
+            "the time that the application works on one message before it reads the next one; `\"0 s\"` reads at once",
         ),
         key(
             "service_per",
             Kind::Choice(&SERVICE_PER),
             Default::Is("\"message\""),
-            "what takes the `service` time: each message, or each read. A read takes all that a stream's socket holds",
+            "whether each message or each read takes the `service` time. A read takes everything that a stream's socket holds",
         ),
         key(
             "socket_buffer",
             Kind::Quantity { ranges: SOME_SIZE, words: &["default"] },
             Default::Is("\"default\""),
-            "room of the receiving socket; `\"default\"` is the transport's `socket_buffer` or `rwnd`. Over QUIC only datagrams have one. Real sockets take at most 1 GiB",
+            "the size of the receiving socket's buffer; `\"default\"` is the transport's `socket_buffer` or `rwnd`. Over QUIC only datagrams have one. Real sockets take at most 1 GiB",
         ),
     ],
 };

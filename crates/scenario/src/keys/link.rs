@@ -24,39 +24,44 @@ const LINK_KEYS: &[Key] = &[
         "rate",
         Kind::LinkRate { ranges: ANY_RATE, words: &["unlimited"] },
         Default::Is("\"unlimited\""),
-        "how fast IP packets are put on the wire. `\"unlimited\"` takes no time, so nothing ever waits. `{ trace = \"FILE\" }` replays a \
+        "the rate at which IP packets are sent to the wire. With `\"unlimited\"` a packet takes no time, so no packet ever waits. `{ trace = \"FILE\" }` replays a \
          packet-delivery trace of mahimahi",
     ),
     key(
         "delay",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "propagation delay, after the last bit has left",
+        "the propagation delay, which begins when the last bit was sent",
     ),
     key(
         "mtu",
         quantity(MTU),
         Default::Is("\"1500 B\""),
-        "the largest IP packet, header included; larger ones are fragmented",
+        "the largest IP packet, header included. Larger packets are fragmented",
     ),
     key(
         "framing",
         Kind::Tagged(&FRAMING),
         Default::Is("\"none\""),
-        "bytes that the link layer adds to each packet. They take time on the wire, and no room in the queue",
+        "the bytes that the link layer adds to each packet. They take time on the wire, but no room in the queue",
     ),
-    key("queue", Kind::Tagged(&QUEUE), Default::Is("\"drop-tail\""), "where packets wait for the wire"),
+    key(
+        "queue",
+        Kind::Tagged(&QUEUE),
+        Default::Is("\"drop-tail\""),
+        "the queue in which packets wait for the wire",
+    ),
     key(
         "loss",
         Kind::Tagged(&LOSS),
         Default::Is("\"none\""),
-        "which packets the wire eats; a bare number is `bernoulli`",
+        "the packets that are lost on the wire; a bare number is `bernoulli`",
     ),
     key(
         "jitter",
         Kind::Tagged(&JITTER),
         Default::Is("\"none\""),
-        "what is added to `delay`, packet by packet",
+        "the delay that each packet has in addition to `delay`",
     ),
 ];
 

@@ -12,37 +12,37 @@ const ROOT_KEYS: &[Key] = &[
         "name",
         Kind::Text { longest: LONGEST_NAME },
         Default::Follows("the file's name"),
-        "what the run directory and the report are called",
+        "the name of the run directory and the title of the report",
     ),
     key(
         "duration",
         quantity(SOME_DURATION),
         Default::Required,
-        "when sending stops, counted from the run's beginning; then the run drains",
+        "the time for which flows send, from the beginning of the run; then the run drains",
     ),
     key(
         "drain",
         quantity(ANY_DURATION),
         Default::Is("\"5 s\""),
-        "after `duration`, the run ends when all is delivered, or when nothing was delivered for this long",
+        "after `duration`, the run ends when all messages are delivered, or when no message was delivered for this time",
     ),
     key(
         "warm_up",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "messages due before this are left out of the figures; less than `duration`",
+        "messages that are due before this time are left out of the figures; it is less than `duration`",
     ),
     key(
         "repeat",
         Kind::Count { least: 1, most: 1_000_000 },
         Default::Is("1"),
-        "repetitions of each cell; each has its own seed, derived from `seed`",
+        "the number of repetitions of each cell; each has a seed of its own, which is derived from `seed`",
     ),
     key(
         "seed",
         Kind::Seed,
         Default::Is("1"),
-        "everything random follows from it. Above 9223372036854775807, TOML's largest integer, it is written as text",
+        "the seed of all random numbers. Above 9223372036854775807, the largest integer of TOML, it is written as text",
     ),
     key(
         "path",
@@ -67,8 +67,8 @@ const ROOT_KEYS: &[Key] = &[
         "far_clock",
         Kind::Table(&FAR_CLOCK),
         Default::Absent("both hosts read one clock"),
-        "how wrong the second host's clock is, in `sim` and `emu`. It changes the host's stamps, not its pace. Two-way probes then estimate \
-         the clock; one-way figures that they cannot correct are `null`",
+        "the error of the second host's clock, in `sim` and `emu`. It changes the host's timestamps, but not the times at which the host sends. Two-way probes \
+         then estimate the clock; one-way figures that they cannot correct are `null`",
     ),
     key(
         "ip",
@@ -135,28 +135,28 @@ pub(crate) static FAR_CLOCK: TableSpec = TableSpec {
             "offset",
             quantity(ANY_DURATION),
             Default::Is("\"0 s\""),
-            "how far it is ahead of the first host's at the run's beginning",
+            "the time by which the clock is ahead of the first host's clock at the beginning of the run",
         ),
         key(
             "skew",
             Kind::Number { above: -MOST_SKEW_PPM, most: MOST_SKEW_PPM },
             Default::Is("0.0"),
-            "how much faster it runs, in parts per million; below 0 slower",
+            "the excess of the clock's frequency, in parts per million; a negative value is a slow clock",
         ),
         key(
             "jump",
             quantity(ANY_DURATION),
             Default::Is("\"0 s\""),
-            "by how much it jumps, ahead and back in turns",
+            "the size of the clock's jumps, which go ahead and back in turns",
         ),
         key(
             "jump_every",
             quantity(SOME_DURATION),
             Default::Absent("it never jumps"),
-            "when it jumps: after this time, and again each time it has passed",
+            "the time before the first jump, and between two jumps",
         ),
     ],
 };
 
-/// A tenth: past any clock that runs (chosen).
+/// We chose 10 %, because no clock that works is so wrong.
 const MOST_SKEW_PPM: f64 = 100_000.0;

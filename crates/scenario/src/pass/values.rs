@@ -21,82 +21,86 @@ use crate::tree::{Node, Table, Value, parse_value, split};
 
 /// Replaces the values in `root` and in its sweep.
 pub(crate) fn replace_values(mut root: Table, reading: &mut Reading<'_>) -> Table {
-    table(&mut root, &ROOT, KeyPath::ROOT, reading);
+    replace_in_table(&mut root, &ROOT, KeyPath::ROOT, reading);
     if let Some(Value::Table(sweep)) = root.get_mut("sweep").map(|node| &mut node.value) {
-        swept(sweep, &mut Vec::new(), KeyPath::ROOT.key("sweep"), reading);
+        replace_in_sweep(sweep, &mut Vec::new(), KeyPath::ROOT.key("sweep"), reading);
     }
     root
 }
 
-fn table(table: &mut Table, spec: &'static TableSpec, at: KeyPath<'_>, reading: &mut Reading<'_>) {
+fn replace_in_table(table: &mut Table, spec: &'static TableSpec, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     for entry in &mut table.entries {
         if let Some(key) = spec.key(&entry.name) {
-            value(&mut entry.node, &key.kind, at.key(&entry.name), reading);
+            replace_value(&mut entry.node, &key.kind, at.key(&entry.name), reading);
         }
     }
 }
 
-fn value(node: &mut Node, kind: &'static Kind, at: KeyPath<'_>, reading: &mut Reading<'_>) {
+fn replace_value(node: &mut Node, kind: &'static Kind, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     if kind.is_share() {
-        return share(node, at, &mut reading.log);
+        return replace_share(node, at, &mut reading.log);
     }
     if matches!(kind, Kind::Tagged(tagged) if core::ptr::eq(*tagged, &KERNEL)) && is_this(node) {
-        return this_kernel(node, reading);
+        return replace_this_kernel(node, reading);
     }
     match (kind, &mut node.value) {
-        (Kind::File(kind), _) => file(node, *kind, at, reading),
+        (Kind::File(kind), _) => replace_file_name(node, *kind, at, reading),
         (Kind::LinkRate { .. }, Value::Table(rate)) => {
             if let Some(trace) = rate.get_mut("trace") {
-                file(trace, FileKind::RateTrace, at.key("trace"), reading);
+                replace_file_name(trace, FileKind::RateTrace, at.key("trace"), reading);
             }
         }
-        (Kind::Table(spec) | Kind::Path(spec), Value::Table(inner)) => table(inner, spec, at, reading),
+        (Kind::Table(spec) | Kind::Path(spec), Value::Table(inner)) => {
+            replace_in_table(inner, spec, at, reading)
+        }
         (Kind::Map(spec), Value::Table(inner)) => {
             for entry in &mut inner.entries {
                 if let Value::Table(inner) = &mut entry.node.value {
-                    table(inner, spec, at.key(&entry.name), reading);
+                    replace_in_table(inner, spec, at.key(&entry.name), reading);
                 }
             }
         }
         (Kind::List(spec), Value::List(tables)) => {
             for (number, item) in (1..).zip(tables) {
                 if let Value::Table(inner) = &mut item.value {
-                    table(inner, spec, at.key(&u64::to_string(&number)), reading);
+                    replace_in_table(inner, spec, at.key(&u64::to_string(&number)), reading);
                 }
             }
         }
-        (Kind::Tagged(tagged), Value::Table(inner)) => self::tagged(inner, tagged, at, reading),
+        (Kind::Tagged(tagged), Value::Table(inner)) => replace_in_tagged(inner, tagged, at, reading),
         // A bare number, or a percentage, stands for one key of one variant.
         (Kind::Tagged(Tagged { number: Some(_), .. }), Value::Number(_) | Value::Text(_)) => {
-            share(node, at, &mut reading.log);
+            replace_share(node, at, &mut reading.log);
         }
         _ => {}
     }
 }
 
-fn tagged(inner: &mut Table, tagged: &'static Tagged, at: KeyPath<'_>, reading: &mut Reading<'_>) {
+fn replace_in_tagged(inner: &mut Table, tagged: &'static Tagged, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     let variant = inner.get("kind").and_then(Node::as_text).and_then(|kind| tagged.variant(kind));
     for entry in &mut inner.entries {
         // If the kind is not known, for example because a sweep sets it, a key of any variant is taken.
         let known_key = variant.and_then(|variant| variant.key(&entry.name));
         let any_key = || tagged.variants.iter().find_map(|variant| variant.key(&entry.name));
         if let Some(key) = known_key.or_else(any_key) {
-            value(&mut entry.node, &key.kind, at.key(&entry.name), reading);
+            replace_value(&mut entry.node, &key.kind, at.key(&entry.name), reading);
         }
     }
 }
 
 /// Replaces the values in the lines of a sweep. `above` is the names of the tables around.
-fn swept(table: &mut Table, above: &mut Vec<String>, at: KeyPath<'_>, reading: &mut Reading<'_>) {
+fn replace_in_sweep(table: &mut Table, above: &mut Vec<String>, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     for entry in &mut table.entries {
         let depth = above.len();
         above.extend(split(&entry.name).into_iter().map(str::to_owned));
         match &mut entry.node.value {
-            Value::Table(inner) => swept(inner, above, at, reading),
+            Value::Table(inner) => replace_in_sweep(inner, above, at, reading),
             Value::List(list) => {
                 let names: Vec<&str> = above.iter().map(String::as_str).collect();
                 if let Some(kind) = kind_in_table(&ROOT, &names) {
-                    list.iter_mut().for_each(|node| value(node, kind, at.key(&above.join(".")), reading));
+                    for node in list {
+                        replace_value(node, kind, at.key(&above.join(".")), reading);
+                    }
                 }
             }
             _ => {}
@@ -128,7 +132,8 @@ fn kind_below(kind: &'static Kind, names: &[&str]) -> Option<&'static Kind> {
     }
 }
 
-fn share(node: &mut Node, at: KeyPath<'_>, log: &mut Log) {
+/// Replaces a percentage by the share.
+fn replace_share(node: &mut Node, at: KeyPath<'_>, log: &mut Log) {
     match &node.value {
         Value::Text(text) => {
             let Some(share) = quantity::percentage(text) else { return };
@@ -149,7 +154,7 @@ fn share(node: &mut Node, at: KeyPath<'_>, log: &mut Log) {
 }
 
 /// Reads the file that `node` names, and replaces the name by the resolved name.
-fn file(node: &mut Node, kind: FileKind, at: KeyPath<'_>, reading: &mut Reading<'_>) {
+fn replace_file_name(node: &mut Node, kind: FileKind, at: KeyPath<'_>, reading: &mut Reading<'_>) {
     let Value::Text(name) = &mut node.value else { return };
     match reading.contents.read(kind, name, reading.files) {
         Ok(resolved) => *name = resolved,
@@ -163,9 +168,9 @@ fn is_this(node: &Node) -> bool {
     kind.and_then(Node::as_text).is_some_and(|kind| is_same_word(kind, "this"))
 }
 
-fn this_kernel(node: &mut Node, reading: &mut Reading<'_>) {
+fn replace_this_kernel(node: &mut Node, reading: &mut Reading<'_>) {
     match reading.contents.this_kernel(reading.files) {
-        Ok(profile) => replace_this(node, profile),
+        Ok(profile) => set_profile(node, profile),
         Err(why) => {
             let help = format!("there are: {}", kernel_names().collect::<Vec<_>>().join(", "));
             reading.log.mistake(&node.place, "kernel", why, Some(help));
@@ -174,7 +179,7 @@ fn this_kernel(node: &mut Node, reading: &mut Reading<'_>) {
 }
 
 /// Replaces `this` by the values of `profile`. A key that the file has beside `this` keeps its value.
-fn replace_this(node: &mut Node, profile: &KernelProfile) {
+fn set_profile(node: &mut Node, profile: &KernelProfile) {
     let mut table = Table::default();
     table.set("kind", Node::text("measured", node.place.clone()));
     for (key, text) in profile.values() {
