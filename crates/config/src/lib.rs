@@ -84,7 +84,7 @@ pub struct UdpConfig {
 pub struct TcpConfig {
     /// The implementation whose preset is used.
     pub stack: Stack,
-    /// When a small segment waits for acknowledgements (Nagle's algorithm).
+    /// Nagle's algorithm: the rule by which a small segment waits for acknowledgements.
     pub nagle: NagleKind,
     /// The congestion control, or `None` for the default of the arena.
     pub cc: Option<CongestionControlKind>,
@@ -95,7 +95,7 @@ pub struct TcpConfig {
     pub rwnd: Bytes,
     /// The window that Linux advertises at first: half of `net.ipv4.tcp_rmem[1]`.
     pub initial_rwnd: Bytes,
-    /// When the receiver sends acknowledgements.
+    /// The rule by which the receiver delays acknowledgements.
     pub delayed_ack: DelayedAck,
     /// Selective acknowledgements (RFC 2018).
     pub sack: bool,
@@ -109,7 +109,7 @@ pub struct TcpConfig {
     /// tcp_is_cwnd_limited). If not, every acknowledgement opens the window, up to the largest window that
     /// the far end could offer.
     pub cwnd_validation: bool,
-    /// How congestion avoidance opens a window that counts bytes.
+    /// The rule by which congestion avoidance opens a window that counts bytes.
     pub growth: Growth,
     /// The timestamps option (RFC 7323 §3).
     pub timestamps: bool,
@@ -334,7 +334,7 @@ const HEADER_ROOM: Bytes = Bytes::new(320);
 /// The options of QUIC, which are the same at both ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuicConfig {
-    /// How a message is carried.
+    /// The part of QUIC that carries a message.
     pub carry: Carry,
     /// The congestion control of both ends.
     pub cc: QuicCongestionControl,
@@ -380,7 +380,7 @@ words! {
 }
 
 words! {
-    /// When the timer clocks of the simulated hosts tick.
+    /// The phase of the timer clocks of the simulated hosts.
     pub enum Ticks {
         /// Each host ticks in a phase of its own, which is drawn from the seed of the flow. This is right for
         /// hosts that were not started together.
@@ -391,7 +391,7 @@ words! {
 }
 
 words! {
-    /// When a segment that is smaller than the maximum may be sent.
+    /// The rule for a segment that is smaller than the maximum (Nagle's algorithm).
     pub enum NagleKind {
         /// It is sent at once (TCP_NODELAY).
         Off = "off",
@@ -402,7 +402,7 @@ words! {
     }
 }
 
-/// When the receiver sends an acknowledgement if it has no data to send with it.
+/// The rule by which the receiver delays an acknowledgement if it has no data to send with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayedAck {
     /// It sends one at once for every segment.
@@ -418,14 +418,14 @@ pub enum DelayedAck {
         /// The period of the clock.
         period: Duration,
     },
-    /// As Linux does: at once at the start and after an idle time, later after an adaptive time from 40 to
-    /// 200 ms.
+    /// The rule of Linux: at once at the start and after an idle time, later after an adaptive time from 40
+    /// to 200 ms.
     Linux,
 }
 
 words! {
-    /// How congestion avoidance opens a window that counts bytes. Each variant opens it by about one SMSS in
-    /// a round trip.
+    /// The rule by which congestion avoidance opens a window that counts bytes. Each variant opens it by
+    /// about one SMSS in a round trip.
     #[derive(Default)]
     pub enum Growth {
         /// The window grows by one SMSS each time that a whole `cwnd` was acknowledged, as RFC 5681 §3.1

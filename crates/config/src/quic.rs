@@ -1,4 +1,4 @@
-//! How QUIC carries a message (RFC 9000, RFC 9221), and how large a message may be on a path.
+//! The parts of QUIC that carry messages (RFC 9000, RFC 9221), and the largest message on a path.
 
 use talkpath_units::Bytes;
 
@@ -6,13 +6,13 @@ use crate::size::UDP_OVER_IPV4;
 use crate::words;
 
 words! {
-    /// How a message is carried.
+    /// The part of QUIC that carries a message.
     pub enum Carry {
-        /// In a DATAGRAM frame, which is not reliable (RFC 9221).
+        /// A DATAGRAM frame, which is not reliable (RFC 9221).
         Datagram = "datagram",
-        /// In one stream for all messages of the flow, in order.
+        /// One stream for all messages of the flow, in order.
         Stream = "stream",
-        /// In a stream of its own, so that a lost message does not delay another one.
+        /// A stream for each message, so that a lost message does not delay another message.
         StreamPerMessage = "stream-per-message",
     }
 }

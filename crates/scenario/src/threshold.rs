@@ -382,10 +382,10 @@ mod tests {
             assert!(why.contains("share, and found"), "{why}");
         }
         let whole = read("\"game.loss_rate\" = [\"<= 1\", \"<= 100%\"]").unwrap();
-        let told: Vec<_> = whole.warnings.iter().map(ToString::to_string).collect();
+        let warnings: Vec<_> = whole.warnings.iter().map(ToString::to_string).collect();
         assert!(
-            told.len() == 1 && told[0].contains("did you mean 1% or 100%? It is read as 100%"),
-            "{told:?}"
+            warnings.len() == 1 && warnings[0].contains("did you mean 1% or 100%? It is read as 100%"),
+            "{warnings:?}"
         );
         let at = read("\"game.in_time\" = 0.95").unwrap_err().to_string();
         assert!(at.contains("s.toml:14:18") && at.contains("found 0.95, expected >="), "{at}");
@@ -396,19 +396,19 @@ mod tests {
 
     #[test]
     fn a_threshold_s_mistake_is_told_beside_those_of_other_keys() {
-        let of = |text: &str| {
+        let mistakes = |text: &str| {
             let wrong = format!(
                 "{text}[thresholds]\n\"cal.mos\" = \">= 3\"\n\"call-up.mos\" = \">= 3\"\n\"call.mos@path.up.los=0\" = \">= 3\"\n"
             );
             load(&Source::new("s.toml", wrong), &Options::default()).unwrap_err().to_string()
         };
         for wrong in [format!("durrr = 1\n{SCENARIO}"), format!("repeat = 0\n{SCENARIO}")] {
-            let said = of(&wrong);
+            let said = mistakes(&wrong);
             assert!(said.contains("no flow called \"cal\"") && said.contains("path.up.los"), "{said}");
             assert!(said.lines().count() == 3 && !said.contains("call-up"), "{said}");
         }
         // Where the sweep is wrong, nobody knows what is swept.
-        let said = of(&SCENARIO.replace("\"path.up.loss\"", "\"path.up.los\""));
+        let said = mistakes(&SCENARIO.replace("\"path.up.loss\"", "\"path.up.los\""));
         assert!(said.contains("sweep.path.up.los") && !said.contains("thresholds"), "{said}");
         let text = SCENARIO.replace("path = \"lan\"\n", "[link.\"acc{n}\"]\n[link.wan]\n");
         let text = format!("{text}[thresholds]\n\"link.acc2.lost\" = 0\n\"link.wann.lost\" = \"<= 0\"\n");

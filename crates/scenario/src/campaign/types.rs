@@ -50,7 +50,7 @@ pub struct Host {
     pub emulated: Option<String>,
 }
 
-/// What to run, and between which hosts.
+/// A scenario to run, and the pairs of hosts to run it between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// The name of the measure in the file.

@@ -60,7 +60,6 @@ pub(crate) static STORE_COMMAND: Listed = Listed {
     most: 100,
 };
 
-/// Which hosts are measured with which.
 static BETWEEN: Tagged = Tagged {
     noun: "a choice of pairs",
     variants: &[
@@ -94,7 +93,6 @@ static PAIRS: Listed = Listed {
     most: 10_000,
 };
 
-/// A host.
 pub(crate) static HOST: TableSpec = TableSpec {
     noun: "a host",
     keys: &[
@@ -164,7 +162,6 @@ static WORDS: Listed =
 
 static SERVER: Words = Words { noun: "a kind of server", known: &["standing", "start"], later: &[], why: "" };
 
-/// What runs between two hosts.
 pub(crate) static MEASURE: TableSpec = TableSpec {
     noun: "a measurement",
     keys: &[
@@ -222,7 +219,6 @@ static TRANSPORTS: Listed = Listed {
 
 static WORKLOAD: Words = Words { noun: "a workload", known: ComparedWorkload::WORDS, later: &[], why: "" };
 
-/// When it runs.
 pub(crate) static SCHEDULE: TableSpec = TableSpec {
     noun: "a schedule",
     keys: &[

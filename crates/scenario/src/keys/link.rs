@@ -70,7 +70,8 @@ const TRACE_FILE: &str = "the trace, relative to the scenario's folder; the run 
 /// From RFC 791's least (§3.2: every module forwards 68 octets) to the largest IPv4 packet.
 const MTU: &[DimensionRange] = &[range(Dimension::Size, 68, 65_535)];
 
-/// Far past any link layer's: Ethernet has 38 B with its gap, PPP over Ethernet over ATM 32 B. Chosen.
+/// We chose a bound far above any link layer. Ethernet has 38 B with its gap, and PPP over Ethernet over ATM
+/// has 32 B.
 const OVERHEAD: &[DimensionRange] = &[range(Dimension::Size, 1, 65_535)];
 
 /// Framing.

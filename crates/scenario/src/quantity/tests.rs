@@ -1,4 +1,4 @@
-//! Which texts are quantities, and what the messages about all others say.
+//! Quantities with their units, and the messages about texts that are no quantities.
 
 use super::*;
 

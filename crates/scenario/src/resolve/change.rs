@@ -30,7 +30,7 @@ pub(crate) fn changes(
     let Some(Node { value: Value::List(tables), place, .. }) = root.get("change") else {
         return Some(Vec::new());
     };
-    let made = links.made.as_ref()?;
+    let made = links.resolved.as_ref()?;
     let (top, mut changes, mut is_right) = (KeyPath::ROOT.key("change"), Vec::new(), true);
     if !links.is_known {
         let message = "found changes, and neither a `path` nor `link` tables that they could be for";

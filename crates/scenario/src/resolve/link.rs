@@ -29,7 +29,7 @@ use crate::tree::{Entry, Meaning, Node, Table};
 /// The links of a cell.
 pub(crate) struct Links {
     /// All links. `None` if a link has mistakes.
-    pub(crate) made: Option<Vec<NamedLink>>,
+    pub(crate) resolved: Option<Vec<NamedLink>>,
     /// The index of each link by its name. Links with mistakes are here too, so that routes over them are not
     /// reported as wrong.
     by_name: BTreeMap<String, LinkIndex>,
@@ -75,7 +75,7 @@ pub(crate) fn links(
         log.mistake(&link.place, "link", message, None);
     }
     let mut links = Links {
-        made: Some(Vec::new()),
+        resolved: Some(Vec::new()),
         by_name: BTreeMap::new(),
         tables: Vec::new(),
         is_path: true,
@@ -133,7 +133,7 @@ impl Links {
             let message = "missing; expected `path`, or `link` tables with routes for the flows";
             let help = "for example path = \"home-adsl\"".to_owned();
             log.mistake(&Place::START, "path", message, Some(help));
-            self.made = None;
+            self.resolved = None;
         }
         let parent = KeyPath::ROOT.key("link");
         let table_names: BTreeSet<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
@@ -205,9 +205,9 @@ impl Links {
     fn add(&mut self, name: &str, config: Option<LinkConfig>) {
         let index = LinkIndex(u32::try_from(self.by_name.len()).unwrap_or(u32::MAX));
         self.by_name.insert(name.to_owned(), index);
-        match (&mut self.made, config) {
-            (Some(made), Some(config)) => made.push(NamedLink { name: name.to_owned(), config }),
-            (made, _) => *made = None,
+        match (&mut self.resolved, config) {
+            (Some(resolved), Some(config)) => resolved.push(NamedLink { name: name.to_owned(), config }),
+            (resolved, _) => *resolved = None,
         }
     }
 
@@ -231,31 +231,31 @@ impl Links {
     /// Returns the smallest MTU along `route`, as if over IPv4 (`Scenario::path_mtu`). Returns `None` if
     /// links have mistakes.
     pub(crate) fn least_mtu<'a>(&self, route: impl Iterator<Item = &'a LinkIndex>) -> Option<Bytes> {
-        let made = self.made.as_ref()?;
-        let mtus = route.filter_map(|index| made.get(index.0 as usize)).map(|link| link.config.mtu);
+        let resolved = self.resolved.as_ref()?;
+        let mtus = route.filter_map(|index| resolved.get(index.0 as usize)).map(|link| link.config.mtu);
         mtus.min().map(|mtu| mtu.saturating_sub(self.ip.extra_header()))
     }
 
     /// Whether packets cross every link of `route` at once, however many there are.
     pub(crate) fn is_instant<'a>(&self, mut route: impl Iterator<Item = &'a LinkIndex>) -> bool {
-        let made = self.made.as_deref().unwrap_or_default();
+        let resolved = self.resolved.as_deref().unwrap_or_default();
         let is_instant = |link: &NamedLink| {
             let LinkConfig { rate, delay, jitter, .. } = &link.config;
             *rate == RateModel::Unlimited && delay.is_zero() && *jitter == DelayVariation::None
         };
-        self.is_known && route.all(|index| made.get(index.0 as usize).is_some_and(is_instant))
+        self.is_known && route.all(|index| resolved.get(index.0 as usize).is_some_and(is_instant))
     }
 
     /// Warns of link tables that no flow uses.
     pub(crate) fn warn_of_unused(&self, flows: &[Flow], log: &mut Log) {
-        let Some(made) = &self.made else { return };
+        let Some(resolved) = &self.resolved else { return };
         if self.is_path {
             return;
         }
         let used_links: BTreeSet<_> = flows.iter().flat_map(Flow::all_links).collect();
         let used_names: Vec<&str> = used_links
             .into_iter()
-            .filter_map(|index| made.get(index.0 as usize))
+            .filter_map(|index| resolved.get(index.0 as usize))
             .map(|link| link.name.as_str())
             .collect();
         for LinkTable { name, place } in &self.tables {

@@ -50,9 +50,9 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
     if let Some(flows) = &flows {
         links.warn_of_unused(flows, log);
     }
-    let mut links_made = links.made.iter().flatten();
+    let mut resolved_links = links.resolved.iter().flatten();
     if ip == IpVersion::V6
-        && let Some(link) = links_made.find(|link| link.config.mtu < ip.min_mtu())
+        && let Some(link) = resolved_links.find(|link| link.config.mtu < ip.min_mtu())
     {
         let NamedLink { name, config } = link;
         let message = format!(
@@ -75,7 +75,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         program: program(root),
         has_path: links.is_known,
         changes: changes?,
-        links: shrunk(links.made?),
+        links: shrunk(links.resolved?),
         flows: shrunk(flows?),
     })
 }
