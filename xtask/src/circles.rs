@@ -298,7 +298,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("crates/live/src/server.rs", "handshakes, sessions and datagrams share what the server's threads share"),
     ("crates/measure/src/summary.rs", "the summary's types hold each other"),
     ("crates/report/src/animation/mod.rs", "a frame is drawn of the animation's own types"),
-    ("crates/report/src/study/mod.rs", "the guide is a part of the page that has a file of its own"),
     ("crates/report/src/verdict.rs", "the verdict's words say its own types"),
     ("crates/scenario/src/workloads.rs", "a workload is a file each and fills the row that all have"),
     ("crates/study/src/load.rs", "the loader's methods stand in a file for each part of the study"),

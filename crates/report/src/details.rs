@@ -1,4 +1,5 @@
-//! Every figure of every flow of one repetition: flows across, figures down. For the page, if there is room.
+//! The table of every figure of every flow in one repetition. Flows are columns, and figures are rows. The
+//! page has this table if the flows are few.
 
 use talkpath_measure::figures::FLOW;
 use talkpath_measure::summary::{CallSummary, FlowSummary, OutsideModel, RunSummary};
@@ -7,56 +8,58 @@ use crate::columns::Columns;
 use crate::grid::{Column, Grid, printable};
 use crate::number::{UNKNOWN, count};
 
-/// A row: its title with its unit, and what it says of a flow.
-struct Detail {
+/// The most lengths of loss runs that a cell shows.
+const MAX_LENGTHS: usize = 8;
+
+/// A row of the table.
+struct DetailRow {
+    /// The name of the figure with its unit.
     title: String,
+    /// Writes the figure of a flow.
     text: Box<dyn Fn(&FlowSummary) -> String>,
 }
 
-/// The grid; one column a flow. What no flow knows is left out.
+impl DetailRow {
+    fn new(title: impl Into<String>, text: impl Fn(&FlowSummary) -> String + 'static) -> Self {
+        Self { title: title.into(), text: Box::new(text) }
+    }
+}
+
+/// Makes the table. A figure that no flow has is left out.
 pub(crate) fn details(run: &RunSummary) -> Grid {
-    let figures = FLOW
+    let mut rows: Vec<DetailRow> = FLOW
         .rows()
-        .map(|figure| Detail { title: figure.title(), text: Box::new(|flow| printable(&figure.text(flow))) });
-    let lists = LISTS.map(|(title, text)| Detail { title: title.to_owned(), text: Box::new(text) });
-    let is_known = |detail: &Detail| run.flows.values().any(|flow| (detail.text)(flow) != UNKNOWN);
-    let mut columns: Columns<'_, Detail> = Columns::new();
-    columns.add(Column::words("figure"), |detail| detail.title.clone());
+        .map(|figure| DetailRow::new(figure.title(), |flow| printable(&figure.text(flow))))
+        .collect();
+    rows.push(DetailRow::new("loss runs by length from 1", |flow| counts(&flow.loss_runs.histogram)));
+    rows.push(DetailRow::new("outside the E-model's table", |flow| {
+        flow.call.as_ref().map_or_else(|| UNKNOWN.to_owned(), |call| inputs_outside_model(call))
+    }));
+    rows.retain(|row| run.flows.values().any(|flow| (row.text)(flow) != UNKNOWN));
+    let mut columns: Columns<'_, DetailRow> = Columns::new();
+    columns.add(Column::words("figure"), |row| row.title.clone());
     for (name, flow) in &run.flows {
-        columns.add(Column::numbers("", &printable(name)), move |detail| (detail.text)(flow));
+        columns.add(Column::numbers("", &printable(name)), move |row| (row.text)(flow));
     }
-    columns.grid(figures.chain(lists).filter(is_known))
+    columns.grid(rows)
 }
 
-/// A list's title, and its text.
-type ListText = (&'static str, fn(&FlowSummary) -> String);
-
-/// What is no figure.
-const LISTS: [ListText; 2] = [
-    ("loss runs by length from 1", |f| histogram(&f.loss_runs.histogram)),
-    ("outside the E-model's table", |f| f.call.as_ref().map_or_else(unknown, |call| outside(call))),
-];
-
-/// The inputs of the E-model that its table does not have.
-fn outside(call: &CallSummary) -> String {
-    let each = call.outside_model.iter().map(OutsideModel::text);
-    let each = each.collect::<Vec<_>>().join(", ");
-    if each.is_empty() { "nothing".to_owned() } else { each }
+/// Lists the inputs that the table of the E-model does not have.
+fn inputs_outside_model(call: &CallSummary) -> String {
+    let inputs: Vec<String> = call.outside_model.iter().map(OutsideModel::text).collect();
+    if inputs.is_empty() { "nothing".to_owned() } else { inputs.join(", ") }
 }
 
-/// Lengths that a cell shows.
-const HISTOGRAM: usize = 8;
-
-fn histogram(counts: &[u64]) -> String {
-    let mut shown: Vec<String> = counts.iter().take(HISTOGRAM).map(|n| count(*n)).collect();
-    if counts.len() > HISTOGRAM {
-        shown.push("…".to_owned());
+/// Lists the number of loss runs of each length.
+fn counts(loss_runs: &[u64]) -> String {
+    if loss_runs.is_empty() {
+        return "none".to_owned();
     }
-    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
-}
-
-fn unknown() -> String {
-    UNKNOWN.to_owned()
+    let mut listed: Vec<String> = loss_runs.iter().take(MAX_LENGTHS).map(|n| count(*n)).collect();
+    if loss_runs.len() > MAX_LENGTHS {
+        listed.push("…".to_owned());
+    }
+    listed.join(", ")
 }
 
 #[cfg(test)]
@@ -67,7 +70,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn each_known_figure_stands_once_with_the_flows_own_value() {
+    fn each_known_figure_has_one_row_with_the_value_of_each_flow() {
         let mut summary = fixture::summary(1);
         let run = &mut summary.runs[0];
         let stream = |min, max| MinMeanMax { min, mean: 20.0, max };
@@ -89,8 +92,9 @@ mod tests {
         assert_eq!(row("turn-round p99, ms"), ["0.250", "–"]);
         assert_eq!(row("turn-round max, ms")[0], "991.000");
         assert_eq!(row("one way max, ms"), ["–", "300.0"]);
-        let rtp =
-            |kind: &str| ["min", "mean", "max"].map(|it| row(&format!("RTP {kind} {it}, ms")).remove(0));
+        let rtp = |quantity: &str| {
+            ["min", "mean", "max"].map(|statistic| row(&format!("RTP {quantity} {statistic}, ms")).remove(0))
+        };
         assert_eq!(rtp("delta"), ["17.250", "20.000", "24.000"]);
         assert_eq!(rtp("jitter"), ["<0.001", "20.000", "31.000"]);
         assert!(grid.rows.iter().all(|row| row.cells[1..] != ["–", "–"]));

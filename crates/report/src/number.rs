@@ -1,43 +1,48 @@
-//! Numbers in sentences, and lists of things. How a figure is written, `measure::figures` says.
+//! Numbers and lists in sentences. `measure::figures` says how the figures of tables are written.
 
 use talkpath_measure::figures::Scale;
 use talkpath_measure::figures::text::three_digits;
 pub(crate) use talkpath_measure::figures::text::{UNKNOWN, count, decimals, fixed};
 use talkpath_units::numbered;
 
-/// A share of 1 as a percentage with two decimals, without the sign.
+/// The no-break space, U+00A0.
+pub(crate) const NO_BREAK: char = '\u{a0}';
+/// The units that stay on one line with their numbers.
+const GLUED_UNITS: [&str; 4] = ["%", "ms", "kb/s", "Mb/s"];
+
+/// Writes a share of 1 as a percentage with two decimals and without the sign.
 pub(crate) fn percent(share: Option<f64>) -> String {
     Scale::PERCENT.text(share)
 }
 
-/// Milliseconds in a sentence, with the unit.
+/// Writes milliseconds with the unit.
 pub(crate) fn ms(value: f64) -> String {
     format!("{} ms", three_digits(value))
 }
 
-/// `1 repetition`, `12 000 repetitions`.
+/// Writes a number with its noun: `1 repetition`, `12 000 repetitions`.
 pub(crate) fn counted(value: u64, noun: &str) -> String {
     format!("{} {}", count(value), numbered(value, noun))
 }
 
-/// `text` with no-break spaces between numbers and their units, so that a line never ends between them.
+/// Replaces the space between a number and its unit by a no-break space, so that no line ends between them.
 pub(crate) fn glued(text: &str) -> String {
-    ["%", "ms", "kb/s", "Mb/s"]
-        .iter()
-        .fold(text.to_owned(), |text, unit| text.replace(&format!(" {unit}"), &format!("{NO_BREAK}{unit}")))
+    let mut glued = text.to_owned();
+    for unit in GLUED_UNITS {
+        glued = glued.replace(&format!(" {unit}"), &format!("{NO_BREAK}{unit}"));
+    }
+    glued
 }
 
-/// U+00A0.
-pub(crate) const NO_BREAK: char = '\u{a0}';
-
-/// `a`, `a and b`, `a, b and c`; `a, x; b, y and c, z` if the items have commas of their own.
+/// Writes a list: `a`, `a and b`, `a, b and c`. If an item has a comma, the list has semicolons: `a, x; b, y
+/// and c, z`.
 pub(crate) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
         [only] => only.clone(),
         [first @ .., last] => {
-            let between = if items.iter().any(|item| item.contains(',')) { "; " } else { ", " };
-            format!("{} and {last}", first.join(between))
+            let separator = if items.iter().any(|item| item.contains(',')) { "; " } else { ", " };
+            format!("{} and {last}", first.join(separator))
         }
     }
 }
@@ -47,11 +52,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_items_with_commas_is_parted_by_semicolons() {
-        let of = |items: &[&str]| list(&items.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&["a", "b", "c"]), "a, b and c");
+    fn a_list_of_items_with_commas_has_semicolons() {
+        let list_of = |items: &[&str]| list(&items.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>());
+        assert_eq!(list_of(&["a", "b", "c"]), "a, b and c");
         assert_eq!(
-            of(&["UDP, loss = 0.0", "TCP", "UDP, loss = 0.1"]),
+            list_of(&["UDP, loss = 0.0", "TCP", "UDP, loss = 0.1"]),
             "UDP, loss = 0.0; TCP and UDP, loss = 0.1"
         );
     }
@@ -64,13 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn sentences_keep_three_figures() {
+    fn a_delay_in_a_sentence_has_three_digits() {
         assert_eq!(ms(182.44), "182 ms");
         assert_eq!(ms(0.0421), "0.042 ms");
     }
 
     #[test]
-    fn one_of_a_thing_has_no_plural() {
+    fn one_item_has_no_plural() {
         assert_eq!(counted(1, "repetition"), "1 repetition");
         assert_eq!(counted(12_000, "message"), "12 000 messages");
     }

@@ -1,5 +1,8 @@
-//! What is said beside a call's score: the share of its repetitions that gaps bar, and the inputs that the
-//! E-model was not made for.
+//! What limits the opinion score of a call: gaps that make the call unusable, and inputs for which the
+//! E-model (ITU-T G.107) has no values.
+//!
+//! A repetition is *barred* if the gaps of the call alone make it unusable, whatever its score is. An input
+//! is *outside the model* if its value lies beyond the range that the model was made for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,92 +10,94 @@ use talkpath_measure::summary::{CallSummary, JudgedFigure, ModelInput, OutsideMo
 
 use crate::number::list;
 
+/// The most calls that are named. We chose 6 because a comparison has about as many transports.
+const MAX_NAMED: usize = 6;
+
 /// The share of the repetitions that gaps bar.
 pub(crate) fn barred(judged: &BTreeMap<u64, JudgedFigure>) -> f64 {
     judged.values().filter(|judged| judged.barred).count() as f64 / judged.len().max(1) as f64
 }
 
-/// The calls of one name that the E-model was not made for.
+/// The calls of one name, and their inputs outside the model.
 struct OutsideCalls {
     name: String,
-    /// The inputs outside of the model's table, each where it lies furthest out.
+    /// For each input outside the model: the value that is furthest outside.
     furthest: BTreeMap<ModelInput, OutsideModel>,
 }
 
-/// The names among `calls` that have inputs outside of the model's table. A call without a played frame is
-/// not rated by the model: its score is the worst whatever the inputs are.
+/// Finds the calls with inputs outside the model. A call without a played frame is not among them, because
+/// its score is always the worst, and the model does not rate it.
 fn outside_calls<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Vec<OutsideCalls> {
-    let mut named: Vec<OutsideCalls> = Vec::new();
+    let mut outside_calls: Vec<OutsideCalls> = Vec::new();
     for (name, call) in calls.filter(|(_, call)| call.played > 0) {
-        for input in &call.outside_model {
-            let at = named.iter().position(|known| known.name == name).unwrap_or_else(|| {
-                named.push(OutsideCalls { name: name.clone(), furthest: BTreeMap::new() });
-                named.len() - 1
+        for outside in &call.outside_model {
+            let known = outside_calls.iter().position(|known| known.name == name);
+            let index = known.unwrap_or_else(|| {
+                outside_calls.push(OutsideCalls { name: name.clone(), furthest: BTreeMap::new() });
+                outside_calls.len() - 1
             });
-            let furthest = named[at].furthest.entry(input.input).or_insert(*input);
-            if input.excess() > furthest.excess() {
-                *furthest = *input;
+            let furthest = outside_calls[index].furthest.entry(outside.input).or_insert(*outside);
+            if outside.excess() > furthest.excess() {
+                *furthest = *outside;
             }
         }
     }
-    named
+    outside_calls
 }
 
-/// Which calls the E-model was not made for, and by how much, as the meaning of the term `outside`. `None` if
-/// all lie within its table.
+/// Writes the meaning of the term `outside`: the ranges of the model, and how far each call is outside.
+/// Returns `None` if no call is outside.
 pub(crate) fn outside_meaning<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Option<String> {
-    let named = outside_calls(calls);
-    if named.is_empty() {
+    let outside_calls = outside_calls(calls);
+    if outside_calls.is_empty() {
         return None;
     }
-    let ranges: BTreeMap<ModelInput, String> = named
-        .iter()
-        .flat_map(|call| call.furthest.values())
-        .map(|outside| (outside.input, outside.table()))
-        .collect();
+    let mut ranges: BTreeMap<ModelInput, String> = BTreeMap::new();
+    for outside in outside_calls.iter().flat_map(|call| call.furthest.values()) {
+        ranges.insert(outside.input, outside.table());
+    }
     let ranges: Vec<String> = ranges.into_values().collect();
-    let more = named.len().saturating_sub(MAX_NAMED);
-    let each = named.iter().take(MAX_NAMED).map(|call| {
+    let mut listed = Vec::new();
+    for call in outside_calls.iter().take(MAX_NAMED) {
         let inputs: Vec<String> = call.furthest.values().map(OutsideModel::text).collect();
-        format!("{} ({})", call.name, inputs.join(", "))
-    });
-    let each: Vec<String> = each.chain((more > 0).then(|| format!("{more} more"))).collect();
+        listed.push(format!("{} ({})", call.name, inputs.join(", ")));
+    }
+    if outside_calls.len() > MAX_NAMED {
+        listed.push(format!("{} more", outside_calls.len() - MAX_NAMED));
+    }
     Some(format!(
         "beyond what the table of the E-model has (ITU-T G.107: {}), at the furthest: {}",
         ranges.join("; "),
-        list(&each)
+        list(&listed)
     ))
 }
 
-/// Whose scores the E-model was not made for, as a sentence of an answer about `all` transports; the term
-/// `outside` says how far. `None` if all lie within its table.
+/// Writes the sentence of an answer about calls outside the model. `all` is the number of transports in the
+/// answer. The term `outside` says how far the calls are outside. Returns `None` if no call is outside.
 pub(crate) fn outside_sentence<'a>(
     calls: impl Iterator<Item = (String, &'a CallSummary)>,
     all: usize,
 ) -> Option<String> {
-    let named = outside_calls(calls);
-    let inputs = named.iter().flat_map(|call| call.furthest.keys().copied());
-    let inputs: BTreeSet<ModelInput> = inputs.collect();
+    let outside_calls = outside_calls(calls);
+    let inputs: BTreeSet<ModelInput> =
+        outside_calls.iter().flat_map(|call| call.furthest.keys().copied()).collect();
     let inputs: Vec<&str> = inputs.into_iter().map(ModelInput::name).collect();
-    let names: Vec<String> = named.into_iter().map(|call| call.name).collect();
-    let scores = match names.len() {
-        0 => return None,
-        1 => format!("The score of {} lies", names[0]),
-        some if some == all => "All scores lie".to_owned(),
-        _ => format!("The scores of {} lie", list(&names)),
+    let names: Vec<String> = outside_calls.into_iter().map(|call| call.name).collect();
+    let scores = match names.as_slice() {
+        [] => return None,
+        [only] => format!("The score of {only} lies"),
+        several if several.len() == all => "All scores lie".to_owned(),
+        several => format!("The scores of {} lie", list(several)),
     };
     Some(format!("{scores} outside of what the E-model was made for ({}).", inputs.join(", ")))
 }
-
-/// Calls that are named one by one; chosen: as many as a comparison has transports.
-const MAX_NAMED: usize = 6;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_inputs_that_lie_furthest_outside_of_the_model_are_named_once_a_call() {
+    fn each_call_names_the_values_of_its_inputs_that_are_furthest_outside_the_model() {
         let range = |input| if input == ModelInput::Loss { (0.0, 0.2) } else { (1.0, 8.0) };
         let outside =
             |&(input, value): &(ModelInput, f64)| OutsideModel { input, value, range: range(input) };
@@ -111,7 +116,7 @@ mod tests {
             ("silent", CallSummary { played: 0, ..call(&[(loss, 1.0)]) }),
         ];
         let named = |calls: &[(&str, CallSummary)]| {
-            outside_meaning(calls.iter().map(|(name, it)| ((*name).to_owned(), it)))
+            outside_meaning(calls.iter().map(|(name, call)| ((*name).to_owned(), call)))
         };
         let text = "beyond what the table of the E-model has (ITU-T G.107: loss 0 to 20 %, rated as it is; burst ratio \
                     1 to 8, rated as the nearest of these), at the furthest: TCP (loss 42.00 %, burst ratio 37.6) and \
@@ -120,7 +125,7 @@ mod tests {
         assert_eq!(named(&calls[1..2]), None);
 
         let sentence = |calls: &[(&str, CallSummary)]| {
-            outside_sentence(calls.iter().map(|(name, it)| ((*name).to_owned(), it)), 3)
+            outside_sentence(calls.iter().map(|(name, call)| ((*name).to_owned(), call)), 3)
         };
         let says = "The scores of TCP and QUIC stream lie outside of what the E-model was made for (loss, burst ratio).";
         assert_eq!(sentence(&calls).as_deref(), Some(says));
@@ -130,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_below_its_range_lies_the_further_out_the_smaller_it_is() {
+    fn a_smaller_input_below_its_range_is_further_outside() {
         let outside = |value| OutsideModel { input: ModelInput::BurstRatio, value, range: (1.0, 8.0) };
         let call =
             |value| CallSummary { played: 1, outside_model: vec![outside(value)], ..CallSummary::default() };

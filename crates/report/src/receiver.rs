@@ -1,4 +1,5 @@
-//! What the receivers of a run's calls do, in words. The opinion scores rest on it.
+//! The receivers of a run's calls in words. A *receiver* plays a call: it has a codec, a way to conceal lost
+//! frames, and a playout buffer. The opinion score of a call depends on its receiver.
 
 use std::collections::BTreeSet;
 
@@ -7,55 +8,81 @@ use talkpath_measure::summary::{CallSummary, Summary};
 
 use crate::grid::printable;
 
-/// Flows that are named beside what their receivers do; chosen.
+/// The most flows that are named with their receiver. The others are counted.
 const MAX_NAMED: usize = 4;
 
-/// `MOS for G.711 without concealment, adaptive playout`. Receivers that differ are listed one after the
-/// other, each with its flows. `None` without a call.
+/// A receiver, and the flows that have it.
+struct ReceiverFlows<'a> {
+    receiver: String,
+    flows: BTreeSet<&'a str>,
+}
+
+/// Describes the receivers: `MOS for G.711 without concealment, adaptive playout`. If there are several, each
+/// is followed by its flows. Returns `None` if the run has no call.
 pub(crate) fn receivers(summary: &Summary) -> Option<String> {
-    let mut kinds: Vec<(String, BTreeSet<&str>)> = Vec::new();
-    for (name, flow) in summary.runs.iter().flat_map(|run| &run.flows) {
-        let Some(call) = &flow.call else { continue };
-        let text = receiver(call);
-        match kinds.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, flows)) => _ = flows.insert(name),
-            None => kinds.push((text, [name.as_str()].into())),
-        }
-    }
-    let flows = kinds.iter().flat_map(|(_, flows)| flows);
-    let is_told_by_flow = flows.clone().count() == flows.collect::<BTreeSet<_>>().len();
-    let text = match kinds.as_slice() {
+    let receivers = flows_by_receiver(summary);
+    let text = match receivers.as_slice() {
         [] => return None,
-        [(only, _)] => only.clone(),
-        // A sweep over the receiver: the labels of the cells say which has which.
-        several if !is_told_by_flow => {
-            several.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join("; or ")
+        [only] => only.receiver.clone(),
+        // A flow has several receivers if the sweep is over the receiver. The labels of the cells then have
+        // the receivers.
+        several if has_flow_with_several(several) => {
+            several.iter().map(|entry| entry.receiver.as_str()).collect::<Vec<_>>().join("; or ")
         }
         several => {
-            let each = several.iter().map(|(text, flows)| format!("{text} ({})", named(flows)));
-            each.collect::<Vec<_>>().join("; ")
+            let entries = several.iter();
+            let entries = entries.map(|entry| format!("{} ({})", entry.receiver, list_flows(&entry.flows)));
+            entries.collect::<Vec<_>>().join("; ")
         }
     };
     Some(format!("MOS for {text}"))
 }
 
-/// `G.711 without concealment, adaptive playout`
-fn receiver(call: &CallSummary) -> String {
-    // Summaries of before have no codec, and G.711 was the only one.
-    let word = if call.codec.is_empty() { Codec::G711.name() } else { call.codec.as_str() };
-    let codec = Codec::named(word).map_or_else(|| printable(word), |codec| codec.row().title.to_owned());
-    let concealment = match call.concealment.as_str() {
-        "" | "none" => "without concealment".to_owned(),
-        other => {
-            let own = Codec::ALL.iter().map(|codec| codec.row().concealed).find(|own| own.name == other);
-            let title = own.map_or_else(|| printable(other), |own| own.title.to_owned());
-            format!("with concealment ({title})")
+fn flows_by_receiver(summary: &Summary) -> Vec<ReceiverFlows<'_>> {
+    let mut receivers: Vec<ReceiverFlows<'_>> = Vec::new();
+    for (name, flow) in summary.runs.iter().flat_map(|run| &run.flows) {
+        let Some(call) = &flow.call else { continue };
+        let receiver = describe_receiver(call);
+        match receivers.iter_mut().find(|known| known.receiver == receiver) {
+            Some(known) => _ = known.flows.insert(name),
+            None => receivers.push(ReceiverFlows { receiver, flows: [name.as_str()].into() }),
         }
-    };
-    format!("{codec} {concealment}, {}{}", playout(call), beside(call))
+    }
+    receivers
 }
 
-/// `adaptive playout`, `playout fixed 60 ms`
+fn has_flow_with_several(receivers: &[ReceiverFlows<'_>]) -> bool {
+    let flows: Vec<&str> = receivers.iter().flat_map(|entry| entry.flows.iter().copied()).collect();
+    let distinct: BTreeSet<&str> = flows.iter().copied().collect();
+    distinct.len() < flows.len()
+}
+
+/// Describes a receiver: `G.711 without concealment, adaptive playout`.
+fn describe_receiver(call: &CallSummary) -> String {
+    let mut text = format!("{} {}, {}", codec(call), concealment(call), playout(call));
+    if let Some(second) = &call.other_receiver {
+        text.push_str(&format!(", and with {}", named_receiver(&second.playout)));
+    }
+    text
+}
+
+fn codec(call: &CallSummary) -> String {
+    // Old summaries name no codec. At that time G.711 was the only one.
+    let name = if call.codec.is_empty() { Codec::G711.name() } else { call.codec.as_str() };
+    Codec::named(name).map_or_else(|| printable(name), |codec| codec.row().title.to_owned())
+}
+
+fn concealment(call: &CallSummary) -> String {
+    let name = call.concealment.as_str();
+    if matches!(name, "" | "none") {
+        return "without concealment".to_owned();
+    }
+    let mut known = Codec::ALL.iter().map(|codec| codec.row().concealed);
+    let title = known.find(|concealed| concealed.name == name).map(|concealed| concealed.title.to_owned());
+    format!("with concealment ({})", title.unwrap_or_else(|| printable(name)))
+}
+
+/// Describes the playout of a call: `adaptive playout`, `playout fixed 60 ms`.
 pub(crate) fn playout(call: &CallSummary) -> String {
     match call.playout.strip_prefix("fixed") {
         Some(wait) => format!("playout fixed{}", printable(wait)),
@@ -63,13 +90,8 @@ pub(crate) fn playout(call: &CallSummary) -> String {
     }
 }
 
-/// `, and with a fixed buffer of 60 ms beyond the smallest delay`, if there is a second receiver.
-fn beside(call: &CallSummary) -> String {
-    let other = call.other_receiver.as_ref();
-    other.map_or_else(String::new, |other| format!(", and with {}", named_receiver(&other.playout)))
-}
-
-/// A receiver in a sentence: `the adaptive receiver`, `a fixed buffer of 60 ms beyond the smallest delay`
+/// Names a receiver in a sentence: `the adaptive receiver`, `a fixed buffer of 60 ms beyond the smallest
+/// delay`.
 pub(crate) fn named_receiver(playout: &str) -> String {
     match playout.strip_prefix("fixed ") {
         Some(wait) => format!("a fixed buffer of {}", printable(wait)),
@@ -77,11 +99,12 @@ pub(crate) fn named_receiver(playout: &str) -> String {
     }
 }
 
-fn named(flows: &BTreeSet<&str>) -> String {
-    let names: Vec<_> = flows.iter().take(MAX_NAMED).map(|name| printable(name)).collect();
+/// Lists the first few flows, and counts the others.
+fn list_flows(flows: &BTreeSet<&str>) -> String {
+    let names: Vec<String> = flows.iter().take(MAX_NAMED).map(|name| printable(name)).collect();
     match flows.len().saturating_sub(MAX_NAMED) {
         0 => names.join(", "),
-        rest => format!("{} and {rest} more", names.join(", ")),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 
@@ -91,7 +114,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn one_receiver_is_one_text_and_two_stand_with_their_flows() {
+    fn one_receiver_has_no_flows_and_two_have_their_flows_in_brackets() {
         let mut summary = fixture::summary(1);
         let usual = "MOS for G.711 without concealment, adaptive playout";
         assert_eq!(receivers(&summary).as_deref(), Some(usual));
@@ -106,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_over_the_receiver_names_no_flow_and_without_a_call_there_is_nothing() {
+    fn a_sweep_over_the_receiver_names_no_flow_and_a_run_without_a_call_has_no_receiver() {
         let mut summary = fixture::summary(1);
         let call = summary.runs[1].flows.get_mut("call").unwrap().call.as_mut().unwrap();
         call.concealment = "g711-appendix-i".to_owned();

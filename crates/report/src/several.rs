@@ -1,125 +1,145 @@
-//! Several runs on one page: one summary that holds every run's cells, distinguished by a sweep key of its
-//! own, so that the same tables and figures lay them side by side. What differs between runs is what a reader
-//! wants to see here (the simulator beside the emulator, this week beside last), so no transport is named the
-//! winner across them.
+//! Joins several runs into one summary, so that one page has them side by side.
+//!
+//! The joined summary has a further swept key, `run`, whose values are the labels of the runs. So the same
+//! tables and charts show several runs. A reader wants to see the differences between the runs (for example
+//! the simulator beside the emulator, or this week beside last week), so no transport is named the best
+//! across them.
+//!
+//! Begin to read with [`side_by_side`].
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use talkpath_measure::chart_data::CellFigures;
-use talkpath_measure::summary::{Clock, SUMMARY_FORMAT, Summary, Understood};
+use talkpath_measure::summary::{CellSummary, Clock, RunSummary, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
 
 use crate::view::RUN_KEY;
 
-/// One run of several.
+/// One of several runs.
 #[derive(Clone, Debug)]
 pub struct RunPart {
-    /// What distinguishes it from the others: an arena, or its directory's name.
+    /// The label that distinguishes the run from the others, for example its arena or the name of its
+    /// directory.
     pub label: String,
-    /// All its tables.
+    /// The summary of the run.
     pub summary: Summary,
-    /// All its figures.
+    /// The data of the run's charts.
     pub chart_data: Vec<CellFigures>,
 }
 
-/// The runs as one summary: each cell comes beside the same cell of the other runs. `None` without a run.
+/// Joins the runs. A cell is followed by the cells of the other runs with the same swept values. Returns
+/// `None` if there is no run.
 pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
-    let mut all = together(parts)?;
-    // The place of the first cell with the same values.
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut summary = join_facts(parts)?;
+    let mut chart_data = Vec::new();
+    let parts_by_cell: Vec<PartByCell<'_>> = parts.iter().map(PartByCell::new).collect();
+    for (new_number, PartCell { part, cell }) in (0..).zip(cells_in_order(parts)) {
+        let label = &parts[part].label;
+        let mut joined_cell = CellSummary { cell: new_number, ..cell.clone() };
+        joined_cell.sweep.insert(RUN_KEY.to_owned(), Value::from(label.as_str()));
+        for run in parts_by_cell[part].runs(cell.cell) {
+            let sweep = joined_cell.sweep.clone();
+            summary.runs.push(RunSummary { cell: new_number, sweep, ..run.clone() });
+        }
+        for cell_data in parts_by_cell[part].chart_data(cell.cell) {
+            let joined_label = join_labels(&cell_data.label, label);
+            chart_data.push(CellFigures { cell: new_number, label: joined_label, ..cell_data.clone() });
+        }
+        summary.cells.push(joined_cell);
+    }
+    Some((summary, chart_data))
+}
+
+/// A cell of one of the runs.
+struct PartCell<'a> {
+    /// The index of the run.
+    part: usize,
+    cell: &'a CellSummary,
+}
+
+/// The cells of all runs. Cells with the same swept values follow each other, in the order of the runs.
+fn cells_in_order(parts: &[RunPart]) -> Vec<PartCell<'_>> {
     let mut cells = Vec::new();
-    for (part, RunPart { label, summary, .. }) in parts.iter().enumerate() {
+    let mut group_by_values: BTreeMap<String, usize> = BTreeMap::new();
+    for (part, RunPart { summary, .. }) in parts.iter().enumerate() {
         for cell in &summary.cells {
-            let sweep = serde_json::to_string(&cell.sweep).unwrap_or_default();
-            let place = *places.entry(sweep).or_insert(cells.len());
-            cells.push((place, part, cell.clone(), label.clone()));
+            let values = serde_json::to_string(&cell.sweep).unwrap_or_default();
+            let group = *group_by_values.entry(values).or_insert(cells.len());
+            cells.push((group, PartCell { part, cell }));
         }
     }
-    cells.sort_by_key(|(place, part, cell, _)| (*place, *part, cell.cell));
-    let runs: Vec<_> = parts.iter().map(|part| by_cell(&part.summary.runs, |run| run.cell)).collect();
-    let drawn: Vec<_> = parts.iter().map(|part| by_cell(&part.chart_data, |figures| figures.cell)).collect();
-    let mut figures = Vec::new();
-    for (number, (_, part, mut cell, label)) in (0..).zip(cells) {
-        let old = core::mem::replace(&mut cell.cell, number);
-        cell.sweep.insert(RUN_KEY.to_owned(), Value::from(label.as_str()));
-        for mut run in runs[part].get(&old).into_iter().flatten().copied().cloned() {
-            run.cell = number;
-            run.sweep.clone_from(&cell.sweep);
-            all.runs.push(run);
+    cells.sort_by_key(|(group, part_cell)| (*group, part_cell.part, part_cell.cell.cell));
+    cells.into_iter().map(|(_, part_cell)| part_cell).collect()
+}
+
+/// The repetitions and the chart data of one run, by the number of their cell.
+struct PartByCell<'a> {
+    runs: BTreeMap<u64, Vec<&'a RunSummary>>,
+    chart_data: BTreeMap<u64, Vec<&'a CellFigures>>,
+}
+
+impl<'a> PartByCell<'a> {
+    fn new(part: &'a RunPart) -> Self {
+        let mut by_cell = Self { runs: BTreeMap::new(), chart_data: BTreeMap::new() };
+        for run in &part.summary.runs {
+            by_cell.runs.entry(run.cell).or_default().push(run);
         }
-        for mut drawn in drawn[part].get(&old).into_iter().flatten().copied().cloned() {
-            drawn.cell = number;
-            drawn.label = [drawn.label.as_str(), &label]
-                .iter()
-                .filter(|known| !known.is_empty())
-                .copied()
-                .collect::<Vec<_>>()
-                .join(", ");
-            figures.push(drawn);
+        for cell_data in &part.chart_data {
+            by_cell.chart_data.entry(cell_data.cell).or_default().push(cell_data);
         }
-        all.cells.push(cell);
+        by_cell
     }
-    Some((all, figures))
+
+    fn runs(&self, cell: u64) -> impl Iterator<Item = &'a RunSummary> {
+        self.runs.get(&cell).into_iter().flatten().copied()
+    }
+
+    fn chart_data(&self, cell: u64) -> impl Iterator<Item = &'a CellFigures> {
+        self.chart_data.get(&cell).into_iter().flatten().copied()
+    }
 }
 
-/// The items of each cell, which `cell` says of an item.
-fn by_cell<T>(items: &[T], cell: impl Fn(&T) -> u64) -> BTreeMap<u64, Vec<&T>> {
-    let mut found: BTreeMap<u64, Vec<&T>> = BTreeMap::new();
-    items.iter().for_each(|item| found.entry(cell(item)).or_default().push(item));
-    found
+fn join_labels(cell_label: &str, run_label: &str) -> String {
+    let labels: Vec<&str> = [cell_label, run_label].into_iter().filter(|label| !label.is_empty()).collect();
+    labels.join(", ")
 }
 
-/// What the page has once: names joined, times added, and only as valid as the least valid run.
-fn together(parts: &[RunPart]) -> Option<Summary> {
-    let first = parts.first()?;
-    let joined = |of: &dyn Fn(&Summary) -> &str| {
-        let mut names: Vec<&str> = Vec::new();
-        for name in parts.iter().map(|part| of(&part.summary)) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names.join(", ")
+/// Joins what a page has once: names are listed, times are added, and the runs are valid if all of them are.
+/// Returns `None` if there is no run.
+fn join_facts(parts: &[RunPart]) -> Option<Summary> {
+    let first = &parts.first()?.summary;
+    let listed = |text: fn(&Summary) -> &str| {
+        distinct(parts.iter().map(|part| text(&part.summary).to_owned())).join(", ")
     };
-    let warnings = parts
-        .iter()
-        .flat_map(|part| part.summary.warnings.iter().map(|text| warning::of_part(&part.label, text)));
-    let mut warnings: Vec<String> = warnings.collect();
-    warning::sort(&mut warnings);
-    let clocks_agree = parts.iter().all(|part| part.summary.clock == first.summary.clock);
-    let clock = match clocks_agree {
-        true => first.summary.clock.clone(),
-        false => Clock {
+    let lines = |lines: fn(&Understood) -> &Vec<String>| {
+        distinct(parts.iter().flat_map(|part| lines(&part.summary.understood)).cloned())
+    };
+    let clocks_are_equal = parts.iter().all(|part| part.summary.clock == first.clock);
+    let clock = if clocks_are_equal {
+        first.clock.clone()
+    } else {
+        Clock {
             offset_ms: None,
             skew_ppm: None,
             uncertainty_ms: None,
             change_uncertainty_ms: None,
             synchronised: parts.iter().all(|part| part.summary.clock.synchronised),
             trusted: parts.iter().all(|part| part.summary.clock.trusted),
-            why: joined(&|summary| &summary.clock.why),
-        },
-    };
-    let said = |of: &dyn Fn(&Understood) -> &Vec<String>| {
-        let mut lines: Vec<String> = Vec::new();
-        for line in parts.iter().flat_map(|part| of(&part.summary.understood)) {
-            if !lines.contains(line) {
-                lines.push(line.clone());
-            }
+            why: listed(|summary| &summary.clock.why),
         }
-        lines
     };
     Some(Summary {
         format: SUMMARY_FORMAT,
-        talkpath: joined(&|summary| &summary.talkpath),
-        name: joined(&|summary| &summary.name),
-        arena: joined(&|summary| &summary.arena),
-        started: joined(&|summary| &summary.started),
+        talkpath: listed(|summary| &summary.talkpath),
+        name: listed(|summary| &summary.name),
+        arena: listed(|summary| &summary.arena),
+        started: listed(|summary| &summary.started),
         wall_s: parts.iter().map(|part| part.summary.wall_s).sum(),
         cpu_s: parts.iter().map(|part| part.summary.cpu_s).sum(),
         valid: parts.iter().all(|part| part.summary.valid),
-        warnings,
-        percentiles: joined(&|summary| &summary.percentiles),
+        warnings: join_warnings(parts),
+        percentiles: listed(|summary| &summary.percentiles),
         clock,
         runs: Vec::new(),
         cells: Vec::new(),
@@ -127,13 +147,34 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         thresholds: Vec::new(),
         provenance: None,
         understood: Understood {
-            setting: said(&|understood| &understood.setting),
-            traces: said(&|understood| &understood.traces),
-            losses: said(&|understood| &understood.losses),
-            fragments: said(&|understood| &understood.fragments),
-            assumed_queues: said(&|understood| &understood.assumed_queues),
+            setting: lines(|understood| &understood.setting),
+            traces: lines(|understood| &understood.traces),
+            losses: lines(|understood| &understood.losses),
+            fragments: lines(|understood| &understood.fragments),
+            assumed_queues: lines(|understood| &understood.assumed_queues),
         },
     })
+}
+
+/// The warnings of all runs, each with the label of its run.
+fn join_warnings(parts: &[RunPart]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for RunPart { label, summary, .. } in parts {
+        warnings.extend(summary.warnings.iter().map(|text| warning::of_part(label, text)));
+    }
+    warning::sort(&mut warnings);
+    warnings
+}
+
+/// The different texts, in the order of their first appearance.
+fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut distinct: Vec<String> = Vec::new();
+    for text in texts {
+        if !distinct.contains(&text) {
+            distinct.push(text);
+        }
+    }
+    distinct
 }
 
 #[cfg(test)]
@@ -154,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transport_of_one_run_stands_beside_the_same_of_the_other() {
+    fn a_transport_of_one_run_is_beside_the_same_transport_of_the_other() {
         let (summary, figures) = side_by_side(&parts()).unwrap();
         let conditions = conditions(&summary, "call");
         assert_eq!(conditions.len(), 1);
@@ -193,11 +234,11 @@ mod tests {
 
     #[test]
     fn sweeps_side_by_side_share_axes_and_keep_colours_and_no_best_is_named() {
-        let (one, drawn) = fixture::sweep_of_two(2, 3);
+        let (one, chart_data) = fixture::sweep_of_two(2, 3);
         let part = |label: &str| RunPart {
             label: label.to_owned(),
             summary: one.clone(),
-            chart_data: drawn.clone(),
+            chart_data: chart_data.clone(),
         };
         let (summary, figures) = side_by_side(&[part("monday"), part("tuesday")]).unwrap();
         let page = crate::html(&crate::Page {
@@ -213,8 +254,8 @@ mod tests {
             let at = page.find(&format!("data-name=\"{name}\" d=\"M")).unwrap();
             page[..at].rsplit("style=\"").next().unwrap().split('"').next().unwrap().to_owned()
         };
-        let is_line = |text: &str| text.contains("var(--t-udp)");
-        assert!(is_line(&line("UDP, monday")) && is_line(&line("UDP, tuesday")));
+        let has_colour_of_udp = |style: &str| style.contains("var(--t-udp)");
+        assert!(has_colour_of_udp(&line("UDP, monday")) && has_colour_of_udp(&line("UDP, tuesday")));
         assert_ne!(legend_of(&page, "UDP, monday"), legend_of(&page, "UDP, tuesday"));
     }
 
@@ -273,12 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_a_sweep_stand_in_one_table() {
-        let (one, drawn) = fixture::single();
+    fn runs_without_a_sweep_share_one_table() {
+        let (one, chart_data) = fixture::single();
         let part = |label: &str| RunPart {
             label: label.to_owned(),
             summary: one.clone(),
-            chart_data: drawn.clone(),
+            chart_data: chart_data.clone(),
         };
         let (summary, figures) = side_by_side(&[part("monday"), part("tuesday")]).unwrap();
         let page = crate::html(&crate::Page {

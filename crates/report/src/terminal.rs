@@ -1,6 +1,10 @@
-//! What `talkpath compare` and `talkpath run` print: a heading, what is wrong with the run, the answer and
-//! its reasons, the table, and the meaning of the words. Over a sweep the answers are counted, and one table
-//! shows the best transport of each combination.
+//! The text that `talkpath compare` and `talkpath run` print: a heading, warnings, the answer and its
+//! reasons, the tables, and the meanings of the words.
+//!
+//! An *answer* names the best transport of a flow under one condition. Over a sweep the answers are counted,
+//! and one table has the best transport of each combination.
+//!
+//! Begin to read with [`comparison_table`] or with [`run_table`].
 
 use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
@@ -20,306 +24,393 @@ use crate::usable::receivers_decide;
 use crate::verdict::{ConditionAnswer, ConditionVerdict, FlowCells, JudgedFlow, Verdict, no_answer};
 use crate::view::{CellView, is_copy};
 
-/// [`run_table`] prints the tables of all flows if there are no more cells than this. Chosen: a comparison
-/// has three transports, and the tables of more cells fill more than a screen.
+/// The most cells for which [`run_table`] has the tables of all flows. We chose 3 because a comparison has
+/// three transports, and the tables of more cells fill more than a screen.
 const MAX_CELLS: usize = 3;
-
-/// With more answers than this, the answers are only counted, and the table over the sweep shows each of
-/// them; chosen.
-const MAX_IN_FULL: usize = 3;
-
-/// The most rows of all tables over a sweep together. Chosen: with the heads and the words they fill a screen
-/// of 40 lines.
-const MAX_ROWS: usize = 32;
-
-/// Printed instead of the meanings of the columns.
+/// The most answers of a flow that are written in full. More answers are counted, and the table over the
+/// sweep has each.
+const MAX_FULL_ANSWERS: usize = 3;
+/// The most rows of all tables over a sweep together. We chose 32 because with the heading and the words they
+/// fill a screen of 40 lines.
+const MAX_SWEEP_ROWS: usize = 32;
+/// The line in place of the meanings of the columns.
 const EXPLAINED: &str = "What the columns mean: add --explain, or open report.html.";
-
 /// The least width of a line. A narrower terminal breaks the lines itself.
 const MIN_WIDTH: usize = 60;
 
-/// Writes the answer for `flow`, the table that compares its transports, and the meaning of the words. Over a
-/// sweep the table has one row for each combination.
+// The parameters of the SGR escape sequence (ECMA-48 §8.3.117).
+const BOLD: &str = "1";
+const FAINT: &str = "2";
+const RED: &str = "31";
+const YELLOW: &str = "33";
+const BOLD_RED: &str = "1;31";
+
+/// Writes the answer for `flow`, the table that compares its transports, and the meanings of the words. Over
+/// a sweep the table has one row for each combination.
 pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String {
-    let style = &style.usable();
-    let mut out = heading(summary, style);
+    let style = style.with_usable_width();
     let flows = [FlowCells { flow: flow.to_owned(), conditions: conditions(summary, flow) }];
-    let Compared { answers, mut tables, mut terms, is_swept } = compared(summary, &flows, style);
-    if answers.is_empty() {
-        let text = no_answer(&flows[0].conditions, flow);
-        out.push_str(&wrap(&printable(&text), style.width, "", ""));
-        out.push('\n');
-        if !is_swept {
-            let judged = flows[0].judge();
-            tables.clear();
-            let columns = print_comparisons(&mut tables, &judged, style);
-            terms = ComparisonLegend { summary, judged: &judged, columns, shown: &tables }.terms();
+    let mut comparison = Comparison::new(summary, &flows, style);
+    let mut text = StyledText::new(style);
+    text.add_heading(summary);
+    if comparison.answers.is_empty() {
+        text.add_paragraph(&no_answer(&flows[0].conditions, flow));
+        text.add_empty_line();
+        if !comparison.is_swept {
+            comparison.add_tables(&flows[0].judge());
         }
     }
-    out.push_str(&answers);
-    out.push_str(&losses(summary, style));
-    out.push_str(&tables);
-    out.push_str(&notes(summary, style));
-    out.push_str(&glossary(&terms, style));
-    out
-}
-
-/// Repeats the heading's lines on large losses and on fragments as a part of the answer. A user who meant per
-/// cent sees the mistake here, and a user who takes the loss of fragments for the loss of a transport, too.
-fn losses(summary: &Summary, style: &Style) -> String {
-    let lines = summary.understood.losses.iter().chain(&summary.understood.fragments);
-    let lines: String = lines.map(|line| wrap(&printable(line), style.width, "", "")).collect();
-    if lines.is_empty() { lines } else { lines + "\n" }
-}
-
-/// The answers and their tables. Everything is empty if nothing is compared.
-struct Compared {
-    answers: String,
-    tables: String,
-    terms: Terms,
-    /// Whether a table has more than one combination of the other swept keys.
-    is_swept: bool,
-}
-
-/// Writes the answers for each flow, and the tables with their figures.
-fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compared {
-    let mut out =
-        Compared { answers: String::new(), tables: String::new(), terms: Terms::new(), is_swept: false };
-    let rows = MAX_ROWS / flows.len().max(1);
-    for cells in flows {
-        let judged = cells.judge();
-        let (flow, answers) = (judged.flow, judged.answers());
-        let sweep = Sweep::beyond_answers(&judged);
-        if let Some(sweep) = &sweep {
-            out.is_swept = true;
-            let headline = wrap(&printable(&sweep.headline()), style.width, "", "");
-            out.answers.push_str(&paint(headline.trim_end(), "1", style.color));
-            out.answers.push_str("\n\n");
-        }
-        let is_in_full = answers.len() <= MAX_IN_FULL;
-        for ConditionAnswer { condition, verdict } in answers.iter().filter(|_| is_in_full) {
-            let mut labels = Vec::new();
-            if flows.len() > 1 {
-                labels.push(flow);
-            }
-            if answers.len() > 1 && !condition.label.is_empty() {
-                labels.push(condition.label.as_str());
-            }
-            out.answers.push_str(&answer_in_full(verdict, &labels.join(", "), style));
-            out.answers.push('\n');
-        }
-        if let Some(sweep) = &sweep {
-            let SweepTable { grid, note } = sweep.table_within(rows);
-            if flows.len() > 1 {
-                out.tables.push_str(&paint(&printable(flow), "1", style.color));
-                out.tables.push('\n');
-            }
-            print_grid(&mut out.tables, &grid, style);
-            if let Some(note) = note {
-                out.tables.push_str(&wrap(&printable(&note), style.width, "", ""));
-                out.tables.push('\n');
-            }
-            add_new_terms(&mut out.terms, terms::sweep_terms(sweep, &judged));
-        }
-        if is_in_full && !answers.is_empty() {
-            let mut tables = String::new();
-            let columns = print_comparisons(&mut tables, &judged, style);
-            let legend = ComparisonLegend { summary, judged: &judged, columns, shown: &tables };
-            add_new_terms(&mut out.terms, legend.terms());
-            out.tables.push_str(&tables);
-        }
-    }
-    out
-}
-
-/// Writes the table of each condition, with one row for each transport. Returns the words of the columns.
-fn print_comparisons(out: &mut String, judged: &JudgedFlow<'_>, style: &Style) -> Terms {
-    let tables = ComparisonTables::new(judged);
-    let mut terms = Terms::new();
-    for ConditionVerdict { condition, verdict } in &judged.conditions {
-        if !condition.label.is_empty() {
-            out.push_str(&paint(&printable(&condition.label), "1", style.color));
-            out.push_str("\n\n");
-        }
-        terms.extend(print_grid(out, &tables.grid(condition, verdict.as_deref()), style));
-    }
-    terms
-}
-
-/// Writes the lines of an answer. `label` says what the answer is for, and stands before the first line.
-fn answer_in_full(verdict: &Verdict, label: &str, style: &Style) -> String {
-    let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
-    let mut out = String::new();
-    for (number, line) in verdict.lines().into_iter().enumerate() {
-        let text = if number == 0 { format!("{label}{line}") } else { line.to_owned() };
-        let text = wrap(&printable(&text), style.width, "", "");
-        let code = if number == 0 { "1" } else { "" };
-        out.push_str(&paint(text.trim_end(), code, style.color));
-        out.push('\n');
-    }
-    out
+    text.append(&comparison.answers);
+    text.add_losses(summary);
+    text.append(&comparison.tables);
+    text.add_notes(summary);
+    text.add_glossary(&comparison.terms);
+    text.text
 }
 
 /// Writes the answers and their tables. If there are few cells, the tables of all flows, groups and links
 /// follow.
 pub fn run_table(summary: &Summary, style: &Style) -> String {
-    let style = &style.usable();
-    let mut out = heading(summary, style);
+    let style = style.with_usable_width();
     let flows = FlowCells::all(summary);
-    let Compared { answers, tables, mut terms, .. } = compared(summary, &flows, style);
-    if !answers.is_empty() {
-        out.push_str(&answers);
-        out.push_str(&losses(summary, style));
+    let comparison = Comparison::new(summary, &flows, style);
+    let mut terms = comparison.terms;
+    let mut text = StyledText::new(style);
+    text.add_heading(summary);
+    if !comparison.answers.is_empty() {
+        text.append(&comparison.answers);
+        text.add_losses(summary);
     }
-    out.push_str(&tables);
+    text.append(&comparison.tables);
     let cells = CellView::all(summary);
     if cells.len() > MAX_CELLS {
-        let text = format!(
-            "Every flow and link of the {} cells is in summary.json{}.",
-            count(cells.len() as u64),
-            if cells.len() <= html::DETAILED_CELLS { ", and in report.html" } else { "" }
-        );
-        out.push_str(&wrap(&text, style.width, "", ""));
-        out.push('\n');
+        let page = if cells.len() <= html::DETAILED_CELLS { ", and in report.html" } else { "" };
+        let cell_count = count(cells.len() as u64);
+        text.add_paragraph(&format!(
+            "Every flow and link of the {cell_count} cells is in summary.json{page}."
+        ));
+        text.add_empty_line();
     } else {
-        out.push_str(&undecided_by_receivers(&cells, &flows, style));
-        let mut tables_of_cells = String::new();
-        let columns = print_cells(&mut tables_of_cells, &cells, style);
-        // The terms of these tables come first, because their meanings hold for the comparisons as well.
-        let terms_of_comparisons = terms;
-        terms = RunLegend { summary, cells: &cells, columns, shown: &tables_of_cells }.terms();
-        add_new_terms(&mut terms, terms_of_comparisons);
-        out.push_str(&tables_of_cells);
+        text.add_receiver_sentences(&cells, &flows);
+        let mut tables = StyledText::new(style);
+        let columns = tables.add_tables_of_cells(&cells);
+        // The words of these tables come first, because their meanings hold for the comparisons as well.
+        let comparison_terms = terms;
+        terms = RunLegend { summary, cells: &cells, columns, shown: &tables.text }.terms();
+        add_new_terms(&mut terms, comparison_terms);
+        text.append(&tables);
     }
-    out.push_str(&notes(summary, style));
-    out.push_str(&glossary(&terms, style));
-    out
+    text.add_notes(summary);
+    text.add_glossary(&terms);
+    text.text
 }
 
-/// Writes a sentence for each call of these cells that is usable with one of two receivers only. A call with
-/// an answer is left out, because its answer says so.
-fn undecided_by_receivers(cells: &[CellView<'_>], flows: &[FlowCells<'_>], style: &Style) -> String {
-    let mut answered: Vec<&str> = Vec::new();
-    for flow_cells in flows {
-        if !flow_cells.judge().answers().is_empty() {
-            answered.push(&flow_cells.flow);
-        }
-    }
-    let is_answered = |name: &str| answered.iter().any(|flow| *flow == name || is_copy(name, flow));
-    let mut out = String::new();
-    for cell in cells {
-        let label = cell.sweep_label(&[]);
-        let label = if label.is_empty() { label } else { format!("{label}: ") };
-        for sentence in receivers_decide(cell, is_answered) {
-            let text = wrap(&printable(&format!("{label}{sentence}")), style.width, "", "");
-            out.push_str(&paint(text.trim_end(), "1", style.color));
-            out.push('\n');
-        }
-    }
-    if !out.is_empty() {
-        out.push('\n');
-    }
-    out
+/// The answers for some flows, and their tables.
+struct Comparison<'a> {
+    summary: &'a Summary,
+    /// Whether there are several flows, so that answers and tables name their flow.
+    has_several_flows: bool,
+    /// The most rows of a flow's table over a sweep.
+    max_sweep_rows: usize,
+    /// Empty if nothing is compared.
+    answers: StyledText,
+    tables: StyledText,
+    /// The words of the tables.
+    terms: Terms,
+    /// Whether a flow has a table over a sweep.
+    is_swept: bool,
 }
 
-/// Writes the tables of all flows, groups and links of these cells. Returns the words of the columns.
-fn print_cells(out: &mut String, cells: &[CellView<'_>], style: &Style) -> Terms {
-    let meanings = FlowMeanings::new(cells);
-    let mut terms = Terms::new();
-    for cell in cells {
-        if cells.len() > 1 {
-            let label = format!("cell {}: {}", cell.cell.cell, cell.sweep_label(&[]));
-            out.push_str(&wrap(&paint(&printable(&label), "1", style.color), style.width, "", "  "));
+impl<'a> Comparison<'a> {
+    fn new(summary: &'a Summary, flows: &[FlowCells<'_>], style: Style) -> Self {
+        let mut comparison = Self {
+            summary,
+            has_several_flows: flows.len() > 1,
+            max_sweep_rows: MAX_SWEEP_ROWS / flows.len().max(1),
+            answers: StyledText::new(style),
+            tables: StyledText::new(style),
+            terms: Terms::new(),
+            is_swept: false,
+        };
+        for cells in flows {
+            comparison.add_flow(&cells.judge());
         }
-        terms.extend(print_grid(out, &tables::flows(cell, &meanings), style));
-        let Some(run) = cell.run() else { continue };
-        let grids = [
-            tables::groups(cell),
-            tables::links(run),
-            tables::ecn_marks(run),
-            tables::breaks(run),
-            tables::machine(run),
-        ];
-        for grid in grids.into_iter().flatten() {
-            terms.extend(print_grid(out, &grid, style));
+        comparison
+    }
+
+    fn add_flow(&mut self, judged: &JudgedFlow<'_>) {
+        let answers = judged.answers();
+        let sweep = Sweep::beyond_answers(judged);
+        if let Some(sweep) = &sweep {
+            self.answers.add_painted(&sweep.headline(), BOLD);
+            self.answers.add_empty_line();
         }
-        if let Some(line) = tables::machine_line(run) {
-            out.push_str(&wrap(&line, style.width, "", ""));
-            out.push('\n');
+        let is_in_full = !answers.is_empty() && answers.len() <= MAX_FULL_ANSWERS;
+        if is_in_full {
+            self.add_answers(judged.flow, &answers);
+        }
+        if let Some(sweep) = &sweep {
+            self.add_sweep(sweep, judged);
+        }
+        if is_in_full {
+            self.add_tables(judged);
         }
     }
-    terms
+
+    fn add_answers(&mut self, flow: &str, answers: &[ConditionAnswer<'_>]) {
+        for ConditionAnswer { condition, verdict } in answers {
+            let mut labels = Vec::new();
+            if self.has_several_flows {
+                labels.push(flow);
+            }
+            if answers.len() > 1 && !condition.label.is_empty() {
+                labels.push(condition.label.as_str());
+            }
+            self.answers.add_answer(verdict, &labels.join(", "));
+            self.answers.add_empty_line();
+        }
+    }
+
+    /// Adds the table over a sweep and its words.
+    fn add_sweep(&mut self, sweep: &Sweep<'_>, judged: &JudgedFlow<'_>) {
+        self.is_swept = true;
+        let SweepTable { grid, note } = sweep.table_within(self.max_sweep_rows);
+        if self.has_several_flows {
+            self.tables.add_title(judged.flow);
+        }
+        self.tables.add_grid(&grid);
+        if let Some(note) = note {
+            self.tables.add_paragraph(&note);
+            self.tables.add_empty_line();
+        }
+        add_new_terms(&mut self.terms, terms::sweep_terms(sweep, judged));
+    }
+
+    /// Adds the table of each condition, with one row for each transport, and their words.
+    fn add_tables(&mut self, judged: &JudgedFlow<'_>) {
+        let mut tables = StyledText::new(self.tables.style);
+        let comparison_tables = ComparisonTables::new(judged);
+        let mut columns = Terms::new();
+        for ConditionVerdict { condition, verdict } in &judged.conditions {
+            if !condition.label.is_empty() {
+                tables.add_title(&condition.label);
+                tables.add_empty_line();
+            }
+            columns.extend(tables.add_grid(&comparison_tables.grid(condition, verdict.as_deref())));
+        }
+        let legend = ComparisonLegend { summary: self.summary, judged, columns, shown: &tables.text };
+        add_new_terms(&mut self.terms, legend.terms());
+        self.tables.append(&tables);
+    }
 }
 
 impl Style {
-    fn usable(self) -> Self {
+    fn with_usable_width(self) -> Self {
         Self { width: self.width.max(MIN_WIDTH), ..self }
     }
 }
 
-/// Writes the lines above the table: what was run, and what is wrong with the run.
-fn heading(summary: &Summary, style: &Style) -> String {
-    let mut out = wrap(&paint(&printable(&summary.name), "1", style.color), style.width, "", "");
-    out.push_str(&wrap(&printable(&terms::about_run(summary)), style.width, "", ""));
-    if let Some(receivers) = receivers(summary) {
-        out.push_str(&wrap(&receivers, style.width, "", "  "));
+/// Text for a terminal under construction.
+struct StyledText {
+    style: Style,
+    text: String,
+}
+
+impl StyledText {
+    const fn new(style: Style) -> Self {
+        Self { style, text: String::new() }
     }
-    for line in summary.understood.lines() {
-        out.push_str(&wrap(&printable(line), style.width, "", "  "));
+
+    fn is_empty(&self) -> bool {
+        self.text.is_empty()
     }
-    if !summary.valid {
-        let text = paint("INVALID RUN: do not trust these figures.", "1;31", style.color);
-        out.push_str(&format!("\n{text}\n"));
+
+    fn append(&mut self, other: &Self) {
+        self.text.push_str(&other.text);
     }
-    let above = summary.warnings.iter().filter(|warning| !warning::is_note(warning));
-    for (index, warning) in above.enumerate() {
-        if index == 0 && summary.valid {
-            out.push('\n');
+
+    fn add_empty_line(&mut self) {
+        self.text.push('\n');
+    }
+
+    /// Adds a paragraph, broken at the width of the terminal.
+    fn add_paragraph(&mut self, text: &str) {
+        self.text.push_str(&wrap(&printable(text), self.style.width, "", ""));
+    }
+
+    /// Adds a paragraph whose second and further lines are indented.
+    fn add_hanging_paragraph(&mut self, text: &str) {
+        self.text.push_str(&wrap(&printable(text), self.style.width, "", "  "));
+    }
+
+    /// Adds a painted paragraph.
+    fn add_painted(&mut self, text: &str, sgr: &str) {
+        let wrapped = wrap(&printable(text), self.style.width, "", "");
+        self.text.push_str(&paint(wrapped.trim_end(), sgr, self.style.color));
+        self.text.push('\n');
+    }
+
+    /// Adds a title in one line.
+    fn add_title(&mut self, title: &str) {
+        self.text.push_str(&paint(&printable(title), BOLD, self.style.color));
+        self.text.push('\n');
+    }
+
+    /// Adds a table, and a note about columns that have no room. Returns the words of the columns that are
+    /// shown.
+    fn add_grid(&mut self, grid: &Grid) -> Terms {
+        let GridText { text, left_out, terms } = grid.text(&self.style);
+        self.text.push_str(&text);
+        if !left_out.is_empty() {
+            let note = format!("(left out at this width: {})", left_out.join("; "));
+            self.text.push_str(&wrap(&note, self.style.width, "", " "));
         }
-        let is_reason = warning::reason(warning).is_some();
-        let text = if is_reason { warning.clone() } else { format!("warning: {warning}") };
-        let text = wrap(&printable(&text), style.width, "", "  ");
-        out.push_str(&paint(text.trim_end(), if is_reason { "31" } else { "33" }, style.color));
-        out.push('\n');
+        self.add_empty_line();
+        terms
     }
-    out.push('\n');
-    out
-}
 
-/// What helps to read the tables above.
-fn notes(summary: &Summary, style: &Style) -> String {
-    let notes = summary.warnings.iter().filter(|warning| warning::is_note(warning));
-    notes.map(|note| wrap(&printable(note), style.width, "", "  ") + "\n").collect()
-}
+    /// Adds the name of the run, what was run, and the warnings.
+    fn add_heading(&mut self, summary: &Summary) {
+        let name = paint(&printable(&summary.name), BOLD, self.style.color);
+        self.text.push_str(&wrap(&name, self.style.width, "", ""));
+        self.add_paragraph(&terms::about_run(summary));
+        if let Some(receivers) = receivers(summary) {
+            self.add_hanging_paragraph(&receivers);
+        }
+        for line in summary.understood.lines() {
+            self.add_hanging_paragraph(line);
+        }
+        if !summary.valid {
+            self.add_empty_line();
+            self.add_painted("INVALID RUN: do not trust these figures.", BOLD_RED);
+        }
+        self.add_warnings(summary);
+        self.add_empty_line();
+    }
 
-/// Writes a table, and names the columns that are left out. Returns the words of the columns that are shown.
-fn print_grid(out: &mut String, grid: &Grid, style: &Style) -> Terms {
-    let GridText { text, left_out, terms } = grid.text(style);
-    out.push_str(&text);
-    if !left_out.is_empty() {
-        let note = format!("(left out at this width: {})", left_out.join("; "));
-        out.push_str(&wrap(&note, style.width, "", " "));
+    fn add_warnings(&mut self, summary: &Summary) {
+        let warnings: Vec<&String> =
+            summary.warnings.iter().filter(|warning| !warning::is_note(warning)).collect();
+        if !warnings.is_empty() && summary.valid {
+            self.add_empty_line();
+        }
+        for warning in warnings {
+            // The reason of an invalid run begins with `invalid:`.
+            let (text, sgr) = match warning::reason(warning) {
+                Some(_) => (warning.clone(), RED),
+                None => (format!("warning: {warning}"), YELLOW),
+            };
+            let wrapped = wrap(&printable(&text), self.style.width, "", "  ");
+            self.text.push_str(&paint(wrapped.trim_end(), sgr, self.style.color));
+            self.text.push('\n');
+        }
     }
-    out.push('\n');
-    terms
-}
 
-/// Terms and their meanings with a hanging indent; without `--explain` only what is known of this run.
-fn glossary(terms: &Terms, style: &Style) -> String {
-    let is_printed = |term: &&Term| style.explain || term.kind == TermKind::Finding;
-    let printed: Vec<&Term> = terms.iter().filter(is_printed).collect();
-    let widest = printed.iter().map(|term| columns_of(term.name)).max().unwrap_or(0);
-    let mut out = String::new();
-    for Term { name, meaning, .. } in &printed {
-        let first = format!("{name}{}", " ".repeat(widest + 2 - columns_of(name)));
-        let text = wrap(&printable(meaning), style.width, &first, &" ".repeat(widest + 2));
-        out.push_str(&paint(text.trim_end(), "2", style.color));
-        out.push('\n');
+    /// Adds the lines of an answer. `label` says what the answer is for. It may be empty.
+    fn add_answer(&mut self, verdict: &Verdict, label: &str) {
+        for (index, line) in verdict.lines().into_iter().enumerate() {
+            match index {
+                0 if label.is_empty() => self.add_painted(line, BOLD),
+                0 => self.add_painted(&format!("{label}: {line}"), BOLD),
+                _ => self.add_painted(line, ""),
+            }
+        }
     }
-    if printed.len() < terms.len() {
-        out.push_str(&wrap(EXPLAINED, style.width, "", ""));
+
+    /// Repeats the heading's lines about large losses and fragments below the answer. A user who meant per
+    /// cent sees the mistake there, and so does a user who takes the loss of fragments for the loss of a
+    /// transport.
+    fn add_losses(&mut self, summary: &Summary) {
+        let lines: Vec<&String> =
+            summary.understood.losses.iter().chain(&summary.understood.fragments).collect();
+        for line in &lines {
+            self.add_paragraph(line);
+        }
+        if !lines.is_empty() {
+            self.add_empty_line();
+        }
     }
-    out
+
+    /// Adds a sentence for each call that is usable with one of its two receivers and not with the other. The
+    /// answer of a judged flow says this itself, so such flows have no sentence here.
+    fn add_receiver_sentences(&mut self, cells: &[CellView<'_>], flows: &[FlowCells<'_>]) {
+        let mut answered: Vec<&str> = Vec::new();
+        for flow_cells in flows {
+            if !flow_cells.judge().answers().is_empty() {
+                answered.push(&flow_cells.flow);
+            }
+        }
+        let is_answered = |name: &str| answered.iter().any(|flow| *flow == name || is_copy(name, flow));
+        let mut has_sentences = false;
+        for cell in cells {
+            let label = cell.sweep_label(&[]);
+            let label = if label.is_empty() { label } else { format!("{label}: ") };
+            for sentence in receivers_decide(cell, is_answered) {
+                self.add_painted(&format!("{label}{sentence}"), BOLD);
+                has_sentences = true;
+            }
+        }
+        if has_sentences {
+            self.add_empty_line();
+        }
+    }
+
+    /// Adds the tables of all flows, groups and links of these cells. Returns the words of the columns that
+    /// are shown.
+    fn add_tables_of_cells(&mut self, cells: &[CellView<'_>]) -> Terms {
+        let meanings = FlowMeanings::new(cells);
+        let mut terms = Terms::new();
+        for cell in cells {
+            if cells.len() > 1 {
+                let title = format!("cell {}: {}", cell.cell.cell, cell.sweep_label(&[]));
+                let title = paint(&printable(&title), BOLD, self.style.color);
+                self.text.push_str(&wrap(&title, self.style.width, "", "  "));
+            }
+            terms.extend(self.add_grid(&tables::flows(cell, &meanings)));
+            let Some(run) = cell.run() else { continue };
+            let grids = [
+                tables::groups(cell),
+                tables::links(run),
+                tables::ecn_marks(run),
+                tables::breaks(run),
+                tables::machine(run),
+            ];
+            for grid in grids.into_iter().flatten() {
+                terms.extend(self.add_grid(&grid));
+            }
+            if let Some(line) = tables::machine_line(run) {
+                self.add_paragraph(&line);
+                self.add_empty_line();
+            }
+        }
+        terms
+    }
+
+    /// Adds the notes of a run, which help to read the tables.
+    fn add_notes(&mut self, summary: &Summary) {
+        for note in summary.warnings.iter().filter(|warning| warning::is_note(warning)) {
+            self.add_hanging_paragraph(note);
+            self.add_empty_line();
+        }
+    }
+
+    /// Adds the words with their meanings in two columns. Without `--explain` only the findings of this run
+    /// are added.
+    fn add_glossary(&mut self, terms: &Terms) {
+        let is_shown = |term: &&Term| self.style.explain || term.kind == TermKind::Finding;
+        let shown: Vec<&Term> = terms.iter().filter(is_shown).collect();
+        let widest = shown.iter().map(|term| columns_of(term.name)).max().unwrap_or(0);
+        for Term { name, meaning, .. } in &shown {
+            let first_indent = format!("{name}{}", " ".repeat(widest + 2 - columns_of(name)));
+            let indent = " ".repeat(widest + 2);
+            let wrapped = wrap(&printable(meaning), self.style.width, &first_indent, &indent);
+            self.text.push_str(&paint(wrapped.trim_end(), FAINT, self.style.color));
+            self.text.push('\n');
+        }
+        if shown.len() < terms.len() {
+            self.add_paragraph(EXPLAINED);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,10 @@
-//! Explains the words of the tables, for the foot of a table and for the page.
+//! Makes the legends, which explain the words of the tables. A terminal has a legend below its tables, and
+//! the page has one below each group of tables.
+//!
+//! Some columns have one meaning in every run. The meaning of others depends on the run: [`ComparedMeanings`]
+//! and [`FlowMeanings`] have these. The words of the columns that a table shows go into its legend.
+//!
+//! Begin to read with [`ComparisonLegend`].
 
 pub(crate) mod meanings;
 
@@ -164,12 +170,19 @@ pub(crate) fn sweep_terms(sweep: &Sweep<'_>, judged: &JudgedFlow<'_>) -> Terms {
 fn outcomes(sweep: &Sweep<'_>) -> Option<Term> {
     let found: BTreeSet<&str> =
         sweep.combinations.iter().map(|combination| combination.outcome().word()).collect();
-    let meanings = OUTCOMES.iter().filter(|(word, _)| found.contains(word));
-    let meanings: Vec<String> = meanings.map(|(word, meaning)| format!("{word}: {meaning}")).collect();
-    (!meanings.is_empty()).then(|| Term::new("outcome", meanings.join("; ")))
+    let mut meanings = Vec::new();
+    for (word, meaning) in OUTCOMES {
+        if found.contains(word) {
+            meanings.push(format!("{word}: {meaning}"));
+        }
+    }
+    if meanings.is_empty() {
+        return None;
+    }
+    Some(Term::new("outcome", meanings.join("; ")))
 }
 
-/// The words for the outcomes of a sweep, with their meanings.
+/// The words for the outcomes of a sweep, with their meanings. The words are those of `Outcome::word`.
 const OUTCOMES: [(&str, &str); 5] = [
     ("distinct", "one is best, by the 95 % intervals of the differences"),
     ("alike", "take any of the named"),
@@ -178,9 +191,9 @@ const OUTCOMES: [(&str, &str); 5] = [
     ("unusable", "even the best is not usable"),
 ];
 
-/// The words of the tables of all flows.
+/// The cells whose flows the tables show. The words of these tables depend on them.
 #[derive(Clone, Copy)]
-struct Shown<'a> {
+struct ShownCells<'a> {
     cells: &'a [CellView<'a>],
 }
 
@@ -198,7 +211,7 @@ pub(crate) struct FlowMeanings {
 
 impl FlowMeanings {
     pub(crate) fn new(cells: &[CellView<'_>]) -> Self {
-        let shown = Shown { cells };
+        let shown = ShownCells { cells };
         Self {
             score: shown.score(),
             in_time: shown.in_time(),
@@ -220,7 +233,7 @@ pub(crate) struct RunLegend<'a> {
 
 impl RunLegend<'_> {
     pub(crate) fn terms(self) -> Terms {
-        let shown = Shown { cells: self.cells };
+        let shown = ShownCells { cells: self.cells };
         let mut terms = Terms::new();
         terms.extend(shown.outside_the_model());
         terms.extend(shown.flows().filter_map(|flow| flow.call.as_deref()).find_map(second_receiver));
@@ -231,7 +244,7 @@ impl RunLegend<'_> {
     }
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownCells<'a> {
     /// The repetition that is shown of each cell.
     fn runs(self) -> impl Iterator<Item = &'a RunSummary> {
         self.cells.iter().filter_map(CellView::run)
@@ -258,14 +271,17 @@ impl<'a> Shown<'a> {
 
     fn score(self) -> Option<Term> {
         let judged = self.judged_figures(JudgedBy::Mos);
+        if judged.is_empty() {
+            return None;
+        }
         let is_half = judged.iter().any(|judged| judged.basis == Basis::HalfRoundTrip);
         let usable = usable_from(JudgedBy::Mos, judged.iter().map(|judged| judged.floor));
         let meaning = format!(
             "mean opinion score of a call's worse direction, 1 to 4.5 (ITU-T G.107){usable}{}{}",
             half_round_trip(is_half),
-            self.mean()
+            self.mean_note()
         );
-        (!judged.is_empty()).then(|| Term::new("MOS", meaning).about(Topic::JudgedFigure))
+        Some(Term::new("MOS", meaning).about(Topic::JudgedFigure))
     }
 
     fn outside_the_model(self) -> Option<Term> {
@@ -279,29 +295,32 @@ impl<'a> Shown<'a> {
         timed.peek()?;
         let floors = self.judged_figures(JudgedBy::InTime);
         let usable = usable_from(JudgedBy::InTime, floors.iter().map(|judged| judged.floor));
-        let meaning = format!("{}{usable}{}", in_time(timed), self.mean());
+        let meaning = format!("{}{usable}{}", in_time(timed), self.mean_note());
         Some(Term::new("in time", meaning).about(Topic::InTime))
     }
 
     fn in_words(self) -> Term {
-        let whose = match self.is_repeated() {
-            true => format!("; of {}", self.shown_repetition()),
-            false => String::new(),
-        };
-        Term::new("in words", format!("how Foderaro (1995) would call a burst, by the mean delay{whose}"))
+        let repetition =
+            if self.is_repeated() { format!("; of {}", self.shown_repetition()) } else { String::new() };
+        Term::new(
+            "in words",
+            format!("how Foderaro (1995) would call a burst, by the mean delay{repetition}"),
+        )
     }
 
     fn repetitions(self) -> Option<Term> {
-        let more = || format!("; the table of links is of {}", self.shown_repetition());
-        self.is_repeated().then(|| repetitions(&more()))
+        if !self.is_repeated() {
+            return None;
+        }
+        Some(repetitions(&format!("; the table of links is of {}", self.shown_repetition())))
     }
 
     fn shown_repetition(self) -> String {
         shown_repetition(self.runs().map(|run| run.repetition))
     }
 
-    /// The end of a judged figure's meaning, which says that the figure is a mean.
-    fn mean(self) -> &'static str {
+    /// The end of a judged figure's meaning. It says that the figure is a mean, if there are repetitions.
+    fn mean_note(self) -> &'static str {
         if self.is_repeated() { "; the mean over the repetitions" } else { "" }
     }
 }

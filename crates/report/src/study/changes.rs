@@ -1,36 +1,39 @@
-//! Two runs of one study side by side, for the terminal. They come from files of anybody's.
+//! The differences between two runs of one study, for the terminal.
+//!
+//! The outcomes may be files from anybody, so the names in them are made printable.
 
 use talkpath_study::{Outcome, Standing, Verdict, VerdictChange};
 
 use crate::grid::printable;
 use crate::number::counted;
 
-/// Which claims of `later` have another verdict or standing than in `first`, and a line that counts them.
+/// Writes the claims that have another verdict or standing in `later` than in `first`, below a line that
+/// counts them.
 pub fn study_changes(first: &Outcome, later: &Outcome, changes: &[VerdictChange]) -> String {
-    let count = changes.iter().filter(|change| change.contradicts).count();
-    let verdicts = match count {
+    let changed = match changes.iter().filter(|change| change.contradicts).count() {
         0 => "no verdict changes".to_owned(),
         1 => "1 verdict changes".to_owned(),
-        _ => format!("{count} verdicts change"),
+        count => format!("{count} verdicts change"),
     };
     let mut text = format!(
-        "{}: {} against {}: {}, {verdicts}\n",
+        "{}: {} against {}: {}, {changed}\n",
         printable(&first.study),
-        called(later),
-        called(first),
+        describe_run(later),
+        describe_run(first),
         counted(first.claims.len() as u64, "claim")
     );
     for change in changes {
+        // The empty text is as wide as the mark, so that the claims are in one column.
         let mark = if change.contradicts { "  changed  " } else { "           " };
-        let (before, after) = (in_words(change.before), in_words(change.after));
+        let (before, after) = (verdict_and_standing(change.before), verdict_and_standing(change.after));
         let claim = printable(&change.claim);
         text.push_str(&format!("{mark}{claim} in {}: {before} -> {after}\n", change.arena));
     }
     text
 }
 
-/// What distinguishes a run from others of its study.
-fn called(outcome: &Outcome) -> String {
+/// Describes a run by what distinguishes it from other runs of its study.
+fn describe_run(outcome: &Outcome) -> String {
     let length = if outcome.quick { "--quick" } else { "in full" };
     match outcome.seed {
         Some(seed) => format!("seed {seed}, {length}"),
@@ -38,7 +41,7 @@ fn called(outcome: &Outcome) -> String {
     }
 }
 
-fn in_words((verdict, standing): (Verdict, Option<Standing>)) -> String {
+fn verdict_and_standing((verdict, standing): (Verdict, Option<Standing>)) -> String {
     standing.map_or_else(|| verdict.to_string(), |standing| format!("{verdict}, {standing}"))
 }
 
@@ -47,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_file_calls_its_study_and_its_claims_does_not_steer_the_terminal() {
+    fn names_from_a_file_do_not_control_the_terminal() {
         let mut first = super::super::fill::tests::outcome();
         first.study = "x\x1b[2J".to_owned();
         let later = first.clone();

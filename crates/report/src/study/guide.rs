@@ -1,50 +1,50 @@
-//! How to read a study's page: its words, explained in a box beside the verdicts and where a reader meets
-//! them.
+//! The glossary of a study's page: a sentence about the run, and the meanings of the words that the page
+//! uses.
 
 use maud::{Markup, html};
 use talkpath_study::{
     ArenaName, ArenaVerdict, Basis, CheckOutcome, ClaimOutcome, Outcome, Role, Standing, Verdict,
 };
 
-use super::repetitions;
+use super::words::{fails_under_every_set, repetitions, same_under_sets};
 
-/// A word of the page and what it means.
+/// A word of the page and its meaning.
 struct Term {
     word: String,
     meaning: String,
 }
 
 impl Term {
-    fn new(word: &str, meaning: &str) -> Self {
-        Self { word: word.to_owned(), meaning: meaning.to_owned() }
+    fn new(word: impl ToString, meaning: &str) -> Self {
+        Self { word: word.to_string(), meaning: meaning.to_owned() }
     }
 }
 
-/// The run in a sentence, and a box to open with those words that this page uses.
+/// The sentence about the run, and a folded list of the words that this page uses.
 pub(super) fn guide(outcome: &Outcome) -> Markup {
+    let glossary = Glossary { outcome };
     html! {
-        p { (run(outcome)) }
+        p { (describe_run(outcome)) }
         details {
             summary { "The words of this page: claim, check, cell, base and the others" }
             dl.terms {
-                @for Term { word, meaning } in (Words { outcome }).terms() { dt { (word) } dd { (meaning) "." } }
+                @for Term { word, meaning } in glossary.terms() { dt { (word) } dd { (meaning) "." } }
             }
         }
     }
 }
 
-/// A word with its meaning where a reader meets it.
+/// A word that shows its meaning under a pointer.
 pub(super) fn explained(word: &str, meaning: &str) -> Markup {
     html! { abbr title=(meaning) { (word) } }
 }
 
-/// What ran: how much of the study, how often, and with which seeds.
-fn run(outcome: &Outcome) -> String {
-    let length = match outcome.quick {
-        true => {
-            "This is the short run (--quick): fewer repetitions and sets, and of some claims fewer checks."
-        }
-        false => "This is the full run.",
+/// Describes the run: how much of the study it is, its repetitions, and its seeds.
+fn describe_run(outcome: &Outcome) -> String {
+    let length = if outcome.quick {
+        "This is the short run (--quick): fewer repetitions and sets, and of some claims fewer checks."
+    } else {
+        "This is the full run."
     };
     if outcome.arena == ArenaName::Campaign {
         return "The campaign's measurements are judged; nothing ran for this page.".to_owned();
@@ -52,37 +52,33 @@ fn run(outcome: &Outcome) -> String {
     if outcome.cells.is_empty() {
         return format!("{length} None of the cells that it needs ran.");
     }
-    let (seeds, other) = match outcome.seed {
+    let (seeds, other_seed) = match outcome.seed {
         Some(seed) => (format!("with seeds derived from {seed} (--seed {seed})"), "another --seed"),
         None => ("with seeds derived from its scenario's own".to_owned(), "--seed 2"),
     };
     format!(
         "{length} Each cell has {} under each assumption set, {seeds}. \
-         All of it rests on this one base seed: {other} repeats it with other random draws, and talkpath study diff compares the two.",
+         All of it rests on this one base seed: {other_seed} repeats it with other random draws, and talkpath study diff compares the two.",
         repetitions(outcome)
     )
 }
 
-/// The words that a page shows.
-struct Words<'a> {
+/// The words of a page.
+struct Glossary<'a> {
     outcome: &'a Outcome,
 }
 
-impl Words<'_> {
-    /// In the order in which a reader meets them.
+impl Glossary<'_> {
+    /// The words that the page uses, in the order in which a reader meets them.
     fn terms(&self) -> Vec<Term> {
-        let mut terms = self.of_every_page();
+        let mut terms = common_terms();
         terms.extend(self.base());
         terms.extend(self.outcome.arenas.iter().map(|arena| Term::new(arena.name(), arena_meaning(*arena))));
-        terms.extend(self.outcomes_of_claims());
-        terms.extend(self.standings());
-        terms.extend(self.doubts());
-        terms.extend(self.bases());
-        terms.push(Term::new(
-            "9.3 [9.2, 9.4]",
-            "A median and its 95 % confidence interval. Without brackets all repetitions gave the same, or fewer than 6 ran. In figures \
-             an interval of no length cannot be seen",
-        ));
+        terms.extend(self.verdict_terms());
+        terms.extend(self.standing_terms());
+        terms.extend(self.terms_of_doubt());
+        terms.extend(self.basis_terms());
+        terms.push(Term::new("9.3 [9.2, 9.4]", INTERVAL_MEANING));
         terms.push(Term::new("bold", "In tables: a claim that differs, a check that fails"));
         terms
     }
@@ -95,36 +91,16 @@ impl Words<'_> {
         self.verdicts().flat_map(|verdict| &verdict.by_assumption).flat_map(|under| &under.checks)
     }
 
-    fn of_every_page(&self) -> Vec<Term> {
-        vec![
-            Term::new("claim", "A statement of the publication, or of our own"),
-            Term::new(
-                "check",
-                "One comparison of measured figures with what the claim says (asked). A claim holds if all its checks do",
-            ),
-            Term::new("cell", "One set-up that was run: a scenario with settings of its own"),
-            Term::new(
-                "repetition",
-                "One run of a cell. Each has a start phase (the moments at which its flows begin) and a seed of its own. Medians over \
-                 all repetitions decide. How many single repetitions would have shown the same is listed, and decides nothing",
-            ),
-            Term::new(
-                "assumption set",
-                "What a publication leaves open, answered in one way. The sets are listed below",
-            ),
-        ]
-    }
-
     fn base(&self) -> Option<Term> {
-        let (base, _) = self.outcome.assumptions.first()?;
-        let also = if base == "base" { String::new() } else { format!(", here {base}") };
+        let (name, _) = self.outcome.assumptions.first()?;
+        let name_here = if name == "base" { String::new() } else { format!(", here {name}") };
         let meaning = format!(
-            "The first assumption set, the nearest reading of the text{also}. The verdict is the one under it"
+            "The first assumption set, the nearest reading of the text{name_here}. The verdict is the one under it"
         );
         Some(Term::new("base", &meaning))
     }
 
-    fn outcomes_of_claims(&self) -> impl Iterator<Item = Term> {
+    fn verdict_terms(&self) -> Vec<Term> {
         let all = [
             Verdict::Reproduced,
             Verdict::Consistent,
@@ -133,74 +109,93 @@ impl Words<'_> {
             Verdict::NotTested,
             Verdict::Disturbed,
         ];
-        let shown = all.into_iter().filter(|wanted| self.verdicts().any(|shown| shown.verdict == *wanted));
-        shown.map(|verdict| Term::new(&verdict.to_string(), verdict_meaning(verdict)))
+        let is_used = |verdict: &Verdict| self.verdicts().any(|used| used.verdict == *verdict);
+        let used = all.into_iter().filter(is_used);
+        used.map(|verdict| Term::new(verdict, verdict_meaning(verdict))).collect()
     }
 
-    fn standings(&self) -> Vec<Term> {
-        let all = [Standing::Robust, Standing::Fragile, Standing::OnlyUnder];
-        let is_used = |standing: &Standing| {
-            let mut verdicts = self.verdicts();
-            verdicts.any(|verdict| verdict.standing == Some(*standing) && !is_same_failure(verdict))
-        };
-        let used = all.into_iter().filter(is_used);
-        let mut terms: Vec<Term> =
-            used.map(|standing| Term::new(&standing.to_string(), standing_meaning(standing))).collect();
-        if self.verdicts().any(is_same_failure) {
-            terms.push(Term::new(&same_failure("N"), SAME_FAILURE));
+    fn standing_terms(&self) -> Vec<Term> {
+        let mut terms = Vec::new();
+        for standing in [Standing::Robust, Standing::Fragile, Standing::OnlyUnder] {
+            let has_standing = |verdict: &ArenaVerdict| verdict.standing == Some(standing);
+            // A claim that fails under every set has other words for its standing.
+            if self.verdicts().any(|verdict| has_standing(verdict) && !fails_under_every_set(verdict)) {
+                terms.push(Term::new(standing, standing_meaning(standing)));
+            }
         }
-        let is_open = |verdict: &ArenaVerdict| {
-            let has_standing =
-                matches!(verdict.verdict, Verdict::Reproduced | Verdict::Consistent | Verdict::Differs);
-            has_standing && verdict.standing.is_none()
-        };
+        if self.verdicts().any(fails_under_every_set) {
+            terms.push(Term::new(same_under_sets("N"), FAILS_UNDER_EVERY_SET_MEANING));
+        }
         if self.verdicts().any(is_open) {
-            terms.push(Term::new("open", OPEN));
+            terms.push(Term::new("open", OPEN_MEANING));
         }
         terms
     }
 
-    /// What supports no verdict.
-    fn doubts(&self) -> Vec<Term> {
+    /// The words for results that support no verdict.
+    fn terms_of_doubt(&self) -> Vec<Term> {
         let mut terms = Vec::new();
         if self.checks().any(CheckOutcome::is_undecided) {
-            terms.push(Term::new("undecided", UNDECIDED));
+            terms.push(Term::new("undecided", UNDECIDED_MEANING));
         }
         if self.verdicts().any(|verdict| !verdict.without_effect.is_empty()) {
-            terms.push(Term::new(
-                "changes nothing here",
-                "Under this set each repetition gave the same as under the base. It supports no verdict, and is not counted",
-            ));
+            terms.push(Term::new("changes nothing here", WITHOUT_EFFECT_MEANING));
         }
         terms
     }
 
-    fn bases(&self) -> impl Iterator<Item = Term> {
-        let rows = || self.outcome.tables.iter().flat_map(|table| &table.rows);
-        let is_used = move |basis: &Basis| {
-            rows().any(|row| same(row.row.role, *basis)) || self.checks().any(|check| check.basis == *basis)
-        };
-        let used = [Basis::Fitted, Basis::Assumed, Basis::Predicted].into_iter().filter(is_used);
-        used.map(|basis| Term::new(&format!("{basis} (basis)"), basis_meaning(basis)))
+    fn basis_terms(&self) -> Vec<Term> {
+        let mut terms = Vec::new();
+        for (basis, role) in [
+            (Basis::Fitted, Role::Fitted),
+            (Basis::Assumed, Role::Assumed),
+            (Basis::Predicted, Role::Predicted),
+        ] {
+            let mut rows = self.outcome.tables.iter().flat_map(|table| &table.rows);
+            if rows.any(|row| row.row.role == role) || self.checks().any(|check| check.basis == basis) {
+                terms.push(Term::new(format!("{basis} (basis)"), basis_meaning(basis)));
+            }
+        }
+        terms
     }
 }
 
-/// What a claim that fails under every set is called; `count` sets change something, the base among them.
-pub(super) fn same_failure(count: &str) -> String {
-    format!("the same under the {count} sets that change something")
+/// Whether a claim was judged and has no standing.
+fn is_open(verdict: &ArenaVerdict) -> bool {
+    let is_judged = matches!(verdict.verdict, Verdict::Reproduced | Verdict::Consistent | Verdict::Differs);
+    is_judged && verdict.standing.is_none()
 }
 
-/// A claim that fails under every set: `robust` would read as praise.
-pub(super) fn is_same_failure(verdict: &ArenaVerdict) -> bool {
-    verdict.verdict == Verdict::Differs && verdict.standing == Some(Standing::Robust)
+/// The words that every page uses.
+fn common_terms() -> Vec<Term> {
+    vec![
+        Term::new("claim", "A statement of the publication, or of our own"),
+        Term::new(
+            "check",
+            "One comparison of measured figures with what the claim says (asked). A claim holds if all its checks do",
+        ),
+        Term::new("cell", "One set-up that was run: a scenario with settings of its own"),
+        Term::new(
+            "repetition",
+            "One run of a cell. Each has a start phase (the moments at which its flows begin) and a seed of its own. Medians over \
+             all repetitions decide. How many single repetitions would have shown the same is listed, and decides nothing",
+        ),
+        Term::new(
+            "assumption set",
+            "What a publication leaves open, answered in one way. The sets are listed below",
+        ),
+    ]
 }
 
-fn same(role: Role, basis: Basis) -> bool {
-    matches!(
-        (role, basis),
-        (Role::Fitted, Basis::Fitted) | (Role::Assumed, Basis::Assumed) | (Role::Predicted, Basis::Predicted)
-    )
-}
+const INTERVAL_MEANING: &str = "A median and its 95 % confidence interval. Without brackets all repetitions gave the same, or fewer than 6 ran. In figures \
+                                an interval of no length cannot be seen";
+const WITHOUT_EFFECT_MEANING: &str = "Under this set each repetition gave the same as under the base. It supports no verdict, and is not counted";
+const OPEN_MEANING: &str = "Whether another set changes the verdict is not known: no other set has an effect on its cells, one has not run (--quick \
+                    leaves most out), or the base or another set leaves it undecided";
+const UNDECIDED_MEANING: &str = "The medians lie on one side of what is asked, and their confidence intervals reach to the other. A set under which \
+                         the deciding checks are undecided counts neither for nor against the verdict";
+const FAILS_UNDER_EVERY_SET_MEANING: &str =
+    "The claim differs under the base, and under each other set that changes something";
 
 const fn arena_meaning(arena: ArenaName) -> &'static str {
     match arena {
@@ -251,20 +246,13 @@ pub(super) const fn basis_meaning(basis: Basis) -> &'static str {
     }
 }
 
-const OPEN: &str = "Whether another set changes the verdict is not known: no other set has an effect on its cells, one has not run (--quick \
-                    leaves most out), or the base or another set leaves it undecided";
-const UNDECIDED: &str = "The medians lie on one side of what is asked, and their confidence intervals reach to the other. A set under which \
-                         the deciding checks are undecided counts neither for nor against the verdict";
-const SAME_FAILURE: &str =
-    "The claim differs under the base, and under each other set that changes something";
-
 #[cfg(test)]
 mod tests {
     use super::super::fill::tests::outcome;
     use super::*;
 
     #[test]
-    fn the_box_explains_the_words_of_the_page_and_no_others() {
+    fn the_glossary_explains_the_words_of_the_page_and_no_others() {
         let mut outcome = outcome();
         let html = guide(&outcome).into_string();
         assert!(html.contains("This is the full run. Each cell has 6 repetitions"), "{html}");

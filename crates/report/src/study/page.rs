@@ -1,5 +1,5 @@
-//! The page of a study: verdicts, published beside reproduced under every assumption set and in every arena,
-//! figures.
+//! The page of a study: the verdicts, our figures beside the printed values under every assumption set and in
+//! every arena, and the charts.
 
 use maud::{Markup, html};
 use talkpath_study::{
@@ -9,35 +9,39 @@ use talkpath_study::{
 
 use super::chart::chart;
 use super::guide::{basis_meaning, explained, guide, standing_meaning, verdict_meaning};
-use super::links;
-use super::prose::{Row, prose_table};
-use super::{about, after_standing, count, mark, medians, published, spread, standing};
+use super::links::{claims_naming, link_figures};
+use super::prose::{ProseColumn, ProseRow, prose_table};
+use super::published::published_section;
+use super::words::{
+    about_study, after_standing, check_figure, check_result, claim_counts, in_arena, spread, standing,
+};
 use crate::animation::{Animation, topology_svg};
 use crate::chart::id_part;
 use crate::html::{BREAK, document, warnings};
 use crate::number::list;
 
-/// The page, self-contained. `networks` are the topologies of its scenarios.
+/// Writes the page. It loads no other file. `networks` has the network of each scenario, `talkpath` is the
+/// version of the program, and `command` repeats the study.
 pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, command: &str) -> String {
     let main = html! {
         @if !outcome.valid {
             p.invalid role="alert" { "Not every cell ran to its end undisturbed." }
         }
         (warnings(&outcome.warnings))
-        (overview(outcome))
-        (drawn_networks(networks))
-        (assumptions(outcome))
+        (verdict_section(outcome))
+        (network_section(networks))
+        (assumption_section(outcome))
         section {
             h2 { "Every claim" }
-            @for claim in &outcome.claims { (details(claim, outcome)) }
+            @for claim in &outcome.claims { (claim_details(claim, outcome)) }
         }
-        (published::tables(outcome))
+        (published_section(outcome))
         @if !outcome.figures.is_empty() {
             section {
                 h2 { "Figures" }
                 @for figure in &outcome.figures {
                     (chart(figure).html())
-                    (links::claims_of(figure, outcome))
+                    (claims_naming(figure, outcome))
                 }
             }
         }
@@ -49,82 +53,95 @@ pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, com
             pre tabindex="0" { (command) }
         }
     };
-    document(&format!("{}: {}", outcome.study, outcome.title), &about(outcome), &main, talkpath)
+    let title = format!("{}: {}", outcome.study, outcome.title);
+    document(&title, &about_study(outcome), &main, talkpath)
 }
 
-fn overview(outcome: &Outcome) -> Markup {
-    let several = outcome.arenas.len() > 1;
-    let rows = outcome.claims.iter().map(|claim| {
-        let verdicts = html! {
-            @for (index, verdict) in claim.verdicts().enumerate() {
-                @if index > 0 { (BREAK) }
-                (verdict_words(verdict)) (after_standing(verdict, several))
-            }
-        };
-        let id = html! { a href={ "#claim-" (id_part(&claim.id)) } { (claim.id) } };
-        let [what, published, here] = [&claim.claim, &claim.published, &claim.in_first_arena.reproduced]
-            .map(|text| links::with_figures(text, &outcome.figures));
-        Row {
-            is_marked: claim.verdicts().any(|verdict| verdict.verdict == Verdict::Differs),
-            cells: vec![id, verdicts, what, published, here],
-        }
-    });
-    let rows: Vec<Row> = rows.collect();
-    let here = match several {
-        true => format!("here, in {}, under the base assumptions", outcome.arena),
-        false => "here, under the base assumptions".to_owned(),
+fn verdict_section(outcome: &Outcome) -> Markup {
+    let has_several_arenas = outcome.arenas.len() > 1;
+    let here = if has_several_arenas {
+        format!("here, in {}, under the base assumptions", outcome.arena)
+    } else {
+        "here, under the base assumptions".to_owned()
     };
-    // About a hundredth of the width for a character: no claim's name is cut in two.
-    let longest = outcome.claims.iter().map(|claim| claim.id.chars().count()).max().unwrap_or(0);
-    let claim = (longest as u32 + 2).clamp(7, 14);
-    let columns =
-        [("claim", claim), ("verdict", 23), ("what it says", 30 - claim), ("published", 17), (&here, 30)];
+    // A character is about a hundredth of the page wide, so no claim's id is broken.
+    let longest_id = outcome.claims.iter().map(|claim| claim.id.chars().count()).max().unwrap_or(0);
+    let id_width = (longest_id as u32 + 2).clamp(7, 14);
+    let columns = [
+        ProseColumn { head: "claim", width_percent: id_width },
+        ProseColumn { head: "verdict", width_percent: 23 },
+        ProseColumn { head: "what it says", width_percent: 30 - id_width },
+        ProseColumn { head: "published", width_percent: 17 },
+        ProseColumn { head: &here, width_percent: 30 },
+    ];
+    let rows: Vec<ProseRow> = outcome.claims.iter().map(|claim| claim_row(claim, outcome)).collect();
     html! {
         section {
             h2 { "Verdicts" }
-            p { strong { (count(outcome)) } }
+            p { strong { (claim_counts(outcome)) } }
             (guide(outcome))
             (prose_table(&columns, &rows))
         }
     }
 }
 
-/// The network of each scenario.
-fn drawn_networks(networks: &[Animation]) -> Markup {
+fn claim_row(claim: &ClaimOutcome, outcome: &Outcome) -> ProseRow {
+    let verdicts = html! {
+        @for (index, verdict) in claim.verdicts().enumerate() {
+            @if index > 0 { (BREAK) }
+            (explained_verdict(verdict)) (after_standing(verdict, &in_arena(verdict, outcome)))
+        }
+    };
+    ProseRow {
+        is_marked: claim.verdicts().any(|verdict| verdict.verdict == Verdict::Differs),
+        cells: vec![
+            html! { a href={ "#claim-" (id_part(&claim.id)) } { (claim.id) } },
+            verdicts,
+            link_figures(&claim.claim, &outcome.figures),
+            link_figures(&claim.published, &outcome.figures),
+            link_figures(&claim.in_first_arena.reproduced, &outcome.figures),
+        ],
+    }
+}
+
+/// The drawing of each network. Empty if there is none.
+fn network_section(networks: &[Animation]) -> Markup {
+    if networks.is_empty() {
+        return html! {};
+    }
     html! {
-        @if !networks.is_empty() {
-            section {
-                h2 { "Networks" }
-                @for (at, network) in networks.iter().enumerate() {
-                    // The module names the files that it saves after this.
-                    figure id={ "figure-network-" (at + 1) } {
-                        h3 { (network.name) }
-                        @match topology_svg(&with_roles(network), &format!("network-{at}")) {
-                            Ok(svg) => { div class="scroll plot" tabindex="0" { (svg) } }
-                            Err(why) => { p { (why) } }
-                        }
-                        figcaption { (network.about) }
+        section {
+            h2 { "Networks" }
+            @for (index, network) in networks.iter().enumerate() {
+                // The page's module names a saved file after this id.
+                figure id={ "figure-network-" (index + 1) } {
+                    h3 { (network.name) }
+                    @match topology_svg(&name_hosts_by_role(network), &format!("network-{index}")) {
+                        Ok(svg) => { div class="scroll plot" tabindex="0" { (svg) } }
+                        Err(reason) => { p { (reason) } }
                     }
+                    figcaption { (network.about) }
                 }
             }
         }
     }
 }
 
-/// The same with its hosts named by their role where both ends of a flow would be called alike.
-fn with_roles(network: &Animation) -> Animation {
+/// Adds the role to the names of hosts that have one name, for example if both ends of a flow are `test`.
+fn name_hosts_by_role(network: &Animation) -> Animation {
     let mut named = network.clone();
-    for (at, node) in named.nodes.iter_mut().enumerate() {
-        let is_alike = network.nodes.iter().filter(|other| other.label == node.label).count() > 1;
-        if is_alike && !node.label.is_empty() {
-            let is_sender = network.flows.iter().any(|flow| flow.sender == at);
-            node.label = format!("{}, {}", node.label, if is_sender { "sender" } else { "receiver" });
+    for (index, node) in named.nodes.iter_mut().enumerate() {
+        let has_namesake = network.nodes.iter().filter(|other| other.label == node.label).count() > 1;
+        if has_namesake && !node.label.is_empty() {
+            let is_sender = network.flows.iter().any(|flow| flow.sender == index);
+            let role = if is_sender { "sender" } else { "receiver" };
+            node.label = format!("{}, {role}", node.label);
         }
     }
     named
 }
 
-fn assumptions(outcome: &Outcome) -> Markup {
+fn assumption_section(outcome: &Outcome) -> Markup {
     html! {
         section {
             h2 { "Assumption sets" }
@@ -135,8 +152,8 @@ fn assumptions(outcome: &Outcome) -> Markup {
     }
 }
 
-/// The verdict and its standing, each with its meaning.
-fn verdict_words(verdict: &ArenaVerdict) -> Markup {
+/// A verdict and its standing, each with its meaning under a pointer.
+fn explained_verdict(verdict: &ArenaVerdict) -> Markup {
     html! {
         (explained(&verdict.verdict.to_string(), verdict_meaning(verdict.verdict)))
         @if let (Some(words), Some(known)) = (standing(verdict), verdict.standing) {
@@ -145,123 +162,141 @@ fn verdict_words(verdict: &ArenaVerdict) -> Markup {
     }
 }
 
-fn details(claim: &ClaimOutcome, outcome: &Outcome) -> Markup {
-    let several = outcome.arenas.len() > 1;
+/// A claim with its verdict and its checks in each arena.
+fn claim_details(claim: &ClaimOutcome, outcome: &Outcome) -> Markup {
     html! {
         h3 id={ "claim-" (id_part(&claim.id)) } { (outcome.study) "/" (claim.id) ": " (claim.claim) }
         @for verdict in claim.verdicts() {
             p {
-                (verdict_words(verdict))
-                @if several { " in " (verdict.arena) }
+                (explained_verdict(verdict))
+                (in_arena(verdict, outcome))
                 ": "
                 @if !verdict.under.is_empty() { (verdict.under) ". " }
                 (verdict.why)
             }
-            (checks(verdict))
-            (not_judged(verdict))
+            (judged_checks(verdict))
+            (checks_not_judged(verdict))
         }
     }
 }
 
-/// What a claim without a verdict would compare.
-fn not_judged(verdict: &ArenaVerdict) -> Markup {
-    let columns = [("would be checked", 50), ("asked", 35), ("basis", 15)];
-    let row = |check: &CheckOutcome| Row {
-        is_marked: false,
-        cells: vec![html! { (check.name) }, html! { (shown_must(check)) }, basis(check)],
-    };
-    let rows: Vec<Row> = verdict.not_judged.iter().map(row).collect();
-    html! {
-        @if !rows.is_empty() { (prose_table(&columns, &rows)) }
-    }
-}
-
-fn basis(check: &CheckOutcome) -> Markup {
-    explained(&check.basis.to_string(), basis_meaning(check.basis))
-}
-
-/// Every check of a claim in one arena, folded; what compares arenas is open.
-fn checks(verdict: &ArenaVerdict) -> Markup {
-    let (mut agreements, mut others) = (Vec::new(), Vec::new());
+/// The checks of a claim in one arena. Checks between arenas are open, and the others are folded.
+fn judged_checks(verdict: &ArenaVerdict) -> Markup {
+    let mut between_arenas = Vec::new();
+    let mut others = Vec::new();
     for under in &verdict.by_assumption {
         for check in under.checks.iter().filter(|check| !check.values.is_empty()) {
             match check.must {
-                ClaimKind::Agree { .. } => agreements.push(agreement(check)),
-                _ => others.push(row(&under.assumption, check)),
+                ClaimKind::Agree { .. } => between_arenas.push(row_between_arenas(check)),
+                _ => others.push(check_row(&under.assumption, check)),
             }
         }
     }
-    let compared = [
-        ("check", 28),
-        ("simulator", 15),
-        ("kernel", 15),
-        ("off by", 12),
-        ("smallest to largest: simulator, kernel", 18),
-        ("asked", 12),
-    ];
-    let folded = [
-        ("check", 22),
-        ("assumptions", 12),
-        ("asked", 15),
-        ("basis", 9),
-        ("here", 24),
-        ("verdict", 10),
-        ("single repetitions", 8),
-    ];
     html! {
-        @if !agreements.is_empty() { (prose_table(&compared, &agreements)) }
+        @if !between_arenas.is_empty() { (prose_table(&BETWEEN_ARENAS_COLUMNS, &between_arenas)) }
         @if !others.is_empty() {
             details {
                 summary { "Every check" }
-                (prose_table(&folded, &others))
+                (prose_table(&CHECK_COLUMNS, &others))
             }
         }
     }
 }
 
-fn row(assumption: &str, check: &CheckOutcome) -> Row {
-    let single = format!("{} of {}", check.single_hits, check.single_runs);
-    let asked = shown_must(check);
-    let mut row =
-        marked_row(check, &[&check.name, assumption, &asked, "", &medians(check), mark(check), &single]);
-    row.cells[BASIS] = basis(check);
-    row
+const BETWEEN_ARENAS_COLUMNS: [ProseColumn<'_>; 6] = [
+    ProseColumn { head: "check", width_percent: 28 },
+    ProseColumn { head: "simulator", width_percent: 15 },
+    ProseColumn { head: "kernel", width_percent: 15 },
+    ProseColumn { head: "off by", width_percent: 12 },
+    ProseColumn { head: "smallest to largest: simulator, kernel", width_percent: 18 },
+    ProseColumn { head: "asked", width_percent: 12 },
+];
+
+/// A check that compares the simulator with the kernel.
+fn row_between_arenas(check: &CheckOutcome) -> ProseRow {
+    let value =
+        |index: usize| html! { @if let Some(value) = check.values.get(index) { (shown_value(value)) } };
+    let spreads: Vec<String> = check.values.iter().map(spread).collect();
+    let cells = vec![
+        html! { (check.name) },
+        value(0),
+        value(1),
+        html! { (shown_figure(check).unwrap_or_default()) },
+        html! { (spreads.join("; ")) },
+        html! { (shown_must(check)) ": " (check_result(check)) },
+    ];
+    ProseRow { is_marked: is_failed(check), cells }
 }
 
-/// The column of the basis in the table of every check.
-const BASIS: usize = 3;
+const CHECK_COLUMNS: [ProseColumn<'_>; 7] = [
+    ProseColumn { head: "check", width_percent: 22 },
+    ProseColumn { head: "assumptions", width_percent: 12 },
+    ProseColumn { head: "asked", width_percent: 15 },
+    ProseColumn { head: "basis", width_percent: 9 },
+    ProseColumn { head: "here", width_percent: 24 },
+    ProseColumn { head: "verdict", width_percent: 10 },
+    ProseColumn { head: "single repetitions", width_percent: 8 },
+];
 
-fn agreement(check: &CheckOutcome) -> Row {
-    let value = |index: usize| check.values.get(index).map_or_else(String::new, shown_value);
-    let spreads: Vec<_> = check.values.iter().map(spread).collect();
-    let asked = format!("{}: {}", shown_must(check), mark(check));
-    let off = shown_figure(check).unwrap_or_default();
-    marked_row(check, &[&check.name, &value(0), &value(1), &off, &spreads.join("; "), &asked])
+fn check_row(assumption_set: &str, check: &CheckOutcome) -> ProseRow {
+    let cells = vec![
+        html! { (check.name) },
+        html! { (assumption_set) },
+        html! { (shown_must(check)) },
+        explained_basis(check),
+        html! { (check_figure(check)) },
+        html! { (check_result(check)) },
+        html! { (check.single_hits) " of " (check.single_runs) },
+    ];
+    ProseRow { is_marked: is_failed(check), cells }
 }
 
-/// A check that fails is marked.
-fn marked_row(check: &CheckOutcome, texts: &[&str]) -> Row {
-    Row { is_marked: check.holds == Some(false), cells: texts.iter().map(|text| html! { (text) }).collect() }
+fn is_failed(check: &CheckOutcome) -> bool {
+    check.holds == Some(false)
+}
+
+const NOT_JUDGED_COLUMNS: [ProseColumn<'_>; 3] = [
+    ProseColumn { head: "would be checked", width_percent: 50 },
+    ProseColumn { head: "asked", width_percent: 35 },
+    ProseColumn { head: "basis", width_percent: 15 },
+];
+
+/// The checks of a claim that has no verdict. Empty if there are none.
+fn checks_not_judged(verdict: &ArenaVerdict) -> Markup {
+    let mut rows = Vec::new();
+    for check in &verdict.not_judged {
+        let cells = vec![html! { (check.name) }, html! { (shown_must(check)) }, explained_basis(check)];
+        rows.push(ProseRow { is_marked: false, cells });
+    }
+    html! {
+        @if !rows.is_empty() { (prose_table(&NOT_JUDGED_COLUMNS, &rows)) }
+    }
+}
+
+fn explained_basis(check: &CheckOutcome) -> Markup {
+    explained(&check.basis.to_string(), basis_meaning(check.basis))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::words::verdict_in_words;
     use super::*;
     use crate::animation::tests::two_hosts;
 
     #[test]
-    fn both_ends_of_a_flow_are_called_by_their_role() {
+    fn hosts_with_one_name_are_named_by_their_role() {
         let mut network = two_hosts();
         for node in &mut network.nodes {
             node.label = "test".to_owned();
         }
-        let labels: Vec<String> = with_roles(&network).nodes.into_iter().map(|node| node.label).collect();
+        let labels: Vec<String> =
+            name_hosts_by_role(&network).nodes.into_iter().map(|node| node.label).collect();
         assert_eq!(labels, ["test, sender", "test, receiver"]);
-        assert_eq!(with_roles(&two_hosts()).nodes, two_hosts().nodes);
+        assert_eq!(name_hosts_by_role(&two_hosts()).nodes, two_hosts().nodes);
     }
 
     #[test]
-    fn each_network_s_figure_has_a_name_of_its_own_for_the_files_that_are_saved_of_it() {
+    fn each_network_has_a_name_of_its_own_for_its_saved_file() {
         let outcome = super::super::fill::tests::outcome();
         let page = study_page(&outcome, &[two_hosts(), two_hosts()], "0.3.0", "talkpath study run x-1999");
         assert!(page.contains("<figure id=\"figure-network-1\">"), "{page}");
@@ -287,8 +322,8 @@ mod tests {
         let verdict = &mut outcome.claims[0].in_first_arena;
         (verdict.verdict, verdict.standing) = (Verdict::Differs, Some(talkpath_study::Standing::Robust));
         verdict.fails_under = vec!["base".to_owned(), "slow".to_owned()];
-        let line = super::super::headline(verdict, "differs", false);
+        let line = verdict_in_words(verdict);
         assert!(line.starts_with("differs, the same under the 2 sets that change something"), "{line}");
-        assert_eq!(count(&outcome), "0 reproduced, 1 differ (1 the same under every set).");
+        assert_eq!(claim_counts(&outcome), "0 reproduced, 1 differ (1 the same under every set).");
     }
 }

@@ -1,4 +1,6 @@
-//! A study's charts as pictures for its page in Markdown: SVG files that need nothing beside them.
+//! The charts of a study as SVG files for its page in Markdown.
+//!
+//! A kept outcome does not have the curves over time, so only the page of a run has these charts.
 
 use talkpath_study::{Drawing, FigureOutcome, Outcome};
 
@@ -7,46 +9,47 @@ use crate::chart::id_part;
 use crate::html::chart_file;
 use crate::number::list;
 
-/// A chart in a file of its own.
+/// A chart in a file that loads no other file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// Its path from the folder of the page: `STUDY/figure-4-1.svg`.
+    /// The path from the folder of the page: `STUDY/figure-4-1.svg`.
     pub path: String,
-    /// The file.
+    /// The content of the file.
     pub svg: String,
 }
 
-/// The charts that a run that is kept can draw, in the order of its figures.
+/// The pictures of an outcome, in the order of its figures.
 pub(super) fn pictures(outcome: &Outcome) -> Vec<Picture> {
-    let picture = |figure: &FigureOutcome| {
-        Some(Picture { path: path(outcome, figure), svg: chart_file(&chart(figure))? })
-    };
-    drawn(outcome).filter_map(picture).collect()
+    let mut pictures = Vec::new();
+    for figure in outcome.figures.iter().filter(|figure| has_data(figure)) {
+        if let Some(svg) = chart_file(&chart(figure)) {
+            pictures.push(Picture { path: picture_path(outcome, figure), svg });
+        }
+    }
+    pictures
 }
 
-/// The Markdown that shows these pictures, and names the figures that are curves over time.
+/// Writes Markdown that shows the pictures, and names the figures over time that have none.
 pub(super) fn picture_links(outcome: &Outcome) -> String {
     let mut text = String::from("\n\n");
-    for figure in drawn(outcome) {
-        let title = format!("Figure {}: {}", figure.number, figure.title).replace(['[', ']'], "");
-        text.push_str(&format!("![{title}]({})\n\n", path(outcome, figure)));
+    let mut without_picture: Vec<String> = Vec::new();
+    for figure in &outcome.figures {
+        if has_data(figure) {
+            let title = format!("Figure {}: {}", figure.number, figure.title).replace(['[', ']'], "");
+            text.push_str(&format!("![{title}]({})\n\n", picture_path(outcome, figure)));
+        } else if matches!(figure.drawing, Drawing::Traces { .. }) {
+            without_picture.push(figure.number.clone());
+        }
     }
-    let is_curve =
-        |figure: &&FigureOutcome| matches!(figure.drawing, Drawing::Traces { .. }) && !is_drawn(figure);
-    let curves: Vec<String> =
-        outcome.figures.iter().filter(is_curve).map(|figure| figure.number.clone()).collect();
-    if !curves.is_empty() {
-        text.push_str(&format!("Curves over time are on the page of a run alone: {}.\n\n", list(&curves)));
+    if !without_picture.is_empty() {
+        let numbers = list(&without_picture);
+        text.push_str(&format!("Curves over time are on the page of a run alone: {numbers}.\n\n"));
     }
     text
 }
 
-fn drawn(outcome: &Outcome) -> impl Iterator<Item = &FigureOutcome> {
-    outcome.figures.iter().filter(|figure| is_drawn(figure))
-}
-
-/// Whether there is what the figure draws: a run that is kept has no curves over time.
-fn is_drawn(figure: &FigureOutcome) -> bool {
+/// Whether the outcome has the data of a chart.
+fn has_data(figure: &FigureOutcome) -> bool {
     match &figure.drawing {
         Drawing::Traces { panels, .. } => {
             panels.iter().any(|panel| !panel.steps.is_empty() || !panel.loss_runs.is_empty())
@@ -59,7 +62,8 @@ fn is_drawn(figure: &FigureOutcome) -> bool {
     }
 }
 
-/// Names that a file gives lead out of no folder.
-fn path(outcome: &Outcome, figure: &FigureOutcome) -> String {
+/// The path of a picture. The names are from a file, so they are written as parts of an id, which cannot lead
+/// out of the folder.
+fn picture_path(outcome: &Outcome, figure: &FigureOutcome) -> String {
     format!("{}/figure-{}.svg", id_part(&outcome.study), id_part(&figure.number))
 }

@@ -1,171 +1,212 @@
-//! Printed figures beside ours: a row each, or a grid of rows and columns where the publication's table is
-//! one.
+//! Printed values beside ours.
+//!
+//! A *printed* value is a value that the publication states. A table of the publication with columns becomes
+//! a grid. Another table becomes a list, with the values that we predicted apart from those that our set-up
+//! was fitted to.
 
 use maud::{Markup, html};
 use talkpath_measure::figures::text::signed;
-use talkpath_study::{Outcome, Role, RowOutcome, TableOutcome, Value, shown, shown_unit, shown_value};
+use talkpath_study::{
+    Outcome, PublishedRow, Role, RowOutcome, TableOutcome, Value, shown, shown_unit, shown_value,
+};
 
-use super::prose::{Row, prose_table};
-use crate::number::list as names;
+use super::prose::{ProseColumn, ProseRow, prose_table};
+use crate::number::list;
 
-/// The section; nothing without tables.
-pub(super) fn tables(outcome: &Outcome) -> Markup {
-    let arenas: Vec<String> = outcome.arenas.iter().map(|arena| arena.name().to_owned()).collect();
-    let here = Here { heading: format!("here, in {}", names(&arenas)), is_one_arena: arenas.len() == 1 };
+/// The runs that our values are from.
+pub(super) struct OurRuns {
+    /// The head of our values' column: `here, in sim and emu`.
+    heading: String,
+    /// Whether all runs are in one arena. If they are in several arenas, each value says its arena.
+    is_one_arena: bool,
+}
+
+impl OurRuns {
+    pub(super) fn new(outcome: &Outcome) -> Self {
+        let arenas: Vec<String> = outcome.arenas.iter().map(|arena| arena.name().to_owned()).collect();
+        Self { heading: format!("here, in {}", list(&arenas)), is_one_arena: arenas.len() == 1 }
+    }
+}
+
+/// The section with all tables of the publication. Empty if there are none.
+pub(super) fn published_section(outcome: &Outcome) -> Markup {
+    if outcome.tables.is_empty() {
+        return html! {};
+    }
+    let our_runs = OurRuns::new(outcome);
     html! {
-        @if !outcome.tables.is_empty() {
-            section {
-                h2 { "Published beside reproduced" }
-                p {
-                    "Medians under the base assumptions, with 95 % confidence intervals. Off by: ours less the mean of what is \
-                     printed, as a share of that mean; where a count of 0 or 1 is printed, as a difference; nothing where the publication rules \
-                     the figure out or the cell did not run. " em { "Predicted" }
-                    ": the set-up was not chosen by these figures; " em { "fitted" }
-                    ": a parameter was; " em { "assumed" } ": what we assume decides them; " em { "exempt" } ": the publication itself rules them out."
-                }
-                @for table in &outcome.tables {
-                    @if table.rows.iter().any(|row| !row.row.column.is_empty()) {
-                        (grid(table, &here))
-                    } @else {
-                        (list(table, &here))
-                    }
+        section {
+            h2 { "Published beside reproduced" }
+            p {
+                "Medians under the base assumptions, with 95 % confidence intervals. Off by: ours less the mean of what is \
+                 printed, as a share of that mean; where a count of 0 or 1 is printed, as a difference; nothing where the publication rules \
+                 the figure out or the cell did not run. " em { "Predicted" }
+                ": the set-up was not chosen by these figures; " em { "fitted" }
+                ": a parameter was; " em { "assumed" } ": what we assume decides them; " em { "exempt" } ": the publication itself rules them out."
+            }
+            @for table in &outcome.tables {
+                @if table.rows.iter().any(|row| !row.row.column.is_empty()) {
+                    (grid(table, &our_runs))
+                } @else {
+                    (lists(table, &our_runs))
                 }
             }
         }
     }
 }
 
-/// Where our figures come from.
-pub(super) struct Here {
-    /// `here, in sim and emu`
-    pub(super) heading: String,
-    /// Else each figure says where it was measured.
-    pub(super) is_one_arena: bool,
-}
-
-/// The predicted figures separate from those that the set-up was fitted to.
-fn list(table: &TableOutcome, here: &Here) -> Markup {
-    let heading = here.heading.as_str();
-    let columns = [("cell", 28), ("published", 14), (heading, 26), ("off by", 9), ("note", 23)];
-    let parts = [Role::Predicted, Role::Assumed, Role::Fitted, Role::Exempt].map(|role| {
-        let rows = table.rows.iter().filter(|row| row.row.role == role);
-        (role, rows.map(|row| published_row(row, here)).collect::<Vec<Row>>())
-    });
+/// A table without columns, as a list for each role that has rows.
+fn lists(table: &TableOutcome, our_runs: &OurRuns) -> Markup {
+    let columns = [
+        ProseColumn { head: "cell", width_percent: 28 },
+        ProseColumn { head: "published", width_percent: 14 },
+        ProseColumn { head: &our_runs.heading, width_percent: 26 },
+        ProseColumn { head: "off by", width_percent: 9 },
+        ProseColumn { head: "note", width_percent: 23 },
+    ];
     html! {
-        @for (role, rows) in parts.iter().filter(|(_, rows)| !rows.is_empty()) {
-            h3 { (table.title) ": " (role.to_string()) }
-            (prose_table(&columns, rows))
+        @for role in [Role::Predicted, Role::Assumed, Role::Fitted, Role::Exempt] {
+            @let rows = list_rows(table, role, our_runs);
+            @if !rows.is_empty() {
+                h3 { (table.title) ": " (role.to_string()) }
+                (prose_table(&columns, &rows))
+            }
         }
     }
 }
 
-fn published_row(outcome: &RowOutcome, here: &Here) -> Row {
-    let row = &outcome.row;
-    let what = if row.what.is_empty() { format!("{}, {}", row.cell, row.metric) } else { row.what.clone() };
-    let cells = [what, printed(outcome), ours(outcome, here), off(outcome, here), row.note.clone()];
-    Row { is_marked: false, cells: cells.iter().map(|text| html! { (text) }).collect() }
+fn list_rows(table: &TableOutcome, role: Role, our_runs: &OurRuns) -> Vec<ProseRow> {
+    let mut rows = Vec::new();
+    for outcome in table.rows.iter().filter(|outcome| outcome.row.role == role) {
+        let printed_row = &outcome.row;
+        rows.push(ProseRow::plain(&[
+            &row_name(printed_row),
+            &printed_values(outcome),
+            &our_values(outcome, our_runs),
+            &deviation(outcome, our_runs),
+            &printed_row.note,
+        ]));
+    }
+    rows
 }
 
-/// Rows of one `what` side by side under their columns' names, with notes under the table.
-fn grid(table: &TableOutcome, here: &Here) -> Markup {
+/// The name of a row. A row without a name is called by its cell and metric.
+pub(super) fn row_name(row: &PublishedRow) -> String {
+    if row.what.is_empty() { format!("{}, {}", row.cell, row.metric) } else { row.what.clone() }
+}
+
+/// A table with columns. The notes are below the table.
+fn grid(table: &TableOutcome, our_runs: &OurRuns) -> Markup {
     let mut columns: Vec<&str> = Vec::new();
-    let mut heads: Vec<&str> = Vec::new();
+    let mut row_names: Vec<&str> = Vec::new();
     for row in table.rows.iter().map(|outcome| &outcome.row) {
         if !columns.contains(&row.column.as_str()) {
             columns.push(&row.column);
         }
-        if !heads.contains(&row.what.as_str()) {
-            heads.push(&row.what);
+        if !row_names.contains(&row.what.as_str()) {
+            row_names.push(&row.what);
         }
     }
-    let find = |head: &str, column: &str| {
-        table.rows.iter().find(|outcome| outcome.row.what == head && outcome.row.column == column)
-    };
-    let rows: Vec<Row> = heads
-        .iter()
-        .map(|head| {
-            let cells = columns.iter().map(|column| {
-                find(head, column).map_or_else(|| html! {}, |outcome| grid_cell(outcome, here))
-            });
-            Row { is_marked: false, cells: core::iter::once(html! { (head) }).chain(cells).collect() }
-        })
-        .collect();
-    let longest = heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
-    // About a hundredth of the width for a character, two lines at most.
-    let first = (longest as u32 / 2 + 4).clamp(12, 30);
-    let share = (100 - first) / columns.len().max(1) as u32;
-    let widths: Vec<(&str, u32)> =
-        core::iter::once(("", first)).chain(columns.iter().map(|column| (*column, share))).collect();
+    let rows: Vec<ProseRow> =
+        row_names.iter().map(|name| grid_row(table, name, &columns, our_runs)).collect();
     html! {
         h3 { (table.title) }
-        p.about { "Printed → " (here.heading) ", by how much ours is off, and what the printed figure was used for." }
-        (prose_table(&widths, &rows))
+        p.about { "Printed → " (our_runs.heading) ", by how much ours is off, and what the printed figure was used for." }
+        (prose_table(&grid_columns(&row_names, &columns), &rows))
         (notes(table))
     }
 }
 
-fn grid_cell(outcome: &RowOutcome, here: &Here) -> Markup {
+/// The columns of a grid. A character is about a hundredth of the page wide, and a row's name has two lines
+/// at most.
+fn grid_columns<'a>(row_names: &[&str], columns: &[&'a str]) -> Vec<ProseColumn<'a>> {
+    let longest_name = row_names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let name_width = (longest_name as u32 / 2 + 4).clamp(12, 30);
+    let width_percent = (100 - name_width) / columns.len().max(1) as u32;
+    let mut prose_columns = vec![ProseColumn { head: "", width_percent: name_width }];
+    prose_columns.extend(columns.iter().map(|head| ProseColumn { head, width_percent }));
+    prose_columns
+}
+
+fn grid_row(table: &TableOutcome, name: &str, columns: &[&str], our_runs: &OurRuns) -> ProseRow {
+    let mut cells = vec![html! { (name) }];
+    for column in columns {
+        let mut outcomes = table.rows.iter();
+        let outcome = outcomes.find(|outcome| outcome.row.what == name && outcome.row.column == *column);
+        cells.push(outcome.map_or_else(|| html! {}, |outcome| grid_cell(outcome, our_runs)));
+    }
+    ProseRow { is_marked: false, cells }
+}
+
+fn grid_cell(outcome: &RowOutcome, our_runs: &OurRuns) -> Markup {
+    let deviation = deviation(outcome, our_runs);
     html! {
-        @let off = off(outcome, here);
-        (printed(outcome)) " → " (ours(outcome, here))
-        @if !off.is_empty() { ", " (off) }
+        (printed_values(outcome)) " → " (our_values(outcome, our_runs))
+        @if !deviation.is_empty() { ", " (deviation) }
         ", " (outcome.row.role.to_string())
     }
 }
 
 fn notes(table: &TableOutcome) -> Markup {
-    let noted = || table.rows.iter().map(|outcome| &outcome.row).filter(|row| !row.note.is_empty());
+    let rows = table.rows.iter().map(|outcome| &outcome.row);
+    let rows_with_notes: Vec<&PublishedRow> = rows.filter(|row| !row.note.is_empty()).collect();
     html! {
-        @if noted().next().is_some() {
+        @if !rows_with_notes.is_empty() {
             ul {
-                @for row in noted() { li { (row.what) ", " (row.column) ": " (row.note) } }
+                @for row in rows_with_notes { li { (row.what) ", " (row.column) ": " (row.note) } }
             }
         }
     }
 }
 
-pub(super) fn printed(outcome: &RowOutcome) -> String {
-    let row = &outcome.row;
-    let mut all: Vec<_> = row.published.iter().map(|value| shown(outcome.unit(), *value)).collect();
-    // The unit follows the last value.
-    let last = all.len().saturating_sub(1);
-    for text in &mut all[..last] {
+/// Writes the printed values of a row. Only the last one has the unit: `2, 3 ms`.
+pub(super) fn printed_values(outcome: &RowOutcome) -> String {
+    let printed = &outcome.row.published;
+    let mut texts: Vec<String> = printed.iter().map(|value| shown(outcome.unit(), *value)).collect();
+    let last = texts.len().saturating_sub(1);
+    for text in &mut texts[..last] {
         text.truncate(text.find(' ').unwrap_or(text.len()));
     }
-    all.join(", ")
+    texts.join(", ")
 }
 
-pub(super) fn ours(outcome: &RowOutcome, here: &Here) -> String {
+/// Writes our values of a row.
+pub(super) fn our_values(outcome: &RowOutcome, our_runs: &OurRuns) -> String {
     if outcome.values.is_empty() {
         return "not run".to_owned();
     }
-    let text = |value: &Value| match here.is_one_arena {
-        true => shown_value(value),
-        false => format!("{} ({})", shown_value(value), value.arena.name()),
+    let text = |value: &Value| {
+        if our_runs.is_one_arena {
+            shown_value(value)
+        } else {
+            format!("{} ({})", shown_value(value), value.arena.name())
+        }
     };
     outcome.values.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// By how much the first of our figures is off the mean of what is printed, and where that was measured. What
-/// the publication rules out is nothing to be off. A share of 0 or 1 lost packets says nothing, so that of
-/// such printed counts it is the difference.
-pub(super) fn off(outcome: &RowOutcome, here: &Here) -> String {
+/// Writes the difference between the first of our values and the mean of the printed values: `+50.0 %`. If
+/// the publication counts 0 or 1 packets, a share of that would say nothing, so it is a number of packets.
+/// Empty if the publication rules the value out.
+pub(super) fn deviation(outcome: &RowOutcome, our_runs: &OurRuns) -> String {
     let row = &outcome.row;
-    let (Some(first), Some(mean)) = (outcome.values.first(), row.mean()) else { return String::new() };
+    let (Some(ours), Some(printed_mean)) = (outcome.values.first(), row.mean()) else { return String::new() };
+    if row.role == Role::Exempt {
+        return String::new();
+    }
     let is_small_count = shown_unit(outcome.unit()).is_empty()
-        && mean.abs() <= 1.0
+        && printed_mean.abs() <= 1.0
         && row.published.iter().all(|printed| printed.fract() == 0.0);
-    let text = match outcome.off {
-        _ if row.role == Role::Exempt => return String::new(),
-        _ if is_small_count => {
-            let difference = first.median - mean;
-            let sign = if difference > 0.0 { "+" } else { "" };
-            format!("{sign}{}", shown(outcome.unit(), difference))
-        }
-        Some(off) => format!("{} %", signed(100.0 * off, 1)),
-        None => return String::new(),
+    let text = if is_small_count {
+        let difference = ours.median - printed_mean;
+        let sign = if difference > 0.0 { "+" } else { "" };
+        format!("{sign}{}", shown(outcome.unit(), difference))
+    } else if let Some(share) = outcome.off {
+        format!("{} %", signed(100.0 * share, 1))
+    } else {
+        return String::new();
     };
-    if here.is_one_arena { text } else { format!("{text} ({})", first.arena.name()) }
+    if our_runs.is_one_arena { text } else { format!("{text} ({})", ours.arena.name()) }
 }
 
 #[cfg(test)]
@@ -173,8 +214,8 @@ mod tests {
     use super::*;
     use talkpath_study::{ArenaName, PublishedRow};
 
-    fn here(is_one_arena: bool) -> Here {
-        Here { heading: "here".to_owned(), is_one_arena }
+    fn our_runs(is_one_arena: bool) -> OurRuns {
+        OurRuns { heading: "here".to_owned(), is_one_arena }
     }
 
     fn row(what: &str, column: &str, published: &[f64], role: Role) -> RowOutcome {
@@ -202,31 +243,31 @@ mod tests {
             row("1 KB", "WAN", &[50.0], Role::Exempt),
             row("4 KB", "LAN", &[9.0], Role::Predicted),
         ];
-        let html = grid(&TableOutcome { title: "A".to_owned(), rows }, &here(true)).into_string();
+        let html = grid(&TableOutcome { title: "A".to_owned(), rows }, &our_runs(true)).into_string();
         assert_eq!(html.matches("<tr>").count(), 1 + 2);
         assert!(html.contains("2, 3 ms → not run, fitted"), "{html}");
         assert!(html.contains("<li>1 KB, WAN: one datagram</li>"), "{html}");
     }
 
     #[test]
-    fn a_count_of_0_or_1_is_off_by_a_difference_and_what_is_ruled_out_by_nothing() {
-        let with = |metric: &str, published: &[f64], median: f64, role: Role| {
+    fn the_deviation_from_a_count_of_0_or_1_is_a_difference_and_from_an_exempt_value_empty() {
+        let deviation_of = |metric: &str, published: &[f64], median: f64, role: Role| {
             let mut outcome = row("lost", "", published, role);
             outcome.row.metric = metric.to_owned();
             outcome.off = Some((median - 2.0) / 2.0);
             outcome.values = vec![value(ArenaName::Sim, median)];
-            off(&outcome, &here(true))
+            deviation(&outcome, &our_runs(true))
         };
         let lost = "flows.x.packets_lost";
-        assert_eq!(with(lost, &[0.0, 0.0, 1.0], 0.0, Role::Fitted), "-0.333");
-        assert_eq!(with(lost, &[0.0], 2.0, Role::Fitted), "+2");
-        assert_eq!(with(lost, &[0.0], 0.0, Role::Fitted), "0");
-        assert_eq!(with(lost, &[2.0], 3.0, Role::Predicted), "+50.0 %");
-        assert_eq!(with(lost, &[2.0], 2.0, Role::Predicted), "0.0 %");
-        // Of a printed time of 0.8 s, which has no unit among the metrics' names.
-        assert_eq!(with("settling.settled_after_s", &[0.8], 1.0, Role::Predicted), "-50.0 %");
-        assert_eq!(with("flows.x.one_way_delay_ms.p50", &[2.0], 1.0, Role::Predicted), "-50.0 %");
-        assert_eq!(with("flows.x.one_way_delay_ms.p50", &[2.0], 1.0, Role::Exempt), "");
+        assert_eq!(deviation_of(lost, &[0.0, 0.0, 1.0], 0.0, Role::Fitted), "-0.333");
+        assert_eq!(deviation_of(lost, &[0.0], 2.0, Role::Fitted), "+2");
+        assert_eq!(deviation_of(lost, &[0.0], 0.0, Role::Fitted), "0");
+        assert_eq!(deviation_of(lost, &[2.0], 3.0, Role::Predicted), "+50.0 %");
+        assert_eq!(deviation_of(lost, &[2.0], 2.0, Role::Predicted), "0.0 %");
+        // A printed time of 0.8 s: the name of this metric gives no unit.
+        assert_eq!(deviation_of("settling.settled_after_s", &[0.8], 1.0, Role::Predicted), "-50.0 %");
+        assert_eq!(deviation_of("flows.x.one_way_delay_ms.p50", &[2.0], 1.0, Role::Predicted), "-50.0 %");
+        assert_eq!(deviation_of("flows.x.one_way_delay_ms.p50", &[2.0], 1.0, Role::Exempt), "");
     }
 
     fn value(arena: ArenaName, median: f64) -> Value {
@@ -244,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn of_several_arenas_each_figure_says_where_it_was_measured() {
+    fn if_there_are_several_arenas_each_value_says_its_arena() {
         let mut outcome = row("1 KB", "", &[2.0], Role::Predicted);
         outcome.values = vec![value(ArenaName::Sim, 3.0), value(ArenaName::Emu, 4.0)];
-        assert_eq!(ours(&outcome, &here(false)), "3 ms (sim), 4 ms (emu)");
-        assert_eq!(off(&outcome, &here(false)), "+50.0 % (sim)");
+        assert_eq!(our_values(&outcome, &our_runs(false)), "3 ms (sim), 4 ms (emu)");
+        assert_eq!(deviation(&outcome, &our_runs(false)), "+50.0 % (sim)");
         outcome.values.truncate(1);
         assert_eq!(
-            (ours(&outcome, &here(true)), off(&outcome, &here(true))),
+            (our_values(&outcome, &our_runs(true)), deviation(&outcome, &our_runs(true))),
             ("3 ms".to_owned(), "+50.0 %".to_owned())
         );
     }

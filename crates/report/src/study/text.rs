@@ -1,114 +1,147 @@
-//! The terminal's table of a study: a block a claim.
+//! The table of a study in the terminal: a block of lines for each claim.
 
-use core::fmt::Write as _;
+use talkpath_study::{
+    ArenaVerdict, CheckOutcome, ClaimOutcome, Outcome, UnderAssumption, Verdict, shown_must,
+};
 
-use talkpath_study::{ArenaVerdict, ClaimOutcome, Outcome, UnderAssumption, Verdict, shown_must};
-
-use super::{about, count, headline, mark, medians};
+use super::words::{about_study, after_verdict, check_figure, check_result, claim_counts, in_arena};
 use crate::Style;
 use crate::number::counted;
 
-/// Every claim: what was published, what came out under the base assumptions and under those that show its
-/// sensitivity, the verdict and why.
+/// The least width of a line. A narrower terminal breaks the lines itself.
+const MIN_WIDTH: usize = 40;
+
+/// Writes a block for each claim: what was published, our figures under the base and under the sets that show
+/// how much the claim depends on assumptions, the verdict, and its reason.
 pub fn study_table(outcome: &Outcome, style: &Style) -> String {
-    let mut text = format!("{}: {}\n{}\n", outcome.study, outcome.title, about(outcome));
+    let text = format!("{}: {}\n{}\n", outcome.study, outcome.title, about_study(outcome));
+    let mut table = StudyTable { outcome, style, text };
     for claim in &outcome.claims {
-        block(&mut text, claim, outcome, style);
+        table.add_claim(claim);
     }
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "\n{}", count(outcome));
-    text
+    table.text.push_str(&format!("\n{}\n", claim_counts(outcome)));
+    table.text
 }
 
-fn block(text: &mut String, claim: &ClaimOutcome, outcome: &Outcome, style: &Style) {
-    let several = outcome.arenas.len() > 1;
-    text.push('\n');
-    heading(text, &format!("{}/{}  ", outcome.study, claim.id), &claim.in_first_arena, several, style);
-    paragraph(text, "claim", &claim.claim, style);
-    paragraph(text, "published", &claim.published, style);
-    in_arena(text, &claim.in_first_arena, &claim.sensitivity, style);
-    for verdict in &claim.in_other_arenas {
-        heading(text, "  ", verdict, several, style);
-        in_arena(text, verdict, &claim.sensitivity, style);
-    }
+/// The table under construction.
+struct StudyTable<'a> {
+    outcome: &'a Outcome,
+    style: &'a Style,
+    text: String,
 }
 
-/// `sawashima-1997/S3  differs, only-under in sim: fails under base; holds under delayed-ack`.
-fn heading(text: &mut String, first: &str, verdict: &ArenaVerdict, several: bool, style: &Style) {
-    let words = headline(verdict, &coloured(verdict.verdict, style), several);
-    hanging(text, first, "    ", &words, style);
+/// The beginnings of the lines of a paragraph.
+struct Indent<'a> {
+    first_line: &'a str,
+    other_lines: &'a str,
 }
 
-fn in_arena(text: &mut String, verdict: &ArenaVerdict, sensitivity: &[String], style: &Style) {
-    if !verdict.reproduced.is_empty() {
-        paragraph(text, "here", &verdict.reproduced, style);
+impl StudyTable<'_> {
+    fn add_claim(&mut self, claim: &ClaimOutcome) {
+        self.text.push('\n');
+        let name = format!("{}/{}  ", self.outcome.study, claim.id);
+        self.add_heading(&name, &claim.in_first_arena);
+        self.add_labelled("claim", &claim.claim);
+        self.add_labelled("published", &claim.published);
+        self.add_arena(&claim.in_first_arena, &claim.sensitivity);
+        for verdict in &claim.in_other_arenas {
+            self.add_heading("  ", verdict);
+            self.add_arena(verdict, &claim.sensitivity);
+        }
     }
-    let shown = |under: &&UnderAssumption| {
-        verdict.by_assumption.first() == Some(*under) || sensitivity.contains(&under.assumption)
-    };
-    for under in verdict.by_assumption.iter().filter(shown).filter(|under| under.holds.is_some()) {
-        let _ = writeln!(text, "    under {}:", under.assumption);
+
+    /// Adds a line like `sawashima-1997/S3  differs, only-under in sim: fails under base; holds under
+    /// delayed-ack`.
+    fn add_heading(&mut self, start: &str, verdict: &ArenaVerdict) {
+        let word = paint_verdict(verdict.verdict, self.style);
+        let words = format!("{word}{}", after_verdict(verdict, &in_arena(verdict, self.outcome)));
+        self.add_paragraph(&Indent { first_line: start, other_lines: "    " }, &words);
+    }
+
+    /// Adds the results of a claim in one arena. `sensitivity` names the sets that are shown beside the base.
+    fn add_arena(&mut self, verdict: &ArenaVerdict, sensitivity: &[String]) {
+        if !verdict.reproduced.is_empty() {
+            self.add_labelled("here", &verdict.reproduced);
+        }
+        for (index, under) in verdict.by_assumption.iter().enumerate() {
+            let is_base = index == 0;
+            let is_shown = is_base || sensitivity.contains(&under.assumption);
+            if is_shown && under.holds.is_some() {
+                self.add_assumption_set(under);
+            }
+        }
+        for check in &verdict.not_judged {
+            let line = format!("would be checked: {} (asked: {})", check.name, shown_must(check));
+            self.add_check_line(&line);
+        }
+        self.add_labelled("why", &verdict.why);
+    }
+
+    fn add_assumption_set(&mut self, under: &UnderAssumption) {
+        self.text.push_str(&format!("    under {}:\n", under.assumption));
         for check in &under.checks {
-            let line =
-                format!("{}: {} (asked: {}) {}", check.name, medians(check), shown_must(check), mark(check));
-            let single = format!(
-                "; {}; in {} of {}",
-                check.basis,
-                check.single_hits,
-                counted(check.single_runs, "single repetition")
-            );
-            wrapped(text, "      ", &format!("{line}{single}"), style);
+            self.add_check_line(&describe_check(check));
         }
     }
-    for check in &verdict.not_judged {
-        wrapped(
-            text,
-            "      ",
-            &format!("would be checked: {} (asked: {})", check.name, shown_must(check)),
-            style,
-        );
+
+    fn add_check_line(&mut self, line: &str) {
+        self.add_paragraph(&Indent { first_line: "      ", other_lines: "          " }, line);
     }
-    paragraph(text, "why", &verdict.why, style);
+
+    fn add_labelled(&mut self, label: &str, words: &str) {
+        let indent = Indent { first_line: "    ", other_lines: "        " };
+        self.add_paragraph(&indent, &format!("{label}: {words}"));
+    }
+
+    /// Adds words in lines of the terminal's width.
+    fn add_paragraph(&mut self, indent: &Indent<'_>, words: &str) {
+        let width = self.style.width.max(MIN_WIDTH);
+        let mut line = indent.first_line.to_owned();
+        let mut has_words = false;
+        for word in words.split_whitespace() {
+            if has_words && line.chars().count() + 1 + word.chars().count() > width {
+                self.text.push_str(&line);
+                self.text.push('\n');
+                line = indent.other_lines.to_owned();
+                has_words = false;
+            }
+            if has_words {
+                line.push(' ');
+            }
+            line.push_str(word);
+            has_words = true;
+        }
+        self.text.push_str(&line);
+        self.text.push('\n');
+    }
 }
 
-fn coloured(verdict: Verdict, style: &Style) -> String {
+/// Writes a check: `NAME: FIGURE (asked: BOUND) holds; predicted; in 5 of 6 single repetitions`.
+fn describe_check(check: &CheckOutcome) -> String {
+    format!(
+        "{}: {} (asked: {}) {}; {}; in {} of {}",
+        check.name,
+        check_figure(check),
+        shown_must(check),
+        check_result(check),
+        check.basis,
+        check.single_hits,
+        counted(check.single_runs, "single repetition")
+    )
+}
+
+fn paint_verdict(verdict: Verdict, style: &Style) -> String {
+    if !style.color {
+        return verdict.to_string();
+    }
+    // The parameters of the SGR escape sequence (ECMA-48 §8.3.117).
+    let (green, blue, cyan, yellow, faint) = ("32", "34", "36", "33", "2");
     let colour = match verdict {
-        Verdict::Reproduced => "32",
-        Verdict::Consistent => "34",
-        Verdict::PartlyJudged => "36",
-        Verdict::Differs => "33",
-        Verdict::NotTested | Verdict::Disturbed => "2",
+        Verdict::Reproduced => green,
+        Verdict::Consistent => blue,
+        Verdict::PartlyJudged => cyan,
+        Verdict::Differs => yellow,
+        Verdict::NotTested | Verdict::Disturbed => faint,
     };
-    if style.color { format!("\x1b[1;{colour}m{verdict}\x1b[0m") } else { verdict.to_string() }
-}
-
-fn paragraph(text: &mut String, label: &str, words: &str, style: &Style) {
-    wrapped(text, "    ", &format!("{label}: {words}"), style);
-}
-
-/// Words on lines of the terminal's width; later lines are indented by four more.
-fn wrapped(text: &mut String, indent: &str, words: &str, style: &Style) {
-    hanging(text, indent, &format!("{indent}    "), words, style);
-}
-
-/// The same with `first` before the first line and `later` before the others.
-fn hanging(text: &mut String, first: &str, later: &str, words: &str, style: &Style) {
-    let width = style.width.max(40);
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in words.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
-            text.push_str(&line);
-            text.push('\n');
-            line = later.to_owned();
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    text.push_str(&line);
-    text.push('\n');
+    format!("\x1b[1;{colour}m{verdict}\x1b[0m")
 }

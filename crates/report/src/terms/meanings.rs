@@ -1,4 +1,7 @@
-//! What each word means.
+//! The meanings of single words of the tables.
+//!
+//! A *floor* is the least judged figure with which a flow is usable. An *interval* is a 95 % confidence
+//! interval.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +19,14 @@ use crate::term::{Term, Terms, Topic};
 use crate::verdict::{figure_style, limit_ms};
 use crate::view::CellView;
 
-/// What the flow is judged by, with the `floors` of its conditions.
+/// The most floors that a meaning names. We chose 3 because more floors are a list, and the conditions have
+/// them.
+const MAX_FLOORS: usize = 3;
+
+/// The rule that makes a call unusable because of its gaps (`measure::metrics::gaps`).
+pub(super) const GAP_RULE: &str = " with no gap of 1 s, or two of 200 ms a minute";
+
+/// Explains the figure that `flow` is judged by. `floors` has the floor of each of its conditions.
 pub(super) fn judged_figure<'a>(
     by: JudgedBy,
     floors: impl Iterator<Item = f64>,
@@ -47,8 +57,8 @@ pub(super) fn judged_figure<'a>(
     term.about(Topic::JudgedFigure)
 }
 
-/// From where on it is usable, as the end of a meaning. Each of a few floors is named; with more the
-/// reader has to look at the conditions.
+/// Writes the floors as the end of a meaning: `; usable from 3.1 or 3.6`. Empty if there are none, or too
+/// many to name.
 pub(super) fn usable_from(by: JudgedBy, floors: impl Iterator<Item = f64>) -> String {
     let mut floors: Vec<f64> = floors.collect();
     floors.sort_by(f64::total_cmp);
@@ -66,13 +76,7 @@ pub(super) fn usable_from(by: JudgedBy, floors: impl Iterator<Item = f64>) -> St
     format!("; usable from {}{unit}{gaps}", floors.join(" or "))
 }
 
-/// What bars a call (`measure::metrics::gaps`).
-pub(super) const GAP_RULE: &str = " with no gap of 1 s, or two of 200 ms a minute";
-
-/// Chosen: more are no longer a meaning, but a list.
-const MAX_FLOORS: usize = 3;
-
-/// As the end of a meaning.
+/// Writes that the delay of a score is half the round trip, as the end of a meaning. Empty if it is not.
 pub(super) const fn half_round_trip(is_half: bool) -> &'static str {
     if is_half { "; delay is half the round trip" } else { "" }
 }
@@ -102,7 +106,7 @@ pub(super) fn in_time<'a>(flows: impl Iterator<Item = &'a FlowSummary>) -> Strin
     )
 }
 
-/// The intervals of the differences, and how their ends were found.
+/// Explains the intervals of the differences, and the method by which they were found.
 pub(super) fn difference(standings: &[&Standing], by: JudgedBy) -> Term {
     let methods: BTreeSet<Method> = standings.iter().filter_map(|standing| standing.method).collect();
     let cut = match by {
@@ -111,39 +115,46 @@ pub(super) fn difference(standings: &[&Standing], by: JudgedBy) -> Term {
         JudgedBy::Goodput => "",
     };
     let student = format!("Student's t, because there are fewer than {MIN_RESAMPLED} pairs{cut}");
-    let has = |method| methods.contains(&method);
-    let how = match (has(Method::Bootstrap), has(Method::Student)) {
+    let is_used = |method| methods.contains(&method);
+    let method_note = match (is_used(Method::Bootstrap), is_used(Method::Student)) {
         (true, true) => {
             format!(" (bootstrap; where there are fewer than {MIN_RESAMPLED} pairs Student's t{cut})")
         }
         (true, false) => " (bootstrap)".to_owned(),
         (false, true) => format!(" ({student})"),
-        // All pairs are the same: there is nothing to estimate.
+        // All pairs are equal, so there is nothing to estimate.
         (false, false) => String::new(),
     };
-    let off_scale = match standings.iter().any(|standing| standing.is_off_scale) {
-        true => format!("; {UNKNOWN} if both are at the scale's lower end, which cannot distinguish them"),
-        false => String::new(),
+    let off_scale = if standings.iter().any(|standing| standing.is_off_scale) {
+        format!("; {UNKNOWN} if both are at the scale's lower end, which cannot distinguish them")
+    } else {
+        String::new()
     };
     let meaning = format!(
         "95 % interval of the mean difference, this row minus that transport, over pairs of repetitions with one \
-         seed{how}{off_scale}"
+         seed{method_note}{off_scale}"
     );
     Term::new("vs", meaning).about(Topic::JudgedFigure)
 }
 
-/// Which frames are late or missing, and in which direction.
+/// Explains the late and missing frames of a call, and their direction.
 pub(super) fn late(calls: &[&CallSummary]) -> Term {
-    // Where the clocks are not trusted, an echo flow's frame and its echo count as one.
-    let is_both = calls.iter().any(|call| call.basis == Basis::HalfRoundTrip && call.direction.is_none());
-    let missing = if is_both { "lost in either direction" } else { "missing, in the worse direction alone" };
+    // If the clocks are not trusted, a frame and its echo count as one frame.
+    let has_both_directions =
+        calls.iter().any(|call| call.basis == Basis::HalfRoundTrip && call.direction.is_none());
+    let missing = if has_both_directions {
+        "lost in either direction"
+    } else {
+        "missing, in the worse direction alone"
+    };
     let is_adaptive = calls.iter().any(|call| call.playout == "adaptive");
     let rule = if is_adaptive { " (adaptive: Ramjee et al. 1994)" } else { "" };
     let meaning = format!("frames that came after their playout time{rule} or are {missing}");
     Term::new("late", meaning).about(Topic::Playout)
 }
 
-/// How far the calls `flow` of these cells lie outside of the E-model's table, each by its transport's name.
+/// Says how far the calls `flow` of these cells are outside the table of the E-model. Each call is named by
+/// its transport. Returns `None` if no call is outside.
 pub(super) fn outside_the_model<'a>(
     cells: impl Iterator<Item = &'a CellView<'a>>,
     flow: &str,
@@ -156,12 +167,12 @@ pub(super) fn outside_the_model<'a>(
     meaning.map(outside)
 }
 
-/// How far calls lie outside of the E-model's table.
+/// The finding about calls outside the table of the E-model.
 pub(super) fn outside(meaning: String) -> Term {
     Term::finding("outside", meaning).about(Topic::Receiver)
 }
 
-/// The second receiver of a call, if it has one.
+/// Explains the second receiver of a call. Returns `None` if the call has one receiver.
 pub(super) fn second_receiver(call: &CallSummary) -> Option<Term> {
     let other = call.other_receiver.as_ref()?;
     let meaning = format!(
@@ -172,7 +183,7 @@ pub(super) fn second_receiver(call: &CallSummary) -> Option<Term> {
     Some(Term::new(OTHER_WAIT_TEXT, meaning).about(Topic::Receiver))
 }
 
-/// The delay of this kind, which the tables call `name`.
+/// Explains a delay of this kind. `name` is its name in the tables.
 pub(crate) fn delay(name: &'static str, kind: DelayKind) -> Term {
     let end = match kind {
         DelayKind::RoundTrip => "its echo was read",
@@ -183,7 +194,7 @@ pub(crate) fn delay(name: &'static str, kind: DelayKind) -> Term {
     Term::new(name, meaning).about(Topic::Delay)
 }
 
-/// The share of lost messages, for flows that have a round trip or a delay one way.
+/// Explains the share of lost messages. The flows have a round trip, a delay one way, or both kinds occur.
 pub(super) fn loss(has_round_trip: bool, has_one_way: bool) -> Term {
     let trip = match (has_round_trip, has_one_way) {
         (true, false) => "lost / due, over the round trip,",
@@ -194,13 +205,14 @@ pub(super) fn loss(has_round_trip: bool, has_one_way: bool) -> Term {
     Term::new("loss", meaning).about(Topic::Loss)
 }
 
+/// Explains messages that were on their way at the end.
 pub(crate) fn unfinished() -> Term {
     let meaning =
         "of the messages sent, those still queued or in flight at the end: no share of losses has them";
     Term::new("unfinished", meaning).about(Topic::Unfinished)
 }
 
-/// Why figures are missing, if any are, and how well two clocks are known.
+/// Explains a dash, if the tables have one, and says how well the clocks are known.
 pub(super) fn missing(summary: &Summary, is_unknown: bool) -> Terms {
     let mut terms = Terms::new();
     if is_unknown {
@@ -212,13 +224,14 @@ pub(super) fn missing(summary: &Summary, is_unknown: bool) -> Terms {
         let meaning = format!("one-way figures are left out: {}", clock.why);
         terms.push(Term::finding("clock", meaning).about(Topic::Reading));
     } else if clock.uncertainty_ms.is_some_and(|bound| bound > 0.0) {
-        // Two clocks.
+        // An uncertainty above zero means two clocks.
         terms.push(Term::finding("clock", clock.why.clone()).about(Topic::Reading));
     }
     terms
 }
 
-/// Which statistic over the repetitions a figure is (`measure::statistic`). `more` is added to the meaning.
+/// Says which figures are means over the repetitions and which are medians (`measure::statistic`). `more` is
+/// added to the meaning.
 pub(super) fn repetitions(more: &str) -> Term {
     let meaning = format!(
         "scores, shares, counts and goodputs are means over the repetitions; times, windows and queues are medians{more}"

@@ -1,0 +1,214 @@
+//! The Markdown tables of a page: verdicts, printed values beside ours, medians of cells and of figures.
+
+use talkpath_study::{ArenaName, Drawing, FigureLine, FigureOutcome, Outcome, TableOutcome, shown};
+
+use super::find::{find_cells, find_figure};
+use super::options::Options;
+use crate::number::{UNKNOWN, list};
+use crate::study::published::{OurRuns, deviation, our_values, printed_values, row_name};
+use crate::study::words::{claim_counts, medians_over, verdict_in_words};
+
+/// A Markdown table under construction.
+struct MarkdownTable {
+    text: String,
+}
+
+impl MarkdownTable {
+    fn new(heads: &[&str]) -> Self {
+        let mut table = Self { text: String::new() };
+        table.row(heads);
+        table.row(&vec!["---"; heads.len()]);
+        table
+    }
+
+    fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
+        let cells: Vec<String> = cells.iter().map(|cell| cell.as_ref().replace('|', "\\|")).collect();
+        self.text.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+
+    /// The table between two empty lines, as a page shows it.
+    fn as_block(&self) -> String {
+        format!("\n\n{}\n", self.text)
+    }
+}
+
+/// The medians of `metrics`, with a row for each cell whose name matches `pattern`.
+pub(super) fn table_of_cells(
+    outcome: &Outcome,
+    pattern: &str,
+    metrics: &[&str],
+    options: &Options,
+) -> Result<String, String> {
+    let mut table = MarkdownTable::new(&[&["cell"][..], metrics].concat());
+    for cell in find_cells(outcome, pattern)? {
+        let mut row = vec![cell.cell.clone()];
+        for metric in metrics {
+            let value = cell.metrics.get(*metric).ok_or_else(|| format!("{} has no {metric}", cell.cell))?;
+            row.push(options.range(value.unit(), &[value.median])?);
+        }
+        table.row(&row);
+    }
+    Ok(table.as_block())
+}
+
+/// A column of the table of a chart: a place on its horizontal axis.
+struct AxisPlace {
+    x: f64,
+    head: String,
+}
+
+/// The medians of a chart, with a row for each line and a column for each place on its horizontal axis.
+pub(super) fn table_of_chart(outcome: &Outcome, number: &str, options: &Options) -> Result<String, String> {
+    let figure = find_figure(outcome, number)?;
+    let (places, lines) = match &figure.drawing {
+        Drawing::Lines { lines } => (numbers_on_axis(lines), lines),
+        Drawing::Groups { names, lines } => (names_on_axis(names), lines),
+        _ => return Err(format!("figure {number} does not show medians over an axis")),
+    };
+    let axis_titles = axis_titles(figure);
+    let mut heads = vec![axis_titles.as_str()];
+    heads.extend(places.iter().map(|place| place.head.as_str()));
+    let mut table = MarkdownTable::new(&heads);
+    for line in lines {
+        let mut row = vec![line.label.clone()];
+        for place in &places {
+            row.push(match line.points.iter().find(|point| point.x.total_cmp(&place.x).is_eq()) {
+                Some(point) => options.range(None, &[point.median])?,
+                None => UNKNOWN.to_owned(),
+            });
+        }
+        table.row(&row);
+    }
+    Ok(table.as_block())
+}
+
+/// The head of the first column. It names the figures of the table with their unit: `MOS, by lost, %`.
+fn axis_titles(figure: &FigureOutcome) -> String {
+    match figure.x_title.as_str() {
+        "" => figure.y_title.clone(),
+        x_title => format!("{}, by {x_title}", figure.y_title),
+    }
+}
+
+/// The numbers at which lines have points, ascending.
+fn numbers_on_axis(lines: &[FigureLine]) -> Vec<AxisPlace> {
+    let mut numbers: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|point| point.x).collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    numbers.into_iter().map(|x| AxisPlace { x, head: shown(None, x) }).collect()
+}
+
+fn names_on_axis(names: &[String]) -> Vec<AxisPlace> {
+    let places = names.iter().enumerate();
+    places.map(|(index, name)| AxisPlace { x: index as f64, head: name.clone() }).collect()
+}
+
+/// The verdicts of all claims. The results of other runs have tables of their own.
+pub(super) fn tables_of_verdicts(outcome: &Outcome, other_runs: &[&Outcome]) -> String {
+    let mut table = MarkdownTable::new(&["claim", "what it says", "published", "here", "verdict"]);
+    for claim in &outcome.claims {
+        let verdict = &claim.in_first_arena;
+        let in_words = verdict_in_words(verdict);
+        table.row(&[&claim.id, &claim.claim, &claim.published, &verdict.reproduced, &in_words]);
+    }
+    let mut text = table.as_block();
+    text.push_str(&about_run(outcome));
+    for other in other_runs {
+        text.push_str(&table_of_other_run(other));
+    }
+    text.push('\n');
+    text
+}
+
+/// The verdicts of a further run. The first table has the words of the claims.
+fn table_of_other_run(outcome: &Outcome) -> String {
+    let heading = match outcome.arena {
+        ArenaName::Sim => "In the simulator",
+        ArenaName::Emu => "Over real sockets",
+        ArenaName::Campaign => "Between hosts of a campaign",
+    };
+    let mut table = MarkdownTable::new(&["claim", &format!("in `{}`", outcome.arena), "verdict"]);
+    let mut left_out: Vec<String> = Vec::new();
+    for claim in &outcome.claims {
+        let verdict = &claim.in_first_arena;
+        if verdict.left_out {
+            left_out.push(claim.id.clone());
+        } else {
+            table.row(&[&claim.id, &verdict.reproduced, &verdict_in_words(verdict)]);
+        }
+    }
+    let mut text = format!("\n**{heading}**{}{}", table.as_block(), about_run(outcome));
+    if !left_out.is_empty() {
+        text.push_str(&format!("Not part of this run: {}.\n", list(&left_out)));
+    }
+    text
+}
+
+/// The sentences about the run below a table of verdicts.
+fn about_run(outcome: &Outcome) -> String {
+    let length = if outcome.quick { " in the short form (`--quick`)" } else { "" };
+    let counts = claim_counts(outcome);
+    let medians = medians_over(outcome).replacen('m', "M", 1);
+    format!(
+        "{counts} {medians}{length} in `{}`; in brackets 95 % confidence intervals, from 6 repetitions on.{}\n",
+        outcome.arena,
+        about_day(outcome)
+    )
+}
+
+/// The sentences about a run in real time: its day, and the repetitions that the machine disturbed. Empty for
+/// a simulation.
+fn about_day(outcome: &Outcome) -> String {
+    let Some(day) = &outcome.day else { return String::new() };
+    let disturbed: u64 = outcome.cells.iter().map(|cell| cell.disturbed).sum();
+    let left_out = match disturbed {
+        0 => String::new(),
+        1 => " 1 repetition is left out, because the machine disturbed it past the stated limits.".to_owned(),
+        several => format!(
+            " {several} repetitions are left out, because the machine disturbed them past the stated limits."
+        ),
+    };
+    format!(
+        " One run, of {day}: real sockets do not repeat themselves, and another run gives other figures.{left_out}"
+    )
+}
+
+/// The printed values beside ours.
+pub(super) fn tables_of_printed(outcome: &Outcome) -> String {
+    let our_runs = OurRuns::new(outcome);
+    let mut text = String::from("\n\n");
+    for table in &outcome.tables {
+        text.push_str(&format!("**{}**\n\n{}\n", table.title, table_of_printed(table, &our_runs)));
+    }
+    text
+}
+
+fn table_of_printed(table: &TableOutcome, our_runs: &OurRuns) -> String {
+    let has_columns = table.rows.iter().any(|row| !row.row.column.is_empty());
+    let has_notes = table.rows.iter().any(|row| !row.row.note.is_empty());
+    let mut heads = vec!["what"];
+    if has_columns {
+        heads.push("column");
+    }
+    heads.extend(["printed", "here", "off by", "role"]);
+    if has_notes {
+        heads.push("note");
+    }
+    let mut markdown = MarkdownTable::new(&heads);
+    for outcome in &table.rows {
+        let printed_row = &outcome.row;
+        let mut cells = vec![row_name(printed_row)];
+        if has_columns {
+            cells.push(printed_row.column.clone());
+        }
+        cells.push(printed_values(outcome));
+        cells.push(our_values(outcome, our_runs));
+        cells.push(deviation(outcome, our_runs));
+        cells.push(printed_row.role.to_string());
+        if has_notes {
+            cells.push(printed_row.note.clone());
+        }
+        markdown.row(&cells);
+    }
+    markdown.text
+}
