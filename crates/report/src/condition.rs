@@ -137,7 +137,7 @@ mod tests {
         let (mut summary, _) = fixture::single();
         let cell = summary.cells.remove(0);
         for (transport, loss) in
-            ["udp", "tcp"].iter().flat_map(|it| (0..CONDITIONS).map(move |loss| (it, loss)))
+            ["udp", "tcp"].iter().flat_map(|name| (0..CONDITIONS).map(move |loss| (name, loss)))
         {
             let transport = (transport_key("call"), Value::from(*transport));
             let sweep = [transport, ("path.up.loss".to_owned(), loss.into())].into();
@@ -145,8 +145,9 @@ mod tests {
         }
         let conditions = conditions(&summary, "call");
         let cells =
-            |condition: &Condition<'_>| condition.cells.iter().map(|it| it.cell.cell).collect::<Vec<_>>();
-        let found: Vec<_> = conditions.iter().map(|it| (it.label.clone(), cells(it))).collect();
+            |condition: &Condition<'_>| condition.cells.iter().map(|cell| cell.cell.cell).collect::<Vec<_>>();
+        let found: Vec<_> =
+            conditions.iter().map(|condition| (condition.label.clone(), cells(condition))).collect();
         let expected = |loss| (format!("path.up.loss = {loss}"), vec![loss, CONDITIONS + loss]);
         assert!(found.into_iter().eq((0..CONDITIONS).map(expected)));
     }

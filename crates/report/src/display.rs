@@ -21,7 +21,7 @@ pub(crate) struct Display {
     pub kind: &'static str,
     /// The name for people.
     pub name: &'static str,
-    /// What a reader should know about the transport. Empty if the name says it.
+    /// A remark for readers who do not know the transport. Empty if the name says enough.
     pub about: &'static str,
     /// The colour on the light page, `#rrggbb`.
     pub light: &'static str,

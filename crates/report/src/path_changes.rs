@@ -21,11 +21,11 @@ pub struct CellChanges {
 /// A change of the path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathChange {
-    /// When the change begins, in s.
+    /// The time at which the change begins, in s.
     pub from_s: f64,
-    /// When its ramp or outage is over, in s. It is `from_s` if the change has neither.
+    /// The time at which the ramp or outage ends, in s. It is equal to `from_s` if the change has neither.
     pub until_s: f64,
-    /// What changes, in words: `up: delay 38 ms`.
+    /// The change in words: `up: delay 38 ms`.
     pub text: String,
 }
 

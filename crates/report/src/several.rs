@@ -286,7 +286,7 @@ mod tests {
         let path = |name: &str| {
             let line = lines
                 .split("class=\"series\"")
-                .find(|it| it.contains(&format!("data-name=\"{name}\" d=")))?;
+                .find(|path| path.contains(&format!("data-name=\"{name}\" d=")))?;
             Some(line.split_once(" d=\"M")?.1.split('"').next()?.len())
         };
         assert!(path("UDP, both").is_some_and(|length| length > 0));
@@ -296,8 +296,8 @@ mod tests {
         for sweep in other
             .cells
             .iter_mut()
-            .map(|it| &mut it.sweep)
-            .chain(other.runs.iter_mut().map(|it| &mut it.sweep))
+            .map(|cell| &mut cell.sweep)
+            .chain(other.runs.iter_mut().map(|run| &mut run.sweep))
         {
             if let Some(delay) = sweep.remove("path.up.delay") {
                 sweep.insert("path.down.delay".to_owned(), delay);

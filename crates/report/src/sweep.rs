@@ -191,7 +191,7 @@ impl<'a> Sweep<'a> {
         let range = self.results().map(SeriesResult::range).reduce(FigureRange::including);
         let range = range.map_or_else(|| UNKNOWN.to_owned(), |range| range.text(self.judged_by));
         let style = figure_style(self.judged_by);
-        let figure_name = format!("{} {}", style.head.0, style.head.1).trim().to_owned();
+        let figure_name = format!("{} {}", style.column_group, style.column_head).trim().to_owned();
         if self.judged_by == JudgedBy::Goodput {
             return format!("{figure_name} {range}");
         }

@@ -1,5 +1,11 @@
-//! The tables of flows, groups of copies, links, ECN marks and breaks: which columns they have, and how each
-//! cell is written. The terminal and the page print the same tables.
+//! The tables of flows, groups of copies, links, ECN marks and breaks. The terminal and the page have the
+//! same tables.
+//!
+//! A *copy* is one of several equal flows of a scenario. A *break* is a time in which a flow delivered
+//! nothing although it should have. Each column is made in one place: its head, its cells, and its word in
+//! the legend.
+//!
+//! Begin to read with [`flows`].
 
 mod comparison;
 mod machine;
@@ -25,6 +31,10 @@ use crate::terms::meanings::{self, unfinished};
 use crate::usable::UsableCall;
 use crate::verdict::{IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP};
 use crate::view::CellView;
+
+/// The most rows of a table of flows or links. We chose 500 because summary.json has the single figures of as
+/// many copies.
+const MAX_ROWS: usize = 500;
 
 /// Makes the table with one row for each flow of a cell. If the cell has several repetitions, a value is the
 /// mean or the median over them (`measure::statistic` says which of the two).
@@ -242,10 +252,6 @@ fn row_for_left_out(left_out: usize, columns: usize) -> Option<Row> {
     cells[0] = format!("and {} more in summary.json", count(left_out as u64));
     Some(Row { cells, role: Role::Plain, display: None })
 }
-
-/// The most rows of a table of flows or links. Chosen: summary.json lists the single figures of as many
-/// copies.
-const MAX_ROWS: usize = 500;
 
 /// Makes the table with one row for each group of copies of a cell. If the cell has several repetitions, a
 /// value is the mean or the median over them. Returns `None` if the cell has no groups.

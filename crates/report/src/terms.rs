@@ -45,7 +45,7 @@ pub(crate) fn about_run(summary: &Summary) -> String {
     format!("{}, {seed}, percentiles {}", summary.arena, summary.percentiles)
 }
 
-/// What is compared for one flow, under all conditions. The words of its tables depend on it.
+/// The comparison of one flow under all conditions. The words of the tables depend on the comparison.
 #[derive(Clone, Copy)]
 struct Compared<'a> {
     judged: &'a JudgedFlow<'a>,

@@ -12,6 +12,10 @@ use crate::receiver::named_receiver;
 use crate::verdict::{cluster_gap, figure_style};
 use crate::view::CellView;
 
+/// The most calls with a sentence. The others are counted. We chose 6 because a comparison has about as many
+/// transports.
+const MAX_NAMED: usize = 6;
+
 /// Whether one flow is usable, over its repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Usable {
@@ -109,44 +113,45 @@ impl UsableCall {
         with_both(&self.own.text(), second.as_deref())
     }
 
-    /// Whether the call is usable with one of two receivers only.
+    /// Whether the call is usable with one of two receivers and not with the other.
     fn depends_on_receiver(&self) -> bool {
         self.second.is_some_and(|second| second.is_usable() != self.own.is_usable())
     }
 }
 
-/// Writes a sentence for each call of `cell` that is usable with one of two receivers only. A flow for which
-/// `is_answered` holds is left out, because its answer says so.
+/// Writes a sentence for each call of `cell` that is usable with one of two receivers and not with the other.
+/// A flow for which `is_answered` holds has no sentence, because its answer says the same.
 pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
-    let figure = |usable: Usable| {
-        let mos = figure_style(JudgedBy::Mos).number(usable.mean);
-        if usable.is_usable() { format!("MOS {mos}") } else { format!("MOS {mos}, not usable") }
-    };
-    let sentence = |name: &String| {
-        let usable = UsableCall::new(cell, name).filter(UsableCall::depends_on_receiver)?;
-        // Copies that are summed up have no entry of their own.
-        let call = cell.flow(name).and_then(|flow| flow.call.as_deref());
-        let own = call.map_or("adaptive", |call| call.playout.as_str());
-        let second = call.and_then(|call| call.other_receiver.as_ref());
-        let second = second.map_or("fixed", |second| second.playout.as_str());
-        Some(format!(
-            "{name}: whether it is usable depends on the receiver: {} with {}; {} with {}.",
-            figure(usable.own),
-            named_receiver(own),
-            figure(usable.second?),
-            named_receiver(second)
-        ))
-    };
-    let mut sentences: Vec<String> =
-        cell.names().filter(|name| !is_answered(name)).filter_map(sentence).collect();
-    let more = sentences.len().saturating_sub(MAX_NAMED);
-    sentences.truncate(MAX_NAMED);
-    sentences.extend((more > 0).then(|| format!("It does so for {}.", counted(more as u64, "more call"))));
+    let names = cell.names().filter(|name| !is_answered(name));
+    let mut sentences: Vec<String> = names.filter_map(|name| receiver_decides(cell, name)).collect();
+    if sentences.len() > MAX_NAMED {
+        let more = counted((sentences.len() - MAX_NAMED) as u64, "more call");
+        sentences.truncate(MAX_NAMED);
+        sentences.push(format!("It does so for {more}."));
+    }
     sentences
 }
 
-/// Calls that are named one by one; chosen: as many as a comparison has transports.
-const MAX_NAMED: usize = 6;
+/// Writes the sentence for the call `name`. Returns `None` if both receivers agree.
+fn receiver_decides(cell: &CellView<'_>, name: &str) -> Option<String> {
+    let usable = UsableCall::new(cell, name).filter(UsableCall::depends_on_receiver)?;
+    let score = |usable: Usable| {
+        let mos = figure_style(JudgedBy::Mos).number(usable.mean);
+        if usable.is_usable() { format!("MOS {mos}") } else { format!("MOS {mos}, not usable") }
+    };
+    // Copies that are summed up have no summary of their own.
+    let call = cell.flow(name).and_then(|flow| flow.call.as_deref());
+    let own_playout = call.map_or("adaptive", |call| call.playout.as_str());
+    let second = call.and_then(|call| call.other_receiver.as_ref());
+    let second_playout = second.map_or("fixed", |second| second.playout.as_str());
+    Some(format!(
+        "{name}: whether it is usable depends on the receiver: {} with {}; {} with {}.",
+        score(usable.own),
+        named_receiver(own_playout),
+        score(usable.second?),
+        named_receiver(second_playout)
+    ))
+}
 
 #[cfg(test)]
 mod tests {

@@ -266,19 +266,19 @@ impl Verdict {
 /// the text says how it serves the flow. The text also names the transports that got nothing through.
 pub(crate) fn no_answer(conditions: &[Condition<'_>], flow: &str) -> String {
     let cells: Vec<&CellView<'_>> = conditions.iter().flat_map(|condition| &condition.cells).collect();
-    let silent = match words::silent(cells.iter().copied(), flow) {
+    let silent_note = match words::silent_transports(cells.iter().copied(), flow) {
         Some(sentence) => format!(" {sentence}"),
         None => String::new(),
     };
     let mut serving = cells;
     serving.retain(|cell| !cell.is_silent(flow) && !cell.judged_figures(flow).is_empty());
     match serving.as_slice() {
-        [] if !silent.is_empty() => format!("No answer:{silent}"),
+        [] if !silent_note.is_empty() => format!("No answer:{silent_note}"),
         [only] => {
             let served = how_one_transport_serves(only, flow);
-            format!("Nothing to compare: {served}{silent}")
+            format!("Nothing to compare: {served}{silent_note}")
         }
-        _ => format!("No answer: there are not two transports with figures to judge.{silent}"),
+        _ => format!("No answer: there are not two transports with figures to judge.{silent_note}"),
     }
 }
 

@@ -245,9 +245,8 @@ impl<'a> CellView<'a> {
     }
 }
 
-/// From this share of unfinished messages on, tables show the share. Chosen: with a tenth of the messages
-/// unfinished, the share of lost messages can be far from the truth. A queue of some hundred ms leaves fewer
-/// messages unfinished.
+/// The least share of unfinished messages that tables show. We chose a tenth because the share of lost
+/// messages can then be far from the truth. A queue of some hundred ms leaves fewer messages unfinished.
 const MANY_UNFINISHED: f64 = 0.1;
 
 /// The statistic of `spread` that represents a cell: the mean or the median, depending on the figure.

@@ -131,7 +131,7 @@ impl<'a> Layout<'a> {
             let Some(line) = self.line_of(link) else { continue };
             svg.line("axis", line.start, line.end);
             draw_arrow_head(svg, line);
-            // Of links with one description only the first is named.
+            // If several links have one description, only the first of them is named.
             if !self.is_crowded(link) && described.insert(&link.about) {
                 draw_link_name(svg, line, link);
             }

@@ -26,7 +26,7 @@ pub struct Animation {
     pub name: String,
     /// The cell, the repetition and the time that the page plays, in words.
     pub about: String,
-    /// What a person should know before watching. May be empty.
+    /// Remarks for a person before watching. May be empty.
     pub warnings: Vec<String>,
     /// Hosts and routers.
     pub nodes: Vec<PlayNode>,

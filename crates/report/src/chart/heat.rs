@@ -41,7 +41,7 @@ const MAX_MAPS: usize = 6;
 /// than the rest of the caption.
 const MAX_EXPLAINED_LISTS: usize = 3;
 
-/// What the cells of a map show.
+/// The content of the cells of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeatMapKind {
     /// The best transport.

@@ -29,7 +29,7 @@ const NEUTRAL_STYLES: [&str; MAX_LINES] = [
     "stroke:var(--soft);stroke-dasharray:none",
 ];
 
-/// What the lines of a chart show.
+/// The quantity that the lines of a chart show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineKind {
     Goodput,

@@ -49,7 +49,8 @@ impl ChartAxes {
     /// `None` if the sweep has no axis.
     pub(super) fn choose(sweep: &Sweep<'_>) -> Option<Self> {
         let rank = |&axis: &usize| (sweep.axes[axis].numbers.is_some(), sweep.axes[axis].values.len());
-        // Of equal axes the last one in the loop is taken, and this is the first axis of the sweep.
+        // `max_by_key` takes the last of equal axes. The loop runs backwards, so this is the first axis of
+        // the sweep.
         let x = (0..sweep.axes.len()).rev().max_by_key(rank)?;
         Some(Self { x, others: (0..sweep.axes.len()).filter(|axis| *axis != x).collect() })
     }

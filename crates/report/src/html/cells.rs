@@ -53,7 +53,8 @@ pub(super) fn cells(page: &Page<'_>) -> Markup {
     }
 }
 
-/// The tables of a cell's groups of copies, and of one repetition. Adds the words of the columns to `columns`.
+/// The tables of a cell's groups of copies, and of one repetition. Adds the words of the columns to
+/// `columns`.
 fn tables_of_repetition(cell: &CellView<'_>, run: &RunSummary, columns: &mut Terms) -> Markup {
     let captions_and_grids = [
         ("Copies together", tables::groups(cell)),

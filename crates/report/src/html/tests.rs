@@ -26,7 +26,7 @@ fn parse(text: &str) -> Document<'_> {
 }
 
 fn text_of(node: Node<'_, '_>) -> String {
-    node.descendants().filter_map(|it| it.is_text().then(|| it.text()).flatten()).collect()
+    node.descendants().filter_map(|node| node.is_text().then(|| node.text()).flatten()).collect()
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn the_page_needs_nothing_beside_it() {
 }
 
 #[test]
-fn every_figure_has_a_title_a_description_and_axes_with_units() {
+fn every_chart_has_a_title_a_description_and_axes_with_units() {
     let text = page(&fixture::summary(1), &fixture::figures());
     let document = parse(&text);
     let mut figures = 0;
@@ -179,7 +179,7 @@ fn a_sweep_of_500_cells_stays_a_page_and_says_what_it_leaves_out() {
     assert!(!text.contains("not drawn"), "what is not drawn is counted where it is said");
     assert!(text.len() < 1_500_000, "{} bytes", text.len());
     let open = |node: &Node<'_, '_>| {
-        node.ancestors().all(|it| !it.has_tag_name("details") || it.attribute("open").is_some())
+        node.ancestors().all(|outer| !outer.has_tag_name("details") || outer.attribute("open").is_some())
     };
     let rows = document.descendants().filter(|node| node.has_tag_name("tr")).filter(open).count();
     assert!(rows < 40, "{rows} rows stand open");
@@ -210,7 +210,7 @@ fn a_heat_map_has_a_cell_with_a_text_for_each_combination() {
             figure.descendants().filter(|node| node.attribute("class") == Some("cell")).collect();
         assert_eq!(cells.len(), 35, "{id}");
         let part = |cell: &Node<'_, '_>, name| {
-            cell.children().find(|it| it.has_tag_name((SVG, name))).map(text_of).unwrap_or_default()
+            cell.children().find(|child| child.has_tag_name((SVG, name))).map(text_of).unwrap_or_default()
         };
         let mut titles: Vec<String> = cells.iter().map(|cell| part(cell, "title")).collect();
         assert!(cells.iter().all(|cell| !part(cell, "text").is_empty()), "{id}");
@@ -280,7 +280,9 @@ fn the_winners_colour_fills_its_cell_whatever_the_figures() {
     let fills: Vec<&str> = figure
         .descendants()
         .filter(|node| node.attribute("class") == Some("cell"))
-        .filter_map(|cell| cell.children().find(|it| it.has_tag_name((SVG, "rect")))?.attribute("style"))
+        .filter_map(|cell| {
+            cell.children().find(|child| child.has_tag_name((SVG, "rect")))?.attribute("style")
+        })
         .collect();
     assert_eq!(fills.len(), 48);
     for fill in fills {
@@ -294,15 +296,15 @@ fn a_panel_over_a_sweep_has_its_values_as_written_at_the_places_of_its_lines() {
     let written = |summary: &Summary| {
         let text = page(summary, &[]);
         let document = parse(&text);
-        let panel = document.descendants().find(|it| it.attribute("data-kind") == Some("sweep")).unwrap();
+        let panel = document.descendants().find(|node| node.attribute("data-kind") == Some("sweep")).unwrap();
         let values: Vec<(f64, String)> =
             serde_json::from_str(panel.attribute("data-swept").unwrap()).unwrap();
-        let line = panel.descendants().find(|it| it.attribute("class") == Some("series")).unwrap();
+        let line = panel.descendants().find(|node| node.attribute("class") == Some("series")).unwrap();
         let corners = line.attribute("d").unwrap().trim_start_matches('M').split('L');
         let places: Vec<f64> =
             corners.map(|corner| corner.split(' ').next().unwrap().parse().unwrap()).collect();
-        assert_eq!(values.iter().map(|it| it.0).collect::<Vec<_>>(), places);
-        values.into_iter().map(|it| it.1).collect::<Vec<_>>()
+        assert_eq!(values.iter().map(|(x, _)| *x).collect::<Vec<_>>(), places);
+        values.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
     };
     let (mut summary, _) = fixture::sweep_of_two(1, 3);
     assert_eq!(written(&summary), ["5 ms", "12 ms", "19 ms"]);
@@ -337,7 +339,7 @@ fn a_sweep_has_a_line_and_a_band_for_each_transport() {
 }
 
 #[test]
-fn each_figure_becomes_a_file_that_needs_no_page() {
+fn each_chart_becomes_a_file_that_needs_no_page() {
     let (summary, figures) = fixture::sweep_of_two(3, 4);
     let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
     let page = Page {
@@ -350,8 +352,8 @@ fn each_figure_becomes_a_file_that_needs_no_page() {
     };
     let text = html(&page);
     let files = chart_files(&page);
-    let drawn = parse(&text).descendants().filter(|it| it.attribute("role") == Some("img")).count();
-    assert_eq!(files.len(), drawn);
+    let drawings = parse(&text).descendants().filter(|node| node.attribute("role") == Some("img")).count();
+    assert_eq!(files.len(), drawings);
     assert!(files.iter().any(|(name, _)| name == "network"));
     for (name, file) in &files {
         let document = parse(file);
@@ -363,7 +365,7 @@ fn each_figure_becomes_a_file_that_needs_no_page() {
             file.matches(SVG).count(),
             "{name} names a place on the net"
         );
-        for view in file.split("var(--").skip(1).filter_map(|it| it.split_once(')')) {
+        for view in file.split("var(--").skip(1).filter_map(|rest| rest.split_once(')')) {
             assert!(file.contains(&format!("--{}: ", view.0)), "{name} has no {}", view.0);
         }
     }
@@ -375,16 +377,19 @@ fn each_figure_becomes_a_file_that_needs_no_page() {
 }
 
 #[test]
-fn the_network_of_a_sweep_says_of_which_cell_it_is() {
+fn the_network_of_a_sweep_names_its_cell() {
     let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
-    let of = |(summary, figures): &(Summary, Vec<CellFigures>)| {
+    let page_of = |(summary, figures): &(Summary, Vec<CellFigures>)| {
         let network = Some(&network);
         html(&Page { summary, chart_data: figures, scenario_toml: "", command: "", changes: &[], network })
     };
-    let swept = of(&fixture::sweep_of_two(2, 3));
+    let swept = page_of(&fixture::sweep_of_two(2, 3));
     assert!(swept.contains("As in cell 0: path.up.delay = 5 ms, path.up.loss = 0.0."));
-    assert!(!of(&(fixture::summary(1), fixture::figures())).contains("As in cell 0"), "one network for all");
-    assert!(!of(&fixture::single()).contains("As in cell 0"));
+    assert!(
+        !page_of(&(fixture::summary(1), fixture::figures())).contains("As in cell 0"),
+        "one network for all"
+    );
+    assert!(!page_of(&fixture::single()).contains("As in cell 0"));
 }
 
 #[test]

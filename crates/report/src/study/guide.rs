@@ -15,8 +15,8 @@ struct Term {
 }
 
 impl Term {
-    fn new(word: impl ToString, meaning: &str) -> Self {
-        Self { word: word.to_string(), meaning: meaning.to_owned() }
+    fn new(word: impl Into<String>, meaning: &str) -> Self {
+        Self { word: word.into(), meaning: meaning.to_owned() }
     }
 }
 
@@ -111,7 +111,7 @@ impl Glossary<'_> {
         ];
         let is_used = |verdict: &Verdict| self.verdicts().any(|used| used.verdict == *verdict);
         let used = all.into_iter().filter(is_used);
-        used.map(|verdict| Term::new(verdict, verdict_meaning(verdict))).collect()
+        used.map(|verdict| Term::new(verdict.to_string(), verdict_meaning(verdict))).collect()
     }
 
     fn standing_terms(&self) -> Vec<Term> {
@@ -120,7 +120,7 @@ impl Glossary<'_> {
             let has_standing = |verdict: &ArenaVerdict| verdict.standing == Some(standing);
             // A claim that fails under every set has other words for its standing.
             if self.verdicts().any(|verdict| has_standing(verdict) && !fails_under_every_set(verdict)) {
-                terms.push(Term::new(standing, standing_meaning(standing)));
+                terms.push(Term::new(standing.to_string(), standing_meaning(standing)));
             }
         }
         if self.verdicts().any(fails_under_every_set) {

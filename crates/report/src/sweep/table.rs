@@ -153,7 +153,7 @@ impl Sweep<'_> {
         let mut columns: Vec<Column> =
             shown_axes.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
         columns.push(Column::words(if self.is_compared() { "best" } else { "transport" }));
-        columns.push(Column::numbers(style.head.0, style.head.1));
+        columns.push(Column::numbers(style.column_group, style.column_head));
         columns.push(Column { group: String::new(), ..Column::words("outcome") });
         Grid { columns, rows: groups.iter().map(|group| self.row(group, &shown_axes)).collect() }
     }

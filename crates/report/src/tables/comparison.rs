@@ -1,4 +1,9 @@
 //! The table that compares transports, with one row for each cell of a condition.
+//!
+//! The *compared flow* is the flow whose transports are compared. The *other flows* run at the same time. The
+//! columns that the answer rests on are first, and the columns with figures follow.
+//!
+//! Begin to read with [`ComparisonTables`].
 
 use talkpath_measure::figures::Scale;
 use talkpath_measure::judge::Receiver;
@@ -18,6 +23,9 @@ use crate::usable::{Usable, with_both};
 use crate::verdict::{self, Cause, FigureStyle, JudgedFlow, Verdict};
 use crate::view::CellView;
 
+/// The most other flows that have columns. We chose 2 because an answer describes as many.
+const MAX_OTHER_FLOWS: usize = 2;
+
 /// The tables that compare the transports of a flow, one for each condition.
 pub(crate) struct ComparisonTables<'a> {
     /// The flow whose transports are compared.
@@ -30,8 +38,7 @@ impl<'a> ComparisonTables<'a> {
         Self { flow: judged.flow, meanings: ComparedMeanings::new(judged) }
     }
 
-    /// Makes the table of a condition. The columns that the answer rests on come first, then the other
-    /// figures of the flow, then the figures of other flows. Without a `verdict` there is no answer.
+    /// Makes the table of a condition. Without a `verdict` there is no answer.
     pub(crate) fn grid(&self, condition: &Condition<'_>, verdict: Option<&Verdict>) -> Grid {
         ComparisonTable { condition, flow: self.flow, verdict, meanings: &self.meanings }.grid()
     }
@@ -84,7 +91,7 @@ impl FigureColumn {
 impl ComparisonTable<'_> {
     fn grid(&self) -> Grid {
         let answer_columns = self.answer_columns();
-        let mut figure_columns = self.own_columns();
+        let mut figure_columns = self.compared_flow_columns();
         figure_columns.extend(self.other_flow_columns());
 
         let mut values: Vec<Vec<Option<f64>>> = Vec::new();
@@ -115,21 +122,21 @@ impl ComparisonTable<'_> {
     }
 
     /// The name of the compared flow in `cell`. If the flow has copies, it is the name of the worst copy.
-    fn own_flow<'c>(&'c self, cell: &CellView<'c>) -> &'c str {
+    fn compared_flow<'c>(&'c self, cell: &CellView<'c>) -> &'c str {
         cell.resolve(self.flow).unwrap_or(self.flow)
     }
 
     fn value(&self, cell: &CellView<'_>, column: &FigureColumn) -> Option<f64> {
         let flow = match &column.other_flow {
             Some(name) => name,
-            None => self.own_flow(cell),
+            None => self.compared_flow(cell),
         };
         cell.value(flow, column.metric)
     }
 
-    /// Whether `holds` is true of the compared flow in any cell.
+    /// Whether `holds` is true for the compared flow in any cell.
     fn any_cell(&self, holds: impl Fn(&CellView<'_>, &str) -> bool) -> bool {
-        self.cells().iter().any(|cell| holds(cell, self.own_flow(cell)))
+        self.cells().iter().any(|cell| holds(cell, self.compared_flow(cell)))
     }
 
     fn any_cell_knows(&self, metric: Metric) -> bool {
@@ -141,7 +148,7 @@ impl ComparisonTable<'_> {
     }
 
     /// The columns with figures of the compared flow.
-    fn own_columns(&self) -> Vec<FigureColumn> {
+    fn compared_flow_columns(&self) -> Vec<FigureColumn> {
         let is_call = self.any_cell_knows(Metric::NOT_PLAYED);
         let mut columns = Vec::new();
         if self.any_cell(opens_late) {
@@ -209,7 +216,7 @@ impl ComparisonTable<'_> {
     fn other_flow_columns(&self) -> Vec<FigureColumn> {
         let mut columns = Vec::new();
         let others = self.condition.other_flows_by_group(self.flow);
-        for (index, other) in others.iter().take(OTHER_FLOWS).enumerate() {
+        for (index, other) in others.iter().take(MAX_OTHER_FLOWS).enumerate() {
             // On a narrow terminal the columns of the second flow are left out first.
             let omit_order = u8::from(index > 0);
             match other {
@@ -277,10 +284,10 @@ impl AnswerColumns<'_> {
     fn figure(&self) -> AnswerColumn {
         let title = match self.verdict.second_receiver {
             Some(_) => OWN_RECEIVER,
-            None => self.style.head.0,
+            None => self.style.column_group,
         };
         let texts = self.texts(self.verdict, |standing| self.mean_or_both_outcomes(standing));
-        let head = Column::numbers(title, self.style.head.1);
+        let head = Column::numbers(title, self.style.column_head);
         AnswerColumn { head: head.explained(self.table.meanings.judged_figure.clone()), texts }
     }
 
@@ -288,7 +295,7 @@ impl AnswerColumns<'_> {
     fn figure_with_second_receiver(&self) -> Option<AnswerColumn> {
         let second = self.verdict.second_receiver.as_deref()?;
         let texts = self.texts(second, |standing| self.mean_or_both_outcomes(standing));
-        Some(AnswerColumn { head: Column::numbers(OTHER_WAIT_TEXT, self.style.head.1), texts })
+        Some(AnswerColumn { head: Column::numbers(OTHER_WAIT_TEXT, self.style.column_head), texts })
     }
 
     /// Whether the flow is usable with each transport. A transfer is always usable, so it does not have this
@@ -387,9 +394,6 @@ impl AnswerColumns<'_> {
         texts
     }
 }
-
-/// The most other flows that have columns of their own; chosen.
-const OTHER_FLOWS: usize = 2;
 
 /// The columns with figures of all copies of `group` together. With an `omit_order` of 0 every table keeps
 /// their goodput.

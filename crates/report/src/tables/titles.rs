@@ -6,6 +6,9 @@ use crate::grid::printable;
 use crate::metric::{Metric, Quantile};
 use crate::view::CellView;
 
+/// The most characters of a name in a table. We chose 32 because longer names leave no room for figures.
+const MAX_NAME: usize = 32;
+
 /// The title over a call's figures with the receiver that adapts its playout.
 pub(crate) const OWN_RECEIVER: &str = "adaptive";
 
@@ -23,9 +26,6 @@ pub(crate) fn short_name(name: &str) -> String {
 pub(crate) fn row_name(cell: &CellView<'_>, label: &str) -> String {
     if cell.is_of_several_runs() { printable(label) } else { short_name(label) }
 }
-
-/// The most characters of a name in a table; chosen.
-const MAX_NAME: usize = 32;
 
 /// Whether the connection of a flow opened after more than two round trips, or never.
 pub(crate) fn opens_late(cell: &CellView<'_>, name: &str) -> bool {

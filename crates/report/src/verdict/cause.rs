@@ -8,6 +8,19 @@ use crate::number::{ms, percent};
 use crate::receiver::playout;
 use crate::view::CellView;
 
+/// The least wait in ms for which a queue is the cause. We chose 100 ms because this is what the 150 ms of
+/// ITU-T G.114 leave for a queue if the path takes 50 ms.
+pub(super) const LONG_WAIT_MS: f64 = 100.0;
+/// A call with a smaller share of late or missing frames counts as heard whole. We chose a thousandth because
+/// it takes two points of R from G.711 without concealment (ITU-T G.107 §7.5 with G.113's Bpl of 4.3).
+const HARDLY_ANY: f64 = 0.001;
+/// The least share of lost messages that is the cause. We chose a hundredth because a codec with concealment
+/// still hides as many losses.
+const MUCH_LOSS: f64 = 0.01;
+/// The longest delay of a conversation in ms, one way. We chose half of the 400 ms from mouth to ear beyond
+/// which ITU-T G.114 (05/2003) plans no network, because the MOS falls well before.
+const CONVERSATION_MS: f64 = 200.0;
+
 /// The reason why a flow is not usable. If several reasons apply, the first one of this list is given.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cause {
@@ -346,15 +359,3 @@ pub(super) fn link_words(link: &str) -> String {
         other => format!("the link {other}"),
     }
 }
-
-/// A wait of this many ms in a queue is the cause. Chosen: 100 ms is what G.114's 150 ms leave for a queue if
-/// the path takes 50 ms.
-pub(super) const LONG_WAIT_MS: f64 = 100.0;
-/// Below this share of late or missing frames a call counts as heard whole. Chosen: a thousandth of the
-/// frames takes two points of R from G.711 without concealment (ITU-T G.107 §7.5 with G.113's Bpl of 4.3).
-const HARDLY_ANY: f64 = 0.001;
-/// From this share on, lost messages are the cause. Chosen: a codec with concealment still hides a hundredth.
-const MUCH_LOSS: f64 = 0.01;
-/// The longest delay of a conversation in ms, one way. Chosen: half of the 400 ms from mouth to ear beyond
-/// which ITU-T G.114 (05/2003) plans no network, because the MOS falls well before.
-const CONVERSATION_MS: f64 = 200.0;

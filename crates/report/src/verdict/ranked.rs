@@ -253,8 +253,8 @@ fn negated_delays(kind: DelayKind, candidate: &Candidate<'_>) -> BTreeMap<u64, f
     delays
 }
 
-/// How figures of this kind are compared. The tolerances are chosen: no listener hears a difference of less
-/// than 0.1 of MOS, a hundredth of the messages does not change a game, and nobody waits for the last
+/// How figures of this kind are compared. We chose the tolerances because no listener hears a difference of
+/// less than 0.1 of MOS, a hundredth of the messages does not change a game, and nobody waits for the last
 /// twentieth of a transfer's speed.
 fn measure(judged_by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> Measure {
     let possible = judged_by.possible();
@@ -287,18 +287,18 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Two median delays in ms that differ by no more than this count as equal. Chosen: no player feels a
-/// millisecond.
+/// Two median delays in ms that differ by no more than this count as equal. We chose 1 ms because no player
+/// feels a millisecond.
 pub(super) const ALIKE_MS: f64 = 1.0;
-/// The delay in ms of a repetition that delivered nothing. Chosen: an hour, which is longer than any measured
-/// delay.
+/// The delay in ms of a repetition that delivered nothing. We chose an hour because it is longer than any
+/// measured delay.
 const NEVER_MS: f64 = 3_600_000.0;
 
-/// The least difference between two clusters of opinion scores. Chosen: five times the tolerance, so that a
+/// The least difference between two clusters of opinion scores. We chose five times the tolerance, so that a
 /// listener tells the two outcomes apart at once.
 pub(crate) const MOS_CLUSTER_GAP: f64 = 0.5;
-/// The least difference between two clusters of shares in time. Chosen: ten times the tolerance.
+/// The least difference between two clusters of shares in time. We chose ten times the tolerance.
 pub(crate) const IN_TIME_CLUSTER_GAP: f64 = 0.1;
-/// The least difference between two clusters of goodputs, as a share of the mean goodput. Chosen: four times
-/// the tolerance.
+/// The least difference between two clusters of goodputs, as a share of the mean goodput. We chose four
+/// times the tolerance.
 const GOODPUT_CLUSTER_GAP: f64 = 0.2;

@@ -18,7 +18,7 @@ use super::*;
 use crate::condition::Condition;
 use crate::fixture;
 
-/// Chosen: every form of sentence comes up.
+/// We chose 300 because every form of sentence then comes up.
 const RUNS: u64 = 300;
 
 #[test]

@@ -14,6 +14,19 @@ use crate::number::{count, counted, fixed, list, ms, percent};
 use crate::rated::outside_sentence;
 use crate::view::CellView;
 
+/// The words after the name of a queue whose size the scenario does not state. 1000 packets is the default of
+/// `queue`.
+const ASSUMED_QUEUE: &str =
+    ", assuming that it holds 1000 packets: the scenario does not say, and yours decides";
+/// The most different values that one sentence lists. We chose 3 because of more values a reader wants the
+/// least and the most, and the table has all of them.
+const MAX_VALUES: usize = 3;
+/// The most other flows that an answer describes. We chose 2 because the table has columns for as many.
+const MAX_NEIGHBOURS: usize = 2;
+/// The most further repetitions that an answer proposes. We chose 10000 because nobody runs more to tell two
+/// transports apart.
+pub const HOPELESS: u64 = 10_000;
+
 /// The value of a metric over one transport.
 struct TransportValue<'a> {
     value: f64,
@@ -134,14 +147,14 @@ impl RankedTransports<'_> {
                 quickest.push(delay.transport.to_owned());
             }
         }
-        let who = if quickest.len() == self.candidates.len() {
+        let quickest_words = if quickest.len() == self.candidates.len() {
             "All are as quick".to_owned()
         } else if quickest.len() == 1 {
             format!("The quickest is {}", list(&quickest))
         } else {
             format!("The quickest are {}", list(&quickest))
         };
-        format!("{none_usable} {who}, by the p50 {}: {delays_text}.", kind.name())
+        format!("{none_usable} {quickest_words}, by the p50 {}: {delays_text}.", kind.name())
     }
 
     /// The reasons for the answer, in a few sentences.
@@ -154,7 +167,7 @@ impl RankedTransports<'_> {
         sentences.extend(self.gaps());
         sentences.push(reason);
         sentences.extend(self.unfinished());
-        sentences.extend(silent(self.condition.cells.iter(), self.flow));
+        sentences.extend(silent_transports(self.condition.cells.iter(), self.flow));
         sentences.extend(self.assumption());
         sentences.extend(self.copies());
         sentences.extend(self.clusters());
@@ -425,7 +438,7 @@ impl RankedTransports<'_> {
     }
 
     /// Indices of the candidates that are known to be worse than the leader, the best of them first. A
-    /// transport over which nothing came is left out, because the sentence of [`silent`] names it.
+    /// transport over which nothing came is left out, because the sentence of [`silent_transports`] names it.
     fn worse(&self) -> Vec<usize> {
         let standings = &self.ranking.standings;
         let mut worse: Vec<usize> = Vec::new();
@@ -565,22 +578,25 @@ fn is_barred_by_gaps_alone(standing: &Standing, floor: f64) -> bool {
 
 /// Names the transports whose connection did not open, and the transports over which not one message got
 /// through. Returns `None` if there are no such transports.
-pub(super) fn silent<'a>(cells: impl Iterator<Item = &'a CellView<'a>>, flow: &str) -> Option<String> {
-    let mut unopened: Vec<String> = Vec::new();
-    let mut silent: Vec<String> = Vec::new();
+pub(super) fn silent_transports<'a>(
+    cells: impl Iterator<Item = &'a CellView<'a>>,
+    flow: &str,
+) -> Option<String> {
+    let mut not_open: Vec<String> = Vec::new();
+    let mut not_heard: Vec<String> = Vec::new();
     for cell in cells.filter(|cell| cell.is_silent(flow)) {
-        let names = if cell.is_unopened(flow) { &mut unopened } else { &mut silent };
+        let names = if cell.is_unopened(flow) { &mut not_open } else { &mut not_heard };
         let name = cell.transport(flow).label;
         if !names.contains(&name) {
             names.push(name);
         }
     }
     let mut sentences = Vec::new();
-    if !unopened.is_empty() {
-        sentences.push(format!("{} did not open.", list(&unopened)));
+    if !not_open.is_empty() {
+        sentences.push(format!("{} did not open.", list(&not_open)));
     }
-    if !silent.is_empty() {
-        sentences.push(format!("Nothing got through over {}.", list(&silent)));
+    if !not_heard.is_empty() {
+        sentences.push(format!("Nothing got through over {}.", list(&not_heard)));
     }
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
@@ -612,15 +628,3 @@ pub(super) fn alternatives(names: &[String]) -> String {
         _ => names.concat(),
     }
 }
-
-/// Follows the name of a queue whose size the scenario does not state. 1000 packets is the default of
-/// `queue`.
-const ASSUMED_QUEUE: &str =
-    ", assuming that it holds 1000 packets: the scenario does not say, and yours decides";
-/// The most different values that one sentence lists. Chosen: with more values a reader wants the least and
-/// the most, and the table has all of them.
-const MAX_VALUES: usize = 3;
-/// The most other flows that an answer describes. Chosen: the table has columns for as many.
-const MAX_NEIGHBOURS: usize = 2;
-/// More repetitions than this are not worth proposing. Chosen: nobody runs more to tell two transports apart.
-pub const HOPELESS: u64 = 10_000;

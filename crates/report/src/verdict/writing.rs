@@ -5,8 +5,10 @@ use talkpath_measure::summary::JudgedBy;
 
 /// How one kind of judged figure is written.
 pub(crate) struct FigureStyle {
-    /// The two lines of the column's head.
-    pub head: (&'static str, &'static str),
+    /// The title of the column's group. Empty if there is no such title.
+    pub column_group: &'static str,
+    /// The head of the column.
+    pub column_head: &'static str,
     /// How a figure becomes the number that is shown.
     pub scale: Scale,
     /// The text directly after each number.
@@ -21,15 +23,37 @@ pub(crate) struct FigureStyle {
 pub(crate) const fn figure_style(judged_by: JudgedBy) -> FigureStyle {
     match judged_by {
         JudgedBy::Mos => {
-            FigureStyle { head: ("", "MOS"), scale: Scale::SCORE, unit: "", before: "MOS ", after: "" }
+            let (column_group, column_head) = ("", "MOS");
+            FigureStyle {
+                column_group,
+                column_head,
+                scale: Scale::SCORE,
+                unit: "",
+                before: "MOS ",
+                after: "",
+            }
         }
         JudgedBy::InTime => {
-            let head = ("in time", "%");
-            FigureStyle { head, scale: Scale::PERCENT, unit: " %", before: "", after: " in time" }
+            let (column_group, column_head) = ("in time", "%");
+            FigureStyle {
+                column_group,
+                column_head,
+                scale: Scale::PERCENT,
+                unit: " %",
+                before: "",
+                after: " in time",
+            }
         }
         JudgedBy::Goodput => {
-            let head = ("goodput", "Mb/s");
-            FigureStyle { head, scale: Scale::MBPS, unit: "", before: "goodput ", after: " Mb/s" }
+            let (column_group, column_head) = ("goodput", "Mb/s");
+            FigureStyle {
+                column_group,
+                column_head,
+                scale: Scale::MBPS,
+                unit: "",
+                before: "goodput ",
+                after: " Mb/s",
+            }
         }
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn claim_figure(claim: &ClaimOutcome, pattern: &str, options: &Option
     let mut values = Vec::new();
     for CheckFigure { median, ci95, .. } in &figures {
         if options.shows_interval {
-            values.extend(ci95.into_iter().flat_map(|(low, high)| [low, high]));
+            values.extend(ci95.iter().flat_map(|(low, high)| [low, high]));
         } else {
             values.extend(median);
         }

@@ -18,7 +18,7 @@ pub(super) struct Marker<'a> {
     pub options: Options,
 }
 
-/// What a place shows. In the patterns of checks and cells, a `*` stands for any text.
+/// The content of a place. In the patterns of checks and cells, a `*` stands for any text.
 pub(super) enum Subject<'a> {
     /// `verdicts`: a table of all claims for each run.
     Verdicts,
