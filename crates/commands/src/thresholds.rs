@@ -21,7 +21,7 @@ mod junit;
 mod unheard;
 
 use core::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use talkpath_measure::figures::statistic_of;
@@ -328,8 +328,17 @@ fn is_in(subject: &ThresholdSubject, scenario: &Scenario) -> bool {
         ThresholdSubject::Flow { members, .. } => {
             scenario.flows.iter().any(|flow| members.contains(&flow.name))
         }
+        ThresholdSubject::ProgramFlows { .. } => scenario.program.is_some(),
         ThresholdSubject::Link { name } => scenario.links.iter().any(|link| link.name == *name),
     }
+}
+
+/// Whether `name` names the `flow` of a program. Flows are called PROTOCOL-PORT-NUMBER-DIRECTION, without the
+/// port if the protocol has none, and `others-DIRECTION`. A name may leave the number and the direction out.
+fn names_program_flow(name: &str, flow: &str) -> bool {
+    let Some((conversation, direction)) = flow.rsplit_once('-') else { return false };
+    let service = conversation.rsplit_once('-').map_or(conversation, |(service, _)| service);
+    [flow, conversation, service].contains(&name) || name == format!("{service}-{direction}")
 }
 
 /// The copies or directions of a flow, or `None` for the flow itself, each with its figure in each
@@ -347,6 +356,14 @@ fn figures(subject: &ThresholdSubject, path: &str, runs: &[&RunSummary]) -> Figu
         ThresholdSubject::Link { name } => {
             let value = |run: &&RunSummary| link_figure(run.links.get(name).map(Box::as_ref), path);
             vec![(None, runs.iter().map(value).collect())]
+        }
+        ThresholdSubject::ProgramFlows { name } => {
+            let all: BTreeSet<&String> = runs.iter().flat_map(|run| run.flows.keys()).collect();
+            let values = |flow: &String| {
+                let value = |run: &&RunSummary| flow_figure(run.flows.get(flow).map(Box::as_ref), path);
+                (Some(flow.clone()), runs.iter().map(value).collect())
+            };
+            all.into_iter().filter(|flow| names_program_flow(name, flow)).map(values).collect()
         }
         ThresholdSubject::Flow { name, members } => {
             // Some figures belong to all copies together, and no single copy has them.

@@ -194,6 +194,9 @@ impl<'a> Emulator<'a> {
                 // Both devices were empty at a time after `now`. So all packets with a stamp before `now` are
                 // here, and the path can be decided up to `now`.
                 self.decide_until(now);
+                if let Some(lanes) = &mut self.lanes {
+                    lanes.report(now);
+                }
             }
             if self.clock.now() >= self.next_write() {
                 self.carry_out_decisions();
@@ -212,6 +215,9 @@ impl<'a> Emulator<'a> {
         let end = self.clock.now();
         self.decide_until(end);
         self.carry_out_decisions();
+        if let Some(lanes) = &mut self.lanes {
+            lanes.report_rest(end);
+        }
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         self.totals.cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
         let Self { network, log, capture, flows, lanes, totals, .. } = self;

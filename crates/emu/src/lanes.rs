@@ -17,12 +17,14 @@ pub(super) mod record;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::mpsc::Sender;
 
 use talkpath_measure::{DropCause, Fate, MessageRecord};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
 use crate::decision::LANES;
-use crate::packet::{Host, Parsed, Protocol, addresses, segment_range};
+use crate::flow_interval::FlowInterval;
+use crate::packet::{Host, Parsed, Protocol, acknowledgement, addresses, segment_range};
 
 /// All conversations of a run.
 pub(super) struct Lanes {
@@ -33,6 +35,10 @@ pub(super) struct Lanes {
     rows: usize,
     /// The number of packets without a row.
     pub(super) without_row: u64,
+    /// Whoever reads what happens while it happens.
+    reader: Option<Sender<FlowInterval>>,
+    /// The end of the interval that is being counted.
+    interval_end: Instant,
 }
 
 /// The endpoints of a conversation.
@@ -74,6 +80,28 @@ pub(super) struct Leg {
     pub(super) retransmissions: u64,
     /// The TCP sequence number behind the data that was sent last.
     next: Option<u32>,
+    /// The acknowledgement number of each row, of TCP only.
+    acknowledgements: Vec<Option<u32>>,
+    /// The segment that is timed: the sequence number behind its data, and when it entered the path. One
+    /// segment is timed at a time, as in a sender (RFC 6298 §3).
+    timed: Option<(u32, Instant)>,
+    /// TCP's round trips as seen on the wire at the sender's end of the path: from the entry of a segment to
+    /// the departure of its acknowledgement. Each has the time of the latter.
+    pub(super) round_trips: Vec<(Instant, Duration)>,
+    /// What happened since the last report ([`Lanes::report`]).
+    since_report: IntervalCounts,
+}
+
+/// What happened to the packets of a leg in an interval.
+#[derive(Clone, Copy, Default)]
+struct IntervalCounts {
+    sent: u64,
+    bytes: u64,
+    received: u64,
+    lost: u64,
+    served: u64,
+    waited: Duration,
+    longest_wait: Duration,
 }
 
 /// The row of a packet.
@@ -96,7 +124,55 @@ pub(super) struct Entered {
 impl Lanes {
     /// Makes the lanes of a network whose first lane has the number `first`.
     pub(super) const fn new(first: u32) -> Self {
-        Self { first, by_endpoints: BTreeMap::new(), conversations: Vec::new(), rows: 0, without_row: 0 }
+        Self {
+            first,
+            by_endpoints: BTreeMap::new(),
+            conversations: Vec::new(),
+            rows: 0,
+            without_row: 0,
+            reader: None,
+            interval_end: Instant::ZERO.saturating_add(INTERVAL),
+        }
+    }
+
+    /// The same lanes, which also report to `reader` while packets come.
+    pub(super) fn reporting(mut self, reader: Option<Sender<FlowInterval>>) -> Self {
+        self.reader = reader;
+        self
+    }
+
+    /// Reports the interval that has ended at `now`, if one has: each direction of a conversation to which
+    /// something happened in it.
+    pub(super) fn report(&mut self, now: Instant) {
+        if self.reader.is_none() || now < self.interval_end {
+            return;
+        }
+        let end = self.interval_end;
+        self.send_interval(end);
+        let passed = now.since(end).as_nanos() / INTERVAL.as_nanos() + 1;
+        self.interval_end = end.saturating_add(INTERVAL * passed);
+    }
+
+    /// Reports the last interval, which ends early, with the run.
+    pub(super) fn report_rest(&mut self, end: Instant) {
+        self.report(end);
+        self.send_interval(end);
+    }
+
+    fn send_interval(&mut self, to: Instant) {
+        let Some(reader) = &self.reader else { return };
+        let from = self.interval_end.saturating_sub(INTERVAL);
+        for (index, conversation) in self.conversations.iter_mut().enumerate() {
+            for host in [Host::First, Host::Second] {
+                let counts = core::mem::take(&mut conversation.legs[host.index()].since_report);
+                if counts.is_empty() {
+                    continue;
+                }
+                let flow = format!("{}-{}", conversation.name(index), link_of(host));
+                // A reader that has gone misses the rest.
+                let _ = reader.send(counts.interval(flow, from, to));
+            }
+        }
     }
 
     /// Takes a packet that `host` sent at `now`. A later fragment belongs to `conversation`, that of its
@@ -114,9 +190,14 @@ impl Lanes {
             None => self.find(host, packet, parsed)?,
         };
         let leg = &mut self.conversations.get_mut(conversation as usize)?.legs[host.index()];
-        leg.note(packet, parsed);
+        leg.note(packet, parsed, now);
+        leg.since_report.sent += 1;
+        leg.since_report.bytes += parsed.length as u64;
         let size = Bytes::new(parsed.length as u64);
         let number = (self.rows < MAX_ROWS).then(|| leg.add(size, now)).flatten();
+        if parsed.protocol == Protocol::Tcp && number.is_some() {
+            leg.acknowledgements.push(acknowledgement(packet, parsed));
+        }
         match number {
             Some(_) => self.rows += 1,
             None => self.without_row += 1,
@@ -130,7 +211,12 @@ impl Lanes {
         if let Some((leg, number)) = self.row(row) {
             let entered = leg.packets[number].due;
             leg.packets[number].wire = Some(began);
-            leg.waits.push(began.since(entered));
+            let wait = began.since(entered);
+            leg.waits.push(wait);
+            let counts = &mut leg.since_report;
+            counts.served += 1;
+            counts.waited = counts.waited.saturating_add(wait);
+            counts.longest_wait = counts.longest_wait.max(wait);
         }
     }
 
@@ -139,8 +225,13 @@ impl Lanes {
     pub(super) fn on_departed(&mut self, row: PacketRow, is_marked: bool, now: Instant) {
         if let Some((leg, number)) = self.row(row) {
             leg.marked += u64::from(is_marked);
+            leg.since_report.received += 1;
             let packet = &mut leg.packets[number];
             (packet.received, packet.fate, packet.copies) = (Some(now), Fate::Delivered, 1);
+            if let Some(acknowledged) = leg.acknowledgements.get(number).copied().flatten() {
+                let conversation = &mut self.conversations[row.conversation as usize];
+                conversation.legs[row.leg.other().index()].on_acknowledged(acknowledged, now);
+            }
         }
     }
 
@@ -149,6 +240,7 @@ impl Lanes {
         if let Some((leg, number)) = self.row(row) {
             let packet = &mut leg.packets[number];
             (packet.fate, packet.drop_cause) = (Fate::Missing, Some(cause));
+            leg.since_report.lost += 1;
         }
     }
 
@@ -187,8 +279,22 @@ impl Conversation {
         self.legs.iter().map(|leg| leg.bytes).sum()
     }
 
+    /// The word for the protocol of the packets.
+    pub(super) fn transport(&self) -> String {
+        protocol_name(self.endpoints.protocol)
+    }
+
+    /// The name of the conversation, which is the one with this index.
+    pub(super) fn name(&self, index: usize) -> String {
+        let transport = self.transport();
+        match self.service_port() {
+            0 => format!("{transport}-{}", index + 1),
+            port => format!("{transport}-{port}-{}", index + 1),
+        }
+    }
+
     /// The port of the endpoint that did not begin the conversation, which names the service.
-    pub(super) const fn service_port(&self) -> u16 {
+    const fn service_port(&self) -> u16 {
         match self.begun_by {
             Host::First => self.endpoints.far.1,
             Host::Second => self.endpoints.near.1,
@@ -196,9 +302,29 @@ impl Conversation {
     }
 }
 
+/// The link that packets of this host enter first.
+const fn link_of(host: Host) -> &'static str {
+    match host {
+        Host::First => "up",
+        Host::Second => "down",
+    }
+}
+
+/// The word for a protocol by IANA's number.
+fn protocol_name(number: u8) -> String {
+    match number {
+        1 => "icmp".to_owned(),
+        6 => "tcp".to_owned(),
+        17 => "udp".to_owned(),
+        58 => "icmpv6".to_owned(),
+        132 => "sctp".to_owned(),
+        other => format!("ip-{other}"),
+    }
+}
+
 impl Leg {
     /// Counts what the headers of a packet say.
-    fn note(&mut self, packet: &[u8], parsed: &Parsed) {
+    fn note(&mut self, packet: &[u8], parsed: &Parsed, now: Instant) {
         self.bytes += parsed.length as u64;
         self.capable += u64::from(parsed.ecn != Ecn::NotEct);
         *self.dscp.entry(parsed.dscp(packet)).or_default() += 1;
@@ -214,8 +340,18 @@ impl Leg {
         let is_new = self.next.is_none_or(|next| end.wrapping_sub(next).cast_signed() > 0);
         if is_new {
             self.next = Some(end);
+            self.timed.get_or_insert((end, now));
         } else {
             self.retransmissions += 1;
+            // Which of the two segments is acknowledged cannot be known (RFC 6298 §3, Karn's algorithm).
+            self.timed = None;
+        }
+    }
+
+    /// Takes note that the sender of this leg got an acknowledgement of all data before `number` at `now`.
+    fn on_acknowledged(&mut self, number: u32, now: Instant) {
+        if let Some((_, sent)) = self.timed.take_if(|(end, _)| number.wrapping_sub(*end).cast_signed() >= 0) {
+            self.round_trips.push((now, now.since(sent)));
         }
     }
 
@@ -238,6 +374,21 @@ impl Leg {
     }
 }
 
+impl IntervalCounts {
+    const fn is_empty(&self) -> bool {
+        self.sent + self.received + self.lost + self.served == 0
+    }
+
+    fn interval(self, flow: String, from: Instant, to: Instant) -> FlowInterval {
+        let Self { sent, bytes, received, lost, served, waited, longest_wait } = self;
+        let mean_wait = (served > 0).then(|| waited / served);
+        let longest_wait = (served > 0).then_some(longest_wait);
+        FlowInterval { flow, from, to, sent, bytes, received, lost, mean_wait, longest_wait }
+    }
+}
+
+/// The length of the intervals in which flows are reported while they run (chosen: as iperf3 and irtt do).
+const INTERVAL: Duration = Duration::from_secs(1);
 /// The largest number of rows (chosen: half a gigabyte of memory).
 const MAX_ROWS: usize = 4_000_000;
 /// The largest number of conversations (chosen: a browser opens some hundred).

@@ -34,7 +34,7 @@
 //! | `connect` | opens the connections |
 //! | `run` | one repetition, from the scenario to the record |
 //! | `stranger` | another program in the place of one end |
-//! | `lanes` | the packets of the user's programs |
+//! | `lanes`, `flow_interval` | the packets of the user's programs |
 //! | `shell` | programs of the user inside the hosts' namespaces |
 //! | `report` | what the machine did to it, and whether the figures stand |
 //! | `probe`, `forwarding` | what this machine can do |
@@ -52,6 +52,7 @@ mod connect;
 mod decision;
 mod device;
 mod emulator;
+mod flow_interval;
 mod forwarding;
 mod host_tcp;
 mod hosts;
@@ -78,6 +79,7 @@ use crate::shell::Program;
 
 pub use arrival_log::{LogError, LogHeader};
 pub use capture::{CaptureError, export_capture};
+pub use flow_interval::FlowInterval;
 pub use forwarding::{Forwarding, Handover, measure_forwarding, measure_plain_loop};
 pub use preemption::{Preemption, PreemptionModel};
 pub use probe::{Capabilities, probe};

@@ -290,6 +290,17 @@ pub(super) fn segment_range(packet: &[u8], parsed: &Parsed) -> Option<SegmentRan
     Some(SegmentRange { sequence, is_syn, payload })
 }
 
+/// The acknowledgement number of a TCP segment (RFC 9293 §3.1). `None` if the segment acknowledges nothing,
+/// or if `packet` is a later fragment or no packet of TCP.
+pub(super) fn acknowledgement(packet: &[u8], parsed: &Parsed) -> Option<u32> {
+    if parsed.protocol != Protocol::Tcp || parsed.part.offset > 0 {
+        return None;
+    }
+    let segment = packet.get(parsed.header..parsed.length)?;
+    let is_acknowledging = *segment.get(13)? & 0x10 != 0;
+    is_acknowledging.then_some(u32::from_be_bytes(segment.get(8..12)?.try_into().ok()?))
+}
+
 /// RFC 1071: the ones' complement of the ones' complement sum.
 pub(super) fn checksum(bytes: &[u8]) -> u16 {
     let sum = sum(bytes);

@@ -93,7 +93,7 @@ pub(super) fn run(
     plan: RunPlan<'_>,
     snaplen: Option<u32>,
     machines: Machines,
-    Beside { mut stranger, program }: Beside<'_, '_>,
+    Beside { mut stranger, mut program }: Beside<'_, '_>,
 ) -> Result<Done, ArenaError> {
     scenario.check_path_is_known().map_err(ArenaError::Unsupported)?;
     if program.is_none() {
@@ -151,7 +151,9 @@ pub(super) fn run(
         mtu: world.mtu,
         clock,
         flows: emulated_flows(scenario, &spec, &ends),
-        lanes: program.is_some().then(|| Lanes::new(first_lane(scenario))),
+        lanes: program
+            .as_mut()
+            .map(|program| Lanes::new(first_lane(scenario)).reporting(program.take_reader())),
     });
     let entries = match program {
         Some(_) => Some(HostEntry::both(&world.namespaces, world.means).map_err(unusable)?),
@@ -318,7 +320,9 @@ impl Ends {
         let slow = core::mem::take(&mut self.slow);
         let has_streams = !connecting.is_empty();
         let paced = self.paced();
-        let interval = sample_interval(scenario.duration);
+        // A run with a program lasts as long as the program, which nobody knows.
+        let known = if scenario.program.is_some() { Duration::ZERO } else { scenario.duration };
+        let interval = sample_interval(known);
         let (all, datagrams, epoll, alarm) = (&self.all, &self.datagrams, &self.epoll, &self.alarm);
         let _shallow = ShallowSleep::begin();
         let stolen = StolenTime::start();

@@ -26,12 +26,15 @@ mod way_out;
 
 use std::fmt;
 use std::io;
+use std::sync::mpsc::Sender;
 
 pub use addresses::{END_ADDRESSES, EndAddresses};
 pub use door::{Door, DoorError, Guest, PairName};
 pub use entry::HostEntry;
 pub use launcher::{CommandLine, Ended, Launcher};
 pub use way_out::WayOut;
+
+use crate::flow_interval::FlowInterval;
 
 /// A program that runs inside the emulated network.
 pub trait Program: Send {
@@ -46,6 +49,12 @@ pub trait Program: Send {
 
     /// Asks the program to end. It is called again and again until the program is over.
     fn ask_to_end(&mut self);
+
+    /// Returns the reader of the flows' intervals while they run, if there is one. It is called once, before
+    /// the start.
+    fn take_reader(&mut self) -> Option<Sender<FlowInterval>> {
+        None
+    }
 
     /// Returns what a reader of the record has to know of the program's network, in sentences.
     fn notes(&self) -> Vec<String> {

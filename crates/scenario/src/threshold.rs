@@ -4,6 +4,7 @@
 //! ```text
 //! FLOW.PATH[@KEY=VALUE[, KEY=VALUE]...] OPERATOR VALUE       call.mos@path.up.loss=0.01 >= 3.6
 //! link.NAME.PATH[@...]                  OPERATOR VALUE       link.up.queue_delay_ms.p95 <= 50
+//! PROTOCOL-PORT[...].PATH[@...]         OPERATOR VALUE       tcp-443-down.one_way_delay_ms.p95 <= 80
 //! ```
 //!
 //! - A *figure* is a number in summary.json. Its *path* is the keys that lead to it.
@@ -54,6 +55,12 @@ pub enum ThresholdSubject {
         name: String,
         /// The names in summary.json: those of all copies and both directions, in the order of the scenario.
         members: Vec<String>,
+    },
+    /// The flows of a program of the user (`[program]`). They are known after the run.
+    ProgramFlows {
+        /// What the names in summary.json have in common: `tcp-443` is each of `tcp-443-1-up`,
+        /// `tcp-443-1-down` and `tcp-443-2-up`, and `tcp-443-up` is the first and the third.
+        name: String,
     },
     /// A link.
     Link {
@@ -174,6 +181,10 @@ fn find_flow(name: &str, cells: &[&ThresholdCell<'_>]) -> Result<ThresholdSubjec
             members.push(member.to_owned());
         }
     }
+    if members.is_empty() && is_flow_of_program(name) && cells.iter().all(|cell| cell.subjects.has_program())
+    {
+        return Ok(ThresholdSubject::ProgramFlows { name: name.to_owned() });
+    }
     if members.is_empty() {
         return Err(unknown_subject(
             name,
@@ -182,6 +193,12 @@ fn find_flow(name: &str, cells: &[&ThresholdCell<'_>]) -> Result<ThresholdSubjec
         ));
     }
     Ok(ThresholdSubject::Flow { name: name.to_owned(), members })
+}
+
+/// Whether `name` begins as the flows of programs do: with the protocol of their packets.
+fn is_flow_of_program(name: &str) -> bool {
+    let protocol = name.split('-').next().unwrap_or(name);
+    ["tcp", "udp", "sctp", "icmp", "icmpv6", "ip", "others"].contains(&protocol)
 }
 
 fn unknown_subject(name: &str, noun: &str, known: BTreeSet<&str>) -> Problem {
@@ -278,6 +295,14 @@ impl<'a> SubjectNames<'a> {
         }
     }
 
+    /// Whether a program of the user runs beside the flows.
+    fn has_program(self) -> bool {
+        match self {
+            Self::Scenario(scenario) => scenario.program.is_some(),
+            Self::File(root) => root.get("program").is_some(),
+        }
+    }
+
     /// Returns the names of the `[flow.NAME]` tables.
     fn groups(self) -> Vec<&'a str> {
         match self {
@@ -323,6 +348,25 @@ mod tests {
         "[flow.game]\ntransport = \"udp\"\nworkload = { kind = \"cbr\", rate = \"64 kbps\", size = \"160 B\" }\n",
         "[sweep]\n\"path.up.loss\" = [0.0, 0.01]\n\"path.up.rate\" = [\"1 Mbps\", \"2 Mbps\"]\n",
     );
+
+    #[test]
+    fn a_flow_of_a_program_is_known_by_its_protocol_if_there_is_a_program() {
+        let read = |program: &str, name: &str| {
+            let text = format!(
+                "duration = \"1 s\"\npath = \"lan\"\n[flow]\n{program}\n[thresholds]\n\"{name}.loss_rate\" = \"<= 0\"\n"
+            );
+            load(
+                &Source::new("s.toml", text),
+                &Options { percent_of: Some(percent_of), ..Options::default() },
+            )
+        };
+        let program = "[program]\ncommand = [\"player\"]";
+        let plan = read(program, "tcp-443-up").unwrap();
+        let expected = ThresholdSubject::ProgramFlows { name: "tcp-443-up".to_owned() };
+        assert_eq!(plan.thresholds[0].subject, expected);
+        assert!(read(program, "call").is_err());
+        assert!(read("", "tcp-443-up").is_err());
+    }
 
     fn read(thresholds: &str) -> Result<Plan, Diagnostics> {
         let source = Source::new("s.toml", format!("{SCENARIO}[thresholds]\n{thresholds}"));

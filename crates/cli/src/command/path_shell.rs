@@ -7,11 +7,14 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -20,11 +23,11 @@ use talkpath_commands::command::program;
 use talkpath_commands::failure::Failure;
 use talkpath_commands::interrupt;
 use talkpath_commands::terminal::{Terminal, program as our_name};
-use talkpath_emu::EmuArena;
 use talkpath_emu::shell::{
     CommandLine, Door, DoorError, END_ADDRESSES, Ended, Guest, HostEntry, Launcher, NearEnd, PairName,
     Program, WayOut,
 };
+use talkpath_emu::{EmuArena, FlowInterval};
 use talkpath_experiment::Error;
 use talkpath_experiment::place::{Connect, Place, Worker};
 
@@ -76,9 +79,14 @@ fn run_near_end(
     let ended = Arc::new(Mutex::new(None));
     let (way_out, sentence) = way_out.into_parts();
     let near = NearEnd::new(launcher, door, way_out);
-    let near = Watched { near, ended: Arc::clone(&ended), way_out: sentence, terminal };
+    let stream = args.json_stream.as_deref().map(|file| JsonStream::open(file, terminal)).transpose();
+    let (reader, writer) = stream.map_err(not_run)?.unzip();
+    let near = Watched { near, ended: Arc::clone(&ended), way_out: sentence, reader, terminal };
     let arenas = WithProgram { linked, program: Mutex::new(Some(Box::new(near))) };
     let measured = program::measure(args, &plan, common, &arenas, &stop, terminal);
+    // The emulator has gone, and with it the other end of the writer's channel.
+    drop(arenas);
+    writer.map(JsonStream::join);
     let ended = *ended.lock().unwrap_or_else(PoisonError::into_inner);
     conclude(measured, ended, &command, terminal)
 }
@@ -266,6 +274,7 @@ struct Watched {
     ended: Arc<Mutex<Option<Ended>>>,
     /// What the user has to know of the way out. It is complete once the program was started.
     way_out: String,
+    reader: Option<Sender<FlowInterval>>,
     terminal: Terminal,
 }
 
@@ -303,9 +312,58 @@ impl Program for Watched {
         self.near.launcher().end(Signal::TERM);
     }
 
+    fn take_reader(&mut self) -> Option<Sender<FlowInterval>> {
+        self.reader.take()
+    }
+
     fn notes(&self) -> Vec<String> {
         vec![self.way_out.clone()]
     }
+}
+
+/// The thread that writes the lines of `--json-stream`.
+struct JsonStream(JoinHandle<()>);
+
+impl JsonStream {
+    /// Opens `file`, and begins to write what is sent.
+    fn open(file: &Path, terminal: Terminal) -> Result<(Sender<FlowInterval>, Self), Failure> {
+        let failed = |why| Failure::write(file, why);
+        let mut output = File::create(file).map_err(failed)?;
+        let (sender, intervals) = mpsc::channel::<FlowInterval>();
+        let name = file.display().to_string();
+        let write = move || {
+            for interval in intervals {
+                if let Err(why) = writeln!(output, "{}", json_line(&interval)) {
+                    terminal.warning(&format!("--json-stream ends here: {name}: {why}"));
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("json-stream".to_owned()).spawn(write).map_err(failed)?;
+        Ok((sender, Self(thread)))
+    }
+
+    /// Waits until everything is written.
+    fn join(self) {
+        let _ = self.0.join();
+    }
+}
+
+fn json_line(interval: &FlowInterval) -> serde_json::Value {
+    let FlowInterval { flow, from, to, sent, bytes, received, lost, mean_wait, longest_wait } = interval;
+    serde_json::json!({
+        "flow": flow,
+        "from_s": from.as_secs_f64(),
+        "to_s": to.as_secs_f64(),
+        "sent": sent,
+        "bytes": bytes,
+        "received": received,
+        "lost": lost,
+        "queue_delay_ms": {
+            "mean": mean_wait.map(talkpath_units::Duration::as_millis_f64),
+            "max": longest_wait.map(talkpath_units::Duration::as_millis_f64),
+        },
+    })
 }
 
 /// The emulator with one program in it.

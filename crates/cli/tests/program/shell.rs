@@ -1,6 +1,7 @@
 //! `talkpath shell`: programs of the user on a path. The programs are talkpath's own, so that every machine
 //! has them.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -137,6 +138,39 @@ fn a_transfer_over_tcp_crosses_the_path_in_packets_of_a_wire_and_each_is_forward
     assert_eq!(near.len() + far.len(), usize::try_from(sent + received).unwrap());
     let upload = flows.as_object().unwrap().values().max_by_key(|flow| flow["sent"].as_u64()).unwrap();
     assert!(upload["retransmissions"].as_u64().unwrap() > 0, "{upload}");
+}
+
+#[test]
+fn the_flows_of_a_program_are_required_by_name_and_reported_while_they_run() {
+    let bench = Bench::new();
+    let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
+    fs::remove_dir_all(bench.path("talkpath-runs")).unwrap();
+    bench.file("file", vec![7; 1_500_000]);
+    let serve = ["--pair", "json", "--", PROGRAM, "serve", "--open", "--bind", "0.0.0.0:7001"];
+    let far = start(shell(&bench, &serve));
+    let send = format!("sleep 0.7; '{PROGRAM}' send file --to $TALKPATH_PEER:7001 --out sent -q");
+    let path = ["--pair", "json", "--up", "8Mbps/20ms", "--down", "8Mbps/20ms", "--json-stream", "lines"];
+    let demands = ["tcp-7001-up.one_way_delay_ms.p50 >= 20", "tcp-7001.loss_rate <= 0.5"];
+    let demands: Vec<&str> = demands.into_iter().flat_map(|demand| ["--require", demand]).collect();
+    let seen = run(&bench, &[&path[..], &demands, &["--", "sh", "-c", &send]].concat()).unwrap();
+    let _ = Seen::of_child(far);
+    assert_eq!(seen.succeeds().err.matches("\nholds  ").count(), 2, "{}", seen.err);
+    let words = seen.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, round_trip) = words.split_once("its round trips took ").unwrap_or_else(|| panic!("{words}"));
+    let median: f64 = round_trip.split(' ').next().unwrap().parse().unwrap();
+    assert!((40.0..2000.0).contains(&median), "{median} ms over 2 x 20 ms");
+    let lines = fs::read_to_string(bench.path("lines")).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let flows = flows(&bench);
+    for key in ["sent", "received", "lost"] {
+        let reported: u64 = lines.iter().map(|line| line[key].as_u64().unwrap()).sum();
+        let recorded: u64 = flows.as_object().unwrap().values().map(|flow| flow[key].as_u64().unwrap()).sum();
+        assert_eq!(reported, recorded, "{key}");
+    }
+    let seconds: BTreeSet<u64> = lines.iter().map(|line| line["from_s"].as_f64().unwrap() as u64).collect();
+    assert!(seconds.len() >= 2, "{seconds:?}");
+    let absent = ["--path", "lan", "--require", "tcp-7002.loss_rate <= 0", "--", "true"];
+    assert_eq!(run(&bench, &absent).unwrap().code, Some(5), "there was no such flow");
 }
 
 #[test]

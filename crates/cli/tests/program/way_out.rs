@@ -23,8 +23,6 @@ mount -t tmpfs none /mnt
 echo 'nameserver 127.0.0.53' >/mnt/resolv.conf
 mount --bind /mnt/resolv.conf /etc/resolv.conf
 python3 stub.py &
-stub=$!
-trap 'kill $stub' EXIT
 sleep 0.5
 "#;
 /// A resolver at the address of the stub of systemd-resolved. Each name has the address 198.51.100.7.
@@ -55,7 +53,9 @@ fn on_a_machine(bench: &Bench, script: &str) -> Option<Seen> {
     bench.file("stub.py", STUB);
     bench.file("machine.sh", format!("{MACHINE}{script}"));
     fs::create_dir_all(bench.path("run")).unwrap();
-    let mut command = bench.prepared(Command::new("unshare"), &["--mount", "--net"]);
+    // With a process namespace nothing outlives the script.
+    let namespaces = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let mut command = bench.prepared(Command::new("unshare"), &namespaces);
     if !rustix::process::geteuid().is_root() {
         command.arg("--map-root-user");
     }

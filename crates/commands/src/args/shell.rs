@@ -61,6 +61,9 @@ pub struct ShellArgs {
     /// Keep the whole command in the record, and not only the name of its program
     #[arg(help_heading = heading::FILES, long)]
     pub names: bool,
+    /// Write a line of JSON for each second and flow to FILE, which may be a pipe, while the command runs
+    #[arg(help_heading = heading::OUTPUT, long, value_name = "FILE")]
+    pub json_stream: Option<PathBuf>,
     /// Exit with 1 if the machine disturbed the run past its stated limits
     #[arg(help_heading = heading::OUTPUT, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
@@ -84,6 +87,7 @@ impl ShellArgs {
             ("--beside", self.beside.is_some()),
             ("--names", self.names),
             ("--isolated", self.isolated),
+            ("--json-stream", self.json_stream.is_some()),
             ("--require or --fail-if", self.demand.settings().next().is_some()),
         ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)

@@ -104,16 +104,23 @@ const fn is_bounded<T>(figure: &Figure<T>) -> bool {
 pub(super) fn check_figure(threshold: &Threshold) -> Result<(), String> {
     let path = threshold.path.as_str();
     let mut known = paths_of(&threshold.subject);
-    let is_named = matches!(threshold.subject, ThresholdSubject::Flow { .. }) && FLOW.counts(path).is_some();
+    let is_named = is_about_flow(threshold) && FLOW.counts(path).is_some();
     let is_there = |path: &str| known.contains(path);
     if is_named || is_there(path) || Statistic::split(path).is_some_and(|(path, _)| is_there(path)) {
         return Ok(());
     }
-    if matches!(threshold.subject, ThresholdSubject::Flow { .. }) {
+    if is_about_flow(threshold) {
         // The short names of `call.mos` and `call.usable`.
         known.extend(["mos", "usable"]);
     }
     Err(unknown(threshold, path, &known))
+}
+
+const fn is_about_flow(threshold: &Threshold) -> bool {
+    match threshold.subject {
+        ThresholdSubject::Flow { .. } | ThresholdSubject::ProgramFlows { .. } => true,
+        ThresholdSubject::Link { .. } => false,
+    }
 }
 
 /// The paths of all figures that a threshold about `subject` can have.
@@ -123,6 +130,7 @@ fn paths_of(subject: &ThresholdSubject) -> BTreeSet<&'static str> {
     }
     match subject {
         ThresholdSubject::Flow { .. } => paths(&FLOW).chain(paths(&GROUP)).collect(),
+        ThresholdSubject::ProgramFlows { .. } => paths(&FLOW).collect(),
         ThresholdSubject::Link { .. } => paths(&LINK).collect(),
     }
 }
@@ -138,7 +146,9 @@ pub(super) fn no_such_figure(threshold: &Threshold) -> String {
 /// The message that there is no figure `name`. It proposes one of the `known` figures.
 fn unknown(threshold: &Threshold, name: &str, known: &BTreeSet<&str>) -> String {
     let owner = match &threshold.subject {
-        ThresholdSubject::Flow { name, .. } => format!("the flow {name}"),
+        ThresholdSubject::Flow { name, .. } | ThresholdSubject::ProgramFlows { name } => {
+            format!("the flow {name}")
+        }
         ThresholdSubject::Link { name } => format!("the link {name}"),
     };
     // If the name begins with a figure, only its ending is wrong: it is not a statistic.

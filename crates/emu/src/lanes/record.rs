@@ -9,19 +9,23 @@
 
 use std::collections::BTreeMap;
 
+use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summary::{IpSeen, IpSummary};
 use talkpath_measure::{
-    EcnRecord, Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, warning,
+    EcnRecord, Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, Series, SeriesKind,
+    SeriesTap, warning,
 };
 use talkpath_model::Dscp;
 use talkpath_units::{Duration, Instant, counted};
 
-use super::{Conversation, Lanes, Leg, MAX_CONVERSATIONS};
+use super::{Conversation, Lanes, Leg, MAX_CONVERSATIONS, link_of};
 use crate::packet::Host;
 
 /// The records of all conversations of a run.
 pub(crate) struct ProgramRecord {
     pub(crate) flows: Vec<FlowRecord>,
+    /// TCP's smoothed round-trip times.
+    pub(crate) series: Vec<Series>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -50,7 +54,11 @@ impl ProgramRecord {
                 "there were {MAX_CONVERSATIONS} flows of programs or more: the later ones are counted as one"
             ));
         }
-        Self { flows: named.iter().map(Named::record).collect(), warnings }
+        Self {
+            flows: named.iter().map(Named::record).collect(),
+            series: named.iter().filter_map(Named::round_trip_series).collect(),
+            warnings,
+        }
     }
 }
 
@@ -63,11 +71,8 @@ fn named(conversations: &[Conversation]) -> Vec<Named<'_>> {
     large.sort_by_key(|(number, _)| *number);
     let mut all = Vec::new();
     for (number, conversation) in large {
-        let transport = protocol_name(conversation.endpoints.protocol);
-        let group = match conversation.service_port() {
-            0 => format!("{transport}-{}", number + 1),
-            port => format!("{transport}-{port}-{}", number + 1),
-        };
+        let transport = conversation.transport();
+        let group = conversation.name(number);
         for leg in [Host::First, Host::Second] {
             let legs = vec![&conversation.legs[leg.index()]];
             all.push(Named { group: group.clone(), transport: transport.clone(), leg, legs });
@@ -89,11 +94,8 @@ impl Named<'_> {
         format!("{}-{}", self.group, self.link())
     }
 
-    fn link(&self) -> &'static str {
-        match self.leg {
-            Host::First => "up",
-            Host::Second => "down",
-        }
+    const fn link(&self) -> &'static str {
+        link_of(self.leg)
     }
 
     fn record(&self) -> FlowRecord {
@@ -158,6 +160,27 @@ impl Named<'_> {
         Some((at(50)?, at(99)?, sum))
     }
 
+    /// TCP's smoothed round-trip time as seen on the wire, in milliseconds (RFC 6298 §2). `None` if no round
+    /// trip was seen. The flow of several conversations has none.
+    fn round_trip_series(&self) -> Option<Series> {
+        let [leg] = self.legs[..] else { return None };
+        let mut tap = SeriesTap::new(self.name(), SeriesKind::Srtt, SeriesDetail::Sampled);
+        let mut smoothed = leg.round_trips.first()?.1.as_millis_f64();
+        for (at, round_trip) in &leg.round_trips {
+            smoothed += (round_trip.as_millis_f64() - smoothed) / 8.0;
+            tap.push(smoothed, *at);
+        }
+        Some(tap.finish())
+    }
+
+    /// The median of TCP's round trips, nearest rank. `None` if none was seen.
+    fn round_trip(&self) -> Option<Duration> {
+        let mut all: Vec<Duration> =
+            self.legs.iter().flat_map(|leg| leg.round_trips.iter().map(|(_, time)| *time)).collect();
+        all.sort_unstable();
+        all.get(all.len().div_ceil(2).max(1) - 1).copied()
+    }
+
     /// How many packets the path dropped or lost, and how many were still inside at the end.
     fn gone(&self) -> (u64, u64) {
         let packets = || self.legs.iter().flat_map(|leg| &leg.packets);
@@ -186,8 +209,11 @@ fn waiting(flows: &[Named<'_>]) -> String {
             0 => String::new(),
             gone => format!(", and {} did not arrive", counted(gone, "packet")),
         };
+        let round_trip = flow.round_trip().map_or_else(String::new, |time| {
+            format!(", and its round trips took {:.1} ms in the median", time.as_millis_f64())
+        });
         format!(
-            "{} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{gone}",
+            "{} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{gone}{round_trip}",
             flow.group,
             flow.link(),
             p50.as_millis_f64(),
@@ -197,18 +223,6 @@ fn waiting(flows: &[Named<'_>]) -> String {
     let lines: Vec<String> =
         waited.iter().filter(|(_, (_, p99, _))| *p99 >= NO_WAIT).take(MOST_LINES).map(line).collect();
     format!("the flows that waited most: {}", lines.join("; "))
-}
-
-/// The word for a protocol by IANA's number.
-fn protocol_name(number: u8) -> String {
-    match number {
-        1 => "icmp".to_owned(),
-        6 => "tcp".to_owned(),
-        17 => "udp".to_owned(),
-        58 => "icmpv6".to_owned(),
-        132 => "sctp".to_owned(),
-        other => format!("ip-{other}"),
-    }
 }
 
 /// The largest number of conversations with a name in the record (chosen: a table that a person still reads).

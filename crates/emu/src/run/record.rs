@@ -67,6 +67,7 @@ impl FinishedRun<'_> {
         if let Some(lanes) = lanes {
             let programs = ProgramRecord::of(&lanes);
             flows.records.extend(programs.flows);
+            flows.series.extend(programs.series);
             warnings.extend(programs.warnings);
         }
         let record = RunRecord {

@@ -13,6 +13,7 @@ use talkpath_units::{Duration, Instant};
 use super::MAX_SLEEP;
 use crate::clock::RunClock;
 use crate::end::SharedEnd;
+use crate::log::sample_interval;
 use crate::sys::{ReceiveBatch, Received};
 
 /// The number of events that one system call returns. We chose 64. If there are more, the next call returns
@@ -84,7 +85,8 @@ pub fn read_slowly(
 }
 
 /// Serves the connections that `epoll` watches, until `stop` is set. It samples the state of all connections
-/// at each `interval`.
+/// at each `interval`. A run may last longer than the interval was made for, so the interval grows with the
+/// time that has passed ([`sample_interval`]).
 ///
 /// # Errors
 /// Returns the system's error if the wait for the connections fails.
@@ -105,7 +107,7 @@ pub fn serve_connections(
             for end in ends {
                 end.lock().sample();
             }
-            next_sample = now.saturating_add(interval);
+            next_sample = now.saturating_add(interval.max(sample_interval(now.since(Instant::ZERO))));
         }
         let timeout =
             if unfinished.is_empty() { next_sample.since(now).min(MAX_SLEEP) } else { Duration::ZERO };
