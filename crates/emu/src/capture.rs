@@ -1,13 +1,12 @@
 //! Captures the packets that pass the hosts' devices, for `talkpath export --format pcapng`.
 //!
 //! ```text
-//! run:     packet read from a device, or written to one ─► Capture ─► a pcapng file of several interfaces
-//! export:  that file ─► one end of all flows, protocols of ours taken out of UDP ─► a pcapng file of one
-//! interface
+//!  run:     packet received from a device, or written to one ─► Capture ─► pcapng file of several interfaces
+//!  export:  that file ─► one end of all flows, without UDP around protocols ─► pcapng file of one interface
 //! ```
 //!
 //! A packet that leaves its host has the time of its arrival in the path. That is the kernel's stamp, or a
-//! later time if the path had already been stepped past the stamp. A packet that comes to its host has the
+//! later time if the path had already been decided up to that time. A packet that comes to its host has the
 //! time of the emulator's write, so the emulator's lateness is included. The capture keeps at most `snaplen`
 //! bytes of each packet and [`MAX_BYTES`] in all. Packets that are left out are counted. A checksum that a
 //! kernel left to its device is completed first, as the device would have done.
@@ -23,11 +22,20 @@ use talkpath_wire::encapsulated::native_form;
 use crate::device::complete_checksum;
 use crate::packet::{IPV6_HEADER, Parsed, UDP, checksum, sum};
 
+/// The largest capture of a repetition, bytes. We chose 256 MiB, which it takes in memory and on disk.
+pub(super) const MAX_BYTES: usize = 256 << 20;
+/// The size of a piece of the capture in memory, bytes.
+const PIECE: usize = 1 << 20;
+/// The size of UDP's header, bytes (RFC 768).
+const UDP_HEADER: usize = 8;
+/// The bits of an IPv4 header that only a fragment has: more fragments, or an offset (RFC 791 §3.1).
+const FRAGMENT_BITS: u16 = 0x3fff;
+
 /// An interface of the pcapng file: the end of a flow that sees a packet, and the protocol of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     is_far: bool,
-    /// The protocol of ours that the datagrams carry. `None` for the kernel's transports and QUIC.
+    /// The protocol that the datagrams carry. `None` for the kernel's transports and QUIC.
     inside: Option<EncapsulatedKind>,
 }
 
@@ -113,16 +121,16 @@ impl Interface {
         Self { is_far, inside }
     }
 
-    /// The interface's place in [`names`].
+    /// Returns the index of the interface in [`names`].
     fn number(self) -> u32 {
-        let place = EncapsulatedKind::ALL.iter().position(|kind| Some(*kind) == self.inside);
-        let group = place.map_or(0, |place| place as u32 + 1);
+        let index = EncapsulatedKind::ALL.iter().position(|kind| Some(*kind) == self.inside);
+        let group = index.map_or(0, |index| index as u32 + 1);
         u32::from(self.is_far) | group << 1
     }
 
     fn numbered(number: u32) -> Self {
-        let place = (number >> 1).checked_sub(1).and_then(|place| usize::try_from(place).ok());
-        let inside = place.and_then(|place| EncapsulatedKind::ALL.get(place)).copied();
+        let index = (number >> 1).checked_sub(1).and_then(|index| usize::try_from(index).ok());
+        let inside = index.and_then(|index| EncapsulatedKind::ALL.get(index)).copied();
         Self { is_far: number & 1 != 0, inside }
     }
 }
@@ -171,76 +179,112 @@ pub fn export_capture(
     Ok(())
 }
 
-/// Takes the packet of a protocol of ours out of the UDP datagram in an IP packet, in the protocol's own
-/// `form`. `bytes` are the captured bytes of the IP packet, which has `original` bytes. `None` if there is no
-/// such packet in it, or if too few bytes were captured.
-fn unwrapped(bytes: &[u8], original: u32, form: &NativeForm) -> Option<Vec<u8>> {
-    let is_v6 = *bytes.first()? >> 4 == 6;
-    let header = if is_v6 { IPV6_HEADER } else { usize::from(bytes[0] & 0x0f) * 4 };
-    let protocol_at = if is_v6 { 6 } else { 9 };
-    let is_fragment = !is_v6 && u16::from_be_bytes([*bytes.get(6)?, *bytes.get(7)?]) & IS_FRAGMENT != 0;
-    let (ip, udp) = bytes.split_at_checked(header)?;
-    let (udp, packet) = udp.split_at_checked(UDP_HEADER)?;
-    let is_short = packet.len() < form.smallest_header;
-    if header < 20 || *bytes.get(protocol_at)? != UDP || is_fragment || is_short {
-        return None;
-    }
-    let whole = (original as usize).checked_sub(header + UDP_HEADER)?;
-    let mut out = ip.to_vec();
-    out[protocol_at] = form.protocol;
-    if is_v6 {
-        out[4..6].copy_from_slice(&u16::try_from(whole).ok()?.to_be_bytes());
-    } else {
-        out[2..4].copy_from_slice(&u16::try_from(header + whole).ok()?.to_be_bytes());
-        out[10..12].fill(0);
-        let check = checksum(&out);
-        out[10..12].copy_from_slice(&check.to_be_bytes());
-    }
-    out.extend_from_slice(packet);
-    let checksum_at = header + form.checksum_at;
-    out[checksum_at..checksum_at + 2].fill(0);
-    let covered = (form.covered)(packet, whole);
-    let addresses = sum(&ip[if is_v6 { 8..40 } else { 12..20 }]);
-    let contents = match out.get(header..header + covered) {
-        Some(bytes) => sum(bytes),
-        // The bytes that were not captured are computed from UDP's checksum, which is the complement of the
-        // sum of all bytes that it covers.
-        None if covered == whole => {
-            let told = sum(&[!udp[6], !udp[7]]);
-            let length = (whole + UDP_HEADER) as u32;
-            let besides = addresses + u32::from(UDP) + length + sum(&udp[..6]);
-            u32::from(fold(told + u32::from(!fold(besides))))
-        }
-        None => return None,
-    };
-    let check = !fold(addresses + u32::from(form.protocol) + whole as u32 + u32::from(fold(contents)));
-    out[checksum_at..checksum_at + 2].copy_from_slice(&check.to_be_bytes());
-    Some(out)
+/// A captured IP packet that carries the packet of another protocol in UDP.
+struct WrappedPacket<'a> {
+    is_v6: bool,
+    ip_header: &'a [u8],
+    udp_header: &'a [u8],
+    /// The captured bytes of the packet in UDP.
+    inner: &'a [u8],
+    /// The size of the packet in UDP as it travelled, bytes.
+    inner_size: usize,
 }
 
-/// RFC 1071: the sum with its carries added in.
+/// Takes the packet of a protocol of talkpath out of UDP, in the protocol's own `form`. `bytes` are the
+/// captured bytes of an IP packet, which had `original` bytes. Returns `None` if there is no such packet in
+/// it, or if too few bytes were captured.
+fn unwrapped(bytes: &[u8], original: u32, form: &NativeForm) -> Option<Vec<u8>> {
+    let wrapped = WrappedPacket::parse(bytes, original, form)?;
+    let mut native = wrapped.native_ip_header(form)?;
+    let header_size = native.len();
+    native.extend_from_slice(wrapped.inner);
+    let checksum_at = header_size + form.checksum_at;
+    native[checksum_at..checksum_at + 2].fill(0);
+    let checksum = wrapped.native_checksum(&native[header_size..], form)?;
+    native[checksum_at..checksum_at + 2].copy_from_slice(&checksum.to_be_bytes());
+    Some(native)
+}
+
+impl<'a> WrappedPacket<'a> {
+    fn parse(bytes: &'a [u8], original: u32, form: &NativeForm) -> Option<Self> {
+        let is_v6 = *bytes.first()? >> 4 == 6;
+        let header_size = if is_v6 { IPV6_HEADER } else { usize::from(bytes[0] & 0x0f) * 4 };
+        let fragment_field = u16::from_be_bytes([*bytes.get(6)?, *bytes.get(7)?]);
+        let is_fragment = !is_v6 && fragment_field & FRAGMENT_BITS != 0;
+        let (ip_header, udp) = bytes.split_at_checked(header_size)?;
+        let (udp_header, inner) = udp.split_at_checked(UDP_HEADER)?;
+        let has_udp = header_size >= 20 && *bytes.get(protocol_at(is_v6))? == UDP && !is_fragment;
+        if !has_udp || inner.len() < form.smallest_header {
+            return None;
+        }
+        let inner_size = (original as usize).checked_sub(header_size + UDP_HEADER)?;
+        Some(Self { is_v6, ip_header, udp_header, inner, inner_size })
+    }
+
+    /// Makes the IP header of the packet without UDP. Returns `None` if the packet is too large for it.
+    fn native_ip_header(&self, form: &NativeForm) -> Option<Vec<u8>> {
+        let mut header = self.ip_header.to_vec();
+        header[protocol_at(self.is_v6)] = form.protocol;
+        if self.is_v6 {
+            header[4..6].copy_from_slice(&u16::try_from(self.inner_size).ok()?.to_be_bytes());
+        } else {
+            let total = u16::try_from(self.ip_header.len() + self.inner_size).ok()?;
+            header[2..4].copy_from_slice(&total.to_be_bytes());
+            header[10..12].fill(0);
+            let check = checksum(&header);
+            header[10..12].copy_from_slice(&check.to_be_bytes());
+        }
+        Some(header)
+    }
+
+    /// Computes the checksum of the packet without UDP. `inner` are the captured bytes, whose checksum field
+    /// is zero. Returns `None` if bytes that the checksum covers were not captured and cannot be computed.
+    fn native_checksum(&self, inner: &[u8], form: &NativeForm) -> Option<u16> {
+        let covered = (form.covered)(self.inner, self.inner_size);
+        let contents = match inner.get(..covered) {
+            Some(bytes) => sum(bytes),
+            None if covered == self.inner_size => u32::from(self.sum_by_udp_checksum()),
+            None => return None,
+        };
+        let pseudo_header = self.address_sum() + u32::from(form.protocol) + self.inner_size as u32;
+        Some(!fold(pseudo_header + u32::from(fold(contents))))
+    }
+
+    /// Computes the sum of all bytes of the packet in UDP, although not all were captured. UDP's checksum is
+    /// the complement of the sum of all bytes that it covers.
+    fn sum_by_udp_checksum(&self) -> u16 {
+        let covered = sum(&[!self.udp_header[6], !self.udp_header[7]]);
+        let udp_size = (self.inner_size + UDP_HEADER) as u32;
+        let headers = self.address_sum() + u32::from(UDP) + udp_size + sum(&self.udp_header[..6]);
+        fold(covered + u32::from(!fold(headers)))
+    }
+
+    fn address_sum(&self) -> u32 {
+        let addresses = if self.is_v6 { 8..40 } else { 12..20 };
+        sum(&self.ip_header[addresses])
+    }
+}
+
+/// Returns the position of the protocol's number in an IP header.
+const fn protocol_at(is_v6: bool) -> usize {
+    if is_v6 { 6 } else { 9 }
+}
+
+/// Adds the carries to a sum (RFC 1071).
 const fn fold(sum: u32) -> u16 {
     let once = (sum & 0xffff) + (sum >> 16);
     ((once & 0xffff) + (once >> 16)) as u16
 }
 
-/// The interfaces' names, by number.
+/// Returns the names of the interfaces, by number.
 fn names() -> Vec<String> {
     let ends = ["near end", "far end"];
-    let inside = EncapsulatedKind::ALL
-        .iter()
-        .flat_map(|kind| ends.map(|end| format!("{end}, {} in UDP", kind.name())));
-    ends.map(str::to_owned).into_iter().chain(inside).collect()
+    let mut names: Vec<String> = ends.map(str::to_owned).into();
+    for kind in EncapsulatedKind::ALL {
+        names.extend(ends.map(|end| format!("{end}, {} in UDP", kind.name())));
+    }
+    names
 }
-
-/// The largest capture of a repetition (chosen: a quarter of a gigabyte of memory, and of disk).
-pub(super) const MAX_BYTES: usize = 256 << 20;
-/// The size of the pieces in which memory is taken (chosen).
-const PIECE: usize = 1 << 20;
-/// RFC 768.
-const UDP_HEADER: usize = 8;
-/// RFC 791 §3.1: more fragments, or an offset.
-const IS_FRAGMENT: u16 = 0x3fff;
 
 #[cfg(test)]
 mod tests {

@@ -18,154 +18,15 @@ use talkpath_config::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
 use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::this_kernel::{jiffy, profile_warning};
 use talkpath_kernel::unsupported::ignored;
-use talkpath_model::{Flow, KernelProfile, Scenario};
+use talkpath_model::{Flow, Scenario};
 use talkpath_units::{Bytes, Duration, Packets};
 
 use crate::world::Setting;
 
-/// The settings of both hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HostTcp {
-    sack: bool,
-    timestamps: bool,
-    window_scaling: bool,
-    ecn: bool,
-    tlp: bool,
-    min_rto: Duration,
-    initial_window: Packets,
-    /// True if every segment is acknowledged at once.
-    quick_acks: bool,
-}
-
-impl HostTcp {
-    /// The settings on which the flows agree. If they do not agree on a setting, it has the kernel's own
-    /// value.
-    pub(super) fn of(scenario: &Scenario) -> Self {
-        let configs = || scenario.flows.iter().filter_map(tcp);
-        let wanted = |of: fn(&TcpConfig) -> bool| configs().next().is_none() || configs().any(of);
-        Self {
-            sack: wanted(|config| config.sack),
-            timestamps: wanted(|config| config.timestamps),
-            window_scaling: wanted(|config| config.window_scaling),
-            ecn: configs().any(|config| config.ecn),
-            tlp: wanted(|config| config.tlp),
-            min_rto: agreed(configs().map(|config| config.min_rto)).unwrap_or(KERNEL.min_rto),
-            initial_window: agreed(configs().map(|config| config.initial_window))
-                .unwrap_or(KERNEL.initial_window),
-            quick_acks: agreed(configs().map(|config| config.delayed_ack)) == Some(DelayedAck::Off),
-        }
-    }
-
-    /// The settings that differ from the kernel's own (Documentation/networking/ip-sysctl.rst of the kernel).
-    pub(super) fn settings(self) -> impl Iterator<Item = Setting> {
-        let off = Cow::Borrowed(&b"0"[..]);
-        let microseconds = (self.min_rto.as_micros()).max(1).to_string().into_bytes();
-        let changed: [(bool, Setting); 6] = [
-            (!self.sack, (c"/proc/sys/net/ipv4/tcp_sack", off.clone())),
-            (!self.timestamps, (c"/proc/sys/net/ipv4/tcp_timestamps", off.clone())),
-            (!self.window_scaling, (c"/proc/sys/net/ipv4/tcp_window_scaling", off.clone())),
-            (!self.tlp, (c"/proc/sys/net/ipv4/tcp_early_retrans", off)),
-            (self.ecn, (c"/proc/sys/net/ipv4/tcp_ecn", Cow::Borrowed(&b"1"[..]))),
-            (
-                self.min_rto != KERNEL.min_rto,
-                (c"/proc/sys/net/ipv4/tcp_rto_min_us", Cow::Owned(microseconds)),
-            ),
-        ];
-        changed.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, setting)| setting)
-    }
-
-    /// The TCP settings of the routes. `None` if all are the kernel's own.
-    pub(super) fn route(self) -> Option<Route> {
-        let is_usual = self.initial_window == KERNEL.initial_window;
-        let initial_window =
-            if is_usual { 0 } else { u32::try_from(self.initial_window.get()).unwrap_or(u32::MAX) };
-        (!is_usual || self.quick_acks).then_some(Route {
-            initial_window,
-            quick_acks: self.quick_acks,
-            mtu: 0,
-        })
-    }
-
-    /// The warnings about the keys that the kernel's transports cannot be set to. The hosts of this arena do
-    /// keep `send_jitter` and slow receivers, and they pace if the scenario says so.
-    pub(super) fn warnings(self, scenario: &Scenario) -> Vec<String> {
-        scenario
-            .flows
-            .iter()
-            .map(|flow| (flow, self.unset(flow, scenario.kernel.as_ref())))
-            .filter(|(_, keys)| !keys.is_empty())
-            .map(|(flow, keys)| {
-                format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
-            })
-            .chain(scenario.flows.iter().filter_map(|flow| loose_window(flow, usual_rwnd(scenario))))
-            .chain(profile_warning(scenario))
-            .collect()
-    }
-
-    fn unset(self, flow: &Flow, profile: Option<&KernelProfile>) -> Vec<&'static str> {
-        let mut keys = ignored(flow, profile);
-        keys.retain(|key| !OURS.contains(key));
-        if let Some(config) = tcp(flow).filter(|config| config.stack == Stack::Linux) {
-            let is_quick = config.delayed_ack == DelayedAck::Off;
-            let delays =
-                is_quick == self.quick_acks && (is_quick || config.delayed_ack == KERNEL.delayed_ack);
-            // BBR paces whatever the scenario sets.
-            let paces = config.pacing || config.cc != Some(CongestionControlKind::Bbr);
-            // A socket of Multipath TCP is not paced here.
-            let can_pace = !(config.pacing && config.multipath);
-            let ticks = config.timer_granularity == KERNEL.timer_granularity
-                || jiffy().is_none_or(|jiffy| config.timer_granularity == jiffy);
-            let is_set = [
-                ("sack", config.sack == self.sack),
-                ("timestamps", config.timestamps == self.timestamps),
-                ("window_scaling", config.window_scaling == self.window_scaling),
-                ("ecn", config.ecn == self.ecn),
-                ("tlp", config.tlp == self.tlp),
-                ("min_rto", config.min_rto == self.min_rto),
-                ("initial_window", config.initial_window == self.initial_window),
-                ("delayed_ack", delays),
-                ("timer_granularity", ticks),
-                ("pacing", can_pace && (paces || !flow.asked_for.contains(&"pacing"))),
-            ];
-            keys.extend(is_set.into_iter().filter(|(_, is_set)| !is_set).map(|(key, _)| key));
-        }
-        keys
-    }
-}
-
-/// The warning about an `rwnd` that does not limit the window. Linux takes TCP_WINDOW_CLAMP back when it has
-/// measured how much memory a segment takes (tcp_measure_rcv_mss). From then on it tunes the buffer, unless
-/// SO_RCVBUF is set.
-fn loose_window(flow: &Flow, usual: Bytes) -> Option<String> {
-    let config = tcp(flow).filter(|config| config.rwnd != usual)?;
-    flow.receiver.socket_buffer.is_none().then(|| {
-        format!(
-            "flow {}: rwnd = \"{} B\" does not bound the window in `emu`: the kernel lets it grow to 64 KiB and more, \
-             so that goodput is not that of `sim`; receiver.socket_buffer bounds it",
-            flow.name,
-            config.rwnd.get()
-        )
-    })
-}
-
-/// The `rwnd` of a flow that does not limit its window. It is that of the scenario's kernel, or of the stack
-/// if the scenario names no kernel.
-pub(super) fn usual_rwnd(scenario: &Scenario) -> Bytes {
-    scenario.kernel.as_ref().map_or(KERNEL.rwnd, |profile| profile.rwnd)
-}
-
-/// The value that all `values` have. `None` if they differ, or if there are none.
-fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
-    let first = values.next()?;
-    values.all(|value| value == first).then_some(first)
-}
-
-fn tcp(flow: &Flow) -> Option<&TcpConfig> {
-    flow.transport.as_tcp()
-}
-
-/// The keys that this arena can set, or has warnings of its own about.
-const OURS: [&str; 13] = [
+/// The TCP settings of a Linux kernel whose settings nobody has changed.
+const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
+/// The keys that this arena can set, or about which it has warnings of its own.
+const SUPPORTED_KEYS: [&str; 13] = [
     "rwnd",
     "send_jitter",
     "receiver.service",
@@ -180,13 +41,165 @@ const OURS: [&str; 13] = [
     "delayed_ack",
     "pacing",
 ];
-/// The TCP settings of a Linux kernel whose settings nobody has changed.
-const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
+
+/// The settings of both hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostTcp {
+    sack: bool,
+    timestamps: bool,
+    window_scaling: bool,
+    ecn: bool,
+    tlp: bool,
+    min_rto: Duration,
+    initial_window: Packets,
+    /// True if each segment is acknowledged at once.
+    quick_acks: bool,
+}
+
+impl HostTcp {
+    /// Returns the settings on which the flows of `scenario` agree. If they do not agree on a setting, it has
+    /// the kernel's own value.
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let configs: Vec<&TcpConfig> = scenario.flows.iter().filter_map(tcp).collect();
+        let is_wanted =
+            |key: fn(&TcpConfig) -> bool| configs.is_empty() || configs.iter().any(|config| key(config));
+        let min_rto = agreed(configs.iter().map(|config| config.min_rto));
+        let initial_window = agreed(configs.iter().map(|config| config.initial_window));
+        let delayed_ack = agreed(configs.iter().map(|config| config.delayed_ack));
+        Self {
+            sack: is_wanted(|config| config.sack),
+            timestamps: is_wanted(|config| config.timestamps),
+            window_scaling: is_wanted(|config| config.window_scaling),
+            ecn: configs.iter().any(|config| config.ecn),
+            tlp: is_wanted(|config| config.tlp),
+            min_rto: min_rto.unwrap_or(KERNEL.min_rto),
+            initial_window: initial_window.unwrap_or(KERNEL.initial_window),
+            quick_acks: delayed_ack == Some(DelayedAck::Off),
+        }
+    }
+
+    /// Returns the sysctls that differ from the kernel's own values (Documentation/networking/ip-sysctl.rst
+    /// of the kernel).
+    pub(super) fn sysctls(self) -> Vec<Setting> {
+        let mut sysctls: Vec<Setting> = Vec::new();
+        let switches = [
+            (self.sack, c"/proc/sys/net/ipv4/tcp_sack"),
+            (self.timestamps, c"/proc/sys/net/ipv4/tcp_timestamps"),
+            (self.window_scaling, c"/proc/sys/net/ipv4/tcp_window_scaling"),
+            (self.tlp, c"/proc/sys/net/ipv4/tcp_early_retrans"),
+        ];
+        for (is_on, path) in switches {
+            if !is_on {
+                sysctls.push((path, Cow::Borrowed(b"0")));
+            }
+        }
+        if self.ecn {
+            sysctls.push((c"/proc/sys/net/ipv4/tcp_ecn", Cow::Borrowed(b"1")));
+        }
+        if self.min_rto != KERNEL.min_rto {
+            let microseconds = self.min_rto.as_micros().max(1).to_string().into_bytes();
+            sysctls.push((c"/proc/sys/net/ipv4/tcp_rto_min_us", Cow::Owned(microseconds)));
+        }
+        sysctls
+    }
+
+    /// Returns the TCP settings of the routes. Returns `None` if all are the kernel's own.
+    pub(super) fn route(self) -> Option<Route> {
+        let has_kernel_window = self.initial_window == KERNEL.initial_window;
+        if has_kernel_window && !self.quick_acks {
+            return None;
+        }
+        // Zero leaves the kernel's own value.
+        let initial_window =
+            if has_kernel_window { 0 } else { u32::try_from(self.initial_window.get()).unwrap_or(u32::MAX) };
+        Some(Route { initial_window, quick_acks: self.quick_acks, mtu: 0 })
+    }
+
+    /// Makes the warnings about the keys that the kernel's transports cannot be set to.
+    pub(super) fn warnings(self, scenario: &Scenario) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for flow in &scenario.flows {
+            let mut keys = ignored(flow, scenario.kernel.as_ref());
+            keys.retain(|key| !SUPPORTED_KEYS.contains(key));
+            if let Some(config) = tcp(flow).filter(|config| config.stack == Stack::Linux) {
+                keys.extend(self.keys_not_set(config, flow));
+            }
+            if !keys.is_empty() {
+                let keys = keys.join(", ");
+                warnings.push(format!("flow {}: the kernel cannot be told {keys}; its own holds", flow.name));
+            }
+        }
+        let usual_rwnd = usual_rwnd(scenario);
+        warnings.extend(scenario.flows.iter().filter_map(|flow| rwnd_warning(flow, usual_rwnd)));
+        warnings.extend(profile_warning(scenario));
+        warnings
+    }
+
+    /// Lists the keys of a flow whose values differ from what the hosts are set to.
+    fn keys_not_set(self, config: &TcpConfig, flow: &Flow) -> impl Iterator<Item = &'static str> {
+        let wants_quick_acks = config.delayed_ack == DelayedAck::Off;
+        let has_delayed_ack = wants_quick_acks == self.quick_acks
+            && (wants_quick_acks || config.delayed_ack == KERNEL.delayed_ack);
+        // BBR paces whatever the scenario sets.
+        let has_pacing = config.pacing || config.cc != Some(CongestionControlKind::Bbr);
+        // A socket of Multipath TCP is not paced here.
+        let can_pace = !(config.pacing && config.multipath);
+        let has_granularity = config.timer_granularity == KERNEL.timer_granularity
+            || jiffy().is_none_or(|jiffy| config.timer_granularity == jiffy);
+        let is_set = [
+            ("sack", config.sack == self.sack),
+            ("timestamps", config.timestamps == self.timestamps),
+            ("window_scaling", config.window_scaling == self.window_scaling),
+            ("ecn", config.ecn == self.ecn),
+            ("tlp", config.tlp == self.tlp),
+            ("min_rto", config.min_rto == self.min_rto),
+            ("initial_window", config.initial_window == self.initial_window),
+            ("delayed_ack", has_delayed_ack),
+            ("timer_granularity", has_granularity),
+            ("pacing", can_pace && (has_pacing || !flow.asked_for.contains(&"pacing"))),
+        ];
+        is_set.into_iter().filter(|(_, is_set)| !is_set).map(|(key, _)| key)
+    }
+}
+
+/// Makes the warning about an `rwnd` that does not limit the window. Linux drops TCP_WINDOW_CLAMP when it has
+/// measured how much memory a segment takes (tcp_measure_rcv_mss). From then on it tunes the buffer, unless
+/// SO_RCVBUF is set.
+fn rwnd_warning(flow: &Flow, usual_rwnd: Bytes) -> Option<String> {
+    let config = tcp(flow)?;
+    if config.rwnd == usual_rwnd || flow.receiver.socket_buffer.is_some() {
+        return None;
+    }
+    Some(format!(
+        "flow {}: rwnd = \"{} B\" does not bound the window in `emu`: the kernel lets it grow to 64 KiB and more, \
+         so that goodput is not that of `sim`; receiver.socket_buffer bounds it",
+        flow.name,
+        config.rwnd.get()
+    ))
+}
+
+/// Returns the `rwnd` of a flow that does not limit its window. It is that of the scenario's kernel, or of
+/// the stack if the scenario names no kernel.
+pub(super) fn usual_rwnd(scenario: &Scenario) -> Bytes {
+    scenario.kernel.as_ref().map_or(KERNEL.rwnd, |profile| profile.rwnd)
+}
+
+/// Returns the value that all `values` have. Returns `None` if they differ, or if there are none.
+fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)
+}
+
+fn tcp(flow: &Flow) -> Option<&TcpConfig> {
+    flow.transport.as_tcp()
+}
 
 #[cfg(test)]
 mod tests {
     use talkpath_config::TransportConfig;
     use talkpath_scenario::{Options, Source, load};
+
+    use talkpath_model::KernelProfile;
 
     use super::*;
 
@@ -209,8 +222,9 @@ mod tests {
     }
 
     fn files(scenario: &Scenario) -> Vec<&'static str> {
-        HostTcp::of(scenario)
-            .settings()
+        HostTcp::new(scenario)
+            .sysctls()
+            .into_iter()
             .map(|(path, _)| path.to_str().unwrap().rsplit('/').next().unwrap())
             .collect()
     }
@@ -219,7 +233,7 @@ mod tests {
     fn a_switch_that_all_flows_turn_off_is_off_on_the_hosts() {
         let both = scenario(", sack = false", ", sack = false, timestamps = false");
         assert_eq!(files(&both), ["tcp_sack"]);
-        let warnings = HostTcp::of(&both).warnings(&both);
+        let warnings = HostTcp::new(&both).warnings(&both);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].contains("flow b") && warnings[0].contains("timestamps"), "{warnings:?}");
     }
@@ -228,7 +242,7 @@ mod tests {
     fn hosts_offer_ecn_if_one_flow_wants_it() {
         let one = scenario(", ecn = true", "");
         assert_eq!(files(&one), ["tcp_ecn"]);
-        let warnings = HostTcp::of(&one).warnings(&one);
+        let warnings = HostTcp::new(&one).warnings(&one);
         assert!(
             warnings.len() == 1 && warnings[0].contains("flow b") && warnings[0].contains("ecn"),
             "{warnings:?}"
@@ -239,14 +253,14 @@ mod tests {
     fn what_all_flows_agree_on_is_set_on_the_hosts_and_their_routes() {
         let keys = ", initial_window = \"4 packets\", delayed_ack = false, min_rto = \"50 ms\"";
         let both = scenario(keys, keys);
-        let hosts = HostTcp::of(&both);
+        let hosts = HostTcp::new(&both);
         assert_eq!(hosts.route(), Some(Route { initial_window: 4, quick_acks: true, mtu: 0 }));
-        let settings: Vec<_> = hosts.settings().map(|(_, text)| text.into_owned()).collect();
+        let settings: Vec<_> = hosts.sysctls().into_iter().map(|(_, text)| text.into_owned()).collect();
         assert_eq!(settings, [b"50000"]);
         assert_eq!(hosts.warnings(&both), [""; 0]);
         let one = scenario(keys, "");
-        let hosts = HostTcp::of(&one);
-        assert_eq!((hosts.route(), hosts.settings().count()), (None, 0));
+        let hosts = HostTcp::new(&one);
+        assert_eq!((hosts.route(), hosts.sysctls().len()), (None, 0));
         let warnings = hosts.warnings(&one);
         let told = ["flow a", "initial_window", "delayed_ack", "min_rto"];
         assert!(warnings.len() == 1 && told.iter().all(|key| warnings[0].contains(key)), "{warnings:?}");
@@ -255,14 +269,14 @@ mod tests {
     #[test]
     fn a_delay_in_milliseconds_cannot_be_set() {
         let both = scenario(", delayed_ack = \"100 ms\"", ", pacing = true");
-        let warnings = HostTcp::of(&both).warnings(&both);
+        let warnings = HostTcp::new(&both).warnings(&both);
         assert!(warnings.len() == 1 && warnings[0].contains("delayed_ack"), "{warnings:?}");
     }
 
     #[test]
     fn a_window_that_the_kernel_does_not_keep_to_is_warned_of() {
         let first = scenario(", rwnd = \"16 kB\"", "");
-        let warnings = HostTcp::of(&first).warnings(&first);
+        let warnings = HostTcp::new(&first).warnings(&first);
         let said = ["flow a", "rwnd = \"16000 B\"", "does not bound", "socket_buffer"];
         assert!(warnings.len() == 1 && said.iter().all(|words| warnings[0].contains(words)), "{warnings:?}");
     }
@@ -273,9 +287,9 @@ mod tests {
         let plain = scenario("", "");
         let own = talkpath_kernel::this_kernel::this_kernel().unwrap();
         let with = |profile| Scenario { kernel: Some(profile), ..plain.clone() };
-        assert_eq!(HostTcp::of(&plain).warnings(&with(own.clone())), [""; 0]);
+        assert_eq!(HostTcp::new(&plain).warnings(&with(own.clone())), [""; 0]);
         let other = KernelProfile { header_room: Bytes::new(448), small_head: None, ..own };
-        let warnings = HostTcp::of(&plain).warnings(&with(other));
+        let warnings = HostTcp::new(&plain).warnings(&with(other));
         let said = ["not this machine's", "header_room is", "not \"448 B\"", "kernel = \"this\""];
         assert!(warnings.len() == 1 && said.iter().all(|words| warnings[0].contains(words)), "{warnings:?}");
     }
@@ -293,7 +307,7 @@ mod tests {
             config.rwnd = profile.rwnd;
         }
         plain.kernel = Some(profile);
-        let warnings = HostTcp::of(&plain).warnings(&plain);
+        let warnings = HostTcp::new(&plain).warnings(&plain);
         assert!(!warnings.iter().any(|warning| warning.contains("does not bound")), "{warnings:?}");
     }
 
@@ -301,6 +315,6 @@ mod tests {
     fn what_is_as_the_kernel_has_it_needs_no_word() {
         let plain = scenario("", ", sack = true");
         assert_eq!(files(&plain), [""; 0]);
-        assert_eq!(HostTcp::of(&plain).warnings(&plain), [""; 0]);
+        assert_eq!(HostTcp::new(&plain).warnings(&plain), [""; 0]);
     }
 }

@@ -108,10 +108,11 @@ pub(super) fn run(
             (mtu, Families::Only(scenario.ip))
         }
     };
-    let host_tcp = HostTcp::of(scenario);
+    let host_tcp = HostTcp::new(scenario);
     let place = OwnProcessor::take();
     let of_programs = if program.is_some() { program_settings() } else { Vec::new() };
-    let settings: Vec<Setting> = host_tcp.settings().chain(place.steering()).chain(of_programs).collect();
+    let settings: Vec<Setting> =
+        host_tcp.sysctls().into_iter().chain(place.steering()).chain(of_programs).collect();
     let plans = socket_plans(scenario, &spec, mtu);
     let second = second_addresses(scenario, &spec)?;
     check_segment_sizes(&plans).map_err(ArenaError::Unsupported)?;

@@ -4,6 +4,7 @@
 //! whole valid hello, and no answer to a stranger is longer than what the stranger sent. A stranger can wait
 //! only for a short time ([`handshake`]). Clients that were let in have to keep within [`Limits`].
 
+mod accept_pause;
 pub(crate) mod bind;
 mod datagrams;
 #[cfg(any(test, feature = "fuzzing"))]

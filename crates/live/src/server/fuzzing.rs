@@ -15,7 +15,7 @@ use talkpath_model::Receiver;
 use talkpath_units::Seed;
 use talkpath_wire::machine::Machines;
 
-use super::handshake::{Next, Step, Stranger};
+use super::handshake::{ExpectedMessage, ReadResult, Stranger};
 use super::origin::Shares;
 use super::{Limits, Shared, handshake, session};
 use crate::fuzzing::wire::{heard, key, line, pair, say};
@@ -39,12 +39,12 @@ pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
     let Ok((far, near)) = pair() else { return false };
     let Ok(control) = Control::new(near, OPENING_LIMIT) else { return false };
     let from = SocketAddr::from(([127, 0, 0, 1], 1));
-    let mut stranger = Stranger { control, from, step: Step::Hello, deadline_ns: i64::MAX };
+    let mut stranger = Stranger { control, from, expected: ExpectedMessage::Hello, deadline_ns: i64::MAX };
     let mut seal = None;
     if how & INTRODUCED != 0 {
         let opening = is_keyed.then(|| Opening::new(key()).ok()).flatten();
         say(&far, &line(&Request::hello(VERSION, opening.as_ref().map_or("", Opening::word))));
-        let Next::Stay(welcomed) = handshake::read(stranger, shared) else {
+        let ReadResult::Waiting(welcomed) = handshake::read(stranger, shared) else {
             panic!("an honest hello is welcome")
         };
         stranger = welcomed;
@@ -63,14 +63,14 @@ pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
         let next = handshake::read(stranger, shared);
         answered += heard(&far).len();
         match next {
-            Next::Stay(waiting) => stranger = waiting,
-            Next::Begin(_, spec) => {
+            ReadResult::Waiting(waiting) => stranger = waiting,
+            ReadResult::Session(_, spec) => {
                 assert!(may_begin, "a session without the key: {spec:?}");
                 take(&spec, machines);
                 begins = true;
                 break;
             }
-            Next::Join(..) | Next::Refused(_) | Next::Done => break,
+            ReadResult::FlowConnection(..) | ReadResult::Refused(_) | ReadResult::Done => break,
         }
     }
     assert!(answered <= sent, "{answered} B for {sent} B");

@@ -8,9 +8,11 @@
 //! ```
 //!
 //! One thread serves all strangers and guests. Each of them takes a socket and a few kB, and their number is
-//! bounded. If the process has no descriptor for one more connection, the listeners rest for [`REST_NS`]
-//! instead of failing again and again. The clients in the listeners' queues are then accepted when other
-//! clients have left. The clients that were accepted before are served meanwhile.
+//! limited (`places.rs`). If the process has no descriptor for one more connection, the server accepts no
+//! connections for a while, instead of failing again and again (`accept_pause.rs`). It still serves the
+//! connections that it has accepted.
+//!
+//! Begin to read with [`serve_strangers`].
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -27,44 +29,63 @@ use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::wire::Secret;
 use talkpath_units::from_hex;
 
+use super::accept_pause::AcceptPause;
 use super::bind::DatagramSocket;
-use super::limited_log::MINUTE_NS;
 use super::origin::Origin;
 use super::places::Places;
 use super::{Shared, session};
 use crate::protocol::{Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, OUTAGE_S, Request, VERSION};
 use crate::seal;
 
+/// The time that a connection has for each message of the handshake, ns.
+const MESSAGE_TIME_NS: i64 = 2_000_000_000;
+/// The additional time of a stranger whose address has a session, ns. We chose the time that an outage may
+/// last.
+const JOIN_NS: i64 = OUTAGE_S as i64 * 1_000_000_000;
+/// The interval at which connections whose time is over are closed, ns.
+const SWEEP_NS: i64 = 20_000_000;
+/// The number of connections that are accepted before the accepted ones are read. We chose 64.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// The memory for the session descriptions of guests, bytes. It limits the number of guests. We chose 64 MiB,
+/// which hold 256 guests with 64 flows each. With a key they take about 120 MiB, because the sealed and the
+/// opened bytes of a description are in memory at the same time.
+const GUEST_BYTES: usize = 64 << 20;
+/// More listeners than any server has. The largest `MAX_LISTENERS` numbers belong to listeners.
+const MAX_LISTENERS: usize = 1 << 16;
+
 /// A connection that has not described a session yet.
 pub(super) struct Stranger {
     pub(super) control: Control<Request>,
     pub(super) from: SocketAddr,
-    pub(super) step: Step,
+    pub(super) expected: ExpectedMessage,
+    /// CLOCK_MONOTONIC until which the message has to arrive.
     pub(super) deadline_ns: i64,
 }
 
 /// The message that the server expects next from a connection.
-pub(super) enum Step {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExpectedMessage {
     Hello,
     Session,
 }
 
-/// What the server does after it has read a message of a connection.
-pub(super) enum Next {
-    /// Wait for the next message.
-    Stay(Stranger),
-    /// Begin the session that the connection has described.
-    Begin(Stranger, SessionSpec),
-    /// Give the connection to the flow with this secret.
-    Join(Stranger, Secret),
-    /// Close the connection. The client has been told why; the string is a line for the log.
+/// The result of reading a connection.
+pub(super) enum ReadResult {
+    /// The next message has not arrived yet.
+    Waiting(Stranger),
+    /// The connection has described a session.
+    Session(Stranger, SessionSpec),
+    /// The connection belongs to the flow with this secret.
+    FlowConnection(Stranger, Secret),
+    /// The server has refused the client, and has told it why. The string is a line for the log. The
+    /// connection is closed.
     Refused(String),
-    /// Nothing: the connection is closed, or waits in its place.
+    /// The connection is closed, or waits in its place.
     Done,
 }
 
 /// The connections that have not described a session yet, and the epoll that reports what they send.
-struct Door {
+struct Entrance {
     epoll: OwnedFd,
     /// The number of the next connection. Listeners have the largest numbers.
     next_number: u64,
@@ -86,51 +107,46 @@ pub(super) fn serve_strangers<'scope, 'env>(
     stop: &AtomicBool,
     log: &'env (dyn Fn(&str) + Sync),
 ) -> io::Result<()> {
-    let mut door = Door::new(shared)?;
-    door.watch_listeners(listeners)?;
-    let mut rest = Rest::default();
-    let mut next_sweep = 0;
+    let mut entrance = Entrance::new(shared)?;
+    entrance.watch_listeners(listeners)?;
+    let mut pause = AcceptPause::default();
+    let mut next_sweep_ns = 0;
     while !stop.load(Ordering::Relaxed) {
-        rest.end(|| door.watch_listeners(listeners), log)?;
-        for number in door.wait()? {
+        pause.end_if_over(|| entrance.watch_listeners(listeners), log)?;
+        for number in entrance.wait()? {
             if let Some(index) = listener_index(number) {
                 // Numbers in the listeners' range that no listener has do not occur.
                 let Some(listener) = listeners.get(index) else { continue };
-                if let Err(error) = door.accept(listener)
-                    && !rest.is_on()
+                if let Err(error) = entrance.accept(listener)
+                    && !pause.is_active()
                 {
-                    rest.begin(&error, log);
-                    door.leave_listeners(listeners);
+                    pause.begin(&error, log);
+                    entrance.leave_listeners(listeners);
                 }
                 continue;
             }
-            match door.read(number, shared) {
-                Next::Begin(stranger, spec) => {
-                    begin(scope, stranger, spec, move |control, from, spec| {
+            match entrance.read(number, shared) {
+                ReadResult::Session(stranger, spec) => {
+                    let serve = move |control, from, spec| {
                         session::serve(control, from, spec, sockets, shared, log);
-                    })
-                    .unwrap_or_else(|why| shared.log_limited(&why, log));
+                    };
+                    if let Err(line) = start_session(scope, stranger, spec, serve) {
+                        shared.log_limited(&line, log);
+                    }
                 }
-                Next::Join(stranger, secret) => {
+                ReadResult::FlowConnection(stranger, secret) => {
                     let (stream, unread) = stranger.control.into_stream();
                     shared.join_stream(stream, &unread, &secret);
                 }
-                Next::Refused(line) => shared.log_limited(&line, log),
-                Next::Stay(_) | Next::Done => {}
+                ReadResult::Refused(line) => shared.log_limited(&line, log),
+                ReadResult::Waiting(_) | ReadResult::Done => {}
             }
         }
-        let now = monotonic();
-        shared.limited_log().end_if_over(now, log);
-        if now >= next_sweep {
-            next_sweep = now + SWEEP_NS;
-            let is_late = |stranger: &Stranger| stranger.deadline_ns <= now;
-            // A late connection may be the connection of a flow, if the path has lost its first line several
-            // times. It has more time if its address has a session.
-            let may_join = |stranger: &Stranger| {
-                stranger.deadline_ns + JOIN_NS > now && shared.has_session_of(stranger.from.ip())
-            };
-            door.strangers.sweep(|stranger| is_late(stranger) && !may_join(stranger));
-            door.guests.sweep(is_late);
+        let now_ns = monotonic();
+        shared.limited_log().end_if_over(now_ns, log);
+        if now_ns >= next_sweep_ns {
+            next_sweep_ns = now_ns + SWEEP_NS;
+            entrance.close_late(now_ns, shared);
         }
     }
     shared.limited_log().end(log);
@@ -142,7 +158,7 @@ pub(super) fn serve_strangers<'scope, 'env>(
 /// # Errors
 /// Returns a line for the log if no thread can be started. The guest has then been told that the server is
 /// busy.
-fn begin<'scope, 'env>(
+fn start_session<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     stranger: Stranger,
     spec: SessionSpec,
@@ -167,25 +183,40 @@ fn begin<'scope, 'env>(
     Err(format!("{from}: refused: this host gives no thread: {error}"))
 }
 
-impl Door {
+impl Entrance {
     fn new(shared: &Shared) -> io::Result<Self> {
         Ok(Self {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             next_number: 0,
             strangers: Places::new(shared.limits.strangers),
             guests: Places::new(
-                shared.limits.strangers.min((WELCOMED_BYTES / shared.limits.request_bytes()).max(1)),
+                shared.limits.strangers.min((GUEST_BYTES / shared.limits.request_bytes()).max(1)),
             ),
         })
     }
 
+    /// Closes the connections whose time is over.
+    fn close_late(&mut self, now_ns: i64, shared: &Shared) {
+        let is_late = |stranger: &Stranger| stranger.deadline_ns <= now_ns;
+        // A late stranger may be the connection of a flow, if the path has lost its first line several times.
+        // It has more time if its address has a session.
+        let may_join = |stranger: &Stranger| {
+            stranger.deadline_ns + JOIN_NS > now_ns && shared.has_session_of(stranger.from.ip())
+        };
+        self.strangers.sweep(|stranger| is_late(stranger) && !may_join(stranger));
+        self.guests.sweep(is_late);
+    }
+
     /// Adds the listeners to the epoll. After an error none of them is watched.
     fn watch_listeners(&self, listeners: &[TcpListener]) -> io::Result<()> {
-        let watched = (0..).zip(listeners).try_for_each(|(index, listener)| {
+        for (index, listener) in (0..).zip(listeners) {
             let number = EventData::new_u64(u64::MAX - index);
-            epoll::add(&self.epoll, listener, number, EventFlags::IN)
-        });
-        watched.inspect_err(|_| self.leave_listeners(listeners)).map_err(io::Error::from)
+            if let Err(error) = epoll::add(&self.epoll, listener, number, EventFlags::IN) {
+                self.leave_listeners(listeners);
+                return Err(error.into());
+            }
+        }
+        Ok(())
     }
 
     fn leave_listeners(&self, listeners: &[TcpListener]) {
@@ -233,8 +264,9 @@ impl Door {
             let data = EventData::new_u64(number);
             // The socket leaves the epoll when it is closed.
             if epoll::add(&self.epoll, control.stream(), data, EventFlags::IN | EventFlags::RDHUP).is_ok() {
-                let deadline_ns = monotonic() + STEP_NS;
-                let stranger = Stranger { control, from, step: Step::Hello, deadline_ns };
+                let deadline_ns = monotonic() + MESSAGE_TIME_NS;
+                let expected = ExpectedMessage::Hello;
+                let stranger = Stranger { control, from, expected, deadline_ns };
                 self.strangers.insert(number, Origin::of(from.ip()), stranger);
             }
         }
@@ -243,22 +275,22 @@ impl Door {
 
     /// Reads the connection with `number`, and returns what to do with it. A connection that has to wait for
     /// its next message is put back into a place.
-    fn read(&mut self, number: u64, shared: &Arc<Shared>) -> Next {
+    fn read(&mut self, number: u64, shared: &Arc<Shared>) -> ReadResult {
         let waiting = self.strangers.remove(number).or_else(|| self.guests.remove(number));
         // The connection may have been pushed out after the epoll had reported it.
-        let Some(stranger) = waiting else { return Next::Done };
+        let Some(stranger) = waiting else { return ReadResult::Done };
         match read(stranger, shared) {
-            Next::Stay(stranger) => {
-                let places = match stranger.step {
-                    Step::Session => &mut self.guests,
-                    Step::Hello => &mut self.strangers,
+            ReadResult::Waiting(stranger) => {
+                let places = match stranger.expected {
+                    ExpectedMessage::Session => &mut self.guests,
+                    ExpectedMessage::Hello => &mut self.strangers,
                 };
                 places.insert(number, Origin::of(stranger.from.ip()), stranger);
-                Next::Done
+                ReadResult::Done
             }
             next => {
                 // Another thread reads the connection from now on.
-                if let Next::Begin(stranger, _) | Next::Join(stranger, _) = &next {
+                if let ReadResult::Session(stranger, _) | ReadResult::FlowConnection(stranger, _) = &next {
                     let _ = epoll::delete(&self.epoll, stranger.control.stream().as_fd());
                 }
                 next
@@ -272,66 +304,11 @@ fn listener_index(number: u64) -> Option<usize> {
     usize::try_from(u64::MAX - number).ok().filter(|index| *index < MAX_LISTENERS)
 }
 
-/// The time in which the listeners rest, because the kernel has no resources for another connection.
-#[derive(Default)]
-struct Rest {
-    /// CLOCK_MONOTONIC when the rest ends; `None` if the listeners are watched.
-    until_ns: Option<i64>,
-    /// CLOCK_MONOTONIC of the last shortage, and the number of the system's error.
-    last_shortage: Option<(i64, Option<i32>)>,
-}
-
-impl Rest {
-    fn is_on(&self) -> bool {
-        self.until_ns.is_some()
-    }
-
-    /// Ends the rest if its time is over and `watch` can watch the listeners again. If `watch` fails because
-    /// the kernel lacks resources, the rest begins again.
-    ///
-    /// # Errors
-    /// Returns each other error of `watch`.
-    fn end(&mut self, watch: impl FnOnce() -> io::Result<()>, log: &(dyn Fn(&str) + Sync)) -> io::Result<()> {
-        if self.until_ns.take_if(|until| monotonic() >= *until).is_none() {
-            return Ok(());
-        }
-        match watch() {
-            // epoll_ctl(2): there is no memory, or the programs of this user together have reached
-            // fs.epoll.max_user_watches.
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::ENOSPC)) => {
-                self.begin(&error, log);
-                Ok(())
-            }
-            watched => watched,
-        }
-    }
-
-    /// Begins the rest. Logs the shortage, unless the server met the same shortage within the last minute.
-    fn begin(&mut self, error: &io::Error, log: &(dyn Fn(&str) + Sync)) {
-        let (now, number) = (monotonic(), error.raw_os_error());
-        let previous = self.last_shortage.replace((now, number));
-        if previous.is_none_or(|(at, its_number)| its_number != number || now - at > QUIET_NS) {
-            let (what, how) = descriptors::shortage(error).unwrap_or_else(|| match number {
-                Some(libc::ENOSPC) => (
-                    "this user's programs watch as many sockets as the system lets them".to_owned(),
-                    "raise `sysctl fs.epoll.max_user_watches`".to_owned(),
-                ),
-                _ => ("the kernel has no memory for a connection".to_owned(), String::new()),
-            });
-            let how = if how.is_empty() { how } else { format!("; {how}") };
-            log(&format!(
-                "no new connections for now: {what} ({error}){how}; those that are open are served on"
-            ));
-        }
-        self.until_ns = Some(now + REST_NS);
-    }
-}
-
 /// Reads the messages of `stranger` one by one, and returns what to do with the connection.
-pub(super) fn read(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
+pub(super) fn read(mut stranger: Stranger, shared: &Arc<Shared>) -> ReadResult {
     loop {
         let next = match stranger.control.receive() {
-            Ok(None) => return Next::Stay(stranger),
+            Ok(None) => return ReadResult::Waiting(stranger),
             Ok(Some(request)) => answer(stranger, request, shared),
             // The server does not answer a peer that does not speak its protocol.
             Err(
@@ -343,33 +320,34 @@ pub(super) fn read(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
                 | ControlError::ThisHost(_)
                 | ControlError::Unsealed
                 | ControlError::Io(_),
-            ) => return Next::Done,
+            ) => return ReadResult::Done,
         };
         match next {
             // The next message may have arrived with this one.
-            Next::Stay(waiting) => stranger = waiting,
+            ReadResult::Waiting(waiting) => stranger = waiting,
             next => return next,
         }
     }
 }
 
-fn answer(mut stranger: Stranger, request: Request, shared: &Arc<Shared>) -> Next {
-    let step = std::mem::replace(&mut stranger.step, Step::Session);
-    match (step, request) {
-        (Step::Hello, Request::Hello { version, opening, filling }) if filling.len() >= HELLO_SIZE => {
+fn answer(mut stranger: Stranger, request: Request, shared: &Arc<Shared>) -> ReadResult {
+    let expected = std::mem::replace(&mut stranger.expected, ExpectedMessage::Session);
+    match (expected, request) {
+        (ExpectedMessage::Hello, Request::Hello { version, opening, filling })
+            if filling.len() >= HELLO_SIZE =>
+        {
             hello(stranger, version, &opening, shared)
         }
-        (Step::Hello, Request::Data { secret }) => {
-            from_hex::<16>(&secret).map_or(Next::Done, |secret| Next::Join(stranger, Secret(secret)))
-        }
-        (Step::Session, Request::Session(spec)) => Next::Begin(stranger, spec),
-        (Step::Session, Request::Bye) => Next::Done,
+        (ExpectedMessage::Hello, Request::Data { secret }) => from_hex::<16>(&secret)
+            .map_or(ReadResult::Done, |secret| ReadResult::FlowConnection(stranger, Secret(secret))),
+        (ExpectedMessage::Session, Request::Session(spec)) => ReadResult::Session(stranger, spec),
+        (ExpectedMessage::Session, Request::Bye) => ReadResult::Done,
         // The message is out of turn, or the hello is too short. The connection is closed without an answer.
-        _ => Next::Done,
+        _ => ReadResult::Done,
     }
 }
 
-fn hello(mut stranger: Stranger, version: u32, opening: &str, shared: &Shared) -> Next {
+fn hello(mut stranger: Stranger, version: u32, opening: &str, shared: &Shared) -> ReadResult {
     if version != VERSION {
         let why = format!(
             "it speaks version {VERSION} of the protocol, this client version {version}; use the same talkpath at both ends"
@@ -387,63 +365,19 @@ fn hello(mut stranger: Stranger, version: u32, opening: &str, shared: &Shared) -
         },
     };
     if stranger.control.send(&Answer::Welcome { answer }).is_err() {
-        return Next::Done;
+        return ReadResult::Done;
     }
     if let Some(seal) = seal {
         stranger.control.start_sealing(seal);
     }
     stranger.control.set_line_limit(shared.limits.request_bytes());
-    stranger.step = Step::Session;
-    stranger.deadline_ns = monotonic() + STEP_NS;
-    Next::Stay(stranger)
+    stranger.expected = ExpectedMessage::Session;
+    stranger.deadline_ns = monotonic() + MESSAGE_TIME_NS;
+    ReadResult::Waiting(stranger)
 }
 
-fn refuse(mut stranger: Stranger, why: &str) -> Next {
+fn refuse(mut stranger: Stranger, why: &str) -> ReadResult {
     // The connection is closed in each case, so it does not matter whether the client reads the answer.
     let _ = stranger.control.send(&Answer::Refused { why: why.to_owned(), flow: None });
-    Next::Refused(format!("{}: refused: {why}", stranger.from))
-}
-
-/// The time that a connection has for each step of the handshake.
-const STEP_NS: i64 = 2_000_000_000;
-/// The additional time of a stranger whose address has a session (chosen: as long as an outage may last).
-const JOIN_NS: i64 = OUTAGE_S as i64 * 1_000_000_000;
-/// The interval at which connections whose time is over are closed.
-const SWEEP_NS: i64 = 20_000_000;
-/// How many connections are accepted before the accepted ones are read (chosen).
-const ACCEPTED_AT_ONCE: usize = 64;
-/// The memory for the session descriptions of welcomed guests, which sets how many guests there may be. With
-/// a key they take some 120 MiB, because sealed bytes wait beside opened ones (chosen: 256 guests with 64
-/// flows each).
-const WELCOMED_BYTES: usize = 64 << 20;
-/// More listeners than any server has. The largest `MAX_LISTENERS` numbers belong to listeners.
-const MAX_LISTENERS: usize = 1 << 16;
-/// How long the listeners rest if there is no descriptor for one more connection (chosen: a client that waits
-/// for a session to end does not notice this time, and ten failing calls a second cost nothing).
-const REST_NS: i64 = 100_000_000;
-/// A shortage is logged again if the last one is longer ago than this.
-const QUIET_NS: i64 = MINUTE_NS;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rest_whose_end_meets_a_shortage_begins_anew_and_ends_no_server() {
-        let end = |before: i32, error: Option<i32>| {
-            let mut rest =
-                Rest { until_ns: Some(monotonic()), last_shortage: Some((monotonic(), Some(before))) };
-            let watch = || error.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)));
-            let said = Mutex::new(String::new());
-            let ended = rest.end(watch, &|line| said.lock().unwrap().push_str(line));
-            (ended.is_ok(), rest.is_on(), said.into_inner().unwrap())
-        };
-        for same in [libc::ENOMEM, libc::ENOSPC] {
-            assert_eq!(end(same, Some(same)), (true, true, String::new()), "it was said a moment ago");
-        }
-        let (_, is_on, said) = end(libc::EMFILE, Some(libc::ENOSPC));
-        assert!(is_on && said.contains("fs.epoll.max_user_watches"), "{said}");
-        assert_eq!(end(libc::EMFILE, Some(libc::EBADF)), (false, false, String::new()));
-        assert_eq!(end(libc::EMFILE, None), (true, false, String::new()));
-    }
+    ReadResult::Refused(format!("{}: refused: {why}", stranger.from))
 }
