@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use talkpath_config::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
 use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::this_kernel::{jiffy, profile_warning};
-use talkpath_kernel::unsupported::ignored;
+use talkpath_kernel::unsupported::ignored_keys;
 use talkpath_model::{Flow, Scenario};
 use talkpath_units::{Bytes, Duration, Packets};
 
@@ -119,7 +119,7 @@ impl HostTcp {
     pub(super) fn warnings(self, scenario: &Scenario) -> Vec<String> {
         let mut warnings = Vec::new();
         for flow in &scenario.flows {
-            let mut keys = ignored(flow, scenario.kernel.as_ref());
+            let mut keys = ignored_keys(flow, scenario.kernel.as_ref());
             keys.retain(|key| !SUPPORTED_KEYS.contains(key));
             if let Some(config) = tcp(flow).filter(|config| config.stack == Stack::Linux) {
                 keys.extend(self.keys_not_set(config, flow));

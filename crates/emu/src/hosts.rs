@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use talkpath_arena::ArenaError;
 use talkpath_kernel::host::path_manager::PathManager;
 use talkpath_kernel::spec::SessionSpec;
-use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath, lacks_multipath_mss};
+use talkpath_kernel::unsupported::{check_congestion_control, check_multipath, check_multipath_mss};
 use talkpath_model::{Direction, Flow, IpVersion, Scenario};
 use talkpath_units::Bytes;
 
@@ -57,7 +57,7 @@ pub(super) fn socket_plans<'a>(
 pub(super) fn check_segment_sizes(plans: &[SocketPlan<'_>]) -> Result<(), String> {
     let has_size = |plan: &SocketPlan<'_>| plan.path_mtu.is_some() || plan.transport.mss().is_some();
     if plans.iter().any(|plan| plan.transport.is_multipath() && has_size(plan)) {
-        lacks_multipath_mss("this host")
+        check_multipath_mss("this host")
             .map_err(|why| format!("{why}; a link with another `mtu` than the others sets one, too"))
     } else {
         Ok(())
@@ -134,7 +134,7 @@ pub(super) fn second_addresses(
     spec: &SessionSpec,
 ) -> Result<Option<SecondAddresses>, ArenaError> {
     if spec.flows.iter().any(|flow| flow.transport.is_multipath()) {
-        lacks_multipath("this host").map_err(ArenaError::Unsupported)?;
+        check_multipath("this host").map_err(ArenaError::Unsupported)?;
     }
     let with_second = || scenario.flows.iter().filter(|flow| flow.second_path.is_some());
     if with_second().next().is_none() {
@@ -166,5 +166,5 @@ pub(super) fn check_congestion_controls(spec: &SessionSpec) -> Result<(), String
         .iter()
         .filter_map(|flow| flow.transport.cc())
         .filter(|cc| !is_there(cc))
-        .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
+        .try_for_each(|cc| check_congestion_control(cc, "this host"))
 }

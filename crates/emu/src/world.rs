@@ -267,12 +267,12 @@ impl World {
         let of_host = |file: &mut File| {
             let text = whole(file).ok()?;
             match ip {
-                IpVersion::V4 => UdpErrors::read(&text, ""),
-                IpVersion::V6 => UdpErrors::read("", &text),
+                IpVersion::V4 => UdpErrors::parse(&text, ""),
+                IpVersion::V6 => UdpErrors::parse("", &text),
             }
         };
         let [first, second] = self.errors.each_mut().map(of_host);
-        Some(first?.and(second?))
+        Some(first?.plus(second?))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::this_kernel::jiffy;
 ///
 /// # Errors
 /// Returns a text that names the congestion controls that the kernel has.
-pub fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
+pub fn check_congestion_control(cc: &str, host: &str) -> Result<(), String> {
     let refusal = |error: std::io::Error| {
         let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
         let known =
@@ -38,7 +38,7 @@ pub fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// Returns a text with the kernel's error, and how to get Multipath TCP.
-pub fn lacks_multipath(host: &str) -> Result<(), String> {
+pub fn check_multipath(host: &str) -> Result<(), String> {
     match multipath_socket() {
         Ok(_) => Ok(()),
         Err(error) => Err(format!(
@@ -54,7 +54,7 @@ pub fn lacks_multipath(host: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// Returns a text with the kernel's error, and how to run without a segment size.
-pub fn lacks_multipath_mss(host: &str) -> Result<(), String> {
+pub fn check_multipath_mss(host: &str) -> Result<(), String> {
     let Ok(socket) = multipath_socket() else { return Ok(()) };
     socket.set_tcp_mss(ANY_MSS).map_err(|error| mss_refusal(host, &error))
 }
@@ -75,7 +75,7 @@ fn multipath_socket() -> std::io::Result<socket2::Socket> {
 /// Lists the keys of `flow` that the kernel's transports cannot be set to, and the keys of the host that
 /// nothing here does. `profile` is the scenario's kernel. A key with the value of that kernel asks for
 /// nothing and is not listed.
-pub fn ignored(flow: &Flow, profile: Option<&KernelProfile>) -> Vec<&'static str> {
+pub fn ignored_keys(flow: &Flow, profile: Option<&KernelProfile>) -> Vec<&'static str> {
     let mut ignored = match &flow.transport {
         TransportConfig::Udp(config) if config.stack != Stack::Linux => vec![OTHER_STACK],
         TransportConfig::Udp(config) => {
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn a_congestion_control_that_the_kernel_lacks_is_named_with_those_it_has() {
-        let why = lacks_congestion_control("no-such-cc", "this host").unwrap_err();
+        let why = check_congestion_control("no-such-cc", "this host").unwrap_err();
         assert!(why.contains("no-such-cc") && why.contains("available: ") && why.contains("reno"), "{why}");
-        assert!(lacks_congestion_control("reno", "this host").is_ok());
+        assert!(check_congestion_control("reno", "this host").is_ok());
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
             );
             let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap();
             let scenario = &plan.cells[0].scenario;
-            ignored(&scenario.flows[0], scenario.kernel.as_ref())
+            ignored_keys(&scenario.flows[0], scenario.kernel.as_ref())
         };
         let udp = "{ kind = \"udp\", socket_buffer = \"9 kB\" }";
         assert_eq!(of(udp, ""), ["socket_buffer"]);

@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::this_kernel::profile_warning;
-use talkpath_kernel::unsupported::{ignored, lacks_congestion_control, lacks_multipath, lacks_multipath_mss};
+use talkpath_kernel::unsupported::{
+    check_congestion_control, check_multipath, check_multipath_mss, ignored_keys,
+};
 use talkpath_model::{IpVersion, Scenario};
 
 /// Checks that this kernel has every congestion control that a flow names.
@@ -17,7 +19,7 @@ pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
         .flows
         .iter()
         .filter_map(|flow| flow.transport.cc())
-        .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
+        .try_for_each(|cc| check_congestion_control(cc, "this host"))
 }
 
 /// Checks that this kernel has Multipath TCP if a flow uses it, and that the kernel accepts the segment size
@@ -28,10 +30,10 @@ pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
 /// Returns what is missing, and what the user can do about it.
 pub(super) fn multipath(session: &SessionSpec) -> Result<(), String> {
     if session.flows.iter().any(|flow| flow.transport.is_multipath()) {
-        lacks_multipath("this host")?;
+        check_multipath("this host")?;
     }
     if session.flows.iter().any(|flow| flow.transport.sets_multipath_mss()) {
-        lacks_multipath_mss("this host")
+        check_multipath_mss("this host")
     } else {
         Ok(())
     }
@@ -88,7 +90,7 @@ pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
         warnings.push("live: the far host reads its own clock; far_clock is ignored".to_owned());
     }
     for flow in &scenario.flows {
-        let ignored = ignored(flow, scenario.kernel.as_ref());
+        let ignored = ignored_keys(flow, scenario.kernel.as_ref());
         if !ignored.is_empty() {
             warnings.push(format!(
                 "flow {}: a real arena cannot set {}; the kernel's own holds",

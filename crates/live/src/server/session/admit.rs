@@ -2,7 +2,7 @@
 //! memory for it.
 
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
-use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath_mss};
+use talkpath_kernel::unsupported::{check_congestion_control, check_multipath_mss};
 use talkpath_units::counted;
 
 use crate::protocol::Answer;
@@ -121,9 +121,9 @@ pub(in crate::server) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Ve
     spec.flows
         .iter()
         .filter_map(|flow| flow.transport.cc())
-        .try_for_each(|cc| lacks_congestion_control(cc, "the far host"))?;
+        .try_for_each(|cc| check_congestion_control(cc, "the far host"))?;
     if spec.flows.iter().any(|flow| flow.transport.sets_multipath_mss()) {
-        lacks_multipath_mss("the far host")?;
+        check_multipath_mss("the far host")?;
     }
     let is_ignored = spec.flows.iter().any(|flow| flow.is_up && flow.transport.datagram_buffer().is_some());
     Ok(if is_ignored {
