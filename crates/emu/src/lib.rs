@@ -10,8 +10,9 @@
 //!
 //! - *host*: a network namespace, with the sockets of one end of every flow. The *world* is both hosts.
 //! - *cable*: a virtual Ethernet cable from a host to the emulator, whose end of it is the *device*.
-//! - *arrival*: a packet that its host sent. It counts from the kernel's stamp.
-//! - *decision*: what the network says of a packet or fragment: departs, dropped or lost, and when.
+//! - *stamp*: the time at which the kernel took a packet from its host.
+//! - *arrival*: the entry of a packet into the path, at its stamp or later. The difference is the *backlog*.
+//! - *decision*: the outcome of a packet or fragment on the path, with its time: departs, dropped or lost.
 //! - *lateness*: how much later than its decided departure the emulator wrote a packet.
 //! - *stop*: a time in which the emulator's thread did not run although it had something to do.
 //! - *train*: several datagrams of a flow that one write hands over.
