@@ -24,15 +24,15 @@ impl Findings for Pages {
     }
 
     fn page(&self, run: &FinishedRun<'_>) -> String {
-        let FinishedRun { dir, plan, options, summary, figures } = *run;
+        let FinishedRun { dir, plan, options, summary, chart_data } = *run;
         let command = command_again(&dir.file(SCENARIO), options.arena_name(), options.to.as_deref());
         let network = page_network(plan, &summary.arena, dir);
         html(&Page {
             summary,
-            chart_data: figures,
+            chart_data,
             scenario_toml: &plan.resolved,
             command: &command,
-            changes: &path_changes(plan, summary, figures),
+            changes: &path_changes(plan, summary, chart_data),
             network: network.as_ref(),
         })
     }

@@ -1,23 +1,23 @@
 //! The changes of a path, in words, for the time axes of a page.
 
-use talkpath_measure::chart_data::CellFigures;
+use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::summary::Summary;
 use talkpath_path::{Change, LinkState, LinkValues, LossModel, QueueLimit, RateModel, change_marks};
 use talkpath_report::{CellChanges, PathChange};
 use talkpath_scenario::{Plan, Scenario};
 use talkpath_units::{Instant, Rate, Seed, counted};
 
-/// Returns the changes of each cell that `figures` draw. A change with a random phase is where the drawn
+/// Returns the changes of each cell in `chart_data`. A change with a random phase is where the drawn
 /// repetition had it.
-pub(crate) fn path_changes(plan: &Plan, summary: &Summary, figures: &[CellFigures]) -> Vec<CellChanges> {
-    let of_cell = |drawn: &CellFigures| {
+pub(crate) fn path_changes(plan: &Plan, summary: &Summary, chart_data: &[CellChartData]) -> Vec<CellChanges> {
+    let of_cell = |drawn: &CellChartData| {
         let scenario = &plan.cell(drawn.cell)?.scenario;
         let is_drawn = |cell, repetition| (cell, repetition) == (drawn.cell, drawn.repetition);
         let run = summary.runs.iter().find(|run| is_drawn(run.cell, run.repetition))?;
         let changes = changes_of_run(scenario, Seed::new(run.seed));
         (!changes.is_empty()).then_some(CellChanges { cell: drawn.cell, changes })
     };
-    figures.iter().filter_map(of_cell).collect()
+    chart_data.iter().filter_map(of_cell).collect()
 }
 
 /// How often the path of `scenario` changes, without the ends of outages and ramps.

@@ -1,7 +1,7 @@
 //! The interface to the code that judges a run and draws its page. This crate calls that code and stores the
 //! result in the run directory, but does not depend on it.
 
-use talkpath_measure::chart_data::CellFigures;
+use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::Plan;
 
@@ -29,5 +29,5 @@ pub struct FinishedRun<'a> {
     /// All figures of the run.
     pub summary: &'a Summary,
     /// The chart data of the cells that the page draws.
-    pub figures: &'a [CellFigures],
+    pub chart_data: &'a [CellChartData],
 }

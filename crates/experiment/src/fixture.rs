@@ -55,7 +55,7 @@ impl Findings for NoFindings {
     fn judge(&self, _: &Plan, _: &mut Summary) {}
 
     fn page(&self, run: &FinishedRun<'_>) -> String {
-        run.figures.iter().map(|drawn| format!("{}-{} ", drawn.cell, drawn.repetition)).collect()
+        run.chart_data.iter().map(|data| format!("{}-{} ", data.cell, data.repetition)).collect()
     }
 }
 

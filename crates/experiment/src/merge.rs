@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use talkpath_measure::ClockRecord;
-use talkpath_measure::chart_data::CellFigures;
+use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::metrics::histogram;
 use talkpath_measure::statistic::is_enough;
 use talkpath_measure::summarise::cell_summaries;
@@ -97,8 +97,8 @@ impl Merging<'_> {
         // The log lines are moved out of the parts, so that the summary of many repetitions needs less
         // memory.
         let log: Vec<String> = parts.iter_mut().map(|part| mem::take(&mut part.log)).collect();
-        let mut chart_data: Vec<CellFigures> =
-            parts.iter_mut().filter_map(|part| part.figures.take()).collect();
+        let mut chart_data: Vec<CellChartData> =
+            parts.iter_mut().filter_map(|part| part.chart_data.take()).collect();
 
         let summary = self.summary(parts, &missing)?;
         let drawn_repetitions = summary.shown_repetitions();
@@ -108,7 +108,7 @@ impl Merging<'_> {
             plan: self.plan,
             options: self.options,
             summary: &summary,
-            figures: &chart_data,
+            chart_data: &chart_data,
         });
 
         let record_level = self.options.records()?;
@@ -157,7 +157,7 @@ impl Merging<'_> {
     fn with_swept_values(&self, mut part: Part) -> Part {
         if let Some(cell) = self.plan.cell(part.summary.cell) {
             part.summary.sweep = Arc::clone(&cell.sweep).into();
-            if let Some(chart_data) = &mut part.figures {
+            if let Some(chart_data) = &mut part.chart_data {
                 chart_data.label.clone_from(&cell.label);
             }
         }
@@ -284,9 +284,9 @@ impl ChartDataOfCell {
     fn keep_or_drop(&mut self, part: &mut Part) {
         let is_needless = self.is_kept && (self.is_undisturbed || part.is_disturbed());
         if is_needless {
-            part.figures = None;
+            part.chart_data = None;
         }
-        if part.figures.is_some() {
+        if part.chart_data.is_some() {
             self.is_kept = true;
             self.is_undisturbed |= !part.is_disturbed();
         }

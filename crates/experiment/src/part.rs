@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use talkpath_measure::chart_data::{CellFigures, figures};
+use talkpath_measure::chart_data::{CellChartData, cell_chart_data};
 use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::{remove_figures_of_copies, summarise};
@@ -49,7 +49,8 @@ pub struct Part {
     /// The lines of the repetition in log.txt.
     pub log: String,
     /// The data of the report's charts; `None` if the report does not draw this repetition.
-    pub figures: Option<CellFigures>,
+    #[serde(rename = "figures")]
+    pub chart_data: Option<CellChartData>,
     /// The record files, if the part has no folder. Empty if it has one.
     #[serde(skip)]
     pub files: PartFiles,
@@ -183,7 +184,7 @@ impl Part {
             silent,
             is_closed,
             log: log_txt(record, stamp),
-            figures: (may_be_drawn && is_drawn(plan, cell)).then(|| figures(record, &cell.label)),
+            chart_data: (may_be_drawn && is_drawn(plan, cell)).then(|| cell_chart_data(record, &cell.label)),
             files: PartFiles::default(),
         }
     }

@@ -4,7 +4,7 @@
 //! from the start of the run to its end. A run may have millions of messages, so each list of points is
 //! *thinned*: the points that a reader can see are kept, such as the extremes and the tail.
 //!
-//! Begin to read with [`figures`].
+//! Begin to read with [`cell_chart_data`].
 
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ const MAX_PACKET: f64 = 1_500.0;
 
 /// The chart data of one flow of one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FlowFigures {
+pub struct FlowChartData {
     /// The name of the flow.
     pub flow: String,
     /// The transport as the user wrote it. The report has one table of names and colours for it.
@@ -71,7 +71,7 @@ pub struct StepLine {
 
 /// The chart data of one repetition of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CellFigures {
+pub struct CellChartData {
     /// The index of the cell in the sweep.
     pub cell: u64,
     /// The number of the repetition. Versions that did not write it drew the first one, 0.
@@ -80,7 +80,7 @@ pub struct CellFigures {
     /// What distinguishes this cell from the others in a legend: `udp`, `loss 0.01`. Empty without a sweep.
     pub label: String,
     /// The flows. At most [`MAX_COPIES`] copies of the same flow are kept.
-    pub flows: Vec<FlowFigures>,
+    pub flows: Vec<FlowChartData>,
     /// Lines of cwnd, queueing delay, send buffer and goodput (bits per second), at most [`MAX_LINES`] of
     /// each kind.
     pub lines: Vec<StepLine>,
@@ -90,7 +90,7 @@ pub struct CellFigures {
 }
 
 /// Computes the chart data of one repetition. `label` distinguishes its cell from the others.
-pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
+pub fn cell_chart_data(record: &RunRecord, label: &str) -> CellChartData {
     let mut lines = LinesByKind::default();
     for series in record.series.iter().filter(|series| is_drawn(series.kind)) {
         lines.add(series.kind.name(), || Some(step_line(series)));
@@ -106,10 +106,10 @@ pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
         let copies = copies_of_flow.entry(&flow.info.group).or_default();
         *copies += 1;
         if *copies <= MAX_COPIES {
-            flows.push(flow_figures(flow, &window));
+            flows.push(flow_chart_data(flow, &window));
         }
     }
-    CellFigures {
+    CellChartData {
         cell: record.cell,
         repetition: record.repetition,
         label: label.to_owned(),
@@ -228,9 +228,9 @@ fn bytes_in_each_step(deliveries: &[Delivery], step_s: f64) -> Vec<f64> {
     bytes_of_step
 }
 
-fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
+fn flow_chart_data(flow: &FlowRecord, window: &Range<Instant>) -> FlowChartData {
     if let Some(tally) = &flow.tally {
-        return tally_figures(flow, tally);
+        return tally_chart_data(flow, tally);
     }
     let trips = flow.trips(window);
     let round_trip = flow.echo.is_some();
@@ -244,7 +244,7 @@ fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
         delays = thin_over_time(&delays_over_time, Kept::Extremes);
     }
     let losses: Vec<Instant> = trips.iter().filter(|trip| trip.is_missing()).map(|trip| trip.due).collect();
-    FlowFigures {
+    FlowChartData {
         flow: flow.info.name.clone(),
         transport: flow.info.transport.clone(),
         round_trip,
@@ -257,10 +257,10 @@ fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
 
 /// Returns the chart data of a flow without rows. There are no points over time, because only rows have
 /// times.
-fn tally_figures(flow: &FlowRecord, tally: &FlowTally) -> FlowFigures {
+fn tally_chart_data(flow: &FlowRecord, tally: &FlowTally) -> FlowChartData {
     let delays = tally.round_trip.as_ref().unwrap_or(&tally.one_way);
     let points = histogram::complementary(delays, tally.trips.counts.sent - tally.trips.counts.unfinished);
-    FlowFigures {
+    FlowChartData {
         flow: flow.info.name.clone(),
         transport: flow.info.transport.clone(),
         round_trip: tally.round_trip.is_some(),
@@ -381,9 +381,9 @@ mod tests {
 
     #[test]
     fn the_distribution_ends_at_the_share_of_missing_messages() {
-        let figures = figures(&run(vec![flow(&[Some(20), None, Some(10), Some(40)])]), "udp");
-        assert_eq!(figures.label, "udp");
-        let flow = &figures.flows[0];
+        let data = cell_chart_data(&run(vec![flow(&[Some(20), None, Some(10), Some(40)])]), "udp");
+        assert_eq!(data.label, "udp");
+        let flow = &data.flows[0];
         assert_eq!(flow.ccdf, [(10.0, 0.75), (20.0, 0.5), (40.0, 0.25)]);
         assert_eq!(flow.delay, [(0.0, 20.0), (0.04, 10.0), (0.06, 40.0)]);
         assert_eq!(flow.losses, [0.02]);
@@ -394,9 +394,9 @@ mod tests {
     fn one_way_delays_off_an_untrusted_clock_are_not_drawn() {
         let mut flow = flow(&[Some(20), None]);
         flow.info.clock_trusted = false;
-        let figures = figures(&run(vec![flow]), "");
-        assert!(figures.flows[0].ccdf.is_empty() && figures.flows[0].delay.is_empty());
-        assert_eq!(figures.flows[0].losses.len(), 1);
+        let data = cell_chart_data(&run(vec![flow]), "");
+        assert!(data.flows[0].ccdf.is_empty() && data.flows[0].delay.is_empty());
+        assert_eq!(data.flows[0].losses.len(), 1);
     }
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
         // 160 B in the first 0.6 s, two frames in the second, and one that never comes.
         let mut delays = vec![None; 40];
         (delays[0], delays[31], delays[32]) = (Some(20), Some(20), Some(20));
-        let lines = figures(&run(vec![flow(&delays)]), "").lines;
+        let lines = cell_chart_data(&run(vec![flow(&delays)]), "").lines;
         let line = &lines[0];
         assert_eq!((line.entity.as_str(), line.kind.as_str(), line.points.len()), ("call", "goodput", 100));
         for (point, frames) in line.points[..3].iter().zip([1.0, 2.0, 0.0]) {
@@ -439,7 +439,7 @@ mod tests {
     fn a_large_message_counts_over_the_time_that_it_took() {
         let mut large = flow(&[Some(1_500)]);
         large.forward.messages[0].size = Bytes::new(75_000);
-        let lines = figures(&run(vec![large]), "").lines;
+        let lines = cell_chart_data(&run(vec![large]), "").lines;
         let points = &lines[0].points;
         // 600 kbit within 1.5 s: 400 kb/s over two whole steps and a half.
         for (point, bps) in points[..4].iter().zip([4e5, 4e5, 2e5, 0.0]) {
@@ -452,7 +452,7 @@ mod tests {
         let mut record = run(vec![]);
         let series = |kind| Series { entity: "up".to_owned(), kind, points: vec![(ms(500), 3.0)] };
         record.series = vec![series(SeriesKind::Srtt), series(SeriesKind::QueueDelay)];
-        let lines = figures(&record, "").lines;
+        let lines = cell_chart_data(&record, "").lines;
         assert_eq!(lines.len(), 1);
         assert_eq!((lines[0].kind.as_str(), lines[0].points.as_slice()), ("queue_delay", &[(0.5, 3.0)][..]));
     }

@@ -229,7 +229,7 @@ proptest! {
 
     #[test]
     fn figures_are_finite_and_within_their_bounds(record in any_run()) {
-        for flow in chart_data::figures(&record, "").flows {
+        for flow in chart_data::cell_chart_data(&record, "").flows {
             prop_assert!(flow.ccdf.len() <= 400 && flow.delay.len() <= 1_500 && flow.losses.len() <= 1_500);
             prop_assert!(flow.ccdf.is_sorted_by(|a, b| a.0 <= b.0 && a.1 > b.1), "{:?}", flow.ccdf);
             prop_assert!(flow.ccdf.iter().all(|&(delay, share)| delay.is_finite() && (0.0..1.0).contains(&share)));

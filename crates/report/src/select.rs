@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use talkpath_measure::chart_data::{CellFigures, FlowFigures};
+use talkpath_measure::chart_data::{CellChartData, FlowChartData};
 use talkpath_measure::summary::Summary;
 
 use crate::display::{self, Display, Look};
@@ -29,7 +29,7 @@ pub(crate) const MAX_PANELS: usize = 6;
 pub(crate) struct ChartScope<'a> {
     pub summary: &'a Summary,
     /// The chart data of all cells of the summary. A cell of a large sweep has none.
-    pub chart_data: &'a [CellFigures],
+    pub chart_data: &'a [CellChartData],
     /// The changes of the path, for each cell whose path changes.
     pub changes: &'a [CellChanges],
     /// The numbers of the cells in the scope. `None` if the scope has all cells.
@@ -45,7 +45,7 @@ pub(crate) struct ChartScope<'a> {
 pub(crate) struct FlowSeries<'a> {
     pub label: String,
     pub look: Look,
-    pub flow: &'a FlowFigures,
+    pub flow: &'a FlowChartData,
     /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
 }
@@ -55,7 +55,7 @@ pub(crate) struct FlowSeries<'a> {
 pub(crate) struct CellSeries<'a> {
     pub label: String,
     pub look: Look,
-    pub cell: &'a CellFigures,
+    pub cell: &'a CellChartData,
     /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
 }
@@ -114,7 +114,7 @@ impl<'a> ChartScope<'a> {
         of_cell.map_or(&[], |of_cell| of_cell.changes.as_slice())
     }
 
-    fn cells_with_data(&self) -> impl Iterator<Item = &'a CellFigures> {
+    fn cells_with_data(&self) -> impl Iterator<Item = &'a CellChartData> {
         self.chart_data.iter().filter(|cell| self.has_cell(cell.cell))
     }
 
@@ -150,7 +150,7 @@ impl<'a> ChartScope<'a> {
     }
 
     /// Returns the label of a flow's line, and the appearance of its transport.
-    fn name_flow(&self, cell: &CellFigures, flow: &FlowFigures) -> (String, &'static Display) {
+    fn name_flow(&self, cell: &CellChartData, flow: &FlowChartData) -> (String, &'static Display) {
         let view = CellView::of(self.summary, cell.cell);
         let recorded = view.as_ref().map(|view| view.transport(&flow.flow).display);
         let display = recorded.unwrap_or_else(|| display::display(&flow.transport));
@@ -197,7 +197,7 @@ pub(crate) fn is_flow_or_copy(name: &str, flow: &str) -> bool {
     name == flow || is_copy(name, flow)
 }
 
-fn delay_kind(flow: &FlowFigures) -> DelayKind {
+fn delay_kind(flow: &FlowChartData) -> DelayKind {
     if flow.round_trip { DelayKind::RoundTrip } else { DelayKind::OneWay }
 }
 
@@ -208,7 +208,7 @@ mod tests {
 
     fn scope<'a>(
         summary: &'a Summary,
-        chart_data: &'a [CellFigures],
+        chart_data: &'a [CellChartData],
         cell_numbers: Option<&'a [u64]>,
     ) -> ChartScope<'a> {
         ChartScope { summary, chart_data, changes: &[], cell_numbers, compared_flow: "call", id_prefix: "" }

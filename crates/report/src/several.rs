@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use talkpath_measure::chart_data::CellFigures;
+use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::summary::{CellSummary, Clock, RunSummary, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
 
@@ -25,12 +25,12 @@ pub struct RunPart {
     /// The summary of the run.
     pub summary: Summary,
     /// The data of the run's charts.
-    pub chart_data: Vec<CellFigures>,
+    pub chart_data: Vec<CellChartData>,
 }
 
 /// Joins the runs. A cell is followed by the cells of the other runs with the same swept values. Returns
 /// `None` if there is no run.
-pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
+pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellChartData>)> {
     let mut summary = join_facts(parts)?;
     let mut chart_data = Vec::new();
     let parts_by_cell: Vec<PartByCell<'_>> = parts.iter().map(PartByCell::new).collect();
@@ -44,7 +44,7 @@ pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
         }
         for cell_data in parts_by_cell[part].chart_data(cell.cell) {
             let joined_label = join_labels(&cell_data.label, label);
-            chart_data.push(CellFigures { cell: new_number, label: joined_label, ..cell_data.clone() });
+            chart_data.push(CellChartData { cell: new_number, label: joined_label, ..cell_data.clone() });
         }
         summary.cells.push(joined_cell);
     }
@@ -76,7 +76,7 @@ fn cells_in_order(parts: &[RunPart]) -> Vec<PartCell<'_>> {
 /// The repetitions and the chart data of one run, by the number of their cell.
 struct PartByCell<'a> {
     runs: BTreeMap<u64, Vec<&'a RunSummary>>,
-    chart_data: BTreeMap<u64, Vec<&'a CellFigures>>,
+    chart_data: BTreeMap<u64, Vec<&'a CellChartData>>,
 }
 
 impl<'a> PartByCell<'a> {
@@ -95,7 +95,7 @@ impl<'a> PartByCell<'a> {
         self.runs.get(&cell).into_iter().flatten().copied()
     }
 
-    fn chart_data(&self, cell: u64) -> impl Iterator<Item = &'a CellFigures> {
+    fn chart_data(&self, cell: u64) -> impl Iterator<Item = &'a CellChartData> {
         self.chart_data.get(&cell).into_iter().flatten().copied()
     }
 }

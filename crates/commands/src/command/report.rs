@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::{self, Path, PathBuf};
 
 use talkpath_measure::RunRecord;
-use talkpath_measure::chart_data::{CellFigures, figures};
+use talkpath_measure::chart_data::{CellChartData, cell_chart_data};
 use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
@@ -134,18 +134,18 @@ fn draw_by_new_run(
     dir: &RunDir,
     drawn: &BTreeMap<u64, u64>,
     arenas: &dyn Arenas,
-) -> Result<Vec<CellFigures>, Failure> {
+) -> Result<Vec<CellChartData>, Failure> {
     let mut repetitions = Repetitions::open(dir, &dir.file(PACKETS), arenas)?;
     let labels: BTreeMap<u64, String> =
         repetitions.plan().cells.iter().map(|cell| (cell.index, cell.label.clone())).collect();
-    let mut figures_of_cells = Vec::new();
+    let mut chart_data = Vec::new();
     let is_drawn = |id: PartId| drawn.get(&id.cell) == Some(&id.repetition);
     repetitions.each(is_drawn, |record| {
         let label = labels.get(&record.cell).map_or("", String::as_str);
-        figures_of_cells.push(figures(&record, label));
+        chart_data.push(cell_chart_data(&record, label));
         Ok(())
     })?;
-    Ok(figures_of_cells)
+    Ok(chart_data)
 }
 
 /// Refuses to write over `page`, the page of the run in `dir`, if a new page would show less.
@@ -166,7 +166,7 @@ fn refuse_lossy_page(dir: &RunDir, page: &Path) -> Result<(), Failure> {
 /// A run as its directory holds it, with everything that its page needs.
 struct StoredRun {
     summary: Summary,
-    figures: Vec<CellFigures>,
+    chart_data: Vec<CellChartData>,
     changes: Vec<CellChanges>,
     scenario_toml: String,
     command: String,
@@ -180,7 +180,7 @@ impl StoredRun {
         let plan = load_file(&scenario, &Options::default())?;
         let mut drawn = summary.shown_repetitions();
         drawn.retain(|index, _| plan.cell(*index).is_some_and(|cell| is_drawn(&plan, cell)));
-        let figures = if needs_new_run(dir)? {
+        let chart_data = if needs_new_run(dir)? {
             draw_by_new_run(dir, &drawn, arenas)?
         } else {
             let mut records = stored_records(dir, &drawn)?;
@@ -189,8 +189,8 @@ impl StoredRun {
         let to = RunOptions::read(dir).ok().and_then(|begun| begun.to);
         let command = command_again(&scenario, &summary.arena, to.as_deref());
         let network = page_network(&plan, &summary.arena, dir);
-        let changes = path_changes(&plan, &summary, &figures);
-        Ok(Self { summary, figures, changes, scenario_toml: plan.resolved, command, network })
+        let changes = path_changes(&plan, &summary, &chart_data);
+        Ok(Self { summary, chart_data, changes, scenario_toml: plan.resolved, command, network })
     }
 
     /// Writes the page to `target`, and the figures as SVG files into the folder `figures`. `None` leaves
@@ -203,7 +203,7 @@ impl StoredRun {
     ) -> Result<(), Failure> {
         let page = Page {
             summary: &self.summary,
-            chart_data: &self.figures,
+            chart_data: &self.chart_data,
             scenario_toml: &self.scenario_toml,
             command: &self.command,
             changes: &self.changes,
@@ -231,16 +231,16 @@ fn join_runs(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result
     let parts = runs.iter().zip(labels).map(|(run, label)| RunPart {
         label,
         summary: run.summary.clone(),
-        chart_data: run.figures.clone(),
+        chart_data: run.chart_data.clone(),
     });
     let scenarios: Vec<&str> = runs.iter().map(|run| run.scenario_toml.as_str()).collect();
     let commands: Vec<&str> = runs.iter().map(|run| run.command.as_str()).collect();
-    let Some((summary, figures)) = side_by_side(&parts.collect::<Vec<_>>()) else {
+    let Some((summary, chart_data)) = side_by_side(&parts.collect::<Vec<_>>()) else {
         return Err(Failure::Usage("no run directory to report".to_owned()));
     };
     Ok(StoredRun {
         summary,
-        figures,
+        chart_data,
         // A cell of one run has another number beside other runs.
         changes: Vec::new(),
         scenario_toml: scenarios.join("\n"),
@@ -330,7 +330,7 @@ fn rows<T>(path: &Path, read: impl Fn(File) -> Result<T, RecordError>) -> Result
 }
 
 /// Draws a repetition. Facts that the record files leave out come from the summary and from the scenario.
-fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
+fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellChartData {
     let cell = plan.cell(run.cell);
     let run_summary =
         summary.runs.iter().find(|known| (known.cell, known.repetition) == (run.cell, run.repetition));
@@ -353,7 +353,7 @@ fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
             flow.info.transport.clone_from(&figures.transport);
         }
     }
-    figures(run, cell.map_or("", |cell| &cell.label))
+    cell_chart_data(run, cell.map_or("", |cell| &cell.label))
 }
 
 /// Whether one-way figures of a flow may be shown. The summary describes the clock of its worst repetition. A

@@ -155,10 +155,10 @@ fn draw_bars(svg: &mut Svg, panel: &Panel, bars: &[SeriesBars<'_>]) {
 mod tests {
     use super::*;
     use crate::display::display;
-    use talkpath_measure::chart_data::FlowFigures;
+    use talkpath_measure::chart_data::FlowChartData;
 
-    fn lossy_flow(name: &str, loss_runs: &[u64]) -> FlowFigures {
-        FlowFigures {
+    fn lossy_flow(name: &str, loss_runs: &[u64]) -> FlowChartData {
+        FlowChartData {
             flow: name.to_owned(),
             transport: "udp".to_owned(),
             round_trip: false,
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    fn udp_series(flow: &FlowFigures) -> FlowSeries<'_> {
+    fn udp_series(flow: &FlowChartData) -> FlowSeries<'_> {
         FlowSeries { label: format!("{}, udp", flow.flow), look: display("udp").into(), flow, changes: &[] }
     }
 
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn bars_of_one_transport_differ_and_flows_without_bars_are_counted() {
-        let flows: Vec<FlowFigures> = (1..=8).map(|n| lossy_flow(&format!("call-{n}"), &[3, 1])).collect();
+        let flows: Vec<FlowChartData> = (1..=8).map(|n| lossy_flow(&format!("call-{n}"), &[3, 1])).collect();
         let mut series: Vec<FlowSeries<'_>> = flows.iter().map(udp_series).collect();
         series[7].look = display("tcp").into();
         let chart = loss_runs(&Selection { series, not_drawn: 4, id_prefix: "" }).unwrap();

@@ -283,17 +283,17 @@ fn stepped_line(line: &StepLine, end: f64, place: impl Fn((f64, f64)) -> (f64, f
 mod tests {
     use super::*;
     use crate::display::display;
-    use talkpath_measure::chart_data::CellFigures;
+    use talkpath_measure::chart_data::CellChartData;
 
     /// Makes a cell for each transport and its end in s. A cell has goodputs of `flows` and the queue of
     /// `up`.
-    fn cells(cells: &[(&str, f64)], flows: &[&str]) -> Vec<CellFigures> {
+    fn cells(cells: &[(&str, f64)], flows: &[&str]) -> Vec<CellChartData> {
         let line = |entity: &str, kind: &str, end: f64| StepLine {
             entity: entity.to_owned(),
             kind: kind.to_owned(),
             points: vec![(0.0, 1e6), (end, 1e6)],
         };
-        let cell = |(cell, &(label, end)): (u64, &(&str, f64))| CellFigures {
+        let cell = |(cell, &(label, end)): (u64, &(&str, f64))| CellChartData {
             repetition: 0,
             cell,
             label: label.to_owned(),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     /// The chart of goodput over time as SVG, and the name and samples of each entry in its legend.
-    fn goodput_chart(cells: &[CellFigures]) -> (String, Vec<(String, String)>) {
+    fn goodput_chart(cells: &[CellChartData]) -> (String, Vec<(String, String)>) {
         let series = cells.iter().map(|cell| CellSeries {
             label: cell.label.clone(),
             look: display(&cell.label).into(),

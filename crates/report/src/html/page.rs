@@ -1,6 +1,6 @@
 //! The content of a run's page.
 
-use talkpath_measure::chart_data::CellFigures;
+use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::summary::Summary;
 
 use crate::animation::Animation;
@@ -12,7 +12,7 @@ pub struct Page<'a> {
     /// The summary of the run, for every table and sentence.
     pub summary: &'a Summary,
     /// The data of the charts, with at most one entry for each cell. A cell without an entry has tables only.
-    pub chart_data: &'a [CellFigures],
+    pub chart_data: &'a [CellChartData],
     /// The scenario with all its defaults, as TOML.
     pub scenario_toml: &'a str,
     /// The command that repeats the run.

@@ -1,4 +1,4 @@
-use talkpath_measure::chart_data::CellFigures;
+use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::summary::Summary;
 
 use super::*;
@@ -8,7 +8,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 const SVG: &str = "http://www.w3.org/2000/svg";
 
-fn page(summary: &Summary, figures: &[CellFigures]) -> String {
+fn page(summary: &Summary, figures: &[CellChartData]) -> String {
     let command = "talkpath compare --seed 1 --path 'a&b'";
     html(&Page {
         summary,
@@ -109,7 +109,7 @@ fn the_page_names_the_repetition_that_it_draws_which_is_the_first_that_the_machi
     assert_eq!(shown, [(0, 1), (1, 1), (2, 1)].into());
     let figures: Vec<_> = fixture::figures()
         .into_iter()
-        .map(|figures| CellFigures { repetition: shown[&figures.cell], ..figures })
+        .map(|figures| CellChartData { repetition: shown[&figures.cell], ..figures })
         .collect();
     let text = page(&summary, &figures);
     assert!(text.contains("Figures show repetition 1; the tables show all."));
@@ -379,7 +379,7 @@ fn each_chart_becomes_a_file_that_needs_no_page() {
 #[test]
 fn the_network_of_a_sweep_names_its_cell() {
     let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
-    let page_of = |(summary, figures): &(Summary, Vec<CellFigures>)| {
+    let page_of = |(summary, figures): &(Summary, Vec<CellChartData>)| {
         let network = Some(&network);
         html(&Page { summary, chart_data: figures, scenario_toml: "", command: "", changes: &[], network })
     };
