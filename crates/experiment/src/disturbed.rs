@@ -76,11 +76,12 @@ impl RerunBudget {
     }
 }
 
-/// The smallest budget, unless the user states one. Chosen: repetitions of a short run can run again several
-/// times, and nobody waits for more than a minute.
+/// The smallest budget, unless the user states one. We chose a minute. In this time the repetitions of a
+/// short run can run again several times, and nobody waits longer.
 const MIN_BUDGET: Duration = Duration::from_secs(60);
-/// How many times one repetition may run again. Chosen: where the budget allows it, a machine that disturbs
-/// two of three repetitions, each independently, leaves (2/3)^6 of them disturbed, which is one in eleven.
+/// How many times one repetition may run again. We chose 5. If a machine disturbs two of three repetitions,
+/// independently of each other, then (2/3)^6 of them stay disturbed after six attempts, which is one in
+/// eleven.
 const MAX_RERUNS: u64 = 5;
 
 #[cfg(test)]

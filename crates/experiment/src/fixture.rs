@@ -1,4 +1,4 @@
-//! Plans, arenas and listeners for tests.
+//! Plans, arenas and observers for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -16,19 +16,19 @@ use crate::observer::{Event, Observer};
 use crate::place::{Connect, Place, Worker};
 use crate::run_dir::PartId;
 
-/// A call over a fast path; `more` stands before its flow.
-pub(crate) fn plan(more: &str) -> Plan {
+/// Returns a plan for a call over a fast path. `keys_before_flow` are more lines of the scenario.
+pub(crate) fn plan(keys_before_flow: &str) -> Plan {
     let text = format!(
-        "name = \"a\"\nduration = \"1 s\"\npath = \"lan\"\n{more}\n[flow.call]\ntransport = \"udp\"\n\
+        "name = \"a\"\nduration = \"1 s\"\npath = \"lan\"\n{keys_before_flow}\n[flow.call]\ntransport = \"udp\"\n\
          workload = {{ kind = \"voice\" }}\n"
     );
     load(&Source::new("a.toml", text), &Options::default()).unwrap()
 }
 
-/// The workers that a function makes for a number of threads.
+/// Arenas whose workers a function makes. It is called with the number of threads.
 pub(crate) struct TestArenas<'a>(pub(crate) &'a (dyn Fn(usize) -> Vec<Worker> + Sync));
 
-/// Connects to nothing.
+/// Arenas without workers.
 pub(crate) static NO_ARENAS: TestArenas<'static> = TestArenas(&|_| Vec::new());
 
 impl Connect for TestArenas<'_> {
@@ -41,14 +41,14 @@ impl Connect for TestArenas<'_> {
     }
 }
 
-/// Nobody listens.
+/// An observer that ignores all events.
 pub(crate) struct Silent;
 
 impl Observer for Silent {
     fn observe(&self, _: Event<'_>) {}
 }
 
-/// Nothing is found, and the page names the repetitions that it would draw.
+/// Findings that judge nothing. Their page names the repetitions that it would draw.
 pub(crate) struct NoFindings;
 
 impl Findings for NoFindings {
@@ -59,13 +59,13 @@ impl Findings for NoFindings {
     }
 }
 
-/// A repetition of a call of this many milliseconds: a message every 20 ms, of which every seventh is
-/// missing.
+/// Returns the record of a call of so many milliseconds. It has a message every 20 ms, and every seventh
+/// message is missing.
 pub(crate) fn record(ms: u64) -> RunRecord {
     call_record(ms, 7)
 }
 
-/// A repetition of 1 s as an arena in real time records it.
+/// Returns the record of a repetition of 1 s, as an arena in real time makes it.
 pub(crate) fn record_of(id: PartId, is_disturbed: bool) -> RunRecord {
     let mut record = record(1_000);
     (record.cell, record.repetition) = (id.cell, id.repetition);
@@ -80,15 +80,15 @@ pub(crate) fn record_of(id: PartId, is_disturbed: bool) -> RunRecord {
 /// A machine that disturbs chosen repetitions.
 #[derive(Default)]
 pub(crate) struct Machine {
-    /// Of each, how often still.
+    /// How many more times the machine disturbs a repetition.
     pub(crate) disturbs: Mutex<BTreeMap<PartId, u64>>,
-    /// Of one, the user stops it when it runs for this time, from 1.
+    /// The repetition that the user interrupts, and in which of its attempts, counted from 1.
     pub(crate) stopped: Option<(PartId, usize)>,
-    /// Cells that need what it has not.
+    /// The cells that the machine does not support.
     pub(crate) unsupported: BTreeSet<u64>,
-    /// What ran, in order.
+    /// The repetitions that ran, in order.
     pub(crate) ran: Mutex<Vec<PartId>>,
-    /// Runs wait here for each other.
+    /// Each run waits here for the others, if there is a barrier.
     pub(crate) meeting: Option<Barrier>,
 }
 
@@ -120,14 +120,14 @@ impl Arena for OnMachine {
         if machine.unsupported.contains(&id.cell) {
             return Err(ArenaError::Unsupported("it has no such congestion control".to_owned()));
         }
-        if machine.stopped == Some((id, ran.iter().filter(|it| **it == id).count())) {
+        if machine.stopped == Some((id, ran.iter().filter(|attempt| **attempt == id).count())) {
             plan.interrupt.store(true, Ordering::Relaxed);
             return Err(ArenaError::Interrupted { partial: Some(Box::new(record_of(id, true))) });
         }
         let mut disturbs = machine.disturbs.lock().unwrap();
-        let still = disturbs.entry(id).or_default();
-        let is_disturbed = *still > 0;
-        *still = still.saturating_sub(1);
+        let remaining = disturbs.entry(id).or_default();
+        let is_disturbed = *remaining > 0;
+        *remaining = remaining.saturating_sub(1);
         Ok(record_of(id, is_disturbed))
     }
 }

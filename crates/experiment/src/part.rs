@@ -101,8 +101,8 @@ impl PartFiles {
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let Some(range) = self.ranges.iter().find(|range| range.name == name) else { return Ok(None) };
         let FileRange { from, size, .. } = *range;
-        if size > LARGEST_PACKED {
-            let bound = LARGEST_PACKED >> 20;
+        if size > MAX_PACKED_FILE {
+            let bound = MAX_PACKED_FILE >> 20;
             let why = format!("{name} has {size} B there, and a file of more than {bound} MiB has a folder");
             return Err(io::Error::other(why));
         }
@@ -302,7 +302,7 @@ pub fn packed(
     extra_files: &ExtraFiles,
     records: Records,
 ) -> Result<Option<Vec<NamedFile>>, Error> {
-    if estimated_bytes(record, extra_files, records) > MOST_PACKED {
+    if estimated_bytes(record, extra_files, records) > MAX_PACKED {
         return Ok(None);
     }
     let mut files = Vec::new();
@@ -317,7 +317,7 @@ pub fn packed(
         write_series(record, &mut series).map_err(|why| record_write_error(Path::new(SERIES), why))?;
         files.push((SERIES, series));
     }
-    let is_large = files.iter().any(|(_, bytes)| bytes.len() as u64 > LARGEST_PACKED);
+    let is_large = files.iter().any(|(_, bytes)| bytes.len() as u64 > MAX_PACKED_FILE);
     Ok((!is_large).then_some(files))
 }
 
@@ -404,18 +404,19 @@ pub const PART: &str = "part.json";
 /// Estimated size of a row in a record file, B: two times and a number. Few rows take more.
 const ROW_BYTES: usize = 16;
 
-/// Estimated size above which the record files of a part have a folder, B. Chosen: the cost of a folder is
-/// small beside that of so many bytes.
-const MOST_PACKED: usize = 1 << 20;
+/// The estimated size above which the record files of a part have a folder, B. We chose 1 MiB, because the
+/// cost of a folder is small beside the cost of writing so many bytes.
+const MAX_PACKED: usize = 1 << 20;
 
-/// The largest record file without a folder, B. Chosen: 16 times [`MOST_PACKED`], because [`ROW_BYTES`] is an
+/// The largest record file without a folder, B. We chose 16 times [`MAX_PACKED`], because [`ROW_BYTES`] is an
 /// estimate. The bound exists because a hole in a damaged file must not fill the memory.
-const LARGEST_PACKED: u64 = 16 << 20;
+const MAX_PACKED_FILE: u64 = 16 << 20;
 
-/// How many repetitions, cells or flows a warning names before it counts the others. Chosen.
+/// How many repetitions, cells or flows a warning names before it counts the others. We chose 5.
 const MAX_NAMED: usize = 5;
 
-/// The most cells of which the page draws every one. Chosen: nobody reads more, and the tables have all.
+/// The largest number of cells of which the page draws every one. We chose 40, because nobody reads more
+/// charts, and the tables have all cells.
 const MAX_DRAWN: usize = 40;
 
 #[cfg(test)]
@@ -448,8 +449,8 @@ mod tests {
         let mut record = fixture::record(1_000);
         let messages = &mut record.flows[0].forward.messages;
         let row = messages[0];
-        messages.resize(MOST_PACKED / ROW_BYTES + 1, row);
-        let kept = ExtraFiles { arrivals: Some(vec![0; MOST_PACKED + 1]), capture: None };
+        messages.resize(MAX_PACKED / ROW_BYTES + 1, row);
+        let kept = ExtraFiles { arrivals: Some(vec![0; MAX_PACKED + 1]), capture: None };
         let names = |records| {
             let files = packed(&record, &kept, records).unwrap();
             files.map(|files| files.into_iter().map(|(name, _)| name).collect::<Vec<_>>())

@@ -258,11 +258,11 @@ fn bottleneck(scenario: &Scenario, flow: &Flow) -> (u32, f64) {
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((u32::MAX, UNKNOWN_RATE))
 }
 
-/// The share of all processors that runs in real time may keep busy together. Chosen: the other half is left
-/// for wake-ups that come late and for other programs. The lateness of the runs shows whether it was too
-/// much.
+/// The share of all processors that runs in real time may keep busy together. We chose a half. The other half
+/// is left for wake-ups that come late and for other programs. The lateness of the runs shows whether a half
+/// was too much.
 const SHARE_OF_PROCESSORS: f64 = 0.5;
-/// The number of undisturbed runs after which one more run is admitted at the same time (chosen).
+/// The number of undisturbed runs after which one more run is admitted at the same time. We chose 8.
 const QUIET_RUNS: u64 = 8;
 /// Processor time for one packet in the emulator and the endpoints, s. Measured: the emulator carries 100,000
 /// to 170,000 packets per processor second (docs/models/emulation.md), and the endpoints take as long again.
@@ -275,7 +275,7 @@ const SPIN_S: f64 = 180e-6;
 const MOST_PAYLOAD: u64 = 1472;
 /// The size of a full packet, B.
 const FULL_PACKET: f64 = 1500.0;
-/// Packets per second if no link has a fixed rate. Chosen: about 200 Mbps of full packets.
+/// Packets per second if no link has a fixed rate. We chose about 200 Mbps of full packets.
 const UNKNOWN_RATE: f64 = 16_000.0;
 /// How often a run that waits for room checks whether the user wants to stop.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);

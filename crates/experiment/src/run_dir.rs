@@ -402,11 +402,12 @@ const UNFINISHED: &str = "-unfinished";
 /// The name of the folder of the parts while it is removed.
 const DEAD: &str = ".parts.dead";
 
-/// The longest slug, in characters. Chosen: file systems allow 255 bytes for a name, and the name of a run
-/// directory has a time, too.
+/// The longest slug, in characters. We chose 60, because file systems allow 255 bytes for a name, and the
+/// name of a run directory has a time, too.
 const MAX_SLUG: usize = 60;
 
-/// The most runs of one name that start in the same second. Chosen: more than anybody starts.
+/// The largest number of runs with the same name that start in the same second. We chose 10,000, which is
+/// more than anybody starts.
 const MAX_SAME_SECOND: u32 = 10_000;
 
 #[cfg(test)]

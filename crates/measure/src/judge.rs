@@ -26,7 +26,7 @@ use crate::summary::{Basis, Direction, FlowSummary, JudgedBy, JudgedFigure, RunS
 pub const CALL_FLOOR: f64 = 3.1;
 
 /// The least share of messages in time with which a flow is usable, unless the scenario's `floor` says
-/// otherwise. Chosen: a game that misses one update in twenty.
+/// otherwise. We chose 95 %, which is a game that misses one update in twenty.
 pub const IN_TIME_FLOOR: f64 = 0.95;
 
 /// The receiver with which a call is judged.

@@ -191,8 +191,8 @@ pub fn each_line<E: From<Error>>(path: &Path, mut take: impl FnMut(&[u8]) -> Res
     Ok(())
 }
 
-/// The longest line, B. Chosen: a line with the figures of a repetition takes about 1 MiB. The bound exists
-/// because a hole in a damaged file must not fill the memory.
+/// The longest line, B. We chose 64 MiB. A line with the figures of a repetition takes about 1 MiB. The bound
+/// exists because a hole in a damaged file must not fill the memory.
 const LONGEST_LINE: u64 = 64 << 20;
 const TOO_LONG: &str = "a line is longer than 64 MiB";
 
@@ -224,8 +224,8 @@ pub fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
     }
 }
 
-/// Bytes at the end of the file in which the last line is searched first. Chosen: a line about an interval of
-/// a flow takes 3 kB.
+/// How many bytes at the end of the file are searched for the last line first. We chose 64 KiB. A line about
+/// an interval of a flow takes 3 kB.
 const READ_AT_ONCE: u64 = 65_536;
 
 #[cfg(test)]

@@ -142,11 +142,11 @@ const DRAFT_ENDING: &str = ".draft";
 /// The mode of a new file, from which the system takes the umask (open(2)).
 const MODE_BEFORE_UMASK: u32 = 0o666;
 
-/// Bytes that are collected for one write. Chosen: record files are made in pieces of 8 KiB, and a system
-/// call for each piece takes longer than one more copy.
+/// How many bytes are collected for one write. We chose 64 KiB. Record files are made in pieces of 8 KiB, and
+/// a system call for each piece takes longer than one more copy.
 pub const WRITE_AT_ONCE: usize = 64 * 1024;
-/// Bytes that are read before they are searched for a NUL. Chosen: more is read in vain only once, in the
-/// first piece of a hole.
+/// How many bytes are read before they are searched for a NUL. We chose 1 MiB. At most so many bytes are read
+/// in vain, in the first piece of a hole.
 const PIECE_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]

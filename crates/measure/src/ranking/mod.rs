@@ -22,7 +22,7 @@
 //!
 //! A repetition can be barred by something else than its figure, for example by gaps in a call. A candidate
 //! with half or more of its repetitions barred is not usable, whatever its mean is. A usable candidate leads
-//! before it, and the barred candidate then counts as worse. One half is chosen, because the median of the
+//! before it, and the barred candidate then counts as worse. We chose one half, because the median of the
 //! repetitions changes there.
 //!
 //! # When to stop
@@ -339,10 +339,10 @@ const EARLY: f64 = 0.99;
 /// The quantile of the standard normal distribution for [`EARLY`], on both sides.
 const NORMAL_EARLY: f64 = 2.576;
 /// A mean that is nearer to the end of the scale than this share of the tolerance counts as at the end.
-/// Chosen: for MOS it is 0.005, so that the mean is printed as the end of the scale.
+/// We chose 5 %. For MOS this is 0.005, so the mean is printed as the end of the scale.
 const AT_THE_END: f64 = 0.05;
-/// The largest number of repetitions that is computed. Chosen: a larger number only means that more
-/// repetitions are hopeless.
+/// The largest number of repetitions that is computed. We chose a million. A larger number only means that
+/// more repetitions are hopeless.
 const MAX_NEEDED: f64 = 1e6;
 
 #[cfg(test)]
