@@ -7,6 +7,7 @@
 use talkpath_model::{Demand, Flow, IpVersion, NamedLink, Scenario, USUAL_MTU};
 use talkpath_path::{FragmentRange, IPV4_HEADER, LossModel};
 use talkpath_units::Bytes;
+use talkpath_units::text::significant;
 
 /// Returns a line for each flow of a cell whose datagrams are fragmented. Copies of a flow have the same
 /// line, which comes once.
@@ -128,15 +129,7 @@ const FRAGMENT_HEADER: Bytes = Bytes::new(8);
 
 /// `0.5 %`, `5.9 %`, `15 %`.
 fn percent(share: f64) -> String {
-    let value = 100.0 * share;
-    let decimals = match value {
-        10.0.. => 0,
-        1.0.. => 1,
-        _ => 3,
-    };
-    let text = format!("{value:.decimals$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text} %")
+    format!("{} %", significant(100.0 * share, 2))
 }
 
 #[cfg(test)]

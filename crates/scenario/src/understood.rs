@@ -11,6 +11,7 @@ mod trace_doubts;
 
 use talkpath_model::Scenario;
 use talkpath_path::{DelayTrace, LossTrace, QueueName, RateTrace};
+use talkpath_units::text::significant;
 use talkpath_units::{Duration, Rate, counted};
 
 pub(crate) use self::trace_doubts::warn_of_traces;
@@ -205,7 +206,7 @@ fn rate(rate: Rate) -> String {
         1e3.. => (bps / 1e3, "kb/s"),
         _ => (bps, "b/s"),
     };
-    format!("{} {unit}", short(value))
+    format!("{} {unit}", significant(value, DIGITS))
 }
 
 fn time(time: Duration) -> String {
@@ -216,24 +217,26 @@ fn time(time: Duration) -> String {
         1e-6.. => (seconds * 1e6, "us"),
         _ => (seconds * 1e9, "ns"),
     };
-    format!("{} {unit}", short(value))
+    format!("{} {unit}", significant(value, DIGITS))
 }
 
+/// Writes `share` in per cent. A share below a hundred thousandth is not written in digits, because nobody
+/// counts its zeros.
 fn percent(share: f64) -> String {
-    format!("{} %", short(100.0 * share))
+    let percent = 100.0 * share;
+    if percent > 0.0 && percent < LEAST_PERCENT {
+        return format!("less than {LEAST_PERCENT} %");
+    }
+    format!("{} %", significant(percent, DIGITS))
 }
 
-/// Three digits or, of a larger number, the whole ones; no zeros at the end of a fraction.
-fn short(value: f64) -> String {
-    let decimals = match value.abs() {
-        100.0.. => 0,
-        10.0.. => 1,
-        1.0.. => 2,
-        _ => 4,
-    };
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
+/// The significant digits of a number in a sentence. A whole part keeps all of its digits. We chose 3 because
+/// a reader compares these numbers with those of a scenario, which seldom have more.
+const DIGITS: i32 = 3;
+
+/// The smallest share that is written in digits, in per cent. We chose a bound that no usual loss rate of a
+/// path falls below.
+const LEAST_PERCENT: f64 = 0.001;
 
 #[cfg(test)]
 mod tests {
@@ -248,8 +251,8 @@ mod tests {
         );
         assert_eq!(time(Duration::from_millis(10_000)), "10 s");
         assert_eq!(
-            (percent(0.5), percent(0.001), percent(1.0)),
-            ("50 %".into(), "0.1 %".into(), "100 %".into())
+            [0.5, 0.001, 1.0, 0.0, 7.1e-9, 0.001_234].map(percent),
+            ["50 %", "0.1 %", "100 %", "0 %", "less than 0.001 %", "0.123 %"]
         );
     }
 }

@@ -1,5 +1,6 @@
 //! The types that every talkpath crate shares: time, rates, sizes, sequence numbers, the ECN field, random
-//! streams; the timing wheel, the histogram, counts in sentences, and text of other hosts made fit to print.
+//! streams; the timing wheel, the histogram, numbers and counts as text, and text of other hosts made fit to
+//! print.
 //!
 //! The type is the unit, so nothing here takes or returns a bare number without naming its unit. Time is
 //! integer nanoseconds; floats appear only at the edges, to draw from a distribution or to print.
@@ -22,6 +23,7 @@ mod printable;
 mod quantity;
 mod seed;
 mod seq;
+pub mod text;
 mod time;
 pub mod wheel;
 

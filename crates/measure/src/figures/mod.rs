@@ -22,7 +22,6 @@ pub mod page;
 pub(crate) mod row;
 #[cfg(test)]
 pub(crate) mod tests;
-pub mod text;
 pub(crate) mod unit;
 
 pub use clock::CLOCK;
@@ -31,6 +30,8 @@ pub use group::GROUP;
 pub use link::LINK;
 pub use machine::MACHINE;
 pub use row::{Counts, Figure, Getter, Messages, Table, Value};
+/// How figures are written. `scenario`, which knows no figures, writes its numbers in the same way.
+pub use talkpath_units::text;
 pub use unit::{Better, Scale, Unit};
 
 use crate::statistic::Statistic;
