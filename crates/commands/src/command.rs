@@ -33,16 +33,33 @@ use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 
-/// What a command prints about a finished run, and by what it judges the run.
+/// What a command prints about a finished run, and by what it judges the run. A flag of one command adds a
+/// field and a method here, so the other commands that end with a run stay as they are.
 struct Conclusion<'a> {
     /// The tables of the run, for a person.
     table: &'a str,
     /// The commands that the user may type next, each on a line.
     next_commands: &'a str,
-    /// The file of `--junit`.
+    /// The file of `--junit`. `None` without this flag.
     junit: Option<&'a Path>,
     /// Whether `--strict` was given: a run that is not valid then fails.
     strict: bool,
+}
+
+impl<'a> Conclusion<'a> {
+    fn new(table: &'a str, next_commands: &'a str) -> Self {
+        Self { table, next_commands, junit: None, strict: false }
+    }
+
+    /// Sets the file of `--junit`.
+    fn junit(self, junit: Option<&'a Path>) -> Self {
+        Self { junit, ..self }
+    }
+
+    /// Sets whether `--strict` was given.
+    fn strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
 }
 
 /// Prints the result of a run, writes the file of `--junit`, and returns the failure with which the command

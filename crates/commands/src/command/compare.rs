@@ -57,12 +57,8 @@ pub fn run(
     next += &next_commands(args, place.arena, &outcome.summary);
     let style = table_style(args.place.tables);
     let table = comparison_table(&outcome.summary, args.workload.flow(), &style);
-    let conclusion = Conclusion {
-        table: &table,
-        next_commands: &next,
-        junit: args.demand.junit.as_deref(),
-        strict: args.place.strict,
-    };
+    let conclusion =
+        Conclusion::new(&table, &next).junit(args.demand.junit.as_deref()).strict(args.place.strict);
     conclude(outcome, &conclusion, common, terminal)
 }
 
