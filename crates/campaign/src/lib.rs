@@ -36,7 +36,7 @@ mod uploads;
 
 pub use arena::samples;
 pub use findings::{DayRow, Estimate, Findings, HourRow, MatrixRow, Missing, Recorded, findings};
-pub use journal::{Entry, Event, Journal, JournalError};
+pub use journal::{Entry, Event};
 pub use plan::{Measurement, Plan, fingerprint, millis};
 pub use schedule::{Slot, slots};
 pub use scheduler::{Fault, Scheduler, Step};

@@ -143,9 +143,7 @@ impl<'p> World<'p> {
     /// A coordinator, until it is done or killed. Returns whether it is done.
     fn coordinate(&mut self) -> bool {
         self.running.clear();
-        let journal = Journal::parse(&self.journal).unwrap();
-        self.journal.truncate(usize::try_from(journal.whole).unwrap());
-        let mut entries = journal.entries;
+        let mut entries = entries(&self.journal);
         // Records whose line is missing, as the program adds it when it starts.
         for id in self.records.keys() {
             if !entries.iter().any(|it| it.id == *id && it.event == Event::Done) {
@@ -189,7 +187,7 @@ impl<'p> World<'p> {
         for (at, _) in ended {
             let id = &self.plan.measurements[at].id;
             let failed = |it: &&Entry| it.id == *id && matches!(it.event, Event::Failed { .. });
-            let attempts = Journal::parse(&self.journal).unwrap().entries.iter().filter(failed).count();
+            let attempts = entries(&self.journal).iter().filter(failed).count();
             let outcome = self.outcome(at, attempts);
             if outcome.is_ok() {
                 *self.records.entry(id.clone()).or_default() += 1;
@@ -201,7 +199,7 @@ impl<'p> World<'p> {
     }
 
     fn abandoned(&self) -> BTreeMap<String, String> {
-        let entries = Journal::parse(&self.journal).unwrap().entries;
+        let entries = entries(&self.journal);
         let reason = |entry: Entry| match entry.event {
             Event::Abandoned { why } => Some((entry.id, why)),
             _ => None,
@@ -225,7 +223,7 @@ impl<'p> World<'p> {
                 summary,
             })
             .collect();
-        let entries = Journal::parse(&self.journal).unwrap().entries;
+        let entries = entries(&self.journal);
         let mut findings = findings(self.plan, &measured, &entries, self.now, "0");
         // How often it was tried is another matter after a kill.
         findings.missing.iter_mut().for_each(|it| it.why.clear());
@@ -277,7 +275,7 @@ fn every_measurement_is_in_the_records_once_or_has_its_reason() {
         assert!(id.contains(".hk.") && why.ends_with("hk: no answer"), "{id}: {why}");
     }
     assert_eq!(world.most, 1, "the hub takes one at a time");
-    let entries = Journal::parse(&world.journal).unwrap().entries;
+    let entries = entries(&world.journal);
     let status = status(&plan, &entries, Duration::from_secs(300), world.now);
     assert_eq!((status.done, status.abandoned, status.planned), (32, 4, 36));
     assert_eq!((status.overdue, status.later, status.begun), (0, 0, 0));
@@ -387,7 +385,7 @@ fn what_a_coordinator_slept_through_has_its_reason() {
 fn a_host_that_is_down_delays_nobody() {
     let plan = plan(FILE);
     let world = undisturbed(&plan);
-    let entries = Journal::parse(&world.journal).unwrap().entries;
+    let entries = entries(&world.journal);
     for entry in entries.iter().filter(|it| it.event == Event::Done && it.id.contains(".uv.")) {
         let due = plan.measurements[plan.position(&entry.id).unwrap()].due_ms;
         // Its own minute, and at most one of each other pair before it.
@@ -484,22 +482,19 @@ fn a_repetition_without_any_echo_gives_no_delay_among_round_trips() {
     assert_eq!((udp.is_round_trip, udp.delay_ms_p50.map(|it| it.median)), (false, Some(21.0)));
 }
 
+/// The entries of a journal that has whole lines only.
+fn entries(journal: &[u8]) -> Vec<Entry> {
+    journal.split_inclusive(|byte| *byte == b'\n').map(|line| Entry::parse(line).unwrap()).collect()
+}
+
 #[test]
-fn a_line_that_is_not_whole_is_cut_off_and_one_that_nobody_knows_is_an_error() {
+fn an_entry_is_read_from_its_line_and_a_line_that_nobody_knows_is_an_error() {
     let entry =
         Entry { at_ms: 1, id: "d01".to_owned(), event: Event::Failed { why: "x".to_owned(), host: None } };
-    let mut bytes = entry.line();
-    let whole = bytes.len() as u64;
-    assert_eq!(Journal::parse(&bytes).unwrap().entries, std::slice::from_ref(&entry));
-    let unknown = [entry.line(), b"{\"at_ms\":2,\"id\":\"d01\",\"event\":\"paused\"}\n".to_vec()].concat();
-    let found = Journal::parse(&unknown).unwrap_err();
-    assert_eq!(found.line, 2);
-    assert!(found.why.contains("paused"), "{}", found.why);
-    bytes.extend(b"{\"at_ms\": 3, \"id\"");
-    let journal = Journal::parse(&bytes).unwrap();
-    assert_eq!((journal.entries.len(), journal.whole), (1, whole));
-    bytes.extend(b"\n\0\0\n");
-    assert_eq!(Journal::parse(&bytes).unwrap_err().line, 2);
+    assert_eq!(Entry::parse(&entry.line()), Ok(entry));
+    let why = Entry::parse(b"{\"at_ms\":2,\"id\":\"d01\",\"event\":\"paused\"}\n").unwrap_err();
+    assert!(why.contains("paused"), "{why}");
+    assert!(Entry::parse(b"\0\0\n").is_err());
 }
 
 #[test]

@@ -17,12 +17,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use talkpath_campaign::{Entry, Event, Journal, Plan, millis};
+use talkpath_campaign::{Entry, Event, Plan, millis};
 use talkpath_measure::summary::Summary;
 
 use super::load::Loaded;
@@ -33,9 +32,9 @@ use crate::terminal::program;
 use talkpath_experiment::json::json;
 use talkpath_experiment::part::SUMMARY;
 use talkpath_experiment::run_dir::slug;
-use talkpath_experiment::store::lines::LineFile;
+use talkpath_experiment::store::lines::{LineFile, each_line};
 use talkpath_experiment::store::lock::{Lock, LockError};
-use talkpath_experiment::store::whole::{read_json, sync_folder, write_lasting};
+use talkpath_experiment::store::whole::{find_file, read_json, sync_folder, write_lasting};
 
 /// The directory of a campaign.
 #[derive(Clone, Debug)]
@@ -166,9 +165,19 @@ impl Store {
         Ok(summaries)
     }
 
-    /// Reads the entries of the journal.
+    /// Reads the entries of the journal. A campaign that has not begun has none.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>, Failure> {
-        Ok(self.journal()?.entries)
+        let path = self.file(JOURNAL);
+        let mut entries = Vec::new();
+        if find_file(&path).map_err(|why| Failure::read(&path, &why))?.is_none() {
+            return Ok(entries);
+        }
+        each_line(&path, |line| {
+            let number = entries.len() + 1;
+            entries.push(Entry::parse(line).map_err(|why| unexpected_line(&path, number, &why))?);
+            Ok::<_, Failure>(())
+        })?;
+        Ok(entries)
     }
 
     /// Whether a coordinator is working on the campaign.
@@ -189,26 +198,9 @@ impl Store {
         Err(Failure::Usage(format!("{}: another process works on it", self.path.display())))
     }
 
-    fn journal(&self) -> Result<Journal, Failure> {
-        let path = self.file(JOURNAL);
-        let bytes = match fs::read(&path) {
-            Err(why) if why.kind() == ErrorKind::NotFound => Vec::new(),
-            other => other.map_err(|why| Failure::read(&path, &why))?,
-        };
-        Journal::parse(&bytes).map_err(|found| {
-            Failure::Usage(format!(
-                "{}:{}: not what this talkpath ({}) writes there: {}; a newer one may have written it: go on with that one",
-                path.display(),
-                found.line,
-                env!("CARGO_PKG_VERSION"),
-                found.why
-            ))
-        })
-    }
-
     fn open_journal(&self, lock: Lock) -> Result<(OpenJournal, Vec<Entry>), Failure> {
-        let Journal { entries, whole } = self.journal()?;
-        let lines = LineFile::open_at(&self.file(JOURNAL), whole)?;
+        let entries = self.entries()?;
+        let lines = LineFile::open(&self.file(JOURNAL))?;
         sync_folder(&self.path)?;
         Ok((OpenJournal { lines, _lock: lock }, entries))
     }
@@ -270,6 +262,15 @@ impl Store {
         names.sort_unstable();
         Ok(names)
     }
+}
+
+/// The failure for a whole line of the journal that is not an entry.
+fn unexpected_line(path: &Path, number: usize, why: &str) -> Failure {
+    Failure::Usage(format!(
+        "{}:{number}: not what this talkpath ({}) writes there: {why}; a newer one may have written it: go on with that one",
+        path.display(),
+        env!("CARGO_PKG_VERSION")
+    ))
 }
 
 impl OpenJournal {
@@ -347,5 +348,22 @@ mod tests {
         let unwritten = store.tidy_up(&plan, &[done]).unwrap();
         assert_eq!(store.names().unwrap(), ["done", "strange", "whole"]);
         assert_eq!(unwritten.iter().map(|entry| entry.id.as_str()).collect::<Vec<_>>(), ["whole"]);
+    }
+
+    #[test]
+    fn a_part_of_a_line_in_the_journal_is_cut_off_and_a_line_that_nobody_knows_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path());
+        assert_eq!(store.entries().unwrap(), []);
+        let entry = Entry { at_ms: 1, id: "d01".to_owned(), event: Event::Begun };
+        let write = |last: &[u8]| fs::write(store.file(JOURNAL), [&entry.line(), last].concat()).unwrap();
+        write(b"{\"at_ms\": 3, \"id\"");
+        let (mut journal, entries) = store.open_journal(store.lock().unwrap()).unwrap();
+        assert_eq!(entries, std::slice::from_ref(&entry));
+        journal.add(&entry).unwrap();
+        assert_eq!(store.entries().unwrap(), [entry.clone(), entry.clone()]);
+        write(b"{\"at_ms\":2,\"id\":\"d01\",\"event\":\"paused\"}\n");
+        let why = store.entries().unwrap_err().to_string();
+        assert!(why.contains("journal.jsonl:2: not what this talkpath") && why.contains("paused"), "{why}");
     }
 }
