@@ -43,8 +43,8 @@ impl Entry {
     /// Reads an entry from its line.
     ///
     /// # Errors
-    /// Returns what is wrong with a line that is not an entry. A process that was killed does not leave such a
-    /// whole line, so something else changed the file, or a newer version wrote it.
+    /// Returns what is wrong with a line that is not an entry. A process that was killed does not leave such
+    /// a whole line, so something else changed the file, or a newer version wrote it.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(line).map_err(|why| why.to_string())
     }

@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use talkpath_campaign::{DayRow, Estimate, Findings, HourRow, MatrixRow, Missing};
+use talkpath_measure::figures::{FLOW, Scale};
 use talkpath_measure::summary::JudgedBy;
 
 use crate::columns::Columns;
 use crate::display::{Display, display};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::html::{Section, document, table_of_contents};
-use crate::number::{UNKNOWN, counted, decimals, fixed, percent};
+use crate::number::{UNKNOWN, counted, decimals, fixed};
 
 /// Two opinion scores that differ by no more are alike, as in the answer of `compare`.
 const ALIKE_MOS: f64 = 0.1;
@@ -101,6 +102,9 @@ fn table_of_pairs(rows: &[&MatrixRow]) -> Grid {
     let has_unfinished = rows.iter().any(|row| row.unfinished > 0);
     let delays = rows.iter().flat_map(|row| [&row.delay_ms_p50, &row.delay_ms_p95]);
     let digits = decimals(largest_median(delays.flatten()));
+    let delay = EstimateStyle::of_figure("round_trip_delay_ms.p50").with_digits(digits);
+    let loss = EstimateStyle::of_figure("loss_rate");
+    let in_time = EstimateStyle::of_judged(JudgedBy::InTime);
     let share = |count: u64, all: u64| format!("{count} of {all}");
     let mut columns: Columns<'_, &MatrixRow> = Columns::new();
     columns.add(Column::words("hosts"), |row| {
@@ -111,23 +115,20 @@ fn table_of_pairs(rows: &[&MatrixRow]) -> Grid {
     columns.add(Column::numbers("", "n"), |row| {
         row.delay_ms_p50.map_or_else(|| UNKNOWN.to_owned(), |estimate| estimate.n.to_string())
     });
-    columns.add(Column::numbers("delay, ms", "median"), move |row| {
-        estimate_text(row.delay_ms_p50.as_ref(), digits)
-    });
-    columns.add(Column::numbers("delay, ms", "p95"), move |row| {
-        estimate_text(row.delay_ms_p95.as_ref(), digits)
-    });
-    columns.add(Column::numbers("loss", "%"), |row| percent(row.loss_rate));
+    columns.add(delay.column_of("delay", "median"), move |row| delay.text(row.delay_ms_p50.as_ref()));
+    columns.add(delay.column_of("delay", "p95"), move |row| delay.text(row.delay_ms_p95.as_ref()));
+    columns.add(loss.column("loss"), move |row| loss.scale.text(row.loss_rate));
     if has_unfinished {
         columns.add(Column::numbers("", "unfinished"), move |row| share(row.unfinished, row.sent));
     }
     if is_call {
-        columns.add(Column::numbers("", "MOS"), |row| judged_figure(JudgedBy::Mos, row.mos));
+        let mos = EstimateStyle::of_judged(JudgedBy::Mos);
+        columns.add(mos.column("MOS"), move |row| mos.text(row.mos.as_ref()));
     } else {
-        columns
-            .add(Column::numbers("goodput", "Mb/s"), |row| judged_figure(JudgedBy::Goodput, row.goodput_bps));
+        let goodput = EstimateStyle::of_judged(JudgedBy::Goodput);
+        columns.add(goodput.column("goodput"), move |row| goodput.text(row.goodput_bps.as_ref()));
     }
-    columns.add(Column::numbers("in time", "%"), |row| judged_figure(JudgedBy::InTime, row.in_time));
+    columns.add(in_time.column("in time"), move |row| in_time.text(row.in_time.as_ref()));
     columns.add(Column::numbers("", "valid"), move |row| share(row.valid, row.measurements));
     columns.add(Column::numbers("", "clocks"), move |row| share(row.clock_trusted, row.measurements));
     columns.grid_with(rows.iter().copied(), |row| row_style(&row.transport))
@@ -216,17 +217,26 @@ fn clock_reasons(rows: &[&MatrixRow]) -> Markup {
 
 /// Columns of a table of days, one for each transport.
 struct DayColumns {
-    heading: &'static str,
+    /// The title over the columns, before the unit of the figure.
+    title: &'static str,
+    /// The path of the figure in a flow's summary.
+    path: &'static str,
     estimate: fn(&DayRow) -> Option<&Estimate>,
 }
 
+impl DayColumns {
+    fn style(&self, digits: usize) -> EstimateStyle {
+        EstimateStyle::of_figure(self.path).with_digits(digits)
+    }
+}
+
 const DELAY_COLUMNS: [DayColumns; 2] = [
-    DayColumns { heading: "p90, ms", estimate: |row| row.delay_ms_p90.as_ref() },
-    DayColumns { heading: "p95, ms", estimate: |row| row.delay_ms_p95.as_ref() },
+    DayColumns { title: "p90", path: "round_trip_delay_ms.p90", estimate: |row| row.delay_ms_p90.as_ref() },
+    DayColumns { title: "p95", path: "round_trip_delay_ms.p95", estimate: |row| row.delay_ms_p95.as_ref() },
 ];
 const JITTER_COLUMNS: [DayColumns; 2] = [
-    DayColumns { heading: "p90, ms", estimate: |row| row.ipdv_ms_p90.as_ref() },
-    DayColumns { heading: "p95, ms", estimate: |row| row.ipdv_ms_p95.as_ref() },
+    DayColumns { title: "p90", path: "ipdv_ms.p90", estimate: |row| row.ipdv_ms_p90.as_ref() },
+    DayColumns { title: "p95", path: "ipdv_ms.p95", estimate: |row| row.ipdv_ms_p95.as_ref() },
 ];
 
 /// Two tables for each measure, with a row for each pair of hosts and day.
@@ -258,15 +268,17 @@ fn day_table(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid 
     let digits = decimals(largest_median(estimates));
     let mut columns = vec![Column::words("hosts and day")];
     for group in groups {
-        columns.extend(transports.iter().map(|transport| Column::numbers(group.heading, transport)));
+        let style = group.style(digits);
+        columns.extend(transports.iter().map(|transport| style.column_of(group.title, transport)));
     }
     let mut grid_rows = Vec::new();
     for ((near, far, day), rows) in rows_by_day {
         let mut cells = vec![format!("{near} → {far}, day {day}")];
         for group in groups {
+            let style = group.style(digits);
             for transport in &transports {
                 let row = rows.iter().find(|row| row.transport == **transport);
-                cells.push(estimate_text(row.and_then(|row| (group.estimate)(row)), digits));
+                cells.push(style.text(row.and_then(|row| (group.estimate)(row))));
             }
         }
         grid_rows.push(Row { cells, role: Role::Plain, display: None });
@@ -285,12 +297,11 @@ fn hour_table(findings: &Findings) -> Markup {
     columns.add(Column::words("measure"), |row| row.measure.clone());
     columns.add(Column::words("transport"), |row| row.transport.clone());
     columns.add(Column::numbers("", "n"), |row| row.more_delay_ms_p50.n.to_string());
-    columns.add(Column::numbers("more delay, ms", "median"), |row| {
-        estimate_text(Some(&row.more_delay_ms_p50), 1)
-    });
-    columns
-        .add(Column::numbers("more delay, ms", "p95"), |row| estimate_text(Some(&row.more_delay_ms_p95), 1));
-    columns.add(Column::numbers("loss", "%"), |row| percent(row.loss_rate));
+    let more = EstimateStyle::of_figure("round_trip_delay_ms.p50").with_digits(1);
+    let loss = EstimateStyle::of_figure("loss_rate");
+    columns.add(more.column_of("more delay", "median"), move |row| more.text(Some(&row.more_delay_ms_p50)));
+    columns.add(more.column_of("more delay", "p95"), move |row| more.text(Some(&row.more_delay_ms_p95)));
+    columns.add(loss.column("loss"), move |row| loss.scale.text(row.loss_rate));
     let grid = columns.grid_with(&findings.hours, |row| row_style(&row.transport));
     grid.html("How much later than the median of its own hosts and transport a repetition of this hour was; below 0 earlier.")
 }
@@ -349,30 +360,62 @@ fn row_style(transport: &str) -> (Role, Option<&'static Display>) {
     (Role::Plain, Some(display(kind)))
 }
 
-/// Writes a judged figure in the unit in which transports are compared.
-fn judged_figure(judged_by: JudgedBy, estimate: Option<Estimate>) -> String {
-    let scale = judged_by.scale();
-    let scaled = estimate.map(|estimate| Estimate {
-        median: estimate.median * scale.factor,
-        ci95: estimate.ci95.map(|(low, high)| (low * scale.factor, high * scale.factor)),
-        n: estimate.n,
-    });
-    estimate_text(scaled.as_ref(), scale.decimals.unwrap_or(0))
+/// How the estimates of a figure are written, and the unit that stands above them.
+#[derive(Clone, Copy)]
+struct EstimateStyle {
+    scale: Scale,
+    /// The number of decimals.
+    digits: usize,
+}
+
+impl EstimateStyle {
+    /// The style of the figure at `path` of a flow's summary.
+    fn of_figure(path: &str) -> Self {
+        Self::of_scale(FLOW.row(path).scale())
+    }
+
+    /// The style of a judged figure, as in the tables that compare transports.
+    fn of_judged(judged_by: JudgedBy) -> Self {
+        Self::of_scale(judged_by.scale())
+    }
+
+    fn of_scale(scale: Scale) -> Self {
+        Self { scale, digits: scale.decimals.unwrap_or(0) }
+    }
+
+    /// Sets the number of decimals. Columns that a reader compares have the same number.
+    fn with_digits(self, digits: usize) -> Self {
+        Self { digits, ..self }
+    }
+
+    /// A column with a title of its own, for example `loss` over `%`. A figure without a unit has its name
+    /// alone.
+    fn column(self, name: &str) -> Column {
+        match self.scale.unit {
+            "" => Column::numbers("", name),
+            unit => Column::numbers(name, unit),
+        }
+    }
+
+    /// One of several columns under a common title with the unit, for example `p95` under `delay, ms`.
+    fn column_of(self, title: &str, head: &str) -> Column {
+        Column::numbers(&format!("{title}, {}", self.scale.unit), head)
+    }
+
+    /// Writes the median with its confidence interval, for example `78.1 [77.0, 79.2]`.
+    fn text(self, estimate: Option<&Estimate>) -> String {
+        let Some(Estimate { median, ci95, .. }) = estimate else { return UNKNOWN.to_owned() };
+        let number = |value: f64| fixed(Some(value * self.scale.factor), self.digits);
+        match ci95 {
+            Some((low, high)) => format!("{} [{}, {}]", number(*median), number(*low), number(*high)),
+            None => number(*median),
+        }
+    }
 }
 
 /// The largest median, which decides how many digits a column has. Zero if there are no estimates.
 fn largest_median<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> f64 {
     estimates.map(|estimate| estimate.median).fold(0.0, f64::max)
-}
-
-/// Writes an estimate: `78.1 [77.0, 79.2]`.
-fn estimate_text(estimate: Option<&Estimate>, digits: usize) -> String {
-    let Some(Estimate { median, ci95, .. }) = estimate else { return UNKNOWN.to_owned() };
-    let number = |value: f64| fixed(Some(value), digits);
-    match ci95 {
-        Some((low, high)) => format!("{} [{}, {}]", number(*median), number(*low), number(*high)),
-        None => number(*median),
-    }
 }
 
 #[cfg(test)]
