@@ -239,6 +239,14 @@ const JITTER_COLUMNS: [DayColumns; 2] = [
     DayColumns { title: "p95", path: "ipdv_ms.p95", estimate: |row| row.ipdv_ms_p95.as_ref() },
 ];
 
+/// The hosts and the day of a row in a table of days.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct PairAndDay<'a> {
+    near: &'a str,
+    far: &'a str,
+    day: u64,
+}
+
 /// Two tables for each measure, with a row for each pair of hosts and day.
 fn day_tables(findings: &Findings) -> Markup {
     html! {
@@ -257,12 +265,13 @@ fn day_tables(findings: &Findings) -> Markup {
 fn day_table(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid {
     let rows: Vec<&DayRow> = findings.days.iter().filter(|row| row.measure == measure).collect();
     let mut transports: Vec<&String> = Vec::new();
-    let mut rows_by_day: BTreeMap<(&String, &String, u64), Vec<&DayRow>> = BTreeMap::new();
+    let mut rows_by_day: BTreeMap<PairAndDay<'_>, Vec<&DayRow>> = BTreeMap::new();
     for row in &rows {
         if !transports.contains(&&row.transport) {
             transports.push(&row.transport);
         }
-        rows_by_day.entry((&row.near, &row.far, row.day)).or_default().push(row);
+        let key = PairAndDay { near: &row.near, far: &row.far, day: row.day };
+        rows_by_day.entry(key).or_default().push(row);
     }
     let estimates = rows.iter().flat_map(|row| groups.iter().filter_map(|group| (group.estimate)(row)));
     let digits = decimals(largest_median(estimates));
@@ -272,7 +281,7 @@ fn day_table(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid 
         columns.extend(transports.iter().map(|transport| style.column_of(group.title, transport)));
     }
     let mut grid_rows = Vec::new();
-    for ((near, far, day), rows) in rows_by_day {
+    for (PairAndDay { near, far, day }, rows) in rows_by_day {
         let mut cells = vec![format!("{near} → {far}, day {day}")];
         for group in groups {
             let style = group.style(digits);

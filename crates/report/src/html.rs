@@ -25,7 +25,7 @@ use crate::verdict::{FlowCells, JudgedFlow};
 
 pub(crate) use self::cells::DETAILED_CELLS;
 pub(crate) use self::charts::chart_file;
-pub use self::charts::chart_files;
+pub use self::charts::{ChartFile, chart_files};
 pub(crate) use self::document::{BREAK, Section, document, table_of_contents, warnings};
 pub use self::page::{Network, Page};
 

@@ -60,7 +60,7 @@ mod fixture;
 pub use animation::{Animation, Place, PlayFate, PlayFlow, PlayHop, PlayLink, PlayNode};
 pub use campaign::campaign_page;
 pub use grid::Style;
-pub use html::{Network, Page, chart_files, html};
+pub use html::{ChartFile, Network, Page, chart_files, html};
 pub use path_changes::{CellChanges, PathChange};
 pub use play::play_page;
 pub use several::{RunPart, side_by_side};

@@ -20,8 +20,7 @@ use crate::view::{CellView, RUN_KEY, is_copy, transport_key};
 
 /// The most lines in one panel. We chose 8 because a reader cannot follow more lines.
 const MAX_LINES: usize = 8;
-/// The most panels under one another. We chose 6 because a reader cannot compare panels that are not on one
-/// screen.
+/// The most panels under one another. We chose 6 because a reader cannot compare more panels.
 pub(crate) const MAX_PANELS: usize = 6;
 
 /// The cells and the flow that a set of charts shows.

@@ -34,7 +34,7 @@ pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellChartData>)> 
     let mut summary = join_facts(parts)?;
     let mut chart_data = Vec::new();
     let parts_by_cell: Vec<PartByCell<'_>> = parts.iter().map(PartByCell::new).collect();
-    for (new_number, PartCell { part, cell }) in (0..).zip(cells_in_order(parts)) {
+    for (new_number, PartCell { part, cell, .. }) in (0..).zip(cells_in_order(parts)) {
         let label = &parts[part].label;
         let mut joined_cell = CellSummary { cell: new_number, ..cell.clone() };
         joined_cell.sweep.insert(RUN_KEY.to_owned(), Value::from(label.as_str()));
@@ -53,6 +53,8 @@ pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellChartData>)> 
 
 /// A cell of one of the runs.
 struct PartCell<'a> {
+    /// Cells with the same swept values have one number.
+    group: usize,
     /// The index of the run.
     part: usize,
     cell: &'a CellSummary,
@@ -60,17 +62,17 @@ struct PartCell<'a> {
 
 /// The cells of all runs. Cells with the same swept values follow each other, in the order of the runs.
 fn cells_in_order(parts: &[RunPart]) -> Vec<PartCell<'_>> {
-    let mut cells = Vec::new();
+    let mut cells: Vec<PartCell<'_>> = Vec::new();
     let mut group_by_values: BTreeMap<String, usize> = BTreeMap::new();
     for (part, RunPart { summary, .. }) in parts.iter().enumerate() {
         for cell in &summary.cells {
             let values = serde_json::to_string(&cell.sweep).unwrap_or_default();
             let group = *group_by_values.entry(values).or_insert(cells.len());
-            cells.push((group, PartCell { part, cell }));
+            cells.push(PartCell { group, part, cell });
         }
     }
-    cells.sort_by_key(|(group, part_cell)| (*group, part_cell.part, part_cell.cell.cell));
-    cells.into_iter().map(|(_, part_cell)| part_cell).collect()
+    cells.sort_by_key(|part_cell| (part_cell.group, part_cell.part, part_cell.cell.cell));
+    cells
 }
 
 /// The repetitions and the chart data of one run, by the number of their cell.

@@ -11,7 +11,7 @@ use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
 use talkpath_measure::summary::{FlowSummary, RunSummary, Summary};
-use talkpath_report::{CellChanges, Network, Page, RunPart, chart_files, html, side_by_side};
+use talkpath_report::{CellChanges, ChartFile, Network, Page, RunPart, chart_files, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::{Instant, counted};
 
@@ -216,7 +216,7 @@ impl StoredRun {
         let Some(folder) = figures else { return Ok(()) };
         fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
         let files = chart_files(&page);
-        for (name, svg) in &files {
+        for ChartFile { name, svg } in &files {
             write_bytes(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
         }
         terminal.result(&format!("{}: {}\n", counted(files.len(), "figure"), folder.display()))

@@ -35,7 +35,7 @@ const LABEL_LETTER_WIDTH: f64 = 7.2;
 const FONT_SIZES: (f64, f64) = (4.0, 12.0);
 /// The smallest font size that can be read. A cell leaves its figure out rather than use a smaller one.
 const LEGIBLE_FONT_SIZE: f64 = 7.0;
-/// The most maps under one another. We chose 6 so that they are not longer than two screens.
+/// The most maps under one another. We chose 6 as for the panels of the lines over a sweep.
 const MAX_MAPS: usize = 6;
 /// The most abbreviated lists of transports that a caption writes out. We chose 3 because more are longer
 /// than the rest of the caption.
@@ -59,7 +59,7 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, kind: HeatMapKind, conditions: &str) -
         return None;
     }
     let further_axes: Vec<usize> = others.into_iter().filter(|axis| *axis != y).collect();
-    let (maps, not_drawn_note) = choose_maps(sweep, &further_axes);
+    let MapSelection { maps, not_drawn_note } = MapSelection::new(sweep, &further_axes);
     let chart = HeatMapChart { sweep, kind, x, y, range: ColourRange::new(sweep) };
     let id = format!("heat-{}-{}", chart.id_word(), id_part(sweep.flow));
     let (title, description) = (chart.title(), chart.description());
@@ -79,26 +79,35 @@ struct HeatMap<'a> {
     combinations: Vec<&'a Combination<'a>>,
 }
 
-/// Returns the maps that are drawn, and a sentence for the caption about the others.
-fn choose_maps<'s>(sweep: &'s Sweep<'_>, further_axes: &[usize]) -> (Vec<HeatMap<'s>>, String) {
-    let groups = sweep.group_by_values(further_axes);
-    let hidden: usize = groups.iter().skip(MAX_MAPS).map(Vec::len).sum();
-    let mut note = String::new();
-    if hidden > 0 {
-        let keys: Vec<String> = further_axes.iter().map(|&axis| sweep.axes[axis].key.clone()).collect();
-        note = format!(
-            " Drawn for the first {MAX_MAPS} of {} values of {}; the other {} combinations are in {}.",
-            count(groups.len() as u64),
-            list(&keys),
-            count(hidden as u64),
-            if sweep.is_large() { "summary.json" } else { "the table below" }
-        );
+/// The maps that are drawn.
+struct MapSelection<'a> {
+    maps: Vec<HeatMap<'a>>,
+    /// The sentence of the caption about the maps that are not drawn. Empty if all are drawn.
+    not_drawn_note: String,
+}
+
+impl<'a> MapSelection<'a> {
+    /// Selects the first maps. Each combination of values on `further_axes` has a map.
+    fn new(sweep: &'a Sweep<'_>, further_axes: &[usize]) -> Self {
+        let groups = sweep.group_by_values(further_axes);
+        let hidden: usize = groups.iter().skip(MAX_MAPS).map(Vec::len).sum();
+        let mut not_drawn_note = String::new();
+        if hidden > 0 {
+            let keys: Vec<String> = further_axes.iter().map(|&axis| sweep.axes[axis].key.clone()).collect();
+            not_drawn_note = format!(
+                " Drawn for the first {MAX_MAPS} of {} values of {}; the other {} combinations are in {}.",
+                count(groups.len() as u64),
+                list(&keys),
+                count(hidden as u64),
+                if sweep.is_large() { "summary.json" } else { "the table below" }
+            );
+        }
+        let maps = groups.into_iter().take(MAX_MAPS).map(|combinations| HeatMap {
+            name: sweep.values_text(combinations[0], further_axes.iter().copied(), Axis::percent_label),
+            combinations,
+        });
+        Self { maps: maps.collect(), not_drawn_note }
     }
-    let maps = groups.into_iter().take(MAX_MAPS).map(|combinations| HeatMap {
-        name: sweep.values_text(combinations[0], further_axes.iter().copied(), Axis::percent_label),
-        combinations,
-    });
-    (maps.collect(), note)
 }
 
 /// The maps of one kind.

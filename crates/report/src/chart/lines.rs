@@ -38,72 +38,57 @@ pub(crate) enum LineKind {
     SendBuffer,
 }
 
-impl LineKind {
+/// Everything that distinguishes the charts of the kinds.
+struct KindWords {
     /// The kind's name in a [`StepLine`].
-    fn name(self) -> &'static str {
-        match self {
-            Self::Goodput => "goodput",
-            Self::Queue => "queue_delay",
-            Self::Cwnd => "cwnd",
-            Self::SendBuffer => "send_buffer",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Goodput => "Goodput over time",
-            Self::Queue => "Queues over time",
-            Self::Cwnd => "Congestion windows over time",
-            Self::SendBuffer => "Send buffers over time",
-        }
-    }
-
-    fn axis_title(self) -> &'static str {
-        match self {
-            Self::Goodput => "goodput, Mb/s",
-            Self::Queue => "delay in the queue, ms",
-            Self::Cwnd => "cwnd, packets",
-            Self::SendBuffer => "send buffer, kB",
-        }
-    }
-
+    data_name: &'static str,
+    title: &'static str,
+    axis_title: &'static str,
     /// The words for the value under a pointer.
-    fn quantity(self) -> Quantity<'static> {
-        match self {
-            Self::Goodput => Quantity { name: "goodput", unit: "Mb/s" },
-            Self::Queue => Quantity { name: "queue", unit: "ms" },
-            Self::Cwnd => Quantity { name: "cwnd", unit: "packets" },
-            Self::SendBuffer => Quantity { name: "send buffer", unit: "kB" },
-        }
-    }
-
+    quantity: Quantity<'static>,
     /// The factor from the unit of the chart data to the unit of the axis.
-    fn factor(self) -> f64 {
-        match self {
-            Self::Goodput => 1e-6,
-            Self::Queue | Self::Cwnd => 1.0,
-            Self::SendBuffer => 1e-3,
-        }
-    }
+    factor: f64,
+    caption: &'static str,
+}
 
-    fn caption(self) -> &'static str {
+impl LineKind {
+    const fn words(self) -> KindWords {
         match self {
-            Self::Goodput => {
-                "Payload that each flow delivered to the application, as the mean over each hundredth of the time. A message \
-                 that fills more than a packet counts evenly over the time since the one before it."
-            }
-            Self::Queue => {
-                "How long each packet waited at a link when it went into service. Where flows have queues of their own, the \
-                            line goes between those of a call and those of a transfer."
-            }
-            Self::Cwnd => {
-                "How many packets each sender may have in flight; transports without a congestion window have no \
-                           line."
-            }
-            Self::SendBuffer => {
-                "Bytes that the application wrote and the far end has not acknowledged (or that have not \
-                                 left yet)."
-            }
+            Self::Goodput => KindWords {
+                data_name: "goodput",
+                title: "Goodput over time",
+                axis_title: "goodput, Mb/s",
+                quantity: Quantity { name: "goodput", unit: "Mb/s" },
+                factor: 1e-6,
+                caption: "Payload that each flow delivered to the application, as the mean over each hundredth of the time. A \
+                          message that fills more than a packet counts evenly over the time since the one before it.",
+            },
+            Self::Queue => KindWords {
+                data_name: "queue_delay",
+                title: "Queues over time",
+                axis_title: "delay in the queue, ms",
+                quantity: Quantity { name: "queue", unit: "ms" },
+                factor: 1.0,
+                caption: "How long each packet waited at a link when it went into service. Where flows have queues of their \
+                          own, the line goes between those of a call and those of a transfer.",
+            },
+            Self::Cwnd => KindWords {
+                data_name: "cwnd",
+                title: "Congestion windows over time",
+                axis_title: "cwnd, packets",
+                quantity: Quantity { name: "cwnd", unit: "packets" },
+                factor: 1.0,
+                caption: "How many packets each sender may have in flight; transports without a congestion window have no \
+                          line.",
+            },
+            Self::SendBuffer => KindWords {
+                data_name: "send_buffer",
+                title: "Send buffers over time",
+                axis_title: "send buffer, kB",
+                quantity: Quantity { name: "send buffer", unit: "kB" },
+                factor: 1e-3,
+                caption: "Bytes that the application wrote and the far end has not acknowledged (or that have not left yet).",
+            },
         }
     }
 }
@@ -116,18 +101,19 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
     if cells.is_empty() {
         return None;
     }
+    let words = kind.words();
     let chart = OverTime { entities: Entities::new(&cells, kind, flow), cells, kind };
     let names = &chart.entities.names;
-    let description = format!("{} for {}.", kind.title(), names.join(", "));
-    let id = format!("{}{}", selection.id_prefix, kind.name());
-    let name = SvgName { id: &id, title: kind.title(), description: &description };
+    let description = format!("{} for {}.", words.title, names.join(", "));
+    let id = format!("{}{}", selection.id_prefix, words.data_name);
+    let name = SvgName { id: &id, title: words.title, description: &description };
     Some(Chart {
-        title: kind.title().to_owned(),
+        title: words.title.to_owned(),
         legend: (0..names.len()).map(|entity| chart.legend_entry(entity)).collect(),
         svg: Some(chart.draw().finish(name)),
         caption: format!(
             "{}{}{}{}{}",
-            kind.caption(),
+            words.caption,
             path_changes::short_caption(chart.cells.iter().map(|cell| cell.changes)),
             shared_scale_note(chart.cells.len()),
             not_drawn_note(chart.entities.not_drawn, "lines of each panel"),
@@ -139,7 +125,7 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
 
 impl<'a> CellSeries<'a> {
     fn lines(&self, kind: LineKind) -> impl Iterator<Item = &'a StepLine> + use<'a> {
-        self.cell.lines.iter().filter(move |line| line.kind == kind.name())
+        self.cell.lines.iter().filter(move |line| line.kind == kind.words().data_name)
     }
 
     /// The time in s at which the last line of any kind ends, so that all charts of a cell end together.
@@ -155,7 +141,9 @@ impl<'a> CellSeries<'a> {
 /// `run_end`.
 fn end_of_last_value(line: &StepLine, run_end: f64) -> f64 {
     match line.points.as_slice() {
-        [.., (previous, _), (last, _)] if line.kind == LineKind::Goodput.name() => last + (last - previous),
+        [.., (previous, _), (last, _)] if line.kind == LineKind::Goodput.words().data_name => {
+            last + (last - previous)
+        }
         _ => run_end,
     }
 }
@@ -179,7 +167,8 @@ impl<'a> Entities<'a> {
         }
         // The chart data has only the first lines of a cell, and the number of the others. The cells of a
         // sweep mostly have the same lines, so the largest number stands for all cells.
-        let without_data = cells.iter().filter_map(|cell| cell.cell.more_lines.get(kind.name())).max();
+        let without_data =
+            cells.iter().filter_map(|cell| cell.cell.more_lines.get(kind.words().data_name)).max();
         let without_data = without_data.map_or(0, |&count| usize::try_from(count).unwrap_or(usize::MAX));
         let not_drawn = names.len().saturating_sub(MAX_LINES).saturating_add(without_data);
         names.truncate(MAX_LINES);
@@ -217,7 +206,8 @@ impl OverTime<'_> {
         let stack = PanelStack { count: self.cells.len(), top: TOP, panel_height: PANEL_HEIGHT, gap: GAP };
         let mut svg = stack.svg();
         let lines = self.cells.iter().flat_map(|cell| cell.lines(self.kind));
-        let values = lines.flat_map(|line| line.points.iter().map(|(_, value)| value * self.kind.factor()));
+        let values =
+            lines.flat_map(|line| line.points.iter().map(|(_, value)| value * self.kind.words().factor));
         let (_, highest) = extent(values);
         // If the page shows several runs, one run may be shorter than another.
         let (_, longest) = extent(self.cells.iter().map(|cell| cell.end()));
@@ -236,20 +226,21 @@ impl OverTime<'_> {
             let point = (LEFT, panel.top - 7.0);
             svg.text(SvgText::starting_at(point, "name", &cell.label).with_style(&style));
         }
-        svg.vertical_axis_title(stack.whole_span(), self.kind.axis_title());
+        svg.vertical_axis_title(stack.whole_span(), self.kind.words().axis_title);
         svg
     }
 
     fn draw_lines(&self, svg: &mut Svg, panel: &Panel, cell: &CellSeries<'_>) {
-        panel.open_over_time(svg, self.kind.quantity());
+        panel.open_over_time(svg, self.kind.words().quantity);
         svg.open_data_group();
         path_changes::mark(svg, panel, cell.changes);
         for line in cell.lines(self.kind) {
             let Some(entity) = self.entities.index(line) else { continue };
             let style = self.entities.line_style(entity, cell);
             let end = end_of_last_value(line, cell.end());
-            let data =
-                stepped_line(line, end, |(time, value)| panel.point((time, value * self.kind.factor())));
+            let data = stepped_line(line, end, |(time, value)| {
+                panel.point((time, value * self.kind.words().factor))
+            });
             let series = line.entity.as_str();
             svg.path(&SvgPath { class: "state", style: &style, series, data: &data, ..SvgPath::default() });
         }

@@ -239,11 +239,11 @@ impl SweepChart<'_> {
             let value_index = combination.value_indices[self.x_axis];
             let position = self.axis().position(value_index);
             let place = |figure: f64| panel.point((position, figure * factor));
-            points.push((value_index, position, LinePoint::new(result, place)));
+            points.push(LinePoint::new(result, value_index, place));
         }
-        // Two texts may be one value, for example 1 s and 1000 ms, and have one position.
-        points.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
-        points.into_iter().map(|(.., point)| point).collect()
+        // Two texts may be one value, for example 1 s and 1000 ms. Their points have one x.
+        points.sort_by(|a, b| a.mean.0.total_cmp(&b.mean.0).then(a.value_index.cmp(&b.value_index)));
+        points
     }
 }
 
@@ -256,6 +256,8 @@ struct TransportLine<'a> {
 
 /// A point of a line, in SVG units.
 struct LinePoint {
+    /// The index of the swept value.
+    value_index: usize,
     mean: Point,
     interval: Option<IntervalEnds>,
     /// Whether the figure reaches the floor and gaps bar it nevertheless.
@@ -271,10 +273,10 @@ struct IntervalEnds {
 
 impl LinePoint {
     /// `place` returns the place of a figure.
-    fn new(result: &SeriesResult, place: impl Fn(f64) -> Point) -> Self {
+    fn new(result: &SeriesResult, value_index: usize, place: impl Fn(f64) -> Point) -> Self {
         let interval =
             result.spread.ci95.map(|(low, high)| IntervalEnds { low: place(low), high: place(high) });
-        Self { mean: place(result.spread.mean), interval, is_barred: result.usable.is_barred() }
+        Self { value_index, mean: place(result.spread.mean), interval, is_barred: result.usable.is_barred() }
     }
 }
 

@@ -17,6 +17,15 @@ use crate::terms::shown_repetition;
 use crate::verdict::{ConditionVerdict, FlowCells, JudgedFlow};
 use crate::view::main_flow;
 
+/// A chart of a page as an SVG file that loads no other file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChartFile {
+    /// The name of the file without the extension.
+    pub name: String,
+    /// The content of the file.
+    pub svg: String,
+}
+
 /// The charts of some cells.
 struct ChartSet {
     /// The values that the cells have in common. Empty if the set has all cells.
@@ -94,11 +103,11 @@ fn charts_of_cells(page: &Page<'_>, cell_numbers: Option<&[u64]>, id_prefix: &'s
 
 /// Returns each chart of the page as an SVG file that loads no other file: its name without the extension,
 /// and its text.
-pub fn chart_files(page: &Page<'_>) -> Vec<(String, String)> {
+pub fn chart_files(page: &Page<'_>) -> Vec<ChartFile> {
     let mut files = Vec::new();
     for chart in all_charts(page) {
         if let Some(svg) = chart_file(&chart) {
-            files.push((chart.id, svg));
+            files.push(ChartFile { name: chart.id, svg });
         }
     }
     files

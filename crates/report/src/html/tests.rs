@@ -236,7 +236,7 @@ fn a_saved_heat_map_says_in_words_what_it_holds_for() {
             network: Some(&network),
         };
         let files = chart_files(&page);
-        let map = files.iter().find(|(name, _)| name == "heat-winner-call").unwrap().1.clone();
+        let map = files.iter().find(|file| file.name == "heat-winner-call").unwrap().svg.clone();
         // A caption is broken into rows.
         map.replace("</text>", " ").split('>').map(|part| part.split('<').next().unwrap()).collect::<String>()
     };
@@ -354,8 +354,8 @@ fn each_chart_becomes_a_file_that_needs_no_page() {
     let files = chart_files(&page);
     let drawings = parse(&text).descendants().filter(|node| node.attribute("role") == Some("img")).count();
     assert_eq!(files.len(), drawings);
-    assert!(files.iter().any(|(name, _)| name == "network"));
-    for (name, file) in &files {
+    assert!(files.iter().any(|file| file.name == "network"));
+    for ChartFile { name, svg: file } in &files {
         let document = parse(file);
         let root = document.root_element();
         assert!(root.has_tag_name((SVG, "svg")) && text.contains(&format!("id=\"figure-{name}\"")));
@@ -369,10 +369,10 @@ fn each_chart_becomes_a_file_that_needs_no_page() {
             assert!(file.contains(&format!("--{}: ", view.0)), "{name} has no {}", view.0);
         }
     }
-    let distribution = &files.iter().find(|(name, _)| name == "first-ccdf-rtt").unwrap().1;
+    let distribution = &files.iter().find(|file| file.name == "first-ccdf-rtt").unwrap().svg;
     assert!(distribution.contains(">TCP_NODELAY</text>"), "the legend is in it");
     assert!(distribution.contains("delay: how many messages came later</text>"), "and the title");
-    let map = &files.iter().find(|(name, _)| name.starts_with("heat-winner")).unwrap().1;
+    let map = &files.iter().find(|file| file.name.starts_with("heat-winner")).unwrap().svg;
     assert!(map.contains("nothing is usable"), "and the caption");
 }
 

@@ -13,7 +13,7 @@ const ROUND_STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 /// A relative difference that is only an error of rounding. The logarithm or the quotient of two values that
 /// should be equal differs by about 1e-15.
 const ROUNDING: f64 = 1e-9;
-/// The most ticks of a linear scale, if the domain is so odd that its step is wrong.
+/// A guard. A scale has about as many ticks as its caller asks for, unless rounding makes the step too small.
 const MAX_TICKS: i64 = 100;
 
 /// A linear or logarithmic map from values to SVG units.

@@ -17,8 +17,8 @@ const STACKED_HEIGHT: f64 = 130.0;
 const GAP: f64 = 40.0;
 /// The further room above the first panel for its title.
 const TITLE_HEIGHT: f64 = 14.0;
-/// A band of fewer runs has all of them, because a tenth of them is less than two runs. The study makes the
-/// bands.
+/// A band of at least this many runs shows the range of nine tenths of them. A band of fewer runs shows the
+/// range of all.
 const RUNS_FOR_TENTHS: u64 = 20;
 
 pub(super) fn draw(
