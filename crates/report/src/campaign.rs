@@ -186,8 +186,8 @@ fn best_transports<'a>(rows: impl Iterator<Item = &'a MatrixRow>) -> String {
         }
     }
     let score = mos(best).map_or_else(String::new, |mos| format!(", MOS {}", fixed(Some(mos), 2)));
-    let delay = delay(best);
-    format!("{} ms{score} ({})", fixed(Some(delay), decimals(delay)), names.join(", "))
+    let best_delay = delay(best);
+    format!("{} ms{score} ({})", fixed(Some(best_delay), decimals(best_delay)), names.join(", "))
 }
 
 fn has_several_starts(rows: &[&MatrixRow]) -> bool {

@@ -27,7 +27,7 @@ struct OutsideCalls {
 
 /// Finds the calls with inputs outside the model. A call without a played frame is not among them, because
 /// its score is always the worst, and the model does not rate it.
-fn outside_calls<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Vec<OutsideCalls> {
+fn find_outside_calls<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Vec<OutsideCalls> {
     let mut outside_calls: Vec<OutsideCalls> = Vec::new();
     for (name, call) in calls.filter(|(_, call)| call.played > 0) {
         for outside in &call.outside_model {
@@ -48,7 +48,7 @@ fn outside_calls<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> 
 /// Writes the meaning of the term `outside`: the ranges of the model, and how far each call is outside.
 /// Returns `None` if no call is outside.
 pub(crate) fn outside_meaning<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Option<String> {
-    let outside_calls = outside_calls(calls);
+    let outside_calls = find_outside_calls(calls);
     if outside_calls.is_empty() {
         return None;
     }
@@ -78,7 +78,7 @@ pub(crate) fn outside_sentence<'a>(
     calls: impl Iterator<Item = (String, &'a CallSummary)>,
     all: usize,
 ) -> Option<String> {
-    let outside_calls = outside_calls(calls);
+    let outside_calls = find_outside_calls(calls);
     let inputs: BTreeSet<ModelInput> =
         outside_calls.iter().flat_map(|call| call.furthest.keys().copied()).collect();
     let inputs: Vec<&str> = inputs.into_iter().map(ModelInput::name).collect();

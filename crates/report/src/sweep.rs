@@ -219,14 +219,14 @@ struct OutcomeCount {
 
 impl OutcomeCount {
     fn phrase(&self) -> String {
-        let count = count(self.count);
+        let times = count(self.count);
         match &self.outcome {
-            Outcome::Distinct(name) => format!("{name} is best in {count}"),
-            Outcome::Alike(names) => format!("{names}, alike, in {count}"),
-            Outcome::Undecided => format!("undecided in {count}"),
-            Outcome::DependsOnReceiver => format!("it depends on the receiver in {count}"),
-            Outcome::Unusable => format!("nothing usable in {count}"),
-            Outcome::Unknown => format!("no answer in {count}"),
+            Outcome::Distinct(name) => format!("{name} is best in {times}"),
+            Outcome::Alike(names) => format!("{names}, alike, in {times}"),
+            Outcome::Undecided => format!("undecided in {times}"),
+            Outcome::DependsOnReceiver => format!("it depends on the receiver in {times}"),
+            Outcome::Unusable => format!("nothing usable in {times}"),
+            Outcome::Unknown => format!("no answer in {times}"),
         }
     }
 }

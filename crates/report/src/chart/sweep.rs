@@ -68,7 +68,7 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Chart> {
     let axes = ChartAxes::choose(sweep)?;
     let groups = sorted_groups(sweep, &axes.others);
     let drawn = evenly_spread(groups.len(), MAX_PANELS);
-    let not_drawn_note = not_drawn_note(sweep, &axes.others, drawn.len(), groups.len());
+    let not_drawn_note = describe_not_drawn(sweep, &axes.others, drawn.len(), groups.len());
     let panels: Vec<PanelContent<'_>> = drawn
         .into_iter()
         .map(|index| PanelContent::new(sweep, &axes.others, groups[index].clone()))
@@ -113,7 +113,7 @@ fn evenly_spread(count: usize, max: usize) -> Vec<usize> {
 }
 
 /// The sentence of the caption about panels that have no room. Empty if all panels are drawn.
-fn not_drawn_note(sweep: &Sweep<'_>, other_axes: &[usize], drawn: usize, all: usize) -> String {
+fn describe_not_drawn(sweep: &Sweep<'_>, other_axes: &[usize], drawn: usize, all: usize) -> String {
     if drawn == all {
         return String::new();
     }

@@ -13,7 +13,8 @@ use super::links::{claims_naming, link_figures};
 use super::prose::{ProseColumn, ProseRow, prose_table};
 use super::published::published_section;
 use super::words::{
-    about_study, after_standing, check_figure, check_result, claim_counts, in_arena, spread, standing,
+    about_study, after_standing, check_figure, check_result, claim_counts, in_arena, spread,
+    standing_in_words,
 };
 use crate::animation::{Animation, topology_svg};
 use crate::chart::id_part;
@@ -156,7 +157,7 @@ fn assumption_section(outcome: &Outcome) -> Markup {
 fn explained_verdict(verdict: &ArenaVerdict) -> Markup {
     html! {
         (explained(&verdict.verdict.to_string(), verdict_meaning(verdict.verdict)))
-        @if let (Some(words), Some(known)) = (standing(verdict), verdict.standing) {
+        @if let (Some(words), Some(known)) = (standing_in_words(verdict), verdict.standing) {
             ", " (explained(&words, standing_meaning(known)))
         }
     }

@@ -83,7 +83,7 @@ fn list_rows(table: &TableOutcome, role: Role, our_runs: &OurRuns) -> Vec<ProseR
             &row_name(printed_row),
             &printed_values(outcome),
             &our_values(outcome, our_runs),
-            &deviation(outcome, our_runs),
+            &describe_deviation(outcome, our_runs),
             &printed_row.note,
         ]));
     }
@@ -139,7 +139,7 @@ fn grid_row(table: &TableOutcome, name: &str, columns: &[&str], our_runs: &OurRu
 }
 
 fn grid_cell(outcome: &RowOutcome, our_runs: &OurRuns) -> Markup {
-    let deviation = deviation(outcome, our_runs);
+    let deviation = describe_deviation(outcome, our_runs);
     html! {
         (printed_values(outcome)) " → " (our_values(outcome, our_runs))
         @if !deviation.is_empty() { ", " (deviation) }
@@ -188,7 +188,7 @@ pub(super) fn our_values(outcome: &RowOutcome, our_runs: &OurRuns) -> String {
 /// Writes the difference between the first of our values and the mean of the printed values: `+50.0 %`. If
 /// the publication counts 0 or 1 packets, a share of that would say nothing, so it is a number of packets.
 /// Empty if the publication rules the value out.
-pub(super) fn deviation(outcome: &RowOutcome, our_runs: &OurRuns) -> String {
+pub(super) fn describe_deviation(outcome: &RowOutcome, our_runs: &OurRuns) -> String {
     let row = &outcome.row;
     let (Some(ours), Some(printed_mean)) = (outcome.values.first(), row.mean()) else { return String::new() };
     if row.role == Role::Exempt {
@@ -256,7 +256,7 @@ mod tests {
             outcome.row.metric = metric.to_owned();
             outcome.off = Some((median - 2.0) / 2.0);
             outcome.values = vec![value(ArenaName::Sim, median)];
-            deviation(&outcome, &our_runs(true))
+            describe_deviation(&outcome, &our_runs(true))
         };
         let lost = "flows.x.packets_lost";
         assert_eq!(deviation_of(lost, &[0.0, 0.0, 1.0], 0.0, Role::Fitted), "-0.333");
@@ -289,10 +289,10 @@ mod tests {
         let mut outcome = row("1 KB", "", &[2.0], Role::Predicted);
         outcome.values = vec![value(ArenaName::Sim, 3.0), value(ArenaName::Emu, 4.0)];
         assert_eq!(our_values(&outcome, &our_runs(false)), "3 ms (sim), 4 ms (emu)");
-        assert_eq!(deviation(&outcome, &our_runs(false)), "+50.0 % (sim)");
+        assert_eq!(describe_deviation(&outcome, &our_runs(false)), "+50.0 % (sim)");
         outcome.values.truncate(1);
         assert_eq!(
-            (our_values(&outcome, &our_runs(true)), deviation(&outcome, &our_runs(true))),
+            (our_values(&outcome, &our_runs(true)), describe_deviation(&outcome, &our_runs(true))),
             ("3 ms".to_owned(), "+50.0 %".to_owned())
         );
     }

@@ -14,14 +14,14 @@ const MAX_LISTED_VALUES: usize = 6;
 /// Writes the figure of a check, with the medians that it compares in brackets. A check without a figure of
 /// its own has only the medians.
 pub(super) fn check_figure(check: &CheckOutcome) -> String {
-    let medians = medians(check);
+    let medians = list_medians(check);
     match shown_figure(check) {
         Some(figure) => format!("{figure} ({medians})"),
         None => medians,
     }
 }
 
-fn medians(check: &CheckOutcome) -> String {
+fn list_medians(check: &CheckOutcome) -> String {
     if check.values.len() > MAX_LISTED_VALUES {
         return format!("{} values", check.values.len());
     }
@@ -71,7 +71,7 @@ pub(super) fn verdict_in_words(verdict: &ArenaVerdict) -> String {
 /// Writes what follows the word of a verdict: its standing, and what follows that. `in_arena` is ` in ARENA`,
 /// or empty if there is one arena.
 pub(super) fn after_verdict(verdict: &ArenaVerdict, in_arena: &str) -> String {
-    let standing = standing(verdict).map_or_else(String::new, |standing| format!(", {standing}"));
+    let standing = standing_in_words(verdict).map_or_else(String::new, |standing| format!(", {standing}"));
     format!("{standing}{}", after_standing(verdict, in_arena))
 }
 
@@ -95,7 +95,7 @@ pub(super) fn in_arena(verdict: &ArenaVerdict, outcome: &Outcome) -> String {
 }
 
 /// The standing of a verdict in words.
-pub(super) fn standing(verdict: &ArenaVerdict) -> Option<String> {
+pub(super) fn standing_in_words(verdict: &ArenaVerdict) -> Option<String> {
     let standing = verdict.standing?;
     if fails_under_every_set(verdict) {
         return Some(same_under_sets(&verdict.fails_under.len().to_string()));

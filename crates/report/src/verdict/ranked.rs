@@ -67,7 +67,7 @@ impl<'a> RankedTransports<'a> {
         let (judged_by, floor) = (first_figure.by, first_figure.floor);
 
         let mut ranking = rank_by_figure(judged_by, floor, &candidates)?;
-        let missed_deadline_ms = missed_deadline_ms(judged_by, &candidates);
+        let missed_deadline_ms = find_missed_deadline_ms(judged_by, &candidates);
         if missed_deadline_ms.is_some() {
             ranking = rank_by_delay(condition.delay_kind(flow), &candidates, ranking)?;
         }
@@ -207,7 +207,7 @@ fn rank_by_figure(judged_by: JudgedBy, floor: f64, candidates: &[Candidate<'_>])
 }
 
 /// Returns the flow's deadline in ms if not one message of any candidate met the deadline.
-fn missed_deadline_ms(judged_by: JudgedBy, candidates: &[Candidate<'_>]) -> Option<f64> {
+fn find_missed_deadline_ms(judged_by: JudgedBy, candidates: &[Candidate<'_>]) -> Option<f64> {
     if judged_by != JudgedBy::InTime {
         return None;
     }

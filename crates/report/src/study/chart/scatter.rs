@@ -51,7 +51,7 @@ pub(super) fn draw(figure: &FigureOutcome, lines: &[FigureLine], fit: Option<Fit
         svg.path(&SvgPath { class: "series", style: FIT_STYLE, data: &data, ..SvgPath::default() });
     }
     draw_points(&mut svg, &panel, lines, factors);
-    let caption = caption(points(lines).count(), fit, factors);
+    let caption = describe(points(lines).count(), fit, factors);
     UntitledChart { svg, legend: legend(lines, fit.is_some()), caption }
 }
 
@@ -86,7 +86,7 @@ fn legend(lines: &[FigureLine], has_fit: bool) -> Vec<LegendEntry> {
     entries
 }
 
-fn caption(point_count: usize, fit: Option<Fit>, factors: AxisFactors) -> String {
+fn describe(point_count: usize, fit: Option<Fit>, factors: AxisFactors) -> String {
     let about_points = format!(
         "{}, each the medians of a cell under the base assumptions; upright lines are 95 % confidence intervals",
         counted(point_count as u64, "point")

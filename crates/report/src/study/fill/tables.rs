@@ -5,7 +5,7 @@ use talkpath_study::{ArenaName, Drawing, FigureLine, FigureOutcome, Outcome, Tab
 use super::find::{find_cells, find_figure};
 use super::options::Options;
 use crate::number::{UNKNOWN, list};
-use crate::study::published::{OurRuns, deviation, our_values, printed_values, row_name};
+use crate::study::published::{OurRuns, describe_deviation, our_values, printed_values, row_name};
 use crate::study::words::{claim_counts, medians_over, verdict_in_words};
 
 /// A Markdown table under construction.
@@ -65,7 +65,7 @@ pub(super) fn table_of_chart(outcome: &Outcome, number: &str, options: &Options)
         Drawing::Groups { names, lines } => (names_on_axis(names), lines),
         _ => return Err(format!("figure {number} does not show medians over an axis")),
     };
-    let axis_titles = axis_titles(figure);
+    let axis_titles = join_axis_titles(figure);
     let mut heads = vec![axis_titles.as_str()];
     heads.extend(places.iter().map(|place| place.head.as_str()));
     let mut table = MarkdownTable::new(&heads);
@@ -83,7 +83,7 @@ pub(super) fn table_of_chart(outcome: &Outcome, number: &str, options: &Options)
 }
 
 /// The head of the first column. It names the figures of the table with their unit: `MOS, by lost, %`.
-fn axis_titles(figure: &FigureOutcome) -> String {
+fn join_axis_titles(figure: &FigureOutcome) -> String {
     match figure.x_title.as_str() {
         "" => figure.y_title.clone(),
         x_title => format!("{}, by {x_title}", figure.y_title),
@@ -203,7 +203,7 @@ fn table_of_printed(table: &TableOutcome, our_runs: &OurRuns) -> String {
         }
         cells.push(printed_values(outcome));
         cells.push(our_values(outcome, our_runs));
-        cells.push(deviation(outcome, our_runs));
+        cells.push(describe_deviation(outcome, our_runs));
         cells.push(printed_row.role.to_string());
         if has_notes {
             cells.push(printed_row.note.clone());
