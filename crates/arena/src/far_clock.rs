@@ -1,4 +1,4 @@
-//! A far host whose clock is wrong (`far_clock` of a scenario), and what can be measured of its error.
+//! A far host whose clock is wrong (`far_clock` of a scenario), and the measurement of its error.
 //!
 //! ```text
 //!  with_probes: the scenario and a flow of probes ─► the arena runs it
@@ -63,24 +63,20 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
 /// record. Does nothing if the scenario has no wrong clock.
 pub fn apply_far_clock(record: &mut RunRecord, scenario: &Scenario) {
     let Some(clock) = scenario.far_clock else { return };
-    let Some(place) = record.flows.iter().position(|flow| flow.info.name == PROBES) else { return };
-    let probes = probes(&record.flows.remove(place), &clock);
+    let Some(index) = record.flows.iter().position(|flow| flow.info.name == PROBES) else { return };
+    let probes = returned_probes(&record.flows.remove(index), &clock);
     record.series.retain(|series| series.entity != PROBES);
     let offset = Offset::throughout(&probes);
     record.clock = Offset::record_of(offset.as_ref());
     let misread_and_correct = |at: Instant| {
-        let reading = reading(&clock, at);
-        let ours = offset.map_or(reading, |offset| offset.to_ours(reading));
-        Instant::from_nanos(u64::try_from(ours).unwrap_or(0))
+        let far_ns = far_reading(&clock, at);
+        let our_ns = offset.map_or(far_ns, |offset| offset.to_ours(far_ns));
+        Instant::from_nanos(u64::try_from(our_ns).unwrap_or(0))
     };
     for flow in &mut record.flows {
-        let direction = scenario
-            .flows
-            .iter()
-            .find(|planned| planned.name == flow.info.name)
-            .map(|planned| planned.direction);
+        let planned = scenario.flows.iter().find(|planned| planned.name == flow.info.name);
+        let far_sends = planned.is_some_and(|planned| planned.direction == Direction::Down);
         flow.info.clock_trusted = record.clock.trusted;
-        let far_sends = direction == Some(Direction::Down);
         change_far_stamps(&mut flow.forward, far_sends, &misread_and_correct);
         if let Some(echo) = &mut flow.echo {
             change_far_stamps(echo, !far_sends, &misread_and_correct);
@@ -89,11 +85,13 @@ pub fn apply_far_clock(record: &mut RunRecord, scenario: &Scenario) {
     withdraw_trust_in_impossible_delays(record);
     // The arena has counted late messages by the true time. They are counted again by the corrected stamps.
     let window = record.window_start..record.window_end;
-    record.flows.iter_mut().for_each(|flow| legs::recount(flow, &window));
+    for flow in &mut record.flows {
+        legs::recount(flow, &window);
+    }
 }
 
-/// Returns what the far clock shows at the true time `at`, ns since the run's beginning.
-fn reading(clock: &FarClock, at: Instant) -> i64 {
+/// Returns the reading of the far clock at the true time `at`, ns since the run's beginning.
+fn far_reading(clock: &FarClock, at: Instant) -> i64 {
     let ns = i128::from(at.as_nanos());
     let offset = i128::from(clock.offset.as_nanos());
     // The skew is rounded down.
@@ -104,7 +102,7 @@ fn reading(clock: &FarClock, at: Instant) -> i64 {
 }
 
 /// Returns the probes that came back, in order, with the stamps of each host's clock.
-fn probes(flow: &FlowRecord, clock: &FarClock) -> Vec<Probe> {
+fn returned_probes(flow: &FlowRecord, clock: &FarClock) -> Vec<Probe> {
     let Some(echo) = &flow.echo else { return Vec::new() };
     let ours = |at: Instant| i64::try_from(at.as_nanos()).unwrap_or(i64::MAX);
     let mut echoes = echo.messages.iter().peekable();
@@ -115,7 +113,7 @@ fn probes(flow: &FlowRecord, clock: &FarClock) -> Vec<Probe> {
         if let (Some(sent), Some(arrived), Some(answered), Some(received)) =
             (there.sent, there.received, back.sent, back.received)
         {
-            let (far_received, far_sent) = (reading(clock, arrived), reading(clock, answered));
+            let (far_received, far_sent) = (far_reading(clock, arrived), far_reading(clock, answered));
             probes.push(Probe { sent: ours(sent), far_received, far_sent, received: ours(received) });
         }
     }
@@ -135,7 +133,9 @@ fn change_far_stamps(leg: &mut LegRecord, far_sends: bool, change: &dyn Fn(Insta
         }
     }
     if !far_sends {
-        leg.reads.iter_mut().for_each(|(at, _)| *at = change(*at));
+        for (at, _) in &mut leg.reads {
+            *at = change(*at);
+        }
     }
 }
 
@@ -196,9 +196,9 @@ mod tests {
             jump: Duration::from_millis(300),
             jump_every: Some(Duration::from_secs(10)),
         };
-        let ms = |seconds| reading(&clock, Instant::from_secs(seconds)) / 1_000_000;
+        let ms = |seconds| far_reading(&clock, Instant::from_secs(seconds)) / 1_000_000;
         // 50 ppm slow: 0.5 ms in 10 s.
         assert_eq!((ms(0), ms(5), ms(10), ms(20)), (1200, 6199, 11_499, 21_199));
-        assert_eq!(reading(&FarClock::default(), Instant::from_secs(7)), 7_000_000_000, "a right one");
+        assert_eq!(far_reading(&FarClock::default(), Instant::from_secs(7)), 7_000_000_000, "a right one");
     }
 }

@@ -118,11 +118,8 @@ impl ArenaError {
         Self::FarEnd { what, partial: None }
     }
 
-    /// Makes the error for a host that gives no thread. `error` is the system's error.
+    /// Makes the error for a thread that cannot be started. `error` is the system's error.
     pub fn no_thread(error: impl core::fmt::Display) -> Self {
-        Self::Unavailable {
-            what: format!("this host gives no thread: {error}"),
-            how: NO_THREAD_HELP.to_owned(),
-        }
+        Self::Unavailable { what: format!("cannot start a thread: {error}"), how: NO_THREAD_HELP.to_owned() }
     }
 }

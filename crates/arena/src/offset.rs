@@ -114,14 +114,13 @@ impl Offset {
         let channel = &self.channel;
         let doubt = self.doubt();
         let (bound_ms, change_ms) = (ms(channel.bound()), ms(channel.change));
-        let explained = match self.at_start().abs() <= channel.bound() {
-            true => {
-                format!("which the path alone explains: half its smallest round trip is {bound_ms:.3} ms")
-            }
-            false => format!(
+        let explained = if self.at_start().abs() <= channel.bound() {
+            format!("which the path alone explains: half its smallest round trip is {bound_ms:.3} ms")
+        } else {
+            format!(
                 "which the path, and what may have changed during the run, explain: together {:.3} ms",
                 ms(self.uncertainty())
-            ),
+            )
         };
         let why = match (&doubt, self.is_synchronised) {
             (Some(doubt), _) => doubt.clone(),
@@ -201,9 +200,10 @@ impl Offset {
 pub fn withdraw_trust_in_impossible_delays(record: &mut RunRecord) {
     let clock = &record.clock;
     let Some(bound_ms) = clock.uncertainty_ms.filter(|_| clock.trusted) else { return };
-    let uncertainty_ms = match clock.synchronised {
-        true => SYNCHRONISED_MS,
-        false => bound_ms + clock.change_uncertainty_ms.unwrap_or(0.0),
+    let uncertainty_ms = if clock.synchronised {
+        SYNCHRONISED_MS
+    } else {
+        bound_ms + clock.change_uncertainty_ms.unwrap_or(0.0)
     };
     let delays = record.flows.iter().flat_map(|flow| {
         let legs = core::iter::once(&flow.forward).chain(&flow.echo);
@@ -228,13 +228,14 @@ fn ms(ns: i64) -> f64 {
     SignedDuration::from_nanos(ns).as_millis_f64()
 }
 
-/// The largest uncertainty with which the clocks are trusted. With more, a one-way figure says little about a
-/// call (chosen; see docs/models/live.md).
+/// The largest uncertainty with which the clocks are trusted. We chose 100 ms, because with more a one-way
+/// figure says little about a call (docs/models/live.md).
 const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
 /// The time between two probes of a live far end's clock during a run. The far end answers about its progress
 /// twice a second (docs/models/live.md).
 const LOOKS_S: f64 = 0.5;
-/// The largest difference of clocks that GPS or PTP keeps (chosen: a thousand times PTP's usual microsecond).
+/// The largest difference of clocks that GPS or PTP keeps. We chose 1 ms, a thousand times the usual
+/// microsecond of PTP.
 const SYNCHRONISED_MS: f64 = 1.0;
 
 #[cfg(test)]

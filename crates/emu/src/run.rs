@@ -308,7 +308,7 @@ impl Ends {
     /// Runs the repetition: starts the threads, watches over them and joins them.
     ///
     /// # Errors
-    /// Returns an error if the system gives no thread, or if a device failed.
+    /// Returns an error if a thread cannot be started, or if a device failed.
     fn measure(
         &mut self,
         emulator: Emulator<'_>,

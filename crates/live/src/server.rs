@@ -156,8 +156,8 @@ pub enum ServeError {
         /// The system's error.
         source: io::Error,
     },
-    /// The system gives no thread for a socket.
-    #[error("this host gives no thread for the server's datagrams: {source}")]
+    /// A thread for a socket cannot be started.
+    #[error("cannot start a thread for the server's datagrams: {source}")]
     Thread {
         /// The system's error.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! A host that gives no thread: a server and a monitor end with what they lack, and do not panic.
+//! A host that cannot start a thread: a server and a monitor end with a message, and do not panic.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 use std::process::Command;

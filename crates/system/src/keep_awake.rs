@@ -49,7 +49,7 @@ impl KeepAwake {
     ///
     /// # Errors
     /// Returns `Unsupported` if there is a quota of processor time, which the threads would use up. Returns
-    /// the system's error if it gives no thread, or if the processors are not known.
+    /// the system's error if a thread cannot be started, or if the processors are not known.
     pub fn begin() -> io::Result<Self> {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         match quota(Path::new("/sys/fs/cgroup"), &own) {

@@ -55,6 +55,25 @@ struct Bounds {
     lower: Vec<Bound>,
 }
 
+/// The highest and the lowest line of one slope that lie between the bounds, by their values at the first
+/// probe's time.
+struct Levels {
+    top: f64,
+    bottom: f64,
+}
+
+/// The slope of the correction, with the width of the widest channel.
+struct BestSlope {
+    slope: f64,
+    width: f64,
+}
+
+/// The distance of a bound from the line: the room that the bound leaves to a movement of the far clock.
+struct Room {
+    at: f64,
+    distance: f64,
+}
+
 impl Channel {
     /// Makes the channel of `probes`, which are in the order of their sending. Returns `None` without probes.
     pub(super) fn new(probes: &[Probe]) -> Option<Self> {
@@ -67,8 +86,8 @@ impl Channel {
         let smallest = *round_trips.first()?;
         let low = (round_trips.len() / 4).clamp(1, LOW_ROUND_TRIPS).min(round_trips.len() - 1);
         let scatter = (round_trips[low] - smallest).saturating_mul(2).max(CLOCK_READING_NS);
-        let (slope, width) = bounds.best_slope(scatter as f64, span as f64);
-        let (top, bottom) = bounds.touching(slope);
+        let BestSlope { slope, width } = bounds.best_slope(scatter as f64, span as f64);
+        let Levels { top, bottom } = bounds.levels(slope);
         let middle = f64::midpoint(top, bottom);
         let line = |at: f64| middle + slope * at;
         let at_line = |at: f64| clamped(i128::from(base) + line(at).round() as i128);
@@ -144,63 +163,67 @@ impl Bounds {
     }
 
     /// Returns the highest and the lowest line of this slope that lie between the upper and the lower bounds.
-    /// Each line is given by its value at the first probe's time.
-    fn touching(&self, slope: f64) -> (f64, f64) {
+    fn levels(&self, slope: f64) -> Levels {
         let level = |bound: &Bound| bound.value - slope * bound.at;
         let top = self.upper.iter().map(level).fold(f64::INFINITY, f64::min);
         let bottom = self.lower.iter().map(level).fold(f64::NEG_INFINITY, f64::max);
-        (top, bottom)
+        Levels { top, bottom }
     }
 
     /// Returns the width of the channel along this slope. The width is a concave function of the slope.
     fn width(&self, slope: f64) -> f64 {
-        let (top, bottom) = self.touching(slope);
+        let Levels { top, bottom } = self.levels(slope);
         top - bottom
     }
 
     /// Finds the slopes whose channel is narrower than the widest channel by at most `scatter`. Returns the
     /// middle of these slopes, and the width of the widest channel.
-    fn best_slope(&self, scatter: f64, span: f64) -> (f64, f64) {
+    fn best_slope(&self, scatter: f64, span: f64) -> BestSlope {
         // Over a short time a slope cannot be measured, so the line is flat.
         if span < SHORT_NS {
-            return (0.0, self.width(0.0));
+            return BestSlope { slope: 0.0, width: self.width(0.0) };
         }
         let (mut low, mut high) = (-MAX_SLOPE, MAX_SLOPE);
         for _ in 0..HALVINGS {
             let third = (high - low) / 3.0;
-            match self.width(low + third) < self.width(high - third) {
-                true => low += third,
-                false => high -= third,
+            if self.width(low + third) < self.width(high - third) {
+                low += third;
+            } else {
+                high -= third;
             }
         }
         let best = f64::midpoint(low, high);
         let width = self.width(best);
-        let edge = |mut outside: f64| {
-            let mut inside = best;
-            for _ in 0..HALVINGS {
-                let between = f64::midpoint(inside, outside);
-                match self.width(between) >= width - scatter {
-                    true => inside = between,
-                    false => outside = between,
-                }
-            }
-            inside
-        };
+        let edge = |outside: f64| self.edge(best, outside, width - scatter);
         // If some of the slopes are possible for a clock that NTP disciplines, only these slopes count.
         let (low, high) = (edge(-MAX_SLOPE), edge(MAX_SLOPE));
         let is_usual = low <= SKEW_LIMIT && high >= -SKEW_LIMIT;
         let (low, high) = if is_usual { (low.max(-SKEW_LIMIT), high.min(SKEW_LIMIT)) } else { (low, high) };
-        (f64::midpoint(low, high), width)
+        BestSlope { slope: f64::midpoint(low, high), width }
+    }
+
+    /// Searches from the slope `inside` towards `outside`, and returns the last slope whose channel has at
+    /// least the width `least`.
+    fn edge(&self, mut inside: f64, mut outside: f64, least: f64) -> f64 {
+        for _ in 0..HALVINGS {
+            let between = f64::midpoint(inside, outside);
+            if self.width(between) >= least {
+                inside = between;
+            } else {
+                outside = between;
+            }
+        }
+        inside
     }
 
     /// Returns the most by which the far clock may leave `line` in each direction, beyond `half` a width. A
     /// movement must stay within the bounds of all probes in [`MOVEMENT_NS`], and of at least two probes. So
     /// the smallest distance of these bounds limits the movement.
     fn change(&self, line: &dyn Fn(f64) -> f64, half: f64) -> f64 {
-        let room_above = |bound: &Bound| (bound.at, bound.value - line(bound.at) - half);
-        let room_below = |bound: &Bound| (bound.at, line(bound.at) - bound.value - half);
-        let above = largest_room(&self.upper.iter().map(room_above).collect::<Vec<_>>());
-        let below = largest_room(&self.lower.iter().map(room_below).collect::<Vec<_>>());
+        let room_above = |bound: &Bound| Room { at: bound.at, distance: bound.value - line(bound.at) - half };
+        let room_below = |bound: &Bound| Room { at: bound.at, distance: line(bound.at) - bound.value - half };
+        let above = largest_movement(&self.upper.iter().map(room_above).collect::<Vec<_>>());
+        let below = largest_movement(&self.lower.iter().map(room_below).collect::<Vec<_>>());
         // A slew may turn between two probes, where no probe sees it. It can then go further than the bounds
         // of these probes, by at most half the distance that it went between them. A slew of NTP goes further
         // by at most its fastest slope times the time between the probes.
@@ -208,16 +231,22 @@ impl Bounds {
     }
 }
 
-/// Returns the largest room that the bounds leave to a movement that lasts for at least two probes. `rooms`
-/// holds the time and the room of each bound, in order of time.
-fn largest_room(rooms: &[(f64, f64)]) -> f64 {
+/// Returns the largest movement that the bounds allow if it lasts for at least two probes. `rooms` is in
+/// order of time.
+fn largest_movement(rooms: &[Room]) -> f64 {
     // A movement that begins at the last probe is left out, because only one probe would see it.
     let begins = rooms.len().saturating_sub(1).max(1).min(rooms.len());
     let mut largest = 0.0_f64;
-    for (index, &(at, room)) in rooms[..begins].iter().enumerate() {
-        let later = rooms[index + 1..].iter().enumerate();
-        let lasting = later.take_while(|(offset, (then, _))| *offset < 1 || *then - at <= MOVEMENT_NS);
-        largest = largest.max(lasting.fold(room, |least, (_, &(_, room))| least.min(room)));
+    for (index, begin) in rooms[..begins].iter().enumerate() {
+        // The movement must fit in the room of the next probe, and of each further probe within its duration.
+        let mut movement = begin.distance;
+        for (number, later) in rooms[index + 1..].iter().enumerate() {
+            if number > 0 && later.at - begin.at > MOVEMENT_NS {
+                break;
+            }
+            movement = movement.min(later.distance);
+        }
+        largest = largest.max(movement);
     }
     largest
 }
@@ -250,16 +279,17 @@ const SKEW_LIMIT: f64 = SKEW_LIMIT_PPM as f64 / 1e6;
 /// The number of steps of a search for a slope. Each step leaves two thirds or a half of the interval, so 80
 /// steps leave less than 1 ns of an hour.
 const HALVINGS: u32 = 80;
-/// The shortest time over which a slope is measured (chosen).
+/// The shortest time over which a slope is measured. We chose 1 s, because a shorter time gives no useful
+/// slope.
 const SHORT_NS: f64 = 1e9;
 /// The least duration of a movement of the clock that the probes must see. It is the 500 ms between two
 /// progress messages of a live run, and a fifth more, because the messages do not come to the millisecond.
 const MOVEMENT_NS: f64 = 0.6e9;
-/// The scatter of the round trips is measured on the lowest quarter of them, and on at most this many
-/// (chosen: as many as a quiet path gives before and after a run).
+/// The scatter of the round trips is measured on the lowest quarter of them, and on at most this many. We
+/// chose 16, which is the number of probes before and after a run.
 const LOW_ROUND_TRIPS: usize = 16;
 /// The number of probes from which the best is taken, at the beginning and at the end (as many as the live
 /// arena makes before and after a run).
 const FEW: usize = 8;
-/// The error of a reading of a clock, with the delay of the thread that reads it (chosen).
+/// The error of a reading of a clock. We chose 20 us, which includes the delay of the thread that reads it.
 const CLOCK_READING_NS: i64 = 20_000;

@@ -334,7 +334,7 @@ fn a_server_that_cannot_go_on_ends_with_3_so_that_it_is_started_again() {
     let mut serve = bench.limited("-v 3000000", &["serve", "--bind", "127.0.0.1:0"]);
     serve.env("RUST_MIN_STACK", (2_u64 << 30).to_string());
     let seen = Seen::of(serve.output().unwrap());
-    seen.fails(3, &["this host gives no thread", "ulimit -u"]);
+    seen.fails(3, &["cannot start a thread", "ulimit -u"]);
     assert!(seen.out.starts_with("listening on "), "{}", seen.out);
 }
 

@@ -256,7 +256,7 @@ fn a_monitor_without_a_thread_says_so() {
             eprintln!("SKIP: another user may not run the program: {}", seen.err);
             return;
         }
-        seen.fails(3, &["gives no thread", "help: "]);
+        seen.fails(3, &["cannot start a thread", "help: "]);
     }
 }
 

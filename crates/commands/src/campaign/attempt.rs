@@ -77,16 +77,14 @@ impl Attempt {
         let Some(stream) = client.output() else {
             return Err(fault_at(&self.near, "no standard output"));
         };
-        let mut tar = unpack(&self.draft)
-            .stdin(stream)
-            .spawn()
-            .map_err(|why| fault_here("tar cannot be started", &why))?;
+        let mut tar =
+            unpack(&self.draft).stdin(stream).spawn().map_err(|why| fault_here("cannot start tar", &why))?;
         let tar_errors = match StandardError::of(tar.stderr.take()) {
             Ok(tar_errors) => tar_errors,
             Err(why) => {
                 client.stop();
                 let _ = wait_at_most(&mut tar, UNPACK_TIME);
-                return Err(fault_here("no thread for what tar says", &why));
+                return Err(fault_here("cannot start a thread for the messages of tar", &why));
             }
         };
         let status = loop {
@@ -190,7 +188,9 @@ impl Attempt {
                     }
                 }
             };
-            thread::Builder::new().spawn(read).map_err(|why| fault_here("no thread for a server", &why))?;
+            thread::Builder::new()
+                .spawn(read)
+                .map_err(|why| fault_here("cannot start a thread for a server", &why))?;
         }
         let start = Instant::now();
         loop {

@@ -86,7 +86,7 @@ impl Started {
         let (input_open, wait_for_close) = mpsc::channel::<Infallible>();
         // If an error follows, `started` is dropped, and that stops the command.
         let mut started = Self { child, input: Some(input_open), stderr: StandardError::default() };
-        let no_thread = |why| format!("this machine gives no thread for what it is told and says: {why}");
+        let no_thread = |why| format!("cannot start a thread for the command's input and output: {why}");
         started.stderr = StandardError::of(stderr).map_err(no_thread)?;
         if let Some(mut stdin) = stdin {
             let feed = move || {

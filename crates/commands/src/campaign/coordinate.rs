@@ -193,7 +193,7 @@ impl Coordinator<'_> {
             Ok(worker) => self.workers.push(worker),
             // The scheduler tries the measurement again, as after any fault of this machine.
             Err(why) => {
-                let fault = Fault { why: format!("this machine gives it no thread: {why}"), host: None };
+                let fault = Fault { why: format!("cannot start a thread: {why}"), host: None };
                 let _ = self.ends.0.send((at, Err(fault)));
             }
         }

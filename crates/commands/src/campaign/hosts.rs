@@ -169,7 +169,7 @@ impl MetPair {
     }
 }
 
-/// Does `work` on all items at the same time, each in a thread of its own. If the system gives no thread for
+/// Does `work` on all items at the same time, each in a thread of its own. If a thread cannot be started for
 /// an item, `unable` makes the result of that item.
 fn side_by_side<T: Copy + Send, R: Send>(
     items: impl Iterator<Item = T>,

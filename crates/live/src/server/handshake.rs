@@ -177,10 +177,10 @@ fn start_session<'scope, 'env>(
     });
     let Err(error) = thread else { return Ok(()) };
     if let Some((mut control, _)) = take(&guest) {
-        let why = "this host gives it no thread for one more session; try again later".to_owned();
+        let why = "this host cannot start a thread for another session; try again later".to_owned();
         let _ = control.send(&Answer::Busy { why });
     }
-    Err(format!("{from}: refused: this host gives no thread: {error}"))
+    Err(format!("{from}: refused: cannot start a thread: {error}"))
 }
 
 impl Entrance {

@@ -289,7 +289,7 @@ impl<'a> Session<'a> {
         let outcome = std::thread::scope(|scope| {
             // The guard stops the threads in each case, also after an error or a panic.
             let _stop_guard = StoresOnDrop(&stop);
-            let no_thread = |error| ControlError::ThisHost(format!("this host gives it no thread: {error}"));
+            let no_thread = |error| ControlError::ThisHost(format!("cannot start a thread for it: {error}"));
             let thread = || std::thread::Builder::new();
             if self.spec.flows.iter().any(|flow| !flow.is_up || flow.transport.channel_kind().runs_here()) {
                 let pacer = || pace_with(self.shared.punctuality, &self.ends, clock, &self.alarm, &stop);

@@ -46,7 +46,7 @@ impl Uploader {
         let thread = thread::Builder::new().spawn(move || worker.work(&news));
         let thread = thread.map_err(|why| {
             let how = format!("`{} campaign push` copies what is measured", program());
-            Failure::unavailable(format!("this machine gives no thread for that: {why}"), how)
+            Failure::unavailable(format!("cannot start a thread: {why}"), how)
         })?;
         Ok(Self { measured, thread, name })
     }
