@@ -508,7 +508,7 @@ mod tests {
             match &key.kind {
                 Kind::Table(spec) | Kind::Map(spec) | Kind::Path(spec) => walk(spec.keys, at, check),
                 Kind::Tagged(tagged) => {
-                    tagged.variants.iter().for_each(|variant| walk(variant.keys, at, check))
+                    tagged.variants.iter().for_each(|variant| walk(variant.keys, at, check));
                 }
                 Kind::Quantity { ranges, .. } | Kind::LinkRate { ranges, .. } => check(key, ranges, at),
                 Kind::Start(ranges) | Kind::DelayedAck(ranges) => check(key, ranges, at),

@@ -51,7 +51,7 @@ fn replace_value(node: &mut Node, kind: &'static Kind, at: KeyPath<'_>, reading:
             }
         }
         (Kind::Table(spec) | Kind::Path(spec), Value::Table(inner)) => {
-            replace_in_table(inner, spec, at, reading)
+            replace_in_table(inner, spec, at, reading);
         }
         (Kind::Map(spec), Value::Table(inner)) => {
             for entry in &mut inner.entries {
