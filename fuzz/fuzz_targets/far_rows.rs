@@ -28,12 +28,12 @@ fuzz_target!(|bytes: &[u8]| {
     let (flow, spec) = (&scenario.flows[index], &spec.flows[index]);
     let text = if first & 0x80 == 0 { rows(said) } else { String::from_utf8_lossy(said).into_owned() };
     let Ok(rows) = serde_json::from_str::<Chunk>(&text) else { return };
-    let near = near(spec.is_up, spec.echo_per_read.is_some(), spec.features().keeps_messages);
+    let near = near(spec.is_up, spec.has_echo(), spec.features().keeps_messages);
     let (side, bound) = match spec.is_up {
         true => (Side::Far, MESSAGES),
         false => (Side::Near, rows.sent_rows() as u64),
     };
-    let far = EndLog::from_rows(&rows, side, spec, bound, &Instant::from_nanos);
+    let far = EndLog::from_chunk(&rows, side, spec, bound, &Instant::from_nanos);
     let (sender, receiver) = if spec.is_up { (&near, &far) } else { (&far, &near) };
     let window = Instant::ZERO..Instant::from_secs(1);
     let end = if first & 0x40 == 0 { RunEnd::Drained } else { RunEnd::Cut };
