@@ -243,6 +243,9 @@ fn flood() -> Scenario {
             }),
             loss: LossModel::None,
             jitter: DelayVariation::None,
+            policer: None,
+            shaper: None,
+            reorder: None,
         },
     };
     let flow = Flow {

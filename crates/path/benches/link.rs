@@ -55,10 +55,13 @@ fn main() {
         }),
         loss: LossModel::None,
         jitter: DelayVariation::None,
+        policer: None,
+        shaper: None,
+        reorder: None,
     };
     let lossy = LinkConfig {
         loss: LossModel::GilbertElliott { p: 0.01, r: 0.3, loss_bad: 1.0, loss_good: 0.0 },
-        jitter: DelayVariation::Normal { sd: Duration::from_millis(2), reorder: false },
+        jitter: DelayVariation::Normal { sd: Duration::from_millis(2), memory: 0.0, reorder: false },
         ..plain.clone()
     };
     let reordering = LinkConfig {

@@ -316,7 +316,10 @@ fn share(loss: &LossModel) -> Option<f64> {
     match loss {
         LossModel::None => Some(0.0),
         LossModel::Bernoulli { rate } => Some(*rate),
-        LossModel::GilbertElliott { .. } | LossModel::Periodic { .. } | LossModel::Trace(_) => None,
+        LossModel::GilbertElliott { .. }
+        | LossModel::GilbertElliottInTime { .. }
+        | LossModel::Periodic { .. }
+        | LossModel::Trace(_) => None,
     }
 }
 

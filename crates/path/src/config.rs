@@ -2,9 +2,12 @@
 
 use talkpath_units::{Bytes, Duration, Rate};
 
+use crate::framing::Framing;
 use crate::packet_trace::{DelayTrace, LossTrace};
 use crate::queue::QueueKind;
 use crate::rate_trace::RateTrace;
+use crate::reordering::Reordering;
+use crate::token_bucket::TokenBucket;
 
 /// One one-way link.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,49 +26,13 @@ pub struct LinkConfig {
     pub loss: LossModel,
     /// What the pipe adds to `delay`, packet by packet.
     pub jitter: DelayVariation,
+    /// Drops packets before the queue that come faster than this. `None` lets all packets come.
+    pub policer: Option<TokenBucket>,
+    /// Lets packets wait in the queue that would leave faster than this. `None` lets them leave at `rate`.
+    pub shaper: Option<TokenBucket>,
+    /// Which packets the packets behind them overtake. `None` holds back no packet.
+    pub reorder: Option<Reordering>,
 }
-
-/// What a link layer puts around an IP packet. It takes time on the wire and no room in the queue, which
-/// holds IP packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Framing {
-    /// Nothing: the rate is that of IP packets.
-    #[default]
-    None,
-    /// As many bytes around every packet: Ethernet's preamble, header, checksum and gap, SLIP's or PPP's
-    /// framing.
-    Bytes {
-        /// How many.
-        overhead: Bytes,
-    },
-    /// AAL5 over ATM (ITU-T I.363.5, RFC 2684), as ADSL uses it: packet, encapsulation and trailer fill whole
-    /// cells.
-    Atm {
-        /// The encapsulation's bytes: LLC/SNAP, Ethernet, PPP over Ethernet.
-        overhead: Bytes,
-    },
-}
-
-impl Framing {
-    /// What an IP packet of `size` takes on the wire.
-    #[inline]
-    pub const fn on_wire(self, size: Bytes) -> Bytes {
-        match self {
-            Self::None => size,
-            Self::Bytes { overhead } => Bytes::new(size.get().saturating_add(overhead.get())),
-            Self::Atm { overhead } => {
-                let frame = size.get().saturating_add(overhead.get()).saturating_add(AAL5_TRAILER);
-                Bytes::new(frame.div_ceil(CELL_PAYLOAD).saturating_mul(CELL))
-            }
-        }
-    }
-}
-
-/// Of an AAL5 frame (ITU-T I.363.5 §9.2.1.2), B.
-const AAL5_TRAILER: u64 = 8;
-/// Of a cell (ITU-T I.361 §2.1), B: the whole and its payload.
-const CELL: u64 = 53;
-const CELL_PAYLOAD: u64 = 48;
 
 /// The serialiser's rate over time.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +66,19 @@ pub enum LossModel {
         /// Loss probability in the good state.
         loss_good: f64,
     },
+    /// The same two states with a step in each `step` of time, whether packets come or not.
+    GilbertElliottInTime {
+        /// The time from one step to the next, above zero.
+        step: Duration,
+        /// Probability to go from good to bad, in one step.
+        p: f64,
+        /// Probability to go from bad to good, in one step.
+        r: f64,
+        /// Loss probability in the bad state.
+        loss_bad: f64,
+        /// Loss probability in the good state.
+        loss_good: f64,
+    },
     /// Every `period`-th packet, the first loss being packet number `period` (counted from 1).
     Periodic {
         /// Distance between two losses, in packets; at least 1.
@@ -115,7 +95,8 @@ impl LossModel {
             Self::None => 0.0,
             Self::Bernoulli { rate } => *rate,
             // In a long run the chain is bad for p / (p + r) of the packets (Gilbert 1960).
-            Self::GilbertElliott { p, r, loss_bad, loss_good } => {
+            Self::GilbertElliott { p, r, loss_bad, loss_good }
+            | Self::GilbertElliottInTime { p, r, loss_bad, loss_good, .. } => {
                 // If the chain can never leave its first state, the good one, it stays there.
                 let bad = if *p > 0.0 { p / (p + r) } else { 0.0 };
                 bad * loss_bad + (1.0 - bad) * loss_good
@@ -135,6 +116,8 @@ pub enum DelayVariation {
     Normal {
         /// Standard deviation.
         sd: Duration,
+        /// The correlation of a packet's addition with that of the packet before it, in [0, 1].
+        memory: f64,
         /// Whether a packet may overtake the one before it.
         reorder: bool,
     },
@@ -168,28 +151,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_atm_frame_fills_whole_cells() {
-        // 40 B of TCP's acknowledgement, 8 of LLC/SNAP and 8 of trailer are 56: two cells.
-        let adsl = Framing::Atm { overhead: Bytes::new(8) };
-        assert_eq!(adsl.on_wire(Bytes::new(40)), Bytes::new(2 * 53));
-        // 80 B fill two cells to the last byte, 81 need a third.
-        assert_eq!(adsl.on_wire(Bytes::new(80)), Bytes::new(2 * 53));
-        assert_eq!(adsl.on_wire(Bytes::new(81)), Bytes::new(3 * 53));
-    }
-
-    #[test]
     fn the_mean_loss_is_that_of_the_long_run() {
         let bursts = LossModel::GilbertElliott { p: 0.01, r: 0.19, loss_bad: 0.5, loss_good: 0.0 };
         assert!((bursts.mean() - 0.025).abs() < 1e-12);
         let good = LossModel::GilbertElliott { p: 0.0, r: 0.0, loss_bad: 1.0, loss_good: 0.25 };
         assert!((good.mean() - 0.25).abs() < 1e-12);
         assert!((LossModel::Periodic { period: 4 }.mean() - 0.25).abs() < 1e-12);
-    }
-
-    #[test]
-    fn ethernet_adds_38_bytes_whatever_the_packet() {
-        let ethernet = Framing::Bytes { overhead: Bytes::new(38) };
-        assert_eq!(ethernet.on_wire(Bytes::new(1500)), Bytes::new(1538));
-        assert_eq!(Framing::None.on_wire(Bytes::new(1500)), Bytes::new(1500));
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Every packet draws, lost or not, from the element's own stream (a trace: takes the next line). The whole
 //! delay never goes below zero: the normal variation is cut there, which shifts its mean where the standard
-//! deviation is not small against the delay. Draws are independent of each other; a wireless channel's
-//! correlation over time is left out. Where packets may not overtake (the default), a packet also waits for
-//! its predecessor, which makes close packets' delays dependent and longer than the distribution says
-//! (`pipe.rs`).
+//! deviation is not small against the delay. Draws are independent of each other, unless a normal variation
+//! has a memory m: then a packet's deviation is m times that of the packet before it, plus √(1 - m²) times a
+//! new draw (an autoregressive process of the first order). Its distribution stays the normal one, and the
+//! correlation over k packets is m^k. A wireless channel's correlation over time is left out. Where packets
+//! may not overtake (the default), a packet also waits for its predecessor, which makes close packets' delays
+//! dependent and longer than the distribution says (`pipe.rs`).
 
 use talkpath_units::{Duration, Stream};
 
@@ -26,6 +28,9 @@ enum Addition {
     Nothing,
     Normal {
         sd_ns: f64,
+        memory: f64,
+        /// The last packet's deviation in standard deviations. `None` before the first packet.
+        last: Option<f64>,
     },
     Uniform {
         max: Duration,
@@ -48,7 +53,9 @@ impl Variation {
     pub(crate) fn new(delay: Duration, model: &DelayVariation, stream: Stream) -> Self {
         let addition = match *model {
             DelayVariation::None => Addition::Nothing,
-            DelayVariation::Normal { sd, .. } => Addition::Normal { sd_ns: sd.as_nanos() as f64 },
+            DelayVariation::Normal { sd, memory, .. } => {
+                Addition::Normal { sd_ns: sd.as_nanos() as f64, memory, last: None }
+            }
             DelayVariation::Uniform { max, .. } => Addition::Uniform { max },
             DelayVariation::Pareto { mean, shape, .. } => {
                 Addition::Lomax { scale_ns: mean.as_nanos() as f64 * (shape - 1.0), exponent: -1.0 / shape }
@@ -70,8 +77,14 @@ impl Variation {
     pub(crate) fn delay(&mut self) -> Duration {
         match &mut self.addition {
             Addition::Nothing => self.delay,
-            Addition::Normal { sd_ns } => {
-                let shift = libm::round(self.stream.normal() * *sd_ns) as i64;
+            Addition::Normal { sd_ns, memory, last } => {
+                let new = self.stream.normal();
+                let deviation = match *last {
+                    Some(last) if *memory > 0.0 => *memory * last + libm::sqrt(1.0 - *memory * *memory) * new,
+                    _ => new,
+                };
+                *last = Some(deviation);
+                let shift = libm::round(deviation * *sd_ns) as i64;
                 Duration::from_nanos(self.delay.as_nanos().saturating_add_signed(shift))
             }
             Addition::Uniform { max } => self.delay.saturating_add(self.stream.span(Duration::ZERO, *max)),
@@ -111,7 +124,8 @@ mod tests {
     #[test]
     fn a_normal_variation_keeps_the_mean_and_has_its_standard_deviation() {
         let sd = Duration::from_millis(2);
-        let values = delays(Duration::from_millis(20), &DelayVariation::Normal { sd, reorder: false });
+        let values =
+            delays(Duration::from_millis(20), &DelayVariation::Normal { sd, memory: 0.0, reorder: false });
         let squares: Vec<f64> = values.iter().map(|value| (value - 20.0).powi(2)).collect();
         // Four standard errors: sd/sqrt(n) of the mean, sd²·sqrt(2/n) of the variance.
         let n = f64::from(N);
@@ -120,9 +134,32 @@ mod tests {
     }
 
     #[test]
+    fn a_memory_keeps_the_distribution_and_correlates_each_packet_with_the_one_before() {
+        let (sd, memory) = (Duration::from_millis(2), 0.8);
+        let model = DelayVariation::Normal { sd, memory, reorder: false };
+        let values = delays(Duration::from_millis(20), &model);
+        let deviations: Vec<f64> = values.iter().map(|value| value - 20.0).collect();
+        let products = |lag: usize| {
+            let sum: f64 = deviations.iter().zip(&deviations[lag..]).map(|(a, b)| a * b).sum();
+            sum / f64::from(N)
+        };
+        // As many independent packets as one in each (1 + m) / (1 - m) = 9; four standard errors.
+        let n = f64::from(N) / 9.0;
+        assert!((mean(&values) - 20.0).abs() < 4.0 * 2.0 / n.sqrt(), "{}", mean(&values));
+        for (lag, expected) in [(0, 4.0), (1, 4.0 * 0.8), (3, 4.0 * 0.512)] {
+            assert!(
+                (products(lag) - expected).abs() < 4.0 * 4.0 * (2.0 / n).sqrt(),
+                "{lag}: {}",
+                products(lag)
+            );
+        }
+    }
+
+    #[test]
     fn a_normal_variation_larger_than_the_delay_is_cut_at_zero() {
         let sd = Duration::from_millis(10);
-        let values = delays(Duration::from_millis(10), &DelayVariation::Normal { sd, reorder: false });
+        let values =
+            delays(Duration::from_millis(10), &DelayVariation::Normal { sd, memory: 0.0, reorder: false });
         // P(Z <= -1) = 0.158655 of the packets take no time at all; binomial, four standard errors.
         let zero = values.iter().filter(|&&value| value == 0.0).count() as f64 / f64::from(N);
         assert!((zero - 0.158_655).abs() < 4.0 * (0.158_655 * 0.841_345 / f64::from(N)).sqrt(), "{zero}");

@@ -18,6 +18,7 @@
 //! - *discipline*: the rule by which a queue keeps, drops, marks and gives out packets, such as CoDel.
 //! - *service*: the time in which the serialiser puts a packet on the wire.
 //! - *pipe*: the wire: propagation delay and its variation.
+//! - *policer*: drops what comes faster than a rate allows. *Shaper*: lets it wait.
 //! - *dropped*: by a queue, which had no room or signals congestion. *Lost*: the wire ate it.
 //! - *change*: sets values of a link at a stated time, such as its rate.
 //! - *agenda*: when each link, each timer of the hosts, and the next change has something to do.
@@ -33,6 +34,7 @@ mod changes;
 mod config;
 mod delay_variation;
 mod fragment;
+mod framing;
 mod link;
 mod loss;
 mod network;
@@ -42,20 +44,25 @@ mod pipe;
 mod queue;
 mod rate_trace;
 mod reassembly;
+mod reordering;
 mod serialiser;
 mod sojourn;
+mod token_bucket;
 mod waiting;
 
 pub use carried::{Carried, DropCause, Dropped, Tag};
 pub use change::{Change, ChangeMark, ChangeTimes, LinkState, LinkValues, Outage, Ramp, change_marks};
 pub use change_table::ChangeTable;
 pub use changes::QueueChanges;
-pub use config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
+pub use config::{DelayVariation, LinkConfig, LossModel, RateModel};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
+pub use framing::Framing;
 pub use link::{Link, LinkReport, PathOutput, Service};
 pub use network::{Direction, FlowRoutes, Network, NetworkConfig, NetworkEvent, NetworkOutput, PathPacket};
 pub use packet_trace::{DelayTrace, LossTrace};
 pub use queue::*;
 pub use rate_trace::{RateTrace, TraceError, TraceMistake};
 pub use reassembly::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembled, Reassembly};
+pub use reordering::Reordering;
 pub use sojourn::QueueDelay;
+pub use token_bucket::TokenBucket;

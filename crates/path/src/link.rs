@@ -32,7 +32,8 @@ use talkpath_units::{Bytes, Instant, Seed};
 use crate::carried::{Carried, DropCause, Dropped};
 use crate::change::LinkValues;
 use crate::changes::QueueChanges;
-use crate::config::{Framing, LinkConfig, LossModel};
+use crate::config::{LinkConfig, LossModel};
+use crate::framing::Framing;
 use crate::loss::Loss;
 use crate::occupancy::Window;
 use crate::pipe::{Pipe, Traveller};
@@ -150,18 +151,22 @@ pub struct LinkReport {
 impl<T: Carried> Link<T> {
     /// An empty link with this `name`, which counts from the beginning of the run to its end.
     ///
-    /// The link draws from the random streams `link/NAME/loss`, `link/NAME/jitter` and `link/NAME/queue`.
+    /// The link draws from the random streams `link/NAME/loss`, `link/NAME/jitter`, `link/NAME/queue` and
+    /// `link/NAME/reorder`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
         // FQ-CoDel hashes flows together with these bits, so that the flows which share a queue on one link
         // do not share one on each link.
         let perturbation = seed.stream(&format!("link/{name}/queue")).bits();
-        let waiting = Waiting::new(&config.queue, &LinkFacts { mtu: config.mtu, perturbation });
-        let pipe = Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter")));
+        let waiting = Waiting::new(config, &LinkFacts { mtu: config.mtu, perturbation });
+        let mut pipe = Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter")));
+        if let Some(reordering) = config.reorder {
+            pipe.reorder(reordering, seed.stream(&format!("link/{name}/reorder")));
+        }
         Self {
             // A drop must be reported at its time, and a packet that overtakes may be the next arrival.
             wakes_for_service: waiting.drops_at_dequeue() || pipe.may_overtake(),
             waiting,
-            serialiser: Serialiser::new(&config.rate),
+            serialiser: Serialiser::shaped(&config.rate, config.shaper.as_ref()),
             in_service: Bytes::ZERO,
             pipe,
             rare: (config.loss != LossModel::None).then(|| {
@@ -380,7 +385,7 @@ impl<T> Rare<T> {
         if let Some(services) = &mut self.services {
             services.push(Service { packet, began, ends });
         }
-        self.loss.as_mut().is_some_and(Loss::loses_next)
+        self.loss.as_mut().is_some_and(|loss| loss.loses_next(ends))
     }
 }
 

@@ -15,6 +15,7 @@ use talkpath_units::{Duration, Instant, Stream};
 
 use crate::config::DelayVariation;
 use crate::delay_variation::Variation;
+use crate::reordering::{Reorderer, Reordering};
 
 /// Propagation delay and its variation.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Pipe<T> {
 #[derive(Debug)]
 struct Varied<T> {
     variation: Variation,
+    /// `None` if no packet is held back.
+    reorderer: Option<Reorderer>,
     /// All packets, if they may overtake.
     overtaking: Option<Overtaking<T>>,
 }
@@ -77,7 +80,7 @@ impl<T: Copy> Pipe<T> {
         };
         let varied = may_overtake.map(|may| {
             let overtaking = may.then(|| Overtaking::new(true));
-            Box::new(Varied { variation: Variation::new(delay, model, stream), overtaking })
+            Box::new(Varied { variation: Variation::new(delay, model, stream), reorderer: None, overtaking })
         });
         Self { delay, next: Instant::MAX, in_order: VecDeque::new(), latest: Instant::ZERO, varied }
     }
@@ -88,10 +91,20 @@ impl<T: Copy> Pipe<T> {
         let varied = self.varied.get_or_insert_with(|| {
             Box::new(Varied {
                 variation: Variation::new(delay, &DelayVariation::None, stream),
+                reorderer: None,
                 overtaking: None,
             })
         });
         varied.overtaking.get_or_insert_with(|| Overtaking::new(false));
+    }
+
+    /// Holds packets back as `reordering` says. The pipe must be empty.
+    pub(crate) fn reorder(&mut self, reordering: Reordering, stream: Stream) {
+        // A variation that this makes adds nothing, so it draws nothing from the stream.
+        self.expect_overtaking(stream.clone());
+        if let Some(varied) = &mut self.varied {
+            varied.reorderer = Some(Reorderer::new(reordering, stream));
+        }
     }
 
     /// The packets that enter from now on have this propagation delay. With `overtake` they may arrive before
@@ -122,6 +135,13 @@ impl<T: Copy> Pipe<T> {
         let Some(overtaking) = &mut varied.overtaking else {
             return self.enter_in_order(packet, is_lost, arrival);
         };
+        if let Some(by) = varied.reorderer.as_mut().and_then(Reorderer::hold_back) {
+            // The packets behind it do not wait for it, so `latest` stays.
+            let arrival = arrival.saturating_add(by);
+            overtaking.enter(Traveller { arrival, packet, is_lost });
+            self.next = self.next.min(arrival);
+            return;
+        }
         let arrival = if overtaking.each { arrival } else { arrival.max(self.latest) };
         self.latest = arrival;
         overtaking.enter(Traveller { arrival, packet, is_lost });
@@ -251,6 +271,33 @@ mod tests {
         pipe.enter(20, false, at(3));
         let order: Vec<_> = drain(&mut pipe).into_iter().map(|(packet, _)| packet).collect();
         assert_eq!(order, core::iter::once(20).chain(0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_packet_that_is_held_back_is_overtaken_by_those_of_that_time_and_the_others_keep_their_order() {
+        let mut pipe = pipe(&DelayVariation::None);
+        let reordering = Reordering { share: 0.1, by: Duration::from_millis(25) };
+        pipe.reorder(reordering, talkpath_units::Seed::new(1).stream("r"));
+        let count: u32 = 20_000;
+        for packet in 0..count {
+            pipe.enter(packet, false, at(10 * u64::from(packet)));
+        }
+        let out = drain(&mut pipe);
+        let due = |packet: u32| at(10 * u64::from(packet) + 1);
+        let mut kept: Vec<&(u32, Instant)> = out.iter().collect();
+        let mut held = kept.clone();
+        kept.retain(|(packet, arrived)| *arrived == due(*packet));
+        held.retain(|(packet, arrived)| *arrived != due(*packet));
+        assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(held.iter().all(|(packet, arrived)| *arrived == due(*packet) + Duration::from_millis(25)));
+        // Binomial, four standard errors.
+        let share = held.len() as f64 / f64::from(count);
+        assert!((share - 0.1).abs() < 4.0 * (0.1 * 0.9 / f64::from(count)).sqrt(), "{share}");
+        // 25 ms are two packets and a half: a packet that is held back alone comes two places later.
+        let is_held = |packet: u32| held.iter().any(|(other, _)| *other == packet);
+        let place = |packet: u32| out.iter().position(|(other, _)| *other == packet).unwrap();
+        let alone = (10..200_u32).filter(|n| is_held(*n) && !(n - 4..n + 5).any(|m| m != *n && is_held(m)));
+        assert!(alone.inspect(|n| assert_eq!(place(*n), *n as usize + 2)).count() > 3);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use talkpath_units::{Bytes, Instant, Rate};
 
 use crate::config::RateModel;
 use crate::rate_trace::TraceClock;
+use crate::token_bucket::{TokenBucket, Tokens};
 
 /// One packet at a time, in order.
 #[derive(Debug)]
@@ -33,6 +34,15 @@ enum Model {
     Unlimited,
     Fixed(Rate),
     Trace(TraceClock),
+    Shaped(Shaped),
+}
+
+/// A serialiser behind a token bucket (Linux's sch_tbf). A packet that waits for tokens is in service. Then
+/// the link puts it on the wire at the link's own rate.
+#[derive(Debug)]
+struct Shaped {
+    tokens: Tokens,
+    link: Serialiser,
 }
 
 /// Nanoseconds, rounded up, and by how much that is too many, in 1/rate ns: less than one.
@@ -55,10 +65,21 @@ impl Serialiser {
         Self { free_at: Instant::ZERO, surplus: 0, known, bps, model: Box::new(model) }
     }
 
+    /// An idle serialiser behind a `shaper`, if there is one.
+    pub(crate) fn shaped(model: &RateModel, shaper: Option<&TokenBucket>) -> Self {
+        let link = Self::new(model);
+        let Some(shaper) = shaper else { return link };
+        let shaped = Model::Shaped(Shaped { tokens: Tokens::new(shaper), link });
+        Self { model: Box::new(shaped), ..Self::new(&RateModel::Unlimited) }
+    }
+
     /// Replaces the rate. The packet in service ends as it was to end; services that begin later have the new
     /// rate. The fraction of a nanosecond by which that end was rounded up is not carried into the next
     /// service.
     pub(crate) fn set_rate(&mut self, model: &RateModel, now: Instant) {
+        if let Model::Shaped(shaped) = &mut *self.model {
+            return shaped.link.set_rate(model, now);
+        }
         *self = Self { free_at: self.free_at, ..Self::new(model) };
         self.pass_by(self.free_at.max(now));
     }
@@ -77,10 +98,13 @@ impl Serialiser {
 
     /// A trace's opportunities up to `at` cannot be used any more.
     fn pass_by(&mut self, at: Instant) {
-        if let Model::Trace(clock) = &mut *self.model
-            && at < Instant::MAX
-        {
-            clock.pass_by(at);
+        if at == Instant::MAX {
+            return;
+        }
+        match &mut *self.model {
+            Model::Trace(clock) => clock.pass_by(at),
+            Model::Shaped(shaped) => shaped.link.pass_by(at),
+            Model::Unlimited | Model::Fixed(_) => {}
         }
     }
 
@@ -95,7 +119,7 @@ impl Serialiser {
     #[inline(always)]
     pub(crate) fn serve_at_once(&mut self, size: Bytes, now: Instant) -> Instant {
         let Some(Exact { rounded_up, surplus }) = self.service(size) else {
-            return self.serve_by_trace(size, Some(now));
+            return self.serve_in_time(size, Some(now));
         };
         self.surplus = surplus;
         self.free_at = later(now, rounded_up);
@@ -107,7 +131,7 @@ impl Serialiser {
     #[inline(always)]
     pub(crate) fn serve_next(&mut self, size: Bytes) -> Instant {
         let Some(Exact { rounded_up, surplus }) = self.service(size) else {
-            return self.serve_by_trace(size, None);
+            return self.serve_in_time(size, None);
         };
         // What was rounded up here and before is a nanosecond too many where it comes to one.
         let short_of_one = self.bps - surplus;
@@ -139,7 +163,7 @@ impl Serialiser {
         let learned = match &*self.model {
             Model::Unlimited => Exact { rounded_up: 0, surplus: 0 },
             Model::Fixed(rate) => service_time(size, *rate),
-            Model::Trace(_) => return None,
+            Model::Trace(_) | Model::Shaped(_) => return None,
         };
         self.known = [(size, learned), self.known[0]];
         Some(learned)
@@ -148,14 +172,34 @@ impl Serialiser {
     /// Serves a packet whose service time depends on when it is. A packet that came to an idle serialiser did
     /// so at `came`.
     #[cold]
-    fn serve_by_trace(&mut self, size: Bytes, came: Option<Instant>) -> Instant {
-        if let Model::Trace(clock) = &mut *self.model {
-            if let Some(came) = came {
-                clock.pass_by(came);
+    fn serve_in_time(&mut self, size: Bytes, came: Option<Instant>) -> Instant {
+        match &mut *self.model {
+            Model::Trace(clock) => {
+                if let Some(came) = came {
+                    clock.pass_by(came);
+                }
+                self.free_at = clock.serve(size);
             }
-            self.free_at = clock.serve(size);
+            Model::Shaped(shaped) => self.free_at = shaped.serve(size, came.unwrap_or(self.free_at)),
+            // Their service times are always the same.
+            Model::Unlimited | Model::Fixed(_) => {}
         }
         self.free_at
+    }
+}
+
+impl Shaped {
+    /// Serves a packet of `size` that can go into service at `start`: returns when its last bit has left.
+    fn serve(&mut self, size: Bytes, start: Instant) -> Instant {
+        let begins = self.tokens.take_when_there(size, start);
+        if begins == Instant::MAX {
+            return Instant::MAX;
+        }
+        if self.link.free_at() == begins {
+            self.link.serve_next(size)
+        } else {
+            self.link.serve_at_once(size, begins)
+        }
     }
 }
 
@@ -227,6 +271,26 @@ mod tests {
         assert_eq!(serialiser.serve(byte, at(11_666_666_667)), at(14_333_333_334));
         // One nanosecond earlier it is not.
         assert_eq!(serialiser.serve(byte, at(14_333_333_333)), at(17_000_000_001));
+    }
+
+    #[test]
+    fn a_shaper_lets_its_burst_go_at_the_rate_of_the_link_and_then_keeps_its_own() {
+        let shaper = TokenBucket { rate: Rate::from_bps(1_000_000), burst: Bytes::new(5000) };
+        let rate = RateModel::Fixed(Rate::from_bps(10_000_000));
+        let mut serialiser = Serialiser::shaped(&rate, Some(&shaper));
+        let ends: Vec<u64> =
+            (0..8).map(|_| serialiser.serve(Bytes::new(1250), at(0)).as_nanos() / 1_000_000).collect();
+        // A packet takes 1 ms at 10 Mb/s, and its tokens take 10 ms. Four packets go out of the full bucket;
+        // the tokens of the fifth are there at 10 ms.
+        assert_eq!(ends, [1, 2, 3, 4, 11, 21, 31, 41]);
+        // After a pause the bucket is full again.
+        let later = Instant::from_secs(1);
+        assert_eq!(serialiser.serve(Bytes::new(1250), later), Instant::from_millis(1001));
+        assert_eq!(
+            serialiser.serve(Bytes::new(1251 * 4), later),
+            Instant::MAX,
+            "it never fits into the bucket"
+        );
     }
 
     #[test]

@@ -7,8 +7,9 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::carried::{Carried, Dropped};
 use crate::changes::QueueChanges;
+use crate::config::LinkConfig;
 use crate::occupancy::{Levels, Occupancy, Window};
-use crate::queue::{Discipline, LinkFacts, Queue, QueueKind, QueueLimit, Signals};
+use crate::queue::{Discipline, LinkFacts, Queue, QueueLimit, Signals};
 use crate::sojourn::{QueueDelay, Sojourns};
 
 /// A queue, what it dropped, and its length and delay over time.
@@ -27,9 +28,13 @@ pub(crate) struct Waiting<T> {
 
 impl<T: Carried> Waiting<T> {
     /// Nothing waits; the whole run is measured.
-    pub(crate) fn new(kind: &QueueKind, link: &LinkFacts) -> Self {
+    pub(crate) fn new(config: &LinkConfig, link: &LinkFacts) -> Self {
+        let mut queue = Queue::new(&config.queue, link);
+        if let Some(policer) = &config.policer {
+            queue = queue.policed(policer, config.framing);
+        }
         Self {
-            queue: Queue::new(kind, link),
+            queue,
             len: 0,
             signals: Signals::new(Window::default()),
             occupancy: Occupancy::default(),

@@ -6,7 +6,7 @@
 
 use talkpath_path::{
     Carried, DelayVariation, DropTail, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput,
-    QueueKind, QueueLimit, RateModel,
+    QueueKind, QueueLimit, RateModel, TokenBucket,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -62,6 +62,9 @@ fn bare(rate: RateModel) -> LinkConfig {
         }),
         loss: LossModel::None,
         jitter: DelayVariation::None,
+        policer: None,
+        shaper: None,
+        reorder: None,
     }
 }
 
@@ -371,7 +374,7 @@ fn a_queue_of_no_packets_still_passes_what_need_not_wait() {
 /// What each element draws depends on its own name only: architecture invariant 6.
 #[test]
 fn turning_loss_on_changes_nobodys_delay() {
-    let jitter = DelayVariation::Normal { sd: Duration::from_millis(3), reorder: false };
+    let jitter = DelayVariation::Normal { sd: Duration::from_millis(3), memory: 0.0, reorder: false };
     let clean = LinkConfig { delay: Duration::from_millis(20), jitter, ..at_rate(10_000_000) };
     let lossy = LinkConfig { loss: LossModel::Bernoulli { rate: 0.2 }, ..clean.clone() };
     let arrivals = |config| {
@@ -428,4 +431,69 @@ fn each_count_covers_the_window_and_nothing_else() {
     assert_eq!(counts(2, 3), (0, 1, 0));
     assert_eq!(counts(3, 10), (4, 3, 0));
     assert_eq!(counts(5, 5), (0, 0, 0));
+}
+
+/// Packets of 1250 B, one each `gap_ms`, over a link at `bps` with a policer or a shaper of 1 Mb/s.
+fn through_buckets(policer: bool, bps: u64, gap_ms: u64, burst: u64) -> Vec<(bool, Instant)> {
+    let bucket = Some(TokenBucket { rate: Rate::from_bps(1_000_000), burst: Bytes::new(burst) });
+    let (policer, shaper) = if policer { (bucket, None) } else { (None, bucket) };
+    let config = LinkConfig { policer, shaper, ..at_rate(bps) };
+    let mut link = Link::new(&config, Seed::new(1), "x");
+    let (mut taken, mut arrived) = (Vec::new(), Vec::new());
+    let drain = |link: &mut Link<Numbered>, until: Instant, arrived: &mut Vec<Instant>| {
+        while let Some(at) = link.poll_timeout().filter(|at| *at <= until) {
+            arrived.extend(link.poll_output(at).map(|_| at));
+        }
+    };
+    for number in 0..200 {
+        let now = Instant::from_millis(gap_ms * number);
+        drain(&mut link, now, &mut arrived);
+        taken.push(takes(&mut link, Numbered { number, size: 1250, came: now }, now));
+    }
+    drain(&mut link, Instant::from_secs(3600), &mut arrived);
+    let mut arrived = arrived.into_iter();
+    taken
+        .into_iter()
+        .map(|taken| {
+            (taken, if taken { arrived.next().expect("what was taken arrives") } else { Instant::MAX })
+        })
+        .collect()
+}
+
+#[test]
+fn a_policer_passes_its_burst_and_its_rate_and_delays_nothing() {
+    // 10 Mb/s: a packet takes 1 ms. They come at 2 Mb/s, twice the policer's rate.
+    let passed = through_buckets(true, 10_000_000, 5, 5000);
+    // Tokens in bytes, exactly: 625 B in each gap of 5 ms, at most 5000 B.
+    let mut tokens = 5000;
+    for (number, (is_passed, arrived)) in (0_u64..).zip(&passed) {
+        assert_eq!(*is_passed, tokens >= 1250, "{number}");
+        if *is_passed {
+            tokens -= 1250;
+            assert_eq!(*arrived, Instant::from_millis(5 * number + 1));
+        }
+        tokens = (tokens + 625).min(5000);
+    }
+    // After the burst every second packet passes.
+    let passes: Vec<bool> = passed.iter().map(|(passed, _)| *passed).collect();
+    assert!(passes[..7].iter().all(|passed| *passed), "the burst, and the tokens that came meanwhile");
+    assert_eq!(passes[100..].iter().filter(|passed| **passed).count(), 50);
+}
+
+#[test]
+fn a_shaper_lets_a_burst_out_at_the_rate_of_the_link_and_the_rest_at_its_own() {
+    let shaped = through_buckets(false, 10_000_000, 0, 5000);
+    for (number, (is_taken, arrived)) in (0_u64..).zip(&shaped) {
+        // Four packets are in the bucket. The tokens of the n-th are there after (n - 3) times 10 ms.
+        let expected = if number < 4 { number + 1 } else { 10 * (number - 3) + 1 };
+        assert_eq!((*is_taken, *arrived), (true, Instant::from_millis(expected)), "{number}");
+    }
+}
+
+#[test]
+fn a_shaper_above_the_rate_of_the_link_changes_nothing() {
+    let plain = through_buckets(false, 500_000, 7, 5000);
+    for (number, (_, arrived)) in (0_u64..).zip(plain) {
+        assert_eq!(arrived, Instant::from_millis(20 * (number + 1)));
+    }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use proptest::option;
 use proptest::prelude::*;
 use talkpath_path::{
     Carried, Codel, CodelParameters, DelayVariation, DropCause, DropTail, Dropped, Fq, FqCodel,
     FragmentRange, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput, QueueKind, QueueLimit,
-    RateModel, RateTrace, Reassembled, Reassembly, fragments,
+    RateModel, RateTrace, Reassembled, Reassembly, Reordering, TokenBucket, fragments,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -73,7 +74,7 @@ fn any_queue() -> impl Strategy<Value = QueueKind> {
             ce_threshold: None,
         })
     };
-    let quantum = || proptest::option::of((1..4_000_u64).prop_map(Bytes::new));
+    let quantum = || option::of((1..4_000_u64).prop_map(Bytes::new));
     let fq_codel = (1..30_u64, 1_500..40_000_u64, 1..9_u32, quantum(), parameters());
     prop_oneof![
         drop_tail().prop_map(QueueKind::DropTail),
@@ -95,6 +96,15 @@ fn loss() -> impl Strategy<Value = LossModel> {
         (0.0..1.0).prop_map(|rate| LossModel::Bernoulli { rate }),
         (0.0..1.0, 0.0..1.0, 0.0..1.0, 0.0..1.0)
             .prop_map(|(p, r, loss_bad, loss_good)| LossModel::GilbertElliott { p, r, loss_bad, loss_good }),
+        (1..30_000_000_u64, 0.0..1.0, 0.0..1.0, 0.0..1.0).prop_map(|(step, p, r, loss_bad)| {
+            LossModel::GilbertElliottInTime {
+                step: Duration::from_nanos(step),
+                p,
+                r,
+                loss_bad,
+                loss_good: 0.0,
+            }
+        }),
         (1..9_u64).prop_map(|period| LossModel::Periodic { period }),
         Just(LossModel::Trace("0010 11".parse().expect("a good trace"))),
     ]
@@ -104,7 +114,11 @@ fn variation() -> impl Strategy<Value = DelayVariation> {
     let span = || (0..30_000_000_u64).prop_map(Duration::from_nanos);
     prop_oneof![
         Just(DelayVariation::None),
-        (span(), any::<bool>()).prop_map(|(sd, reorder)| DelayVariation::Normal { sd, reorder }),
+        (span(), 0.0..1.0, any::<bool>()).prop_map(|(sd, memory, reorder)| DelayVariation::Normal {
+            sd,
+            memory,
+            reorder
+        }),
         (span(), any::<bool>()).prop_map(|(max, reorder)| DelayVariation::Uniform { max, reorder }),
         (span(), 1.01..9.0, any::<bool>()).prop_map(|(mean, shape, reorder)| DelayVariation::Pareto {
             mean,
@@ -129,15 +143,29 @@ fn framing() -> impl Strategy<Value = Framing> {
 
 fn config() -> impl Strategy<Value = LinkConfig> {
     let queue = drop_tail().prop_map(QueueKind::DropTail);
-    (rate(), 0..50_u64, framing(), queue, loss(), variation()).prop_map(
-        |(rate, delay, framing, queue, loss, jitter)| {
+    let buckets = (option::of(token_bucket()), option::of(token_bucket()));
+    (rate(), 0..50_u64, framing(), queue, loss(), variation(), buckets, option::of(reordering())).prop_map(
+        |(rate, delay, framing, queue, loss, jitter, (policer, shaper), reorder)| {
             let (delay, mtu) = (Duration::from_millis(delay), Bytes::new(1500));
-            LinkConfig { rate, delay, mtu, framing, queue, loss, jitter }
+            LinkConfig { rate, delay, mtu, framing, queue, loss, jitter, policer, shaper, reorder }
         },
     )
 }
 
+/// A bucket of any size: a packet may be larger than the bucket.
+fn token_bucket() -> impl Strategy<Value = TokenBucket> {
+    (1_000..20_000_000_u64, 500..20_000_u64)
+        .prop_map(|(bps, burst)| TokenBucket { rate: Rate::from_bps(bps), burst: Bytes::new(burst) })
+}
+
+fn reordering() -> impl Strategy<Value = Reordering> {
+    (0.0..1.0, 0..30_000_000_u64).prop_map(|(share, by)| Reordering { share, by: Duration::from_nanos(by) })
+}
+
 fn reorders(config: &LinkConfig) -> bool {
+    if config.reorder.is_some() {
+        return true;
+    }
     match config.jitter {
         DelayVariation::None => false,
         DelayVariation::Normal { reorder, .. }
@@ -322,8 +350,7 @@ proptest! {
         let config = LinkConfig {
             rate: RateModel::Fixed(Rate::from_bps(2_000_000)), delay: Duration::from_millis(3),
             mtu: Bytes::new(1500), framing: Framing::None, queue, loss: LossModel::None,
-            jitter: DelayVariation::None,
-        };
+            jitter: DelayVariation::None, policer: None, shaper: None, reorder: None };
         let mut link = Link::new(&config, Seed::new(1), "up");
         let mut out = Vec::new();
         let mut now = Instant::ZERO;
@@ -378,8 +405,7 @@ proptest! {
     ) {
         let config = LinkConfig {
             rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
-            queue: QueueKind::DropTail(drop_tail), loss: LossModel::None, jitter: DelayVariation::None,
-        };
+            queue: QueueKind::DropTail(drop_tail), loss: LossModel::None, jitter: DelayVariation::None, policer: None, shaper: None, reorder: None };
         let DropTail { limit, in_service, .. } = drop_tail;
         let (from, to) = (Instant::from_nanos(window.0), Instant::from_nanos(window.0 + window.1));
         let mut link = Link::new(&config, Seed::new(1), "up").measuring(from, to);
@@ -417,8 +443,7 @@ proptest! {
         let config = LinkConfig {
             rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
             queue: QueueKind::DropTail(DropTail { limit: QueueLimit::Packets(Packets::new(50)), in_service: false, mark_at: None }),
-            loss: LossModel::None, jitter: DelayVariation::None,
-        };
+            loss: LossModel::None, jitter: DelayVariation::None, policer: None, shaper: None, reorder: None };
         let mut link = Link::new(&config, Seed::new(1), "up");
         let story = run(&mut link, &traffic, Duration::ZERO);
         let asked = story.end.saturating_add(Duration::from_nanos(later));

@@ -65,8 +65,11 @@ pub(crate) fn parse(text: &str, ranges: &[DimensionRange]) -> Result<Amount, Pro
     };
     match decimal.times(unit_size) {
         Product::TooFine => {
-            let base_unit = dimension.units().first().map_or("", |(name, _)| name);
-            Err(Problem::new(format!("found {found}, which is finer than 1 {base_unit}")))
+            let finest = match dimension {
+                Dimension::DelayProduct => "0.001 bdp".to_owned(),
+                _ => format!("1 {}", dimension.units().first().map_or("", |(name, _)| name)),
+            };
+            Err(Problem::new(format!("found {found}, which is finer than {finest}")))
         }
         Product::TooLarge if is_negative => too_small(),
         Product::TooLarge => too_large(),
@@ -106,7 +109,7 @@ fn parse_count(text: &str, range: DimensionRange) -> Result<u64, String> {
 /// A quantity in the unit that tables of results use for its dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiAmount {
-    /// The unit, which is the end of a column's name: `s`, `bps`, `bytes`, `packets` or `hz`.
+    /// The unit, which is the end of a column's name: `s`, `bps`, `bytes`, `packets`, `hz` or `bdp`.
     pub unit: &'static str,
     /// The number of these units. Rates, sizes and packets are whole numbers.
     pub value: f64,
@@ -122,6 +125,7 @@ pub fn si_amount(text: &str) -> Option<SiAmount> {
         Dimension::Size => ("bytes", 1.0),
         Dimension::Packets => ("packets", 1.0),
         Dimension::Frequency => ("hz", 1e3),
+        Dimension::DelayProduct => ("bdp", 1e3),
     };
     Some(SiAmount { unit, value: amount.count as f64 / base_units })
 }

@@ -10,8 +10,8 @@ mod fq;
 mod fq_codel;
 
 use talkpath_path::{QueueKind, QueueName};
-use talkpath_units::Bytes;
 
+pub(crate) use self::discipline::LinkValues;
 use self::discipline::Queue;
 use crate::diagnostic::Log;
 use crate::section::Section;
@@ -33,6 +33,7 @@ pub(crate) static QUEUE: Tagged = Tagged {
     variants: &VARIANTS,
     later: &["red", "pie", "cake", "dualpi2"],
     number: None,
+    by_key: Some(("limit", "drop-tail")),
     quantity: Some(("drop-tail", "limit")),
 };
 
@@ -47,9 +48,9 @@ const VARIANTS: [Variant; QueueName::ALL.len()] = {
     variants
 };
 
-/// Reads the queue of `link`. `mtu` is the MTU of the link.
-pub(crate) fn resolve(link: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
+/// Reads the queue of `link`, which has these `values`.
+pub(crate) fn resolve(link: &Section<'_>, values: &LinkValues, log: &mut Log) -> Option<QueueKind> {
     let (kind, section) = link.tagged("queue")?;
     let name = QueueName::ALL.iter().find(|name| name.word() == kind)?;
-    (queue(*name).read)(&section, mtu, log)
+    (queue(*name).read)(&section, values, log)
 }

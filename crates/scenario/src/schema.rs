@@ -133,6 +133,8 @@ fn tagged(tagged: &Tagged, steps: bool) -> Value {
         forms.push(value(&key.kind, steps));
     }
     forms.extend(tagged.variants.iter().map(|variant| object(variant.keys, Some(variant), steps)));
+    let implied = tagged.by_key.and_then(|(_, variant)| tagged.variant(variant));
+    forms.extend(implied.map(|variant| object(variant.keys, None, steps)));
     json!({ "anyOf": forms })
 }
 

@@ -139,6 +139,8 @@ pub(crate) struct Tagged {
     pub(crate) later: &'static [&'static str],
     /// The variant and the key for which a bare number is an abbreviation: `loss = 0.01`.
     pub(crate) number: Option<(&'static str, &'static str)>,
+    /// The key that makes a table without `kind` one of the variant: `loss = { mean = "1%", burst = 3 }`.
+    pub(crate) by_key: Option<(&'static str, &'static str)>,
     /// The variant and the key that were probably meant by a quantity in place of the table: `jitter = "20
     /// ms"`.
     pub(crate) quantity: Option<(&'static str, &'static str)>,

@@ -39,6 +39,7 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
     ],
     later: &["sctp", "webrtc"],
     number: None,
+    by_key: None,
     quantity: None,
 };
 

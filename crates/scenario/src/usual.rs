@@ -25,7 +25,7 @@ const K: u64 = 1_000;
 const M: u64 = 1_000_000;
 const G: u64 = 1_000_000_000;
 
-use Dimension::{Duration, Frequency, Packets, Rate, Size};
+use Dimension::{DelayProduct, Duration, Frequency, Packets, Rate, Size};
 
 /// Key, with the one above it where the name alone says too little; dimension; least and most that is usual.
 const USUAL: &[(&str, Dimension, u64, u64)] = &[
@@ -44,9 +44,17 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     ("sd", Duration, 10 * US, 2 * S),
     ("max", Duration, 10 * US, 2 * S),
     ("mean", Duration, 10 * US, 2 * S),
+    ("burst", Size, 1_500, 10 * M),
+    ("by", Duration, 100 * US, S),
+    // Of `loss.step`: `step` is also a part of other keys' values.
+    ("loss", Duration, MS, S),
     // Queues.
     ("limit", Packets, 2, 20_000),
     ("limit", Size, 3_000, 64 * M),
+    // Programs give a limit in packets or bytes. With this range a bare number is never proposed as a time,
+    // because packets are nearer.
+    ("limit", Duration, 300, 999),
+    ("limit", DelayProduct, 100, 10_000),
     ("mark_at", Packets, 1, 1_000),
     ("target", Duration, 100 * US, S),
     ("interval", Duration, MS, 2 * S),

@@ -541,7 +541,13 @@ fn too_many_flows_and_too_large_a_file_are_refused_early() {
 
 /// Every key of the JSON Schema with the names that lead to it; alternatives are all followed.
 fn keys(schema: &serde_json::Value, path: &[String], found: &mut Vec<Vec<String>>) {
-    for form in schema["anyOf"].as_array().into_iter().flatten() {
+    let forms = schema["anyOf"].as_array().map_or(&[][..], Vec::as_slice);
+    let has_kind = |form: &serde_json::Value| form["properties"]["kind"]["const"].is_string();
+    for form in forms {
+        // A table that may leave out its kind has the same keys as the table with the kind.
+        if form["properties"].is_object() && !has_kind(form) && forms.iter().any(has_kind) {
+            continue;
+        }
         let mut path = path.to_vec();
         if let Some(kind) = form["properties"]["kind"]["const"].as_str() {
             path.push(format!("={kind}"));
@@ -628,7 +634,7 @@ fn every_quantity_without_its_unit_or_with_a_wrong_one_is_told_the_right_ones() 
         ("path.up.rate = ", "bps, kbps, Mbps, Gbps"),
         ("path.up.delay = ", "ns, us, ms, s, min, h"),
         ("path.up.mtu = ", "B, kB, MB, GB, KiB, MiB, GiB"),
-        ("path.up.queue.limit = ", "packets, B, kB, MB, GB, KiB, MiB, GiB"),
+        ("path.up.queue.limit = ", "packets, B, kB, MB, GB, KiB, MiB, GiB, ns, us, ms, s, min, h, bdp"),
         ("path.up.jitter = { kind = \"normal\", sd = ", "ns, us, ms, s, min, h"),
         ("flow.a.start = ", "ns, us, ms, s, min, h"),
         ("flow.a.send_jitter = ", "ns, us, ms, s, min, h"),

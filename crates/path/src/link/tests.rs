@@ -27,6 +27,9 @@ fn link(jitter: DelayVariation, queue: Queue<Frame>) -> Link<Frame> {
         queue: QueueKind::DropTail(DropTail { limit: unlimited, in_service: false, mark_at: None }),
         loss: LossModel::None,
         jitter,
+        policer: None,
+        shaper: None,
+        reorder: None,
     };
     let mut link = Link::new(&config, Seed::new(1), "test");
     link.set_queue(queue);

@@ -4,8 +4,9 @@ use talkpath_units::{Bytes, Duration, Ecn, Packets, Rate, Seed};
 
 use super::*;
 use crate::change::{Change, ChangeTimes, LinkState, LinkValues, Outage, Ramp};
-use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
+use crate::config::{DelayVariation, LinkConfig, LossModel, RateModel};
 use crate::fragment::FragmentRange;
+use crate::framing::Framing;
 use crate::queue::{DropTail, QueueKind, QueueLimit};
 
 const END: Instant = Instant::from_nanos(u64::MAX - 1);
@@ -25,6 +26,9 @@ fn link() -> LinkConfig {
         queue: QueueKind::DropTail(DropTail { limit, in_service: false, mark_at: None }),
         loss: LossModel::None,
         jitter: DelayVariation::None,
+        policer: None,
+        shaper: None,
+        reorder: None,
     }
 }
 

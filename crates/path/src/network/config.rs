@@ -3,7 +3,8 @@
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
 use crate::change::Change;
-use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
+use crate::config::{DelayVariation, LinkConfig, LossModel, RateModel};
+use crate::framing::Framing;
 use crate::queue::{DropTail, QueueKind, QueueLimit};
 
 /// Links, the flows over them, and what is observed.
@@ -54,5 +55,8 @@ pub(super) fn host_delay(max: Duration) -> LinkConfig {
         }),
         loss: LossModel::None,
         jitter: DelayVariation::Uniform { max, reorder: false },
+        policer: None,
+        shaper: None,
+        reorder: None,
     }
 }

@@ -3,8 +3,9 @@ use talkpath_units::{Bytes, Duration, Ecn, Packets, Rate, Seed};
 
 use super::*;
 use crate::change::{Change, ChangeTimes, LinkState, LinkValues, Outage, Ramp};
-use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
+use crate::config::{DelayVariation, LinkConfig, LossModel, RateModel};
 use crate::fragment::FragmentRange;
+use crate::framing::Framing;
 use crate::queue::Queue;
 use crate::queue::test_disciplines::{DropAtService, RoundRobin};
 use crate::queue::{DropTail, QueueKind, QueueLimit};
@@ -25,8 +26,8 @@ fn config(&(kbps, ms, limit, mtu, wire, _): &AnyLink) -> LinkConfig {
     let (loss, jitter) = match wire {
         0 => (LossModel::None, DelayVariation::None),
         1 => (losses, DelayVariation::None),
-        2 => (LossModel::None, DelayVariation::Normal { sd, reorder: false }),
-        _ => (losses, DelayVariation::Normal { sd, reorder: true }),
+        2 => (LossModel::None, DelayVariation::Normal { sd, memory: 0.0, reorder: false }),
+        _ => (losses, DelayVariation::Normal { sd, memory: 0.0, reorder: true }),
     };
     let rate = if kbps == 0 { RateModel::Unlimited } else { RateModel::Fixed(Rate::from_bps(1000 * kbps)) };
     let limit = QueueLimit::Packets(Packets::new(limit));
@@ -38,6 +39,9 @@ fn config(&(kbps, ms, limit, mtu, wire, _): &AnyLink) -> LinkConfig {
         queue: QueueKind::DropTail(DropTail { limit, in_service: false, mark_at: None }),
         loss,
         jitter,
+        policer: None,
+        shaper: None,
+        reorder: None,
     }
 }
 

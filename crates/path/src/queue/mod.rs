@@ -13,12 +13,15 @@ mod fq_codel;
 #[cfg(test)]
 mod kernel_codel;
 mod limit;
+mod policed;
 #[cfg(test)]
 pub(crate) mod test_disciplines;
 
 use talkpath_units::{Bytes, Instant};
 
 use crate::carried::Carried;
+use crate::framing::Framing;
+use crate::token_bucket::TokenBucket;
 pub use codel::{Codel, CodelParameters};
 pub(crate) use discipline::{Discipline, LinkFacts, Queued, Signals};
 pub use drop_tail::DropTail;
@@ -101,6 +104,11 @@ impl<T: Carried> Queue<T> {
             QueueKind::DropTail(config) => Self::DropTail(DropTailQueue::new(config, link)),
             other => Self::Other(boxed(other, link)),
         }
+    }
+
+    /// The same queue behind a policer.
+    pub(crate) fn policed(self, policer: &TokenBucket, framing: Framing) -> Self {
+        Self::Other(Box::new(policed::PolicedQueue::new(policer, framing, self)))
     }
 
     /// A queue of any discipline.

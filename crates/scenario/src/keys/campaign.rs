@@ -81,6 +81,7 @@ static BETWEEN: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    by_key: None,
     quantity: None,
 };
 

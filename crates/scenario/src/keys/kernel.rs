@@ -31,6 +31,7 @@ pub(crate) static KERNEL: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    by_key: None,
     quantity: None,
 };
 

@@ -3,8 +3,8 @@
 use crate::quantity::{Dimension, DimensionRange};
 use crate::queues::QUEUE;
 use crate::spec::{
-    ANY_DURATION, ANY_RATE, Default, FileKind, Key, Kind, SOME_DURATION, TableSpec, Tagged, Variant, key,
-    quantity, range,
+    ANY_DURATION, ANY_RATE, Default, FileKind, Key, Kind, SOME_DURATION, SOME_SIZE, TableSpec, Tagged,
+    Variant, key, quantity, range,
 };
 
 /// A link.
@@ -63,7 +63,58 @@ const LINK_KEYS: &[Key] = &[
         Default::Is("\"none\""),
         "the delay that each packet has in addition to `delay`",
     ),
+    key(
+        "policer",
+        Kind::Table(&TOKEN_BUCKET),
+        Default::Absent("no policer"),
+        "a token bucket before the queue: a packet that comes faster is dropped, as Linux's act_police does",
+    ),
+    key(
+        "shaper",
+        Kind::Table(&TOKEN_BUCKET),
+        Default::Absent("no shaper"),
+        "a token bucket behind the queue: a packet waits until its tokens are there, as with Linux's sch_tbf. Then it goes out at `rate`",
+    ),
+    key(
+        "reorder",
+        Kind::Table(&REORDERING),
+        Default::Absent("no packet is held back"),
+        "packets that take longer, so that the packets behind them overtake them",
+    ),
 ];
+
+/// A policer or a shaper.
+pub(crate) static TOKEN_BUCKET: TableSpec = TableSpec {
+    noun: "a token bucket",
+    keys: &[
+        key(
+            "rate",
+            quantity(ANY_RATE),
+            Default::Required,
+            "how fast tokens come: the rate in the long run, framing included",
+        ),
+        key(
+            "burst",
+            quantity(SOME_SIZE),
+            Default::Required,
+            "the size of the bucket, which is full at the beginning: so much passes at once after a pause",
+        ),
+    ],
+};
+
+/// Reordering by share and distance.
+pub(crate) static REORDERING: TableSpec = TableSpec {
+    noun: "a reordering",
+    keys: &[
+        key(
+            "share",
+            Kind::Probability,
+            Default::Required,
+            "the share of the packets that is held back, drawn packet by packet",
+        ),
+        key("by", quantity(SOME_DURATION), Default::Required, "how much later these packets arrive"),
+    ],
+};
 
 const TRACE_FILE: &str = "the trace, relative to the scenario's folder; the run directory keeps a copy";
 
@@ -102,6 +153,7 @@ pub(crate) static FRAMING: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    by_key: None,
     quantity: Some(("bytes", "overhead")),
 };
 
@@ -116,13 +168,33 @@ pub(crate) static LOSS: Tagged = Tagged {
             keys: &[key("rate", Kind::Probability, Default::Required, "loss probability")],
         },
         Variant {
+            name: "bursts",
+            doc: "runs of lost packets, as `{ mean = \"1%\", burst = 3 }` without `kind`: Gilbert's two states with `r` = 1 / `burst` and \
+                  `p` = `mean` `r` / (1 - `mean`)",
+            keys: &[
+                key("mean", Kind::Probability, Default::Required, "the share of the packets that is lost"),
+                key(
+                    "burst",
+                    Kind::Number { above: 1.0, most: 1_000_000.0 },
+                    Default::Required,
+                    "the mean number of packets that are lost one after the other. With `bernoulli` it is 1 / (1 - `rate`)",
+                ),
+            ],
+        },
+        Variant {
             name: "gilbert-elliott",
-            doc: "two states, with a step at each packet (Gilbert 1960, Elliott 1963)",
+            doc: "two states, with a step at each packet (Gilbert 1960, Elliott 1963), or in time with `step`",
             keys: &[
                 key("p", Kind::Probability, Default::Required, "probability to go from good to bad"),
                 key("r", Kind::Probability, Default::Required, "probability to go from bad to good"),
                 key("loss_bad", Kind::Probability, Default::Is("1.0"), "loss probability in the bad state"),
                 key("loss_good", Kind::Probability, Default::Is("0.0"), "loss probability in the good state"),
+                key(
+                    "step",
+                    quantity(SOME_DURATION),
+                    Default::Absent("a step at each packet"),
+                    "the time from one step to the next, whether packets come or not. A bad time lasts `step` / `r` in the mean",
+                ),
             ],
         },
         Variant {
@@ -143,6 +215,7 @@ pub(crate) static LOSS: Tagged = Tagged {
     ],
     later: &[],
     number: Some(("bernoulli", "rate")),
+    by_key: Some(("burst", "bursts")),
     quantity: None,
 };
 
@@ -157,7 +230,16 @@ pub(crate) static JITTER: Tagged = Tagged {
         Variant {
             name: "normal",
             doc: "normal with mean 0; the whole delay never goes below 0",
-            keys: &[key("sd", quantity(SOME_DURATION), Default::Required, "standard deviation"), REORDER],
+            keys: &[
+                key("sd", quantity(SOME_DURATION), Default::Required, "standard deviation"),
+                key(
+                    "memory",
+                    Kind::Probability,
+                    Default::Is("0.0"),
+                    "the correlation of a packet's addition with that of the packet before it; over k packets it is `memory` to the power k",
+                ),
+                REORDER,
+            ],
         },
         Variant {
             name: "uniform",
@@ -186,5 +268,6 @@ pub(crate) static JITTER: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    by_key: None,
     quantity: Some(("normal", "sd")),
 };

@@ -17,7 +17,7 @@ pub(crate) use campaign::{CAMPAIGN, HOST, MEASURE, SCHEDULE};
 pub(crate) use change::{CHANGE, CHANGED_QUEUE};
 pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use kernel::KERNEL;
-pub(crate) use link::{LINK, PATH};
+pub(crate) use link::{LINK, PATH, REORDERING, TOKEN_BUCKET};
 pub(crate) use root::{FAR_CLOCK, ROOT};
 pub use tables::{campaign_key_tables, key_tables, transport_names};
 

@@ -14,6 +14,7 @@ use crate::form::{form, table_form};
 use crate::keys::{LINK, ROOT};
 use crate::names;
 use crate::options::{Options, PercentOf};
+use crate::pass::set::implied_variant;
 use crate::preset::presets;
 use crate::quantity::{self, Problem};
 use crate::read::{self, KeyPath, or_list, wrong};
@@ -172,6 +173,9 @@ impl Checker<'_> {
             Some(table) => match table.get("kind") {
                 Some(kind) => (kind, kind_at),
                 None => {
+                    if let Some(variant) = implied_variant(table, tagged) {
+                        return Some(variant);
+                    }
                     if self.checks.requires_keys {
                         let message = format!("missing; expected {}: {}", tagged.noun, or_list(kinds));
                         self.log.mistake(&node.place, &kind_at.to_string(), message, None);

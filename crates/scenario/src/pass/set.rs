@@ -16,7 +16,7 @@ use crate::preset::preset;
 use crate::quantity::{Problem, percentage};
 use crate::read;
 use crate::reading::Reading;
-use crate::spec::{Kind, TableSpec, Tagged};
+use crate::spec::{Kind, TableSpec, Tagged, Variant};
 use crate::tree::{self, Entry, Node, Table, Value, split};
 
 /// Sets the keys of the command line. A scenario without a name gets the name of its file, and a path's name
@@ -334,8 +334,8 @@ pub(crate) fn expand_path(node: &mut Node) {
     node.set_place(&place);
 }
 
-/// Replaces the shorthand of a tagged table by the table. The shorthand is the kind alone, a bare number or a
-/// percentage.
+/// Replaces the shorthand of a tagged table by the table. The shorthand is the kind alone, a bare number, a
+/// percentage, or a table without its kind.
 pub(crate) fn expand_tagged(node: &mut Node, tagged: &Tagged) {
     let place = node.place.clone();
     let mut table = Table::default();
@@ -349,9 +349,21 @@ pub(crate) fn expand_tagged(node: &mut Node, tagged: &Tagged) {
             table.set("kind", Node::text(kind, place));
             table.set(key, node.clone());
         }
+        (Value::Table(written), _) => {
+            let Some(variant) = implied_variant(written, tagged) else { return };
+            table = written.clone();
+            table.set("kind", Node::text(variant.name, place));
+        }
         _ => return,
     }
     node.value = Value::Table(table);
+}
+
+/// Returns the variant of a table without `kind`, if a key of the table says it.
+pub(crate) fn implied_variant(table: &Table, tagged: &Tagged) -> Option<&'static Variant> {
+    let (key, variant) = tagged.by_key?;
+    let is_implied = table.get("kind").is_none() && table.get(key).is_some();
+    tagged.variant(variant).filter(|_| is_implied)
 }
 
 /// Returns the table of `node`. A value that is no table is replaced by an empty one.

@@ -17,6 +17,8 @@ pub(crate) enum Dimension {
     Packets,
     /// A number of events per second, in thousandths of an event.
     Frequency,
+    /// A multiple of a path's bandwidth-delay product, in thousandths of the product.
+    DelayProduct,
 }
 
 /// A dimension with its allowed range, in the base unit.
@@ -35,8 +37,8 @@ pub(crate) struct Amount {
 }
 
 impl Dimension {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Duration, Self::Rate, Self::Size, Self::Packets, Self::Frequency];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Duration, Self::Rate, Self::Size, Self::Packets, Self::Frequency, Self::DelayProduct];
 
     /// The units of the dimension, each with the number of base units in it. The base unit comes first.
     pub(crate) const fn units(self) -> &'static [(&'static str, u64)] {
@@ -61,6 +63,7 @@ impl Dimension {
             ],
             Self::Packets => &[("packets", 1), ("packet", 1)],
             Self::Frequency => &[("mHz", 1), ("Hz", 1_000), ("kHz", 1_000_000)],
+            Self::DelayProduct => &[("bdp", 1_000)],
         }
     }
 
@@ -72,6 +75,7 @@ impl Dimension {
             Self::Size => "a size",
             Self::Packets => "a number of packets",
             Self::Frequency => "a frequency",
+            Self::DelayProduct => "a multiple of the bandwidth-delay product",
         }
     }
 
@@ -83,6 +87,7 @@ impl Dimension {
             Self::Size => "64 kB",
             Self::Packets => "16 packets",
             Self::Frequency => "60 Hz",
+            Self::DelayProduct => "1 bdp",
         }
     }
 }
@@ -103,6 +108,7 @@ impl fmt::Display for Amount {
                 }
                 Ok(())
             }
+            Dimension::DelayProduct => write!(f, "{} bdp", self.count as f64 / 1e3),
         }
     }
 }

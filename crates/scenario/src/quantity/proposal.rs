@@ -82,6 +82,8 @@ impl Dimension {
             Self::Size => SIZE,
             Self::Packets => PACKETS,
             Self::Frequency => FREQUENCY,
+            // No program gives it as a bare number.
+            Self::DelayProduct => &[],
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The queue discipline `codel`.
 
 use talkpath_path::{Codel, QueueKind, QueueName};
-use talkpath_units::Bytes;
 
 use super::discipline::{
-    CE_THRESHOLD, ECN_DOC, INTERVAL, LIMIT, Queue, TARGET, codel_parameters, queue_limit,
+    CE_THRESHOLD, ECN_DOC, INTERVAL, LIMIT, LinkValues, Queue, TARGET, codel_parameters, queue_limit,
 };
 use crate::diagnostic::Log;
 use crate::section::Section;
@@ -20,7 +19,7 @@ pub(super) const CODEL: Queue = Queue {
     read,
 };
 
-fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
-    let limit = queue_limit(section, mtu, log)?;
+fn read(section: &Section<'_>, link: &LinkValues, log: &mut Log) -> Option<QueueKind> {
+    let limit = queue_limit(section, link, log)?;
     Some(QueueKind::Codel(Codel { limit, parameters: codel_parameters(section)? }))
 }

@@ -1,10 +1,10 @@
 //! The description of a queue discipline, and the keys that several disciplines have.
 
 use talkpath_path::{CodelParameters, QueueKind, QueueLimit};
-use talkpath_units::{Bytes, Packets};
+use talkpath_units::{Bytes, Duration, Packets, Rate};
 
 use crate::diagnostic::Log;
-use crate::quantity::{Amount, Dimension, DimensionRange};
+use crate::quantity::{Amount, Dimension, DimensionRange, Problem};
 use crate::section::Section;
 use crate::spec::{
     ANY_DURATION, Default, Key, Kind, LARGEST_SIZE, SOME_DURATION, SOME_PACKETS, SOME_SIZE, Variant, key,
@@ -17,21 +17,66 @@ use crate::tree::Meaning;
 pub(super) struct Queue {
     /// The word for the discipline, and its keys.
     pub(super) keys: Variant,
-    /// Reads the keys of a section. The second argument is the MTU of the link.
-    pub(super) read: fn(&Section<'_>, Option<Bytes>, &mut Log) -> Option<QueueKind>,
+    /// Reads the keys of a section, on a link with these values.
+    pub(super) read: fn(&Section<'_>, &LinkValues, &mut Log) -> Option<QueueKind>,
 }
 
-/// Reads `limit`, in packets or bytes.
-pub(super) fn queue_limit(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueLimit> {
-    match section.meaning("limit")? {
-        Meaning::Amount(Amount { dimension: Dimension::Packets, count }) => {
-            Some(QueueLimit::Packets(Packets::new(count)))
+/// Values of the link that a queue belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkValues {
+    /// `None` if the value is wrong, which is reported already.
+    pub(crate) mtu: Option<Bytes>,
+    /// The rate at which the queue empties: of the link, or of its shaper if that is slower. `None` on a link
+    /// whose rate is unlimited or wrong.
+    pub(crate) rate: Option<Rate>,
+    /// The delays of both directions of a path together. `None` if the link is not one of a `path`.
+    pub(crate) round_trip: Option<Duration>,
+}
+
+/// Reads `limit`, in packets, bytes, time or bandwidth-delay products.
+pub(super) fn queue_limit(section: &Section<'_>, link: &LinkValues, log: &mut Log) -> Option<QueueLimit> {
+    let Meaning::Amount(amount) = section.meaning("limit")? else { return None };
+    let bytes = match amount.dimension {
+        Dimension::Packets => return Some(QueueLimit::Packets(Packets::new(amount.count))),
+        Dimension::Duration | Dimension::DelayProduct => match bytes_of(amount, link) {
+            Ok(bytes) => bytes,
+            Err(problem) => {
+                section.problem("limit", problem, log);
+                return None;
+            }
+        },
+        _ => Bytes::new(amount.count),
+    };
+    warn_of_small_limit("limit", bytes, section, link.mtu, log);
+    Some(QueueLimit::Bytes(bytes))
+}
+
+/// The bytes of a limit in time or in bandwidth-delay products, rounded up.
+///
+/// # Errors
+/// Returns what the link lacks.
+fn bytes_of(limit: Amount, link: &LinkValues) -> Result<Bytes, Problem> {
+    let Some(rate) = link.rate else {
+        let message = format!("found {limit}, but the link has no rate to count its bytes with");
+        return Err(Problem::new(message).with_help("write `rate` too, or the limit in packets or bytes"));
+    };
+    // The time in thousandths of a nanosecond.
+    let time = match (limit.dimension, link.round_trip) {
+        (Dimension::Duration, _) => u128::from(limit.count) * 1_000,
+        (_, Some(round_trip)) => u128::from(limit.count) * u128::from(round_trip.as_nanos()),
+        (_, None) => {
+            let message =
+                format!("found {limit}, but only a `path` has a round trip; a `link` may be part of several");
+            return Err(Problem::new(message).with_help("write a time such as \"50 ms\", or bytes"));
         }
-        Meaning::Amount(Amount { count, .. }) => {
-            warn_of_small_limit("limit", Bytes::new(count), section, mtu, log);
-            Some(QueueLimit::Bytes(Bytes::new(count)))
-        }
-        _ => None,
+    };
+    let bytes = time.saturating_mul(u128::from(rate.as_bps())).div_ceil(8 * 1_000_000_000_000);
+    match u64::try_from(bytes) {
+        Ok(bytes) if (1..=LARGEST_SIZE).contains(&bytes) => Ok(Bytes::new(bytes)),
+        _ => Err(Problem::new(format!(
+            "found {limit}, which is {bytes} B at {rate}; expected from 1 B to {}",
+            Bytes::new(LARGEST_SIZE)
+        ))),
     }
 }
 
@@ -64,7 +109,8 @@ pub(super) const LIMIT: Key = key(
     "limit",
     quantity(QUEUE_LIMIT),
     Default::Is("\"1000 packets\""),
-    "how many packets or bytes may wait, IP headers included",
+    "how many packets or bytes may wait, IP headers included. A time such as `\"50 ms\"` is the bytes that leave at `rate` (or at the \
+     shaper's) in that time; `\"1 bdp\"` is those of the path's round trip, the `delay` of both directions",
 );
 
 pub(super) const TARGET: Key = key(
@@ -98,7 +144,13 @@ pub(super) const CE_THRESHOLD: Key = key(
     "a packet that has waited longer than this is marked, if its transport takes marks",
 );
 
-const QUEUE_LIMIT: &[DimensionRange] = &[SOME_PACKETS[0], SOME_SIZE[0]];
+const QUEUE_LIMIT: &[DimensionRange] = &[
+    SOME_PACKETS[0],
+    SOME_SIZE[0],
+    SOME_DURATION[0],
+    // We chose a thousandth of the product to a thousand products.
+    range(Dimension::DelayProduct, 1, 1_000_000),
+];
 
 /// The smallest quantum is that of Linux: sch_fq_codel raises smaller values to it.
 const QUANTUM_SIZE: &[DimensionRange] = &[range(Dimension::Size, 256, LARGEST_SIZE)];

@@ -1,9 +1,8 @@
 //! The queue discipline `drop-tail`.
 
 use talkpath_path::{DropTail, QueueKind, QueueName};
-use talkpath_units::Bytes;
 
-use super::discipline::{LIMIT, Queue, queue_limit};
+use super::discipline::{LIMIT, LinkValues, Queue, queue_limit};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{Default, Kind, SOME_PACKETS, Variant, key};
@@ -27,9 +26,9 @@ pub(super) const DROP_TAIL: Queue = Queue {
     read,
 };
 
-fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
+fn read(section: &Section<'_>, link: &LinkValues, log: &mut Log) -> Option<QueueKind> {
     Some(QueueKind::DropTail(DropTail {
-        limit: queue_limit(section, mtu, log)?,
+        limit: queue_limit(section, link, log)?,
         in_service: section.flag("in_service")?,
         mark_at: section.packets_or_word("mark_at")?,
     }))

@@ -1,9 +1,8 @@
 //! The queue discipline `fq`.
 
 use talkpath_path::{Fq, QueueKind, QueueName};
-use talkpath_units::Bytes;
 
-use super::discipline::{LIMIT, QUANTUM, Queue, queue_limit};
+use super::discipline::{LIMIT, LinkValues, QUANTUM, Queue, queue_limit};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::Variant;
@@ -18,7 +17,7 @@ pub(super) const FQ: Queue = Queue {
     read,
 };
 
-fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
-    let limit = queue_limit(section, mtu, log)?;
+fn read(section: &Section<'_>, link: &LinkValues, log: &mut Log) -> Option<QueueKind> {
+    let limit = queue_limit(section, link, log)?;
     Some(QueueKind::Fq(Fq { limit, quantum: section.bytes_or_word("quantum")? }))
 }

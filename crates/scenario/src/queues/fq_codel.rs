@@ -1,10 +1,10 @@
 //! The queue discipline `fq_codel`.
 
 use talkpath_path::{FqCodel, QueueKind, QueueName};
-use talkpath_units::Bytes;
 
 use super::discipline::{
-    CE_THRESHOLD, ECN_DOC, INTERVAL, QUANTUM, Queue, TARGET, codel_parameters, warn_of_small_limit,
+    CE_THRESHOLD, ECN_DOC, INTERVAL, LinkValues, QUANTUM, Queue, TARGET, codel_parameters,
+    warn_of_small_limit,
 };
 use crate::diagnostic::Log;
 use crate::section::Section;
@@ -43,9 +43,9 @@ pub(super) const FQ_CODEL: Queue = Queue {
     read,
 };
 
-fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
+fn read(section: &Section<'_>, link: &LinkValues, log: &mut Log) -> Option<QueueKind> {
     let memory_limit = section.bytes("memory_limit")?;
-    warn_of_small_limit("memory_limit", memory_limit, section, mtu, log);
+    warn_of_small_limit("memory_limit", memory_limit, section, link.mtu, log);
     Some(QueueKind::FqCodel(FqCodel {
         limit: section.packets_or_word("limit")??,
         memory_limit,

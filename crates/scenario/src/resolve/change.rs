@@ -90,7 +90,7 @@ fn change(
     let has = |key: &str| section.node(key).is_some();
     let indices = of_links(section, links)?;
     let Some(when) = times(section)? else { return Ok(None) };
-    let Some(values) = values(section, contents) else { return Ok(None) };
+    let Some(values) = values(section, contents)? else { return Ok(None) };
     let outage = outage(section, &when)?;
     if let Some(file) = section.node("file") {
         let beside = ["rate", "delay", "loss", "queue", "over", "outage", "up"];
@@ -159,7 +159,22 @@ fn times(section: &Section<'_>) -> Result<Option<ChangeTimes>, Wrong> {
 }
 
 /// The values that the change sets; `None` if one is wrong, which is reported already.
-fn values(section: &Section<'_>, contents: &Contents) -> Option<LinkValues> {
+///
+/// # Errors
+/// Returns the key whose values together cannot be.
+fn values(section: &Section<'_>, contents: &Contents) -> Result<Option<LinkValues>, Wrong> {
+    let new_loss = match section.node("loss") {
+        Some(_) => loss(section, contents).map_err(|problem| ("loss", problem))?,
+        None => None,
+    };
+    Ok(other_values(section).and_then(|values| match section.node("loss") {
+        Some(_) => Some(LinkValues { loss: Some(new_loss?), ..values }),
+        None => Some(values),
+    }))
+}
+
+/// The values of a change without its loss; `None` if one is wrong, which is reported already.
+fn other_values(section: &Section<'_>) -> Option<LinkValues> {
     let mut values = LinkValues::default();
     if section.node("rate").is_some() {
         values.rate = Some(match section.meaning("rate")? {
@@ -169,9 +184,6 @@ fn values(section: &Section<'_>, contents: &Contents) -> Option<LinkValues> {
     }
     if section.node("delay").is_some() {
         values.delay = Some(section.duration("delay")?);
-    }
-    if section.node("loss").is_some() {
-        values.loss = Some(loss(section, contents)?);
     }
     if let Some(queue) = section.node("queue") {
         let queue = Section::new(queue.as_table()?, CHANGED_QUEUE.keys, section.at, section.place);

@@ -11,16 +11,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_model::{Flow, IpVersion, LinkIndex, NamedLink};
-use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
-use talkpath_units::{Bytes, Rate};
+use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, RateModel, Reordering, TokenBucket};
+use talkpath_units::{Bytes, Duration, Rate};
 
 use crate::contents::Contents;
 use crate::diagnostic::{Log, Place};
-use crate::keys::LINK;
+use crate::keys::{LINK, REORDERING, TOKEN_BUCKET};
 use crate::names::unknown_name;
 use crate::pass::fill::fill_table;
-use crate::quantity::{Problem, quote};
-use crate::queues;
+use crate::quantity::{Problem, as_percent, quote};
+use crate::queues::{self, LinkValues};
 use crate::read::KeyPath;
 use crate::section::{Section, first_step, for_copy};
 use crate::spec::MOST_FLOWS;
@@ -97,10 +97,18 @@ impl Links {
     /// Adds the two links of a `path`.
     fn add_path(&mut self, path: &Node, contents: &Contents, log: &mut Log) {
         let parent = KeyPath::ROOT.key("path");
-        for entry in path.as_table().map_or(&[][..], |table| &table.entries) {
+        let entries = path.as_table().map_or(&[][..], |table| &table.entries);
+        let delay = |entry: &Entry| {
+            let table = entry.node.as_table()?;
+            Section::new(table, LINK.keys, parent, &entry.place).duration("delay")
+        };
+        let delays: Option<Vec<Duration>> = entries.iter().map(delay).collect();
+        let round_trip =
+            delays.map(|delays| delays.into_iter().fold(Duration::ZERO, Duration::saturating_add));
+        for entry in entries {
             let place = &entry.node.place;
             let config = match entry.node.as_table() {
-                Some(table) => config(table, parent.key(&entry.name), place, contents, log),
+                Some(table) => config(table, parent.key(&entry.name), place, round_trip, contents, log),
                 None => None,
             };
             self.add(&entry.name, config);
@@ -114,7 +122,7 @@ impl Links {
         self.is_known = false;
         let defaults = fill_table(Table::default(), &LINK, &Place::START);
         for name in ["up", "down"] {
-            let config = config(&defaults, KeyPath::ROOT.key(name), &Place::START, contents, log);
+            let config = config(&defaults, KeyPath::ROOT.key(name), &Place::START, None, contents, log);
             self.add(name, config);
             self.tables.push(LinkTable { name: name.to_owned(), place: Place::START });
         }
@@ -157,7 +165,7 @@ impl Links {
                 .with_help(format!("[link.\"{}{{n}}\"] is made once per copy", entry.name));
             log.problem(&step.place, at, problem);
         }
-        self.add(&entry.name, config(table, at, &entry.place, contents, log));
+        self.add(&entry.name, config(table, at, &entry.place, None, contents, log));
     }
 
     /// Adds a link for each of `numbers`, except for names that have a table of their own.
@@ -173,10 +181,10 @@ impl Links {
         let Some(table) = entry.node.as_table() else { return self.add(&entry.name, None) };
         let place = &entry.place;
         let has_steps = first_step(table).is_some();
-        let shared_config = if has_steps { None } else { config(table, at, place, contents, log) };
+        let shared_config = if has_steps { None } else { config(table, at, place, None, contents, log) };
         if numbers.is_empty() {
             // No route names the link. Its values are still read, for their mistakes.
-            let _ = config(&for_copy(table, 1, at, log), at, place, contents, log);
+            let _ = config(&for_copy(table, 1, at, log), at, place, None, contents, log);
         }
         for number in numbers {
             let name = entry.name.replace(NUMBER, &number.to_string());
@@ -193,7 +201,7 @@ impl Links {
                 continue;
             }
             let config = if has_steps {
-                config(&for_copy(table, *number, at, log), at, place, contents, log)
+                config(&for_copy(table, *number, at, log), at, place, None, contents, log)
             } else {
                 shared_config.clone()
             };
@@ -312,26 +320,102 @@ fn warn_of_missing_rates(root: &Table, log: &mut Log) {
     }
 }
 
-/// Makes one link of its table.
+/// Makes one link of its table. `round_trip` is that of the `path` which the link belongs to.
 fn config(
     table: &Table,
     at: KeyPath<'_>,
     place: &Place,
+    round_trip: Option<Duration>,
     contents: &Contents,
     log: &mut Log,
 ) -> Option<LinkConfig> {
     let section = Section::new(table, LINK.keys, at, place);
     let mtu = section.bytes("mtu");
-    let queue = queues::resolve(&section, mtu, log);
+    let (rate, framing) = (rate(&section, contents), framing(&section));
+    let (policer, shaper) = (token_bucket(&section, "policer"), token_bucket(&section, "shaper"));
+    let on_wire = framing.zip(mtu).map(|(framing, mtu)| framing.on_wire(mtu));
+    check_shaper(&section, shaper, on_wire, log);
+    warn_of_small_policer(&section, policer, on_wire, log);
+    let rates = [rate.as_ref().and_then(fixed_rate), shaper.map(|shaper| shaper.rate)];
+    let values = LinkValues { mtu, rate: rates.into_iter().flatten().min(), round_trip };
+    let queue = queues::resolve(&section, &values, log);
     Some(LinkConfig {
-        rate: rate(&section, contents)?,
+        rate: rate?,
         delay: section.duration("delay")?,
         mtu: mtu?,
-        framing: framing(&section)?,
+        framing: framing?,
         queue: queue?,
-        loss: loss(&section, contents)?,
+        loss: loss_reported(&section, contents, log)?,
         jitter: jitter(&section, contents)?,
+        policer,
+        shaper,
+        reorder: reordering(&section),
     })
+}
+
+/// The rate of a link in the long run. `None` if it is unlimited.
+fn fixed_rate(rate: &RateModel) -> Option<Rate> {
+    match rate {
+        RateModel::Unlimited => None,
+        RateModel::Fixed(rate) => Some(*rate),
+        RateModel::Trace(trace) => Some(trace.mean_rate()),
+    }
+}
+
+/// A policer or a shaper. `None` if it is absent, or wrong: its mistake is reported already.
+fn token_bucket(link: &Section<'_>, name: &'static str) -> Option<TokenBucket> {
+    let node = link.node(name)?;
+    let section = Section::new(node.as_table()?, TOKEN_BUCKET.keys, link.at.key(name), &node.place);
+    let Meaning::Amount(rate) = section.meaning("rate")? else { return None };
+    Some(TokenBucket { rate: Rate::from_bps(rate.count), burst: section.bytes("burst")? })
+}
+
+/// Reports a shaper whose bucket never has the tokens of the link's largest packet, which takes `on_wire`.
+fn check_shaper(link: &Section<'_>, shaper: Option<TokenBucket>, on_wire: Option<Bytes>, log: &mut Log) {
+    if let (Some(shaper), Some(on_wire)) = (shaper, on_wire)
+        && shaper.burst < on_wire
+    {
+        let message = format!(
+            "found a burst of {}, expected at least {on_wire}: a packet of the link's `mtu` with its framing. A larger packet would \
+             never leave",
+            shaper.burst
+        );
+        link.problem("shaper", Problem::new(message), log);
+    }
+}
+
+fn warn_of_small_policer(
+    link: &Section<'_>,
+    policer: Option<TokenBucket>,
+    on_wire: Option<Bytes>,
+    log: &mut Log,
+) {
+    if let (Some(policer), Some(on_wire)) = (policer, on_wire)
+        && policer.burst < on_wire
+    {
+        let message = format!(
+            "its burst is {}, so a packet of {on_wire} (`mtu` with framing) is always dropped",
+            policer.burst
+        );
+        link.warning("policer", &message, log);
+    }
+}
+
+fn reordering(link: &Section<'_>) -> Option<Reordering> {
+    let node = link.node("reorder")?;
+    let section = Section::new(node.as_table()?, REORDERING.keys, link.at.key("reorder"), &node.place);
+    Some(Reordering { share: section.number("share")?, by: section.duration("by")? })
+}
+
+/// The loss of a link. A mistake in it is reported.
+fn loss_reported(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<LossModel> {
+    match loss(link, contents) {
+        Ok(loss) => loss,
+        Err(problem) => {
+            link.problem("loss", problem, log);
+            None
+        }
+    }
 }
 
 fn framing(link: &Section<'_>) -> Option<Framing> {
@@ -355,17 +439,51 @@ fn rate(link: &Section<'_>, contents: &Contents) -> Option<RateModel> {
     }
 }
 
-pub(super) fn loss(link: &Section<'_>, contents: &Contents) -> Option<LossModel> {
-    let (kind, section) = link.tagged("loss")?;
+/// The loss of a link or of a change. `None` if a single value is wrong, which is reported already.
+///
+/// # Errors
+/// Returns what is wrong with the values together.
+pub(super) fn loss(link: &Section<'_>, contents: &Contents) -> Result<Option<LossModel>, Problem> {
+    let Some((kind, section)) = link.tagged("loss") else { return Ok(None) };
+    if kind == "bursts" {
+        let (Some(mean), Some(burst)) = (section.number("mean"), section.number("burst")) else {
+            return Ok(None);
+        };
+        return bursts(mean, burst).map(Some);
+    }
+    Ok(single_loss(kind, &section, contents))
+}
+
+/// Gilbert's two states that lose the share `mean` of the packets, in runs of `burst` packets in the mean.
+fn bursts(mean: f64, burst: f64) -> Result<LossModel, Problem> {
+    let r = 1.0 / burst;
+    let p = mean * r / (1.0 - mean);
+    if p <= 1.0 {
+        return Ok(LossModel::GilbertElliott { p, r, loss_bad: 1.0, loss_good: 0.0 });
+    }
+    // Between two runs there is at least one packet that arrives.
+    let most = as_percent((burst / (burst + 1.0) * 1e4).floor() / 1e4);
+    let message = format!(
+        "found a loss of {} in runs of {burst} packets; expected at most {most}, because a packet arrives between two runs",
+        as_percent(mean)
+    );
+    Err(Problem::new(message))
+}
+
+/// A loss whose values are right by themselves.
+fn single_loss(kind: &str, section: &Section<'_>, contents: &Contents) -> Option<LossModel> {
     match kind {
         "none" => Some(LossModel::None),
         "bernoulli" => Some(LossModel::Bernoulli { rate: section.number("rate")? }),
-        "gilbert-elliott" => Some(LossModel::GilbertElliott {
-            p: section.number("p")?,
-            r: section.number("r")?,
-            loss_bad: section.number("loss_bad")?,
-            loss_good: section.number("loss_good")?,
-        }),
+        "gilbert-elliott" => {
+            let (p, r) = (section.number("p")?, section.number("r")?);
+            let (loss_bad, loss_good) = (section.number("loss_bad")?, section.number("loss_good")?);
+            if section.node("step").is_none() {
+                return Some(LossModel::GilbertElliott { p, r, loss_bad, loss_good });
+            }
+            let step = section.duration("step")?;
+            Some(LossModel::GilbertElliottInTime { step, p, r, loss_bad, loss_good })
+        }
         "periodic" => Some(LossModel::Periodic { period: section.count("period")? }),
         "trace" => contents.loss(section.text("file")?).cloned().map(LossModel::Trace),
         _ => None,
@@ -379,7 +497,10 @@ fn jitter(link: &Section<'_>, contents: &Contents) -> Option<DelayVariation> {
     }
     let reorder = section.flag("reorder")?;
     match kind {
-        "normal" => Some(DelayVariation::Normal { sd: section.duration("sd")?, reorder }),
+        "normal" => {
+            let (sd, memory) = (section.duration("sd")?, section.number("memory")?);
+            Some(DelayVariation::Normal { sd, memory, reorder })
+        }
         "uniform" => Some(DelayVariation::Uniform { max: section.duration("max")?, reorder }),
         "pareto" => Some(DelayVariation::Pareto {
             mean: section.duration("mean")?,

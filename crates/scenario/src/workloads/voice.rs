@@ -72,6 +72,7 @@ static PLAYOUT: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    by_key: None,
     quantity: Some(("fixed", "delay")),
 };
 

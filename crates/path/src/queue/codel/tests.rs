@@ -1,7 +1,8 @@
 use talkpath_units::{Ecn, Packets, Rate, Seed};
 
 use super::*;
-use crate::config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
+use crate::config::{DelayVariation, LinkConfig, LossModel, RateModel};
+use crate::framing::Framing;
 use crate::link::Link;
 use crate::occupancy::Window;
 use crate::queue::kernel_codel::Kernel;
@@ -220,6 +221,9 @@ fn carry(queue: Queue<Frame>, arrivals: &[Instant]) -> [f64; 3] {
         queue: QueueKind::Codel(CODEL),
         loss: LossModel::None,
         jitter: DelayVariation::None,
+        policer: None,
+        shaper: None,
+        reorder: None,
     };
     let mut link = Link::new(&config, Seed::new(1), "test");
     link.set_queue(queue);
