@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use talkpath_commands::args::{self, Cli, Command};
 use talkpath_commands::command::{
-    campaign, check, compare, export, merge, monitor, mos, plan, report, run, shell, study, transfer,
+    campaign, check, compare, export, merge, monitor, mos, plan, report, run, shell, study, trace, transfer,
 };
 use talkpath_commands::failure::Failure;
 use talkpath_commands::terminal::Terminal;
@@ -73,6 +73,7 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Play(args) => play::run(args, terminal),
         Command::Replay(args) => replay::run(args, terminal),
         Command::Mos(args) => mos::run(args, common, terminal),
+        Command::Trace(args) => trace::run(args, terminal),
         Command::Doctor => doctor::run(common, terminal),
         Command::Completions { shell } => shell::completions(*shell),
         Command::Man { command } => shell::man(command.as_deref()),

@@ -13,6 +13,7 @@ mod demand;
 mod heading;
 mod monitor;
 mod mos;
+mod own_line;
 mod own_link;
 mod precedence;
 mod serve;
@@ -20,6 +21,7 @@ mod shard;
 mod shell;
 mod stamp;
 mod study;
+mod trace;
 mod transfer;
 mod usage_error;
 
@@ -44,6 +46,7 @@ pub use self::campaign::{
 pub use self::demand::DemandArgs;
 pub use self::monitor::{Amount, MonitorArgs};
 pub use self::mos::{MosArgs, Share};
+pub use self::own_line::OwnLine;
 pub use self::own_link::OwnLink;
 use self::precedence::apply_precedence;
 pub use self::serve::ServeArgs;
@@ -54,6 +57,7 @@ pub use self::study::{
     StudyArena, StudyArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyJudgeArgs, StudyKeepArgs,
     StudyRunArgs,
 };
+pub use self::trace::{TimeUnit, TraceArgs, TraceKind};
 pub use self::transfer::{BurstArgs, SendArgs, TransferArgs};
 use self::usage_error::{json_refusal, usage_failure};
 
@@ -257,6 +261,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Compute the mean opinion score (MOS) of a call from a delay, a loss and a codec
     Mos(MosArgs),
+    /// Say what a trace or a line of tc holds, and write it as a scenario reads it
+    Trace(TraceArgs),
     /// Print what this machine can do, and how to get what is missing
     Doctor,
     /// Print a completion script for a shell
@@ -365,6 +371,10 @@ pub struct CompareArgs {
     /// transatlantic (default: home-adsl)
     #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE.toml", env = "TALKPATH_PATH")]
     pub path: Option<String>,
+    /// Your line by its download and upload in Mb/s, and its one-way delay if you know it: 50/10 or
+    /// 50/10/20ms. What is assumed is printed. --up and --down describe a line in full
+    #[arg(help_heading = heading::PATH, long, value_name = "DOWN/UP[/DELAY]", value_parser = OwnLine::parse, conflicts_with_all = ["up", "down"])]
+    pub line: Option<OwnLine>,
     /// The upload of your line: its rate, its one-way delay and its queue, as in 10Mbps/15ms/256kB or
     /// 10Mbps/15ms/fq_codel (default: a drop-tail queue of 1000 packets)
     #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]

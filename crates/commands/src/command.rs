@@ -13,6 +13,7 @@ pub mod report;
 pub mod run;
 pub mod shell;
 pub mod study;
+pub mod trace;
 pub mod transfer;
 
 use std::collections::BTreeMap;

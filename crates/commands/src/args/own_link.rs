@@ -43,6 +43,17 @@ impl OwnLink {
         })
     }
 
+    /// A direction of a line with a drop-tail queue of this limit.
+    pub(super) fn of_line(rate: &str, delay: &str, limit: &str) -> Self {
+        Self {
+            rate: rate.to_owned(),
+            delay: delay.to_owned(),
+            limit: Some(limit.to_owned()),
+            queue: None,
+            text: format!("{rate}/{delay}/{limit}"),
+        }
+    }
+
     /// The settings of the link `up` or `down` in the scenario. The flag of this description has the same
     /// name as the link.
     pub fn settings(&self, link: &str) -> Vec<Setting> {

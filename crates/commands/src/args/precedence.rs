@@ -23,7 +23,7 @@ use crate::failure::Failure;
 pub(super) fn apply_precedence(cli: &mut Cli, matches: &ArgMatches) -> Result<(), Failure> {
     let sources = Sources(matches);
     match &mut cli.command {
-        Command::Compare(args) => apply_to_compare(args, &sources),
+        Command::Compare(args) => apply_to_compare(args, &sources)?,
         Command::Run(args) => apply_to_run(args, &sources),
         Command::Serve(args) => apply_to_serve(args, &sources)?,
         Command::Stamp(args) => apply_to_stamp(args, &sources)?,
@@ -58,9 +58,18 @@ impl Sources<'_> {
     }
 }
 
-fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) {
+fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) -> Result<(), Failure> {
+    if let Some(line) = &args.line {
+        if sources.is_typed("path") {
+            return Err(Failure::Usage(
+                "--line with --path: a line is a path of its own; give one of them".to_owned(),
+            ));
+        }
+        sources.ignore_variable("path", &mut args.path);
+        (args.up, args.down) = (Some(line.up()), Some(line.down()));
+    }
     // A flag about the path asks for one of our paths, so variables that choose a network are ignored.
-    let describes_path = sources.any_is_typed(&["path", "up", "down", "queue", "loss", "alone"]);
+    let describes_path = sources.any_is_typed(&["path", "line", "up", "down", "queue", "loss", "alone"]);
     if describes_path && !sources.any_is_typed(&["arena", "to"]) {
         sources.ignore_variable("to", &mut args.place.to);
         if args.place.arena == Some(ArenaKind::Live) {
@@ -72,6 +81,7 @@ fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) {
         args.workload = ComparedWorkload::Voice;
     }
     apply_to_place(&mut args.place, sources);
+    Ok(())
 }
 
 fn apply_to_run(args: &mut RunArgs, sources: &Sources<'_>) {

@@ -113,6 +113,7 @@ pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
         Command::Export(_) => ("export", "`--format jsonl` writes a JSON object for each row"),
         Command::Play(_) => ("play", "the figures are in summary.json of the run directory"),
         Command::Replay(_) => ("replay", "the exit code says whether there is a difference"),
+        Command::Trace(_) => ("trace", "`check --json` has what a scenario's traces hold"),
         Command::Completions { .. } => ("completions", "it prints a script for a shell"),
         Command::Man { .. } => ("man", "it prints a manual page"),
         Command::Campaign(args) => match args.command {

@@ -41,6 +41,9 @@ pub fn run(
 ) -> Result<(), Failure> {
     let place = place::from_flags(&args.place)?;
     let path = ComparedPath::choose(args, &place)?;
+    if let Some(line) = &args.line {
+        terminal.note(&line.assumptions());
+    }
     refuse_concealment_without_a_call(args)?;
     let plan = make_plan(args, &place, &path)?;
     refuse_single_candidate(args, &place)?;

@@ -143,6 +143,9 @@ pub(super) fn is_path_key(key: &str) -> bool {
 
 /// The first flag or key that describes or changes the path, if the user gave one.
 fn first_path_option(args: &CompareArgs) -> Option<&str> {
+    if args.line.is_some() {
+        return Some("--line");
+    }
     if args.up.is_some() {
         return Some("--up");
     }
