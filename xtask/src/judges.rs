@@ -4,6 +4,7 @@
 //!   pages alone.
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
 //! - `browser.py` opens a report, a player and a study's page in Chromium.
+//! - `shell.py` runs programs of others at both ends of a path of `talkpath shell`, and a call of Chromium.
 //! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
 //! - `monitor.py` runs a monitor of fifty calls beside irtt, and counts both on a bridge between the hosts.
 //! - `engines.py` runs sweeps on the cores, Ray, Dask and Slurm, and kills workers.
@@ -65,6 +66,20 @@ pub(crate) fn browser(root: &Path, deadline: Instant) -> Judged {
     let mut command = Command::new(python);
     command.arg(root.join("xtask").join("judges").join("browser.py"));
     command.arg(root.join("target").join("judges").join("screenshots")).args(pages);
+    verdict(output(&mut command, deadline))
+}
+
+/// Runs programs of others in `talkpath shell`.
+pub(crate) fn shell(root: &Path, deadline: Instant) -> Judged {
+    let folder = root.join("target").join("judges").join("shell");
+    let packages = (&[][..], &[&SHELL_PACKAGES[..]][..]);
+    let python = match venv::environment(&folder, SHELL_READY, packages, deadline) {
+        Ok(python) => python,
+        Err(why) => return Judged::Missing(why),
+    };
+    let mut command = Command::new(python);
+    command.arg(root.join("xtask").join("judges").join("shell.py"));
+    command.arg(root.join("target").join("release").join("talkpath"));
     verdict(output(&mut command, deadline))
 }
 
@@ -236,6 +251,10 @@ const BUILDING: [&str; 4] = ["numpy", "cython", "setuptools", "wheel"];
 /// and axe-playwright-python brings axe-core; prometheus-client has a parser of OpenMetrics.
 const PACKAGES: [&str; 5] =
     ["pyarrow", "pesq==0.0.4", "playwright==1.65.2", "axe-playwright-python==0.1.8", "prometheus-client"];
+/// As [`READY`], of [`shell`].
+const SHELL_READY: &str = "ready-1";
+/// A QUIC endpoint of others.
+const SHELL_PACKAGES: [&str; 1] = ["aioquic==1.7.2"];
 /// As [`READY`], of [`store`].
 const STORE_READY: &str = "ready-1";
 /// moto has a server that speaks S3 and checks signatures, boto3 its clients; polars reads from S3.

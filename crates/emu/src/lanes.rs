@@ -14,6 +14,7 @@
 //! last conversation. Such packets cross the path as all others, and the record says how many they were.
 
 pub(super) mod record;
+mod rtp;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,9 +23,10 @@ use std::sync::mpsc::Sender;
 use talkpath_measure::{DropCause, Fate, MessageRecord};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
+use self::rtp::{RtpHeader, RtpSources};
 use crate::decision::LANES;
 use crate::flow_interval::FlowInterval;
-use crate::packet::{Host, Parsed, Protocol, acknowledgement, addresses, segment_range};
+use crate::packet::{Host, Parsed, Protocol, UDP_HEADER, acknowledgement, addresses, segment_range};
 
 /// All conversations of a run.
 pub(super) struct Lanes {
@@ -88,6 +90,8 @@ pub(super) struct Leg {
     /// TCP's round trips as seen on the wire at the sender's end of the path: from the entry of a segment to
     /// the departure of its acknowledgement. Each has the time of the latter.
     pub(super) round_trips: Vec<(Instant, Duration)>,
+    /// The sources of RTP among the datagrams.
+    rtp: RtpSources,
     /// What happened since the last report ([`Lanes::report`]).
     since_report: IntervalCounts,
 }
@@ -195,8 +199,15 @@ impl Lanes {
         leg.since_report.bytes += parsed.length as u64;
         let size = Bytes::new(parsed.length as u64);
         let number = (self.rows < MAX_ROWS).then(|| leg.add(size, now)).flatten();
-        if parsed.protocol == Protocol::Tcp && number.is_some() {
-            leg.acknowledgements.push(acknowledgement(packet, parsed));
+        match (number, parsed.protocol) {
+            (Some(_), Protocol::Tcp) => leg.acknowledgements.push(acknowledgement(packet, parsed)),
+            (Some(row), Protocol::Udp) => {
+                let payload = packet.get(parsed.header + UDP_HEADER..parsed.length);
+                if let Some(header) = payload.filter(|_| parsed.part.is_whole()).and_then(RtpHeader::read) {
+                    leg.rtp.note(header, row);
+                }
+            }
+            _ => {}
         }
         match number {
             Some(_) => self.rows += 1,

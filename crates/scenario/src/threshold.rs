@@ -198,7 +198,7 @@ fn find_flow(name: &str, cells: &[&ThresholdCell<'_>]) -> Result<ThresholdSubjec
 /// Whether `name` begins as the flows of programs do: with the protocol of their packets.
 fn is_flow_of_program(name: &str) -> bool {
     let protocol = name.split('-').next().unwrap_or(name);
-    ["tcp", "udp", "sctp", "icmp", "icmpv6", "ip", "others"].contains(&protocol)
+    ["tcp", "udp", "rtp", "sctp", "icmp", "icmpv6", "ip", "others"].contains(&protocol)
 }
 
 fn unknown_subject(name: &str, noun: &str, known: BTreeSet<&str>) -> Problem {

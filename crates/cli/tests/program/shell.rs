@@ -173,6 +173,41 @@ fn the_flows_of_a_program_are_required_by_name_and_reported_while_they_run() {
     assert_eq!(run(&bench, &absent).unwrap().code, Some(5), "there was no such flow");
 }
 
+/// A sender of G.711 in packets of 20 ms, whose packets leave up to 10 ms after their times.
+const SPEAKER: &str = r#"
+import os, socket, struct, time
+speaker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+begun = time.monotonic()
+for number in range(150):
+    time.sleep(max(0, begun + 0.02 * number + 0.005 * (number % 3) - time.monotonic()))
+    header = struct.pack(">BBHII", 0x80, 8, (number + 65500) % 65536, (160 * number + 2**32 - 5000) % 2**32, 7)
+    speaker.sendto(header + bytes(160), (os.environ["TALKPATH_PEER"], 4000))
+time.sleep(0.3)
+"#;
+
+#[test]
+fn a_stream_of_rtp_has_a_row_with_its_loss_its_jitter_and_a_score() {
+    let bench = Bench::new();
+    let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
+    fs::remove_dir_all(bench.path("talkpath-runs")).unwrap();
+    if Command::new("python3").arg("--version").output().is_err() {
+        return eprintln!("SKIP: no python3 here");
+    }
+    bench.file("speaker.py", SPEAKER);
+    let path = ["--isolated", "--up", "1Mbps/30ms", "--down", "1Mbps/30ms", "--loss", "4%"];
+    let demand = ["--require", "rtp-8-up.call.mos >= 1", "--", "python3", "speaker.py"];
+    run(&bench, &[&path[..], &demand].concat()).unwrap().succeeds();
+    let flows = flows(&bench);
+    let stream = &flows["rtp-8-1-up"];
+    assert_eq!((&stream["sent"], &stream["transport"]), (&150.into(), &"rtp".into()), "{flows}");
+    let lost = flows["udp-4000-1-up"]["lost"].as_u64().unwrap();
+    assert!(lost > 0 && stream["lost"] == lost, "{stream}");
+    let jitter = stream["rtp_jitter_ms"].as_f64();
+    assert!(jitter.is_some_and(|jitter| (2.0..12.0).contains(&jitter)), "{stream}");
+    let score = stream["call"]["mos"].as_f64().unwrap();
+    assert!((1.0..4.4).contains(&score), "{stream}");
+}
+
 #[test]
 fn two_shells_nest_and_each_has_a_network_of_its_own() {
     let bench = Bench::new();

@@ -4,6 +4,8 @@
 //! far host. So the one-way delay of such a flow is that of the path, with the emulator's lateness. Sizes are
 //! those of IP packets.
 //!
+//! A stream of RTP among the packets of a conversation is a further flow (`rtp.rs`).
+//!
 //! The record has at most [`MOST_NAMED`] conversations by name, those with the most bytes. The others are one
 //! flow each way together.
 
@@ -54,8 +56,9 @@ impl ProgramRecord {
                 "there were {MAX_CONVERSATIONS} flows of programs or more: the later ones are counted as one"
             ));
         }
+        let streams = rtp_streams(&named);
         Self {
-            flows: named.iter().map(Named::record).collect(),
+            flows: named.iter().map(Named::record).chain(streams).collect(),
             series: named.iter().filter_map(Named::round_trip_series).collect(),
             warnings,
         }
@@ -86,6 +89,20 @@ fn named(conversations: &[Conversation]) -> Vec<Named<'_>> {
     }
     all.retain(|flow| flow.legs.iter().any(|leg| !leg.packets.is_empty()));
     all
+}
+
+/// Makes the records of the streams of RTP in the flows that are one conversation.
+fn rtp_streams(flows: &[Named<'_>]) -> Vec<FlowRecord> {
+    let mut streams = Vec::new();
+    for flow in flows {
+        let [leg] = flow.legs[..] else { continue };
+        for (payload_type, source) in leg.rtp.streams() {
+            let group = format!("rtp-{payload_type}-{}", streams.len() + 1);
+            let name = format!("{group}-{}", flow.link());
+            streams.push(source.record(payload_type, &name, group, &leg.packets));
+        }
+    }
+    streams
 }
 
 impl Named<'_> {
