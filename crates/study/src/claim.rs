@@ -288,23 +288,23 @@ impl Bound {
 }
 
 impl Figure {
-    /// Makes the figure of `values`. Returns `None` if they do not make one, because of a division by zero,
-    /// too few points for a line, or points without spread.
-    pub fn of(self, values: &[f64]) -> Option<f64> {
-        let made = match (self, values) {
+    /// Computes the figure from the medians of the operands. Returns `None` if there is no figure, because of a
+    /// division by zero, too few points for a line, or points that do not vary.
+    pub fn compute(self, medians: &[f64]) -> Option<f64> {
+        let figure = match (self, medians) {
             (Self::Median, [only]) => *only,
             (Self::Ratio, [first, second]) => first / second,
             (Self::Difference, [first, second]) => first - second,
-            (Self::Slope, _) => slope(&pairs(values))?.0,
-            (Self::RSquared, _) => fit(&pairs(values))?.r_squared,
+            (Self::Slope, _) => slope(&points(medians))?.0,
+            (Self::RSquared, _) => fit(&points(medians))?.r_squared,
             (Self::Median | Self::Ratio | Self::Difference, _) => return None,
         };
-        made.is_finite().then_some(made)
+        figure.is_finite().then_some(figure)
     }
 }
 
-/// Makes points of values that are x and y by turns.
-pub(crate) fn pairs(values: &[f64]) -> Vec<(f64, f64)> {
+/// Makes points from the operands of a line, which are x and y by turns.
+pub(crate) fn points(values: &[f64]) -> Vec<(f64, f64)> {
     values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
@@ -315,7 +315,7 @@ impl ClaimKind {
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
         let first = *values.first()?;
         Some(match *self {
-            Self::Figure { of, bound } => bound.holds(of.of(values)?),
+            Self::Figure { of: figure, bound } => bound.holds(figure.compute(values)?),
             Self::Rising => values.windows(2).all(|pair| pair[0] < pair[1]),
             Self::Falling => values.windows(2).all(|pair| pair[0] > pair[1]),
             Self::Same { within } => values.iter().all(|other| (other - first).abs() <= within.around(first)),
@@ -326,11 +326,11 @@ impl ClaimKind {
         })
     }
 
-    /// Makes the one figure that is judged, if there is one. For `Agree` it is the difference of the earlier
+    /// Computes the figure that is judged, if there is one. For `Agree` it is the difference of the earlier
     /// arena from the later one, as a share of the later one.
     pub fn figure(&self, values: &[f64]) -> Option<f64> {
         match (*self, values) {
-            (Self::Figure { of, .. }, _) => of.of(values),
+            (Self::Figure { of: figure, .. }, _) => figure.compute(values),
             (Self::Agree { .. }, [model, .., measure]) if *measure != 0.0 => {
                 Some((model - measure) / measure.abs())
             }
@@ -397,7 +397,7 @@ mod tests {
     fn a_line_takes_its_operands_by_turns() {
         let slope = ClaimKind::Figure { of: Figure::Slope, bound: Bound::AtLeast { value: 1.9 } };
         assert_eq!(slope.holds(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(true));
-        assert_eq!(Figure::RSquared.of(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(1.0));
+        assert_eq!(Figure::RSquared.compute(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(1.0));
         assert_eq!(slope.holds(&[0.0, 1.0]), None);
         assert_eq!(slope.holds(&[0.0, 0.1, 1.0, 0.1, 2.0, 0.1]), Some(false));
     }

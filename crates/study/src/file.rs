@@ -173,12 +173,63 @@ pub(crate) struct MetricEntry {
     pub(crate) unit: Option<Spanned<String>>,
 }
 
+impl MetricEntry {
+    /// The number of keys that the entry has. The unit is not counted, because every metric can have one.
+    pub(crate) fn key_count(&self) -> usize {
+        let Self {
+            ratio,
+            difference,
+            sum,
+            mean,
+            scaled,
+            by,
+            share,
+            above,
+            correlation,
+            cap,
+            shared_losses,
+            within,
+            quantile,
+            queue,
+            seconds,
+            unit: _,
+        } = self;
+        let has_key = [
+            ratio.is_some(),
+            difference.is_some(),
+            sum.is_some(),
+            mean.is_some(),
+            scaled.is_some(),
+            by.is_some(),
+            share.is_some(),
+            above.is_some(),
+            correlation.is_some(),
+            cap.is_some(),
+            shared_losses.is_some(),
+            within.is_some(),
+            quantile.is_some(),
+            queue.is_some(),
+            seconds.is_some(),
+        ];
+        has_key.into_iter().filter(|has_key| *has_key).count()
+    }
+}
+
 /// One path, or a list of paths.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
+}
+
+impl OneOrMany {
+    pub(crate) fn to_vec(&self) -> Vec<String> {
+        match self {
+            Self::One(path) => vec![path.clone()],
+            Self::Many(paths) => paths.clone(),
+        }
+    }
 }
 
 /// One answer to what the publication leaves open. The first entry is the base.

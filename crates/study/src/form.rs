@@ -1,5 +1,7 @@
-//! What is wrong with the form of a study file, entry by entry: a reader of the whole file stops at its first
-//! mistake.
+//! Finds every mistake of form in a study file: wrong syntax, unknown keys, wrong types.
+//!
+//! The parser of a whole file stops at its first mistake. Here each entry of the file is read by itself, and so
+//! is each check of a claim. All mistakes are found, and the entries without mistakes are still read.
 
 use core::ops::Range;
 
@@ -11,105 +13,128 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer, ValueDeserializer};
 use crate::file::{
     AssumptionEntry, CampaignEntry, CellsEntry, CheckEntry, ClaimEntry, FigureEntry, File, TableEntry,
 };
-use crate::place::Mistakes;
+use crate::mistakes::Mistakes;
 use crate::wording::reworded;
 
-/// Adds every mistake of form in `text`: each entry, and each check of a claim, is read by itself. What could
-/// be read is returned, so that the other mistakes can be reported, too.
+/// Adds every mistake of form in `text`, and returns the entries without mistakes. Returns `None` if the file is
+/// not valid TOML, or if a key outside the entries is wrong.
 pub(crate) fn add_mistakes(text: &str, mistakes: &mut Mistakes<'_>) -> Option<File> {
-    let (root, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
-        add(error.span().unwrap_or(0..0), error, mistakes);
-    }
-    if !errors.is_empty() {
+    let (root, syntax_errors) = DeTable::parse_recoverable(text);
+    if !syntax_errors.is_empty() {
+        for error in &syntax_errors {
+            add_error(error, 0..0, mistakes);
+        }
         return None;
     }
-    let span = root.span();
+    let root_span = root.span();
     let mut root = root.into_inner();
-    let assumption = entries::<AssumptionEntry>(&mut root, "assumption", mistakes);
-    let cells = entries::<CellsEntry>(&mut root, "cells", mistakes);
-    let campaign = entries::<CampaignEntry>(&mut root, "campaign", mistakes);
-    let figure = entries::<FigureEntry>(&mut root, "figure", mistakes);
-    let table = entries::<TableEntry>(&mut root, "table", mistakes);
-    let mut claims = Vec::new();
-    for claim in take(&mut root, "claim") {
-        let span = claim.span();
-        let DeValue::Table(mut claim) = claim.into_inner() else { continue };
-        let check = entries::<Spanned<CheckEntry>>(&mut claim, "check", mistakes);
-        let claim = read::<ClaimEntry>(Spanned::new(span, DeValue::Table(claim)), mistakes);
-        claims.extend(claim.map(|claim| ClaimEntry { check, ..claim }));
-    }
-    match File::deserialize(Deserializer::from(Spanned::new(span, root))) {
-        Ok(file) => Some(File { assumption, cells, campaign, figure, table, claim: claims, ..file }),
+    let assumption = read_list::<AssumptionEntry>(&mut root, "assumption", mistakes);
+    let cells = read_list::<CellsEntry>(&mut root, "cells", mistakes);
+    let campaign = read_list::<CampaignEntry>(&mut root, "campaign", mistakes);
+    let figure = read_list::<FigureEntry>(&mut root, "figure", mistakes);
+    let table = read_list::<TableEntry>(&mut root, "table", mistakes);
+    let claim = read_claims(&mut root, mistakes);
+    // What is left has the keys outside the entries, and empty lists of entries.
+    match File::deserialize(Deserializer::from(Spanned::new(root_span, root))) {
+        Ok(file) => Some(File { assumption, cells, campaign, figure, table, claim, ..file }),
         Err(error) => {
-            add(error.span().unwrap_or(0..0), &error, mistakes);
+            add_error(&error, 0..0, mistakes);
             None
         }
     }
 }
 
-/// Adds each number in `text` that is none, since neither a bound nor a figure of a study can be `inf` or
-/// `nan`, and each name and text with control characters other than tabs and the ends of lines: they would
-/// steer the terminal of whoever reads the study.
-pub(crate) fn add_unusable(text: &str, mistakes: &mut Mistakes<'_>) {
-    let Ok(root) = DeTable::parse(text) else { return };
-    let mut tables = vec![root.get_ref()];
-    let mut open: Vec<&Spanned<DeValue<'_>>> = Vec::new();
-    loop {
-        if let Some(table) = tables.pop() {
-            table.keys().for_each(|key| add_control_characters(key.span(), key.get_ref(), mistakes));
-            open.extend(table.values());
-        }
-        let Some(value) = open.pop() else { return };
-        match value.get_ref() {
-            DeValue::Array(list) => open.extend(list.iter()),
-            DeValue::Table(table) => tables.push(table),
-            DeValue::String(text) => add_control_characters(value.span(), text, mistakes),
-            // Its underscores are left out already. What is too large for a float is read as `inf`, too.
-            DeValue::Float(float) if !float.as_str().parse().is_ok_and(f64::is_finite) => {
-                let key = mistakes.key_before(value.span().start);
-                let message = format!("found {}, expected a finite number", float.as_str());
-                mistakes.add(value.span(), &key, message, None);
-            }
-            _ => {}
+fn read_claims(root: &mut DeTable<'_>, mistakes: &mut Mistakes<'_>) -> Vec<ClaimEntry> {
+    let mut claims = Vec::new();
+    for claim in take_list(root, "claim") {
+        let span = claim.span();
+        let DeValue::Table(mut claim) = claim.into_inner() else { continue };
+        let check = read_list::<Spanned<CheckEntry>>(&mut claim, "check", mistakes);
+        let without_checks = Spanned::new(span, DeValue::Table(claim));
+        if let Some(claim) = read_entry::<ClaimEntry>(without_checks, mistakes) {
+            claims.push(ClaimEntry { check, ..claim });
         }
     }
+    claims
 }
 
-/// Control characters in `text`, other than tabs and the ends of lines.
-fn add_control_characters(span: Range<usize>, text: &str, mistakes: &mut Mistakes<'_>) {
-    // A carriage return alone has the line written over.
-    let text = text.replace("\r\n", "\n");
-    let is_refused = |c: &char| c.is_control() && !matches!(c, '\t' | '\n');
-    if let Some(found) = text.chars().find(is_refused) {
-        let key = mistakes.key_before(span.start);
-        let message = format!("found the control character {found:?}, expected plain text");
-        mistakes.add(span, &key, message, None);
-    }
+/// Reads the entries of the list called `name`, and leaves an empty list in the table.
+fn read_list<T: DeserializeOwned>(
+    table: &mut DeTable<'_>,
+    name: &str,
+    mistakes: &mut Mistakes<'_>,
+) -> Vec<T> {
+    take_list(table, name).into_iter().filter_map(|entry| read_entry::<T>(entry, mistakes)).collect()
 }
 
-/// Reads the entries called `name` one by one, and leaves an empty list in their place.
-fn entries<T: DeserializeOwned>(table: &mut DeTable<'_>, name: &str, mistakes: &mut Mistakes<'_>) -> Vec<T> {
-    take(table, name).into_iter().filter_map(|entry| read::<T>(entry, mistakes)).collect()
-}
-
-fn take<'i>(table: &mut DeTable<'i>, name: &str) -> Vec<Spanned<DeValue<'i>>> {
-    let Some(list) = table.get_mut(name) else { return Vec::new() };
-    match list.get_mut() {
+fn take_list<'i>(table: &mut DeTable<'i>, name: &str) -> Vec<Spanned<DeValue<'i>>> {
+    let Some(value) = table.get_mut(name) else { return Vec::new() };
+    match value.get_mut() {
         DeValue::Array(list) => core::mem::replace(list, DeArray::new()).into_iter().collect(),
-        // Something else than a list: the reader of the rest says so.
+        // The value stays in the table, and whoever reads the table reports that it is not a list.
         _ => Vec::new(),
     }
 }
 
-fn read<T: DeserializeOwned>(value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes<'_>) -> Option<T> {
+fn read_entry<T: DeserializeOwned>(value: Spanned<DeValue<'_>>, mistakes: &mut Mistakes<'_>) -> Option<T> {
     let span = value.span();
-    let read = T::deserialize(ValueDeserializer::from(value));
-    read.map_err(|error| add(error.span().unwrap_or(span), &error, mistakes)).ok()
+    match T::deserialize(ValueDeserializer::from(value)) {
+        Ok(entry) => Some(entry),
+        Err(error) => {
+            add_error(&error, span, mistakes);
+            None
+        }
+    }
 }
 
-fn add(span: Range<usize>, error: &toml::de::Error, mistakes: &mut Mistakes<'_>) {
-    let (key, message, help) = reworded(error.message());
-    let key = if key.is_empty() { mistakes.key_before(span.start) } else { key };
-    mistakes.add(span, &key, message, help);
+/// Adds an error of the parser in the words of the scenario language. `entry_span` is used if the error does
+/// not say where it is.
+fn add_error(error: &toml::de::Error, entry_span: Range<usize>, mistakes: &mut Mistakes<'_>) {
+    let span = error.span().unwrap_or(entry_span);
+    let mistake = reworded(error.message());
+    let key = if mistake.key.is_empty() { mistakes.key_before(span.start) } else { mistake.key };
+    mistakes.add_with_help(span, &key, mistake.message, mistake.help);
+}
+
+/// Adds each value in `text` that TOML allows but a study cannot use. Numbers that are `inf` or `nan` are
+/// neither bounds nor figures. Control characters in names and texts would steer the terminal of whoever reads
+/// the study.
+pub(crate) fn add_unusable(text: &str, mistakes: &mut Mistakes<'_>) {
+    let Ok(root) = DeTable::parse(text) else { return };
+    add_unusable_in_table(root.get_ref(), mistakes);
+}
+
+fn add_unusable_in_table(table: &DeTable<'_>, mistakes: &mut Mistakes<'_>) {
+    for (key, value) in table {
+        add_control_character(key.span(), key.get_ref(), mistakes);
+        add_unusable_value(value, mistakes);
+    }
+}
+
+fn add_unusable_value(value: &Spanned<DeValue<'_>>, mistakes: &mut Mistakes<'_>) {
+    match value.get_ref() {
+        DeValue::Table(table) => add_unusable_in_table(table, mistakes),
+        DeValue::Array(list) => list.iter().for_each(|entry| add_unusable_value(entry, mistakes)),
+        DeValue::String(text) => add_control_character(value.span(), text, mistakes),
+        DeValue::Float(float) => {
+            // The parser has removed underscores. A number that is too large for a float is read as `inf`.
+            if !float.as_str().parse().is_ok_and(f64::is_finite) {
+                let key = mistakes.key_before(value.span().start);
+                let message = format!("found {}, expected a finite number", float.as_str());
+                mistakes.add(value.span(), &key, message);
+            }
+        }
+        DeValue::Integer(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+    }
+}
+
+/// Adds the first control character in `text`, unless it is a tab or the end of a line. A carriage return
+/// without a line feed is refused, because a terminal then overwrites the line.
+fn add_control_character(span: Range<usize>, text: &str, mistakes: &mut Mistakes<'_>) {
+    let text = text.replace("\r\n", "\n");
+    let is_refused = |letter: &char| letter.is_control() && !matches!(letter, '\t' | '\n');
+    if let Some(found) = text.chars().find(is_refused) {
+        let key = mistakes.key_before(span.start);
+        mistakes.add(span, &key, format!("found the control character {found:?}, expected plain text"));
+    }
 }

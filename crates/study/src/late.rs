@@ -17,7 +17,7 @@ use talkpath_measure::LateFlow;
 use talkpath_measure::figures::{FLOW, GROUP, Unit};
 use talkpath_measure::metrics::percentile::PerMille;
 
-use crate::over_time::is_flow_of;
+use crate::over_time::is_flow_or_copy;
 
 /// Removes the figures that the late packets of `late_flows` bent from `run`, a summary as JSON.
 pub(crate) fn remove_bent_figures(run: &mut Json, late_flows: &[LateFlow]) {
@@ -29,7 +29,7 @@ pub(crate) fn remove_bent_figures(run: &mut Json, late_flows: &[LateFlow]) {
         }
         let Some(groups) = run["groups"].as_object_mut() else { continue };
         for (name, group) in groups {
-            if is_flow_of(&late_flow.name, name) {
+            if is_flow_or_copy(&late_flow.name, name) {
                 for figure in GROUP.rows() {
                     remove_if_bent(group, figure.path, figure.unit, late_flow);
                 }

@@ -43,9 +43,10 @@ mod kept;
 mod late;
 mod load;
 mod metric;
+mod mistakes;
 mod outcome;
 mod over_time;
-mod place;
+
 mod sample;
 mod selection;
 mod shape;

@@ -273,7 +273,7 @@ impl RowOutcome {
 }
 
 fn unit_of(own: Option<Unit>, metric: &str) -> Option<Unit> {
-    own.or_else(|| figure_at(metric).map(|(unit, _)| unit))
+    own.or_else(|| figure_at(metric).map(|figure| figure.unit))
 }
 
 /// The reason why two arenas agree.

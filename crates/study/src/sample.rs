@@ -16,7 +16,7 @@ use crate::arena::ArenaName;
 use crate::band::{at_steps, is_banded};
 use crate::late;
 use crate::metric::{self, Derived};
-use crate::over_time::is_flow_of;
+use crate::over_time::is_flow_or_copy;
 use crate::stretch::Stretch;
 use crate::study::{Cell, Study};
 
@@ -286,7 +286,7 @@ fn over_time(record: &RunRecord, study: &Study, cell: &Cell) -> Json {
     let mut figures = serde_json::Map::new();
     for name in &cell.kept.over_time {
         let Some(Derived::OverTime(over_time)) = study.derived.get(name) else { continue };
-        if let Some(figure) = over_time.of(record) {
+        if let Some(figure) = over_time.value(record) {
             figures.insert(name.clone(), Json::from(figure));
         }
     }
@@ -312,7 +312,7 @@ fn delay_percentiles(
     let mut by_flow = BTreeMap::new();
     for flow in &record.flows {
         let name = &flow.info.name;
-        if !names.iter().any(|wanted| is_flow_of(name, wanted)) {
+        if !names.iter().any(|wanted| is_flow_or_copy(name, wanted)) {
             continue;
         }
         let late_flow = late_flows.iter().find(|late| late.name == *name);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::cells::JudgedCells;
 use crate::arena::ArenaName;
-use crate::claim::{Bound, Check, ClaimKind, Figure, Operand, Tolerance, pairs};
+use crate::claim::{Bound, Check, ClaimKind, Figure, Operand, Tolerance, points};
 use crate::fit::{fit, slope};
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::stats::LEAST_FOR_SPREAD;
@@ -173,7 +173,7 @@ fn count_singles(
 fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<Interval> {
     let points = || {
         let medians: Vec<f64> = values.iter().map(|value| value.median).collect();
-        pairs(&medians)
+        points(&medians)
     };
     match kind {
         ClaimKind::Figure { of: Figure::Median, .. } => confidence_interval(values.first()?),
@@ -183,10 +183,10 @@ fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<Interval> {
             if divisor.contains(0.0) {
                 return None;
             }
-            Interval::of_pairs(values, confidence_interval, |pair| Figure::Ratio.of(pair))
+            Interval::of_pairs(values, confidence_interval, |pair| Figure::Ratio.compute(pair))
         }
         ClaimKind::Figure { of: Figure::Difference, .. } => {
-            Interval::of_pairs(values, confidence_interval, |pair| Figure::Difference.of(pair))
+            Interval::of_pairs(values, confidence_interval, |pair| Figure::Difference.compute(pair))
         }
         ClaimKind::Figure { of: Figure::Slope, .. } => slope(&points())?.1.map(Interval::from),
         ClaimKind::Figure { of: Figure::RSquared, .. } => fit(&points())?.r_squared_ci95.map(Interval::from),

@@ -9,7 +9,7 @@ use crate::fit::fit;
 use crate::outcome::{
     Drawing, FigureLine, FigureOutcome, FigurePoint, RowOutcome, RunShare, TableOutcome, TracePanel,
 };
-use crate::over_time::is_flow_of;
+use crate::over_time::is_flow_or_copy;
 use crate::sample::{CellSamples, KeptTrace, Sample, cut};
 use crate::stats::{Median, median};
 use crate::study::{AxisTitles, BASE_SET, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine};
@@ -334,7 +334,7 @@ fn quantile_lines(model: &CellSamples, measure: &CellSamples, flows: &[String]) 
     let Some(first) = model.valid().next() else { return Vec::new() };
     let mut lines = Vec::new();
     for name in first.delays.keys() {
-        if !flows.iter().any(|wanted| is_flow_of(name, wanted)) {
+        if !flows.iter().any(|wanted| is_flow_or_copy(name, wanted)) {
             continue;
         }
         let mut points = Vec::new();

@@ -1,4 +1,15 @@
-//! Cells: the axes multiplied out, and each one's scenario in every arena and under every assumption set.
+//! Makes the cells of a study.
+//!
+//! A `[[cells]]` entry names a scenario file and axes. It stands for one cell for each combination of the
+//! values of the axes. Each cell has a scenario in every arena and under every assumption set that it runs
+//! under. The keys of a scenario are set in this order, and a later setting wins:
+//!
+//! 1. the scenario file;
+//! 2. `set` of the `[[cells]]` entry, then the keys of the axes' values;
+//! 3. the assumption set;
+//! 4. the arena, then what the `[[cells]]` entry says for that arena;
+//! 5. for the shorter run, what the arena and the entry say under `quick`;
+//! 6. the changes of the command line.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,37 +21,61 @@ use toml::Spanned;
 use super::{Loader, Setting, settings};
 use crate::arena::ArenaName;
 use crate::file::{ArenaEntry, CellsEntry, CellsQuick, CellsQuickEntry};
-use crate::place::known;
+use crate::mistakes::names_help;
 use crate::study::{Cell, Form, Kept};
 
-/// Scenarios that were resolved already, by what was set.
-type Resolved = BTreeMap<String, Option<Arc<Scenario>>>;
+/// A cell before its scenarios are made.
+struct CellSource<'a> {
+    /// The `[[cells]]` entry that the cell comes from.
+    entry: &'a CellsEntry,
+    name: String,
+    /// The settings of the entry and of the axes' values.
+    set: Vec<Setting>,
+}
+
+/// One arena and one assumption set, for which a cell has a scenario.
+#[derive(Clone, Copy)]
+struct Conditions {
+    arena: ArenaName,
+    /// Index into `Study::assumptions`.
+    assumption: usize,
+}
+
+/// The settings of a run, and its number of repetitions.
+struct RunSettings {
+    set: Vec<Setting>,
+    repeat: u64,
+}
+
+/// The scenarios that were made already, by the text of their settings.
+type ScenarioCache = BTreeMap<String, Option<Arc<Scenario>>>;
 
 impl<'a> Loader<'a, '_> {
-    /// Every cell in every arena and under every set that it runs under.
+    /// Makes every cell in every arena and under every set that it runs under.
     pub(super) fn cells(&mut self) -> Vec<Cell> {
+        self.require_repetitions_in_arenas();
         let mut cells: Vec<Cell> = Vec::new();
         for entry in &self.file.cells {
-            let under = match &entry.assumptions {
-                Some(names) => self.assumption_list(names, "cells.assumptions"),
+            self.require_repetitions_in_cells(entry);
+            let assumptions = match &entry.assumptions {
+                Some(names) => self.assumption_indices(names, "cells.assumptions"),
                 None => (0..self.file.assumption.len()).collect(),
             };
-            self.check_counts(entry);
-            for (name, set) in self.combinations(entry) {
-                if !self.names.insert(name.clone()) {
-                    let message = format!("the cell \"{name}\" stands twice");
-                    self.mistakes.add(entry.name.span(), "cells.name", message, None);
+            for source in self.cell_sources(entry) {
+                if !self.cell_names.insert(source.name.clone()) {
+                    let message = format!("duplicate cell \"{}\"", source.name);
+                    self.mistakes.add(entry.name.span(), "cells.name", message);
                     continue;
                 }
-                for &assumption in &under {
-                    let mut resolved = Resolved::new();
+                for &assumption in &assumptions {
+                    let mut cache = ScenarioCache::new();
                     for arena in ArenaName::RUNNABLE {
-                        cells.extend(self.cell(entry, &name, &set, assumption, arena, &mut resolved));
+                        cells.extend(self.cell(&source, Conditions { arena, assumption }, &mut cache));
                     }
                 }
             }
         }
-        // Stable: within a set, the file's order stays.
+        // The sort is stable: under one set the cells keep the order of the file.
         cells.sort_by_key(|cell| (cell.arena, cell.assumption));
         for (index, cell) in cells.iter_mut().enumerate() {
             cell.index = index as u64;
@@ -48,194 +83,221 @@ impl<'a> Loader<'a, '_> {
         cells
     }
 
-    /// The names of an entry's cells and what they set.
-    fn combinations(&mut self, entry: &CellsEntry) -> Vec<(String, Vec<Setting>)> {
-        let mut cells = vec![(entry.name.get_ref().clone(), settings(&entry.set).collect::<Vec<_>>())];
+    /// Returns the cells of an entry, one for each combination of the values of its axes.
+    fn cell_sources(&mut self, entry: &'a CellsEntry) -> Vec<CellSource<'a>> {
+        let (name, set) = (entry.name.get_ref().clone(), settings(&entry.set).collect());
+        let mut cells = vec![CellSource { entry, name, set }];
         for (axis, values) in &entry.axes {
+            let key = format!("cells.axes.{axis}");
             let Some(known_values) = self.file.axis.get(axis) else {
                 let message = format!("there is no axis called \"{axis}\"");
-                let known = known(self.file.axis.keys().map(String::as_str));
-                self.mistakes.add(entry.name.span(), &format!("cells.axes.{axis}"), message, known);
-                self.is_named = false;
+                let help = names_help(self.file.axis.keys().map(String::as_str));
+                self.mistakes.add_with_help(entry.name.span(), &key, message, help);
+                self.has_all_names = false;
                 continue;
             };
-            let mut next = Vec::new();
-            for (name, set) in &cells {
+            let mut extended = Vec::new();
+            for cell in &cells {
                 for value in values {
-                    let Some(more) = known_values.get(value.get_ref()) else {
+                    let Some(value_set) = known_values.get(value.get_ref()) else {
                         let message = format!("the axis \"{axis}\" has no value \"{}\"", value.get_ref());
-                        let known = known(known_values.keys().map(String::as_str));
-                        self.mistakes.add(value.span(), &format!("cells.axes.{axis}"), message, known);
-                        self.is_named = false;
+                        let help = names_help(known_values.keys().map(String::as_str));
+                        self.mistakes.add_with_help(value.span(), &key, message, help);
+                        self.has_all_names = false;
                         continue;
                     };
-                    let name = name.replace(&format!("{{{axis}}}"), value.get_ref());
-                    next.push((name, set.iter().cloned().chain(settings(more)).collect()));
+                    extended.push(CellSource {
+                        entry,
+                        name: cell.name.replace(&format!("{{{axis}}}"), value.get_ref()),
+                        set: cell.set.iter().cloned().chain(settings(value_set)).collect(),
+                    });
                 }
             }
-            cells = next;
+            cells = extended;
         }
         cells
     }
 
-    fn check_counts(&mut self, entry: &CellsEntry) {
-        let quick = |quick: &Option<CellsQuick>| match quick {
-            Some(CellsQuick::How(how)) => how.repeat.clone(),
-            _ => None,
-        };
-        let arenas = ArenaName::RUNNABLE.map(|arena| entry.arena(arena));
-        let of_arenas = arenas.iter().flatten().flat_map(|it| [it.repeat.clone(), quick(&it.quick)]);
-        let counts = [entry.repeat.clone(), quick(&entry.quick)];
-        for count in counts.into_iter().chain(of_arenas).flatten() {
-            self.at_least_one(&count, "cells.repeat");
-        }
+    fn require_repetitions_in_arenas(&mut self) {
         for arena in self.file.arena.values() {
-            let counts = [&arena.repeat, &arena.quick.as_ref().and_then(|quick| quick.repeat.clone())];
-            for count in counts.into_iter().flatten() {
-                self.at_least_one(count, "arena.repeat");
+            let quick = arena.quick.as_ref().and_then(|quick| quick.repeat.as_ref());
+            for count in arena.repeat.iter().chain(quick) {
+                self.require_repetitions(count, "arena.repeat");
             }
         }
     }
 
-    /// `None` if it does not run there, or its scenario has mistakes.
+    fn require_repetitions_in_cells(&mut self, entry: &CellsEntry) {
+        let mut counts: Vec<&Spanned<u64>> = Vec::new();
+        counts.extend(&entry.repeat);
+        counts.extend(quick_entry(entry.quick.as_ref()).and_then(|quick| quick.repeat.as_ref()));
+        for in_arena in ArenaName::RUNNABLE.iter().filter_map(|arena| entry.arena(*arena)) {
+            counts.extend(&in_arena.repeat);
+            counts.extend(quick_entry(in_arena.quick.as_ref()).and_then(|quick| quick.repeat.as_ref()));
+        }
+        for count in counts {
+            self.require_repetitions(count, "cells.repeat");
+        }
+    }
+
+    /// Makes a cell for one arena and one set. Returns `None` if the cell does not run there, or if its
+    /// scenario has mistakes.
     fn cell(
         &mut self,
-        entry: &'a CellsEntry,
-        name: &str,
-        set: &[Setting],
-        assumption: usize,
-        arena: ArenaName,
-        resolved: &mut Resolved,
+        source: &CellSource<'a>,
+        conditions: Conditions,
+        cache: &mut ScenarioCache,
     ) -> Option<Cell> {
-        let by_arena = self.file.arena.get(&arena);
-        let here = entry.arena(arena);
-        let is_under = match by_arena.and_then(|it| it.assumptions.as_ref()) {
-            Some(names) => self.assumption_list(names, "arena.assumptions").contains(&assumption),
-            None => true,
-        };
-        if !is_under || entry.arenas.as_ref().is_some_and(|arenas| !arenas.contains(&arena)) {
+        let Conditions { arena, assumption } = conditions;
+        let entry = source.entry;
+        let arena_entry = self.file.arena.get(&arena);
+        if let Some(names) = arena_entry.and_then(|arena_entry| arena_entry.assumptions.as_ref())
+            && !self.assumption_indices(names, "arena.assumptions").contains(&assumption)
+        {
             return None;
         }
-        let mut set = set.to_vec();
+        if entry.arenas.as_ref().is_some_and(|arenas| !arenas.contains(&arena)) {
+            return None;
+        }
+        let mut set = source.set.clone();
         set.extend(settings(&self.file.assumption[assumption].set));
-        set.extend(by_arena.into_iter().flat_map(|it| settings(&it.set)));
-        set.extend(here.into_iter().flat_map(|it| settings(&it.set)));
-        let repeat = repeat(entry, by_arena, arena).unwrap_or(*self.file.repeat.get_ref());
-        let full = self.form(entry, &set, repeat, resolved)?;
-        let quick = match self.quick(entry, assumption, arena, &set, repeat) {
-            Some((set, repeat)) => Some(self.form(entry, &set, repeat, resolved)?),
+        set.extend(arena_entry.into_iter().flat_map(|arena_entry| settings(&arena_entry.set)));
+        set.extend(entry.arena(arena).into_iter().flat_map(|in_arena| settings(&in_arena.set)));
+        let repeat = repetitions(entry, arena_entry, arena).unwrap_or(*self.file.repeat.get_ref());
+        let full_run = RunSettings { set, repeat };
+        let full = self.form(entry, &full_run, cache)?;
+        let quick = match self.quick_run(entry, conditions, &full_run) {
+            Some(quick_run) => Some(self.form(entry, &quick_run, cache)?),
             None => None,
         };
-        let name = name.to_owned();
+        let name = source.name.clone();
         Some(Cell { index: 0, name, arena, assumption, full, quick, kept: Kept::default() })
     }
 
-    /// What the shorter run sets, and how often it runs; `None` if it leaves the cell out.
-    fn quick(
+    /// Returns the settings and the repetitions of the shorter run, or `None` if it leaves the cell out.
+    fn quick_run(
         &mut self,
         entry: &CellsEntry,
-        assumption: usize,
-        arena: ArenaName,
-        full: &[Setting],
-        full_repeat: u64,
-    ) -> Option<(Vec<Setting>, u64)> {
-        let by_arena = self.file.arena.get(&arena).and_then(|it| it.quick.as_ref());
-        let under = by_arena.and_then(|it| it.assumptions.as_ref()).unwrap_or(&self.file.quick.assumptions);
-        let is_under = self.assumption_list(under, "quick.assumptions").contains(&assumption);
-        let here = entry.arena(arena).and_then(|it| it.quick.as_ref());
-        let how = [entry.quick.as_ref(), here];
-        if !is_under || matches!(here.or(entry.quick.as_ref()), Some(CellsQuick::Whether(false))) {
+        conditions: Conditions,
+        full_run: &RunSettings,
+    ) -> Option<RunSettings> {
+        let Conditions { arena, assumption } = conditions;
+        let arena_quick = self.file.arena.get(&arena).and_then(|arena_entry| arena_entry.quick.as_ref());
+        let names = arena_quick
+            .and_then(|arena_quick| arena_quick.assumptions.as_ref())
+            .unwrap_or(&self.file.quick.assumptions);
+        if !self.assumption_indices(names, "quick.assumptions").contains(&assumption) {
             return None;
         }
-        let entries = how.into_iter().flatten().filter_map(|it| match it {
-            CellsQuick::How(how) => Some(how),
-            CellsQuick::Whether(_) => None,
-        });
-        let entries: Vec<&CellsQuickEntry> = entries.collect();
-        let mut set = full.to_vec();
-        set.extend(by_arena.into_iter().flat_map(|it| settings(&it.set)));
-        set.extend(entries.iter().flat_map(|it| settings(&it.set)));
-        let count = |repeat: &Option<Spanned<u64>>| repeat.as_ref().map(|it| *it.get_ref());
-        let own = entries.iter().rev().find_map(|it| count(&it.repeat));
-        let usual = by_arena.and_then(|it| count(&it.repeat)).unwrap_or(*self.file.quick.repeat.get_ref());
-        Some((set, own.unwrap_or_else(|| usual.min(full_repeat))))
+        // What the entry says for the arena wins over what it says for all arenas.
+        let for_all_arenas = entry.quick.as_ref();
+        let for_arena = entry.arena(arena).and_then(|in_arena| in_arena.quick.as_ref());
+        if let Some(CellsQuick::Whether(false)) = for_arena.or(for_all_arenas) {
+            return None;
+        }
+        let (for_all_arenas, for_arena) = (quick_entry(for_all_arenas), quick_entry(for_arena));
+        let mut set = full_run.set.clone();
+        set.extend(arena_quick.into_iter().flat_map(|arena_quick| settings(&arena_quick.set)));
+        for quick in [for_all_arenas, for_arena].into_iter().flatten() {
+            set.extend(settings(&quick.set));
+        }
+        let stated_repeat = for_arena
+            .and_then(|quick| stated(&quick.repeat))
+            .or_else(|| for_all_arenas.and_then(|quick| stated(&quick.repeat)));
+        // A shorter run has never more repetitions than the whole run, unless the entry states them.
+        let usual_repeat = arena_quick
+            .and_then(|arena_quick| stated(&arena_quick.repeat))
+            .unwrap_or(*self.file.quick.repeat.get_ref());
+        let repeat = stated_repeat.unwrap_or_else(|| usual_repeat.min(full_run.repeat));
+        Some(RunSettings { set, repeat })
     }
 
-    fn form(
-        &mut self,
-        entry: &CellsEntry,
-        set: &[Setting],
-        repeat: u64,
-        resolved: &mut Resolved,
-    ) -> Option<Form> {
-        let key: String = set.iter().map(|it| format!("{}={}\n", it.key, it.value)).collect();
-        let scenario = match resolved.get(&key) {
-            Some(known) => known.clone(),
-            None => {
-                let scenario = self.scenario(entry, set).map(Arc::new);
-                resolved.insert(key, scenario.clone());
-                scenario
-            }
-        }?;
-        Some(Form { repeat, scenario, fingerprint: String::new() })
+    fn form(&mut self, entry: &CellsEntry, run: &RunSettings, cache: &mut ScenarioCache) -> Option<Form> {
+        let key: String =
+            run.set.iter().map(|setting| format!("{}={}\n", setting.key, setting.value)).collect();
+        if !cache.contains_key(&key) {
+            let scenario = self.scenario(entry, &run.set).map(Arc::new);
+            cache.insert(key.clone(), scenario);
+        }
+        let scenario = cache.get(&key)?.clone()?;
+        // The fingerprint is computed when the claims have been read.
+        Some(Form { repeat: run.repeat, scenario, fingerprint: String::new() })
     }
 
     fn scenario(&mut self, entry: &CellsEntry, set: &[Setting]) -> Option<Scenario> {
         let file_name = entry.scenario.get_ref();
         let Some(source) = self.files.iter().find(|source| source.name == *file_name) else {
             let message = format!("there is no file \"{file_name}\" beside the study");
-            let known = known(self.files.iter().map(|source| source.name.as_str()));
-            self.mistakes.add(entry.scenario.span(), "cells.scenario", message, known);
+            let help = names_help(self.files.iter().map(|source| source.name.as_str()));
+            self.mistakes.add_with_help(entry.scenario.span(), "cells.scenario", message, help);
             return None;
         };
-        let of_study = set.iter().map(|it| (it.key.clone(), it.value.clone()));
+        let study_set = set.iter().map(|setting| (setting.key.clone(), setting.value.clone()));
+        let command_line_set = self.changes.set.iter().cloned();
         let options = Options {
-            set: of_study
-                .chain(self.changes.set.iter().cloned())
-                .map(talkpath_scenario::Setting::from)
-                .collect(),
+            set: study_set.chain(command_line_set).map(talkpath_scenario::Setting::from).collect(),
             seed: self.changes.seed,
             ..Options::default()
         };
         let plan = match load_scenario(source, &options) {
             Ok(plan) => plan,
             Err(diagnostics) => {
-                self.scenario_mistakes(&diagnostics, entry, set);
+                self.add_scenario_mistakes(&diagnostics, entry, set);
                 return None;
             }
         };
-        let [only] = plan.cells.as_slice() else {
+        let [only_cell] = plan.cells.as_slice() else {
             let message = format!("{file_name} has a sweep; here the study's axes take its place");
-            self.mistakes.add(entry.scenario.span(), "cells.scenario", message, None);
+            self.mistakes.add(entry.scenario.span(), "cells.scenario", message);
             return None;
         };
-        Some(only.scenario.clone())
+        Some(only_cell.scenario.clone())
     }
 
-    /// A scenario's mistakes are reported where the study sets the key, or else where it names the file.
-    fn scenario_mistakes(&mut self, diagnostics: &Diagnostics, entry: &CellsEntry, set: &[Setting]) {
+    /// Reports the mistakes of a scenario where the study sets the wrong key. A mistake in another key is
+    /// reported where the study names the scenario file.
+    fn add_scenario_mistakes(&mut self, diagnostics: &Diagnostics, entry: &CellsEntry, set: &[Setting]) {
         for mistake in diagnostics.iter() {
-            let option = mistake.option.as_deref();
-            let setting =
-                set.iter().rev().find(|it| option == Some(&format!("--set {}={}", it.key, it.value)));
-            match setting {
-                Some(it) => {
-                    self.mistakes.add(it.span.clone(), &mistake.key, &*mistake.message, mistake.help.clone());
-                }
-                None => {
-                    let message = format!("in {}:{mistake}", diagnostics.source);
-                    self.mistakes.add(entry.scenario.span(), "cells.scenario", message, None);
-                }
+            let is_wrong = |setting: &&Setting| {
+                let option = format!("--set {}={}", setting.key, setting.value);
+                mistake.option.as_deref() == Some(option.as_str())
+            };
+            // The last setting of a key is the one that counts.
+            if let Some(setting) = set.iter().rev().find(is_wrong) {
+                self.mistakes.add_with_help(
+                    setting.span.clone(),
+                    &mistake.key,
+                    &*mistake.message,
+                    mistake.help.clone(),
+                );
+            } else {
+                let message = format!("in {}:{mistake}", diagnostics.source);
+                self.mistakes.add(entry.scenario.span(), "cells.scenario", message);
             }
         }
     }
 }
 
-/// How often an entry's cells run in `arena`: as the entry says for this arena, else the smaller of the
-/// counts that the entry and the arena give.
-fn repeat(entry: &CellsEntry, by_arena: Option<&ArenaEntry>, arena: ArenaName) -> Option<u64> {
-    let count = |repeat: &Option<Spanned<u64>>| repeat.as_ref().map(|it| *it.get_ref());
-    entry.arena(arena).and_then(|it| count(&it.repeat)).or_else(|| {
-        [count(&entry.repeat), by_arena.and_then(|it| count(&it.repeat))].into_iter().flatten().min()
-    })
+/// Returns the number of repetitions of an entry's cells in `arena`. What the entry says for this arena wins.
+/// Otherwise it is the smaller of what the entry says for all arenas and what the arena says for all cells.
+fn repetitions(entry: &CellsEntry, arena_entry: Option<&ArenaEntry>, arena: ArenaName) -> Option<u64> {
+    let for_arena = entry.arena(arena).and_then(|in_arena| stated(&in_arena.repeat));
+    if for_arena.is_some() {
+        return for_arena;
+    }
+    let of_entry = stated(&entry.repeat);
+    let of_arena = arena_entry.and_then(|arena_entry| stated(&arena_entry.repeat));
+    of_entry.into_iter().chain(of_arena).min()
+}
+
+fn stated(repeat: &Option<Spanned<u64>>) -> Option<u64> {
+    repeat.as_ref().map(|count| *count.get_ref())
+}
+
+/// Returns the changes of the shorter run, if the key `quick` has any.
+const fn quick_entry(quick: Option<&CellsQuick>) -> Option<&CellsQuickEntry> {
+    match quick {
+        Some(CellsQuick::How(entry)) => Some(entry),
+        Some(CellsQuick::Whether(_)) | None => None,
+    }
 }

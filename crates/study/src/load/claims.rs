@@ -1,263 +1,335 @@
-//! Claims and their checks.
+//! Reads the claims of a study and their checks.
+//!
+//! - A *claim* is one statement of the publication.
+//! - A *check* is one comparison that must hold for the claim, such as "the median of the queue lies between
+//!   8 and 10 packets".
+//! - An *operand* is a metric of a cell. A check compares the medians of its operands.
+//!
+//! A `check` entry of the file with axes (`each`) stands for several checks. Begin to read with
+//! [`Loader::claims`].
 
-use core::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Spanned;
 
 use super::Loader;
-use super::each::products;
-use super::sense::Known;
+use super::axes::{AxisValue, combinations};
+use super::lookup::Lookup;
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Figure, Operand, Tolerance, Verdict};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
-use crate::study::Cell;
 
-/// What a check compares.
-enum Compared<'a> {
-    /// Its own cell.
-    Own,
-    List(&'a [Spanned<OperandEntry>]),
-    Line(&'a LineOfCells),
+/// The kind of a check and its operands. The names of the operands can still contain `{AXIS}`.
+struct Comparison {
+    kind: ClaimKind,
+    operands: Vec<Spanned<Operand>>,
 }
 
 impl Loader<'_, '_> {
-    pub(super) fn claims(&mut self, cells: &[Cell], known: &Known<'_>) -> Vec<Claim> {
-        let mut claims: Vec<Claim> = Vec::new();
+    /// Reads every claim of the file.
+    pub(super) fn claims(&mut self, lookup: &Lookup<'_>) -> Vec<Claim> {
+        let mut ids = BTreeSet::new();
+        let mut claims = Vec::new();
         for entry in &self.file.claim {
-            if claims.iter().any(|claim| claim.id == *entry.id.get_ref()) {
-                self.mistakes.add(entry.id.span(), "claim.id", "this claim stands twice", None);
+            let id = entry.id.get_ref();
+            if !ids.insert(id) {
+                self.mistakes.add(entry.id.span(), "claim.id", format!("duplicate claim id \"{id}\""));
             }
-            claims.push(self.claim(entry, cells, known));
+            claims.push(self.claim(entry, lookup));
         }
         claims
     }
 
-    fn claim(&mut self, entry: &ClaimEntry, cells: &[Cell], known: &Known<'_>) -> Claim {
+    fn claim(&mut self, entry: &ClaimEntry, lookup: &Lookup<'_>) -> Claim {
+        let arenas = claim_arenas(entry);
         let mut checks = Vec::new();
-        let arenas = arenas_of(entry);
-        for check in &entry.check {
-            let Some((kind, operands)) = self.check(check) else { continue };
-            self.check_axes(&check.get_ref().each, &check.span(), "claim.check.each");
-            let basis = self.basis(entry, check);
-            for values in products(&check.get_ref().each) {
-                let mut fill =
-                    |text: &str, span: Range<usize>| self.filled(text, &values, span, "claim.check");
-                let name = fill(&check.get_ref().name, check.span());
-                let filled = operands.iter().map(|operand| Operand {
-                    cell: fill(&operand.get_ref().cell, operand.span()),
-                    metric: fill(&operand.get_ref().metric, operand.span()),
-                });
-                let filled: Vec<Operand> = filled.collect();
-                for (operand, written) in filled.iter().zip(&operands) {
-                    self.known_cell(&operand.cell, written.span(), "claim.check");
-                }
-                let quick = check.get_ref().quick.clone().unwrap_or_else(|| ArenaName::RUNNABLE.to_vec());
-                let one_sided = check.get_ref().one_sided.clone();
-                let of_check = self.check_arenas(check, &arenas);
-                let made = Check { name, operands: filled, kind, basis, one_sided, arenas: of_check, quick };
-                self.makes_sense(&made, check, known, cells);
-                checks.push(made);
-            }
+        for check_entry in &entry.check {
+            checks.extend(self.checks(check_entry, entry, &arenas, lookup));
         }
-        let expected = |arena: &ArenaName| Some((*arena, self.expected(&entry.expected, *arena)?));
         Claim {
             id: entry.id.get_ref().clone(),
             text: entry.text.clone(),
             published: entry.published.clone(),
-            expected: arenas.iter().filter_map(expected).collect(),
+            expected: self.expected_verdicts(&entry.expected, &arenas),
+            why: self.reason(entry),
             arenas,
-            why: self.why(entry),
             checks,
         }
     }
 
-    /// Where a check of a claim of `arenas` is judged.
-    fn check_arenas(&mut self, check: &Spanned<CheckEntry>, arenas: &[ArenaName]) -> Vec<ArenaName> {
-        let own = check.get_ref().arenas.as_deref().unwrap_or(arenas);
-        if let Some(other) = own.iter().find(|arena| !arenas.contains(arena)) {
-            let message =
-                format!("its claim is not judged in {other}; expected one of {}", arena_list(arenas));
-            self.mistakes.add(check.span(), "claim.check.arenas", message, None);
-        }
-        own.to_vec()
-    }
-
-    /// A verdict without a reason says more than is known, so that every claim has one.
-    fn why(&mut self, entry: &ClaimEntry) -> String {
-        let why = entry.why.as_deref().map(str::trim).unwrap_or_default();
-        if why.is_empty() {
-            let id = entry.id.get_ref();
+    /// Reads the reason of the expected verdict. Every claim needs a reason, because a verdict alone does not
+    /// say what it rests on.
+    fn reason(&mut self, entry: &ClaimEntry) -> String {
+        let reason = entry.why.as_deref().unwrap_or_default().trim();
+        if reason.is_empty() {
             let message = format!(
-                "{id} needs a `why`: what its verdict rests on (fitted, assumed or predicted figures)"
+                "{} needs a `why`, which says what the verdict rests on: fitted, assumed or predicted figures",
+                entry.id.get_ref()
             );
-            self.mistakes.add(entry.id.span(), "claim.why", message, None);
+            self.mistakes.add(entry.id.span(), "claim.why", message);
         }
-        why.to_owned()
+        reason.to_owned()
     }
 
-    /// What a check rests on, by its own word or its claim's.
-    fn basis(&mut self, entry: &ClaimEntry, check: &Spanned<CheckEntry>) -> Basis {
-        let Some(basis) = check.get_ref().basis.or(entry.basis) else {
+    /// Reads the verdict that is expected in each arena of the claim.
+    fn expected_verdicts(
+        &mut self,
+        entry: &Spanned<ExpectedEntry>,
+        arenas: &[ArenaName],
+    ) -> BTreeMap<ArenaName, Verdict> {
+        let mut expected = BTreeMap::new();
+        for &arena in arenas {
+            let verdict = match entry.get_ref() {
+                ExpectedEntry::Everywhere(verdict) => Some(*verdict),
+                ExpectedEntry::ByArena(verdicts) => verdicts.get(&arena).copied(),
+            };
+            let message = match verdict {
+                Some(Verdict::PartlyJudged | Verdict::Disturbed) => {
+                    "expected a verdict of a whole, undisturbed run: reproduced, consistent, differs or \
+                     not-tested"
+                        .to_owned()
+                }
+                Some(verdict) => {
+                    expected.insert(arena, verdict);
+                    continue;
+                }
+                None => format!("no verdict for {arena}: expected a verdict for each arena of the claim"),
+            };
+            self.mistakes.add(entry.span(), "claim.expected", message);
+        }
+        expected
+    }
+
+    /// Reads a `check` entry. Returns one check for each combination of the values of its axes.
+    fn checks(
+        &mut self,
+        entry: &Spanned<CheckEntry>,
+        claim: &ClaimEntry,
+        claim_arenas: &[ArenaName],
+        lookup: &Lookup<'_>,
+    ) -> Vec<Check> {
+        let Some(comparison) = self.comparison(entry) else { return Vec::new() };
+        let CheckEntry { name, each, one_sided, quick, .. } = entry.get_ref();
+        self.require_equal_parts(each, &entry.span(), "claim.check.each");
+        let basis = self.basis(entry, claim);
+        let arenas = self.check_arenas(entry, claim_arenas);
+        let quick_arenas = quick.clone().unwrap_or_else(|| ArenaName::RUNNABLE.to_vec());
+        let mut checks = Vec::new();
+        for combination in combinations(each) {
+            let check = Check {
+                name: self.fill_axes(name, &combination, entry.span(), CHECK),
+                operands: self.filled_operands(&comparison.operands, &combination),
+                kind: comparison.kind,
+                basis,
+                one_sided: one_sided.clone(),
+                arenas: arenas.clone(),
+                quick: quick_arenas.clone(),
+            };
+            self.require_meaningful(&check, &entry.span(), lookup);
+            checks.push(check);
+        }
+        checks
+    }
+
+    /// Reads what the figure of a check rests on: the basis of the check, or else that of its claim.
+    fn basis(&mut self, entry: &Spanned<CheckEntry>, claim: &ClaimEntry) -> Basis {
+        if let Some(basis) = entry.get_ref().basis.or(claim.basis) {
+            return basis;
+        }
+        let message =
+            "expected a `basis` in the check or in its claim: \"fitted\", \"assumed\" or \"predicted\"";
+        self.mistakes.add(entry.span(), "claim.check.basis", message);
+        Basis::Predicted
+    }
+
+    /// Reads the arenas where a check is judged. A check is judged only where its claim is judged.
+    fn check_arenas(&mut self, entry: &Spanned<CheckEntry>, claim_arenas: &[ArenaName]) -> Vec<ArenaName> {
+        let arenas = entry.get_ref().arenas.as_deref().unwrap_or(claim_arenas);
+        if let Some(arena) = arenas.iter().find(|arena| !claim_arenas.contains(arena)) {
             let message =
-                "expected a `basis` of the check or of its claim: \"fitted\", \"assumed\" or \"predicted\"";
-            self.mistakes.add(check.span(), "claim.check.basis", message, None);
-            return Basis::Predicted;
-        };
-        basis
+                format!("the claim is not judged in {arena}; expected one of {}", arena_list(claim_arenas));
+            self.mistakes.add(entry.span(), "claim.check.arenas", message);
+        }
+        arenas.to_vec()
     }
 
-    fn expected(&mut self, entry: &Spanned<ExpectedEntry>, arena: ArenaName) -> Option<Verdict> {
-        let found = match entry.get_ref() {
-            ExpectedEntry::Everywhere(verdict) => Some(*verdict),
-            ExpectedEntry::ByArena(verdicts) => verdicts.get(&arena).copied(),
-        };
-        let message = match found {
-            Some(Verdict::PartlyJudged | Verdict::Disturbed) => {
-                "expected the verdict of a whole, undisturbed run".to_owned()
-            }
-            Some(_) => return found,
-            None => format!("expected a verdict for each arena of the claim, also for {arena}"),
-        };
-        self.mistakes.add(entry.span(), "claim.expected", message, None);
-        None
+    /// Returns the operands with the values of a combination in place of `{AXIS}`.
+    fn filled_operands(
+        &mut self,
+        operands: &[Spanned<Operand>],
+        combination: &[AxisValue<'_>],
+    ) -> Vec<Operand> {
+        let mut filled = Vec::new();
+        for operand in operands {
+            let Operand { cell, metric } = operand.get_ref();
+            let cell = self.fill_axes(cell, combination, operand.span(), CHECK);
+            let metric = self.fill_axes(metric, combination, operand.span(), CHECK);
+            self.require_cell(&cell, operand.span(), CHECK);
+            filled.push(Operand { cell, metric });
+        }
+        filled
     }
 
-    /// What a check requires, and its operands, whose axes are not filled in yet.
-    fn check(&mut self, check: &Spanned<CheckEntry>) -> Option<(ClaimKind, Vec<Spanned<Operand>>)> {
-        let entry = check.get_ref();
-        let within = match &entry.within {
-            Some(within) => Some(self.tolerance(within)?),
+    /// Reads what a check compares, and how.
+    fn comparison(&mut self, entry: &Spanned<CheckEntry>) -> Option<Comparison> {
+        let check = entry.get_ref();
+        let within = match &check.within {
+            Some(within) => Some(self.tolerance(within, "claim.check.within")?),
             None => None,
         };
-        let agree = match &entry.agree {
-            Some(agree) => Some(self.tolerance(agree)?),
+        let agree = match &check.agree {
+            Some(agree) => Some(self.tolerance(agree, "claim.check.agree")?),
             None => None,
         };
-        let Some((kind, compared)) = form(entry, within, agree) else {
-            self.mistakes.add(check.span(), "claim.check", FORMS, None);
+        let Some((kind, source)) = kind_and_source(check, within, agree) else {
+            self.mistakes.add(entry.span(), CHECK, CHECK_FORMS);
             return None;
         };
-        let operands = match compared {
-            Compared::Own => {
-                let as_entry = |cell: &Spanned<String>| {
-                    Spanned::new(cell.span(), OperandEntry::Cell(cell.get_ref().clone()))
-                };
-                self.operands(check, entry.cell.as_ref().map(as_entry).as_slice())?
+        let operands = match source {
+            OperandSource::Cell(cell) => {
+                let only = Spanned::new(cell.span(), OperandEntry::Cell(cell.get_ref().clone()));
+                self.listed_operands(&[only], entry)?
             }
-            Compared::List(list) => self.operands(check, list)?,
-            Compared::Line(line) => line_operands(line),
+            OperandSource::List(list) => self.listed_operands(list, entry)?,
+            OperandSource::Line(line) => line_operands(line),
         };
-        self.check_count(check, kind, operands.len())?;
-        Some((kind, operands))
-    }
-
-    fn check_count(&mut self, check: &Spanned<CheckEntry>, kind: ClaimKind, count: usize) -> Option<()> {
-        let (fits, message) = match kind {
-            ClaimKind::Figure { of: Figure::Median, .. } | ClaimKind::Agree { .. } => {
-                (count == 1, "expected one cell")
-            }
-            ClaimKind::Figure { of: Figure::Ratio | Figure::Difference, .. } => {
-                (count == 2, "expected two to compare")
-            }
-            ClaimKind::Figure { of: Figure::Slope, .. } => {
-                (count >= 2 * 3, "expected at least three cells for a line")
-            }
-            ClaimKind::Figure { of: Figure::RSquared, .. } => {
-                (count >= 2 * 4, "expected at least four cells: R squared of three points has no interval")
-            }
-            ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => {
-                (count >= 2, "expected at least two to compare")
-            }
-        };
-        if !fits {
-            self.mistakes.add(check.span(), "claim.check", message, None);
+        if let Some(message) = wrong_operand_count(kind, operands.len()) {
+            self.mistakes.add(entry.span(), CHECK, message);
+            return None;
         }
-        fits.then_some(())
+        Some(Comparison { kind, operands })
     }
 
-    /// Those of `list`; cell and metric that one does not name are the check's.
-    fn operands(
-        &mut self,
-        check: &Spanned<CheckEntry>,
-        list: &[Spanned<OperandEntry>],
-    ) -> Option<Vec<Spanned<Operand>>> {
-        let entry = check.get_ref();
-        let all: Option<Vec<_>> = list
-            .iter()
-            .map(|operand| {
-                let (cell, metric) = match operand.get_ref() {
-                    OperandEntry::Cell(cell) => (Some(cell), None),
-                    OperandEntry::Full(full) => (full.cell.as_ref(), full.metric.as_ref()),
-                };
-                let cell = cell.or(entry.cell.as_ref().map(Spanned::get_ref))?.clone();
-                let metric = metric.or(entry.metric.as_ref())?.clone();
-                Some(Spanned::new(operand.span(), Operand { cell, metric }))
-            })
-            .collect();
-        if all.is_none() {
-            let message = "expected a `metric`, and a `cell`, of the check or of each thing that it compares";
-            self.mistakes.add(check.span(), "claim.check", message, None);
-        }
-        all
-    }
-
-    fn tolerance(&mut self, within: &Spanned<Within>) -> Option<Tolerance> {
-        let tolerance = match within.get_ref() {
-            Within::Number(most) => Some(Tolerance::Absolute(*most)),
+    /// Reads a tolerance, such as `2.5` or `"3%"`.
+    fn tolerance(&mut self, entry: &Spanned<Within>, key: &str) -> Option<Tolerance> {
+        let tolerance = match entry.get_ref() {
+            Within::Number(number) => Some(Tolerance::Absolute(*number)),
             Within::Share(text) => {
                 let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
                 percent.map(|percent| Tolerance::Relative(percent / 100.0))
             }
         };
-        let is_positive = |tolerance: &Tolerance| match *tolerance {
-            Tolerance::Absolute(most) | Tolerance::Relative(most) => most.is_finite() && most > 0.0,
-        };
-        let tolerance = tolerance.filter(is_positive);
-        if tolerance.is_none() {
-            let message = "expected a number above 0 in the metric's unit, or a share such as \"3%\"";
-            self.mistakes.add(within.span(), "claim.check.within", message, None);
+        if let Some(Tolerance::Absolute(size) | Tolerance::Relative(size)) = tolerance
+            && size.is_finite()
+            && size > 0.0
+        {
+            return tolerance;
         }
-        tolerance
+        let message = "expected a number above 0 in the metric's unit, or a share such as \"3%\"";
+        self.mistakes.add(entry.span(), key, message);
+        None
+    }
+
+    /// Reads a list of operands. An operand that names no cell has the cell of the check, and an operand that
+    /// names no metric has the metric of the check.
+    fn listed_operands(
+        &mut self,
+        list: &[Spanned<OperandEntry>],
+        entry: &Spanned<CheckEntry>,
+    ) -> Option<Vec<Spanned<Operand>>> {
+        let check = entry.get_ref();
+        let check_cell = check.cell.as_ref().map(Spanned::get_ref);
+        let mut operands = Vec::new();
+        for listed in list {
+            let (cell, metric) = match listed.get_ref() {
+                OperandEntry::Cell(cell) => (Some(cell), None),
+                OperandEntry::Full(full) => (full.cell.as_ref(), full.metric.as_ref()),
+            };
+            let (Some(cell), Some(metric)) = (cell.or(check_cell), metric.or(check.metric.as_ref())) else {
+                let message = "an operand needs a `cell` and a `metric`; \
+                               expected each of the two in the operand or in the check";
+                self.mistakes.add(entry.span(), CHECK, message);
+                return None;
+            };
+            let operand = Operand { cell: cell.clone(), metric: metric.clone() };
+            operands.push(Spanned::new(listed.span(), operand));
+        }
+        Some(operands)
     }
 }
 
-/// What `entry` requires, and of what; `None` if it has not exactly one of the forms, with the bound or
-/// tolerance that belongs to it.
-fn form(
-    entry: &CheckEntry,
+/// The key of a check, for messages.
+const CHECK: &str = "claim.check";
+
+/// The message for a check that has none of the forms, or several.
+const CHECK_FORMS: &str = "expected one of: `cell`, `ratio`, `difference`, `slope` or `r_squared`, each with `value` and `within`, \
+                           `at_most`, `at_least` or `between`; `rising` or `falling` with a list of cells; `same` with a list of \
+                           cells and `within`; `cell` with `agree`";
+
+/// Returns the arenas where a claim is judged. Without the key `arenas` these are all arenas where cells run.
+/// A campaign is added if the claim expects a verdict there.
+fn claim_arenas(entry: &ClaimEntry) -> Vec<ArenaName> {
+    if let Some(arenas) = &entry.arenas {
+        return arenas.clone();
+    }
+    let mut arenas = ArenaName::RUNNABLE.to_vec();
+    if let ExpectedEntry::ByArena(verdicts) = entry.expected.get_ref()
+        && verdicts.contains_key(&ArenaName::Campaign)
+    {
+        arenas.push(ArenaName::Campaign);
+    }
+    arenas
+}
+
+/// The part of a check entry that names the operands.
+enum OperandSource<'a> {
+    /// The key `cell`: the check has one operand.
+    Cell(&'a Spanned<String>),
+    /// A list, such as the value of `ratio` or `rising`.
+    List(&'a [Spanned<OperandEntry>]),
+    /// The points of `slope` or `r_squared`.
+    Line(&'a LineOfCells),
+}
+
+/// Returns the kind of a check, and where its operands are. Returns `None` if the check has the keys of no
+/// form or of several forms, or if a bound or a tolerance is missing or does not belong to the form.
+fn kind_and_source(
+    check: &CheckEntry,
     within: Option<Tolerance>,
     agree: Option<Tolerance>,
-) -> Option<(ClaimKind, Compared<'_>)> {
-    let bound = bound(entry, within);
-    let figure = |of: Figure| Some(ClaimKind::Figure { of, bound: bound? });
-    let is_unbound =
-        [entry.value, entry.at_most, entry.at_least].iter().all(Option::is_none) && entry.between.is_none();
-    let is_plain = is_unbound && within.is_none();
-    let same = within.filter(|_| is_unbound).map(|within| ClaimKind::Same { within });
-    let rising = is_plain.then_some(ClaimKind::Rising);
-    let falling = is_plain.then_some(ClaimKind::Falling);
-    let agrees = |within| (is_plain && entry.cell.is_some()).then_some(ClaimKind::Agree { within });
-    let forms = [
-        entry.ratio.as_deref().map(|list| (figure(Figure::Ratio), Compared::List(list))),
-        entry.difference.as_deref().map(|list| (figure(Figure::Difference), Compared::List(list))),
-        entry.slope.as_ref().map(|line| (figure(Figure::Slope), Compared::Line(line))),
-        entry.r_squared.as_ref().map(|line| (figure(Figure::RSquared), Compared::Line(line))),
-        entry.rising.as_deref().map(|list| (rising, Compared::List(list))),
-        entry.falling.as_deref().map(|list| (falling, Compared::List(list))),
-        entry.same.as_deref().map(|list| (same, Compared::List(list))),
-        agree.map(|within| (agrees(within), Compared::Own)),
+) -> Option<(ClaimKind, OperandSource<'_>)> {
+    let has_bound_key = check.value.is_some()
+        || check.at_most.is_some()
+        || check.at_least.is_some()
+        || check.between.is_some();
+    let bound = bound(check, within);
+    // The kinds are `None` if the bound or the tolerance that they need is missing, or if there is one that
+    // they do not have.
+    let figure = |figure: Figure| bound.map(|bound| ClaimKind::Figure { of: figure, bound });
+    let unbound = |kind: ClaimKind| (!has_bound_key && within.is_none()).then_some(kind);
+    let same = within.filter(|_| !has_bound_key).map(|within| ClaimKind::Same { within });
+
+    let mut forms: Vec<(Option<ClaimKind>, OperandSource<'_>)> = Vec::new();
+    let lists = [
+        (&check.ratio, figure(Figure::Ratio)),
+        (&check.difference, figure(Figure::Difference)),
+        (&check.rising, unbound(ClaimKind::Rising)),
+        (&check.falling, unbound(ClaimKind::Falling)),
+        (&check.same, same),
     ];
-    let mut given = forms.into_iter().flatten();
-    match (given.next(), given.next()) {
-        (Some((kind, compared)), None) => Some((kind?, compared)),
-        (None, _) if entry.cell.is_some() => Some((figure(Figure::Median)?, Compared::Own)),
+    for (list, kind) in lists {
+        forms.extend(list.as_deref().map(|list| (kind, OperandSource::List(list))));
+    }
+    let lines = [(&check.slope, figure(Figure::Slope)), (&check.r_squared, figure(Figure::RSquared))];
+    for (line, kind) in lines {
+        forms.extend(line.as_ref().map(|line| (kind, OperandSource::Line(line))));
+    }
+    if let Some(within) = agree {
+        let kind = unbound(ClaimKind::Agree { within });
+        forms.push((kind, OperandSource::Cell(check.cell.as_ref()?)));
+    }
+    if forms.is_empty() {
+        forms.push((figure(Figure::Median), OperandSource::Cell(check.cell.as_ref()?)));
+    }
+    match forms.pop() {
+        Some((Some(kind), source)) if forms.is_empty() => Some((kind, source)),
         _ => None,
     }
 }
 
-/// Where the check's figure must lie; `None` if it says nothing of the kind, or more than one thing.
-fn bound(entry: &CheckEntry, within: Option<Tolerance>) -> Option<Bound> {
-    match (entry.value, within, entry.at_most, entry.at_least, entry.between) {
+/// Returns the bound of a check. Returns `None` if the check has no bound, or several.
+fn bound(check: &CheckEntry, within: Option<Tolerance>) -> Option<Bound> {
+    match (check.value, within, check.at_most, check.at_least, check.between) {
         (Some(value), Some(within), None, None, None) => Some(Bound::Near { value, within }),
         (None, None, Some(value), None, None) => Some(Bound::AtMost { value }),
         (None, None, None, Some(value), None) => Some(Bound::AtLeast { value }),
@@ -266,25 +338,39 @@ fn bound(entry: &CheckEntry, within: Option<Tolerance>) -> Option<Bound> {
     }
 }
 
-/// Where a claim is judged.
-fn arenas_of(entry: &ClaimEntry) -> Vec<ArenaName> {
-    let expects = match entry.expected.get_ref() {
-        ExpectedEntry::ByArena(verdicts) => verdicts.contains_key(&ArenaName::Campaign),
-        ExpectedEntry::Everywhere(_) => false,
-    };
-    let usual = || ArenaName::RUNNABLE.into_iter().chain(expects.then_some(ArenaName::Campaign)).collect();
-    entry.arenas.clone().unwrap_or_else(usual)
-}
-
-/// x and y of each cell by turns.
+/// Returns the operands of a line: x and y of the first cell, then x and y of the second cell, and so on.
 fn line_operands(line: &LineOfCells) -> Vec<Spanned<Operand>> {
-    let of = |cell: &Spanned<String>, metric: &String| {
-        Spanned::new(cell.span(), Operand { cell: cell.get_ref().clone(), metric: metric.clone() })
-    };
-    line.cells.iter().flat_map(|cell| [of(cell, &line.x), of(cell, &line.y)]).collect()
+    let mut operands = Vec::new();
+    for cell in &line.cells {
+        for metric in [&line.x, &line.y] {
+            let operand = Operand { cell: cell.get_ref().clone(), metric: metric.clone() };
+            operands.push(Spanned::new(cell.span(), operand));
+        }
+    }
+    operands
 }
 
-/// The forms of a check.
-const FORMS: &str = "expected one of: `cell`, `ratio`, `difference`, `slope` or `r_squared`, each with `value` and `within`, \
-                     `at_most`, `at_least` or `between`; `rising` or `falling` with a list of cells; `same` with a list of \
-                     cells and `within`; `cell` with `agree`";
+/// Returns the message for a number of operands that does not suit the comparison, or `None` if it does.
+fn wrong_operand_count(kind: ClaimKind, operand_count: usize) -> Option<&'static str> {
+    // A point of a line has two operands, x and y.
+    let point_count = operand_count / 2;
+    let (is_right, message) = match kind {
+        ClaimKind::Figure { of: Figure::Median, .. } | ClaimKind::Agree { .. } => {
+            (operand_count == 1, "expected one cell")
+        }
+        ClaimKind::Figure { of: Figure::Ratio | Figure::Difference, .. } => {
+            (operand_count == 2, "expected two cells or operands to compare")
+        }
+        ClaimKind::Figure { of: Figure::Slope, .. } => {
+            (point_count >= 3, "expected at least three cells for a line")
+        }
+        ClaimKind::Figure { of: Figure::RSquared, .. } => (
+            point_count >= 4,
+            "expected at least four cells, because R squared of three points has no confidence interval",
+        ),
+        ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => {
+            (operand_count >= 2, "expected at least two cells or operands to compare")
+        }
+    };
+    (!is_right).then_some(message)
+}

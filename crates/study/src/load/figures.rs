@@ -1,29 +1,39 @@
-//! Figures.
+//! Reads the figures of the publication that the study draws again.
+
+use talkpath_units::counted;
+use toml::Spanned;
 
 use super::Loader;
-use super::sense::Known;
+use super::lookup::{CellMetric, Lookup};
 use crate::file::{FigureEntry, LineEntry, MediansEntry, ScatterEntry, TraceEntry};
 use crate::study::{AxisTitles, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine, Printed};
 use crate::table::PublishedRow;
-use talkpath_units::counted;
+
+/// What the lines of a figure of medians have in common.
+struct MediansFigure<'a> {
+    /// The metric of the lines that name no metric.
+    metric: Option<&'a Spanned<String>>,
+    /// The number of values on the horizontal axis.
+    point_count: usize,
+    /// The rows of the file of printed figures.
+    printed_rows: Vec<PublishedRow>,
+}
 
 impl Loader<'_, '_> {
-    pub(super) fn figure(&mut self, entry: &FigureEntry, known: &Known<'_>) -> Option<Figure> {
+    pub(super) fn figure(&mut self, entry: &FigureEntry, lookup: &Lookup<'_>) -> Option<Figure> {
         let kind = match (&entry.trace, &entry.medians, &entry.quantiles, &entry.scatter, &entry.absent) {
-            (Some(trace), None, None, None, None) => self.trace(trace, known),
-            (None, Some(medians), None, None, None) => self.medians(medians, known)?,
+            (Some(trace), None, None, None, None) => self.trace(trace, lookup),
+            (None, Some(medians), None, None, None) => self.medians(medians, lookup)?,
             (None, None, Some(quantiles), None, None) => {
-                self.known_cell(quantiles.cell.get_ref(), quantiles.cell.span(), "figure.quantiles.cell");
-                FigureKind::Quantiles {
-                    cell: quantiles.cell.get_ref().clone(),
-                    flows: quantiles.flows.clone(),
-                }
+                let cell = quantiles.cell.get_ref();
+                self.require_cell(cell, quantiles.cell.span(), "figure.quantiles.cell");
+                FigureKind::Quantiles { cell: cell.clone(), flows: quantiles.flows.clone() }
             }
-            (None, None, None, Some(scatter), None) => self.scatter(scatter, known),
-            (None, None, None, None, Some(why)) => FigureKind::Absent(why.clone()),
+            (None, None, None, Some(scatter), None) => self.scatter(scatter, lookup),
+            (None, None, None, None, Some(reason)) => FigureKind::Absent(reason.clone()),
             _ => {
                 let message = "expected one of `trace`, `medians`, `quantiles`, `scatter` or `absent`";
-                self.mistakes.add(entry.number.span(), "figure", message, None);
+                self.mistakes.add(entry.number.span(), "figure", message);
                 return None;
             }
         };
@@ -31,133 +41,148 @@ impl Loader<'_, '_> {
         Some(Figure { number, title, note, kind })
     }
 
-    fn trace(&mut self, trace: &TraceEntry, known: &Known<'_>) -> FigureKind {
-        self.known_cell(trace.cell.get_ref(), trace.cell.span(), "figure.trace.cell");
-        let series = trace.series.get_ref();
-        if !SERIES.contains(&series.as_str()) {
-            let message = format!("found \"{series}\", expected one of {}", SERIES.join(", "));
-            self.mistakes.add(trace.series.span(), "figure.trace.series", message, None);
+    /// Reads a figure of a series over time.
+    fn trace(&mut self, entry: &TraceEntry, lookup: &Lookup<'_>) -> FigureKind {
+        let cell = entry.cell.get_ref();
+        self.require_cell(cell, entry.cell.span(), "figure.trace.cell");
+        let series = entry.series.get_ref();
+        if !TRACE_SERIES.contains(&series.as_str()) {
+            let message = format!("found \"{series}\", expected one of {}", TRACE_SERIES.join(", "));
+            self.mistakes.add(entry.series.span(), "figure.trace.series", message);
         }
-        let (key, to) = ("figure.trace.seconds", trace.seconds.to);
-        self.stretch(trace.seconds, trace.series.span(), key);
-        if let Some(end) = known.duration_s(trace.cell.get_ref()).filter(|end| to > *end) {
-            let message = format!("found {to} s, after the cell's end at {end} s");
-            self.mistakes.add(trace.series.span(), key, message, None);
+        self.require_stretch(entry.seconds, entry.series.span(), "figure.trace.seconds");
+        let shown_until = entry.seconds.to;
+        if let Some(cell_end) = lookup.duration_s(cell)
+            && shown_until > cell_end
+        {
+            let message = format!("found {shown_until} s, after the cell's end at {cell_end} s");
+            self.mistakes.add(entry.series.span(), "figure.trace.seconds", message);
         }
-        let kinds = trace.kinds.as_ref().map(|kinds| {
-            let (cell, key) = (trace.cell.get_ref(), "figure.trace.kinds.metric");
-            self.known_metric(cell, kinds.metric.get_ref(), kinds.metric.span(), key, known);
-            Kinds { metric: kinds.metric.get_ref().clone(), times: kinds.times, what: kinds.what.clone() }
+        let kinds = entry.kinds.as_ref().map(|kinds| {
+            let metric = kinds.metric.get_ref();
+            let wanted = CellMetric { cell, metric };
+            self.require_metric(wanted, kinds.metric.span(), "figure.trace.kinds.metric", lookup);
+            Kinds { metric: metric.clone(), times: kinds.times, what: kinds.what.clone() }
         });
         FigureKind::Trace {
             series: series.clone(),
-            entity: trace.entity.clone(),
-            cell: trace.cell.get_ref().clone(),
-            seconds: trace.seconds,
-            cap: trace.cap,
+            entity: entry.entity.clone(),
+            cell: cell.clone(),
+            seconds: entry.seconds,
+            cap: entry.cap,
             kinds,
-            levels: trace.levels.clone(),
+            levels: entry.levels.clone(),
         }
     }
 
-    fn medians(&mut self, medians: &MediansEntry, known: &Known<'_>) -> Option<FigureKind> {
-        let axis = match (&medians.x, &medians.names) {
-            (Some(x), None) => FigureAxis::Numbers(x.clone()),
+    /// Reads a figure of medians over cells.
+    fn medians(&mut self, entry: &MediansEntry, lookup: &Lookup<'_>) -> Option<FigureKind> {
+        let x = match (&entry.x, &entry.names) {
+            (Some(numbers), None) => FigureAxis::Numbers(numbers.clone()),
             (None, Some(names)) => FigureAxis::Names(names.clone()),
             _ => {
-                let span = medians.lines.first().map_or(0..0, |line| line.cells.span());
-                let message = "expected either `x`, numbers, or `names`";
-                self.mistakes.add(span, "figure.medians", message, None);
+                let span = entry.lines.first().map_or(0..0, |line| line.cells.span());
+                self.mistakes.add(span, "figure.medians", "expected either `x`, numbers, or `names`");
                 return None;
             }
         };
-        let printed = match &medians.published {
-            Some(name) => self.rows(name, "figure.medians.published")?,
-            None => Vec::new(),
-        };
-        let count = match &axis {
-            FigureAxis::Numbers(x) => x.len(),
+        let point_count = match &x {
+            FigureAxis::Numbers(numbers) => numbers.len(),
             FigureAxis::Names(names) => names.len(),
         };
-        let lines: Vec<_> = medians
-            .lines
-            .iter()
-            .filter_map(|line| self.median_line(medians, line, count, &printed, known))
-            .collect();
-        if let Some(name) = &medians.published
-            && lines.iter().all(|line| line.published.iter().all(|it| it.values.is_empty()))
-        {
-            let message = format!("{} prints nothing of the figure's cells and metrics", name.get_ref());
-            self.mistakes.add(name.span(), "figure.medians.published", message, None);
+        let printed_rows = match &entry.published {
+            Some(file_name) => self.published_rows(file_name, "figure.medians.published")?,
+            None => Vec::new(),
+        };
+        let figure = MediansFigure { metric: entry.metric.as_ref(), point_count, printed_rows };
+        let mut lines = Vec::new();
+        for line_entry in &entry.lines {
+            lines.extend(self.median_line(line_entry, &figure, lookup));
         }
-        let titles = AxisTitles { x: medians.x_title.clone(), y: medians.y_title.clone() };
-        Some(FigureKind::Cells { x: axis, titles, lines })
+        let is_nothing_printed = |line: &MedianLine| line.published.iter().all(|cell| cell.values.is_empty());
+        if let Some(file_name) = &entry.published
+            && lines.iter().all(is_nothing_printed)
+        {
+            let message = format!("{} prints nothing of the figure's cells and metrics", file_name.get_ref());
+            self.mistakes.add(file_name.span(), "figure.medians.published", message);
+        }
+        let titles = AxisTitles { x: entry.x_title.clone(), y: entry.y_title.clone() };
+        Some(FigureKind::Cells { x, titles, lines })
     }
 
-    /// A line with `count` cells, and what is `printed` of each.
+    /// Reads a line of medians, and finds the printed figures of its cells.
     fn median_line(
         &mut self,
-        medians: &MediansEntry,
-        line: &LineEntry,
-        count: usize,
-        printed: &[PublishedRow],
-        known: &Known<'_>,
+        entry: &LineEntry,
+        figure: &MediansFigure<'_>,
+        lookup: &Lookup<'_>,
     ) -> Option<MedianLine> {
-        let cells = line.cells.get_ref();
-        let Some(metric) = line.metric.as_ref().or(medians.metric.as_ref()) else {
-            let message = "a line without a `metric`, in a figure that has none for all";
-            self.mistakes.add(line.cells.span(), "figure.medians.lines", message, None);
+        let span = entry.cells.span();
+        let Some(metric_entry) = entry.metric.as_ref().or(figure.metric) else {
+            let message = "missing `metric`: expected it in the line or in the figure";
+            self.mistakes.add(span, "figure.medians.lines", message);
             return None;
         };
-        for name in cells {
-            self.known_cell(name, line.cells.span(), "figure.medians.lines");
-            self.known_metric(name, metric.get_ref(), metric.span(), "figure.medians.metric", known);
+        let metric = metric_entry.get_ref();
+        let cells = entry.cells.get_ref();
+        for cell in cells {
+            self.require_cell(cell, span.clone(), "figure.medians.lines");
+            let wanted = CellMetric { cell, metric };
+            self.require_metric(wanted, metric_entry.span(), "figure.medians.metric", lookup);
         }
-        if cells.len() != count {
-            let message =
-                format!("expected {}, one for each value of `x` or `names`", counted(count, "cell"));
-            self.mistakes.add(line.cells.span(), "figure.medians.lines", message, None);
+        if cells.len() != figure.point_count {
+            let expected = counted(figure.point_count, "cell");
+            let message = format!("expected {expected}, one for each value of `x` or `names`");
+            self.mistakes.add(span, "figure.medians.lines", message);
         }
-        let of_cell = |cell: &String| {
-            let rows = || printed.iter().filter(|row| row.cell == *cell && row.metric == *metric.get_ref());
-            Printed {
-                values: rows().flat_map(|row| row.published.iter().copied()).collect(),
-                role: rows().next().map(|row| row.role).unwrap_or_default(),
-            }
-        };
+        let printed_of = |cell| printed(CellMetric { cell, metric }, &figure.printed_rows);
+        let published = cells.iter().map(|cell| printed_of(cell)).collect();
         Some(MedianLine {
-            label: line.label.clone(),
-            metric: metric.get_ref().clone(),
+            label: entry.label.clone(),
+            metric: metric.clone(),
             cells: cells.clone(),
-            published: cells.iter().map(of_cell).collect(),
+            published,
         })
     }
 
-    fn scatter(&mut self, scatter: &ScatterEntry, known: &Known<'_>) -> FigureKind {
-        for points in &scatter.points {
-            for name in points.cells.get_ref() {
-                self.known_cell(name, points.cells.span(), "figure.scatter.points");
-                for metric in [&scatter.x, &scatter.y] {
-                    self.known_metric(name, metric.get_ref(), metric.span(), "figure.scatter", known);
+    /// Reads a figure of one metric over another.
+    fn scatter(&mut self, entry: &ScatterEntry, lookup: &Lookup<'_>) -> FigureKind {
+        let mut points = Vec::new();
+        for line in &entry.points {
+            for cell in line.cells.get_ref() {
+                self.require_cell(cell, line.cells.span(), "figure.scatter.points");
+                for metric in [&entry.x, &entry.y] {
+                    let wanted = CellMetric { cell, metric: metric.get_ref() };
+                    self.require_metric(wanted, metric.span(), "figure.scatter", lookup);
                 }
             }
-            if let Some(metric) = &points.metric {
+            if let Some(metric) = &line.metric {
                 let message = "points have the metrics `x` and `y` of the whole figure";
-                self.mistakes.add(metric.span(), "figure.scatter.points", message, None);
+                self.mistakes.add(metric.span(), "figure.scatter.points", message);
             }
+            points.push(LabelledCells { label: line.label.clone(), cells: line.cells.get_ref().clone() });
         }
-        let labelled = |line: &LineEntry| LabelledCells {
-            label: line.label.clone(),
-            cells: line.cells.get_ref().clone(),
-        };
         FigureKind::Scatter {
-            x: scatter.x.get_ref().clone(),
-            y: scatter.y.get_ref().clone(),
-            titles: AxisTitles { x: scatter.x_title.clone(), y: scatter.y_title.clone() },
-            points: scatter.points.iter().map(labelled).collect(),
+            x: entry.x.get_ref().clone(),
+            y: entry.y.get_ref().clone(),
+            titles: AxisTitles { x: entry.x_title.clone(), y: entry.y_title.clone() },
+            points,
         }
     }
 }
 
-/// What a trace may show.
-const SERIES: [&str; 4] = ["cwnd", "queue", "loss-runs", "goodput"];
+/// The series that a trace can show.
+const TRACE_SERIES: [&str; 4] = ["cwnd", "queue", "loss-runs", "goodput"];
+
+/// Returns what the publication prints for a metric of a cell. The role is that of the first row.
+fn printed(wanted: CellMetric<'_>, rows: &[PublishedRow]) -> Printed {
+    let mut printed = Printed::default();
+    let rows = rows.iter().filter(|row| row.cell == wanted.cell && row.metric == wanted.metric);
+    for (index, row) in rows.enumerate() {
+        printed.values.extend(&row.published);
+        if index == 0 {
+            printed.role = row.role;
+        }
+    }
+    printed
+}

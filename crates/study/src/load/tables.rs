@@ -1,51 +1,49 @@
-//! Tables of printed figures, from CSV files beside the study.
+//! Reads the tables of printed figures, from CSV files in the folder of the study.
 
 use toml::Spanned;
 
 use super::Loader;
-use super::sense::Known;
+use super::lookup::{CellMetric, Lookup};
 use crate::file::TableEntry;
-use crate::place::known as names;
+use crate::mistakes::names_help;
 use crate::table::{PublishedRow, PublishedTable};
 
 impl Loader<'_, '_> {
-    pub(super) fn table(&mut self, entry: &TableEntry, known: &Known<'_>) -> Option<PublishedTable> {
-        let mut rows = self.rows(&entry.rows, "table.rows")?;
+    pub(super) fn table(&mut self, entry: &TableEntry, lookup: &Lookup<'_>) -> Option<PublishedTable> {
+        let mut rows = self.published_rows(&entry.rows, "table.rows")?;
         if let Some(number) = &entry.number {
             rows.retain(|row| *number.get_ref() == row.table);
             if rows.is_empty() {
                 let message =
                     format!("{} has no row of table \"{}\"", entry.rows.get_ref(), number.get_ref());
-                self.mistakes.add(number.span(), "table.number", message, None);
+                self.mistakes.add(number.span(), "table.number", message);
             }
         }
-        for row in &rows {
-            self.known_cell(&row.cell, entry.rows.span(), "table.rows");
-            self.known_metric(&row.cell, &row.metric, entry.rows.span(), "table.rows", known);
+        for PublishedRow { cell, metric, .. } in &rows {
+            self.require_cell(cell, entry.rows.span(), "table.rows");
+            self.require_metric(CellMetric { cell, metric }, entry.rows.span(), "table.rows", lookup);
         }
         Some(PublishedTable { title: entry.title.clone(), rows })
     }
 
-    /// The rows of the CSV file that `entry` names; `None` if there is none.
-    pub(super) fn rows(&mut self, entry: &Spanned<String>, key: &str) -> Option<Vec<PublishedRow>> {
-        let name = entry.get_ref();
-        let Some(source) = self.files.iter().find(|source| source.name == *name) else {
-            let message = format!("there is no file \"{name}\" beside the study");
-            let known = names(self.files.iter().map(|source| source.name.as_str()));
-            self.mistakes.add(entry.span(), key, message, known);
+    /// Reads the rows of the CSV file called `name`. Returns `None` if there is no such file.
+    pub(super) fn published_rows(&mut self, name: &Spanned<String>, key: &str) -> Option<Vec<PublishedRow>> {
+        let file_name = name.get_ref();
+        let Some(source) = self.files.iter().find(|source| source.name == *file_name) else {
+            let message = format!("there is no file \"{file_name}\" beside the study");
+            let help = names_help(self.files.iter().map(|source| source.name.as_str()));
+            self.mistakes.add_with_help(name.span(), key, message, help);
             return None;
         };
-        let mut rows = Vec::new();
         let mut reader = csv::ReaderBuilder::new()
             .trim(csv::Trim::All)
             .comment(Some(b'#'))
             .from_reader(source.text.as_bytes());
+        let mut rows = Vec::new();
         for row in reader.deserialize::<PublishedRow>() {
             match row {
                 Ok(row) => rows.push(row),
-                Err(error) => {
-                    self.mistakes.add(entry.span(), key, format!("in {name}: {error}"), None);
-                }
+                Err(error) => self.mistakes.add(name.span(), key, format!("in {file_name}: {error}")),
             }
         }
         Some(rows)

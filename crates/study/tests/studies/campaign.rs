@@ -51,7 +51,7 @@ fn a_campaign_s_cells_are_judged_and_run_nowhere() {
 #[test]
 fn what_a_campaign_s_entry_has_wrong_is_said_at_its_place() {
     says("\"call-{delay}\"\neach", "\"call-{delay}x\"\neach", "no cell called \"call-nearx\"");
-    says("\"far/b\"", "\"near/b\"", "\"call-near\" stands twice");
+    says("\"far/b\"", "\"near/b\"", "duplicate cell \"call-near\"");
     says("[\"near/a\", \"far/b\"]", "[\"near/a\", \"far\"]", "between slashes: found 1, expected 2");
     for (from, to, key) in [
         ("far = \"{host}\"", "far = \"{hots}\"", "campaign.far"),
@@ -64,7 +64,7 @@ fn what_a_campaign_s_entry_has_wrong_is_said_at_its_place() {
     }
     says("day = \"2\"", "day = \"0\"", "found \"0\", expected a day from 1");
     says("flows = { call", "flows = { cal", "no flow called \"cal\"");
-    says("[\"near/a\", \"far/b\"]", "[\"near/a\"]", "\"call-far\" stands in no [[campaign]]");
+    says("[\"near/a\", \"far/b\"]", "[\"near/a\"]", "no [[campaign]] measures \"call-far\"");
     says(
         "quick = { repeat = 2",
         "arena.campaign = { repeat = 1 }\nquick = { repeat = 2",
@@ -79,5 +79,5 @@ fn what_a_campaign_s_entry_has_wrong_is_said_at_its_place() {
     let text = text().replacen("expected = { sim", alone, 1);
     let text = text.replacen("within = \"10%\" }", "within = \"10%\", arenas = [\"emu\"] }", 1);
     let said = read(&text).expect_err("a mistake").to_string();
-    assert!(said.contains("its claim is not judged in emu"), "{said}");
+    assert!(said.contains("the claim is not judged in emu"), "{said}");
 }

@@ -305,7 +305,7 @@ fn a_cell_keeps_whole_series_if_a_claim_reads_a_figure_of_them() {
     let told = |metric| with_queue(metric).expect_err("a mistake").to_string();
     let unknown = told("{ quantile = 0.05, queue = \"wan\", seconds = [0.1, 0.9] }");
     assert!(
-        unknown.contains("is of the link \"wan\", which is not there")
+        unknown.contains("reads the link \"wan\", which does not exist")
             && unknown.contains("there are: up, down"),
         "{unknown}"
     );
