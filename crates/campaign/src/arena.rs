@@ -1,77 +1,87 @@
-//! A campaign as an arena of a study. The figures of the campaign's measurements become samples of the
-//! study's cells.
+//! A campaign as an arena of a study: the measurements of the campaign become samples of the study's cells.
 //!
-//! A section `[[campaign]]` of a study names a cell, two hosts, a measure, perhaps a day, and a transport for
-//! each flow of the cell. The flows of a cell run at the same time, but a campaign measures one transport
-//! after the other. So repetition k of the cell consists of the k-th round of each transport. Left out:
-//! links, figures of single packets, and series, because summaries do not have them.
+//! A `[[campaign]]` entry of a study names a cell, two hosts, a measure, perhaps a day, and a transport for each
+//! flow of the cell. The flows of a cell run at the same time, but a campaign measures one transport after the
+//! other. So one *round*, in which each transport has run once, is one repetition of the cell.
+//!
+//! The samples have no figures of links or of single packets, and no series, because summaries do not have them.
 
 use std::collections::BTreeMap;
 
 use talkpath_measure::summary::{FlowSummary, RunSummary};
 use talkpath_study::{ArenaName, CampaignCell, Cell, CellSamples, RunId, Sample, Study};
 
-use crate::findings::{Recorded, main_flow, transport};
+use crate::findings::{PairKey, Recorded, main_flow, transport_name};
 
-/// Makes the samples that the claims of `study` read from the measurements in `recorded`. A cell without a
+/// Makes the samples that the claims of `study` read from the measurements in `records`. A cell without a
 /// measurement is left out.
-pub fn samples(study: &Study, recorded: &[Recorded<'_>]) -> Vec<CellSamples> {
-    let mut by_ends: BTreeMap<(&str, &str, &str), Vec<&Recorded<'_>>> = BTreeMap::new();
-    for item in recorded {
-        let measurement = item.measurement;
-        let ends = (measurement.near.as_str(), measurement.far.as_str(), measurement.measure.as_str());
-        by_ends.entry(ends).or_default().push(item);
+pub fn samples(study: &Study, records: &[Recorded<'_>]) -> Vec<CellSamples> {
+    let mut records_of_pairs: BTreeMap<PairKey<'_>, Vec<&Recorded<'_>>> = BTreeMap::new();
+    for record in records {
+        records_of_pairs.entry(PairKey::new(record.measurement)).or_default().push(record);
     }
-    // A campaign measures under the first assumption of the study.
-    let assumption = study.assumptions.first().map_or("", |assumption| assumption.name.as_str());
-    let cells: BTreeMap<&str, &Cell> = study
-        .cells
-        .iter()
-        .filter(|cell| cell.arena == ArenaName::Campaign)
-        .map(|cell| (cell.name.as_str(), cell))
-        .collect();
-    let mut all = Vec::new();
-    for section in &study.campaign {
-        // Only cells of this arena are measured by a campaign.
-        let Some(cell) = cells.get(section.cell.as_str()) else { continue };
-        let mut samples = CellSamples::begin(cell, assumption, &cell.full.fingerprint);
-        let ends = (section.near.as_str(), section.far.as_str(), section.measure.as_str());
-        let between = by_ends.get(&ends).map_or(&[][..], Vec::as_slice);
-        let is_wanted = |item: &&&Recorded<'_>| section.day.is_none_or(|day| item.measurement.day == day);
-        for item in between.iter().filter(is_wanted) {
-            add_rounds(&mut samples, item, section, study);
+    let mut campaign_cells: BTreeMap<&str, &Cell> = BTreeMap::new();
+    for cell in study.cells.iter().filter(|cell| cell.arena == ArenaName::Campaign) {
+        campaign_cells.insert(&cell.name, cell);
+    }
+    // A campaign measures under the first assumption set of the study, the base.
+    let base = study.assumptions.first().map_or("", |set| set.name.as_str());
+    let mut samples_of_cells = Vec::new();
+    for entry in &study.campaign {
+        let Some(cell) = campaign_cells.get(entry.cell.as_str()) else { continue };
+        let pair = PairKey { near: &entry.near, far: &entry.far, measure: &entry.measure };
+        let mut samples = CellSamples::begin(cell, base, &cell.full.fingerprint);
+        for record in records_of_pairs.get(&pair).into_iter().flatten() {
+            if entry.day.is_none_or(|day| record.measurement.day == day) {
+                add_rounds(&mut samples, record, entry, study);
+            }
         }
         if !samples.samples.is_empty() {
-            all.push(samples);
+            samples_of_cells.push(samples);
         }
     }
-    all
+    samples_of_cells
 }
 
-/// Adds each round of one measurement to `made` as a repetition.
-fn add_rounds(made: &mut CellSamples, recorded: &Recorded<'_>, section: &CampaignCell, study: &Study) {
-    let summary = recorded.summary;
-    let mut rounds: BTreeMap<u64, BTreeMap<String, (&RunSummary, &FlowSummary)>> = BTreeMap::new();
-    for run in &summary.runs {
-        let Some((name, flow)) = main_flow(run).and_then(|name| Some((name, run.flows.get(name)?))) else {
+/// The run of one transport in a round.
+struct TransportRun<'a> {
+    run: &'a RunSummary,
+    flow: &'a FlowSummary,
+}
+
+/// Adds each round of a measurement to `samples` as a repetition.
+fn add_rounds(samples: &mut CellSamples, record: &Recorded<'_>, entry: &CampaignCell, study: &Study) {
+    let summary = record.summary;
+    for round in rounds(&summary.runs) {
+        let mut flows: BTreeMap<&str, &FlowSummary> = BTreeMap::new();
+        for (flow_name, transport) in &entry.flows {
+            if let Some(transport_run) = round.get(transport) {
+                flows.insert(flow_name, transport_run.flow);
+            }
+        }
+        let Some(first) = round.values().next() else { continue };
+        if flows.is_empty() {
+            // The round has none of the transports of the entry.
             continue;
-        };
-        rounds.entry(run.repetition).or_default().insert(transport(run, name, flow), (run, flow));
-    }
-    for by_transport in rounds.values() {
-        let flows: BTreeMap<&str, &FlowSummary> = section
-            .flows
-            .iter()
-            .filter_map(|(flow, transport)| Some((flow.as_str(), by_transport.get(transport)?.1)))
-            .collect();
-        // A round without any of the section's transports is left out.
-        let Some((run, _)) = by_transport.values().next().filter(|_| !flows.is_empty()) else { continue };
-        let is_disturbed = by_transport.values().any(|(run, _)| recorded.is_disturbed(run));
+        }
+        let is_disturbed = round.values().any(|transport_run| record.is_disturbed(transport_run.run));
         let disturbing = is_disturbed.then_some(summary.warnings.as_slice());
-        // Days follow each other, each with all its rounds.
-        let id = RunId { repetition: made.samples.len() as u64, seed: run.seed };
-        made.add(Sample::of_campaign(&flows, &summary.clock, id, disturbing, study));
+        // The repetitions of all days are numbered in one sequence.
+        let id = RunId { repetition: samples.samples.len() as u64, seed: first.run.seed };
+        samples.add(Sample::of_campaign(&flows, &summary.clock, id, disturbing, study));
     }
+}
+
+/// Groups the runs of a measurement by round. In a round, each transport has one run.
+fn rounds(runs: &[RunSummary]) -> Vec<BTreeMap<String, TransportRun<'_>>> {
+    let mut by_number: BTreeMap<u64, BTreeMap<String, TransportRun<'_>>> = BTreeMap::new();
+    for run in runs {
+        let Some(name) = main_flow(run) else { continue };
+        let Some(flow) = run.flows.get(name) else { continue };
+        let round = by_number.entry(run.repetition).or_default();
+        round.insert(transport_name(run, name, flow), TransportRun { run, flow });
+    }
+    by_number.into_values().collect()
 }
 
 #[cfg(test)]
@@ -165,15 +175,15 @@ check = [{ name = "trusted", metric = "clock.trusted=true", cell = "CAM", at_lea
     }
 
     /// Returns the verdicts of Z1 and Z8 over two days with [`summary`], and the number of repetitions.
-    fn judged(factor: f64, valid: bool) -> (Verdict, Verdict, u64) {
-        judged_of(&summary(factor, valid))
+    fn verdicts(factor: f64, valid: bool) -> (Verdict, Verdict, u64) {
+        verdicts_of(&summary(factor, valid))
     }
 
-    fn judged_of(summary: &Summary) -> (Verdict, Verdict, u64) {
+    fn verdicts_of(summary: &Summary) -> (Verdict, Verdict, u64) {
         let files = [Source::new("s.toml", SCENARIO)];
-        let study = load("t", &Source::new("study.toml", STUDY), &files).unwrap_or_else(|it| panic!("{it}"));
-        let of = [("cam", 1), ("cam", 2), ("uv", 1)];
-        let measurements = of.map(|(far, day)| measurement(far, day));
+        let study = load("t", &Source::new("study.toml", STUDY), &files)
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let measurements = [("cam", 1), ("cam", 2), ("uv", 1)].map(|(far, day)| measurement(far, day));
         let recorded: Vec<_> =
             measurements.iter().map(|measurement| Recorded { measurement, summary }).collect();
         let selection = Selection { arenas: vec![ArenaName::Campaign], ..Selection::default() };
@@ -184,23 +194,23 @@ check = [{ name = "trusted", metric = "clock.trusted=true", cell = "CAM", at_lea
 
     #[test]
     fn a_claim_is_judged_by_the_rounds_of_all_days_and_flips_when_nagle_is_off() {
-        assert_eq!(judged(2.8, true), (Verdict::Reproduced, Verdict::Reproduced, 4));
-        assert_eq!(judged(1.05, true), (Verdict::Differs, Verdict::Reproduced, 4));
+        assert_eq!(verdicts(2.8, true), (Verdict::Reproduced, Verdict::Reproduced, 4));
+        assert_eq!(verdicts(1.05, true), (Verdict::Differs, Verdict::Reproduced, 4));
     }
 
     #[test]
     fn measurements_that_the_machine_disturbed_give_no_verdict() {
-        assert_eq!(judged(2.8, false), (Verdict::Disturbed, Verdict::Disturbed, 0));
+        assert_eq!(verdicts(2.8, false), (Verdict::Disturbed, Verdict::Disturbed, 0));
     }
 
     #[test]
     fn a_round_of_which_one_transport_was_disturbed_is_left_out_alone() {
         let mut summary = summary(2.8, false);
-        for (at, run) in summary.runs.iter_mut().enumerate() {
-            let machine = MachineSummary { valid: Some(at != 1), ..MachineSummary::default() };
+        for (index, run) in summary.runs.iter_mut().enumerate() {
+            let machine = MachineSummary { valid: Some(index != 1), ..MachineSummary::default() };
             run.machine = Some(Box::new(machine));
         }
         // One round of two, on each of two days.
-        assert_eq!(judged_of(&summary), (Verdict::Reproduced, Verdict::Reproduced, 2));
+        assert_eq!(verdicts_of(&summary), (Verdict::Reproduced, Verdict::Reproduced, 2));
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use talkpath_scenario::campaign::{Campaign, Schedule};
 use talkpath_units::{Duration, Instant, Seed, fnv1a};
 
-use crate::schedule::slots;
+use crate::schedule::{Slot, slots};
 
 /// `plan.json` of a campaign's directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Plan {
     pub name: String,
     /// The [`fingerprint`] of the file and the scenarios that the plan was made from.
     pub fingerprint: String,
-    /// When the plan was made, in ms since the Unix epoch.
+    /// The time at which the plan was made, in ms since the Unix epoch.
     pub made_ms: u64,
     /// The time zone of all local times.
     pub zone: String,
@@ -42,7 +42,7 @@ pub struct Measurement {
     /// The local time of the measurement's slot, without the random delay of the start: `2026-12-01
     /// 06:00:00`.
     pub local: String,
-    /// When the measurement is due, in ms since the Unix epoch.
+    /// The time at which the measurement is due, in ms since the Unix epoch.
     pub due_ms: u64,
     /// The end of the window in which the measurement may begin, in ms since the Unix epoch.
     pub until_ms: u64,
@@ -50,8 +50,16 @@ pub struct Measurement {
     pub seed: u64,
 }
 
+/// A measurement before the plan is sorted.
+struct UnsortedMeasurement {
+    measurement: Measurement,
+    /// Measurements that are due at the same moment are sorted by this random number, so that no host is always
+    /// the first.
+    random_order: u64,
+}
+
 impl Plan {
-    /// Makes the plan of `campaign`. `made` is the time at which the plan is made, ns since the Unix epoch.
+    /// Makes the plan of `campaign`. `made` is the time at which the plan is made, in ns since the Unix epoch.
     ///
     /// # Errors
     /// Returns a text if a time of the schedule is beyond the calendar, or if the time zone is unknown.
@@ -61,43 +69,24 @@ impl Plan {
         version: &str,
         made: Instant,
     ) -> Result<Self, String> {
-        let schedule = &campaign.schedule;
-        let seed = Seed::new(campaign.seed);
-        let mut drawn = Vec::new();
-        for slot in slots(schedule, made)? {
+        let mut unsorted = Vec::new();
+        for slot in slots(&campaign.schedule, made)? {
             for measure in &campaign.measures {
                 for pair in &measure.pairs {
-                    let (near, far) = (&campaign.hosts[pair.near].name, &campaign.hosts[pair.far].name);
-                    let id = format!("d{:02}.t{:04}.{near}.{far}.{}", slot.day, slot.number, measure.name);
-                    let mut stream = seed.stream(&format!("campaign/{id}"));
-                    let late = stream.span(Duration::ZERO, schedule.start_within);
-                    // Measurements that are due at the same moment are ordered at random. The seed has 53
-                    // bits, because a number of JSON holds 53 bits exactly.
-                    let (order, own_seed) = (stream.bits(), stream.bits() >> 11);
-                    let measurement = Measurement {
-                        id,
-                        near: near.clone(),
-                        far: far.clone(),
-                        measure: measure.name.clone(),
-                        day: slot.day,
-                        local: slot.local.clone(),
-                        due_ms: millis(slot.at.saturating_add(late)),
-                        until_ms: millis(slot.at.saturating_add(schedule.window)),
-                        seed: own_seed,
-                    };
-                    drawn.push((measurement.due_ms, order, measurement));
+                    let names = [&campaign.hosts[pair.near].name, &campaign.hosts[pair.far].name];
+                    unsorted.push(measurement(campaign, &slot, &measure.name, names));
                 }
             }
         }
-        drawn.sort_by_key(|(due, order, _)| (*due, *order));
+        unsorted.sort_by_key(|unsorted| (unsorted.measurement.due_ms, unsorted.random_order));
         Ok(Self {
             talkpath: version.to_owned(),
             name: campaign.name.clone(),
             fingerprint,
             made_ms: millis(made),
-            zone: schedule.zone.clone(),
+            zone: campaign.schedule.zone.clone(),
             hosts: campaign.hosts.iter().map(|host| host.name.clone()).collect(),
-            measurements: drawn.into_iter().map(|(.., measurement)| measurement).collect(),
+            measurements: unsorted.into_iter().map(|unsorted| unsorted.measurement).collect(),
         })
     }
 
@@ -107,8 +96,41 @@ impl Plan {
     }
 }
 
+/// Makes the measurement of one pair of hosts (near, far) in one slot.
+fn measurement(
+    campaign: &Campaign,
+    slot: &Slot,
+    measure: &str,
+    [near, far]: [&String; 2],
+) -> UnsortedMeasurement {
+    let schedule = &campaign.schedule;
+    let id = format!("d{:02}.t{:04}.{near}.{far}.{measure}", slot.day, slot.number);
+    // Each measurement has its own stream of random numbers, so that a measurement that is added to the file does
+    // not change the others.
+    let mut random = Seed::new(campaign.seed).stream(&format!("campaign/{id}"));
+    let start_delay = random.span(Duration::ZERO, schedule.start_within);
+    let random_order = random.bits();
+    // JSON readers hold numbers as floats, which are exact up to 53 bits.
+    let seed = random.bits() >> (u64::BITS - SEED_BITS);
+    let measurement = Measurement {
+        id,
+        near: near.clone(),
+        far: far.clone(),
+        measure: measure.to_owned(),
+        day: slot.day,
+        local: slot.local.clone(),
+        due_ms: millis(slot.at.saturating_add(start_delay)),
+        until_ms: millis(slot.at.saturating_add(schedule.window)),
+        seed,
+    };
+    UnsortedMeasurement { measurement, random_order }
+}
+
+/// The number of bits of a measurement's seed.
+const SEED_BITS: u32 = 53;
+
 impl Measurement {
-    /// Returns when the measurement is due, in ns since the Unix epoch.
+    /// Returns the time at which the measurement is due, in ns since the Unix epoch.
     pub fn due(&self) -> Instant {
         instant(self.due_ms)
     }

@@ -12,6 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use talkpath_scenario::campaign::Schedule;
 use talkpath_units::{Duration, Instant};
 
+/// The format of a local time, such as `2026-12-01 06:00:00`.
+const LOCAL_FORMAT: &str = "%F %T";
+
 /// One time at which every pair of hosts is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
@@ -36,45 +39,53 @@ pub fn slots(schedule: &Schedule, made: Instant) -> Result<Vec<Slot>, String> {
         Some(start) => start,
         None => whole_second(made, &zone)?,
     };
-    let length = schedule.day.saturating_mul(schedule.days);
+    let campaign_length = schedule.day.saturating_mul(schedule.days);
     let mut slots: Vec<Slot> = Vec::new();
-    let mut since = Duration::ZERO;
-    while since < length {
-        let civil = later(start, since)?;
-        let zoned = zone.to_ambiguous_zoned_datetime(civil).compatible().map_err(|why| why.to_string())?;
+    let mut since_start = Duration::ZERO;
+    while since_start < campaign_length {
+        let local_time = add(start, since_start)?;
+        let zoned =
+            zone.to_ambiguous_zoned_datetime(local_time).compatible().map_err(|error| error.to_string())?;
         let at = u64::try_from(zoned.timestamp().as_nanosecond())
-            .map_err(|_| format!("{civil} is before 1970, or too far ahead"))?;
-        let (at, local) = (Instant::from_nanos(at), zoned.datetime().strftime("%F %T").to_string());
-        if slots.last().is_none_or(|last| last.at < at) {
-            let (number, day) = (slots.len() as u64, since.as_nanos() / schedule.day.as_nanos() + 1);
-            slots.push(Slot { number, day, local, at });
+            .map(Instant::from_nanos)
+            .map_err(|_| format!("{local_time} is before 1970, or too far ahead"))?;
+        // A local time that the clocks skip can give the same moment as the next local time.
+        let is_new = slots.last().is_none_or(|last| last.at < at);
+        if is_new {
+            slots.push(Slot {
+                number: slots.len() as u64,
+                day: since_start.as_nanos() / schedule.day.as_nanos() + 1,
+                local: zoned.datetime().strftime(LOCAL_FORMAT).to_string(),
+                at,
+            });
         }
-        since = since.saturating_add(schedule.every);
+        since_start = since_start.saturating_add(schedule.every);
     }
     Ok(slots)
 }
 
-/// Returns the local time in the time zone `name` at `at`, written as in [`Slot::local`]. Takes UTC if the
-/// time zone is unknown.
+/// Returns the local time at `at` in the time zone called `name`, written as in [`Slot::local`]. Returns the time
+/// in UTC if the time zone is unknown.
 pub(crate) fn local(name: &str, at: Instant) -> String {
     let seconds = i64::try_from(at.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
     let at = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
-    zone(name).unwrap_or(TimeZone::UTC).to_datetime(at).strftime("%F %T").to_string()
+    zone(name).unwrap_or(TimeZone::UTC).to_datetime(at).strftime(LOCAL_FORMAT).to_string()
 }
 
 fn zone(name: &str) -> Result<TimeZone, String> {
-    TimeZoneDatabase::bundled().get(name).map_err(|why| why.to_string())
+    TimeZoneDatabase::bundled().get(name).map_err(|error| error.to_string())
 }
 
 /// Returns the local time of the first whole second that is not before `at`.
 fn whole_second(at: Instant, zone: &TimeZone) -> Result<DateTime, String> {
     let seconds = at.as_nanos().div_ceil(1_000_000_000);
-    let seconds = i64::try_from(seconds).map_err(|why| why.to_string())?;
-    let at = Timestamp::from_second(seconds).map_err(|why| why.to_string())?;
+    let seconds = i64::try_from(seconds).map_err(|error| error.to_string())?;
+    let at = Timestamp::from_second(seconds).map_err(|error| error.to_string())?;
     Ok(zone.to_datetime(at))
 }
 
-fn later(start: DateTime, since: Duration) -> Result<DateTime, String> {
-    let nanos = i64::try_from(since.as_nanos()).map_err(|_| "the campaign is too long".to_owned())?;
-    start.checked_add(SignedDuration::from_nanos(nanos)).map_err(|why| why.to_string())
+/// Adds a time to a local time on the calendar, without regard to summer time.
+fn add(start: DateTime, duration: Duration) -> Result<DateTime, String> {
+    let nanos = i64::try_from(duration.as_nanos()).map_err(|_| "the campaign is too long".to_owned())?;
+    start.checked_add(SignedDuration::from_nanos(nanos)).map_err(|error| error.to_string())
 }

@@ -12,21 +12,29 @@
 //! is down causes one failed attempt in that time, and not one for each measurement. If several measurements
 //! can begin, the one that has failed less often comes first. If they have failed equally often, the one that
 //! was due earlier comes first.
+//!
+//! A measurement is known by its index in the plan, and a host by its index in the plan's list of hosts. Begin to
+//! read with [`Scheduler::step`].
 
 use talkpath_units::{Duration, Instant, times};
 
 use crate::journal::{Entry, Event};
 use crate::plan::{Plan, instant};
 
+/// The back-off doubles with each failure, but at most this many times. So it grows up to 16 times the first wait
+/// (docs/reference/interface.md), for example from 30 s to 8 min.
+const MAX_DOUBLINGS: u32 = 4;
+
 /// The state of a campaign.
 #[derive(Clone, Debug)]
 pub struct Scheduler<'p> {
     plan: &'p Plan,
-    states: Vec<State>,
+    /// The state of each measurement of the plan.
+    states: Vec<MeasurementState>,
     hosts: Vec<HostState>,
-    /// The wait after the first failure.
+    /// The back-off after the first failure.
     retry: Duration,
-    /// When this process began.
+    /// The time at which this process began.
     begun: Instant,
     /// The index before which every measurement is done or abandoned.
     first_open: usize,
@@ -55,9 +63,17 @@ pub struct Fault {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
-    Waiting { failures: u32, not_before: Instant, why: Option<String> },
-    Running { failures: u32 },
+enum MeasurementState {
+    Waiting {
+        failures: u32,
+        /// The end of the back-off.
+        not_before: Instant,
+        /// The reason of the last failure.
+        why: Option<String>,
+    },
+    Running {
+        failures: u32,
+    },
     Done,
     Abandoned,
 }
@@ -71,8 +87,32 @@ struct HostState {
     running: u64,
     /// The number of failures at this host since its last success.
     failures: u32,
+    /// The end of the back-off.
     not_before: Instant,
+    /// The reason of the last failure since the last success.
     why: Option<String>,
+}
+
+/// Whether a measurement can begin now.
+enum Readiness {
+    /// The measurement is done or abandoned.
+    Closed,
+    Running,
+    /// The measurement is due later, and so are all measurements after it in the plan.
+    NotDue {
+        due: Instant,
+    },
+    /// The window of the measurement is over.
+    Expired {
+        why: String,
+    },
+    /// A back-off is not over, or a host is busy. At `until` the back-off or the window ends.
+    Blocked {
+        until: Instant,
+    },
+    Ready {
+        failures: u32,
+    },
 }
 
 impl<'p> Scheduler<'p> {
@@ -80,32 +120,32 @@ impl<'p> Scheduler<'p> {
     /// process begins. `at_once` holds the largest number of concurrent measurements of each host of the
     /// plan.
     pub fn new(plan: &'p Plan, at_once: &[u64], retry: Duration, entries: &[Entry], now: Instant) -> Self {
-        let waiting = State::Waiting { failures: 0, not_before: Instant::ZERO, why: None };
-        let hosts = plan.hosts.iter().enumerate().map(|(at, name)| HostState {
+        let waiting = MeasurementState::Waiting { failures: 0, not_before: Instant::ZERO, why: None };
+        let host_state = |(index, name): (usize, &String)| HostState {
             name: name.clone(),
-            at_once: at_once.get(at).copied().unwrap_or(1),
+            at_once: at_once.get(index).copied().unwrap_or(1),
             running: 0,
             failures: 0,
             not_before: Instant::ZERO,
             why: None,
-        });
+        };
         let mut scheduler = Self {
             plan,
             states: vec![waiting; plan.measurements.len()],
-            hosts: hosts.collect(),
+            hosts: plan.hosts.iter().enumerate().map(host_state).collect(),
             retry,
             begun: now,
             first_open: 0,
         };
-        // The plan is in the order of time, so the measurements are looked up by a sorted list of their
-        // names.
-        let names = plan.measurements.iter().map(|measurement| measurement.id.as_str());
-        let mut indices: Vec<(&str, usize)> = names.zip(0..).collect();
-        indices.sort_unstable();
+        // A plan can have many thousand measurements, and a journal as many entries. The plan is sorted by time,
+        // so a list of the ids is sorted to find each entry's measurement quickly.
+        let ids = plan.measurements.iter().map(|measurement| measurement.id.as_str());
+        let mut sorted_ids: Vec<(&str, usize)> = ids.zip(0..).collect();
+        sorted_ids.sort_unstable();
         for entry in entries {
             // Entries of measurements that are not in the plan are ignored.
-            if let Ok(found) = indices.binary_search_by_key(&entry.id.as_str(), |(id, _)| id) {
-                scheduler.replay(indices[found].1, entry);
+            if let Ok(position) = sorted_ids.binary_search_by_key(&entry.id.as_str(), |(id, _)| id) {
+                scheduler.apply(sorted_ids[position].1, &entry.event, instant(entry.at_ms));
             }
         }
         scheduler
@@ -113,135 +153,160 @@ impl<'p> Scheduler<'p> {
 
     /// Decides what to do at `now`. If a measurement is to begin, it counts as running from now on.
     pub fn step(&mut self, now: Instant) -> Step {
-        let is_closed = |state: &State| matches!(state, State::Done | State::Abandoned);
-        while self.states.get(self.first_open).is_some_and(is_closed) {
-            self.first_open += 1;
-        }
-        let mut next: Option<Instant> = None;
-        let mut sooner = |at: Instant| next = Some(next.map_or(at, |next| next.min(at)));
+        self.skip_closed();
+        let mut next_change: Option<Instant> = None;
         let mut best: Option<(u32, usize)> = None;
-        let mut is_open = false;
-        for at in self.first_open..self.states.len() {
-            let measurement = &self.plan.measurements[at];
-            is_open |= matches!(self.states[at], State::Waiting { .. } | State::Running { .. });
-            let State::Waiting { failures, not_before, why } = &self.states[at] else { continue };
-            if measurement.due() > now {
-                // All measurements after this one are due later.
-                sooner(measurement.due());
-                break;
-            }
-            if measurement.until() <= now {
-                return Step::Abandon(at, self.reason(at, *failures, why.as_deref()));
-            }
-            sooner(measurement.until());
-            let ready = self.ready(at, *not_before);
-            if ready > now {
-                sooner(ready);
-                continue;
-            }
-            let is_free =
-                self.pair(at).iter().all(|host| self.hosts[*host].running < self.hosts[*host].at_once);
-            if is_free && best.is_none_or(|best| (*failures, at) < best) {
-                best = Some((*failures, at));
+        let mut is_any_open = false;
+        for index in self.first_open..self.states.len() {
+            let readiness = self.readiness(index, now);
+            is_any_open |= !matches!(readiness, Readiness::Closed);
+            match readiness {
+                Readiness::Closed | Readiness::Running => {}
+                Readiness::NotDue { due } => {
+                    next_change = Some(next_change.map_or(due, |next| next.min(due)));
+                    break;
+                }
+                Readiness::Expired { why } => return Step::Abandon(index, why),
+                Readiness::Blocked { until } => {
+                    next_change = Some(next_change.map_or(until, |next| next.min(until)));
+                }
+                Readiness::Ready { failures } => {
+                    // The measurement with the fewest failures comes first, then the one that was due earlier.
+                    let candidate = (failures, index);
+                    best = Some(best.map_or(candidate, |best| best.min(candidate)));
+                }
             }
         }
-        match best {
-            Some((failures, at)) => {
-                self.states[at] = State::Running { failures };
-                for host in self.pair(at) {
-                    self.hosts[host].running += 1;
-                }
-                Step::Begin(at)
+        if let Some((failures, index)) = best {
+            self.states[index] = MeasurementState::Running { failures };
+            for host in self.pair(index) {
+                self.hosts[host].running += 1;
             }
-            None if !is_open => Step::Finished,
-            None => Step::Wait(next),
+            return Step::Begin(index);
+        }
+        if is_any_open { Step::Wait(next_change) } else { Step::Finished }
+    }
+
+    /// Moves `first_open` behind the measurements that are done or abandoned.
+    fn skip_closed(&mut self) {
+        while let Some(MeasurementState::Done | MeasurementState::Abandoned) =
+            self.states.get(self.first_open)
+        {
+            self.first_open += 1;
         }
     }
 
-    /// Notes that the measurement with the index `at` has ended. Returns the event for the journal.
-    pub fn finish(&mut self, at: usize, outcome: Result<(), Fault>, now: Instant) -> Event {
-        for host in self.pair(at) {
+    /// Finds out whether a measurement can begin at `now`.
+    fn readiness(&self, index: usize, now: Instant) -> Readiness {
+        let (failures, not_before, why) = match &self.states[index] {
+            MeasurementState::Done | MeasurementState::Abandoned => return Readiness::Closed,
+            MeasurementState::Running { .. } => return Readiness::Running,
+            MeasurementState::Waiting { failures, not_before, why } => (*failures, *not_before, why),
+        };
+        let measurement = &self.plan.measurements[index];
+        let (due, window_end) = (measurement.due(), measurement.until());
+        if due > now {
+            return Readiness::NotDue { due };
+        }
+        if window_end <= now {
+            return Readiness::Expired { why: self.reason(index, failures, why.as_deref()) };
+        }
+        let back_off_end = self.back_off_end(index, not_before);
+        if back_off_end > now {
+            return Readiness::Blocked { until: back_off_end.min(window_end) };
+        }
+        let are_hosts_free =
+            self.pair(index).into_iter().all(|host| self.hosts[host].running < self.hosts[host].at_once);
+        if are_hosts_free { Readiness::Ready { failures } } else { Readiness::Blocked { until: window_end } }
+    }
+
+    /// Records that a measurement has ended. Returns the event for the journal.
+    pub fn finish(&mut self, index: usize, outcome: Result<(), Fault>, now: Instant) -> Event {
+        for host in self.pair(index) {
             self.hosts[host].running = self.hosts[host].running.saturating_sub(1);
         }
         let event = match outcome {
             Ok(()) => Event::Done,
             Err(Fault { why, host }) => Event::Failed { why, host },
         };
-        self.apply(at, &event, now);
+        self.apply(index, &event, now);
         event
     }
 
-    /// Notes that the event of a [`Step::Abandon`] is in the journal.
-    pub fn abandoned(&mut self, at: usize) {
-        self.states[at] = State::Abandoned;
+    /// Records that the event of a [`Step::Abandon`] is in the journal.
+    pub fn set_abandoned(&mut self, index: usize) {
+        self.states[index] = MeasurementState::Abandoned;
     }
 
-    /// Returns the earliest time at which the measurement with the index `at` may begin, as far as failures
-    /// delay it. Returns `None` if the measurement runs, or if it is not tried any more.
-    pub fn next_try(&self, at: usize) -> Option<Instant> {
-        let State::Waiting { not_before, .. } = self.states.get(at)? else { return None };
-        let measurement = &self.plan.measurements[at];
-        let next = self.ready(at, *not_before).max(measurement.due());
+    /// Returns the earliest time at which a measurement may begin, as far as failures delay it. Returns `None`
+    /// if the measurement runs, or if it is not tried any more.
+    pub fn next_try(&self, index: usize) -> Option<Instant> {
+        let MeasurementState::Waiting { not_before, .. } = self.states.get(index)? else { return None };
+        let measurement = &self.plan.measurements[index];
+        let next = self.back_off_end(index, *not_before).max(measurement.due());
         (next < measurement.until()).then_some(next)
     }
 
-    /// Returns the end of the back-off of the host with this index in the plan. Before this time no
-    /// measurement with the host begins.
-    pub fn rests_until(&self, host: usize) -> Instant {
+    /// Returns the end of the back-off of a host. Before this time no measurement with the host begins.
+    pub fn host_back_off_end(&self, host: usize) -> Instant {
         self.hosts.get(host).map_or(Instant::ZERO, |host| host.not_before)
     }
 
-    fn replay(&mut self, at: usize, entry: &Entry) {
-        self.apply(at, &entry.event, instant(entry.at_ms));
-    }
-
-    fn apply(&mut self, at: usize, event: &Event, now: Instant) {
-        let failures = match &self.states[at] {
-            State::Waiting { failures, .. } | State::Running { failures } => *failures,
-            State::Done | State::Abandoned => return,
+    /// Changes the state of a measurement by an event of the journal.
+    fn apply(&mut self, index: usize, event: &Event, now: Instant) {
+        let failures = match &self.states[index] {
+            MeasurementState::Waiting { failures, .. } | MeasurementState::Running { failures } => *failures,
+            MeasurementState::Done | MeasurementState::Abandoned => return,
         };
         match event {
-            // The process in which the measurement ran has ended, so the measurement still waits.
+            // If this is the last event, the process in which the measurement ran has ended, so the measurement
+            // still waits.
             Event::Begun => {}
             Event::Done => {
-                self.states[at] = State::Done;
-                for host in self.pair(at) {
+                self.states[index] = MeasurementState::Done;
+                for host in self.pair(index) {
                     let host = &mut self.hosts[host];
                     (host.failures, host.not_before, host.why) = (0, Instant::ZERO, None);
                 }
             }
             Event::Failed { why, host } => {
                 let failures = failures + 1;
-                let not_before = now.saturating_add(self.wait(failures));
-                self.states[at] = State::Waiting { failures, not_before, why: Some(why.clone()) };
-                let to_blame =
-                    self.pair(at).into_iter().find(|at| Some(&self.hosts[*at].name) == host.as_ref());
-                if let Some(host) = to_blame {
-                    let failures = self.hosts[host].failures + 1;
-                    let not_before = now.saturating_add(self.wait(failures));
-                    let host = &mut self.hosts[host];
-                    (host.failures, host.not_before, host.why) = (failures, not_before, Some(why.clone()));
+                let not_before = now.saturating_add(self.back_off(failures));
+                self.states[index] =
+                    MeasurementState::Waiting { failures, not_before, why: Some(why.clone()) };
+                if let Some(host) = host {
+                    self.fail_host(index, host, why, now);
                 }
             }
-            Event::Abandoned { .. } => self.states[at] = State::Abandoned,
+            Event::Abandoned { .. } => self.states[index] = MeasurementState::Abandoned,
         }
     }
 
-    /// Returns when the back-offs of a measurement and of its hosts are over. `not_before` is the end of the
-    /// measurement's own back-off.
-    fn ready(&self, at: usize, not_before: Instant) -> Instant {
-        self.pair(at).into_iter().map(|host| self.hosts[host].not_before).fold(not_before, Instant::max)
+    /// Begins the back-off of the host called `name`, if it takes part in the measurement.
+    fn fail_host(&mut self, index: usize, name: &str, why: &str, now: Instant) {
+        let Some(host) = self.pair(index).into_iter().find(|host| self.hosts[*host].name == name) else {
+            return;
+        };
+        let failures = self.hosts[host].failures + 1;
+        let not_before = now.saturating_add(self.back_off(failures));
+        let host = &mut self.hosts[host];
+        (host.failures, host.not_before, host.why) = (failures, not_before, Some(why.to_owned()));
     }
 
-    /// Returns the back-off after this number of failures. It doubles with each failure, up to 16 times the
-    /// first.
-    fn wait(&self, failures: u32) -> Duration {
-        self.retry.saturating_mul(1 << failures.saturating_sub(1).min(MOST_DOUBLINGS))
+    /// Returns the time at which the back-offs of a measurement and of its hosts are over. `not_before` is the
+    /// end of the measurement's own back-off.
+    fn back_off_end(&self, index: usize, not_before: Instant) -> Instant {
+        self.pair(index).into_iter().map(|host| self.hosts[host].not_before).fold(not_before, Instant::max)
     }
 
-    /// Says why a measurement was not made in its window.
-    fn reason(&self, at: usize, failures: u32, why: Option<&str>) -> String {
-        let measurement = &self.plan.measurements[at];
+    /// Returns the back-off after this number of failures.
+    fn back_off(&self, failures: u32) -> Duration {
+        self.retry.saturating_mul(1 << failures.saturating_sub(1).min(MAX_DOUBLINGS))
+    }
+
+    /// Says why a measurement was not made in its window. `why` is the reason of its last failure.
+    fn reason(&self, index: usize, failures: u32, why: Option<&str>) -> String {
+        let measurement = &self.plan.measurements[index];
         if let Some(why) = why {
             let times = times(failures.into());
             return format!("tried {times} in its window; the last time: {why}");
@@ -249,21 +314,18 @@ impl<'p> Scheduler<'p> {
         if measurement.until() <= self.begun {
             return "the coordinator did not run in its window".to_owned();
         }
-        let failing = self.pair(at).into_iter().map(|host| &self.hosts[host]);
-        match failing.filter(|host| host.not_before > measurement.due()).find_map(|host| host.why.as_ref()) {
+        let mut hosts = self.pair(index).into_iter().map(|host| &self.hosts[host]);
+        let is_in_back_off = |host: &&HostState| host.not_before > measurement.due() && host.why.is_some();
+        match hosts.find(is_in_back_off).and_then(|host| host.why.as_ref()) {
             Some(why) => format!("not tried in its window, because of a failure before it: {why}"),
             None => format!("{} and {} were not both free in its window", measurement.near, measurement.far),
         }
     }
 
-    /// Returns the indices of the hosts of the measurement with the index `at`.
-    fn pair(&self, at: usize) -> [usize; 2] {
-        let measurement = &self.plan.measurements[at];
-        let index = |name: &str| self.hosts.iter().position(|host| host.name == name).unwrap_or(0);
-        [index(&measurement.near), index(&measurement.far)]
+    /// Returns the indices of the hosts of a measurement.
+    fn pair(&self, index: usize) -> [usize; 2] {
+        let measurement = &self.plan.measurements[index];
+        let host = |name: &str| self.hosts.iter().position(|host| host.name == name).unwrap_or(0);
+        [host(&measurement.near), host(&measurement.far)]
     }
 }
-
-/// The largest number of doublings of the back-off (docs/reference/interface.md: up to 16 times the first
-/// wait. Chosen: from 30 s to 8 min).
-const MOST_DOUBLINGS: u32 = 4;

@@ -41,18 +41,19 @@ pub struct Status {
     pub failing: Vec<Failing>,
     /// The measurements that were not made, in the order of the plan.
     pub missing: Vec<Failing>,
-    /// What of it is in the store; `null` without a `store_command`.
+    /// What was copied to the store. It is `null` if the campaign has no `store_command`.
     pub store: Option<StoreStatus>,
 }
 
-/// What was copied to a store, by the notes in the campaign's directory.
+/// What was copied to a store, by the notes in the directory of the campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatus {
-    /// The command that copies, as for a shell.
+    /// The command that copies to the store, quoted as for a shell.
     pub command: String,
-    /// Measurements that it has copied.
+    /// The number of measurements that the command has copied.
     pub there: u64,
-    /// Why the last attempt failed at what is still not there; `null` if nothing is known to be missing.
+    /// The reason of the last failure of a measurement that is still not copied. It is `null` if there is no such
+    /// measurement.
     pub failing: Option<String>,
 }
 
@@ -88,109 +89,126 @@ pub struct Failing {
     pub next_try: Option<String>,
 }
 
-/// The events of one measurement, summed up.
+/// What the journal says of one measurement.
 #[derive(Clone, Debug, Default)]
-struct Fate {
+struct MeasurementHistory {
+    /// Whether the last event is [`Event::Begun`].
     is_begun: bool,
     is_done: bool,
     failures: u64,
-    last: Option<String>,
+    last_failure: Option<String>,
+    /// The reason why the measurement was abandoned, if it was.
     abandoned: Option<String>,
 }
 
 /// Returns the state of `plan` after the `entries` of its journal, at `now` (ns since the Unix epoch).
-/// `retry` is the schedule's wait after a first failure.
+/// `retry` is the back-off after a first failure.
 pub fn status(plan: &Plan, entries: &[Entry], retry: Duration, now: Instant) -> Status {
     let scheduler = Scheduler::new(plan, &[], retry, entries, now);
-    let mut elsewhere = (0, None);
-    let mut fates: BTreeMap<&str, Fate> = BTreeMap::new();
-    let mut hosts: Vec<HostStatus> =
-        plan.hosts.iter().map(|host| HostStatus { host: host.clone(), ..HostStatus::default() }).collect();
-    for entry in entries {
-        let fate = fates.entry(&entry.id).or_default();
-        fate.is_begun = entry.event == Event::Begun;
-        match &entry.event {
-            Event::Begun => {}
-            Event::Done => fate.is_done = true,
-            Event::Failed { why, host } => {
-                fate.failures += 1;
-                fate.last = Some(why.clone());
-                match hosts.iter_mut().find(|status| Some(&status.host) == host.as_ref()) {
-                    Some(host) => {
-                        host.failures += 1;
-                        host.last_failure = Some(why.clone());
-                    }
-                    None => elsewhere = (elsewhere.0 + 1, Some(why.clone())),
-                }
-            }
-            Event::Abandoned { why } => fate.abandoned = Some(why.clone()),
-        }
-    }
+    let host_status = |host: &String| HostStatus { host: host.clone(), ..HostStatus::default() };
     let mut status = Status {
         name: plan.name.clone(),
         planned: plan.measurements.len() as u64,
-        failures_elsewhere: elsewhere.0,
-        last_failure_elsewhere: elsewhere.1,
+        hosts: plan.hosts.iter().map(host_status).collect(),
         ..Status::default()
     };
-    for (at, measurement) in plan.measurements.iter().enumerate() {
-        let fate = fates.remove(measurement.id.as_str()).unwrap_or_default();
-        let next_try = || scheduler.next_try(at).map(|at| (millis(at), local(&plan.zone, at)));
-        count(&mut status, &fate, measurement, &next_try, now);
-        let takes_part =
-            |status: &&mut HostStatus| [&measurement.near, &measurement.far].contains(&&status.host);
-        for host in hosts.iter_mut().filter(takes_part) {
-            host.planned += 1;
-            host.done += u64::from(fate.is_done);
-            host.abandoned += u64::from(!fate.is_done && fate.abandoned.is_some());
+    let mut histories: BTreeMap<&str, MeasurementHistory> = BTreeMap::new();
+    for entry in entries {
+        histories.entry(&entry.id).or_default().add(&entry.event);
+        if let Event::Failed { why, host } = &entry.event {
+            status.add_failure(host.as_deref(), why);
         }
     }
-    for (at, host) in hosts.iter_mut().enumerate() {
-        host.rests_until = Some(scheduler.rests_until(at))
-            .filter(|until| *until > now)
-            .map(|until| local(&plan.zone, until));
+    for (index, measurement) in plan.measurements.iter().enumerate() {
+        let history = histories.remove(measurement.id.as_str()).unwrap_or_default();
+        let next_try = scheduler.next_try(index);
+        let failing = |why: String| Failing {
+            measurement: measurement.clone(),
+            failures: history.failures,
+            why,
+            next_try_ms: next_try.map(millis),
+            next_try: next_try.map(|at| local(&plan.zone, at)),
+        };
+        status.add_measurement(measurement, &history, failing, now);
+        status.add_to_hosts(measurement, &history);
     }
-    status.hosts = hosts;
+    for (index, host) in status.hosts.iter_mut().enumerate() {
+        let back_off_end = scheduler.host_back_off_end(index);
+        if back_off_end > now {
+            host.rests_until = Some(local(&plan.zone, back_off_end));
+        }
+    }
     status
 }
 
-/// Adds one measurement to the counts and lists of `status`.
-fn count(
-    status: &mut Status,
-    fate: &Fate,
-    measurement: &Measurement,
-    next_try: &dyn Fn() -> Option<(u64, String)>,
-    now: Instant,
-) {
-    let failing = |why: &String| {
-        let (next_try_ms, next_try) = next_try().unzip();
-        Failing {
-            measurement: measurement.clone(),
-            failures: fate.failures,
-            why: why.clone(),
-            next_try_ms,
-            next_try,
+impl MeasurementHistory {
+    fn add(&mut self, event: &Event) {
+        self.is_begun = *event == Event::Begun;
+        match event {
+            Event::Begun => {}
+            Event::Done => self.is_done = true,
+            Event::Failed { why, .. } => {
+                self.failures += 1;
+                self.last_failure = Some(why.clone());
+            }
+            Event::Abandoned { why } => self.abandoned = Some(why.clone()),
         }
-    };
-    match (fate.is_done, &fate.abandoned) {
-        (true, _) => status.done += 1,
-        (false, Some(why)) => {
-            status.abandoned += 1;
-            status.missing.push(failing(why));
+    }
+}
+
+impl Status {
+    /// Counts a failed attempt at its host. An attempt that failed at the coordinator, or at a host that is not
+    /// known, is counted for the campaign.
+    fn add_failure(&mut self, host: Option<&str>, why: &str) {
+        match self.hosts.iter_mut().find(|status| Some(status.host.as_str()) == host) {
+            Some(status) => {
+                status.failures += 1;
+                status.last_failure = Some(why.to_owned());
+            }
+            None => {
+                self.failures_elsewhere += 1;
+                self.last_failure_elsewhere = Some(why.to_owned());
+            }
         }
-        (false, None) if fate.is_begun => status.begun += 1,
-        (false, None) if measurement.until() <= now => {
-            status.abandoned += 1;
-            let why = || "its window ended while no coordinator ran".to_owned();
-            status.missing.push(failing(&fate.last.clone().unwrap_or_else(why)));
+    }
+
+    /// Counts a measurement in one of the numbers of the status. `failing` makes the entry of a list from a
+    /// reason.
+    fn add_measurement(
+        &mut self,
+        measurement: &Measurement,
+        history: &MeasurementHistory,
+        failing: impl Fn(String) -> Failing,
+        now: Instant,
+    ) {
+        if history.is_done {
+            self.done += 1;
+        } else if let Some(why) = &history.abandoned {
+            self.abandoned += 1;
+            self.missing.push(failing(why.clone()));
+        } else if history.is_begun {
+            self.begun += 1;
+        } else if measurement.until() <= now {
+            let no_attempt = || "its window ended while no coordinator ran".to_owned();
+            self.abandoned += 1;
+            self.missing.push(failing(history.last_failure.clone().unwrap_or_else(no_attempt)));
+        } else if measurement.due_ms <= millis(now) {
+            self.overdue += 1;
+            self.failing.extend(history.last_failure.clone().map(failing));
+        } else {
+            self.later += 1;
+            self.next.get_or_insert_with(|| measurement.clone());
         }
-        (false, None) if measurement.due_ms <= millis(now) => {
-            status.overdue += 1;
-            status.failing.extend(fate.last.as_ref().map(failing));
-        }
-        (false, None) => {
-            status.later += 1;
-            status.next.get_or_insert_with(|| measurement.clone());
+    }
+
+    /// Counts a measurement at its two hosts.
+    fn add_to_hosts(&mut self, measurement: &Measurement, history: &MeasurementHistory) {
+        for status in &mut self.hosts {
+            if status.host == measurement.near || status.host == measurement.far {
+                status.planned += 1;
+                status.done += u64::from(history.is_done);
+                status.abandoned += u64::from(!history.is_done && history.abandoned.is_some());
+            }
         }
     }
 }

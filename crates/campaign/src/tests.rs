@@ -168,7 +168,7 @@ impl<'p> World<'p> {
                 }
                 Step::Abandon(at, why) => {
                     self.write(at, Event::Abandoned { why })?;
-                    scheduler.abandoned(at);
+                    scheduler.set_abandoned(at);
                 }
                 Step::Wait(until) => {
                     let ends = self.running.iter().map(|it| it.1).min();

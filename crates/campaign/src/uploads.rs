@@ -1,7 +1,7 @@
-//! Records that are copied to a store: where each lies there, and the notes of what was copied.
+//! The copies of records in a store: in which folder each measurement is copied, and the notes on what was copied.
 //!
-//! The folders are partitions as Hive names them, so that a reader of Parquet takes `day`, `pair` and
-//! `measurement` as columns:
+//! The folders have names as Hive names partitions, so a reader of Parquet reads `day`, `pair` and `measurement`
+//! as columns:
 //!
 //! ```text
 //! day=2026-12-01/pair=berlin-to-lima/measurement=d01.t0000.berlin.lima.call/packets.parquet
@@ -13,61 +13,67 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Measurement;
 
-/// One line of the notes.
+/// One line of the notes: an attempt to copy a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
-    /// When, in ms since the Unix epoch.
+    /// The time of the attempt, in ms since the Unix epoch.
     pub at_ms: u64,
-    /// Which measurement.
+    /// The id of the measurement.
     pub id: String,
-    /// Which store: the command that copies there, as for a shell.
+    /// The command that copies to the store, quoted as for a shell.
     pub store: String,
-    /// `None` if every file of it is there, whole; else why not, in words for a person.
+    /// The reason why the attempt failed, in words for a person. It is `None` if every file was copied whole.
     pub why: Option<String>,
 }
 
-/// What the notes say of one store.
+/// What was copied to one store, by the notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uploads {
-    /// The measurements that are there.
+    /// The ids of the measurements that were copied.
     pub there: BTreeSet<String>,
-    /// How often each of the others could not be copied.
+    /// The number of failed attempts of each measurement that was not copied, by its id.
     pub failures: BTreeMap<String, u32>,
-    /// Why the last attempt failed at what is still not there; `None` if nothing is known to be missing.
+    /// The reason of the last failure of a measurement that is still not copied. It is `None` if there is no such
+    /// measurement.
     pub failing: Option<String>,
 }
 
+/// A measurement whose last attempt failed.
+struct OpenFailure {
+    id: String,
+    why: String,
+}
+
 impl Uploads {
-    /// Reads the notes on `store`. A line that is none, such as one that was cut off, is passed over: the
-    /// measurement that it would have named is copied again.
+    /// Reads the notes on `store`. A line that cannot be parsed is ignored, for example a line that was cut off
+    /// when a process was killed. Its measurement is then copied again.
     pub fn parse(bytes: &[u8], store: &str) -> Self {
         let mut uploads = Self::default();
-        // By measurement, the last failure last.
-        let mut failed: Vec<(String, String)> = Vec::new();
-        let lines = bytes.split(|byte| *byte == b'\n');
-        for line in lines.filter_map(|line| serde_json::from_slice::<Upload>(line).ok()) {
-            if line.store != store {
+        // The last failure is the last entry.
+        let mut open_failures: Vec<OpenFailure> = Vec::new();
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let Ok(Upload { id, store: line_store, why, .. }) = serde_json::from_slice(line) else {
+                continue;
+            };
+            if line_store != store {
                 continue;
             }
-            failed.retain(|(id, _)| *id != line.id);
-            match line.why {
-                None => {
-                    uploads.failures.remove(&line.id);
-                    uploads.there.insert(line.id);
-                }
-                Some(why) => {
-                    *uploads.failures.entry(line.id.clone()).or_default() += 1;
-                    failed.push((line.id, why));
-                }
+            open_failures.retain(|failure| failure.id != id);
+            if let Some(why) = why {
+                *uploads.failures.entry(id.clone()).or_default() += 1;
+                open_failures.push(OpenFailure { id, why });
+            } else {
+                uploads.failures.remove(&id);
+                uploads.there.insert(id);
             }
         }
-        uploads.failing = failed.pop().map(|(_, why)| why);
+        uploads.failing = open_failures.pop().map(|failure| failure.why);
         uploads
     }
 }
 
 impl Upload {
-    /// Its line, with the line feed.
+    /// Returns the attempt as a line of the notes, with the line feed.
     pub fn line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
@@ -75,8 +81,8 @@ impl Upload {
     }
 }
 
-/// The folder of a measurement in a store, below the campaign's. The day is that of the clocks of the
-/// campaign's zone.
+/// Returns the folder of a measurement in a store, below the folder of the campaign. The day is a local day in the
+/// time zone of the campaign.
 pub fn partition(measurement: &Measurement) -> String {
     let Measurement { id, near, far, local, .. } = measurement;
     let day = local.split([' ', 'T']).next().unwrap_or_default();

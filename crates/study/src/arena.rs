@@ -1,11 +1,12 @@
-//! The arenas that a study may run in, which own the path, and the one that it only judges.
+//! The arenas of a study. Cells run in `sim` and `emu`, where talkpath models the path. The measurements of a
+//! `campaign` are only judged.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a cell's figures come from. They are ordered from the model to the world: if two are compared, the
-/// later one is the measure.
+/// Where the figures of a cell come from. The arenas are ordered from the model to the world. If two arenas are
+/// compared, the later one is the measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArenaName {
@@ -13,15 +14,15 @@ pub enum ArenaName {
     Sim,
     /// The kernel's protocols over our path model, in real time.
     Emu,
-    /// Hosts that a campaign has measured: it has run, and is judged.
+    /// Real hosts that a campaign has measured.
     Campaign,
 }
 
 impl ArenaName {
-    /// Those in which a study's cells run, in order.
+    /// The arenas in which cells run, in order.
     pub const RUNNABLE: [Self; 2] = [Self::Sim, Self::Emu];
 
-    /// Whether a run takes as long as what it models, and the machine can disturb it.
+    /// Whether a run takes as long as the time that it models. The machine can disturb such a run.
     pub const fn is_real_time(self) -> bool {
         match self {
             Self::Sim => false,
@@ -29,7 +30,7 @@ impl ArenaName {
         }
     }
 
-    /// As in `--arena` and in study files.
+    /// The name in `--arena` and in study files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sim => "sim",
@@ -45,7 +46,7 @@ impl fmt::Display for ArenaName {
     }
 }
 
-/// `sim,emu`.
+/// Joins the names of arenas, such as `sim,emu`.
 pub fn arena_list(arenas: &[ArenaName]) -> String {
     let names: Vec<_> = arenas.iter().map(|arena| arena.name()).collect();
     names.join(",")

@@ -1,76 +1,92 @@
-//! Where all repetitions of a trace lie, beside the one that a figure shows: what the publication draws of
-//! one run, ours are many.
+//! The band of a trace: between which values the line of a flow or link lies in most repetitions.
+//!
+//! A figure shows the line of one repetition, as the publication does. The band beside it shows whether that
+//! repetition is a usual one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::stretch::Stretch;
 
-/// Where the line of one flow or link lies in most repetitions.
+/// The band has a point at the beginning of a stretch and after each of this many steps. We chose 100 because a
+/// figure of 100 s then has a point each second.
+const STEP_COUNT: usize = 100;
+/// The fewest repetitions with a band. The confidence interval of a median needs as many.
+const MIN_REPETITIONS: usize = 6;
+/// The share of the repetitions that lie above the band, and the share that lie below it. We chose 0.05 so that
+/// one unusual repetition of twenty does not widen the band.
+const SHARE_OUTSIDE: f64 = 0.05;
+
+/// The band of one flow or link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceBand {
-    /// The flow or link.
+    /// The name of the flow or link.
     pub entity: String,
-    /// Of how many repetitions.
+    /// The number of repetitions behind the band.
     pub runs: u64,
-    /// In order of time; each holds until the next.
+    /// The points of the band in the order of time. Each holds until the next.
     pub points: Vec<BandPoint>,
 }
 
 /// A band at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BandPoint {
-    /// When, s.
+    /// The moment, in s of run time.
     pub at_s: f64,
-    /// A twentieth of the repetitions lie below.
+    /// The value below which a twentieth of the repetitions lie.
     pub low: f64,
-    /// A twentieth of the repetitions lie above.
+    /// The value above which a twentieth of the repetitions lie.
     pub high: f64,
 }
 
-/// Whether a band is drawn of a series. Of several windows that swing by themselves it would only say that
-/// each is somewhere.
+/// Whether figures of this series have a band. Windows have none: each swings by itself, so a band of many
+/// repetitions would only say that every window is somewhere between the smallest and the largest.
 pub(crate) fn is_banded(series: &str) -> bool {
     matches!(series, "queue" | "goodput")
 }
 
-/// What a line of `points` has at each step of `stretch`; nothing if it has no point.
+/// Returns the value of a line at each step of `stretch`. The line has the value of its first point before that
+/// point. Returns nothing if the line has no point.
 pub(crate) fn at_steps(points: &[(f64, f64)], stretch: Stretch) -> Vec<f64> {
-    let held = |at: f64| {
-        // The value that holds then; the first one before it begins.
-        let before = points.partition_point(|point| point.0 <= at);
-        points.get(before.saturating_sub(1)).map(|point| point.1)
+    let value_at = |now_s: f64| {
+        let points_until_now = points.partition_point(|(at_s, _)| *at_s <= now_s);
+        points.get(points_until_now.saturating_sub(1)).map(|(_, value)| *value)
     };
-    (0..=STEPS).filter_map(|step| held(time(stretch, step))).collect()
+    (0..=STEP_COUNT).filter_map(|step| value_at(step_time_s(stretch, step))).collect()
 }
 
-/// The band over repetitions that have `values` at the steps of `stretch`, as far as it is `shown`. `None` if
-/// they are too few.
-pub(crate) fn band(entity: &str, values: &[&[f64]], stretch: Stretch, shown: Stretch) -> Option<TraceBand> {
-    if values.len() < LEAST {
+/// Returns the band of repetitions whose lines have these values at the steps of `stretch`. The band covers the
+/// part of the stretch that is `shown`. Returns `None` if there are too few repetitions.
+pub(crate) fn band(
+    entity: &str,
+    repetitions: &[&[f64]],
+    stretch: Stretch,
+    shown: Stretch,
+) -> Option<TraceBand> {
+    if repetitions.len() < MIN_REPETITIONS {
         return None;
     }
-    let point = |step: usize| {
-        let mut these: Vec<f64> = values.iter().filter_map(|it| it.get(step).copied()).collect();
-        these.sort_unstable_by(f64::total_cmp);
-        let out = (LEFT_OUT * these.len() as f64) as usize;
-        let (low, high) = (*these.get(out)?, *these.get(these.len().checked_sub(out + 1)?)?);
-        Some(BandPoint { at_s: time(stretch, step), low, high })
-    };
-    let points = (0..=STEPS).filter_map(point);
-    let points = points.filter(|point| shown.holds(point.at_s)).collect();
-    Some(TraceBand { entity: entity.to_owned(), runs: values.len() as u64, points })
+    let mut points = Vec::new();
+    for step in 0..=STEP_COUNT {
+        let at_s = step_time_s(stretch, step);
+        if shown.holds(at_s) {
+            points
+                .extend(band_point(at_s, repetitions.iter().filter_map(|values| values.get(step).copied())));
+        }
+    }
+    Some(TraceBand { entity: entity.to_owned(), runs: repetitions.len() as u64, points })
 }
 
-fn time(stretch: Stretch, step: usize) -> f64 {
-    stretch.from + (stretch.to - stretch.from) * step as f64 / STEPS as f64
+fn band_point(at_s: f64, values: impl Iterator<Item = f64>) -> Option<BandPoint> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let outside = (SHARE_OUTSIDE * sorted.len() as f64) as usize;
+    let highest = sorted.len().checked_sub(outside + 1)?;
+    Some(BandPoint { at_s, low: sorted[outside], high: sorted[highest] })
 }
 
-/// Steps into which a figure's stretch is cut. Chosen: a second each where a figure shows 100 s.
-const STEPS: usize = 100;
-/// The fewest repetitions with a band: as many as the interval of a median needs.
-const LEAST: usize = 6;
-/// The band leaves out the lowest and the highest twentieth of the repetitions. Chosen.
-const LEFT_OUT: f64 = 0.05;
+fn step_time_s(stretch: Stretch, step: usize) -> f64 {
+    stretch.from + (stretch.to - stretch.from) * step as f64 / STEP_COUNT as f64
+}
 
 #[cfg(test)]
 mod tests {
@@ -78,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_band_leaves_out_a_twentieth_at_either_end_and_needs_six_runs() {
-        let runs: Vec<Vec<f64>> = (0..40).map(|it| vec![f64::from(it); STEPS + 1]).collect();
+        let runs: Vec<Vec<f64>> = (0..40).map(|run| vec![f64::from(run); STEP_COUNT + 1]).collect();
         let runs: Vec<&[f64]> = runs.iter().map(Vec::as_slice).collect();
         let (stretch, shown) = (Stretch { from: 0.0, to: 10.0 }, Stretch { from: 2.0, to: 4.0 });
         let found = band("wan", &runs, stretch, shown).expect("a band");
@@ -91,7 +107,7 @@ mod tests {
     fn a_value_holds_until_the_next_one() {
         let stretch = Stretch { from: 0.0, to: 4.0 };
         let found = at_steps(&[(1.0, 5.0), (2.0, 7.0)], stretch);
-        let at = |seconds: f64| found[(seconds * STEPS as f64 / 4.0) as usize];
+        let at = |seconds: f64| found[(seconds * STEP_COUNT as f64 / 4.0) as usize];
         assert_eq!([0.0, 1.0, 1.96, 2.0, 4.0].map(at), [5.0, 5.0, 5.0, 7.0, 7.0]);
         assert!(at_steps(&[], stretch).is_empty());
     }

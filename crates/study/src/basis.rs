@@ -1,8 +1,11 @@
-//! Whether a check's basis agrees with what the published numbers beside it were used for.
+//! Compares the basis of each check with the roles of the published numbers beside it.
 //!
-//! Both say what a figure rests on: a check's `basis`, and the `role` of the row of a table that has the same
-//! cell and metric. A check of several figures rests on the weakest: it is fitted if all its figures are, and
-//! no prediction if one figure is.
+//! The *basis* of a check says what its figure rests on: it was fitted, assumed or predicted. The *role* of a
+//! published number, a row of a table of the study, says the same of that number. If a check and a row have the
+//! same cell and metric, the two must agree.
+//!
+//! A check of several figures rests on the weakest of them. It is fitted if all its figures are fitted, and it is
+//! not predicted if one of them is fitted or assumed.
 
 use std::collections::BTreeMap;
 
@@ -11,50 +14,63 @@ use crate::study::Study;
 use crate::table::Role;
 
 impl Study {
-    /// The checks whose basis says otherwise than the published numbers of the same cells and metrics, each
-    /// in words for a person.
+    /// Lists the checks whose basis contradicts the roles of the published numbers of the same cells and
+    /// metrics, each as a sentence.
     pub fn basis_contradictions(&self) -> Vec<String> {
-        let rows = self.tables.iter().flat_map(|table| &table.rows);
-        let roles: BTreeMap<(&str, &str), Role> =
-            rows.map(|row| ((row.cell.as_str(), row.metric.as_str()), row.role)).collect();
-        let all = self.claims.iter().flat_map(|claim| claim.checks.iter().map(move |check| (claim, check)));
-        let contradiction = |(claim, check): (&crate::Claim, &Check)| {
-            let of = |it: &crate::Operand| roles.get(&(it.cell.as_str(), it.metric.as_str())).copied();
-            let sides: Vec<Option<Role>> = check.operands.iter().map(of).collect();
-            let (found, expected) = contradicts(check.basis, &sides)?;
-            let (id, name) = (&claim.id, &check.name);
-            Some(format!("{id}, {name}: its basis is {}, but {found}; expected {expected}", check.basis))
-        };
-        all.filter_map(contradiction).collect()
+        let mut roles: BTreeMap<(&str, &str), Role> = BTreeMap::new();
+        for row in self.tables.iter().flat_map(|table| &table.rows) {
+            roles.insert((&row.cell, &row.metric), row.role);
+        }
+        let mut sentences = Vec::new();
+        for claim in &self.claims {
+            for Check { name, basis, operands, .. } in &claim.checks {
+                let role = |operand: &crate::Operand| {
+                    roles.get(&(operand.cell.as_str(), operand.metric.as_str())).copied()
+                };
+                let roles: Vec<Option<Role>> = operands.iter().map(role).collect();
+                if let Some(Contradiction { found, expected }) = contradiction(*basis, &roles) {
+                    let id = &claim.id;
+                    sentences.push(format!(
+                        "{id}, {name}: its basis is {basis}, but {found}; expected {expected}"
+                    ));
+                }
+            }
+        }
+        sentences
     }
 }
 
-/// What the roles of a check's figures say against its basis, and what would agree; `None` for a figure that
-/// no table has. What the publication rules out says nothing of ours.
-fn contradicts(basis: Basis, sides: &[Option<Role>]) -> Option<(&'static str, &'static str)> {
-    let is = |wanted: Role| sides.contains(&Some(wanted));
-    let are_all = |wanted: Role| !sides.is_empty() && sides.iter().all(|it| *it == Some(wanted));
-    let several = sides.len() > 1;
-    match basis {
-        Basis::Predicted | Basis::Assumed if are_all(Role::Fitted) => match several {
-            true => Some(("all its published numbers are fitted", "fitted")),
-            false => Some(("its published number is fitted", "fitted")),
-        },
-        Basis::Predicted if is(Role::Fitted) => {
-            Some(("a published number of its sides is fitted", "assumed or fitted"))
+/// What the roles say, and the basis that would agree with them.
+struct Contradiction {
+    found: &'static str,
+    expected: &'static str,
+}
+
+/// Compares the basis of a check with the roles of its operands. The role is `None` for an operand that no table
+/// has. An exempt number contradicts nothing, because it says nothing about our set-up.
+fn contradiction(basis: Basis, roles: &[Option<Role>]) -> Option<Contradiction> {
+    let has = |wanted: Role| roles.contains(&Some(wanted));
+    let are_all_fitted = !roles.is_empty() && roles.iter().all(|role| *role == Some(Role::Fitted));
+    let is_single = roles.len() <= 1;
+    let (found, expected) = match basis {
+        Basis::Predicted | Basis::Assumed if are_all_fitted && is_single => {
+            ("its published number is fitted", "fitted")
         }
-        Basis::Predicted if is(Role::Assumed) => match several {
-            true => Some(("a published number of its sides is assumed", "assumed")),
-            false => Some(("its published number is assumed", "assumed")),
-        },
-        Basis::Fitted | Basis::Assumed if !several && is(Role::Predicted) => {
-            Some(("its published number is predicted", "predicted"))
+        Basis::Predicted | Basis::Assumed if are_all_fitted => {
+            ("all its published numbers are fitted", "fitted")
         }
-        Basis::Fitted if !several && is(Role::Assumed) => {
-            Some(("its published number is assumed", "assumed"))
+        Basis::Predicted if has(Role::Fitted) => {
+            ("a published number of its sides is fitted", "assumed or fitted")
         }
-        Basis::Fitted | Basis::Assumed | Basis::Predicted => None,
-    }
+        Basis::Predicted if has(Role::Assumed) && is_single => ("its published number is assumed", "assumed"),
+        Basis::Predicted if has(Role::Assumed) => ("a published number of its sides is assumed", "assumed"),
+        Basis::Fitted | Basis::Assumed if is_single && has(Role::Predicted) => {
+            ("its published number is predicted", "predicted")
+        }
+        Basis::Fitted if is_single && has(Role::Assumed) => ("its published number is assumed", "assumed"),
+        Basis::Fitted | Basis::Assumed | Basis::Predicted => return None,
+    };
+    Some(Contradiction { found, expected })
 }
 
 #[cfg(test)]
@@ -64,14 +80,15 @@ mod tests {
     #[test]
     fn a_check_rests_on_the_weakest_of_its_figures() {
         let (fitted, assumed, predicted) = (Some(Role::Fitted), Some(Role::Assumed), Some(Role::Predicted));
-        let expected = |basis, sides: &[Option<Role>]| contradicts(basis, sides).map(|it| it.1);
+        let expected =
+            |basis, roles: &[Option<Role>]| contradiction(basis, roles).map(|found| found.expected);
         assert_eq!(expected(Basis::Predicted, &[fitted, fitted]), Some("fitted"));
         assert_eq!(expected(Basis::Predicted, &[fitted, predicted]), Some("assumed or fitted"));
         assert_eq!(expected(Basis::Predicted, &[fitted, None]), Some("assumed or fitted"));
         assert_eq!(expected(Basis::Assumed, &[fitted, predicted]), None);
         assert_eq!(expected(Basis::Predicted, &[assumed, predicted]), Some("assumed"));
         assert_eq!(expected(Basis::Predicted, &[predicted, predicted]), None);
-        // One number cannot be two things.
+        // A check of one number must agree with it.
         assert_eq!(expected(Basis::Fitted, &[predicted]), Some("predicted"));
         assert_eq!(expected(Basis::Predicted, &[fitted]), Some("fitted"));
         assert_eq!(expected(Basis::Fitted, &[Some(Role::Exempt)]), None);

@@ -1,32 +1,31 @@
-//! The studies that are built in: `studies/<author>-<year>/`, and the simulator's own against the kernel, as
-//! texts.
+//! The studies that are built into the program. Their files are in the folder `studies` of the repository.
 
 use talkpath_scenario::Source;
 
-/// One study's files.
+/// The files of a built-in study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Embedded {
-    /// Its folder's name.
+    /// The name of the study, which is the name of its folder.
     pub name: &'static str,
-    /// `study.toml`.
+    /// The text of `study.toml`.
     pub text: &'static str,
-    /// The scenarios beside it: name and text.
+    /// The scenarios and tables of the study, as (name, text).
     pub files: &'static [(&'static str, &'static str)],
 }
 
 impl Embedded {
-    /// `study.toml` under the name that messages call it by.
+    /// Returns `study.toml` with the name that messages have for it.
     pub fn source(&self) -> Source {
         Source::new(format!("studies/{}/study.toml", self.name), self.text)
     }
 
-    /// The scenarios.
+    /// Returns the scenarios and tables of the study.
     pub fn files(&self) -> Vec<Source> {
         self.files.iter().map(|(name, text)| Source::new(*name, *text)).collect()
     }
 }
 
-/// Every built-in study, by year.
+/// Lists every built-in study.
 pub const fn embedded() -> &'static [Embedded] {
     STUDIES
 }

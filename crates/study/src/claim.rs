@@ -295,7 +295,7 @@ impl Figure {
             (Self::Median, [only]) => *only,
             (Self::Ratio, [first, second]) => first / second,
             (Self::Difference, [first, second]) => first - second,
-            (Self::Slope, _) => slope(&points(medians))?.0,
+            (Self::Slope, _) => slope(&points(medians))?.slope,
             (Self::RSquared, _) => fit(&points(medians))?.r_squared,
             (Self::Median | Self::Ratio | Self::Difference, _) => return None,
         };

@@ -1,27 +1,29 @@
 //! The median over repetitions and its confidence interval.
 //!
-//! The interval takes two order statistics: of n independent values, the number below the true median is
-//! binomial (n, 1/2), whatever their distribution (David and Nagaraja, Order Statistics, 3rd edition, §7.1).
-//! Ranks k and n + 1 - k with the largest k for which P(B < k) <= 2.5 % cover it with at least 95 %. Below 6
-//! values there is no such k; the smallest and the largest of 5 cover it with 93.75 % ([`LEAST_FOR_SPREAD`]).
+//! The interval reaches from one order statistic to another. The number B of n independent values that lie below
+//! the true median is binomial (n, 1/2), whatever the distribution of the values (David and Nagaraja, Order Statistics, 3rd edition, §7.1).
+//! The values of rank k and n + 1 - k contain the median with at least 95 %, if k is the largest number for
+//! which P(B < k) <= 2.5 %. For fewer than 6 values there is no such k. The smallest and the largest of 5 values
+//! contain the median with 93.75 % ([`MIN_VALUES_FOR_SPREAD`]).
 
-/// A median.
+/// A median with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Median {
-    /// How many values.
+    /// The number of values.
     pub n: u64,
-    /// The middle one, or the mean of the middle two.
+    /// The middle value, or the mean of the two middle values.
     pub median: f64,
-    /// At least 95 % confidence; `None` below 6 values.
+    /// The interval that contains the true median with a confidence of at least 95 %. It is `None` for fewer
+    /// than 6 values.
     pub ci95: Option<(f64, f64)>,
 }
 
-/// The fewest values whose range is taken for the interval of their median when two arenas are compared: it
-/// covers the median with 1 - 2 / 2^5 = 93.75 %. Real time affords few repetitions, and fewer than these say
-/// next to nothing of their spread.
-pub(crate) const LEAST_FOR_SPREAD: u64 = 5;
+/// When two arenas are compared, the range of at least this many values is used as the interval of their
+/// median. The range of 5 values contains the median with 1 - 2 / 2^5 = 93.75 %. We accept less than 95 % there,
+/// because runs in real time are slow and have few repetitions.
+pub(crate) const MIN_VALUES_FOR_SPREAD: u64 = 5;
 
-/// The median of `values`, which must be finite; `None` without any.
+/// Returns the median of `values`, which must be finite. Returns `None` if there are no values.
 pub fn median(values: &[f64]) -> Option<Median> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -32,9 +34,9 @@ pub fn median(values: &[f64]) -> Option<Median> {
     Some(Median { n: n as u64, median, ci95 })
 }
 
-/// The largest k >= 1 for which P(B(n, 1/2) < k) <= 2.5 %.
+/// Returns the largest k >= 1 for which P(B(n, 1/2) < k) <= 2.5 %, or `None` if there is none.
 fn rank(n: usize) -> Option<usize> {
-    // The logarithm of C(n, i) / 2^n, so that no n underflows.
+    // The logarithm of C(n, i) / 2^n. The number itself would underflow for a large n.
     let mut log_term = -(n as f64) * core::f64::consts::LN_2;
     let mut below = 0.0;
     let mut rank = 0;

@@ -4,34 +4,36 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// From one moment of a run to a later one, both included; `[from, to]` in study.toml and in JSON.
+/// The time from one moment of a run to a later one. Both moments belong to the stretch. It is `[from, to]` in
+/// study.toml and in JSON.
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(f64, f64)", into = "(f64, f64)")]
 pub struct Stretch {
-    /// Its first moment, s.
+    /// The first moment, in s of run time.
     pub from: f64,
-    /// Its last moment, s.
+    /// The last moment, in s of run time.
     pub to: f64,
 }
 
 impl Stretch {
-    /// Whether it has a length, and does not begin before the run.
+    /// Whether the stretch has a length, and does not begin before the run.
     pub(crate) fn is_within_a_run(self) -> bool {
         0.0 <= self.from && self.from < self.to
     }
 
-    /// Whether the moment `at_s` lies in it.
+    /// Whether the moment `at_s` lies in the stretch.
     pub(crate) fn holds(self, at_s: f64) -> bool {
         self.from <= at_s && at_s <= self.to
     }
 
-    /// The shortest stretch that has both within it.
+    /// The shortest stretch that contains both stretches.
     pub(crate) const fn joined(self, other: Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 }
 
-/// As the pair: the fingerprint of a cell is made of this text, and a resumed run compares it.
+/// The text is that of a pair. It is a part of the fingerprint of a cell, so a run could not be resumed if the
+/// text changed.
 impl fmt::Debug for Stretch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (self.from, self.to).fmt(f)

@@ -1,4 +1,5 @@
-//! A publication's printed figures beside ours, cell by cell.
+//! The tables of a publication: its printed figures, each with the cell and the metric that answer it. They are
+//! read from a CSV file, one row for each figure.
 
 use core::fmt;
 
@@ -8,50 +9,50 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// A table of printed figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedTable {
-    /// What it shows.
+    /// The title, which says what the table shows.
     pub title: String,
-    /// In the file's order.
+    /// The rows, in the order of the file.
     pub rows: Vec<PublishedRow>,
 }
 
-/// One printed figure: a row of the CSV file.
+/// A row of the CSV file: one printed figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRow {
-    /// Which of the publication's tables it is in; empty if the file holds a single table.
+    /// The number of the table in the publication. It is empty if the file holds a single table.
     #[serde(default)]
     pub table: String,
-    /// For a person; the cell and the metric if it is empty.
+    /// What the figure is, in words. If it is empty, the cell and the metric are shown.
     #[serde(default)]
     pub what: String,
-    /// Its column, if the table has several; `what` is then its row.
+    /// The column of the figure, if the table has several columns. `what` is then the row.
     #[serde(default)]
     pub column: String,
-    /// The cell that answers it.
+    /// The name of the cell that is compared with the figure.
     pub cell: String,
-    /// What is read of the cell.
+    /// The metric that is read of the cell.
     pub metric: String,
-    /// As printed, in the metric's unit; several figures, with spaces between them in the CSV file, if the
-    /// publication measured it several times.
+    /// The printed number, in the unit of the metric. If the publication measured several times, there are
+    /// several numbers, with spaces between them in the CSV file.
     #[serde(deserialize_with = "numbers")]
     pub published: Vec<f64>,
     /// What the figure was used for.
     #[serde(default)]
     pub role: Role,
-    /// Its place in the publication, or why it is exempt.
+    /// The place of the figure in the publication, or the reason why it is exempt.
     #[serde(default)]
     pub note: String,
 }
 
 impl PublishedRow {
-    /// The mean of what is printed.
+    /// The mean of the printed numbers.
     pub fn mean(&self) -> Option<f64> {
         let count = self.published.len();
         (count > 0).then(|| self.published.iter().sum::<f64>() / count as f64)
     }
 }
 
-/// One number, a list of them, or a text of numbers with spaces between them; at least one.
+/// Reads one number, a list of numbers, or a text of numbers with spaces between them.
 fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
     struct Numbers;
     impl<'de> Visitor<'de> for Numbers {
@@ -62,10 +63,10 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Er
         }
 
         fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
-            match value.is_finite() {
-                true => Ok(vec![value]),
-                false => Err(E::invalid_value(de::Unexpected::Float(value), &self)),
+            if !value.is_finite() {
+                return Err(E::invalid_value(de::Unexpected::Float(value), &self));
             }
+            Ok(vec![value])
         }
 
         fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
@@ -77,13 +78,17 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Er
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-            let numbers: Option<Vec<f64>> = text
-                .split_whitespace()
-                .map(|word| word.parse::<f64>().ok().filter(|it| it.is_finite()))
-                .collect();
-            numbers
-                .filter(|them| !them.is_empty())
-                .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            let mut numbers = Vec::new();
+            for word in text.split_whitespace() {
+                match word.parse::<f64>() {
+                    Ok(number) if number.is_finite() => numbers.push(number),
+                    _ => return Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+            if numbers.is_empty() {
+                return Err(E::invalid_value(de::Unexpected::Str(text), &self));
+            }
+            Ok(numbers)
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -104,15 +109,15 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Er
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The set-up was not chosen by it; also if nothing is said.
+    /// Nothing in the set-up was chosen because of the figure. This is also the role if the file names none.
     #[default]
     #[serde(alias = "")]
     Predicted,
-    /// An assumption of ours that the publication does not give decides it.
+    /// The figure follows from an assumption about something that the publication does not say.
     Assumed,
-    /// A parameter of the set-up was chosen so that it comes out.
+    /// A parameter of the set-up was chosen so that the figure comes out.
     Fitted,
-    /// The publication's own figures rule it out.
+    /// Other figures of the publication contradict this figure, so it is not compared.
     Exempt,
 }
 

@@ -146,7 +146,7 @@ impl Coordinator<'_> {
                 Step::Abandon(at, why) => {
                     self.terminal.warning(&format!("{}: not measured: {why}", self.named(at)));
                     self.write(at, Event::Abandoned { why })?;
-                    scheduler.abandoned(at);
+                    scheduler.set_abandoned(at);
                 }
                 Step::Wait(until) => self.wait(until, scheduler)?,
             }

@@ -17,7 +17,7 @@ use crate::arena::ArenaName;
 use crate::claim::{Bound, Check, ClaimKind, Figure, Operand, Tolerance, points};
 use crate::fit::{fit, slope};
 use crate::outcome::{CheckOutcome, HeldBy, Value};
-use crate::stats::LEAST_FOR_SPREAD;
+use crate::stats::MIN_VALUES_FOR_SPREAD;
 
 /// Judges `check` under the set with index `assumption`. A check that compares arenas reads all of `arenas`,
 /// any other check reads the first arena.
@@ -188,7 +188,7 @@ fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<Interval> {
         ClaimKind::Figure { of: Figure::Difference, .. } => {
             Interval::of_pairs(values, confidence_interval, |pair| Figure::Difference.compute(pair))
         }
-        ClaimKind::Figure { of: Figure::Slope, .. } => slope(&points())?.1.map(Interval::from),
+        ClaimKind::Figure { of: Figure::Slope, .. } => slope(&points())?.ci95.map(Interval::from),
         ClaimKind::Figure { of: Figure::RSquared, .. } => fit(&points())?.r_squared_ci95.map(Interval::from),
         ClaimKind::Agree { .. } => Interval::of_pairs(values, measured_interval, |pair| kind.figure(pair)),
         ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => None,
@@ -315,7 +315,7 @@ fn confidence_intervals(values: &[Value]) -> Option<Vec<Interval>> {
 /// range.
 fn measured_interval(value: &Value) -> Option<Interval> {
     let range = Interval { low: value.min, high: value.max };
-    confidence_interval(value).or_else(|| (value.n >= LEAST_FOR_SPREAD).then_some(range))
+    confidence_interval(value).or_else(|| (value.n >= MIN_VALUES_FOR_SPREAD).then_some(range))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl<'a> JudgedClaim<'a> {
             standing: standing(verdict, &sets),
             expected: finding.expected,
             holds_under_base: self.holds_under_base(verdict),
-            under: words::under(&sets, self.judged_part(verdict)),
+            under: words::under(&sets, self.judged_part(verdict).as_ref()),
             why: words::why(self.claim, &finding, self.under_base()),
             checks_left_out: self.checks_left_out.len() as u64,
             n: self.fewest_repetitions(),
