@@ -401,7 +401,7 @@ fn copying_needs_a_command_and_a_plan() {
     let text = COPIED.replace("THERE", "192.0.2.1");
     let line = text.lines().find(|line| line.starts_with("store_command")).unwrap();
     bench.file("campaign.toml", text.replace(line, ""));
-    bench.run(&["campaign", "push", "campaign.toml"]).fails(2, &["it has no `store_command` to copy by"]);
+    bench.run(&["campaign", "push", "campaign.toml"]).fails(2, &["missing `store_command`"]);
     bench.file("campaign.toml", &text);
     bench.run(&["campaign", "push", "campaign.toml"]).fails(2, &["this campaign has not begun"]);
     bench.file("campaign.toml", text.replace(line, "store = \"s3://records/lab\""));

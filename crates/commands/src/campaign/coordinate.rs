@@ -1,5 +1,8 @@
-//! The coordinator of a campaign. It does what the scheduler says, until all measurements are done or a
-//! signal comes.
+//! The coordinator of a campaign. It does what the scheduler says, until all measurements are done or the user
+//! stops it.
+//!
+//! Each attempt at a measurement runs in a thread of its own, and sends its result to the coordinator. Begin to
+//! read with [`coordinate`], then `Coordinator::work`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,25 +24,42 @@ use crate::interrupt;
 use crate::terminal::Terminal;
 use talkpath_experiment::choice::Choice;
 
+/// The coordinator checks this often whether the user has stopped it. We chose 0.2 s because a person does not
+/// notice a shorter delay.
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// The coordinator waits at least this long, so that it does not spin.
+const MIN_WAIT: Duration = Duration::from_millis(1);
+/// A measurement may take this much longer than its runs. We chose 60 s for ssh, which needs up to 15 s to connect,
+/// and for the transfer of the records.
+const ATTEMPT_MARGIN: Duration = Duration::from_secs(60);
+
 /// A coordinator that works on a campaign.
 struct Coordinator<'a> {
     loaded: &'a Loaded,
     store: &'a Store,
     plan: &'a Plan,
     journal: OpenJournal,
+    /// The value of `--records`.
     records: String,
     terminal: Terminal,
+    /// Becomes true when the user stops the coordinator.
     stop: Arc<AtomicBool>,
     /// Becomes true when the coordinator ends, so that attempts that are still running end too.
     abort: Arc<AtomicBool>,
+    /// The threads of the attempts.
     workers: Vec<JoinHandle<()>>,
-    ends: (Sender<End>, Receiver<End>),
+    report_end: Sender<AttemptEnd>,
+    attempt_ends: Receiver<AttemptEnd>,
     /// Copies the records of finished measurements, if the campaign file has a `store_command`.
     uploader: Option<Uploader>,
 }
 
-/// The index in the plan of a measurement that has ended, and its result.
-type End = (usize, Result<(), Fault>);
+/// The result of an attempt that has ended.
+struct AttemptEnd {
+    /// The index of the measurement in the plan.
+    index: usize,
+    outcome: Result<(), Fault>,
+}
 
 /// Runs all planned measurements. Returns the plan, and the entries of the journal.
 pub(crate) fn coordinate(
@@ -55,7 +75,8 @@ pub(crate) fn coordinate(
     let Opened { plan, journal, entries, .. } = opened;
     let at_once: Vec<u64> = campaign.hosts.iter().map(|host| host.at_once).collect();
     let mut scheduler = Scheduler::new(&plan, &at_once, campaign.schedule.retry, &entries, now());
-    let uploader = uploader(loaded, store, &plan, terminal, &stop);
+    let uploader = start_uploader(loaded, store, &plan, terminal, &stop);
+    let (report_end, attempt_ends) = mpsc::channel();
     let mut coordinator = Coordinator {
         loaded,
         store,
@@ -66,25 +87,13 @@ pub(crate) fn coordinate(
         stop,
         abort: Arc::new(AtomicBool::new(false)),
         workers: Vec::new(),
-        ends: mpsc::channel(),
+        report_end,
+        attempt_ends,
         uploader,
     };
-    let ended = coordinator.work(&mut scheduler);
-    coordinator.abort.store(true, Ordering::Relaxed);
-    for worker in coordinator.workers.drain(..) {
-        // If the worker panicked, the panic has printed a message.
-        let _ = worker.join();
-    }
-    if let Some(uploader) = coordinator.uploader.take() {
-        match &ended {
-            Ok(()) => uploader.close(terminal),
-            Err(_) => {
-                coordinator.stop.store(true, Ordering::Relaxed);
-                uploader.stopped();
-            }
-        }
-    }
-    ended?;
+    let result = coordinator.work(&mut scheduler);
+    coordinator.end(result.is_ok());
+    result?;
     drop(coordinator);
     let entries = store.entries()?;
     Ok((plan, entries))
@@ -95,24 +104,27 @@ fn opening_note(opened: &Opened, retry: talkpath_units::Duration) -> String {
     let Opened { plan, entries, is_new, repaired, .. } = opened;
     let Status { planned, done, abandoned, begun, overdue, later, next, .. } =
         status(plan, entries, retry, now());
+    let name = &plan.name;
     let next = next.map_or_else(String::new, |next| format!("; next: {}", next.local));
     if *is_new {
-        return format!("{}: planned {}, {overdue} due{next}", plan.name, counted(planned, "measurement"));
+        return format!("{name}: planned {}, {overdue} due{next}", counted(planned, "measurement"));
     }
-    let cut = if begun > 0 { format!(", {begun} cut off and to be measured again") } else { String::new() };
-    let lines = match repaired {
+    let cut_off = match begun {
         0 => String::new(),
-        repaired => format!("; of {repaired} more the records were whole, and the journal says so now"),
+        _ => format!(", {begun} cut off and to be measured again"),
+    };
+    let added = match repaired {
+        0 => String::new(),
+        _ => format!("; {repaired} more had whole records, which were added to the journal"),
     };
     format!(
-        "{}: goes on; found {done} of {planned} measured, {abandoned} not measured{cut}, {overdue} due, {later} later{next}{lines}",
-        plan.name
+        "{name}: goes on; found {done} of {planned} measured, {abandoned} not measured{cut_off}, {overdue} due, {later} later{next}{added}"
     )
 }
 
 /// Starts the thread that copies records by the `store_command`, if the campaign has one. If the thread
 /// cannot be started, the campaign measures all the same.
-fn uploader(
+fn start_uploader(
     loaded: &Loaded,
     store: &Store,
     plan: &Plan,
@@ -122,9 +134,13 @@ fn uploader(
     let campaign = &loaded.campaign;
     let push = Push::new(campaign.store_command.as_ref()?, &campaign.name, store.clone(), stop);
     let retry = Duration::from_nanos(campaign.schedule.retry.as_nanos());
-    Uploader::start(push, plan, retry, terminal)
-        .map_err(|why| terminal.warning(&format!("nothing is copied to the store: {why}")))
-        .ok()
+    match Uploader::start(push, plan, retry, terminal) {
+        Ok(uploader) => Some(uploader),
+        Err(error) => {
+            terminal.warning(&format!("nothing is copied to the store: {error}"));
+            None
+        }
+    }
 }
 
 impl Coordinator<'_> {
@@ -139,73 +155,104 @@ impl Coordinator<'_> {
             }
             match scheduler.step(now()) {
                 Step::Finished => return Ok(()),
-                Step::Begin(at) => {
-                    self.write(at, Event::Begun)?;
-                    self.begin(at)?;
+                Step::Begin(index) => {
+                    self.write_event(index, Event::Begun)?;
+                    self.begin(index)?;
                 }
-                Step::Abandon(at, why) => {
-                    self.terminal.warning(&format!("{}: not measured: {why}", self.named(at)));
-                    self.write(at, Event::Abandoned { why })?;
-                    scheduler.set_abandoned(at);
+                Step::Abandon(index, why) => {
+                    self.terminal.warning(&format!("{}: not measured: {why}", self.measurement_name(index)));
+                    self.write_event(index, Event::Abandoned { why })?;
+                    scheduler.set_abandoned(index);
                 }
                 Step::Wait(until) => self.wait(until, scheduler)?,
             }
         }
     }
 
-    /// Waits until a measurement ends, but not longer than `until` and not longer than [`A_MOMENT`].
+    /// Waits until a measurement ends, but not longer than `until` and not longer than
+    /// [`SIGNAL_CHECK_INTERVAL`].
     fn wait(&mut self, until: Option<Instant>, scheduler: &mut Scheduler<'_>) -> Result<(), Failure> {
-        let wait = until.map_or(A_MOMENT, |until| Duration::from_nanos(until.since(now()).as_nanos()));
-        match self.ends.1.recv_timeout(wait.clamp(Duration::from_millis(1), A_MOMENT)) {
-            Ok((at, outcome)) => {
-                // A measurement that a signal cut short has not failed. The next coordinator runs it again.
-                if outcome.is_err() && self.stop.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                let event = scheduler.finish(at, outcome, now());
-                let name = self.named(at);
-                match &event {
-                    Event::Failed { why, .. } => self.terminal.warning(&format!("{name}: {why}")),
-                    _ => self.terminal.note(&format!("{name}: measured")),
-                }
-                let is_measured = event == Event::Done;
-                self.write(at, event)?;
-                if is_measured && let Some(uploader) = &self.uploader {
-                    uploader.measured();
-                }
-                Ok(())
-            }
+        let wait = match until {
+            Some(until) => Duration::from_nanos(until.since(now()).as_nanos()),
+            None => SIGNAL_CHECK_INTERVAL,
+        };
+        match self.attempt_ends.recv_timeout(wait.clamp(MIN_WAIT, SIGNAL_CHECK_INTERVAL)) {
+            Ok(attempt_end) => self.finish(attempt_end, scheduler),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
         }
     }
 
-    /// Starts a thread that runs the measurement `at`.
-    fn begin(&mut self, at: usize) -> Result<(), Failure> {
+    /// Records the result of an attempt in the journal, and prints it.
+    fn finish(&mut self, attempt_end: AttemptEnd, scheduler: &mut Scheduler<'_>) -> Result<(), Failure> {
+        let AttemptEnd { index, outcome } = attempt_end;
+        // A measurement that the user cut short has not failed. The next coordinator runs it again.
+        if outcome.is_err() && self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let name = self.measurement_name(index);
+        let event = scheduler.finish(index, outcome, now());
+        if let Event::Failed { why, .. } = &event {
+            self.terminal.warning(&format!("{name}: {why}"));
+        } else {
+            self.terminal.note(&format!("{name}: measured"));
+        }
+        let is_measured = event == Event::Done;
+        self.write_event(index, event)?;
+        if is_measured && let Some(uploader) = &self.uploader {
+            uploader.measured();
+        }
+        Ok(())
+    }
+
+    /// Starts a thread that makes an attempt at a measurement.
+    fn begin(&mut self, index: usize) -> Result<(), Failure> {
         self.workers.retain(|worker| !worker.is_finished());
-        let attempt = self.attempt(&self.plan.measurements[at])?;
-        let (report, stop, abort) = (self.ends.0.clone(), Arc::clone(&self.stop), Arc::clone(&self.abort));
+        let attempt = self.attempt(&self.plan.measurements[index])?;
+        let report_end = self.report_end.clone();
+        let (stop, abort) = (Arc::clone(&self.stop), Arc::clone(&self.abort));
         let worker = thread::Builder::new().spawn(move || {
             let is_over = || stop.load(Ordering::Relaxed) || abort.load(Ordering::Relaxed);
+            let outcome = attempt.run(&is_over);
             // If the coordinator has ended meanwhile, the next one finds the records.
-            let _ = report.send((at, attempt.run(&is_over)));
+            let _ = report_end.send(AttemptEnd { index, outcome });
         });
         match worker {
             Ok(worker) => self.workers.push(worker),
-            // The scheduler tries the measurement again, as after any fault of this machine.
-            Err(why) => {
-                let fault = Fault { why: format!("cannot start a thread: {why}"), host: None };
-                let _ = self.ends.0.send((at, Err(fault)));
+            Err(error) => {
+                // The scheduler tries the measurement again, as after any fault of this machine.
+                let fault = Fault { why: format!("cannot start a thread: {error}"), host: None };
+                let _ = self.report_end.send(AttemptEnd { index, outcome: Err(fault) });
             }
         }
         Ok(())
+    }
+
+    /// Waits for the attempts and the uploader to end. They are stopped, unless all measurements are done.
+    fn end(&mut self, are_all_done: bool) {
+        self.abort.store(true, Ordering::Relaxed);
+        for worker in self.workers.drain(..) {
+            // If the worker panicked, the panic has printed a message.
+            let _ = worker.join();
+        }
+        let Some(uploader) = self.uploader.take() else { return };
+        if are_all_done {
+            uploader.close(self.terminal);
+        } else {
+            self.stop.store(true, Ordering::Relaxed);
+            uploader.stopped();
+        }
     }
 
     /// Describes an attempt at `measurement`.
     fn attempt(&self, measurement: &Measurement) -> Result<Attempt, Failure> {
         let Measurement { id, near, far, measure, seed, .. } = measurement;
         let campaign = &self.loaded.campaign;
-        let unknown =
-            || Failure::Usage(format!("{}: its plan has what the file has not", self.store.path().display()));
+        let unknown = || {
+            Failure::Usage(format!(
+                "{}: its plan has a host or measure that the campaign file does not have",
+                self.store.path().display()
+            ))
+        };
         let (near, far) = (campaign.host(near).ok_or_else(unknown)?, campaign.host(far).ok_or_else(unknown)?);
         let Prepared { text, repetitions, expected } =
             self.loaded.prepared(measure, far).ok_or_else(unknown)?;
@@ -217,26 +264,21 @@ impl Coordinator<'_> {
             seed: *seed,
             records: self.records.clone(),
             repetitions: *repetitions,
-            limit: Duration::from_nanos(expected.as_nanos()) + TO_SPARE,
+            limit: Duration::from_nanos(expected.as_nanos()) + ATTEMPT_MARGIN,
             draft: self.store.draft(id),
             target: self.store.records(id),
         })
     }
 
-    /// Adds an event of the measurement `at` to the journal.
-    fn write(&mut self, at: usize, event: Event) -> Result<(), Failure> {
-        let id = self.plan.measurements[at].id.clone();
+    /// Adds an event of a measurement to the journal.
+    fn write_event(&mut self, index: usize, event: Event) -> Result<(), Failure> {
+        let id = self.plan.measurements[index].id.clone();
         self.journal.add(&Entry { at_ms: millis(now()), id, event })
     }
 
-    /// Names the measurement `at` in messages.
-    fn named(&self, at: usize) -> String {
-        let Measurement { near, far, measure, day, local, .. } = &self.plan.measurements[at];
+    /// The name of a measurement in messages.
+    fn measurement_name(&self, index: usize) -> String {
+        let Measurement { near, far, measure, day, local, .. } = &self.plan.measurements[index];
         format!("{local}, day {day}: {near} > {far}, {measure}")
     }
 }
-
-/// How often the coordinator checks for a signal.
-const A_MOMENT: Duration = Duration::from_millis(200);
-/// How much longer a measurement may take than its runs: for ssh, and for fetching the records (chosen).
-const TO_SPARE: Duration = Duration::from_secs(60);

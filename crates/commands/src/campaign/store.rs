@@ -36,6 +36,15 @@ use talkpath_experiment::store::lines::{LineFile, each_line};
 use talkpath_experiment::store::lock::{Lock, LockError};
 use talkpath_experiment::store::whole::{find_file, read_json, sync_folder, write_lasting};
 
+const LOCK: &str = "lock";
+const PLAN: &str = "plan.json";
+const JOURNAL: &str = "journal.jsonl";
+const RECORDS: &str = "records";
+/// The lock is tried this many times. `campaign status` holds it only for microseconds, so we chose 5 tries.
+const LOCK_TRIES: u32 = 5;
+/// The time between two tries to take the lock. With 5 tries we wait 0.25 s, which a person does not notice.
+const LOCK_RETRY: Duration = Duration::from_millis(50);
+
 /// The directory of a campaign.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -50,7 +59,7 @@ pub(crate) struct Opened {
     pub(crate) entries: Vec<Entry>,
     /// Whether the plan was made by this process.
     pub(crate) is_new: bool,
-    /// How many complete records had no line in the journal.
+    /// The number of complete records that had no line in the journal. The lines were added.
     pub(crate) repaired: usize,
 }
 
@@ -62,13 +71,12 @@ pub(crate) struct OpenJournal {
 }
 
 impl Store {
-    /// The directory of the campaign: the one that the flags name, or `campaign-NAME` under `out`.
+    /// The directory of the campaign. It is the directory that the flags name, or `campaign-NAME` under `out`.
     pub(crate) fn new(args: &CampaignFileArgs, loaded: &Loaded, out: &Path) -> Self {
-        let named = || out.join(format!("campaign-{}", slug(&loaded.campaign.name)));
-        Self { path: args.dir.clone().unwrap_or_else(named) }
+        let default_path = || out.join(format!("campaign-{}", slug(&loaded.campaign.name)));
+        Self { path: args.dir.clone().unwrap_or_else(default_path) }
     }
 
-    /// The directory of a campaign at `path`.
     pub(crate) fn at(path: &Path) -> Self {
         Self { path: path.to_path_buf() }
     }
@@ -81,7 +89,6 @@ impl Store {
         self.path.join(name)
     }
 
-    /// The file of the plan.
     pub(crate) fn plan_file(&self) -> PathBuf {
         self.file(PLAN)
     }
@@ -104,25 +111,25 @@ impl Store {
         fs::create_dir_all(&records).map_err(|why| Failure::folder(&records, why))?;
         sync_folder(self.path.parent().unwrap_or(Path::new("")))?;
         let lock = self.lock()?;
-        let path = self.file(PLAN);
+        let path = self.plan_file();
         let is_new = !path.exists();
-        let plan = if is_new {
-            let version = env!("CARGO_PKG_VERSION");
-            let plan = Plan::new(&loaded.campaign, loaded.fingerprint.clone(), version, now());
-            let plan = plan.map_err(|why| Failure::Usage(format!("schedule: {why}")))?;
-            write_lasting(&path, &json(&plan))?;
-            plan
-        } else {
-            self.plan(loaded)?
-        };
+        let plan = if is_new { self.make_plan(loaded)? } else { self.plan(loaded)? };
         let (mut journal, mut entries) = self.open_journal(lock)?;
-        let unwritten = self.tidy_up(&plan, &entries)?;
-        let repaired = unwritten.len();
-        for entry in unwritten {
+        let missing_entries = self.tidy_up(&plan, &entries)?;
+        let repaired = missing_entries.len();
+        for entry in missing_entries {
             journal.add(&entry)?;
             entries.push(entry);
         }
         Ok(Opened { plan, journal, entries, is_new, repaired })
+    }
+
+    fn make_plan(&self, loaded: &Loaded) -> Result<Plan, Failure> {
+        let version = env!("CARGO_PKG_VERSION");
+        let plan = Plan::new(&loaded.campaign, loaded.fingerprint.clone(), version, now())
+            .map_err(|error| Failure::Usage(format!("schedule: {error}")))?;
+        write_lasting(&self.plan_file(), &json(&plan))?;
+        Ok(plan)
     }
 
     /// Reads the plan, and checks that it was made from the same campaign file.
@@ -140,7 +147,7 @@ impl Store {
         Ok(plan)
     }
 
-    /// Reads the plan, without a check from which campaign file it was made.
+    /// Reads the plan. It may have been made from another campaign file.
     pub(crate) fn read_plan(&self) -> Result<Plan, Failure> {
         let path = self.file(PLAN);
         if !path.exists() {
@@ -156,10 +163,10 @@ impl Store {
     /// Reads the summaries of all finished measurements, each with the index of the measurement in the plan.
     pub(crate) fn summaries(&self, plan: &Plan) -> Result<Vec<(usize, Summary)>, Failure> {
         let mut summaries = Vec::new();
-        for (at, measurement) in plan.measurements.iter().enumerate() {
+        for (index, measurement) in plan.measurements.iter().enumerate() {
             let path = self.records(&measurement.id).join(SUMMARY);
             if path.is_file() {
-                summaries.push((at, read_json(&path)?));
+                summaries.push((index, read_json(&path)?));
             }
         }
         Ok(summaries)
@@ -205,7 +212,7 @@ impl Store {
         Ok((OpenJournal { lines, _lock: lock }, entries))
     }
 
-    /// Lists the folder of records, and says for each entry what the plan and the journal know about it.
+    /// Lists the folders of records, each with what the plan and the journal say about it.
     fn classified_records(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<RecordFolder>, Failure> {
         let planned: BTreeSet<&str> =
             plan.measurements.iter().map(|measurement| measurement.id.as_str()).collect();
@@ -299,15 +306,6 @@ enum RecordState {
     /// The records have no summary, so they are not complete.
     WithoutSummary,
 }
-
-const LOCK: &str = "lock";
-/// How often the lock is tried (chosen: `campaign status` holds it only for microseconds).
-const LOCK_TRIES: u32 = 5;
-/// The time between two tries (chosen).
-const LOCK_RETRY: Duration = Duration::from_millis(50);
-const PLAN: &str = "plan.json";
-const JOURNAL: &str = "journal.jsonl";
-const RECORDS: &str = "records";
 
 #[cfg(test)]
 mod tests {

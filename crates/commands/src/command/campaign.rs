@@ -15,10 +15,10 @@ use talkpath_scenario::campaign_key_tables;
 use crate::args::{CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignPushArgs};
 use crate::args::{CampaignReportArgs, CampaignRunArgs, Common};
 use crate::campaign::coordinate::coordinate;
-use crate::campaign::hosts::Met;
+use crate::campaign::hosts::HostChecks;
 use crate::campaign::load::Loaded;
 use crate::campaign::now;
-use crate::campaign::push::{Copied, Push, Scope, shown, uploads};
+use crate::campaign::push::{Copied, Push, Scope, quoted_command, uploads};
 use crate::campaign::store::Store;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -44,22 +44,22 @@ fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Resul
     let Some(file) = &args.file else { return print(campaign_key_tables().as_bytes()) };
     let loaded = Loaded::read(file)?;
     let campaign = &loaded.campaign;
-    let plan = Plan::new(campaign, String::new(), "", now());
-    let plan = plan.map_err(|why| Failure::Usage(format!("{}: schedule: {why}", file.display())))?;
-    let seconds: u64 = campaign
-        .measures
-        .iter()
-        .flat_map(|measure| measure.pairs.iter().map(move |pair| (measure, pair)))
-        .filter_map(|(measure, pair)| loaded.prepared(&measure.name, &campaign.hosts[pair.far]))
-        .map(|prepared| prepared.expected.as_millis() / 1000)
-        .sum();
-    let ends = plan.measurements.first().zip(plan.measurements.last());
-    let when = match (campaign.schedule.start, ends) {
-        (Some(_), Some((first, last))) => format!("from {} to {}", first.local, last.local),
+    let plan = Plan::new(campaign, String::new(), "", now())
+        .map_err(|error| Failure::Usage(format!("{}: schedule: {error}", file.display())))?;
+    let mut slot_seconds = 0;
+    for measure in &campaign.measures {
+        for pair in &measure.pairs {
+            let prepared = loaded.prepared(&measure.name, &campaign.hosts[pair.far]);
+            slot_seconds += prepared.map_or(0, |prepared| prepared.expected.as_millis() / 1000);
+        }
+    }
+    let when = match (campaign.schedule.start, plan.measurements.as_slice()) {
+        (Some(_), [first, .., last]) => format!("from {} to {}", first.local, last.local),
+        (Some(_), [only]) => format!("from {} to {}", only.local, only.local),
         _ => "from its first run on".to_owned(),
     };
     let valid = format!(
-        "{}: valid: \"{}\", {}, {}, {when} ({}); the measurements of one time take up to {seconds} s together\n",
+        "{}: valid: \"{}\", {}, {}, {when} ({}); the measurements of one time take up to {slot_seconds} s together\n",
         file.display(),
         campaign.name,
         counted(campaign.hosts.len(), "host"),
@@ -69,17 +69,18 @@ fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Resul
     if !args.hosts {
         return terminal.result(&valid);
     }
-    let met = Met::all(&loaded)?;
-    let printed = match common.json() {
-        true => print(&json(&met)),
-        false => terminal.result(&format!("{valid}{}", met.text())),
+    let checks = HostChecks::run(&loaded)?;
+    let printed = if common.json() {
+        print(&json(&checks))
+    } else {
+        terminal.result(&format!("{valid}{}", checks.text()))
     };
-    let failed = match met.failed() {
-        (0, _) => None,
-        (failed, tried) => Some(Failure::far_end(format!(
-            "{failed} of {tried} hosts and pairs {} not work",
-            if failed == 1 { "does" } else { "do" }
-        ))),
+    let failed = match checks.failed() {
+        0 => None,
+        1 => Some(Failure::far_end(format!("1 of {} hosts and pairs does not work", checks.tried()))),
+        failed => {
+            Some(Failure::far_end(format!("{failed} of {} hosts and pairs do not work", checks.tried())))
+        }
     };
     terminal.end_with([failed, printed.err()])
 }
@@ -90,17 +91,14 @@ fn run_campaign(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> 
     let store = Store::new(&args.file, &loaded, &common.out);
     let (plan, entries) = coordinate(&loaded, &store, common, terminal)?;
     let status = with_store(status(&plan, &entries, loaded.campaign.schedule.retry, now()), &loaded, &store);
-    let page = write_report(&store, &plan, &entries, &store.file(REPORT))?;
-    let printed = match common.json() {
-        true => print(&json(&page)),
-        false => terminal.result(&format!(
-            "{}{}\nReport: {}\n",
-            status_text(&status, &store),
-            not_valid_text(&page),
-            store.file(REPORT).display()
-        )),
+    let findings = write_report(&store, &plan, &entries, &store.file(REPORT))?;
+    let printed = if common.json() {
+        print(&json(&findings))
+    } else {
+        let (status, invalid) = (status_text(&status, &store), not_valid_text(&findings));
+        terminal.result(&format!("{status}{invalid}\nReport: {}\n", store.file(REPORT).display()))
     };
-    let (missing, not_valid) = (status.abandoned, page.not_valid.len());
+    let (missing, not_valid) = (status.abandoned, findings.not_valid.len());
     let strict = (args.strict && (missing > 0 || not_valid > 0)).then(|| {
         Failure::NotHeld(format!(
             "--strict: {missing} of {} were not measured, and {not_valid} of {} measured are not valid",
@@ -119,8 +117,8 @@ fn print_status(args: &CampaignFileArgs, common: &Common, terminal: Terminal) ->
     if common.json() {
         return print(&json(&status));
     }
-    let found = find(&store, &plan, &entries)?;
-    terminal.result(&format!("{}{}", status_text(&status, &store), not_valid_text(&found)))
+    let findings = read_findings(&store, &plan, &entries)?;
+    terminal.result(&format!("{}{}", status_text(&status, &store), not_valid_text(&findings)))
 }
 
 /// Copies records that were not copied before.
@@ -129,7 +127,7 @@ fn push(args: &CampaignPushArgs, common: &Common, terminal: Terminal) -> Result<
     let loaded = Loaded::read(&file.file)?;
     let Some(command) = &loaded.campaign.store_command else {
         return Err(Failure::Usage(format!(
-            "{}: it has no `store_command` to copy by, such as store_command = [\"rclone\", \"copyto\", \"{{file}}\", \"REMOTE:BUCKET/{{key}}\"]",
+            "{}: missing `store_command`, such as store_command = [\"rclone\", \"copyto\", \"{{file}}\", \"REMOTE:BUCKET/{{key}}\"]",
             file.file.display()
         )));
     };
@@ -142,15 +140,15 @@ fn push(args: &CampaignPushArgs, common: &Common, terminal: Terminal) -> Result<
         let store = push.name();
         return print(&json(&json!({ "store": store, "copied": files, "bytes": bytes, "before": before })));
     }
-    let before = counted(usize::try_from(before).unwrap_or(usize::MAX), "measurement");
-    terminal
-        .result(&format!("{files} files copied ({bytes} B) by `{}`; {before} copied before\n", push.name()))
+    let before = counted(before, "measurement");
+    let name = push.name();
+    terminal.result(&format!("{files} files copied ({bytes} B) by `{name}`; {before} copied before\n"))
 }
 
 /// Adds to `status` what was copied to the store of the campaign file.
 fn with_store(mut status: Status, loaded: &Loaded, store: &Store) -> Status {
     status.store = loaded.campaign.store_command.as_ref().map(|command| {
-        let command = shown(command);
+        let command = quoted_command(command);
         let Uploads { there, failing, .. } = uploads(store, &command);
         StoreStatus { command, there: there.len() as u64, failing }
     });
@@ -174,25 +172,25 @@ fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Res
 
 /// Writes the page of the report, and returns the findings that it shows.
 fn write_report(store: &Store, plan: &Plan, entries: &[Entry], target: &Path) -> Result<Findings, Failure> {
-    let findings = find(store, plan, entries)?;
+    let findings = read_findings(store, plan, entries)?;
     write_named_bytes(target, campaign_page(&findings).as_bytes())?;
     Ok(findings)
 }
 
-/// Computes the findings of all records that are there.
-fn find(store: &Store, plan: &Plan, entries: &[Entry]) -> Result<Findings, Failure> {
+/// Reads the summaries of all records, and computes the findings.
+fn read_findings(store: &Store, plan: &Plan, entries: &[Entry]) -> Result<Findings, Failure> {
     let summaries = store.summaries(plan)?;
-    let measured = recorded(plan, &summaries);
-    Ok(findings(plan, &measured, entries, now(), env!("CARGO_PKG_VERSION")))
+    let records = records(plan, &summaries);
+    Ok(findings(plan, &records, entries, now(), env!("CARGO_PKG_VERSION")))
 }
 
-/// Pairs each summary with its measurement.
-pub(crate) fn recorded<'a>(plan: &'a Plan, summaries: &'a [(usize, Summary)]) -> Vec<Recorded<'a>> {
-    let pair = |(index, summary): &'a (usize, Summary)| Recorded {
-        measurement: &plan.measurements[*index],
-        summary,
-    };
-    summaries.iter().map(pair).collect()
+/// Joins each summary with its measurement, whose index in the plan comes with the summary.
+pub(crate) fn records<'a>(plan: &'a Plan, summaries: &'a [(usize, Summary)]) -> Vec<Recorded<'a>> {
+    let mut records = Vec::new();
+    for (index, summary) in summaries {
+        records.push(Recorded { measurement: &plan.measurements[*index], summary });
+    }
+    records
 }
 
 /// Writes the status: a few lines, a table of the hosts, and which measurements failed and why.
@@ -224,12 +222,13 @@ fn status_text(status: &Status, store: &Store) -> String {
         text +=
             &format!("{:width$}  {:>26}  {:>8}{last}\n", "?", "at no known host", status.failures_elsewhere);
     }
-    let next_tries: Vec<String> =
-        status.failing.iter().map(|failing| next_text(failing, millis(now()))).collect();
-    let failing = status.failing.iter().zip(&next_tries).map(|(failing, why)| (&failing.measurement, why));
-    text += &reasons("To be tried again", failing, "--json");
-    let missing = status.missing.iter().map(|missing| (&missing.measurement, &missing.why));
-    text + &reasons("Not measured", missing, "--json")
+    let mut failing = Vec::new();
+    for entry in &status.failing {
+        failing.push(measurement_line(&entry.measurement, &reason_and_next_try(entry, millis(now()))));
+    }
+    text += &shortened_list("To be tried again", &failing, "--json");
+    let missing = status.missing.iter().map(|entry| measurement_line(&entry.measurement, &entry.why));
+    text + &shortened_list("Not measured", &missing.collect::<Vec<_>>(), "--json")
 }
 
 fn last_text(why: Option<&String>) -> String {
@@ -237,7 +236,7 @@ fn last_text(why: Option<&String>) -> String {
 }
 
 /// Says why a measurement failed, and when it is tried again.
-fn next_text(failing: &Failing, now_ms: u64) -> String {
+fn reason_and_next_try(failing: &Failing, now_ms: u64) -> String {
     match (&failing.next_try, failing.next_try_ms) {
         (Some(_), Some(at)) if at <= now_ms => {
             format!("{}; next try: as soon as its hosts are free", failing.why)
@@ -248,29 +247,31 @@ fn next_text(failing: &Failing, now_ms: u64) -> String {
 }
 
 /// Lists the measurements whose figures are not valid.
-fn not_valid_text(found: &Findings) -> String {
-    let list = found.not_valid.iter().map(|invalid| (&invalid.measurement, &invalid.why));
-    reasons("Not valid, their figures may be the machines'", list, "`campaign report --json`")
+fn not_valid_text(findings: &Findings) -> String {
+    let not_valid = &findings.not_valid;
+    let lines: Vec<String> =
+        not_valid.iter().map(|invalid| measurement_line(&invalid.measurement, &invalid.why)).collect();
+    shortened_list("Not valid, their figures may be the machines'", &lines, "`campaign report --json`")
 }
 
-/// Writes a line for each measurement with its reason. If the list is too long, the text says that `all` has
+fn measurement_line(measurement: &Measurement, why: &str) -> String {
+    let Measurement { local, near, far, measure, .. } = measurement;
+    format!("  {local}, {near} > {far}, {measure}: {why}\n")
+}
+
+/// A list shows at most this many measurements. We chose 20 so that the list fits on a screen.
+const MAX_LISTED: usize = 20;
+
+/// Joins the first lines of a list below its title. If the list is too long, the text says that `whole_list` has
 /// the whole list.
-fn reasons<'a>(
-    title: &str,
-    list: impl ExactSizeIterator<Item = (&'a Measurement, &'a String)>,
-    all: &str,
-) -> String {
-    let more = list.len().saturating_sub(MOST_SHOWN);
-    let lines = list.take(MOST_SHOWN).map(|(Measurement { local, near, far, measure, .. }, why)| {
-        format!("  {local}, {near} > {far}, {measure}: {why}\n")
-    });
-    let text: String = lines.collect();
-    if text.is_empty() {
-        return text;
+fn shortened_list(title: &str, lines: &[String], whole_list: &str) -> String {
+    if lines.is_empty() {
+        return String::new();
     }
-    let more = if more > 0 { format!("  and {more} more; {all} has all\n") } else { String::new() };
-    format!("\n{title}:\n{text}{more}")
+    let listed: String = lines.iter().take(MAX_LISTED).map(String::as_str).collect();
+    let more = match lines.len().saturating_sub(MAX_LISTED) {
+        0 => String::new(),
+        count => format!("  and {count} more; {whole_list} has all\n"),
+    };
+    format!("\n{title}:\n{listed}{more}")
 }
-
-/// How many measurements a list shows (chosen: the list fits on a screen).
-const MOST_SHOWN: usize = 20;

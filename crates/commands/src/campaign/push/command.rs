@@ -1,5 +1,5 @@
-//! Runs the command of the store for one file. It is started without a shell. It is ended when its time is
-//! over, or when the coordinator stops.
+//! Runs the user's command that copies one file to a store. The command is started without a shell. It is stopped
+//! when its timeout is over, or when the coordinator stops.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -13,13 +13,24 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use talkpath_scenario::campaign::StoreCommand;
 use talkpath_units::printable;
 
-use super::Uncopied;
-use crate::campaign::child::{StandardError, remove_variables};
+use super::CopyError;
+use crate::campaign::process::{StderrTail, remove_variables};
+use crate::campaign::remote::NO_MESSAGE;
 use crate::terminal::shell_word;
+
+/// The first pause between two checks whether the command has ended. Each pause is twice as long as the one
+/// before.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The longest pause between two checks. We chose 20 ms, because copying a file over a network takes longer.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// The time that a command has to end after SIGTERM. We chose 5 s, which is enough to remove an incomplete upload.
+const GRACE: Duration = Duration::from_secs(5);
+/// A reason is cut after this many characters. We chose 400 so that a line of `uploads.jsonl` stays readable.
+const MAX_REASON_CHARS: usize = 400;
 
 /// Writes the command as a person would type it into a shell. This text also names the store in
 /// uploads.jsonl.
-pub(crate) fn shown(command: &StoreCommand) -> String {
+pub(crate) fn quoted_command(command: &StoreCommand) -> String {
     let words: Vec<String> = command.words.iter().map(|word| shell_word(word)).collect();
     printable(&words.join(" "), usize::MAX)
 }
@@ -30,12 +41,12 @@ pub(super) fn copy(
     file: &Path,
     key: &str,
     stop: &AtomicBool,
-) -> Result<(), Uncopied> {
+) -> Result<(), CopyError> {
     if stop.load(Ordering::Relaxed) {
-        return Err(Uncopied::Stopped);
+        return Err(CopyError::Stopped);
     }
     // The path is made absolute, so that no command takes it for an option.
-    let file = absolute(file).map_err(|why| Uncopied::Unread(super::unread(file, &why)))?;
+    let file = absolute(file).map_err(|why| CopyError::read(file, &why))?;
     let mut running = Running::start(command, &file, key)?;
     let limit = Duration::from_nanos(command.timeout.as_nanos());
     let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
@@ -45,12 +56,12 @@ pub(super) fn copy(
             return running.outcome(status);
         }
         if stop.load(Ordering::Relaxed) {
-            return Err(Uncopied::Stopped);
+            return Err(CopyError::Stopped);
         }
         if start.elapsed() > limit {
             let timeout = command.timeout;
             return Err(running.failed(&format!(
-                "did not end within {timeout} and was ended; `store_timeout` gives it longer"
+                "timeout: it did not end within {timeout} and was stopped; `store_timeout` sets the time"
             )));
         }
         thread::sleep(pause);
@@ -62,11 +73,11 @@ pub(super) fn copy(
 struct Running {
     program: String,
     child: Child,
-    stderr: StandardError,
+    stderr: StderrTail,
 }
 
 impl Running {
-    fn start(command: &StoreCommand, file: &Path, key: &str) -> Result<Self, Uncopied> {
+    fn start(command: &StoreCommand, file: &Path, key: &str) -> Result<Self, CopyError> {
         let mut words = command.words_for(file.as_os_str(), key).into_iter();
         let mut started = Command::new(words.next().unwrap_or_default());
         started.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -76,28 +87,28 @@ impl Running {
         // store.
         remove_variables(&mut started, &["TALKPATH_"]);
         let program = printable(command.words.first().map_or("", String::as_str), usize::MAX);
-        let child = started.spawn().map_err(|why| Uncopied::Store(cannot_start(&program, &why)))?;
-        let mut running = Self { program, child, stderr: StandardError::default() };
-        running.stderr = StandardError::of(running.child.stderr.take())
-            .map_err(|why| running.failed(&format!("its output cannot be read: {why}")))?;
+        let child = started.spawn().map_err(|why| CopyError::Store(cannot_start(&program, &why)))?;
+        let mut running = Self { program, child, stderr: StderrTail::default() };
+        running.stderr = StderrTail::new(running.child.stderr.take())
+            .map_err(|why| running.failed(&format!("cannot start a thread: {why}")))?;
         Ok(running)
     }
 
-    fn outcome(&self, status: ExitStatus) -> Result<(), Uncopied> {
-        let how = match status.code() {
+    fn outcome(&self, status: ExitStatus) -> Result<(), CopyError> {
+        let status = match status.code() {
             Some(0) => return Ok(()),
             Some(code) => format!("exit code {code}"),
             None => status.to_string(),
         };
-        Err(self.failed(&format!("{how}: {}", reason(&self.stderr.text()))))
+        Err(self.failed(&format!("{status}: {}", reason(&self.stderr.text()))))
     }
 
-    fn failed(&self, why: &str) -> Uncopied {
-        Uncopied::Store(format!("{}: {why}", self.program))
+    fn failed(&self, why: &str) -> CopyError {
+        CopyError::Store(format!("{}: {why}", self.program))
     }
 
-    /// Whether the command has ended. Its status is not collected here, so no other process can get its
-    /// number.
+    /// Whether the command has ended. Its status is not collected here, so that no other process can get its
+    /// pid.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
@@ -133,21 +144,12 @@ fn reason(stderr: &str) -> String {
             break;
         }
     }
-    if message.is_empty() { "it said nothing".to_owned() } else { printable(&message.join(" "), MOST_SHOWN) }
+    if message.is_empty() { NO_MESSAGE.to_owned() } else { printable(&message.join(" "), MAX_REASON_CHARS) }
 }
 
 fn cannot_start(program: &str, why: &io::Error) -> String {
     format!("cannot start {program}: {why}: install it, or correct `store_command`")
 }
-
-/// The first pause between two checks. Each pause is twice as long as the one before.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest pause between two checks (chosen: copying a file over a network takes longer).
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// How long a command has to end after SIGTERM (chosen: enough to remove an incomplete upload).
-const GRACE: Duration = Duration::from_secs(5);
-/// How many characters a reason has at most (chosen: a line of `uploads.jsonl` stays readable).
-const MOST_SHOWN: usize = 400;
 
 #[cfg(test)]
 mod tests {
@@ -157,9 +159,10 @@ mod tests {
     fn the_reason_is_the_last_line_with_the_lines_that_it_continues() {
         let rclone = "2026/11/29 ERROR : Attempt 1/1 failed\n2026/11/29 Failed to copyto: NoSuchBucket: none\n\
                       \tstatus code: 404\ncaused by: a\u{1b}[2J\n\n";
-        let said = "2026/11/29 Failed to copyto: NoSuchBucket: none status code: 404 caused by: a\\u{1b}[2J";
-        assert_eq!(reason(rclone), said);
+        let expected =
+            "2026/11/29 Failed to copyto: NoSuchBucket: none status code: 404 caused by: a\\u{1b}[2J";
+        assert_eq!(reason(rclone), expected);
         assert_eq!(reason("cp: no space left\n"), "cp: no space left");
-        assert_eq!(reason(" \n"), "it said nothing");
+        assert_eq!(reason(" \n"), NO_MESSAGE);
     }
 }

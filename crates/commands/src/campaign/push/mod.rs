@@ -29,8 +29,14 @@ use talkpath_experiment::part::SUMMARY;
 use talkpath_experiment::run_dir::slug;
 use talkpath_experiment::store::lines::add_line;
 
-pub(crate) use command::shown;
+pub(crate) use command::quoted_command;
 pub(crate) use uploader::Uploader;
+
+/// The file that says what was copied.
+const UPLOADS: &str = "uploads.jsonl";
+/// After this number of failures in a row the store counts as down. We chose 3, so that copying ends soon if the
+/// store is down, but two measurements that the store refuses do not keep the others from being copied.
+const MAX_FAILURES_IN_A_ROW: usize = 3;
 
 /// The directory of a campaign, and the command that copies it to a store.
 pub(crate) struct Push {
@@ -40,22 +46,22 @@ pub(crate) struct Push {
     name: String,
     /// The beginning of all keys of this campaign, without a slash at its end.
     root: String,
-    /// When this becomes true, the command is ended and nothing more is copied.
+    /// When this becomes true, the command is stopped and nothing more is copied.
     stop: Arc<AtomicBool>,
 }
 
-/// How much was copied.
+/// The amount that was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copied {
-    /// How many files were copied.
+    /// The number of files that were copied.
     pub(crate) files: u64,
     /// The size of these files, in bytes.
     pub(crate) bytes: u64,
-    /// How many measurements were left out because they had been copied before.
+    /// The number of measurements that were left out because they had been copied before.
     pub(crate) before: u64,
 }
 
-/// Which measurements [`Push::all`] copies.
+/// The measurements that [`Push::all`] copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Only measurements that uploads.jsonl does not call copied.
@@ -64,12 +70,12 @@ pub(crate) enum Scope {
     Every,
 }
 
-/// Why something was not copied, in words for a person.
+/// The reason why a file was not copied, in words for a person.
 #[derive(Debug, thiserror::Error)]
-enum Uncopied {
+enum CopyError {
     /// A file in the directory of the campaign cannot be read. The store has not failed.
     #[error("{0}")]
-    Unread(String),
+    Read(String),
     /// The command failed.
     #[error("{0}")]
     Store(String),
@@ -78,10 +84,9 @@ enum Uncopied {
     Stopped,
 }
 
-impl Uncopied {
-    /// Whether the store failed.
-    fn is_of_the_store(&self) -> bool {
-        matches!(self, Self::Store(_))
+impl CopyError {
+    fn read(path: &Path, error: &std::io::Error) -> Self {
+        Self::Read(format!("cannot read {}: {error}", path.display()))
     }
 }
 
@@ -93,7 +98,7 @@ impl Push {
         directory: Store,
         stop: &Arc<AtomicBool>,
     ) -> Self {
-        let (name, root, stop) = (shown(command), slug(campaign), Arc::clone(stop));
+        let (name, root, stop) = (quoted_command(command), slug(campaign), Arc::clone(stop));
         Self { command: command.clone(), directory, name, root, stop }
     }
 
@@ -106,68 +111,81 @@ impl Push {
     /// often are copied first, so that one that always fails does not delay the others.
     ///
     /// # Errors
-    /// Returns [`Failure::far_end`] with the first reason if something could not be copied. It gives up early
-    /// if the store fails [`MOST_IN_A_ROW`] times in a row. Returns [`Failure::interrupted`] if the user
+    /// Returns [`Failure::far_end`] with the first reason if something could not be copied. Copying ends early
+    /// if the store fails [`MAX_FAILURES_IN_A_ROW`] times in a row. Returns [`Failure::interrupted`] if the user
     /// stopped it.
     pub(crate) fn all(&self, measurements: &[Measurement], scope: Scope) -> Result<Copied, Failure> {
-        let noted = uploads(&self.directory, &self.name);
         let mut copied = Copied::default();
-        self.plan(&mut copied).map_err(|why| self.failure(&why))?;
-        let mut measured: Vec<_> =
-            measurements.iter().filter(|measurement| self.is_measured(measurement)).collect();
-        if scope == Scope::Left {
-            let all = measured.len();
-            measured.retain(|measurement| !noted.there.contains(&measurement.id));
-            copied.before = (all - measured.len()) as u64;
-        }
-        measured.sort_by_key(|measurement| noted.failures.get(&measurement.id).copied().unwrap_or(0));
+        self.copy_plan(&mut copied).map_err(|error| self.failure(&error))?;
+        let measured = self.measurements_to_copy(measurements, scope, &mut copied);
         let mut failed: Vec<String> = Vec::new();
         // The failures of the store since the last measurement that was copied.
-        let mut in_a_row: Vec<String> = Vec::new();
+        let mut failed_in_a_row: Vec<String> = Vec::new();
         for measurement in measured {
-            match self.files(measurement, &mut copied) {
+            match self.copy_measurement(measurement, &mut copied) {
                 Ok(()) => {
-                    in_a_row.clear();
-                    self.note(&measurement.id, None);
+                    failed_in_a_row.clear();
+                    self.write_note(&measurement.id, None);
                 }
-                Err(Uncopied::Stopped) => return Err(self.failure(&Uncopied::Stopped)),
-                Err(why) => {
-                    let message = format!("{}: {why}", measurement.id);
-                    if why.is_of_the_store() {
-                        in_a_row.push(message.clone());
+                Err(CopyError::Stopped) => return Err(self.failure(&CopyError::Stopped)),
+                Err(error) => {
+                    let message = format!("{}: {error}", measurement.id);
+                    if let CopyError::Store(_) = error {
+                        failed_in_a_row.push(message.clone());
                     }
                     failed.push(message);
-                    self.note(&measurement.id, Some(&why.to_string()));
+                    self.write_note(&measurement.id, Some(&error.to_string()));
                 }
             }
-            if let Some(first) = in_a_row.first()
-                && in_a_row.len() == MOST_IN_A_ROW
+            if let Some(first) = failed_in_a_row.first()
+                && failed_in_a_row.len() == MAX_FAILURES_IN_A_ROW
             {
-                let why = format!("{first}; given up after the store failed {MOST_IN_A_ROW} times in a row");
-                return Err(self.failure(&Uncopied::Store(why)));
+                let message = format!(
+                    "{first}; given up after the store failed {MAX_FAILURES_IN_A_ROW} times in a row"
+                );
+                return Err(self.failure(&CopyError::Store(message)));
             }
         }
         match failed.as_slice() {
             [] => Ok(copied),
-            [only] => Err(self.failure(&Uncopied::Store(only.clone()))),
+            [only] => Err(self.failure(&CopyError::Store(only.clone()))),
             [first, ..] => {
-                let why = format!("{first}; {} failed", counted(failed.len(), "measurement"));
-                Err(self.failure(&Uncopied::Store(why)))
+                let message = format!("{first}; {} failed", counted(failed.len(), "measurement"));
+                Err(self.failure(&CopyError::Store(message)))
             }
         }
     }
 
+    /// Returns the measurements to copy, in their order. Counts those that were copied before.
+    fn measurements_to_copy<'m>(
+        &self,
+        measurements: &'m [Measurement],
+        scope: Scope,
+        copied: &mut Copied,
+    ) -> Vec<&'m Measurement> {
+        let notes = uploads(&self.directory, &self.name);
+        let mut to_copy: Vec<&Measurement> = Vec::new();
+        for measurement in measurements.iter().filter(|measurement| self.is_measured(measurement)) {
+            if scope == Scope::Left && notes.there.contains(&measurement.id) {
+                copied.before += 1;
+            } else {
+                to_copy.push(measurement);
+            }
+        }
+        to_copy.sort_by_key(|measurement| notes.failures.get(&measurement.id).copied().unwrap_or(0));
+        to_copy
+    }
+
     /// Makes the failure of `campaign push`.
-    fn failure(&self, why: &Uncopied) -> Failure {
-        let text = format!("{why}; what is copied stays, and the same command goes on");
-        match why {
-            Uncopied::Stopped => Failure::interrupted(text),
-            Uncopied::Unread(_) | Uncopied::Store(_) => Failure::far_end(text),
+    fn failure(&self, error: &CopyError) -> Failure {
+        let text = format!("{error}; what is copied stays, and the same command goes on");
+        match error {
+            CopyError::Stopped => Failure::interrupted(text),
+            CopyError::Read(_) | CopyError::Store(_) => Failure::far_end(text),
         }
     }
 
-    /// Copies the plan.
-    fn plan(&self, copied: &mut Copied) -> Result<(), Uncopied> {
+    fn copy_plan(&self, copied: &mut Copied) -> Result<(), CopyError> {
         self.copy(&self.directory.plan_file(), &format!("{}/plan.json", self.root), copied)
     }
 
@@ -177,20 +195,21 @@ impl Push {
     }
 
     /// Copies the files of one measurement.
-    fn files(&self, measurement: &Measurement, copied: &mut Copied) -> Result<(), Uncopied> {
+    fn copy_measurement(&self, measurement: &Measurement, copied: &mut Copied) -> Result<(), CopyError> {
         let records = self.directory.records(&measurement.id);
         let folder = format!("{}/{}", self.root, partition(measurement));
-        for (name, path) in files_below(&records).map_err(|why| Uncopied::Unread(unread(&records, &why)))? {
+        let files = files_below(&records).map_err(|error| CopyError::read(&records, &error))?;
+        for (name, path) in files {
             self.copy(&path, &format!("{folder}/{name}"), copied)?;
         }
         Ok(())
     }
 
     /// Copies one file, and counts it.
-    fn copy(&self, file: &Path, key: &str, copied: &mut Copied) -> Result<(), Uncopied> {
+    fn copy(&self, file: &Path, key: &str, copied: &mut Copied) -> Result<(), CopyError> {
         // The file is opened first: if that fails, it is not a failure of the store.
-        let opened = File::open(file).and_then(|open| open.metadata());
-        let size = opened.map_err(|why| Uncopied::Unread(unread(file, &why)))?.len();
+        let metadata = File::open(file).and_then(|open| open.metadata());
+        let size = metadata.map_err(|error| CopyError::read(file, &error))?.len();
         command::copy(&self.command, file, key, &self.stop)?;
         copied.files += 1;
         copied.bytes += size;
@@ -199,7 +218,7 @@ impl Push {
 
     /// Writes to uploads.jsonl whether a measurement was copied. If that fails, the measurement is copied
     /// once more.
-    fn note(&self, id: &str, why: Option<&str>) {
+    fn write_note(&self, id: &str, why: Option<&str>) {
         let (id, store, why) = (id.to_owned(), self.name.clone(), why.map(str::to_owned));
         let line = Upload { at_ms: millis(now()), id, store, why }.line();
         let _ = add_line(&self.directory.file(UPLOADS), &line);
@@ -215,19 +234,19 @@ pub(crate) fn uploads(directory: &Store, name: &str) -> Uploads {
 /// a dot are drafts, and are left out.
 fn files_below(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     let mut files = Vec::new();
-    let mut open = vec![(String::new(), folder.to_path_buf())];
-    while let Some((above, folder)) = open.pop() {
+    let mut unvisited = vec![(String::new(), folder.to_path_buf())];
+    while let Some((prefix, folder)) = unvisited.pop() {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if name.starts_with('.') {
                 continue;
             }
-            let name = format!("{above}{name}");
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                open.push((format!("{name}/"), entry.path()));
-            } else if kind.is_file() {
+            let name = format!("{prefix}{name}");
+            let file_type = entry.file_type()?;
+            if file_type.is_dir() {
+                unvisited.push((format!("{name}/"), entry.path()));
+            } else if file_type.is_file() {
                 files.push((name, entry.path()));
             }
         }
@@ -235,16 +254,6 @@ fn files_below(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     files.sort_unstable();
     Ok(files)
 }
-
-fn unread(path: &Path, why: &std::io::Error) -> String {
-    format!("cannot read {}: {why}", path.display())
-}
-
-/// The store counts as down after this number of failures in a row (chosen). So a pass ends soon if it is
-/// down, and two measurements that the store refuses do not keep the others from being copied.
-const MOST_IN_A_ROW: usize = 3;
-/// The file that says what was copied.
-const UPLOADS: &str = "uploads.jsonl";
 
 #[cfg(test)]
 mod tests;

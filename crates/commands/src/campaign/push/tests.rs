@@ -280,7 +280,10 @@ fn a_command_that_hangs_is_ended_after_its_time_with_all_that_it_started() {
         let push = lab.within(Span::from_millis(300), &hangs(traps));
         let since = Instant::now();
         let why = push.all(&lab.measurements, Scope::Left).unwrap_err().to_string();
-        assert!(why.contains("sh: did not end within 300 ms and was ended; `store_timeout`"), "{why}");
+        assert!(
+            why.contains("sh: timeout: it did not end within 300 ms and was stopped; `store_timeout`"),
+            "{why}"
+        );
         assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
         // It takes the kernel a moment to end what was killed.
         let until = Instant::now() + Duration::from_secs(5);
@@ -315,8 +318,8 @@ fn a_note_after_one_that_was_cut_off_stands_on_a_line_of_its_own() {
     let lab = Lab::new();
     fs::write(lab.directory().file(UPLOADS), "{\"at_ms\":17").unwrap();
     let push = lab.push();
-    push.note("a", None);
-    push.note("b", Some("down"));
+    push.write_note("a", None);
+    push.write_note("b", Some("down"));
     let Uploads { there, failing, .. } = lab.uploads(&push);
     assert_eq!((there.len(), failing.as_deref()), (1, Some("down")));
     assert_eq!(fs::read_to_string(lab.directory().file(UPLOADS)).unwrap().lines().count(), 3);

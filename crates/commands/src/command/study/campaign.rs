@@ -7,7 +7,7 @@ use talkpath_study::{ArenaName, Changes, judge};
 use super::{check_verdicts, find, print_outcome, select};
 use crate::args::{Common, StudyJudgeArgs};
 use crate::campaign::store::Store;
-use crate::command::campaign::recorded;
+use crate::command::campaign::records;
 use crate::failure::Failure;
 use crate::output_file::refuse_records;
 use crate::output_file::write_named_bytes;
@@ -18,7 +18,7 @@ pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) ->
     let study = find(&args.name, &Changes::default())?;
     if study.campaign.is_empty() {
         return Err(Failure::Usage(format!(
-            "{}: it does not say which measurements of a campaign its cells are: no [[campaign]] in it",
+            "{}: missing [[campaign]]: the study does not say which measurements of a campaign are its cells",
             study.name
         )));
     }
@@ -29,14 +29,18 @@ pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) ->
         refuse_records("-o", path, &[store.path()], None)?;
     }
     let summaries = store.summaries(&plan)?;
-    let outcome = judge(&study, &selection, &samples(&study, &recorded(&plan, &summaries)));
+    let outcome = judge(&study, &selection, &samples(&study, &records(&plan, &summaries)));
     let target = args.output.clone().unwrap_or_else(|| store.file(&format!("{}.html", study.name)));
-    let words = [args.name.as_str(), "--campaign", &args.campaign.to_string_lossy()].map(shell_word);
-    let claims: String = args.claims.iter().map(|id| format!(" --claim {}", shell_word(id))).collect();
-    let command = format!("talkpath study judge {}{claims}", words.join(" "));
-    let page = study_page(&outcome, &[], env!("CARGO_PKG_VERSION"), &command);
+    let page = study_page(&outcome, &[], env!("CARGO_PKG_VERSION"), &same_command(args));
     write_named_bytes(&target, page.as_bytes())?;
     let printed = print_outcome(&outcome, &target, common, terminal);
     let judged = check_verdicts(&outcome, args.strict, terminal);
     terminal.end_with([judged.err(), printed.err()])
+}
+
+/// The command that judges the same claims again, for the page.
+fn same_command(args: &StudyJudgeArgs) -> String {
+    let (name, campaign) = (shell_word(&args.name), shell_word(&args.campaign.to_string_lossy()));
+    let claims: String = args.claims.iter().map(|id| format!(" --claim {}", shell_word(id))).collect();
+    format!("talkpath study judge {name} --campaign {campaign}{claims}")
 }
