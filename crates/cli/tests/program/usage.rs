@@ -40,7 +40,7 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--arena", "live"], "--to HOST"),
         (&["compare", "--arena", "sim", "--to", "localhost"], "--to belongs to --arena live"),
         (&["run", "x.toml", "--set", "novalue"], "KEY=VALUE"),
-        (&["run", "x.toml", "-o", "here"], "`--out DIR` is the folder in which each run gets a directory"),
+        (&["run", "x.toml", "-o", "here"], "`--out DIR` sets where the directories of runs are made"),
         (&["mos", "--codec", "opus"], "docs/reference/not-yet.md"),
         (&["compare", "--workload", "video"], "docs/reference/not-yet.md"),
         (&["compare", "--transports", "udp,srt"], "docs/reference/not-yet.md"),

@@ -1,5 +1,6 @@
-//! The groups in which `--help` lists options. A command shows its groups in the order in which its options
-//! name them; an option without a group comes first, under "Options".
+//! The titles of the groups in which `--help` lists the options of a command. A group is an option's
+//! `help_heading`. The groups come in the order of their first options. Options without a group come first, under
+//! "Options".
 
 pub(super) const TRAFFIC: &str = "Traffic";
 pub(super) const PATH: &str = "Path, in sim and emu";

@@ -1,4 +1,7 @@
-//! The messages for a wrong command line of which clap alone does not say enough.
+//! Our own messages for a wrong command line.
+//!
+//! clap finds the mistakes and has a message for each. In a few cases that message does not say what would be
+//! right, and this file replaces it.
 
 use std::error::Error as _;
 use std::net::AddrParseError;
@@ -11,100 +14,115 @@ use talkpath_scenario::{not_yet_help, transport_names};
 use super::{CampaignCommand, Command, StudyCommand};
 use crate::failure::Failure;
 
-/// Makes the failure for a wrong command line. If clap's own message is good enough, and if the user asked
-/// for help, clap prints its text here and ends the process.
+/// The commands that docs/reference/interface.md promises for later versions.
+const LATER_COMMANDS: [&str; 4] = ["advise", "fit", "listen", "ui"];
+
+/// Makes the failure for a wrong command line.
+///
+/// If this file has no message for the error, clap prints its own message and ends the process. clap also does so
+/// if the user asked for help or for the version, which clap treats as errors.
 pub(super) fn usage_failure(error: &Error) -> Failure {
-    match own_failure(error) {
+    match our_failure(error) {
         Some(failure) => failure,
         None => error.exit(),
     }
 }
 
-/// Returns a failure with our own message, or `None` if clap's message is good enough.
-fn own_failure(error: &Error) -> Option<Failure> {
-    let argument = text_of(error, ContextKind::InvalidArg);
+/// Returns the failure with our message, or `None` if clap's message is good enough.
+fn our_failure(error: &Error) -> Option<Failure> {
     match error.kind() {
-        ErrorKind::InvalidSubcommand => {
-            let name = text_of(error, ContextKind::InvalidSubcommand)?;
-            let is_later = LATER_COMMANDS.contains(&name);
-            let message = format!("`{name}` is not available yet; `talkpath --help` lists what is");
-            is_later.then_some(Failure::Usage(message))
-        }
-        ErrorKind::UnknownArgument => unknown_argument(argument?),
-        ErrorKind::MissingRequiredArgument if is_only_missing(error, "--shard") => Some(usage(
-            "-o, --output is the directory of a part, and needs --shard",
-            "`--out DIR` is the folder in which each run gets a directory of its own",
-        )),
-        _ => invalid_value(argument?, error),
+        ErrorKind::InvalidSubcommand => later_command(error),
+        ErrorKind::UnknownArgument => unknown_argument(error),
+        ErrorKind::MissingRequiredArgument => missing_shard(error),
+        _ => invalid_value(error),
     }
 }
 
-/// The message for an argument that the command does not have, if the argument shows what the user meant.
-fn unknown_argument(argument: &str) -> Option<Failure> {
+/// The failure for a command that a later version will have.
+fn later_command(error: &Error) -> Option<Failure> {
+    let name = context_text(error, ContextKind::InvalidSubcommand)?;
+    if !LATER_COMMANDS.contains(&name) {
+        return None;
+    }
+    Some(Failure::Usage(format!("`{name}` is not available yet; `talkpath --help` lists the commands")))
+}
+
+/// The failure for an argument that the command does not have, if we know what the user meant.
+fn unknown_argument(error: &Error) -> Option<Failure> {
+    let argument = context_text(error, ContextKind::InvalidArg)?;
     if transport_names().contains(&argument) {
         return Some(usage(
             &format!("unexpected argument '{argument}' found"),
-            "transports stand in one list, as in `talkpath compare --transports udp,tcp`",
+            "separate transports by commas, as in `talkpath compare --transports udp,tcp`",
         ));
     }
     if argument == "--shard" {
         return Some(usage(
-            "--shard belongs to `run`: `compare` adds repetitions and cells by what the ones before show, and a \
-             study judges all of its runs, so no machine knows its part beforehand",
-            "`talkpath run --shard` a scenario with a fixed `repeat`",
+            "only `run` has --shard: a machine must know its part before it begins, but `compare` and studies \
+             choose more repetitions by the first results",
+            "run one scenario with a fixed `repeat` on several machines: `talkpath run --shard I/N`",
         ));
     }
     None
 }
 
-/// The message for a value that is not right for `argument`.
-fn invalid_value(argument: &str, error: &Error) -> Option<Failure> {
-    let value = text_of(error, ContextKind::InvalidValue)?;
+/// The failure for `run -o DIR` without --shard. The user probably means `--out`.
+fn missing_shard(error: &Error) -> Option<Failure> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
+    match missing.as_slice() {
+        [only] if only.starts_with("--shard") => Some(usage(
+            "-o, --output is the directory of one part of a run, and needs --shard",
+            "`--out DIR` sets where the directories of runs are made",
+        )),
+        _ => None,
+    }
+}
+
+/// The failure for a wrong value.
+fn invalid_value(error: &Error) -> Option<Failure> {
+    let argument = context_text(error, ContextKind::InvalidArg)?;
+    let value = context_text(error, ContextKind::InvalidValue)?;
+    let message = format!("invalid value '{value}' for '{argument}'");
+    // The value may be a transport or a codec of a later version.
     if error.kind() == ErrorKind::InvalidValue
         && let Some(help) = not_yet_help(value)
     {
-        return Some(usage(&format!("invalid value '{value}' for '{argument}'"), &help));
+        return Some(usage(&message, &help));
     }
     let expected = expected_value(error)?;
-    Some(Failure::Usage(format!("invalid value '{value}' for '{argument}': {expected}")))
+    Some(Failure::Usage(format!("{message}: {expected}")))
 }
 
-/// Says what would be right in place of a value that is not a whole number, or not an address. The messages
-/// of the standard library name only what its parser found.
+/// Returns what would be right in place of a wrong number or address. The messages of the standard library say
+/// only what is wrong.
 fn expected_value(error: &Error) -> Option<&'static str> {
-    let source = error.source()?;
-    if source.is::<AddrParseError>() {
+    let cause = error.source()?;
+    if cause.is::<AddrParseError>() {
         return Some("expected ADDR:PORT, as in 127.0.0.1:9160 or [::1]:9160");
     }
-    match source.downcast_ref::<ParseIntError>()?.kind() {
-        IntErrorKind::Zero => Some("expected a whole number from 1 on"),
+    match cause.downcast_ref::<ParseIntError>()?.kind() {
+        IntErrorKind::Zero => Some("expected a whole number, at least 1"),
         IntErrorKind::PosOverflow => Some("the number is too large"),
         _ => Some("expected a whole number, such as 3"),
     }
 }
 
-/// The text that clap has of an error under `kind`.
-fn text_of(error: &Error, kind: ContextKind) -> Option<&str> {
+/// Returns what clap knows of an error, such as the name of the argument.
+fn context_text(error: &Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text),
         _ => None,
     }
 }
 
-/// Whether `option` is the only argument that is missing.
-fn is_only_missing(error: &Error, option: &str) -> bool {
-    match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(missing)) => missing.len() == 1 && missing[0].starts_with(option),
-        _ => false,
-    }
+fn usage(message: &str, help: &str) -> Failure {
+    Failure::Usage(format!("{message}\nhelp: {help}"))
 }
 
-fn usage(wrong: &str, help: &str) -> Failure {
-    Failure::Usage(format!("{wrong}\nhelp: {help}"))
-}
-
-/// Returns the failure for `--json` if `command` has no JSON result. It returns `None` for commands that
-/// print JSON, and for commands that refuse the flag themselves.
+/// Returns the failure for `--json` if `command` has no JSON result. Returns `None` for a command that prints JSON,
+/// and for a command that refuses the flag itself.
+///
+/// The `match` has no arm for all other commands, so whoever adds a command decides here whether it prints JSON.
 pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
     let (name, help) = match command {
         Command::Monitor(_) => ("monitor", "--json-stream prints events"),
@@ -156,6 +174,3 @@ pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
     };
     Some(Failure::Usage(format!("`{name}` has no result to print as JSON: leave out --json\nhelp: {help}")))
 }
-
-/// Commands that docs/reference/interface.md promises for later versions.
-const LATER_COMMANDS: [&str; 4] = ["advise", "fit", "listen", "ui"];

@@ -9,9 +9,9 @@ use talkpath_scenario::{Threshold, ThresholdSubject, nearest};
 
 /// The result of looking a path up in a summary.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Looked {
+pub(super) enum Lookup {
     /// A number.
-    Figure(f64),
+    Number(f64),
     /// `true` or `false`.
     Flag(bool),
     /// The value is `null`.
@@ -22,11 +22,11 @@ pub(super) enum Looked {
     Unknown,
 }
 
-impl Looked {
-    /// The figure; `true` is 1 and `false` is 0.
+impl Lookup {
+    /// The value as a number: `true` is 1 and `false` is 0.
     pub(super) fn number(self) -> Option<f64> {
         match self {
-            Self::Figure(value) => Some(value),
+            Self::Number(value) => Some(value),
             Self::Flag(flag) => Some(f64::from(u8::from(flag))),
             Self::Null | Self::Below | Self::Unknown => None,
         }
@@ -35,58 +35,58 @@ impl Looked {
 
 /// A figure in one repetition.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Observed {
-    pub(super) looked: Looked,
-    /// If the figure is a share: of how many messages.
+pub(super) struct RepetitionFigure {
+    pub(super) lookup: Lookup,
+    /// The number of messages that the figure is a share of, if it is a share.
     pub(super) messages: Option<u64>,
-    /// How many messages the share leaves out because they were unfinished at the end.
+    /// The number of messages that the share leaves out because they were unfinished at the end.
     pub(super) unfinished: u64,
 }
 
-impl From<Looked> for Observed {
-    fn from(looked: Looked) -> Self {
-        Self { looked, messages: None, unfinished: 0 }
+impl From<Lookup> for RepetitionFigure {
+    fn from(lookup: Lookup) -> Self {
+        Self { lookup, messages: None, unfinished: 0 }
     }
 }
 
 /// The figure at `path` of a flow.
-pub(super) fn flow_figure(flow: Option<&FlowSummary>, path: &str) -> Observed {
-    let absent = if flow.is_none() { Looked::Below } else { Looked::Unknown };
+pub(super) fn flow_figure(flow: Option<&FlowSummary>, path: &str) -> RepetitionFigure {
+    let absent = if flow.is_none() { Lookup::Below } else { Lookup::Unknown };
     observe(&FLOW, flow, path, absent)
 }
 
 /// The figure at `path` of all copies of a flow together.
-pub(super) fn group_figure(group: Option<&GroupSummary>, path: &str) -> Observed {
-    observe(&GROUP, group, path, Looked::Unknown)
+pub(super) fn group_figure(group: Option<&GroupSummary>, path: &str) -> RepetitionFigure {
+    observe(&GROUP, group, path, Lookup::Unknown)
 }
 
 /// The figure at `path` of a link.
-pub(super) fn link_figure(link: Option<&LinkSummary>, path: &str) -> Observed {
-    observe(&LINK, link, path, Looked::Unknown)
+pub(super) fn link_figure(link: Option<&LinkSummary>, path: &str) -> RepetitionFigure {
+    observe(&LINK, link, path, Lookup::Unknown)
 }
 
 /// The figure at `path` of `owner`, or `absent` if the table has none there.
-fn observe<T>(table: &'static Table<T>, owner: Option<&T>, path: &str, absent: Looked) -> Observed {
+fn observe<T>(table: &'static Table<T>, owner: Option<&T>, path: &str, absent: Lookup) -> RepetitionFigure {
     let messages = table.messages(path).zip(owner);
-    Observed {
-        looked: look_up(table, owner, path).unwrap_or(absent),
+    RepetitionFigure {
+        lookup: look_up(table, owner, path).unwrap_or(absent),
         messages: messages.map(|(messages, owner)| (messages.count)(owner)),
         unfinished: messages.map_or(0, |(messages, owner)| (messages.left_out)(owner)),
     }
 }
 
 /// The figure at `path` of `owner`, or `None` if the table has no number, flag or named count there.
-fn look_up<T>(table: &'static Table<T>, owner: Option<&T>, path: &str) -> Option<Looked> {
+fn look_up<T>(table: &'static Table<T>, owner: Option<&T>, path: &str) -> Option<Lookup> {
     if let Some((counts, name)) = table.counts(path) {
-        let Some(counts) = owner.and_then(counts) else { return Some(Looked::Below) };
-        return Some(counts.get(name).map_or(Looked::Unknown, |count| Looked::Figure(*count as f64)));
+        let Some(counts) = owner.and_then(counts) else { return Some(Lookup::Below) };
+        return Some(counts.get(name).map_or(Lookup::Unknown, |count| Lookup::Number(*count as f64)));
     }
     let figure = table.find(path).filter(|figure| is_bounded(figure))?;
-    let Some(owner) = owner else { return Some(Looked::Below) };
+    let Some(owner) = owner else { return Some(Lookup::Below) };
     Some(match figure.value(owner) {
-        Some(Value::Number(value)) => Looked::Figure(value),
-        Some(Value::Flag(flag)) => Looked::Flag(flag),
-        Some(Value::Word(_)) | None => Looked::Null,
+        Some(Value::Number(value)) => Lookup::Number(value),
+        Some(Value::Flag(flag)) => Lookup::Flag(flag),
+        Some(Value::Word(_)) | None => Lookup::Null,
     })
 }
 
@@ -104,9 +104,10 @@ const fn is_bounded<T>(figure: &Figure<T>) -> bool {
 pub(super) fn check_figure(threshold: &Threshold) -> Result<(), String> {
     let path = threshold.path.as_str();
     let mut known = paths_of(&threshold.subject);
+    // A count by name, such as the drops by one cause, is a figure under any name.
     let is_named = is_about_flow(threshold) && FLOW.counts(path).is_some();
-    let is_there = |path: &str| known.contains(path);
-    if is_named || is_there(path) || Statistic::split(path).is_some_and(|(path, _)| is_there(path)) {
+    let is_statistic = Statistic::split(path).is_some_and(|(figure_path, _)| known.contains(figure_path));
+    if is_named || is_statistic || known.contains(path) {
         return Ok(());
     }
     if is_about_flow(threshold) {

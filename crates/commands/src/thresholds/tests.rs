@@ -1,12 +1,16 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::figures::{FLOW, GROUP, LINK, Table, Unit};
+use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summarise::cell_summaries;
 use talkpath_measure::summary::{CallSummary, FlowSummary, OtherReceiver, Swept};
 use talkpath_report::{Style, run_table};
-use talkpath_scenario::{Options, Source, load, split_threshold};
+use talkpath_scenario::{Bound, Operator, Options, Source, Threshold, load, split_threshold};
 use talkpath_units::Seed;
 
+use super::cell::{CellFigure, MemberFigures, StatisticChoice};
+use super::figure::{Lookup, RepetitionFigure};
+use super::outcome::over_repetitions;
 use super::*;
 use crate::shares::percent_of;
 
@@ -128,7 +132,7 @@ fn null_is_the_worst_of_the_repetitions_whatever_the_statistic() {
     assert!(at(".min", &[None, Some(0.95)]).contains(unknown));
     assert!(at("", &[]).starts_with("FAILS  game.in_time@path.up.loss=0 is not known (null)"));
     let bound = Bound { operator: Operator::AtMost, value: 1.0 };
-    let median = over(Statistic::Median, &[None, Some(0.5), Some(0.7)], bound);
+    let median = over_repetitions(Statistic::Median, &[None, Some(0.5), Some(0.7)], bound);
     assert_eq!(median, Some(0.7), "null is the worst here too");
 }
 
@@ -392,15 +396,16 @@ fn what_the_table_of_figures_has_as_a_share_is_one_where_thresholds_are_read_and
 #[test]
 fn a_flag_must_hold_in_each_repetition() {
     let is = |text: &str| Bound { operator: Operator::Equal, value: if text == "true" { 1.0 } else { 0.0 } };
-    let value = |flags: &[Looked], bound| {
-        let flags: Vec<Observed> = flags.iter().copied().map(Observed::from).collect();
-        Found::new(None, "", &flags, bound, Asked::Shown(Statistic::Mean)).value
+    let value = |flags: &[Lookup], bound| {
+        let repetitions = flags.iter().copied().map(RepetitionFigure::from).collect();
+        let figures = MemberFigures { member: None, repetitions };
+        CellFigure::new(figures, "", bound, StatisticChoice::Usual(Statistic::Mean)).value
     };
-    let damaged = [Looked::Flag(true), Looked::Flag(false), Looked::Flag(true)];
+    let damaged = [Lookup::Flag(true), Lookup::Flag(false), Lookup::Flag(true)];
     assert_eq!(value(&damaged, is("true")), Some(0.0), "one of three files is damaged");
     assert_eq!(value(&damaged, is("false")), Some(1.0));
-    assert_eq!(value(&[Looked::Flag(true); 3], is("true")), Some(1.0));
-    assert_eq!(value(&[Looked::Flag(true), Looked::Null], is("true")), None, "not known is the worst");
+    assert_eq!(value(&[Lookup::Flag(true); 3], is("true")), Some(1.0));
+    assert_eq!(value(&[Lookup::Flag(true), Lookup::Null], is("true")), None, "not known is the worst");
 }
 
 #[test]

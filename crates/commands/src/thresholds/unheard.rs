@@ -10,37 +10,39 @@ use talkpath_units::counted;
 
 use super::CellRuns;
 
+/// The path of the score of a call.
+const SCORE: &str = "call.mos";
+
 /// Writes the warning at the end of the line of a threshold. Returns `None` if there is nothing to warn
 /// about, if the threshold is not about the score of a call, or if it demands less than a usable score.
-pub(super) fn warning(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<String> {
+pub(super) fn warning(threshold: &Threshold, runs_of_cells: &CellRuns<'_>) -> Option<String> {
     let ThresholdSubject::Flow { name, members } = &threshold.subject else { return None };
     let is_on_score = threshold.path == SCORE || threshold.path.starts_with("call.mos.");
     if !is_on_score || !matches!(threshold.bound.operator, Operator::AtLeast | Operator::Above) {
         return None;
     }
-    let cells = threshold.cells.iter().filter_map(|cell| by_cell.get(cell));
-    let flows: Vec<Vec<&FlowSummary>> = cells
-        .flat_map(|runs| members.iter().map(|member| calls_of(runs, member)))
-        .filter(|flows| !flows.is_empty())
-        .collect();
-    let least = flows.iter().flatten().filter_map(|flow| flow.floor).fold(0.0, f64::max);
-    if threshold.bound.value < least {
+    let mut calls: Vec<Call<'_>> = Vec::new();
+    for runs in threshold.cells.iter().filter_map(|cell| runs_of_cells.get(cell)) {
+        calls.extend(members.iter().filter_map(|member| Call::find(member, runs)));
+    }
+    let usable_score =
+        calls.iter().flat_map(|call| &call.flows).filter_map(|flow| flow.floor).fold(0.0, f64::max);
+    if threshold.bound.value < usable_score {
         return None;
     }
-    let barred = flows.iter().filter(|flows| is_barred(flows)).count();
-    let others: Vec<(&str, f64)> = flows.iter().filter_map(|flows| second_receiver(flows)).collect();
-    let worst =
-        others.iter().filter(|(_, mos)| !threshold.bound.holds(*mos)).min_by(|a, b| a.1.total_cmp(&b.1));
     let mut text = String::new();
+    let barred = calls.iter().filter(|call| call.is_barred()).count();
     if barred > 0 {
+        let calls = counted(calls.len(), "call");
         text.push_str(&format!(
-            "; but gaps bar {} of {} from being usable, whatever the score is",
-            barred,
-            counted(flows.len(), "call")
+            "; but gaps bar {barred} of {calls} from being usable, whatever the score is"
         ));
     }
-    if let Some((playout, mos)) = worst {
-        text.push_str(&format!("; but with the receiver `{playout}` it is {mos:.2}"));
+    let receivers = calls.iter().filter_map(Call::second_receiver);
+    let failing = receivers.filter(|receiver| !threshold.bound.holds(receiver.mean_score));
+    if let Some(worst) = failing.min_by(|a, b| a.mean_score.total_cmp(&b.mean_score)) {
+        let SecondReceiver { playout, mean_score } = worst;
+        text.push_str(&format!("; but with the receiver `{playout}` it is {mean_score:.2}"));
     }
     if text.is_empty() {
         return None;
@@ -49,27 +51,39 @@ pub(super) fn warning(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<S
     Some(text)
 }
 
-/// The flow `member` in the repetitions in which it is a call.
-fn calls_of<'a>(runs: &[&'a RunSummary], member: &str) -> Vec<&'a FlowSummary> {
-    let flows = runs.iter().filter_map(|run| run.flows.get(member));
-    flows.map(|flow| &**flow).filter(|flow| flow.call.is_some()).collect()
+/// A flow of a cell that is a call, in the repetitions in which it is one.
+struct Call<'a> {
+    flows: Vec<&'a FlowSummary>,
 }
 
-/// The figures of the calls.
-fn calls<'a>(flows: &[&'a FlowSummary]) -> impl Iterator<Item = &'a CallSummary> {
-    flows.iter().filter_map(|flow| flow.call.as_deref())
+/// The receiver with the second way of playout.
+struct SecondReceiver<'a> {
+    playout: &'a str,
+    /// The mean score with this receiver.
+    mean_score: f64,
 }
 
-/// Whether gaps make the call unusable in half of the repetitions or more, by the same rule as in the answer.
-fn is_barred(flows: &[&FlowSummary]) -> bool {
-    2 * calls(flows).filter(|call| call.is_barred()).count() >= flows.len()
-}
+impl<'a> Call<'a> {
+    /// Finds the call `member` in the repetitions of a cell. Returns `None` if the flow is a call in none of them.
+    fn find(member: &str, runs: &[&'a RunSummary]) -> Option<Self> {
+        let flows = runs.iter().filter_map(|run| run.flows.get(member)).map(|flow| &**flow);
+        let flows: Vec<&FlowSummary> = flows.filter(|flow| flow.call.is_some()).collect();
+        if flows.is_empty() { None } else { Some(Self { flows }) }
+    }
 
-/// The name of the second receiver, and the mean score with it.
-fn second_receiver<'a>(flows: &[&'a FlowSummary]) -> Option<(&'a str, f64)> {
-    let others: Vec<_> = calls(flows).filter_map(|call| call.other_receiver.as_ref()).collect();
-    let first = others.first()?;
-    Some((first.playout.as_str(), others.iter().map(|other| other.mos).sum::<f64>() / others.len() as f64))
-}
+    fn repetitions(&self) -> impl Iterator<Item = &'a CallSummary> {
+        self.flows.iter().filter_map(|flow| flow.call.as_deref())
+    }
 
-const SCORE: &str = "call.mos";
+    /// Whether gaps make the call unusable in half of the repetitions or more, by the same rule as in the answer.
+    fn is_barred(&self) -> bool {
+        2 * self.repetitions().filter(|call| call.is_barred()).count() >= self.flows.len()
+    }
+
+    fn second_receiver(&self) -> Option<SecondReceiver<'a>> {
+        let receivers: Vec<_> = self.repetitions().filter_map(|call| call.other_receiver.as_ref()).collect();
+        let playout = receivers.first()?.playout.as_str();
+        let sum: f64 = receivers.iter().map(|receiver| receiver.mos).sum();
+        Some(SecondReceiver { playout, mean_score: sum / receivers.len() as f64 })
+    }
+}

@@ -251,7 +251,7 @@ fn a_command_that_is_not_there_or_says_nothing_has_its_sentence() {
     for (program, says) in [
         ("no-such-program", "cannot start no-such-program: "),
         ("no-such-program", "install it, or correct `store_command`"),
-        ("false", "false: exit code 1: it said nothing"),
+        ("false", "false: exit code 1: no error message"),
     ] {
         let push = Push::new(&command(program), "x", lab.directory(), &stop);
         let failure = push.all(&lab.measurements, Scope::Left).unwrap_err();
