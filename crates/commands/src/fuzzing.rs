@@ -1,5 +1,6 @@
-//! What the fuzz targets of `fuzz/` call: bytes as a file that somebody else made, and as a request for a
-//! monitor's metrics. Each function asserts what must hold. The tests here run the committed corpora.
+//! The bodies of the fuzz targets in `fuzz/`. Each function reads bytes that somebody else may have written: a file
+//! of a run or a campaign, or a request for the metrics of a monitor. It asserts what must hold for any bytes. The
+//! tests here run the committed corpora, so that a target that fails is found without the fuzzer.
 
 use std::path::Path;
 
@@ -14,7 +15,8 @@ use crate::page::command_again;
 use talkpath_experiment::part::Part;
 use talkpath_experiment::run_options::RunOptions;
 
-/// Bytes as the summary.json of a run that is shown: its table moves no cursor, its page has one script.
+/// Reads `bytes` as a summary.json. The table must have no control characters, which could steer the terminal, and
+/// the page must have no script but its own.
 pub fn summary(bytes: &[u8]) {
     let Ok(summary) = serde_json::from_slice::<Summary>(bytes) else { return };
     let table = run_table(&summary, &Style { width: 100, color: false, explain: true });
@@ -27,27 +29,36 @@ pub fn summary(bytes: &[u8]) {
         changes: &[],
         network: None,
     };
-    assert_eq!(html(&page).matches("<script").count(), 1, "the page's own");
+    assert_eq!(html(&page).matches("<script").count(), 1, "the page has a script of its own");
 }
 
-/// Bytes as the files that keep the state of a run and of a campaign: parts/plan.json and the lines of a
-/// repetition, and plan.json, journal.jsonl and uploads.jsonl. What a line says is written as it was read.
+/// Reads `bytes` as each file that keeps the state of a run or of a campaign.
 pub fn state_files(bytes: &[u8]) {
+    run_state(bytes);
+    campaign_state(bytes);
+}
+
+/// Reads parts/plan.json of a run, and the file of a repetition.
+fn run_state(bytes: &[u8]) {
     if let Ok(options) = serde_json::from_slice::<RunOptions>(bytes) {
+        // Reading a value must not panic, whatever the file says.
         let _ = (options.arena(), options.records(), options.series(), options.shard(), options.common());
-        assert!(
-            command_again(Path::new("scenario.toml"), options.arena_name(), options.to.as_deref())
-                .starts_with("talkpath run scenario.toml")
-        );
+        let command = command_again(Path::new("scenario.toml"), options.arena_name(), options.to.as_deref());
+        assert!(command.starts_with("talkpath run scenario.toml"), "{command}");
     }
     if let Ok(part) = serde_json::from_slice::<Part>(bytes) {
         assert!(part.id().file_name().contains('-'));
     }
+}
+
+/// Reads plan.json, journal.jsonl and uploads.jsonl of a campaign.
+fn campaign_state(bytes: &[u8]) {
     if let Ok(plan) = serde_json::from_slice::<Plan>(bytes) {
         assert!(plan.measurements.iter().all(|measurement| plan.position(&measurement.id).is_some()));
     }
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         match Entry::parse(line) {
+            // An entry must survive being written and read again.
             Ok(entry) => assert_eq!(Entry::parse(&entry.line()), Ok(entry)),
             Err(why) => assert!(!why.is_empty()),
         }
@@ -55,7 +66,7 @@ pub fn state_files(bytes: &[u8]) {
     let _ = Uploads::parse(bytes, "rclone copyto");
 }
 
-/// Text as a campaign's file. It is read, or its mistakes are reported.
+/// Reads `text` as a campaign file. A file that cannot be used must have mistakes with messages.
 pub fn campaign_file(text: &str) {
     match Campaign::load(&Source::new("fuzz.toml", text)) {
         Ok(campaign) => assert!(campaign.hosts.iter().all(|host| campaign.host(&host.name).is_some())),
@@ -63,10 +74,11 @@ pub fn campaign_file(text: &str) {
     }
 }
 
-/// Text as the trace of a link: of its rate, its loss or its delay, as the first letter says.
+/// Reads `text` as the trace of a link. Its first letter says what the trace is of: the rate, the loss or the
+/// delay.
 pub fn trace(text: &str) {
-    let (which, text) = text.split_at_checked(1).unwrap_or(("", text));
-    let key = match which {
+    let (letter, text) = text.split_at_checked(1).unwrap_or(("", text));
+    let key = match letter {
         "r" => "rate = { trace = \"fuzz.trace\" }",
         "l" => "loss = { kind = \"trace\", file = \"fuzz.trace\" }",
         _ => "jitter = { kind = \"trace\", file = \"fuzz.trace\" }",
@@ -82,7 +94,7 @@ pub fn trace(text: &str) {
     }
 }
 
-/// Whatever name a scenario has for it.
+/// A folder in which every file has the same text.
 struct OneFile<'a>(&'a str);
 
 impl Files for OneFile<'_> {
@@ -95,8 +107,8 @@ impl Files for OneFile<'_> {
     }
 }
 
-/// Bytes as what a scraper of metrics sends. Only a whole request is answered, and only `/metrics` with the
-/// metrics.
+/// Reads `bytes` as what a scraper of metrics sends. Only a whole request gets an answer, and only a request for
+/// `/metrics` gets the metrics.
 pub fn metrics_request(bytes: &[u8]) {
     match reply(bytes, &|_| METRICS.to_owned()) {
         None => assert!(bytes.len() < MAX_HEAD),
@@ -115,8 +127,8 @@ const METRICS: &str = "talkpath_fuzzed 1";
 mod tests {
     use super::*;
 
-    /// Runs what `fuzz/corpus` has for `target` and gives how many files those are.
-    fn each(target: &str, run: impl Fn(&[u8])) -> usize {
+    /// Calls `run` with each file of the corpus of `target`, and returns the number of files.
+    fn run_corpus(target: &str, run: impl Fn(&[u8])) -> usize {
         let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
         let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
         files.iter().for_each(|file| run(&std::fs::read(file).unwrap()));
@@ -128,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_corpora_hold_is_read_or_refused_with_a_reason() {
-        assert!(each("summary_file", summary) >= 2);
-        assert!(each("state_files", state_files) >= 4);
-        assert!(each("campaign_file", text(campaign_file)) >= 2);
-        assert!(each("trace", text(trace)) >= 4);
-        assert!(each("metrics_request", metrics_request) >= 4);
+    fn every_file_of_the_corpora_is_read_or_refused_with_a_reason() {
+        assert!(run_corpus("summary_file", summary) >= 2);
+        assert!(run_corpus("state_files", state_files) >= 4);
+        assert!(run_corpus("campaign_file", text(campaign_file)) >= 2);
+        assert!(run_corpus("trace", text(trace)) >= 4);
+        assert!(run_corpus("metrics_request", metrics_request) >= 4);
     }
 
     #[test]

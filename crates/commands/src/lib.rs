@@ -6,22 +6,21 @@
 //!                                        └─► arenas (a trait; the program has the arenas)
 //! ```
 //!
-//! - *place*: where a run happens: the arena, and of a live run the far host with its key and its clocks.
-//! - *demand*: what the command line says that a figure must hold. With those of the scenario they are its
-//!   *thresholds*.
-//! - *failure*: why a command ended early. Each kind has its exit code.
+//! - *place*: the arena where a run happens. For a live run it is also the far host, with its key and its clocks.
+//! - *threshold*: a figure and the bound that it must hold. A *demand* is a threshold of the command line.
+//! - *failure*: the reason why a command ended early. Each kind of failure has its exit code.
 //! - *next commands*: the commands that are printed after a result, for the user to type next.
 //! - *cure*: the same cells with `fq_codel` on a link, which `compare` tries if no transport is usable.
 //! - *cell*, *repetition*, *part*, *room*: see the crate `experiment`.
-//! - *session*, *interval*, *totals*: one run of a monitor; a stretch of it, with its figures; sums since the
-//!   monitor began.
-//! - *measurement*, *attempt*, *store*: one run of a campaign; one try at it; where its records are copied
-//!   to.
+//! - *session*: one run of a monitor. An *interval* is a stretch of a session, with its figures. The *totals* are
+//!   sums since the monitor began.
+//! - *measurement*: one run of a campaign. An *attempt* is one try at a measurement. A *store* is the place where
+//!   the records are copied to.
 //!
-//! Begin to read with `command/run.rs` and `running.rs`; `command/compare.rs` makes the choices that a user
+//! Begin to read with `command/run.rs` and `running.rs`. `command/compare.rs` makes the choices that a user
 //! of `compare` leaves open.
 //!
-//! A command returns a [`failure::Failure`] or nothing; only the program turns that into text and an exit
+//! A command returns nothing or a [`failure::Failure`]. Only the program turns a failure into text and an exit
 //! code. Commands that need one arena's own types are in the program: `doctor`, `play`, `replay`, `serve`,
 //! `stamp`.
 

@@ -296,7 +296,7 @@ fn the_smallest_study_is_valid_and_comes_out_as_it_expects() {
     let verdict = "mine-2026/A1  reproduced, fragile: holds under base alone; fails under little-loss\n";
     assert!(run.succeeds().out.contains(verdict), "{}", run.out);
     bench.run(&["study", "run", "mine-2026", "--quick", "--claim", "mine-2026/A1"]).succeeds();
-    bench.run(&["study", "new", "mine-2026"]).fails(2, &["is there already"]);
+    bench.run(&["study", "new", "mine-2026"]).fails(2, &["the folder exists already"]);
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn a_run_over_real_sockets_is_kept_with_its_day_and_quoted_beside_the_simulators
     let write = |outcome: &serde_json::Value| bench.file("run.json", outcome.to_string());
     let keep = ["study", "keep", "run.json", "emu.json"];
     write(&outcome);
-    bench.run(&keep).fails(2, &["run.json: no day in it", "--arena emu --resume` judges it again"]);
+    bench.run(&keep).fails(2, &["run.json: it has no day", "--arena emu --resume` judges it again"]);
     (outcome["day"], outcome["valid"]) = ("2026-01-02".into(), false.into());
     write(&outcome);
     bench.run(&keep).fails(2, &["run.json: the run is not valid", "--resume` runs what is missing"]);
@@ -420,7 +420,7 @@ fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
     bench.file("cut.json.gz", &packed[..packed.len() / 2]);
     bench
         .run(&["study", "diff", "kept.json", "cut.json.gz"])
-        .fails(2, &["cut.json.gz: not a whole file of gzip"]);
+        .fails(2, &["cut.json.gz: not a whole gzip file"]);
     // A second run of the same arena leaves open which one is quoted.
     let twice = ["study", "fill", "page.md", "--from", "kept.json", "--from", &own];
     bench.run(&twice).fails(2, &["kept.json and", "are both runs of", "in sim; give one for each arena"]);

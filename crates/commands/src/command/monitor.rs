@@ -30,7 +30,7 @@ use crate::interrupt;
 use crate::monitor::events::{self, MonitorStart};
 use crate::monitor::http::BindError;
 use crate::monitor::interval::{Interval, split};
-use crate::monitor::openmetrics::{Format, Shown, render};
+use crate::monitor::openmetrics::{Format, MonitorState, render};
 use crate::monitor::printer::Printer;
 use crate::monitor::records::{Keeping, Recorder, folder};
 use crate::monitor::totals::Totals;
@@ -241,7 +241,7 @@ impl SharedState<'_> {
         let now_ns = monotonic();
         let is_up = now_ns < self.measured_until_ns.load(Ordering::Relaxed);
         let (epoch, to) = (self.epoch.anchored(), self.to);
-        render(&Shown { totals: &self.totals(), epoch, to, is_up, now_ns }, format)
+        render(&MonitorState { totals: &self.totals(), epoch, to, is_up, now_ns }, format)
     }
 }
 

@@ -1,9 +1,13 @@
-//! Writes the totals as text for Prometheus. A scraper that asks for OpenMetrics 1.0 gets it. All others get
-//! the Prometheus text format 0.0.4, which the textfile collector of node_exporter reads too. Both have the
-//! same names and samples.
+//! Writes the metrics of a monitor as text for Prometheus.
 //!
-//! The names are a promise to users (docs/guide/monitor.md). [`FAMILIES`] lists them, and a test checks that
-//! the dashboard under packaging/grafana uses only these.
+//! A scraper that asks for OpenMetrics 1.0 gets that format. All others get the Prometheus text format 0.0.4,
+//! which the textfile collector of node_exporter reads, too. Both have the same names and samples.
+//!
+//! - A *family* is a metric with one name, such as `talkpath_messages_sent`. [`FAMILIES`] lists all of them.
+//! - A *sample* is one value of a family. Most families have a sample for each flow.
+//!
+//! The names are a promise to users (docs/guide/monitor.md). A test checks that the dashboard under
+//! packaging/grafana uses no other names. Begin to read with [`render`].
 
 use std::fmt::Write as _;
 
@@ -52,14 +56,14 @@ struct Family {
     help: &'static str,
     /// The unit of the samples. A figure of summary.json has its own unit.
     unit: Unit,
-    value: FamilyValue,
+    source: SampleSource,
 }
 
 /// Where the samples of a family come from.
-enum FamilyValue {
+enum SampleSource {
     /// One sample for the whole monitor.
-    Single(fn(&Shown<'_>) -> Option<f64>),
-    /// One sample for each flow: the count at this path of summary.json, summed over all intervals.
+    Monitor(fn(&MonitorState<'_>) -> Option<f64>),
+    /// One sample for each flow: the count at this path of summary.json, added up over all intervals.
     Sum(&'static str, fn(&Counts) -> u64),
     /// One sample for each flow: the figure at this path of summary.json, in the last interval.
     Last(&'static str),
@@ -70,7 +74,7 @@ enum FamilyValue {
 }
 
 /// The state of a monitor at the time at which its metrics are written.
-pub(crate) struct Shown<'a> {
+pub(crate) struct MonitorState<'a> {
     pub(crate) totals: &'a Totals,
     pub(crate) epoch: Epoch,
     /// The host that is measured, as the user wrote it.
@@ -81,13 +85,14 @@ pub(crate) struct Shown<'a> {
     pub(crate) now_ns: i64,
 }
 
+/// A family with one sample.
 const fn single(
     name: &'static str,
     kind: FamilyKind,
     help: &'static str,
-    value: fn(&Shown<'_>) -> Option<f64>,
+    value: fn(&MonitorState<'_>) -> Option<f64>,
 ) -> Family {
-    Family { name, kind, help, unit: Unit::One, value: FamilyValue::Single(value) }
+    Family { name, kind, help, unit: Unit::One, source: SampleSource::Monitor(value) }
 }
 
 /// A family with the sum of the count at `path`.
@@ -97,17 +102,24 @@ const fn sum(name: &'static str, path: &'static str, count: fn(&Counts) -> u64) 
         kind: FamilyKind::Counter,
         help: "",
         unit: Unit::Count,
-        value: FamilyValue::Sum(path, count),
+        source: SampleSource::Sum(path, count),
     }
 }
 
 /// A family with the last value of the figure at `path`.
 const fn last(name: &'static str, path: &'static str) -> Family {
-    Family { name, kind: FamilyKind::Gauge, help: "", unit: Unit::One, value: FamilyValue::Last(path) }
+    Family { name, kind: FamilyKind::Gauge, help: "", unit: Unit::One, source: SampleSource::Last(path) }
 }
 
+/// A family with a histogram of delays.
 const fn delays(name: &'static str, help: &'static str, value: fn(&FlowTotals) -> &Histogram) -> Family {
-    Family { name, kind: FamilyKind::Histogram, help, unit: Unit::Seconds, value: FamilyValue::Delays(value) }
+    Family {
+        name,
+        kind: FamilyKind::Histogram,
+        help,
+        unit: Unit::Seconds,
+        source: SampleSource::Delays(value),
+    }
 }
 
 impl Family {
@@ -117,15 +129,15 @@ impl Family {
 
     /// The figure of summary.json that the family shows, if it shows one.
     fn figure(&self) -> Option<&'static Figure<FlowSummary>> {
-        match self.value {
-            FamilyValue::Sum(path, _) | FamilyValue::Last(path) => Some(FLOW.row(path)),
-            FamilyValue::Single(_) | FamilyValue::Payload | FamilyValue::Delays(_) => None,
+        match self.source {
+            SampleSource::Sum(path, _) | SampleSource::Last(path) => Some(FLOW.row(path)),
+            SampleSource::Monitor(_) | SampleSource::Payload | SampleSource::Delays(_) => None,
         }
     }
 
     fn help(&self) -> String {
         let Some(figure) = self.figure() else { return self.help.to_owned() };
-        if let FamilyValue::Last(_) = self.value {
+        if let SampleSource::Last(_) = self.source {
             return format!("In the last interval: {}", figure.definition);
         }
         // The help is a sentence, so it begins with a capital.
@@ -133,84 +145,92 @@ impl Family {
         letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
     }
 
-    /// [`base`] of the unit of the family.
-    fn base(&self) -> (f64, Option<&'static str>) {
-        base(self.figure().map_or(self.unit, |figure| figure.unit))
+    fn base_unit(&self) -> BaseUnit {
+        BaseUnit::of_unit(self.figure().map_or(self.unit, |figure| figure.unit))
     }
 }
 
-/// The factor that converts a number from `unit` to the base unit of OpenMetrics, and the name of the base
-/// unit (OpenMetrics 1.0, "Units and Base Units"). A number without a base unit stays as it is.
-const fn base(unit: Unit) -> (f64, Option<&'static str>) {
-    match unit {
-        Unit::Ms => (1e-3, Some("seconds")),
-        Unit::Seconds => (1.0, Some("seconds")),
-        Unit::Bytes => (1.0, Some("bytes")),
-        Unit::Share => (1.0, Some("ratio")),
-        Unit::Count
-        | Unit::Packets
-        | Unit::Bps
-        | Unit::Pps
-        | Unit::Score
-        | Unit::One
-        | Unit::Ppm
-        | Unit::Judged => (1.0, None),
+/// The unit in which a metric is written (OpenMetrics 1.0, "Units and Base Units").
+struct BaseUnit {
+    /// The factor that converts a number of summary.json to this unit.
+    factor: f64,
+    /// The name, or `None` for a number without a unit.
+    name: Option<&'static str>,
+}
+
+impl BaseUnit {
+    const fn of_unit(unit: Unit) -> Self {
+        let (factor, name) = match unit {
+            Unit::Ms => (1e-3, Some("seconds")),
+            Unit::Seconds => (1.0, Some("seconds")),
+            Unit::Bytes => (1.0, Some("bytes")),
+            Unit::Share => (1.0, Some("ratio")),
+            Unit::Count
+            | Unit::Packets
+            | Unit::Bps
+            | Unit::Pps
+            | Unit::Score
+            | Unit::One
+            | Unit::Ppm
+            | Unit::Judged => (1.0, None),
+        };
+        Self { factor, name }
     }
 }
 
 /// All families, in the order of the text.
 const FAMILIES: [Family; 27] = [
-    single("talkpath_up", FamilyKind::Gauge, "1 while messages are due, 0 in an outage", |shown| {
-        Some(f64::from(u8::from(shown.is_up)))
+    single("talkpath_up", FamilyKind::Gauge, "1 while messages are due, 0 in an outage", |state| {
+        Some(f64::from(u8::from(state.is_up)))
     }),
     single(
         "talkpath_start_time_seconds",
         FamilyKind::Gauge,
         "When the monitor began, seconds since 1970",
-        |shown| Some(shown.epoch.wall.timestamp_millis() as f64 / 1e3),
+        |state| Some(state.epoch.wall.timestamp_millis() as f64 / 1e3),
     )
     .seconds(),
-    single("talkpath_intervals", FamilyKind::Counter, "Intervals that are over", |shown| {
-        Some(shown.totals.intervals as f64)
+    single("talkpath_intervals", FamilyKind::Counter, "Intervals that are over", |state| {
+        Some(state.totals.intervals as f64)
     }),
     single(
         "talkpath_invalid_intervals",
         FamilyKind::Counter,
         "Intervals that a host disturbed past the stated limits, or without figures",
-        |shown| Some(shown.totals.invalid_intervals as f64),
+        |state| Some(state.totals.invalid_intervals as f64),
     ),
-    single("talkpath_measured_seconds", FamilyKind::Counter, "Length of all intervals", |shown| {
-        Some(shown.totals.measured.as_secs_f64())
+    single("talkpath_measured_seconds", FamilyKind::Counter, "Length of all intervals", |state| {
+        Some(state.totals.measured.as_secs_f64())
     })
     .seconds(),
-    single("talkpath_outages", FamilyKind::Counter, "Times in which nothing was measured", |shown| {
-        Some(shown.totals.outages as f64)
+    single("talkpath_outages", FamilyKind::Counter, "Times in which nothing was measured", |state| {
+        Some(state.totals.outages as f64)
     }),
     single(
         "talkpath_outage_seconds",
         FamilyKind::Counter,
         "Length of all outages, the present one among them",
-        |shown| Some(shown.totals.outage_counter_s(shown.now_ns)),
+        |state| Some(state.totals.outage_counter_s(state.now_ns)),
     )
     .seconds(),
     single(
         "talkpath_unrecorded_sessions",
         FamilyKind::Counter,
         "Sessions whose records could not be written",
-        |shown| Some(shown.totals.unrecorded as f64),
+        |state| Some(state.totals.unrecorded as f64),
     ),
     single(
         "talkpath_last_interval_timestamp_seconds",
         FamilyKind::Gauge,
         "When the last interval ended, seconds since 1970",
-        |shown| Some(shown.epoch.wall(shown.totals.last_end_ns?).timestamp_millis() as f64 / 1e3),
+        |state| Some(state.epoch.wall(state.totals.last_end_ns?).timestamp_millis() as f64 / 1e3),
     )
     .seconds(),
     single(
         "talkpath_clock_uncertainty_seconds",
         FamilyKind::Gauge,
         "How far the comparison of both clocks may be wrong, either way",
-        |shown| Some(shown.totals.clock_uncertainty_ms? / 1e3),
+        |state| Some(state.totals.clock_uncertainty_ms? / 1e3),
     )
     .seconds(),
     sum("talkpath_messages_sent", "sent", |counts| counts.sent),
@@ -229,7 +249,7 @@ const FAMILIES: [Family; 27] = [
         kind: FamilyKind::Counter,
         help: "Payload delivered",
         unit: Unit::Bytes,
-        value: FamilyValue::Payload,
+        source: SampleSource::Payload,
     },
     delays(
         "talkpath_round_trip_seconds",
@@ -246,52 +266,17 @@ const FAMILIES: [Family; 27] = [
     last("talkpath_rtp_jitter_seconds", "rtp_jitter_ms"),
 ];
 
-/// Bounds of the buckets, seconds (chosen: 1-2-5 from a local network to ten seconds, and G.114's 150 ms and
-/// 400 ms).
-const BOUNDS: [f64; 16] =
+/// The upper bounds of the buckets, in s. We chose steps of 1, 2 and 5 from the delay of a local network to ten
+/// seconds, and added the 150 ms and the 400 ms of ITU-T G.114.
+const BUCKET_BOUNDS_S: [f64; 16] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.4, 1.0, 2.0, 5.0, 10.0];
 
-/// The whole page as text.
-pub(crate) fn render(shown: &Shown<'_>, format: Format) -> String {
+/// Writes all families.
+pub(crate) fn render(state: &MonitorState<'_>, format: Format) -> String {
     let mut text = String::new();
-    let to = escaped(shown.to);
     for family in &FAMILIES {
-        heading(&mut text, family, format);
-        let sample = if family.kind == FamilyKind::Counter {
-            format!("{}_total", family.name)
-        } else {
-            family.name.to_owned()
-        };
-        match family.value {
-            FamilyValue::Single(value) => {
-                if let Some(value) = value(shown) {
-                    put(&mut text, &sample, &format!("to=\"{to}\""), value);
-                }
-            }
-            FamilyValue::Sum(_, count) => {
-                for (name, flow) in &shown.totals.flows {
-                    put(&mut text, &sample, &labels(&to, name, flow), count(&flow.counts) as f64);
-                }
-            }
-            FamilyValue::Last(path) => {
-                let (figure, (factor, _)) = (FLOW.row(path), family.base());
-                for (name, flow) in &shown.totals.flows {
-                    if let Some(value) = figure.number(&flow.last) {
-                        put(&mut text, &sample, &labels(&to, name, flow), value * factor);
-                    }
-                }
-            }
-            FamilyValue::Payload => {
-                for (name, flow) in &shown.totals.flows {
-                    put(&mut text, &sample, &labels(&to, name, flow), flow.counts.bytes as f64);
-                }
-            }
-            FamilyValue::Delays(delays) => {
-                for (name, flow) in &shown.totals.flows {
-                    histogram(&mut text, &sample, &labels(&to, name, flow), delays(flow));
-                }
-            }
-        }
+        write_heading(&mut text, family, format);
+        write_samples(&mut text, family, state);
     }
     if format == Format::OpenMetrics {
         text.push_str("# EOF\n");
@@ -299,7 +284,7 @@ pub(crate) fn render(shown: &Shown<'_>, format: Format) -> String {
     text
 }
 
-fn heading(text: &mut String, family: &Family, format: Format) {
+fn write_heading(text: &mut String, family: &Family, format: Format) {
     let (kind, suffix) = match (family.kind, format) {
         (FamilyKind::Counter, Format::OpenMetrics) => ("counter", ""),
         // In this format a family has the name of its samples.
@@ -308,38 +293,72 @@ fn heading(text: &mut String, family: &Family, format: Format) {
         (FamilyKind::Histogram, _) => ("histogram", ""),
     };
     let name = format!("{}{suffix}", family.name);
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "# HELP {name} {}.", family.help());
     let _ = writeln!(text, "# TYPE {name} {kind}");
-    if let (Format::OpenMetrics, (_, Some(unit))) = (format, family.base()) {
+    if format == Format::OpenMetrics
+        && let Some(unit) = family.base_unit().name
+    {
         let _ = writeln!(text, "# UNIT {name} {unit}");
     }
 }
 
-fn labels(to: &str, name: &str, flow: &FlowTotals) -> String {
-    format!("to=\"{to}\",flow=\"{}\",transport=\"{}\"", escaped(name), escaped(&flow.transport))
+fn write_samples(text: &mut String, family: &Family, state: &MonitorState<'_>) {
+    let name = match family.kind {
+        FamilyKind::Counter => format!("{}_total", family.name),
+        FamilyKind::Gauge | FamilyKind::Histogram => family.name.to_owned(),
+    };
+    let to = escaped(state.to);
+    if let SampleSource::Monitor(value) = family.source {
+        if let Some(value) = value(state) {
+            write_sample(text, &name, &format!("to=\"{to}\""), value);
+        }
+        return;
+    }
+    for (flow_name, flow) in &state.totals.flows {
+        let (flow_label, transport) = (escaped(flow_name), escaped(&flow.transport));
+        let labels = format!("to=\"{to}\",flow=\"{flow_label}\",transport=\"{transport}\"");
+        let value = match family.source {
+            SampleSource::Monitor(_) => None,
+            SampleSource::Sum(_, count) => Some(count(&flow.counts) as f64),
+            SampleSource::Last(path) => {
+                let value = FLOW.row(path).number(&flow.last);
+                value.map(|value| value * family.base_unit().factor)
+            }
+            SampleSource::Payload => Some(flow.counts.bytes as f64),
+            SampleSource::Delays(delays) => {
+                write_histogram(text, &name, &labels, delays(flow));
+                None
+            }
+        };
+        if let Some(value) = value {
+            write_sample(text, &name, &labels, value);
+        }
+    }
 }
 
-fn put(text: &mut String, name: &str, labels: &str, value: f64) {
+fn write_sample(text: &mut String, name: &str, labels: &str, value: f64) {
     let _ = writeln!(text, "{name}{{{labels}}} {value}");
 }
 
 /// Writes a histogram. A bucket counts the delays up to its bound. The buckets of [`Histogram`] are narrower
 /// than these. If a bound lies inside of a narrow bucket, the delays of that bucket count as above the bound.
 /// This shifts the bound by at most 0.1 %, or by half a microsecond.
-fn histogram(text: &mut String, name: &str, labels: &str, delays: &Histogram) {
-    let mut held = delays.buckets().peekable();
-    let mut below = 0;
-    for bound in BOUNDS {
-        let most = SignedDuration::from_nanos((bound * 1e9) as i64);
-        while let Some((_, more)) = held.next_if(|(largest, _)| *largest <= most) {
-            below += more;
+fn write_histogram(text: &mut String, name: &str, labels: &str, delays: &Histogram) {
+    let mut narrow_buckets = delays.buckets().peekable();
+    let mut count_up_to_bound = 0;
+    for bound in BUCKET_BOUNDS_S {
+        let largest_allowed = SignedDuration::from_nanos((bound * 1e9) as i64);
+        while let Some((_, count)) = narrow_buckets.next_if(|(largest, _)| *largest <= largest_allowed) {
+            count_up_to_bound += count;
         }
-        put(text, &format!("{name}_bucket"), &format!("{labels},le=\"{bound:?}\""), below as f64);
+        let labels = format!("{labels},le=\"{bound:?}\"");
+        write_sample(text, &format!("{name}_bucket"), &labels, count_up_to_bound as f64);
     }
-    let all = delays.count() as f64;
-    put(text, &format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), all);
-    put(text, &format!("{name}_count"), labels, all);
-    put(text, &format!("{name}_sum"), labels, delays.mean_ns().unwrap_or(0.0) * all / 1e9);
+    let count = delays.count() as f64;
+    write_sample(text, &format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), count);
+    write_sample(text, &format!("{name}_count"), labels, count);
+    write_sample(text, &format!("{name}_sum"), labels, delays.mean_ns().unwrap_or(0.0) * count / 1e9);
 }
 
 /// Escapes the value of a label.
@@ -369,7 +388,7 @@ mod tests {
         let wall = DateTime::from_timestamp(1_764_000_000, 0).unwrap();
         let epoch = Epoch::at(0, wall);
         let to = "a\"b\\c";
-        render(&Shown { totals: &totals, epoch, to, is_up: false, now_ns: 3_000_000_000 }, format)
+        render(&MonitorState { totals: &totals, epoch, to, is_up: false, now_ns: 3_000_000_000 }, format)
     }
 
     #[test]
@@ -400,7 +419,7 @@ mod tests {
             let end = ["seconds", "bytes", "ratio"]
                 .into_iter()
                 .find(|unit| family.name.ends_with(&format!("_{unit}")));
-            assert_eq!(family.base().1, end, "{}", family.name);
+            assert_eq!(family.base_unit().name, end, "{}", family.name);
         }
     }
 
@@ -422,7 +441,7 @@ mod tests {
         };
         let counts = Counts::from_figures(&figures, 0);
         for family in &FAMILIES {
-            if let FamilyValue::Sum(path, count) = family.value {
+            if let SampleSource::Sum(path, count) = family.source {
                 assert_eq!(Some(count(&counts) as f64), FLOW.row(path).number(&figures), "{}", family.name);
             }
         }
@@ -439,7 +458,7 @@ mod tests {
                 (le, line.rsplit(' ').next().unwrap().parse().unwrap())
             })
             .collect();
-        assert_eq!(buckets.len(), BOUNDS.len() + 1);
+        assert_eq!(buckets.len(), BUCKET_BOUNDS_S.len() + 1);
         // Every delay is 3 ms.
         let at = |le: &str| buckets.iter().find(|bucket| bucket.0 == le).unwrap().1;
         assert_eq!((at("0.002"), at("0.005"), at("+Inf")), (0, 90, 90));
@@ -452,7 +471,7 @@ mod tests {
         words.filter(|word| word.starts_with("talkpath_")).map(str::to_owned).collect()
     }
 
-    fn of_project(path: &str) -> String {
+    fn read_project_file(path: &str) -> String {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
         std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
     }
@@ -460,12 +479,17 @@ mod tests {
     #[test]
     fn the_dashboard_asks_for_metrics_that_exist() {
         let dashboard: serde_json::Value =
-            serde_json::from_str(&of_project("packaging/grafana/talkpath.json")).unwrap();
+            serde_json::from_str(&read_project_file("packaging/grafana/talkpath.json")).unwrap();
         let samples: BTreeSet<String> = rendered(Format::Text)
             .lines()
             .filter(|line| !line.starts_with('#'))
             .filter_map(|line| Some(line.split('{').next()?.to_owned()))
-            .chain(FAMILIES.iter().filter(|it| it.kind == FamilyKind::Gauge).map(|it| it.name.to_owned()))
+            .chain(
+                FAMILIES
+                    .iter()
+                    .filter(|family| family.kind == FamilyKind::Gauge)
+                    .map(|family| family.name.to_owned()),
+            )
             .collect();
         let panels = dashboard["panels"].as_array().unwrap();
         let queries: Vec<&str> = panels
@@ -483,7 +507,7 @@ mod tests {
 
     #[test]
     fn the_guide_lists_every_metric() {
-        let guide = names(&of_project("docs/guide/monitor.md"));
+        let guide = names(&read_project_file("docs/guide/monitor.md"));
         for family in &FAMILIES {
             let suffix = if family.kind == FamilyKind::Counter { "_total" } else { "" };
             let name = format!("{}{suffix}", family.name);

@@ -4,7 +4,8 @@ use talkpath_campaign::samples;
 use talkpath_report::study_page;
 use talkpath_study::{ArenaName, Changes, judge};
 
-use super::{check_verdicts, find, print_outcome, select};
+use super::find::find;
+use super::{check_verdicts, print_outcome, select};
 use crate::args::{Common, StudyJudgeArgs};
 use crate::campaign::store::Store;
 use crate::command::campaign::records;

@@ -207,7 +207,7 @@ fn day(directory: &Path) -> Option<String> {
 mod tests {
     use talkpath_study::{Changes, embedded};
 
-    use super::super::load_embedded;
+    use super::super::find::load_embedded;
     use super::*;
 
     fn repetition(repetition: u64, seed: u64, fingerprint: &str) -> CellSamples {

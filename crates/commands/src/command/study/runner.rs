@@ -57,7 +57,7 @@ impl Runner<'_> {
         for arena in connected {
             let stage = Stage::new(self, arena.arena);
             let plans: Vec<CellPlan<'_>> = stage.cells.iter().map(|cell| cell.plan()).collect();
-            let mut progress = stage.kept(&plans);
+            let mut progress = stage.kept_progress(&plans);
             if failure.is_none() {
                 failure = stage.run(&plans, arena, &mut progress);
             }
@@ -118,9 +118,9 @@ impl<'a> Stage<'a> {
         self.cells.get(at).copied()
     }
 
-    /// Counts the repetitions that earlier processes kept. A repetition whose figures the machine spoiled
+    /// Counts the repetitions that earlier processes kept. A repetition whose figures the machine disturbed
     /// does not count, and runs again.
-    fn kept(&self, plans: &[CellPlan<'_>]) -> Progress {
+    fn kept_progress(&self, plans: &[CellPlan<'_>]) -> Progress {
         let mut progress = Progress::new(None);
         for cell in &self.cells {
             let counts = |kept: &CellSamples| {
@@ -163,7 +163,7 @@ impl<'a> Stage<'a> {
                 "{arena}: {} in real time, {} of path time; at most {} beside each other, fewer where the \
                  machine is late",
                 counted(runs, "repetition"),
-                in_words(observer.whole_ms / 1000),
+                in_words(observer.path_time_ms / 1000),
                 workers.len()
             ));
         }
@@ -244,66 +244,74 @@ impl Keeper for Stage<'_> {
 struct StageObserver<'a> {
     stage: &'a Stage<'a>,
     began: Stopwatch,
-    /// How many cells are to run.
+    /// The number of cells that are to run.
     cells: usize,
     /// The path time of all missing repetitions, in ms. Repetitions that run again are not counted.
-    whole_ms: u64,
-    left: Mutex<Left>,
+    path_time_ms: u64,
+    remaining: Mutex<Remaining>,
 }
 
 /// The repetitions that have not ended yet.
-struct Left {
-    /// How many repetitions of each cell are missing, by the index of the cell.
-    missing: BTreeMap<u64, u64>,
-    /// How many cells are done.
-    done: usize,
+struct Remaining {
+    /// The number of missing repetitions of each cell, by the index of the cell.
+    repetitions: BTreeMap<u64, u64>,
+    /// The number of cells that are done.
+    done_cells: usize,
     /// The path time of the missing repetitions, in ms.
-    ms: u64,
+    path_time_ms: u64,
 }
 
 impl<'a> StageObserver<'a> {
     fn new(stage: &'a Stage<'a>, plans: &[CellPlan<'_>], progress: &Progress) -> Self {
-        let missing = plans.iter().map(|plan| (plan.index, progress.missing(*plan)));
-        let missing: BTreeMap<u64, u64> = missing.filter(|(_, missing)| *missing > 0).collect();
-        let path_time = |plan: &CellPlan<'_>| {
-            let count = missing.get(&plan.index).copied().unwrap_or(0);
-            plan.scenario.duration.as_millis().saturating_mul(count)
-        };
-        let ms = plans.iter().map(path_time).fold(0, u64::saturating_add);
-        let (cells, began) = (missing.len(), Stopwatch::start());
-        Self { stage, began, cells, whole_ms: ms, left: Mutex::new(Left { missing, done: 0, ms }) }
+        let mut repetitions = BTreeMap::new();
+        let mut path_time_ms = 0_u64;
+        for plan in plans {
+            let missing = progress.missing(*plan);
+            if missing > 0 {
+                repetitions.insert(plan.index, missing);
+                let cell_ms = plan.scenario.duration.as_millis().saturating_mul(missing);
+                path_time_ms = path_time_ms.saturating_add(cell_ms);
+            }
+        }
+        let cells = repetitions.len();
+        let remaining = Mutex::new(Remaining { repetitions, done_cells: 0, path_time_ms });
+        Self { stage, began: Stopwatch::start(), cells, path_time_ms, remaining }
     }
 
     /// Counts a repetition of `cell` that has ended, and prints the progress if it was the last one of the
     /// cell.
     fn count(&self, cell: StageCell<'_>) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remaining = self.remaining.lock().unwrap_or_else(PoisonError::into_inner);
         // A repetition that runs again was counted when it ended for the first time.
-        let Some(missing) = left.missing.get_mut(&cell.cell.index).filter(|missing| **missing > 0) else {
+        let Some(missing) = remaining.repetitions.get_mut(&cell.cell.index).filter(|missing| **missing > 0)
+        else {
             return;
         };
         *missing -= 1;
         let is_done = *missing == 0;
-        left.ms = left.ms.saturating_sub(cell.form.scenario.duration.as_millis());
+        remaining.path_time_ms =
+            remaining.path_time_ms.saturating_sub(cell.form.scenario.duration.as_millis());
         if !is_done {
             return;
         }
-        left.done += 1;
+        remaining.done_cells += 1;
         let (arena, terminal) = (self.stage.arena, self.stage.runner.terminal);
         let message = format!("{arena}: {} under {}: done", cell.cell.name, cell.assumption);
         if arena.is_real_time() {
-            let (done, cells, time) = (left.done, self.cells, in_words(self.seconds_for(left.ms)));
-            terminal.note(&format!("{message}, {done} of {}; about {time} left", counted(cells, "cell")));
+            let (done, cells) = (remaining.done_cells, counted(self.cells, "cell"));
+            let time = in_words(self.seconds_for(remaining.path_time_ms));
+            terminal.note(&format!("{message}, {done} of {cells}; about {time} left"));
         } else {
             terminal.detail(&message);
         }
     }
 
-    /// How many seconds `left_ms` of path time take if the runs go on at the same pace.
-    fn seconds_for(&self, left_ms: u64) -> u64 {
-        let done = self.whole_ms.saturating_sub(left_ms);
-        let seconds_per_ms = if done == 0 { 0.001 } else { self.began.wall_s() / done as f64 };
-        (left_ms as f64 * seconds_per_ms).ceil() as u64
+    /// Returns the seconds that the remaining path time takes if the runs go on at the same pace.
+    fn seconds_for(&self, remaining_ms: u64) -> u64 {
+        let done_ms = self.path_time_ms.saturating_sub(remaining_ms);
+        // Before the first repetition has ended, a run is taken to last as long as its path time.
+        let seconds_per_ms = if done_ms == 0 { 0.001 } else { self.began.wall_s() / done_ms as f64 };
+        (remaining_ms as f64 * seconds_per_ms).ceil() as u64
     }
 }
 
@@ -339,8 +347,8 @@ impl Observer for StageObserver<'_> {
 }
 
 /// Makes the failure for the error that ended the runs early.
-fn early_end(why: Error) -> Failure {
-    match why {
+fn early_end(error: Error) -> Failure {
+    match error {
         Error::Interrupted(what) => {
             let help = "what ran to its end is kept\nhelp: the same command with --resume goes on";
             Failure::interrupted(format!("{what}; {help}"))

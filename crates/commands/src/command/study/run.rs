@@ -1,0 +1,181 @@
+//! `talkpath study run` runs the scenarios of a study, judges its claims, and writes the page.
+
+use std::num::NonZeroUsize;
+
+use talkpath_experiment::choice::ArenaKind;
+use talkpath_experiment::json::json;
+use talkpath_experiment::part::REPORT;
+use talkpath_experiment::place::Place;
+use talkpath_experiment::stopwatch::Stopwatch;
+use talkpath_experiment::store::whole::write_bytes;
+use talkpath_report::{Animation, study_page};
+use talkpath_study::{ArenaName, Changes, Outcome, Study, arena_list, judge};
+
+use super::find::find;
+use super::folder::{Identity, STUDY_COPY, StudyDir};
+use super::runner::{ConnectedArena, Runner};
+use super::{OUTCOME, check_verdicts, print_outcome, select};
+use crate::arenas::Arenas;
+use crate::args::{Common, StudyArena, StudyRunArgs};
+use crate::command::jobs;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::network::network;
+use crate::running::TerminalObserver;
+use crate::terminal::{Terminal, shell_word};
+
+/// The number of concurrent runs in real time, unless `--jobs` says otherwise. We chose 16: far fewer runs of most
+/// scenarios fit on a machine, and each run takes about a hundred descriptors and ten threads.
+const MAX_CONCURRENT_RUNS: usize = 16;
+/// The index of the base set in the assumption sets of a study.
+const BASE_SET: usize = 0;
+
+/// Runs the scenarios of a study, judges its claims, and writes the page.
+pub(super) fn run(
+    args: &StudyRunArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
+    let selection = select(&study, arena_names(&args.arena), args.quick, &args.claims)?;
+    let stop = interrupt::install()?;
+    // All arenas are connected first, so that a missing one is reported before anything runs.
+    let mut connected = Vec::new();
+    for &arena in &selection.arenas {
+        connected.push(connect(arena, common, arenas)?);
+    }
+    let identity = Identity::new(&study, args.quick);
+    let folder = if args.resume {
+        StudyDir::newest(&common.out, &identity)?
+    } else {
+        StudyDir::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?
+    };
+    folder.keep_study(&study)?;
+    terminal.detail(&format!("run directory: {}", folder.path().display()));
+    let progress = TerminalObserver::new(terminal, common.records());
+    let runner = Runner {
+        study: &study,
+        selection: &selection,
+        folder: &folder,
+        arenas,
+        terminal,
+        progress: &progress,
+        stop: &stop,
+    };
+    let (samples, failure) = runner.run(&mut connected)?;
+    let mut outcome = judge(&study, &selection, &samples);
+    // A run in real time is quoted with its day.
+    if selection.arenas.iter().any(|arena| arena.is_real_time()) {
+        outcome.day = folder.day();
+    }
+    let printed = write_outcome(&study, &outcome, args, &folder, common, terminal);
+    // The verdicts of a run that ended early are not the final ones.
+    let judged = if failure.is_some() { Ok(()) } else { check_verdicts(&outcome, args.strict, terminal) };
+    terminal.end_with([failure, judged.err(), printed.err()])
+}
+
+/// Connects to an arena.
+fn connect(arena: ArenaName, common: &Common, arenas: &dyn Arenas) -> Result<ConnectedArena, Failure> {
+    // Keeping the processors awake needs no privilege.
+    let place = Place { keep_awake: arena.is_real_time(), ..Place::new(arena_kind(arena), None) };
+    let max_workers = if arena.is_real_time() {
+        common.jobs.map_or(MAX_CONCURRENT_RUNS, NonZeroUsize::get)
+    } else {
+        jobs(common)
+    };
+    let workers = arenas.connect(&place, max_workers)?;
+    Ok(ConnectedArena { arena, place, workers })
+}
+
+/// Writes the outcome and the page of a run into its directory, and prints the result.
+fn write_outcome(
+    study: &Study,
+    outcome: &Outcome,
+    args: &StudyRunArgs,
+    folder: &StudyDir,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    write_bytes(&folder.file(OUTCOME), &json(outcome))?;
+    let command = same_command(args, outcome);
+    let page = study_page(outcome, &networks(study), env!("CARGO_PKG_VERSION"), &command);
+    write_bytes(&folder.file(REPORT), page.as_bytes())?;
+    print_outcome(outcome, &folder.file(REPORT), common, terminal)
+}
+
+/// The command that makes the same run again, for the page. It names the copy of the study beside the page,
+/// because whoever has the page also has the copy.
+fn same_command(args: &StudyRunArgs, outcome: &Outcome) -> String {
+    let name = shell_word(&format!("{STUDY_COPY}/{}", outcome.study));
+    let mut command = format!("# In this directory, which holds the study:\ntalkpath study run {name}");
+    for id in &args.claims {
+        command += &format!(" --claim {}", shell_word(id));
+    }
+    command += &format!(" --arena {}", arena_list(&outcome.arenas));
+    if args.quick {
+        command += " --quick";
+    }
+    if let Some(seed) = args.seed {
+        command += &format!(" --seed {seed}");
+    }
+    for (key, value) in &args.set {
+        command += &format!(" --set {}", shell_word(&format!("{key}={value}")));
+    }
+    command
+}
+
+/// The network of a scenario, as a picture of the page.
+struct DrawnNetwork {
+    animation: Animation,
+    /// The largest number of hosts and routers among the cells of the scenario.
+    most_nodes: usize,
+}
+
+/// Draws the network of each scenario under the base assumptions. If cells of one scenario have different
+/// networks, the network of the first cell is drawn, and its text says how large the others are.
+fn networks(study: &Study) -> Vec<Animation> {
+    let mut networks: Vec<DrawnNetwork> = Vec::new();
+    for cell in study.cells.iter().filter(|cell| cell.assumption == BASE_SET) {
+        let found = network(&cell.full.scenario);
+        let nodes = found.nodes.len();
+        if let Some(known) = networks.iter_mut().find(|known| known.animation.name == found.name) {
+            known.most_nodes = nodes.max(known.most_nodes);
+        } else {
+            let about = format!("As in the cell {}, under the base assumptions.", cell.name);
+            networks.push(DrawnNetwork { animation: Animation { about, ..found }, most_nodes: nodes });
+        }
+    }
+    let mut animations = Vec::new();
+    for DrawnNetwork { mut animation, most_nodes } in networks {
+        if animation.nodes.len() < most_nodes {
+            animation.about += &format!(" Other cells have up to {most_nodes} hosts and routers.");
+        }
+        animations.push(animation);
+    }
+    animations
+}
+
+/// The arenas that `--arena` selects, each once.
+fn arena_names(kinds: &[StudyArena]) -> Vec<ArenaName> {
+    let mut arenas = Vec::new();
+    for kind in kinds {
+        let arena = match kind {
+            StudyArena::Sim => ArenaName::Sim,
+            StudyArena::Emu => ArenaName::Emu,
+        };
+        if !arenas.contains(&arena) {
+            arenas.push(arena);
+        }
+    }
+    arenas
+}
+
+const fn arena_kind(arena: ArenaName) -> ArenaKind {
+    match arena {
+        ArenaName::Sim => ArenaKind::Sim,
+        ArenaName::Emu => ArenaKind::Emu,
+        // `study run --arena` does not accept this arena. A campaign measures between live hosts.
+        ArenaName::Campaign => ArenaKind::Live,
+    }
+}
