@@ -296,7 +296,7 @@ fn a_study_judges(lab: &Lab) {
     judge("differs").fails(1, &["sites/C1 reproduced, expected differs"]);
     lab.bench
         .run(&["study", "judge", "foderaro-1995", "--campaign", "x"])
-        .fails(2, &["no [[campaign]] in it"]);
+        .fails(2, &["missing [[campaign]]"]);
     lab.bench.run(&["study", "judge", "sites", "--campaign", "x"]).fails(2, &["has not begun"]);
 }
 
