@@ -9,6 +9,13 @@ use crate::terminal::{program, shell_path};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_units::counted;
 
+/// A heading describes at most this many links. We chose 4 because they fit on a line.
+const MAX_LINKS: usize = 4;
+/// A queue up to these limits is short, so the description of its link names it. We chose them below the
+/// limits of usual queues.
+const SHORT_QUEUE_PACKETS: u64 = 500;
+const SHORT_QUEUE_BYTES: u64 = 1_000_000;
+
 /// Lays out the nodes, links and flows of `scenario`.
 pub fn network(scenario: &Scenario) -> Animation {
     let topology = Topology::new(scenario);
@@ -71,40 +78,37 @@ pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
     let shortest = scenarios().map(|scenario| scenario.duration).min().unwrap_or(first.duration);
     let longest = scenarios().map(|scenario| scenario.duration).max().unwrap_or(first.duration);
     let duration = if shortest == longest { longest.to_string() } else { format!("{shortest} to {longest}") };
-    let links = first.links.iter().filter(|_| first.has_path && arena != "live");
-    let links = links.map(|link| {
-        let description = describe_link(&link.config);
-        let is_shared = |scenario: &Scenario| {
-            let same = scenario.links.iter().find(|other| other.name == link.name);
-            same.is_some_and(|other| describe_link(&other.config) == description)
-        };
-        if !scenarios().all(is_shared) {
-            format!("{} is swept", link.name)
-        } else if description.is_empty() {
-            format!("{} without a rate or delay", link.name)
-        } else {
-            format!("{} {description}", link.name)
-        }
-    });
     let length = match first.program {
         Some(_) => "until the program ended".to_owned(),
         None => format!("{duration} a repetition"),
     };
-    let mut parts: Vec<String> = [length].into_iter().chain(links).collect();
-    let more = parts.len().saturating_sub(MOST_LINKS + 1);
-    if more > 0 {
-        parts.truncate(MOST_LINKS + 1);
-        parts.push(counted(more, "more link"));
-    }
-    let changes = scenarios().map(number_of_changes).max().unwrap_or(0);
-    if changes > 0 && first.has_path && arena != "live" {
-        parts.push(format!("the path changes {}", counted(changes, "time")));
+    let mut parts = vec![length];
+    if first.has_path && arena != "live" {
+        for link in first.links.iter().take(MAX_LINKS) {
+            let description = describe_link(&link.config);
+            let has_same_link = |scenario: &Scenario| {
+                let same_name = scenario.links.iter().find(|other| other.name == link.name);
+                same_name.is_some_and(|other| describe_link(&other.config) == description)
+            };
+            parts.push(if !scenarios().all(has_same_link) {
+                format!("{} is swept", link.name)
+            } else if description.is_empty() {
+                format!("{} without a rate or delay", link.name)
+            } else {
+                format!("{} {description}", link.name)
+            });
+        }
+        let more = first.links.len().saturating_sub(MAX_LINKS);
+        if more > 0 {
+            parts.push(counted(more, "more link"));
+        }
+        let changes = scenarios().map(number_of_changes).max().unwrap_or(0);
+        if changes > 0 {
+            parts.push(format!("the path changes {}", counted(changes, "time")));
+        }
     }
     parts.join("; ")
 }
-
-/// How many links a heading describes (chosen: they fit on a line).
-const MOST_LINKS: usize = 4;
 
 /// Describes the rate and the delay of a link, and its queue if the queue is short or is not a plain one. The
 /// text is empty if the link adds no time.
@@ -119,21 +123,16 @@ fn describe_link(link: &LinkConfig) -> String {
     };
     let queue = match &link.queue {
         QueueKind::DropTail(queue) => match queue.limit {
-            QueueLimit::Packets(count) if count.get() <= NARROW_PACKETS => {
+            QueueLimit::Packets(count) if count.get() <= SHORT_QUEUE_PACKETS => {
                 format!(", queue {}", counted(count.get(), "packet"))
             }
-            QueueLimit::Bytes(bytes) if bytes.get() <= NARROW_BYTES => format!(", queue {} B", bytes.get()),
+            QueueLimit::Bytes(bytes) if bytes.get() <= SHORT_QUEUE_BYTES => format!(", queue {} B", bytes.get()),
             _ => String::new(),
         },
         _ => format!(", {}", link.queue.name().word()),
     };
     format!("{rate}, {} ms{queue}", link.delay.as_millis_f64())
 }
-
-/// A queue up to these limits is short (chosen: usual queues are larger), so the text about its link names
-/// it.
-const NARROW_PACKETS: u64 = 500;
-const NARROW_BYTES: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {

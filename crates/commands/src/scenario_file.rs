@@ -205,8 +205,8 @@ pub(crate) fn show(source: &Source, diagnostic: &Diagnostic) -> String {
 fn underlined(line: &str, diagnostic: &Diagnostic) -> String {
     let column = diagnostic.column.saturating_sub(1);
     // Of a very long line only the surroundings of the mistake are shown.
-    let skipped = column.saturating_sub(MAX_SHOWN / 2);
-    let shown: String = line.chars().skip(skipped).take(MAX_SHOWN).map(printable).collect();
+    let skipped = column.saturating_sub(MAX_LINE_CHARS / 2);
+    let shown: String = line.chars().skip(skipped).take(MAX_LINE_CHARS).map(printable).collect();
     let before = column - skipped;
     let shown_after = shown.chars().count().saturating_sub(before);
     let marks = diagnostic.span.len().max(1).min(shown_after.max(1));
@@ -231,11 +231,12 @@ fn printable(character: char) -> char {
 /// The largest scenario file, in bytes.
 const MAX_BYTES: u64 = LARGEST_FILE as u64;
 
-/// The largest trace, in bytes (chosen). A trace of hours at hundreds of megabits per second is smaller.
+/// The largest trace, in bytes. We chose 256 MiB because a trace of hours at hundreds of megabits per second is
+/// smaller.
 const MAX_TRACE_BYTES: u64 = 256 << 20;
 
-/// How many characters of a source line are shown (chosen).
-const MAX_SHOWN: usize = 120;
+/// A source line is cut after this many characters. We chose 120 because a terminal is rarely wider.
+const MAX_LINE_CHARS: usize = 120;
 
 #[cfg(test)]
 mod tests {

@@ -121,10 +121,11 @@ fn unchecked_amount(text: &str) -> Option<Amount> {
 
 /// The longest session. A server grants a session 3660 s together with its drain.
 const LONGEST_SESSION: Duration = Duration::from_secs(3600);
-/// The longest time that one run directory covers (chosen). The directory is put together in memory, and
-/// 8,640 sessions of 10 s fit in memory.
+/// The longest time that one run directory covers. We chose a day because the directory is put together in memory,
+/// where 8,640 sessions of 10 s fit.
 const LONGEST_ROTATION: Duration = Duration::from_secs(86_400);
-/// The shortest time that one run directory covers (chosen), so that the directory holds several sessions.
+/// The shortest time that one run directory covers. We chose a minute so that the directory holds several
+/// sessions.
 const SHORTEST_ROTATION: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -58,10 +58,10 @@ fn parse_count(text: &str) -> Result<u64, String> {
 }
 
 fn parse_max_duration(text: &str) -> Result<Duration, String> {
-    let duration = parse_duration(text, LONGEST)?;
+    let duration = parse_duration(text, MAX_RUN_TIME)?;
     if duration >= Duration::from_secs(1) { Ok(duration) } else { Err("expected at least 1 s".to_owned()) }
 }
 
-/// The longest run that a server can allow (chosen: a week). Every session ends some day, so that others find
-/// a place.
-const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+/// The longest run that a server can allow. We chose a week, so that every session ends some day and others find a
+/// place.
+const MAX_RUN_TIME: Duration = Duration::from_secs(7 * 86_400);

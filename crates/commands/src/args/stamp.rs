@@ -61,12 +61,12 @@ pub struct StampArgs {
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_duration(text, LONGEST)?;
-    if interval >= SHORTEST { Ok(interval) } else { Err("expected at least 1 ms".to_owned()) }
+    let interval = parse_duration(text, MAX_INTERVAL)?;
+    if interval >= MIN_INTERVAL { Ok(interval) } else { Err("expected at least 1 ms".to_owned()) }
 }
 
 fn parse_wait(text: &str) -> Result<Duration, String> {
-    parse_duration(text, LONGEST)
+    parse_duration(text, MAX_INTERVAL)
 }
 
 /// Reads one code point of six bits (RFC 2474 §3) for both directions, or one for the packets and one for the
@@ -80,14 +80,15 @@ fn parse_dscp(text: &str) -> Result<(u8, u8), String> {
     }
 }
 
-/// The shortest interval (chosen): a probe should not send more than a thousand packets a second into a path.
-const SHORTEST: Duration = Duration::from_millis(1);
+/// The shortest interval. We chose 1 ms because a probe should not send more than a thousand packets a second into
+/// a path.
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// The size of a packet without TLVs, in bytes (RFC 8762 §4.2.1).
 pub const STAMP_SIZE: u64 = 44;
 /// The largest payload of UDP over IPv4, in bytes (RFC 768, RFC 791: 65,535 minus both headers).
 const MAX_PAYLOAD: u64 = 65_507;
-/// The longest interval, and the longest wait for answers (chosen).
-const LONGEST: Duration = Duration::from_secs(60);
+/// The longest interval, and the longest wait for answers. We chose a minute because no round trip takes longer.
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use talkpath_campaign::fingerprint;
 use talkpath_scenario::campaign::{Campaign, Host, Measure, MeasureScenario};
-use talkpath_scenario::{Options, Plan, Source};
+use talkpath_scenario::{Options, Plan, Scenario, Source};
 use talkpath_units::Duration;
 
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::scenario_file::{load_source_beside, read, show};
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) campaign: Campaign,
-    /// [`fingerprint`].
+    /// The [`fingerprint`] of the campaign.
     pub(crate) fingerprint: String,
     /// The folder of the campaign file. The campaign names its files by their paths from this folder.
     folder: PathBuf,
@@ -28,9 +28,9 @@ pub(crate) struct Loaded {
 pub(crate) struct Prepared {
     /// The resolved text of the scenario.
     pub(crate) text: String,
-    /// How many repetitions all cells have together.
+    /// The number of repetitions of all cells together.
     pub(crate) repetitions: u64,
-    /// How long a measurement takes at most if nothing fails.
+    /// The longest time that a measurement takes if nothing fails.
     pub(crate) expected: Duration,
 }
 
@@ -67,10 +67,9 @@ impl Loaded {
             }
         }
         for host in &campaign.hosts {
-            let missing = host.key_file.as_ref().map(|file| (file, std::fs::metadata(folder.join(file))));
-            if let Some((file, Err(why))) = missing {
-                let mistake = format!("host.{}.key_file: cannot read {file}: {why}", host.name);
-                mistakes.push(mistake);
+            let Some(file) = &host.key_file else { continue };
+            if let Err(error) = std::fs::metadata(folder.join(file)) {
+                mistakes.push(format!("host.{}.key_file: cannot read {file}: {error}", host.name));
             }
         }
         if !mistakes.is_empty() {
@@ -121,21 +120,22 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
     if !plan.traces.is_empty() {
         return Err(Failure::Usage(format!("measure.{}: a campaign cannot use traces", measure.name)));
     }
-    let expected = expected(&plan);
+    let expected = longest_time(&plan);
     let repetitions = plan.repeat.saturating_mul(plan.cells.len() as u64);
     Ok(Prepared { text: plan.resolved, repetitions, expected })
 }
 
-/// How long a measurement takes at most if nothing fails. Each repetition takes its duration, its drain, and
+/// The longest time that a measurement takes if nothing fails. Each repetition takes its duration, its drain, and
 /// some time to begin.
-fn expected(plan: &Plan) -> Duration {
-    let of_cells = plan.cells.iter().map(|cell| {
-        let scenario = &cell.scenario;
-        scenario.duration.saturating_add(scenario.drain).saturating_add(SET_UP)
-    });
-    of_cells.fold(Duration::ZERO, Duration::saturating_add).saturating_mul(plan.repeat)
+fn longest_time(plan: &Plan) -> Duration {
+    let mut round = Duration::ZERO;
+    for cell in &plan.cells {
+        let Scenario { duration, drain, .. } = &cell.scenario;
+        round = round.saturating_add(*duration).saturating_add(*drain).saturating_add(SET_UP_TIME);
+    }
+    round.saturating_mul(plan.repeat)
 }
 
-/// How long a repetition takes to begin: to connect, and to probe the far clock (chosen, far longer than it
-/// usually takes).
-const SET_UP: Duration = Duration::from_secs(5);
+/// The time that a repetition takes to begin: to connect, and to probe the far clock. We chose 5 s, far longer than
+/// it usually takes, because a measurement that is stopped too early is lost.
+const SET_UP_TIME: Duration = Duration::from_secs(5);

@@ -17,6 +17,14 @@ use talkpath_experiment::part::LOG;
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::open_file;
 
+/// The run that is exported, and what is needed to read it.
+struct ExportSource<'a> {
+    dir: RunDir,
+    /// The arenas, in which a run without record files runs again.
+    arenas: &'a dyn Arenas,
+    terminal: Terminal,
+}
+
 /// Writes the export to a file, or to standard output.
 pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
@@ -24,43 +32,42 @@ pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result
     if let Some(path) = &args.output {
         refuse_records("-o", path, &[dir.path()], None)?;
     }
-    match &args.output {
-        Some(path) => write_named(path, |writer| {
-            export(&dir, args, arenas, terminal, writer, |why| Failure::write(path, why))
-        }),
-        None => {
-            let mut output = BufWriter::new(io::stdout());
-            export(&dir, args, arenas, terminal, &mut output, output_failure)?;
-            output.flush().map_err(output_failure)
-        }
+    let source = ExportSource { dir, arenas, terminal };
+    if let Some(path) = &args.output {
+        return write_named(path, |writer| {
+            export(&source, args, writer, |error| Failure::write(path, error))
+        });
     }
+    let mut output = BufWriter::new(io::stdout());
+    export(&source, args, &mut output, output_failure)?;
+    output.flush().map_err(output_failure)
 }
 
-/// Writes the export in its format to `writer`. `unwritten` makes the failure for a failed write.
+/// Writes the export in its format to `writer`. `write_failure` makes the failure for a failed write.
 fn export(
-    dir: &RunDir,
+    source: &ExportSource<'_>,
     args: &ExportArgs,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
     writer: &mut (impl Write + Send),
-    unwritten: impl Fn(io::Error) -> Failure,
+    write_failure: impl Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    let format = args.format;
-    if matches!(format, ExportFormat::Pcapng | ExportFormat::Qlog | ExportFormat::Nam) {
-        return arenas.export_packets(dir, args, writer, &unwritten);
-    }
-    if format == ExportFormat::Log {
-        let path = dir.file(LOG);
-        let mut log = Vec::new();
-        let read = open_file(&path).and_then(|mut file| file.read_to_end(&mut log));
-        read.map_err(|why| Failure::read(&path, &why))?;
-        return writer.write_all(&log).map_err(unwritten);
-    }
-    let format = match format {
+    let table_format = match args.format {
+        ExportFormat::Pcapng | ExportFormat::Qlog | ExportFormat::Nam => {
+            return source.arenas.export_packets(&source.dir, args, writer, &write_failure);
+        }
+        ExportFormat::Log => return writer.write_all(&read_log(&source.dir)?).map_err(write_failure),
         ExportFormat::Csv => TableFormat::Csv,
         ExportFormat::Jsonl => TableFormat::Jsonl,
-        _ => TableFormat::Parquet,
+        ExportFormat::Parquet => TableFormat::Parquet,
     };
     let table = args.table.unwrap_or(ExportTable::Messages);
-    tables::write((dir, arenas, terminal), table, format, writer, unwritten)
+    tables::write(source, table, table_format, writer, write_failure)
+}
+
+fn read_log(dir: &RunDir) -> Result<Vec<u8>, Failure> {
+    let path = dir.file(LOG);
+    let mut log = Vec::new();
+    open_file(&path)
+        .and_then(|mut file| file.read_to_end(&mut log))
+        .map_err(|error| Failure::read(&path, &error))?;
+    Ok(log)
 }

@@ -402,7 +402,7 @@ impl MonitorOutput<'_> {
 
     /// Reports that records could not be written. The monitor goes on, and tries again.
     fn complain(&mut self, why: &Failure) {
-        self.terminal.error(&format!("{why}; it is measured on"));
+        self.terminal.error(&format!("{why}; the monitor continues"));
         if self.args.json_stream {
             self.printer.print(events::error(&why.to_string()));
         }
@@ -456,7 +456,8 @@ fn score(call: &CallSummary) -> String {
     }
 }
 
-/// The shortest session (chosen). Each session costs some exchanges with the server at its beginning and end.
+/// The shortest session. We chose 10 s because each session costs some exchanges with the server at its beginning
+/// and end.
 const SHORTEST_SESSION: Duration = Duration::from_secs(10);
 /// How often the textfile is written. Prometheus reads node_exporter every 15 s or less often (the examples
 /// of Prometheus).

@@ -42,7 +42,7 @@ pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Fa
     terminal.result(&text)
 }
 
-/// A loss above this share is repeated in words (chosen, the same as for the loss of a path).
+/// A loss above this share is repeated in words. It is the same share as for the loss of a path.
 const LARGE_LOSS: f64 = 0.2;
 
 /// The object that `--json` prints.

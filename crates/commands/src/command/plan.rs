@@ -62,8 +62,10 @@ fn as_json(plan: &Plan) -> Value {
 /// The plan as text for a person.
 fn as_text(plan: &Plan) -> String {
     let (cells, repeat) = (plan.cells.len() as u64, plan.repeat);
-    let seeds: Vec<_> =
-        (0..repeat).take(SHOWN_SEEDS).map(|index| plan.seed.repetition(index).get().to_string()).collect();
+    let seeds: Vec<_> = (0..repeat)
+        .take(MAX_LISTED_SEEDS)
+        .map(|index| plan.seed.repetition(index).get().to_string())
+        .collect();
     let other_seeds = repeat.saturating_sub(seeds.len() as u64);
     let more = if other_seeds > 0 { format!(", and {other_seeds} more") } else { String::new() };
     let mut text = format!(
@@ -76,13 +78,13 @@ fn as_text(plan: &Plan) -> String {
         span(total_cost(plan)),
     );
     let width = |cell: &Cell| span(cell.scenario.cost()).len();
-    let width = plan.cells.iter().take(SHOWN_CELLS).map(width).max().unwrap_or(0);
-    for cell in plan.cells.iter().take(SHOWN_CELLS) {
+    let width = plan.cells.iter().take(MAX_LISTED_CELLS).map(width).max().unwrap_or(0);
+    for cell in plan.cells.iter().take(MAX_LISTED_CELLS) {
         let cost = span(cell.scenario.cost());
         text += format!("cell {:<5} {cost:>width$} a repetition  {}", cell.index, cell.label).trim_end();
         text.push('\n');
     }
-    let other_cells = plan.cells.len().saturating_sub(SHOWN_CELLS);
+    let other_cells = plan.cells.len().saturating_sub(MAX_LISTED_CELLS);
     if other_cells > 0 {
         text += &format!("and {}; --json has them all\n", counted(other_cells, "more cell"));
     }
@@ -111,7 +113,7 @@ fn span(hops: u64) -> String {
     }
 }
 
-/// How many cells the text lists (chosen: the list fits on a screen).
-const SHOWN_CELLS: usize = 24;
-/// How many seeds the text lists (chosen: they fit on a line).
-const SHOWN_SEEDS: usize = 3;
+/// The text lists at most this many cells. We chose 24 so that the list fits on a screen.
+const MAX_LISTED_CELLS: usize = 24;
+/// The text lists at most this many seeds. We chose 3 because they fit on a line.
+const MAX_LISTED_SEEDS: usize = 3;

@@ -51,7 +51,7 @@ pub(crate) fn serve(listener: &TcpListener, stop: &AtomicBool, render: &dyn Fn(F
 /// Reads a request from `stream` and answers it.
 fn answer(mut stream: TcpStream, render: &dyn Fn(Format) -> String) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + REQUEST_TIMEOUT;
     let mut head = Vec::new();
     let reply = loop {
         if let Some(reply) = reply(&head, render) {
@@ -70,7 +70,7 @@ fn answer(mut stream: TcpStream, render: &dyn Fn(Format) -> String) -> io::Resul
             Err(why) => return Err(why),
         }
     };
-    write_by(&mut stream, &reply, Instant::now() + PATIENCE)
+    write_by(&mut stream, &reply, Instant::now() + REQUEST_TIMEOUT)
 }
 
 /// Writes all of `bytes` before `deadline`. A time limit for each write would not be enough: a reader that
@@ -137,13 +137,13 @@ fn page(status: &str, content_type: &str, body: &str, has_body: bool) -> Vec<u8>
 /// The path of the metrics: the default of Prometheus for `metrics_path`.
 const PATH: &str = "/metrics";
 const TEXT: &str = "text/plain; charset=utf-8";
-/// How many headers a request may have (chosen: Prometheus sends six headers with 300 B together).
+/// The largest number of headers of a request. We chose 32 because Prometheus sends six.
 const MAX_HEADERS: usize = 32;
-/// The largest request, in bytes (chosen).
+/// The largest request, in bytes. We chose 8 KiB because Prometheus sends 300 B.
 pub(crate) const MAX_HEAD: usize = 8 << 10;
-/// How long a request may take to arrive, and how long its answer may take (chosen: a scraper on this host
-/// needs a millisecond).
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The timeout of a request, and that of its answer. We chose 1 s because a scraper on this host needs a
+/// millisecond.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often the server checks whether it shall stop.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -209,7 +209,7 @@ mod tests {
             is_over.store(true, Ordering::Relaxed);
             begun.elapsed()
         });
-        assert!(took < PATIENCE * 5, "{took:?}");
+        assert!(took < REQUEST_TIMEOUT * 5, "{took:?}");
     }
 
     #[test]

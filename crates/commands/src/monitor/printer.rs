@@ -1,5 +1,5 @@
 //! Writes the standard output of a monitor in a thread of its own. A slow reader gets every line. A reader
-//! that stalls delays the records, the metrics and the end by at most [`PATIENCE`].
+//! that stalls delays the records, the metrics and the end by at most [`STALL_TIMEOUT`], and loses lines.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +12,14 @@ use crate::arenas::no_thread;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
+/// At most this many bytes wait to be printed. We chose 1 MiB, which are some hundreds of intervals with 3 kB for
+/// each flow.
+const MAX_WAITING_BYTES: usize = 1 << 20;
+/// A reader that has read nothing for this time has stalled. We chose 2 s because a reader needs milliseconds.
+const STALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time between two checks whether the reader has read something.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
 /// A function that prints a whole line.
 type Print = dyn FnMut(&[u8]) -> Result<(), Failure> + Send;
 
@@ -20,9 +28,9 @@ pub(crate) struct Printer {
     lines: Sender<Vec<u8>>,
     /// Receives the result of the last line when all lines have been printed.
     ended: Receiver<Result<(), Failure>>,
-    /// The bytes that wait to be printed.
-    waiting: Arc<AtomicUsize>,
-    /// How many lines were left out since the last line that was sent.
+    /// The number of bytes that wait to be printed.
+    waiting_bytes: Arc<AtomicUsize>,
+    /// The number of lines that were left out since the last line that was sent.
     left_out: u64,
     /// Writes a line that says how many lines were left out.
     left_out_line: fn(u64) -> Vec<u8>,
@@ -38,23 +46,23 @@ impl Printer {
     ) -> Result<Self, Failure> {
         let (lines, queue) = mpsc::channel();
         let (end, ended) = mpsc::channel();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let left = Arc::clone(&waiting);
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let unprinted_bytes = Arc::clone(&waiting_bytes);
         let work = move || {
             // If this fails, nobody waits for the end of the output any more.
-            let _ = end.send(print_all(&queue, &left, print, &stop, terminal));
+            let _ = end.send(print_all(&queue, &unprinted_bytes, print, &stop, terminal));
         };
         // The thread is not joined, because a write that nobody reads ends only with the process.
-        thread::Builder::new().name("output".to_owned()).spawn(work).map_err(|why| no_thread(&why))?;
-        Ok(Self { lines, ended, waiting, left_out: 0, left_out_line })
+        thread::Builder::new().name("output".to_owned()).spawn(work).map_err(|error| no_thread(&error))?;
+        Ok(Self { lines, ended, waiting_bytes, left_out: 0, left_out_line })
     }
 
     /// Sends `lines` to the thread, or leaves them out if the reader stalls. A line on standard output says
     /// how many were left out. It does not go to standard error, which may be the same pipe.
     pub(crate) fn print(&mut self, lines: Vec<u8>) {
         // After a reader has stalled, the monitor does not wait for it again until it has taken some lines.
-        let has_room = if self.left_out > 0 { self.has_room() } else { self.wait_for_room() };
-        if !has_room {
+        let has_capacity = if self.left_out > 0 { self.has_capacity() } else { self.wait_for_capacity() };
+        if !has_capacity {
             self.left_out += lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
             return;
         }
@@ -66,18 +74,20 @@ impl Printer {
         self.send(lines);
     }
 
-    fn has_room(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) < MOST_WAITING
+    fn has_capacity(&self) -> bool {
+        self.waiting_bytes.load(Ordering::Relaxed) < MAX_WAITING_BYTES
     }
 
     /// Waits until fewer bytes are waiting, as long as the reader reads. Returns false if the reader stalls.
-    fn wait_for_room(&self) -> bool {
-        let (mut left, mut since) = (usize::MAX, Instant::now());
-        while !self.has_room() {
-            let now = self.waiting.load(Ordering::Relaxed);
-            if now < left {
-                (left, since) = (now, Instant::now());
-            } else if since.elapsed() > PATIENCE {
+    fn wait_for_capacity(&self) -> bool {
+        let mut fewest_bytes = usize::MAX;
+        let mut last_read = Instant::now();
+        while !self.has_capacity() {
+            let waiting_bytes = self.waiting_bytes.load(Ordering::Relaxed);
+            if waiting_bytes < fewest_bytes {
+                fewest_bytes = waiting_bytes;
+                last_read = Instant::now();
+            } else if last_read.elapsed() > STALL_TIMEOUT {
                 return false;
             }
             thread::sleep(CHECK_INTERVAL);
@@ -86,7 +96,7 @@ impl Printer {
     }
 
     fn send(&self, line: Vec<u8>) {
-        self.waiting.fetch_add(line.len(), Ordering::Relaxed);
+        self.waiting_bytes.fetch_add(line.len(), Ordering::Relaxed);
         // Sending fails only if the reader has gone, and in that case the monitor is already ending.
         let _ = self.lines.send(line);
     }
@@ -97,18 +107,19 @@ impl Printer {
             self.send((self.left_out_line)(self.left_out));
             self.left_out = 0;
         }
-        let Self { lines, ended, waiting, .. } = self;
+        let Self { lines, ended, waiting_bytes, .. } = self;
         drop(lines);
-        let mut left = usize::MAX;
+        let mut fewest_bytes = usize::MAX;
         loop {
-            match ended.recv_timeout(PATIENCE) {
-                Ok(end) => return end,
-                Err(RecvTimeoutError::Timeout) if waiting.load(Ordering::Relaxed) < left => {
-                    left = waiting.load(Ordering::Relaxed);
+            match ended.recv_timeout(STALL_TIMEOUT) {
+                Ok(result) => return result,
+                // The reader still reads.
+                Err(RecvTimeoutError::Timeout) if waiting_bytes.load(Ordering::Relaxed) < fewest_bytes => {
+                    fewest_bytes = waiting_bytes.load(Ordering::Relaxed);
                 }
                 Err(_) => {
-                    let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "nobody reads it");
-                    return Err(Failure::write(Path::new("standard output"), why));
+                    let error = std::io::Error::new(std::io::ErrorKind::TimedOut, "nobody reads it");
+                    return Err(Failure::write(Path::new("standard output"), error));
                 }
             }
         }
@@ -119,33 +130,26 @@ impl Printer {
 /// are tried all the same.
 fn print_all(
     queue: &Receiver<Vec<u8>>,
-    waiting: &AtomicUsize,
+    waiting_bytes: &AtomicUsize,
     mut print: Box<Print>,
     stop: &AtomicBool,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let mut last = Ok(());
+    let mut last_result = Ok(());
     for line in queue {
-        if let Err(why) = last {
-            terminal.error(&format!("{why}; it is measured on"));
+        if let Err(failure) = last_result {
+            terminal.error(&format!("{failure}; the monitor continues"));
         }
-        last = print(&line);
-        waiting.fetch_sub(line.len(), Ordering::Relaxed);
-        if matches!(last, Err(Failure::OutputClosed)) {
+        last_result = print(&line);
+        waiting_bytes.fetch_sub(line.len(), Ordering::Relaxed);
+        if matches!(last_result, Err(Failure::OutputClosed)) {
             stop.store(true, Ordering::Relaxed);
-            waiting.store(0, Ordering::Relaxed);
+            waiting_bytes.store(0, Ordering::Relaxed);
             break;
         }
     }
-    last
+    last_result
 }
-
-/// How many bytes may wait to be printed (chosen: some hundreds of intervals, with 3 kB for each flow).
-const MOST_WAITING: usize = 1 << 20;
-/// A reader that has taken nothing for so long has stalled (chosen: a reader needs milliseconds).
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How often a waiting thread checks whether the reader has taken something.
-const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {
@@ -170,15 +174,15 @@ mod tests {
             Ok(())
         };
         let mut printer = started(Box::new(print), &Arc::default());
-        let mut line = vec![b'x'; MOST_WAITING / 4];
-        line[MOST_WAITING / 4 - 1] = b'\n';
+        let mut line = vec![b'x'; MAX_WAITING_BYTES / 4];
+        line[MAX_WAITING_BYTES / 4 - 1] = b'\n';
         for _ in 0..7 {
             printer.print(line.clone());
         }
         assert_eq!(printer.left_out, 3, "four fill what may wait");
         drop(go);
         let since = Instant::now();
-        while printer.waiting.load(Ordering::Relaxed) > 0 && since.elapsed() < PATIENCE {
+        while printer.waiting_bytes.load(Ordering::Relaxed) > 0 && since.elapsed() < STALL_TIMEOUT {
             thread::sleep(Duration::from_millis(1));
         }
         printer.print(b"again\n".to_vec());
@@ -198,7 +202,7 @@ mod tests {
             Ok(())
         };
         let mut printer = started(Box::new(print), &Arc::default());
-        let line = vec![b'\n'; MOST_WAITING / 4];
+        let line = vec![b'\n'; MAX_WAITING_BYTES / 4];
         for _ in 0..20 {
             printer.print(line.clone());
         }
@@ -225,7 +229,7 @@ mod tests {
         let mut printer = started(Box::new(|_: &[u8]| Err(Failure::OutputClosed)), &stop);
         printer.print(b"a\n".to_vec());
         let since = Instant::now();
-        while !stop.load(Ordering::Relaxed) && since.elapsed() < PATIENCE {
+        while !stop.load(Ordering::Relaxed) && since.elapsed() < STALL_TIMEOUT {
             thread::sleep(Duration::from_millis(1));
         }
         assert!(stop.load(Ordering::Relaxed));

@@ -10,7 +10,7 @@ use crate::arena::ArenaName;
 use crate::sample::CellSamples;
 use crate::study::{Cell, Study};
 
-/// The most cells that a warning names. Chosen.
+/// A warning names at most this many cells. We chose 5 so that it stays on two lines of a terminal.
 const MAX_NAMED_CELLS: usize = 5;
 
 /// Lists the warnings of an outcome. `unjudged` are the cells that are not judged, of `selected` cells of the

@@ -11,30 +11,32 @@ use serde_json::Value;
 use talkpath_measure::export::{Column, ColumnKind, Field};
 use talkpath_scenario::si_amount;
 
-/// The swept keys of a run as columns, and each cell's fields.
+/// The swept keys of a run as columns, and the fields of each cell.
 pub(super) struct Swept {
     pub(super) columns: Vec<Column>,
-    cells: BTreeMap<u64, Vec<Field>>,
-    none: Vec<Field>,
+    /// The fields of each cell, by the index of the cell.
+    fields: BTreeMap<u64, Vec<Field>>,
+    /// The fields of a cell that sets no key.
+    unknown_fields: Vec<Field>,
 }
 
 impl Swept {
     /// Makes the columns. `cells` are the indices of the cells with their swept values by key.
     pub(super) fn new<'a>(cells: impl IntoIterator<Item = (u64, &'a BTreeMap<String, Value>)>) -> Self {
-        let mut parts: BTreeMap<u64, BTreeMap<String, Field>> = BTreeMap::new();
+        let mut fields_by_name: BTreeMap<u64, BTreeMap<String, Field>> = BTreeMap::new();
         let mut kinds: BTreeMap<String, ColumnKind> = BTreeMap::new();
         for (cell, values) in cells {
             let mut fields = BTreeMap::new();
-            values.iter().for_each(|(key, value)| spread(key, value, &mut fields));
+            for (key, value) in values {
+                add_fields(key, value, &mut fields);
+            }
             for (name, field) in &fields {
                 if let Some(kind) = kind_of(field) {
-                    kinds
-                        .entry(name.clone())
-                        .and_modify(|known| *known = common(*known, kind))
-                        .or_insert(kind);
+                    let known_kind = kinds.entry(name.clone()).or_insert(kind);
+                    *known_kind = common_kind(*known_kind, kind);
                 }
             }
-            parts.insert(cell, fields);
+            fields_by_name.insert(cell, fields);
         }
         let mut columns: Vec<Column> = Vec::new();
         for (name, kind) in &kinds {
@@ -45,24 +47,24 @@ impl Swept {
             }
             columns.push(column);
         }
-        let fields = |fields: &BTreeMap<String, Field>| {
+        let mut fields = BTreeMap::new();
+        for (cell, by_name) in &fields_by_name {
             let field = |(name, kind): (&String, &ColumnKind)| {
-                fields.get(name).map_or(Field::Unknown, |field| fitted(field, *kind))
+                by_name.get(name).map_or(Field::Unknown, |field| convert(field, *kind))
             };
-            kinds.iter().map(field).collect()
-        };
-        let cells = parts.iter().map(|(cell, of_cell)| (*cell, fields(of_cell))).collect();
-        Self { none: vec![Field::Unknown; columns.len()], columns, cells }
+            fields.insert(*cell, kinds.iter().map(field).collect());
+        }
+        Self { unknown_fields: vec![Field::Unknown; columns.len()], columns, fields }
     }
 
     /// The fields of one cell.
     pub(super) fn fields(&self, cell: u64) -> &[Field] {
-        self.cells.get(&cell).unwrap_or(&self.none)
+        self.fields.get(&cell).unwrap_or(&self.unknown_fields)
     }
 }
 
 /// Adds the fields of the swept `key` with its `value`, by the names of their columns.
-fn spread(key: &str, value: &Value, fields: &mut BTreeMap<String, Field>) {
+fn add_fields(key: &str, value: &Value, fields: &mut BTreeMap<String, Field>) {
     let (name, field) = match value {
         Value::Null => return,
         Value::Bool(flag) => (key.to_owned(), Field::Flag(*flag)),
@@ -82,7 +84,7 @@ fn spread(key: &str, value: &Value, fields: &mut BTreeMap<String, Field>) {
         Value::Object(keys) => {
             for (inner, value) in keys {
                 let name = if inner == "kind" { key.to_owned() } else { format!("{key}.{inner}") };
-                spread(&name, value, fields);
+                add_fields(&name, value, fields);
             }
             return;
         }
@@ -111,8 +113,8 @@ pub(super) const fn kind_of(field: &Field) -> Option<ColumnKind> {
     }
 }
 
-/// What kind of column holds both.
-pub(super) fn common(a: ColumnKind, b: ColumnKind) -> ColumnKind {
+/// The kind of a column that can hold fields of both kinds.
+pub(super) fn common_kind(a: ColumnKind, b: ColumnKind) -> ColumnKind {
     match (a.min(b), a.max(b)) {
         (a, b) if a == b => a,
         (ColumnKind::Integer, ColumnKind::Number) => ColumnKind::Number,
@@ -120,8 +122,8 @@ pub(super) fn common(a: ColumnKind, b: ColumnKind) -> ColumnKind {
     }
 }
 
-/// The field in a column of this kind: in one of text a number is written out.
-fn fitted(field: &Field, kind: ColumnKind) -> Field {
+/// Converts a field to the kind of its column. In a column of text a number becomes text.
+fn convert(field: &Field, kind: ColumnKind) -> Field {
     match (kind, field) {
         (ColumnKind::Text, Field::Integer(number)) => Field::text(&number.to_string()),
         (ColumnKind::Text, Field::Number(number)) => Field::text(&number.to_string()),
@@ -141,7 +143,7 @@ mod tests {
             cells.iter().map(|cell| serde_json::from_value(cell.clone()).unwrap()).collect();
         let swept = Swept::new((0..).zip(&cells));
         let fields = (0..cells.len() as u64).map(|cell| swept.fields(cell).to_vec()).collect();
-        (swept.columns.into_iter().map(|it| (it.name, it.kind)).collect(), fields)
+        (swept.columns.into_iter().map(|column| (column.name, column.kind)).collect(), fields)
     }
 
     #[test]

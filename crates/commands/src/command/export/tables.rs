@@ -20,45 +20,44 @@ use talkpath_measure::record_file::{
 };
 use talkpath_measure::summary::{RunSummary, Spread, Summary};
 
-use super::swept::{Swept, common, kind_of};
+use super::ExportSource;
+use super::swept::{Swept, common_kind, kind_of};
 use crate::again::Repetitions;
-use crate::arenas::Arenas;
 use crate::args::ExportTable;
 use crate::failure::Failure;
 use crate::summary_file::{read_summary, refuse_later_format};
-use crate::terminal::Terminal;
 use talkpath_experiment::part::{PACKETS, SERIES, SUMMARY};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::{find_file, open_file, unexpected_json};
 
-/// Writes `table` of the run in `dir` to `out`. `unwritten` makes the failure for a failed write.
+/// Writes a table of the run to `out`. `write_failure` makes the failure for a failed write.
 pub(super) fn write(
-    (dir, arenas, terminal): (&RunDir, &dyn Arenas, Terminal),
+    source: &ExportSource<'_>,
     table: ExportTable,
     format: TableFormat,
     out: impl Write + Send,
-    unwritten: impl Fn(io::Error) -> Failure,
+    write_failure: impl Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    let summary = || read_summary(dir, terminal);
+    let summary = || read_summary(&source.dir, source.terminal);
     let result = match table {
-        ExportTable::Messages => return MESSAGES.write((dir, arenas), format, out, unwritten),
-        ExportTable::Series => return POINTS.write((dir, arenas), format, out, unwritten),
-        ExportTable::Repetitions => repetitions(&summary()?, format, out, "flow", |run| {
-            let groups = run.groups.iter().map(|(name, group)| (name, known(&GROUP, &**group)));
-            run.flows.iter().map(|(name, flow)| (name, known(&FLOW, &**flow))).chain(groups).collect()
+        ExportTable::Messages => return MESSAGES.write(source, format, out, write_failure),
+        ExportTable::Series => return SERIES_POINTS.write(source, format, out, write_failure),
+        ExportTable::Repetitions => write_repetitions(&summary()?, format, out, "flow", |run| {
+            let groups = run.groups.iter().map(|(name, group)| (name, known_fields(&GROUP, &**group)));
+            run.flows.iter().map(|(name, flow)| (name, known_fields(&FLOW, &**flow))).chain(groups).collect()
         }),
-        ExportTable::Links => repetitions(&summary()?, format, out, "link", |run| {
-            run.links.iter().map(|(name, link)| (name, known(&LINK, &**link))).collect()
+        ExportTable::Links => write_repetitions(&summary()?, format, out, "link", |run| {
+            run.links.iter().map(|(name, link)| (name, known_fields(&LINK, &**link))).collect()
         }),
-        ExportTable::Cells => cells(&summary()?, format, out),
+        ExportTable::Cells => write_cells(&summary()?, format, out),
     };
-    result.map_err(|why| failed(why, unwritten))
+    result.map_err(|error| table_failure(error, write_failure))
 }
 
-fn failed(why: RecordError, unwritten: impl Fn(io::Error) -> Failure) -> Failure {
-    match why {
-        RecordError::Io(why) => unwritten(why),
-        other => unwritten(io::Error::other(other)),
+fn table_failure(error: RecordError, write_failure: impl Fn(io::Error) -> Failure) -> Failure {
+    match error {
+        RecordError::Io(error) => write_failure(error),
+        other => write_failure(io::Error::other(other)),
     }
 }
 
@@ -69,17 +68,17 @@ const MESSAGES: RowTable<PacketRow, PacketRows<File>> = RowTable {
     cell: |row| row.cell,
     fill: message_row,
     read: read_packets,
-    again: |record| Box::new(packet_rows(record)),
+    rows_of_record: |record| Box::new(packet_rows(record)),
 };
 
 /// The table of series: one row for each point of a quantity over time.
-const POINTS: RowTable<SeriesRow, SeriesRows<File>> = RowTable {
+const SERIES_POINTS: RowTable<SeriesRow, SeriesRows<File>> = RowTable {
     file: SERIES,
     columns: series_columns,
     cell: |row| row.cell,
     fill: series_row,
     read: read_series,
-    again: |record| Box::new(series_rows(record)),
+    rows_of_record: |record| Box::new(series_rows(record)),
 };
 
 /// A table whose rows come from a record file. If the run has no such file, they come from running it again.
@@ -94,58 +93,62 @@ struct RowTable<Row, Stored> {
     fill: fn(&Row, &[Field], &mut Vec<Field>),
     read: fn(File) -> Result<Stored, RecordError>,
     /// The rows of a repetition that was run again.
-    again: for<'r> fn(&'r RunRecord) -> Box<dyn Iterator<Item = Row> + 'r>,
+    rows_of_record: for<'r> fn(&'r RunRecord) -> Box<dyn Iterator<Item = Row> + 'r>,
 }
 
 impl<Row, Stored: Iterator<Item = Result<Row, RecordError>>> RowTable<Row, Stored> {
     /// Writes the table of the run in `dir`. Only one row group or one repetition is in memory at a time.
     fn write(
         &self,
-        (dir, arenas): (&RunDir, &dyn Arenas),
+        source: &ExportSource<'_>,
         format: TableFormat,
         out: impl Write + Send,
-        unwritten: impl Fn(io::Error) -> Failure,
+        write_failure: impl Fn(io::Error) -> Failure,
     ) -> Result<(), Failure> {
-        let swept = swept_of(dir)?;
+        let ExportSource { dir, arenas, .. } = source;
+        let swept = swept_keys(dir)?;
         let columns = (self.columns)(&swept.columns);
-        let mut table = TableWriter::new(columns, format, out).map_err(|why| failed(why, &unwritten))?;
+        let failure = |error| table_failure(error, &write_failure);
+        let mut table = TableWriter::new(columns, format, out).map_err(failure)?;
         let mut fields = Vec::new();
-        let mut add = |cell: u64, row: &Row| {
+        let mut add_row = |cell: u64, row: &Row| {
             (self.fill)(row, swept.fields(cell), &mut fields);
-            table.row(&fields).map_err(|why| failed(why, &unwritten))
+            table.row(&fields).map_err(failure)
         };
-        match stored(dir, self.file, self.read)? {
-            Some(rows) => {
-                for row in rows {
-                    let row = row.map_err(|why| unreadable(dir, self.file, &why))?;
-                    add((self.cell)(&row), &row)?;
-                }
+        if let Some(rows) = open_rows(dir, self.file, self.read)? {
+            for row in rows {
+                let row = row.map_err(|error| unreadable(dir, self.file, &error))?;
+                add_row((self.cell)(&row), &row)?;
             }
-            None => Repetitions::open(dir, &dir.file(self.file), arenas)?
-                .each(|_| true, |record| (self.again)(&record).try_for_each(|row| add(record.cell, &row)))?,
+        } else {
+            let mut repetitions = Repetitions::open(dir, &dir.file(self.file), *arenas)?;
+            repetitions.each(
+                |_| true,
+                |record| (self.rows_of_record)(&record).try_for_each(|row| add_row(record.cell, &row)),
+            )?;
         }
-        table.finish().map_err(|why| failed(why, &unwritten))
+        table.finish().map_err(failure)
     }
 }
 
 /// Opens the record file `name` of `dir`, or returns `None` if it does not exist.
-fn stored<T>(
+fn open_rows<T>(
     dir: &RunDir,
     name: &str,
     read: impl Fn(File) -> Result<T, RecordError>,
 ) -> Result<Option<T>, Failure> {
     let path = dir.file(name);
-    let found = find_file(&path).map_err(|why| Failure::read(&path, &why))?;
-    found.map(|file| read(file).map_err(|why| unreadable(dir, name, &why))).transpose()
+    let Some(file) = find_file(&path).map_err(|error| Failure::read(&path, &error))? else { return Ok(None) };
+    read(file).map(Some).map_err(|error| unreadable(dir, name, &error))
 }
 
-fn unreadable(dir: &RunDir, name: &str, why: &RecordError) -> Failure {
-    Failure::Usage(format!("cannot read {}: {why}", dir.file(name).display()))
+fn unreadable(dir: &RunDir, name: &str, error: &RecordError) -> Failure {
+    Failure::Usage(format!("cannot read {}: {error}", dir.file(name).display()))
 }
 
 /// Reads only the swept values of a run. The whole summary, which may have many repetitions, would take too
 /// much memory.
-fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
+fn swept_keys(dir: &RunDir) -> Result<Swept, Failure> {
     #[derive(Deserialize)]
     struct Cells {
         cells: Vec<Cell>,
@@ -157,9 +160,9 @@ fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
     }
     refuse_later_format(dir)?;
     let path = dir.file(SUMMARY);
-    let file = open_file(&path).map_err(|why| Failure::read(&path, &why))?;
+    let file = open_file(&path).map_err(|error| Failure::read(&path, &error))?;
     let Cells { cells } =
-        serde_json::from_reader(BufReader::new(file)).map_err(|why| unexpected_json(&path, &why))?;
+        serde_json::from_reader(BufReader::new(file)).map_err(|error| unexpected_json(&path, &error))?;
     Ok(Swept::new(cells.iter().map(|cell| (cell.cell, &cell.sweep))))
 }
 
@@ -168,33 +171,35 @@ type NamedFigures<'a> = (&'a String, Vec<(String, Field)>);
 
 /// Writes a table with a column for each figure. It has a row for each flow, each group of copies or each
 /// link in each repetition that counts. The row of a group has the name of the flow that was copied.
-fn repetitions(
+fn write_repetitions(
     summary: &Summary,
     format: TableFormat,
     out: impl Write + Send,
-    what: &str,
-    of: fn(&RunSummary) -> Vec<NamedFigures<'_>>,
+    name_column: &str,
+    figures_of_run: fn(&RunSummary) -> Vec<NamedFigures<'_>>,
 ) -> Result<(), RecordError> {
     let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &*run.sweep)));
     // The figures are read twice: now for the columns, and later for the rows.
-    let mut figures: Vec<(String, ColumnKind)> = Vec::new();
-    for (_, entry) in summary.counted_runs().flat_map(of) {
-        add_columns(&entry, &mut figures);
+    let mut figure_columns: Vec<FigureColumn> = Vec::new();
+    for (_, figures) in summary.counted_runs().flat_map(figures_of_run) {
+        add_columns(&figures, &mut figure_columns);
     }
     let mut columns =
         vec![Column::new("cell", ColumnKind::Integer), Column::new("repetition", ColumnKind::Integer)];
     columns.extend_from_slice(&swept.columns);
     columns.push(Column::new("seed", ColumnKind::Unsigned));
-    columns.push(Column::new(what, ColumnKind::Text));
-    columns.extend(figures.iter().map(|(path, kind)| Column::new(path, *kind)));
+    columns.push(Column::new(name_column, ColumnKind::Text));
+    columns.extend(figure_columns.iter().map(|figure| Column::new(&figure.path, figure.kind)));
     let mut table = TableWriter::new(columns, format, out)?;
     for run in summary.counted_runs() {
-        for (name, entry) in of(run) {
+        for (name, figures) in figures_of_run(run) {
             let mut fields = vec![Field::integer(run.cell), Field::integer(run.repetition)];
             fields.extend_from_slice(swept.fields(run.cell));
             fields.extend([Field::Unsigned(run.seed), Field::text(name)]);
-            let mut found: BTreeMap<String, Field> = entry.into_iter().collect();
-            fields.extend(figures.iter().map(|(path, _)| found.remove(path).unwrap_or(Field::Unknown)));
+            let mut known: BTreeMap<String, Field> = figures.into_iter().collect();
+            for FigureColumn { path, .. } in &figure_columns {
+                fields.push(known.remove(path).unwrap_or(Field::Unknown));
+            }
             table.row(&fields)?;
         }
     }
@@ -203,11 +208,11 @@ fn repetitions(
 
 /// Writes a table with a row for each figure of each flow and group in each cell. A row has statistics over
 /// the repetitions.
-fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Result<(), RecordError> {
+fn write_cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Result<(), RecordError> {
     let swept = Swept::new(summary.cells.iter().map(|cell| (cell.cell, &*cell.sweep)));
     let mut columns = vec![Column::new("cell", ColumnKind::Integer)];
     columns.extend_from_slice(&swept.columns);
-    let rest = [
+    let statistics = [
         ("repetitions", ColumnKind::Integer),
         ("flow", ColumnKind::Text),
         ("figure", ColumnKind::Text),
@@ -216,7 +221,7 @@ fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Resu
         ("mean_ci95_low", ColumnKind::Number),
         ("mean_ci95_high", ColumnKind::Number),
     ];
-    columns.extend(rest.map(|(name, kind)| Column::new(name, kind)));
+    columns.extend(statistics.map(|(name, kind)| Column::new(name, kind)));
     let mut table = TableWriter::new(columns, format, out)?;
     for cell in &summary.cells {
         for (flow, figures) in cell.flows.iter().chain(&cell.groups) {
@@ -225,8 +230,10 @@ fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Resu
                 fields.extend_from_slice(swept.fields(cell.cell));
                 fields.extend([Field::integer(n.unwrap_or(cell.n)), Field::text(flow), Field::text(figure)]);
                 fields.extend([Field::Number(*median), Field::Number(*mean)]);
-                let end = |end: Option<f64>| end.map_or(Field::Unknown, Field::Number);
-                fields.extend([end(ci95.map(|(low, _)| low)), end(ci95.map(|(_, high)| high))]);
+                fields.extend(match ci95 {
+                    Some((low, high)) => [Field::Number(*low), Field::Number(*high)],
+                    None => [Field::Unknown, Field::Unknown],
+                });
                 table.row(&fields)?;
             }
         }
@@ -234,17 +241,17 @@ fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Resu
     table.finish()
 }
 
-/// Returns the known figures of `of` with their paths, in the order of `table`.
-fn known<T>(table: &'static Table<T>, of: &T) -> Vec<(String, Field)> {
+/// Returns the known figures of a flow, a group or a link with their paths, in the order of `table`.
+fn known_fields<T>(table: &'static Table<T>, owner: &T) -> Vec<(String, Field)> {
     let mut fields = Vec::new();
     for figure in table.rows() {
         let field = match figure.get {
-            Getter::Count(get) => get(of).map(Field::integer),
-            Getter::Number(_) => figure.number(of).map(Field::Number),
-            Getter::Flag(get) => get(of).map(Field::Flag),
-            Getter::Word(get) => get(of).map(Field::text),
+            Getter::Count(get) => get(owner).map(Field::integer),
+            Getter::Number(_) => figure.number(owner).map(Field::Number),
+            Getter::Flag(get) => get(owner).map(Field::Flag),
+            Getter::Word(get) => get(owner).map(Field::text),
             Getter::Counts(get) => {
-                let counts = get(of).into_iter().flatten();
+                let counts = get(owner).into_iter().flatten();
                 let path = |name: &String| format!("{}.{name}", figure.path);
                 fields.extend(counts.map(|(name, count)| (path(name), Field::integer(*count))));
                 None
@@ -255,20 +262,23 @@ fn known<T>(table: &'static Table<T>, of: &T) -> Vec<(String, Field)> {
     fields
 }
 
+/// The column of a figure.
+struct FigureColumn {
+    path: String,
+    kind: ColumnKind,
+}
+
 /// Adds a column for each field that has none. A new column comes after the column of the field before it.
-fn add_columns(fields: &[(String, Field)], columns: &mut Vec<(String, ColumnKind)>) {
+fn add_columns(fields: &[(String, Field)], columns: &mut Vec<FigureColumn>) {
     let mut next = 0;
     for (path, field) in fields {
         let Some(kind) = kind_of(field) else { continue };
-        match columns.iter().position(|(other, _)| other == path) {
-            Some(at) => {
-                columns[at].1 = common(columns[at].1, kind);
-                next = at + 1;
-            }
-            None => {
-                columns.insert(next, (path.clone(), kind));
-                next += 1;
-            }
+        if let Some(index) = columns.iter().position(|column| column.path == *path) {
+            columns[index].kind = common_kind(columns[index].kind, kind);
+            next = index + 1;
+        } else {
+            columns.insert(next, FigureColumn { path: path.clone(), kind });
+            next += 1;
         }
     }
 }
@@ -288,7 +298,7 @@ mod tests {
         };
         let summary = summary(vec![with_seed(0, 1), with_seed(1, u64::MAX - 2)], 2);
         let mut out = Vec::new();
-        repetitions(&summary, TableFormat::Csv, &mut out, "flow", |run| {
+        write_repetitions(&summary, TableFormat::Csv, &mut out, "flow", |run| {
             run.flows.keys().map(|name| (name, Vec::new())).collect()
         })
         .unwrap();
@@ -305,7 +315,7 @@ mod tests {
         let forward =
             IpSeen { dscp: Some([("EF".to_owned(), 7)].into()), ttl_min: Some(60), ..IpSeen::default() };
         let ip = IpSummary { dscp: Some("EF".to_owned()), forward, back: None };
-        let found = known(&FLOW, &FlowSummary { ip: Some(Box::new(ip)), ..FlowSummary::default() });
+        let found = known_fields(&FLOW, &FlowSummary { ip: Some(Box::new(ip)), ..FlowSummary::default() });
         let of_ip: Vec<_> = found.iter().filter(|(path, _)| path.starts_with("ip.")).collect();
         let field = |path: &str, field| (path.to_owned(), field);
         assert_eq!(
@@ -321,13 +331,14 @@ mod tests {
     #[test]
     fn columns_come_in_the_order_of_the_summary_whoever_has_them_first() {
         let mut columns = Vec::new();
-        let of = |paths: &[&str]| -> Vec<_> {
+        let fields = |paths: &[&str]| -> Vec<_> {
             paths.iter().map(|path| ((*path).to_owned(), Field::Integer(1))).collect()
         };
-        add_columns(&of(&["sent", "lost"]), &mut columns);
-        add_columns(&of(&["sent", "call.mos", "lost", "goodput"]), &mut columns);
+        add_columns(&fields(&["sent", "lost"]), &mut columns);
+        add_columns(&fields(&["sent", "call.mos", "lost", "goodput"]), &mut columns);
         add_columns(&[("call.mos".to_owned(), Field::Number(4.0))], &mut columns);
-        let names: Vec<_> = columns.iter().map(|(path, kind)| format!("{path} {kind:?}")).collect();
+        let names: Vec<_> =
+            columns.iter().map(|column| format!("{} {:?}", column.path, column.kind)).collect();
         assert_eq!(names, ["sent Integer", "call.mos Number", "lost Integer", "goodput Integer"]);
     }
 }
