@@ -1,10 +1,11 @@
 //! A campaign as an arena of a study: the measurements of the campaign become samples of the study's cells.
 //!
-//! A `[[campaign]]` entry of a study names a cell, two hosts, a measure, perhaps a day, and a transport for each
-//! flow of the cell. The flows of a cell run at the same time, but a campaign measures one transport after the
-//! other. So one *round*, in which each transport has run once, is one repetition of the cell.
+//! A `[[campaign]]` entry of a study names a cell, two hosts, a measure, perhaps a day, and a transport for
+//! each flow of the cell. The flows of a cell run at the same time, but a campaign measures one transport
+//! after the other. So one *round*, in which each transport has run once, is one repetition of the cell.
 //!
-//! The samples have no figures of links or of single packets, and no series, because summaries do not have them.
+//! The samples have no figures of links or of single packets, and no series, because summaries do not have
+//! them.
 
 use std::collections::BTreeMap;
 

@@ -53,13 +53,14 @@ pub struct Measurement {
 /// A measurement before the plan is sorted.
 struct UnsortedMeasurement {
     measurement: Measurement,
-    /// Measurements that are due at the same moment are sorted by this random number, so that no host is always
-    /// the first.
+    /// Measurements that are due at the same moment are sorted by this random number, so that no host is
+    /// always the first.
     random_order: u64,
 }
 
 impl Plan {
-    /// Makes the plan of `campaign`. `made` is the time at which the plan is made, in ns since the Unix epoch.
+    /// Makes the plan of `campaign`. `made` is the time at which the plan is made, in ns since the Unix
+    /// epoch.
     ///
     /// # Errors
     /// Returns a text if a time of the schedule is beyond the calendar, or if the time zone is unknown.
@@ -105,8 +106,8 @@ fn measurement(
 ) -> UnsortedMeasurement {
     let schedule = &campaign.schedule;
     let id = format!("d{:02}.t{:04}.{near}.{far}.{measure}", slot.day, slot.number);
-    // Each measurement has its own stream of random numbers, so that a measurement that is added to the file does
-    // not change the others.
+    // Each measurement has its own stream of random numbers, so that a measurement that is added to the file
+    // does not change the others.
     let mut random = Seed::new(campaign.seed).stream(&format!("campaign/{id}"));
     let start_delay = random.span(Duration::ZERO, schedule.start_within);
     let random_order = random.bits();

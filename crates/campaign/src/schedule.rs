@@ -64,8 +64,8 @@ pub fn slots(schedule: &Schedule, made: Instant) -> Result<Vec<Slot>, String> {
     Ok(slots)
 }
 
-/// Returns the local time at `at` in the time zone called `name`, written as in [`Slot::local`]. Returns the time
-/// in UTC if the time zone is unknown.
+/// Returns the local time at `at` in the time zone called `name`, written as in [`Slot::local`]. Returns the
+/// time in UTC if the time zone is unknown.
 pub(crate) fn local(name: &str, at: Instant) -> String {
     let seconds = i64::try_from(at.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
     let at = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);

@@ -13,16 +13,16 @@
 //! can begin, the one that has failed less often comes first. If they have failed equally often, the one that
 //! was due earlier comes first.
 //!
-//! A measurement is known by its index in the plan, and a host by its index in the plan's list of hosts. Begin to
-//! read with [`Scheduler::step`].
+//! A measurement is known by its index in the plan, and a host by its index in the plan's list of hosts.
+//! Begin to read with [`Scheduler::step`].
 
 use talkpath_units::{Duration, Instant, times};
 
 use crate::journal::{Entry, Event};
 use crate::plan::{Plan, instant};
 
-/// The back-off doubles with each failure, but at most this many times. So it grows up to 16 times the first wait
-/// (docs/reference/interface.md), for example from 30 s to 8 min.
+/// The back-off doubles with each failure, but at most this many times. So it grows up to 16 times the first
+/// wait (docs/reference/interface.md), for example from 30 s to 8 min.
 const MAX_DOUBLINGS: u32 = 4;
 
 /// The state of a campaign.
@@ -137,8 +137,8 @@ impl<'p> Scheduler<'p> {
             begun: now,
             first_open: 0,
         };
-        // A plan can have many thousand measurements, and a journal as many entries. The plan is sorted by time,
-        // so a list of the ids is sorted to find each entry's measurement quickly.
+        // A plan can have many thousand measurements, and a journal as many entries. The plan is sorted by
+        // time, so a list of the ids is sorted to find each entry's measurement quickly.
         let ids = plan.measurements.iter().map(|measurement| measurement.id.as_str());
         let mut sorted_ids: Vec<(&str, usize)> = ids.zip(0..).collect();
         sorted_ids.sort_unstable();
@@ -171,7 +171,8 @@ impl<'p> Scheduler<'p> {
                     next_change = Some(next_change.map_or(until, |next| next.min(until)));
                 }
                 Readiness::Ready { failures } => {
-                    // The measurement with the fewest failures comes first, then the one that was due earlier.
+                    // The measurement with the fewest failures comes first, then the one that was due
+                    // earlier.
                     let candidate = (failures, index);
                     best = Some(best.map_or(candidate, |best| best.min(candidate)));
                 }
@@ -238,8 +239,8 @@ impl<'p> Scheduler<'p> {
         self.states[index] = MeasurementState::Abandoned;
     }
 
-    /// Returns the earliest time at which a measurement may begin, as far as failures delay it. Returns `None`
-    /// if the measurement runs, or if it is not tried any more.
+    /// Returns the earliest time at which a measurement may begin, as far as failures delay it. Returns
+    /// `None` if the measurement runs, or if it is not tried any more.
     pub fn next_try(&self, index: usize) -> Option<Instant> {
         let MeasurementState::Waiting { not_before, .. } = self.states.get(index)? else { return None };
         let measurement = &self.plan.measurements[index];
@@ -259,8 +260,8 @@ impl<'p> Scheduler<'p> {
             MeasurementState::Done | MeasurementState::Abandoned => return,
         };
         match event {
-            // If this is the last event, the process in which the measurement ran has ended, so the measurement
-            // still waits.
+            // If this is the last event, the process in which the measurement ran has ended, so the
+            // measurement still waits.
             Event::Begun => {}
             Event::Done => {
                 self.states[index] = MeasurementState::Done;
@@ -293,8 +294,8 @@ impl<'p> Scheduler<'p> {
         (host.failures, host.not_before, host.why) = (failures, not_before, Some(why.to_owned()));
     }
 
-    /// Returns the time at which the back-offs of a measurement and of its hosts are over. `not_before` is the
-    /// end of the measurement's own back-off.
+    /// Returns the time at which the back-offs of a measurement and of its hosts are over. `not_before` is
+    /// the end of the measurement's own back-off.
     fn back_off_end(&self, index: usize, not_before: Instant) -> Instant {
         self.pair(index).into_iter().map(|host| self.hosts[host].not_before).fold(not_before, Instant::max)
     }

@@ -52,8 +52,8 @@ pub struct StoreStatus {
     pub command: String,
     /// The number of measurements that the command has copied.
     pub there: u64,
-    /// The reason of the last failure of a measurement that is still not copied. It is `null` if there is no such
-    /// measurement.
+    /// The reason of the last failure of a measurement that is still not copied. It is `null` if there is no
+    /// such measurement.
     pub failing: Option<String>,
 }
 
@@ -157,8 +157,8 @@ impl MeasurementHistory {
 }
 
 impl Status {
-    /// Counts a failed attempt at its host. An attempt that failed at the coordinator, or at a host that is not
-    /// known, is counted for the campaign.
+    /// Counts a failed attempt at its host. An attempt that failed at the coordinator, or at a host that is
+    /// not known, is counted for the campaign.
     fn add_failure(&mut self, host: Option<&str>, why: &str) {
         match self.hosts.iter_mut().find(|status| Some(status.host.as_str()) == host) {
             Some(status) => {

@@ -1,7 +1,8 @@
-//! The copies of records in a store: in which folder each measurement is copied, and the notes on what was copied.
+//! The copies of records in a store: in which folder each measurement is copied, and the notes on what was
+//! copied.
 //!
-//! The folders have names as Hive names partitions, so a reader of Parquet reads `day`, `pair` and `measurement`
-//! as columns:
+//! The folders have names as Hive names partitions, so a reader of Parquet reads `day`, `pair` and
+//! `measurement` as columns:
 //!
 //! ```text
 //! day=2026-12-01/pair=berlin-to-lima/measurement=d01.t0000.berlin.lima.call/packets.parquet
@@ -33,8 +34,8 @@ pub struct Uploads {
     pub there: BTreeSet<String>,
     /// The number of failed attempts of each measurement that was not copied, by its id.
     pub failures: BTreeMap<String, u32>,
-    /// The reason of the last failure of a measurement that is still not copied. It is `None` if there is no such
-    /// measurement.
+    /// The reason of the last failure of a measurement that is still not copied. It is `None` if there is no
+    /// such measurement.
     pub failing: Option<String>,
 }
 
@@ -45,8 +46,8 @@ struct OpenFailure {
 }
 
 impl Uploads {
-    /// Reads the notes on `store`. A line that cannot be parsed is ignored, for example a line that was cut off
-    /// when a process was killed. Its measurement is then copied again.
+    /// Reads the notes on `store`. A line that cannot be parsed is ignored, for example a line that was cut
+    /// off when a process was killed. Its measurement is then copied again.
     pub fn parse(bytes: &[u8], store: &str) -> Self {
         let mut uploads = Self::default();
         // The last failure is the last entry.
@@ -81,8 +82,8 @@ impl Upload {
     }
 }
 
-/// Returns the folder of a measurement in a store, below the folder of the campaign. The day is a local day in the
-/// time zone of the campaign.
+/// Returns the folder of a measurement in a store, below the folder of the campaign. The day is a local day
+/// in the time zone of the campaign.
 pub fn partition(measurement: &Measurement) -> String {
     let Measurement { id, near, far, local, .. } = measurement;
     let day = local.split([' ', 'T']).next().unwrap_or_default();

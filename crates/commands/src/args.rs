@@ -179,8 +179,8 @@ fn parse_json_detail(text: &str) -> Result<JsonDetail, String> {
     }
 }
 
-/// The largest value of `--jobs`. We chose 4096 because no machine has more processors, and every machine can start
-/// that many threads.
+/// The largest value of `--jobs`. We chose 4096 because no machine has more processors, and every machine can
+/// start that many threads.
 const MOST_JOBS: usize = 4096;
 
 fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {

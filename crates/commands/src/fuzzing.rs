@@ -1,6 +1,7 @@
-//! The bodies of the fuzz targets in `fuzz/`. Each function reads bytes that somebody else may have written: a file
-//! of a run or a campaign, or a request for the metrics of a monitor. It asserts what must hold for any bytes. The
-//! tests here run the committed corpora, so that a target that fails is found without the fuzzer.
+//! The bodies of the fuzz targets in `fuzz/`. Each function reads bytes that somebody else may have written:
+//! a file of a run or a campaign, or a request for the metrics of a monitor. It asserts what must hold for
+//! any bytes. The tests here run the committed corpora, so that a target that fails is found without the
+//! fuzzer.
 
 use std::path::Path;
 
@@ -15,8 +16,8 @@ use crate::page::command_again;
 use talkpath_experiment::part::Part;
 use talkpath_experiment::run_options::RunOptions;
 
-/// Reads `bytes` as a summary.json. The table must have no control characters, which could steer the terminal, and
-/// the page must have no script but its own.
+/// Reads `bytes` as a summary.json. The table must have no control characters, which could steer the
+/// terminal, and the page must have no script but its own.
 pub fn summary(bytes: &[u8]) {
     let Ok(summary) = serde_json::from_slice::<Summary>(bytes) else { return };
     let table = run_table(&summary, &Style { width: 100, color: false, explain: true });
@@ -107,8 +108,8 @@ impl Files for OneFile<'_> {
     }
 }
 
-/// Reads `bytes` as what a scraper of metrics sends. Only a whole request gets an answer, and only a request for
-/// `/metrics` gets the metrics.
+/// Reads `bytes` as what a scraper of metrics sends. Only a whole request gets an answer, and only a request
+/// for `/metrics` gets the metrics.
 pub fn metrics_request(bytes: &[u8]) {
     match reply(bytes, &|_| METRICS.to_owned()) {
         None => assert!(bytes.len() < MAX_HEAD),

@@ -56,6 +56,6 @@ pub fn leave_to_program() -> Result<Arc<AtomicBool>, Failure> {
 
 /// The exit code after a signal: 128 + SIGINT, as shells report it.
 const EXIT_INTERRUPTED: i32 = 130;
-/// Two signals within this time are one request. We chose 0.5 s because a person needs longer to decide again, and
-/// the two signals of one program follow each other sooner.
+/// Two signals within this time are one request. We chose 0.5 s because a person needs longer to decide
+/// again, and the two signals of one program follow each other sooner.
 const SAME_REQUEST: Duration = Duration::from_millis(500);

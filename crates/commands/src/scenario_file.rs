@@ -231,8 +231,8 @@ fn printable(character: char) -> char {
 /// The largest scenario file, in bytes.
 const MAX_BYTES: u64 = LARGEST_FILE as u64;
 
-/// The largest trace, in bytes. We chose 256 MiB because a trace of hours at hundreds of megabits per second is
-/// smaller.
+/// The largest trace, in bytes. We chose 256 MiB because a trace of hours at hundreds of megabits per second
+/// is smaller.
 const MAX_TRACE_BYTES: u64 = 256 << 20;
 
 /// A source line is cut after this many characters. We chose 120 because a terminal is rarely wider.

@@ -6,15 +6,16 @@
 //!            └─► + Summary ─► judge ─► one line each, JUnit's XML, exit code 5
 //! ```
 //!
-//! - A *threshold* is a figure with a bound, such as `call.mos >= 3.6`. It is about one or more cells, and in each
-//!   cell about a link, or about a flow.
+//! - A *threshold* is a figure with a bound, such as `call.mos >= 3.6`. It is about one or more cells, and in
+//!   each cell about a link, or about a flow.
 //! - A *member* of a flow is one of its copies or directions.
-//! - The *figure in a cell* is a statistic over the repetitions: the statistic that the threshold names, or that
-//!   of the tables if it names none (`measure::statistic`). A flag must hold in each repetition (`cell.rs`).
+//! - The *figure in a cell* is a statistic over the repetitions: the statistic that the threshold names, or
+//!   that of the tables if it names none (`measure::statistic`). A flag must hold in each repetition
+//!   (`cell.rs`).
 //! - The *margin* is the distance of a figure from its bound. It is negative if the threshold does not hold.
 //!
-//! A threshold must hold in each cell that has such a figure. Its line shows the figure with the smallest margin
-//! (`judgement.rs`).
+//! A threshold must hold in each cell that has such a figure. Its line shows the figure with the smallest
+//! margin (`judgement.rs`).
 //!
 //! A threshold on a share can be undecided. This is so if its bound is finer than one message of the run,
 //! unless the share is clearly on one side of the bound (`measure::metrics::share`). It is also so if more

@@ -5,8 +5,8 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the figures of a cell come from. The arenas are ordered from the model to the world. If two arenas are
-/// compared, the later one is the measure.
+/// Where the figures of a cell come from. The arenas are ordered from the model to the world. If two arenas
+/// are compared, the later one is the measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArenaName {

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::stretch::Stretch;
 
-/// The band has a point at the beginning of a stretch and after each of this many steps. We chose 100 because a
-/// figure of 100 s then has a point each second.
+/// The band has a point at the beginning of a stretch and after each of this many steps. We chose 100 because
+/// a figure of 100 s then has a point each second.
 const STEP_COUNT: usize = 100;
 /// The fewest repetitions with a band. The confidence interval of a median needs as many.
 const MIN_REPETITIONS: usize = 6;
-/// The share of the repetitions that lie above the band, and the share that lie below it. We chose 0.05 so that
-/// one unusual repetition of twenty does not widen the band.
+/// The share of the repetitions that lie above the band, and the share that lie below it. We chose 0.05 so
+/// that one unusual repetition of twenty does not widen the band.
 const SHARE_OUTSIDE: f64 = 0.05;
 
 /// The band of one flow or link.
@@ -44,8 +44,8 @@ pub(crate) fn is_banded(series: &str) -> bool {
     matches!(series, "queue" | "goodput")
 }
 
-/// Returns the value of a line at each step of `stretch`. The line has the value of its first point before that
-/// point. Returns nothing if the line has no point.
+/// Returns the value of a line at each step of `stretch`. The line has the value of its first point before
+/// that point. Returns nothing if the line has no point.
 pub(crate) fn at_steps(points: &[(f64, f64)], stretch: Stretch) -> Vec<f64> {
     let value_at = |now_s: f64| {
         let points_until_now = points.partition_point(|(at_s, _)| *at_s <= now_s);
@@ -54,8 +54,8 @@ pub(crate) fn at_steps(points: &[(f64, f64)], stretch: Stretch) -> Vec<f64> {
     (0..=STEP_COUNT).filter_map(|step| value_at(step_time_s(stretch, step))).collect()
 }
 
-/// Returns the band of repetitions whose lines have these values at the steps of `stretch`. The band covers the
-/// part of the stretch that is `shown`. Returns `None` if there are too few repetitions.
+/// Returns the band of repetitions whose lines have these values at the steps of `stretch`. The band covers
+/// the part of the stretch that is `shown`. Returns `None` if there are too few repetitions.
 pub(crate) fn band(
     entity: &str,
     repetitions: &[&[f64]],

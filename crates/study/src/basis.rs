@@ -1,11 +1,11 @@
 //! Compares the basis of each check with the roles of the published numbers beside it.
 //!
 //! The *basis* of a check says what its figure rests on: it was fitted, assumed or predicted. The *role* of a
-//! published number, a row of a table of the study, says the same of that number. If a check and a row have the
-//! same cell and metric, the two must agree.
+//! published number, a row of a table of the study, says the same of that number. If a check and a row have
+//! the same cell and metric, the two must agree.
 //!
-//! A check of several figures rests on the weakest of them. It is fitted if all its figures are fitted, and it is
-//! not predicted if one of them is fitted or assumed.
+//! A check of several figures rests on the weakest of them. It is fitted if all its figures are fitted, and
+//! it is not predicted if one of them is fitted or assumed.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ struct Contradiction {
     expected: &'static str,
 }
 
-/// Compares the basis of a check with the roles of its operands. The role is `None` for an operand that no table
-/// has. An exempt number contradicts nothing, because it says nothing about our set-up.
+/// Compares the basis of a check with the roles of its operands. The role is `None` for an operand that no
+/// table has. An exempt number contradicts nothing, because it says nothing about our set-up.
 fn contradiction(basis: Basis, roles: &[Option<Role>]) -> Option<Contradiction> {
     let has = |wanted: Role| roles.contains(&Some(wanted));
     let are_all_fitted = !roles.is_empty() && roles.iter().all(|role| *role == Some(Role::Fitted));

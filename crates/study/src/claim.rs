@@ -288,8 +288,8 @@ impl Bound {
 }
 
 impl Figure {
-    /// Computes the figure from the medians of the operands. Returns `None` if there is no figure, because of a
-    /// division by zero, too few points for a line, or points that do not vary.
+    /// Computes the figure from the medians of the operands. Returns `None` if there is no figure, because of
+    /// a division by zero, too few points for a line, or points that do not vary.
     pub fn compute(self, medians: &[f64]) -> Option<f64> {
         let figure = match (self, medians) {
             (Self::Median, [only]) => *only,

@@ -11,13 +11,13 @@ pub struct Fit {
     pub slope: f64,
     /// The value of y at x = 0.
     pub intercept: f64,
-    /// The 95 % confidence interval of the slope, by Student's t with n - 2 degrees of freedom. It is `None` for
-    /// fewer than 3 points.
+    /// The 95 % confidence interval of the slope, by Student's t with n - 2 degrees of freedom. It is `None`
+    /// for fewer than 3 points.
     pub slope_ci95: Option<(f64, f64)>,
     /// The share of the variance of y that the line explains, 0 to 1.
     pub r_squared: f64,
-    /// The 95 % confidence interval of R squared, by Fisher's z of the correlation. It is `None` for fewer than 4
-    /// points.
+    /// The 95 % confidence interval of R squared, by Fisher's z of the correlation. It is `None` for fewer
+    /// than 4 points.
     pub r_squared_ci95: Option<(f64, f64)>,
 }
 
@@ -28,8 +28,8 @@ pub(crate) struct Slope {
     pub(crate) ci95: Option<(f64, f64)>,
 }
 
-/// Fits a line to points (x, y). Returns `None` if there are fewer than 2 points, or if all points have the same
-/// x or the same y.
+/// Fits a line to points (x, y). Returns `None` if there are fewer than 2 points, or if all points have the
+/// same x or the same y.
 pub(crate) fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     if !varies(points, |(x, _)| x) || !varies(points, |(_, y)| y) {
         return None;
@@ -59,9 +59,9 @@ pub(crate) fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     Some(Fit { slope, intercept: y_mean - slope * x_mean, slope_ci95, r_squared, r_squared_ci95 })
 }
 
-/// Returns the slope of the line through points (x, y), and its confidence interval. Returns `None` if there are
-/// fewer than 2 points, or if all points have the same x. Points with the same y have a slope of 0, although
-/// [`fit`] returns no line for them, because they have no R squared.
+/// Returns the slope of the line through points (x, y), and its confidence interval. Returns `None` if there
+/// are fewer than 2 points, or if all points have the same x. Points with the same y have a slope of 0,
+/// although [`fit`] returns no line for them, because they have no R squared.
 pub(crate) fn slope(points: &[(f64, f64)]) -> Option<Slope> {
     let is_flat = varies(points, |(x, _)| x) && !varies(points, |(_, y)| y);
     if is_flat {

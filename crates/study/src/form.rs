@@ -1,7 +1,7 @@
 //! Finds every mistake of form in a study file: wrong syntax, unknown keys, wrong types.
 //!
-//! The parser of a whole file stops at its first mistake. Here each entry of the file is read by itself, and so
-//! is each check of a claim. All mistakes are found, and the entries without mistakes are still read.
+//! The parser of a whole file stops at its first mistake. Here each entry of the file is read by itself, and
+//! so is each check of a claim. All mistakes are found, and the entries without mistakes are still read.
 
 use core::ops::Range;
 
@@ -16,8 +16,8 @@ use crate::file::{
 use crate::mistakes::Mistakes;
 use crate::wording::reworded;
 
-/// Adds every mistake of form in `text`, and returns the entries without mistakes. Returns `None` if the file is
-/// not valid TOML, or if a key outside the entries is wrong.
+/// Adds every mistake of form in `text`, and returns the entries without mistakes. Returns `None` if the file
+/// is not valid TOML, or if a key outside the entries is wrong.
 pub(crate) fn add_mistakes(text: &str, mistakes: &mut Mistakes<'_>) -> Option<File> {
     let (root, syntax_errors) = DeTable::parse_recoverable(text);
     if !syntax_errors.is_empty() {
@@ -97,8 +97,8 @@ fn add_error(error: &toml::de::Error, entry_span: Range<usize>, mistakes: &mut M
 }
 
 /// Adds each value in `text` that TOML allows but a study cannot use. Numbers that are `inf` or `nan` are
-/// neither bounds nor figures. Control characters in names and texts would steer the terminal of whoever reads
-/// the study.
+/// neither bounds nor figures. Control characters in names and texts would steer the terminal of whoever
+/// reads the study.
 pub(crate) fn add_unusable(text: &str, mistakes: &mut Mistakes<'_>) {
     let Ok(root) = DeTable::parse(text) else { return };
     add_unusable_in_table(root.get_ref(), mistakes);

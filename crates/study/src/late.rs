@@ -5,9 +5,11 @@
 //! | figure | it is a figure of the path as long as |
 //! | --- | --- |
 //! | a quantile of delays | the flow bears that quantile ([`LateFlow::bears`]) |
-//! | a mean of delays | the flow bears the 90th percentile; we chose it because fewer late packets hardly move a mean |
+//! | a mean of delays | the flow bears the 90th percentile |
 //! | the largest delay, a call, what a flow is judged by, RTP's jitter | the flow bears the 99th percentile |
 //! | the smallest delay, counts, shares lost, rates | always: the machine made packets late and lost none |
+//!
+//! We chose the 90th percentile for a mean because fewer late packets hardly move it.
 //!
 //! The figures of a group pool its flows. A figure of a group is removed if the figure of one of its flows
 //! is.

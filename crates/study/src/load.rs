@@ -47,7 +47,8 @@ pub fn load(name: &str, source: &Source, files: &[Source]) -> Result<Study, Diag
 /// Reads the study called `name`, and applies `changes` to every cell.
 ///
 /// # Errors
-/// Returns the same mistakes as [`load`]. A mistake in a change is reported where the study names the scenario.
+/// Returns the same mistakes as [`load`]. A mistake in a change is reported where the study names the
+/// scenario.
 pub fn load_with(
     name: &str,
     source: &Source,
@@ -200,8 +201,8 @@ impl Loader<'_, '_> {
         used
     }
 
-    /// Records a mistake if there is no base set, or if an arena or `--quick` leaves it out. A verdict is that
-    /// under the base set, so every run needs it.
+    /// Records a mistake if there is no base set, or if an arena or `--quick` leaves it out. A verdict is
+    /// that under the base set, so every run needs it.
     fn require_base_set(&mut self) {
         if !self.is_whole {
             return;

@@ -5,212 +5,25 @@
 //! - a *path* into the run's summary, such as `flows.call.loss_rate`;
 //! - the name of a *derived* metric, which the study computes from other metrics ([`Derived`]).
 
+mod derived;
 mod path;
+mod range;
+mod unit;
 mod unknown;
+mod value;
 
-use std::collections::BTreeMap;
-
-use serde_json::Value as Json;
-use talkpath_measure::figures::Unit;
-
-use crate::over_time::{OverTime, TimeFigure};
-
-pub(crate) use self::path::figure_at;
+pub use self::derived::{Derived, Metrics, Units};
+pub(crate) use self::path::{ValueRange, figure_at};
+pub(crate) use self::range::value_range;
+pub(crate) use self::unit::unit;
 pub(crate) use self::unknown::unknown_metric;
-
-/// A metric that the study computes in each repetition. Its parts are paths or the names of other derived
-/// metrics. `*` in a path matches any part of a name, so that one path can name all copies of a flow.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Derived {
-    /// The first metric divided by the second.
-    Ratio(String, String),
-    /// The first metric less the second.
-    Difference(String, String),
-    /// A metric multiplied by a factor.
-    Scaled(String, f64),
-    /// The sum of all metrics that the paths name.
-    Sum(Vec<String>),
-    /// The mean of all metrics that the paths name.
-    Mean(Vec<String>),
-    /// The share of the metrics whose value lies above a bound.
-    Share {
-        /// The paths of the metrics.
-        paths: Vec<String>,
-        /// The bound, in the unit of the metrics.
-        above: f64,
-    },
-    /// A figure of the series of the repetition.
-    OverTime(OverTime),
-}
-
-impl Derived {
-    /// The metrics that this metric is computed from.
-    pub(crate) fn parts(&self) -> Vec<&str> {
-        match self {
-            Self::Ratio(first, second) | Self::Difference(first, second) => vec![first, second],
-            Self::Scaled(path, _) => vec![path],
-            Self::Sum(paths) | Self::Mean(paths) | Self::Share { paths, .. } => {
-                paths.iter().map(String::as_str).collect()
-            }
-            Self::OverTime(_) => Vec::new(),
-        }
-    }
-}
-
-/// The derived metrics of a study by name.
-pub type Metrics = BTreeMap<String, Derived>;
-
-/// The units of the derived metrics by name. A metric without a unit is absent.
-pub type Units = BTreeMap<String, Unit>;
-
-/// The table of a run's summary with what a study watches packet by packet.
-pub(crate) const WATCHED: &str = "watched";
-/// The table of a run's summary with the metrics that are figures of series.
-pub(crate) const OVER_TIME: &str = "over_time";
-
-/// Finds the derived metric called `name`. Returns `None` if `name` is a path.
-///
-/// `depth` is the number of definitions that led to this name. A chain of more definitions than there are
-/// metrics is a circle, such as a metric that is a part of itself. The name is then read as a path, and no run
-/// has such a path, so the metric has no value.
-fn definition<'m>(name: &str, metrics: &'m Metrics, depth: usize) -> Option<&'m Derived> {
-    if depth > metrics.len() { None } else { metrics.get(name) }
-}
-
-/// Returns the unit of the metric called `name`. A derived metric has the unit that is `stated`, or else the
-/// common unit of the parts of its difference, sum or mean. A path has the unit of its figure.
-pub(crate) fn unit(name: &str, metrics: &Metrics, stated: &Units) -> Option<Unit> {
-    unit_at_depth(name, metrics, stated, 0)
-}
-
-fn unit_at_depth(name: &str, metrics: &Metrics, stated: &Units, depth: usize) -> Option<Unit> {
-    let Some(derived) = definition(name, metrics, depth) else {
-        return figure_at(name).map(|figure| figure.unit);
-    };
-    if let Some(unit) = stated.get(name) {
-        return Some(*unit);
-    }
-    match derived {
-        Derived::Difference(..) | Derived::Sum(_) | Derived::Mean(_) => {
-            let parts = derived.parts().into_iter();
-            let mut units = parts.map(|part| unit_at_depth(part, metrics, stated, depth + 1));
-            let first = units.next()??;
-            units.all(|unit| unit == Some(first)).then_some(first)
-        }
-        Derived::Ratio(..) | Derived::Scaled(..) | Derived::Share { .. } | Derived::OverTime(_) => None,
-    }
-}
-
-/// Returns the value of the metric called `name`. `run` is the summary of the run as JSON. Returns `None` if
-/// the arena could not know the value.
-pub(crate) fn value(run: &Json, name: &str, metrics: &Metrics) -> Option<f64> {
-    ValueReader { run, metrics }.value(name, 0)
-}
-
-/// Reads the metrics of one run.
-struct ValueReader<'a> {
-    run: &'a Json,
-    metrics: &'a Metrics,
-}
-
-impl ValueReader<'_> {
-    fn value(&self, name: &str, depth: usize) -> Option<f64> {
-        let Some(derived) = definition(name, self.metrics, depth) else {
-            return path::number(self.run, name);
-        };
-        let part = |name: &String| self.value(name, depth + 1);
-        let value = match derived {
-            Derived::Ratio(first, second) => part(first)? / part(second)?,
-            Derived::Difference(first, second) => part(first)? - part(second)?,
-            Derived::Scaled(path, factor) => part(path)? * factor,
-            Derived::Sum(paths) => self.values(paths, depth)?.iter().sum(),
-            Derived::Mean(paths) => {
-                let values = self.values(paths, depth)?;
-                values.iter().sum::<f64>() / values.len() as f64
-            }
-            Derived::Share { paths, above } => {
-                let values = self.values(paths, depth)?;
-                values.iter().filter(|value| *value > above).count() as f64 / values.len() as f64
-            }
-            Derived::OverTime(_) => self.run.get(OVER_TIME)?.get(name)?.as_f64()?,
-        };
-        value.is_finite().then_some(value)
-    }
-
-    /// Returns the values of all metrics that `paths` name. Returns `None` if one of them is not known, or if
-    /// there are none.
-    fn values(&self, paths: &[String], depth: usize) -> Option<Vec<f64>> {
-        let mut values = Vec::new();
-        for path in paths {
-            if path.contains('*') {
-                for found in path::matching(self.run, path) {
-                    values.push(found.as_f64()?);
-                }
-            } else {
-                values.push(self.value(path, depth + 1)?);
-            }
-        }
-        (!values.is_empty()).then_some(values)
-    }
-}
-
-/// The smallest and the largest value that a figure can have.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ValueRange {
-    pub(crate) lowest: f64,
-    pub(crate) highest: f64,
-}
-
-impl ValueRange {
-    pub(crate) const UNLIMITED: Self = Self { lowest: f64::NEG_INFINITY, highest: f64::INFINITY };
-    pub(crate) const NOT_NEGATIVE: Self = Self { lowest: 0.0, highest: f64::INFINITY };
-    /// From 0 to 1.
-    pub(crate) const SHARE: Self = Self { lowest: 0.0, highest: 1.0 };
-    const CORRELATION: Self = Self { lowest: -1.0, highest: 1.0 };
-}
-
-/// Returns the values that the metric called `name` can have.
-pub(crate) fn value_range(name: &str, metrics: &Metrics) -> ValueRange {
-    range_at_depth(name, metrics, 0)
-}
-
-fn range_at_depth(name: &str, metrics: &Metrics, depth: usize) -> ValueRange {
-    let Some(derived) = definition(name, metrics, depth) else {
-        return path_range(name);
-    };
-    let is_never_negative = |part: &str| range_at_depth(part, metrics, depth + 1).lowest >= 0.0;
-    match derived {
-        Derived::Share { .. } => ValueRange::SHARE,
-        Derived::OverTime(over_time) => match over_time.figure {
-            TimeFigure::Correlation { .. } => ValueRange::CORRELATION,
-            TimeFigure::SharedLosses { .. } => ValueRange::SHARE,
-            TimeFigure::Quantile(_) => ValueRange::NOT_NEGATIVE,
-        },
-        Derived::Ratio(..) | Derived::Sum(_) | Derived::Mean(_)
-            if derived.parts().into_iter().all(is_never_negative) =>
-        {
-            ValueRange::NOT_NEGATIVE
-        }
-        Derived::Ratio(..)
-        | Derived::Difference(..)
-        | Derived::Scaled(..)
-        | Derived::Sum(_)
-        | Derived::Mean(_) => ValueRange::UNLIMITED,
-    }
-}
-
-fn path_range(path: &str) -> ValueRange {
-    if path.contains('=') {
-        // `PATH=WORD` is 0 or 1.
-        return ValueRange::SHARE;
-    }
-    // A path that is no figure leads to a field of log.txt, to an entry of a list, or to a watched number.
-    // These are counts, times and sizes.
-    figure_at(path).map_or(ValueRange::NOT_NEGATIVE, |figure| figure.range)
-}
+pub(crate) use self::value::{OVER_TIME, WATCHED, value};
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value as Json;
+    use talkpath_measure::figures::Unit;
+
     use super::*;
 
     fn run() -> Json {

@@ -1,5 +1,6 @@
-//! The shape of a run's summary: a summary with every path that a run of a scenario can have. A metric that is
-//! not in it is misspelt, and this is found before anything runs. The values mean nothing; only their types do.
+//! The shape of a run's summary: a summary with every path that a run of a scenario can have. A metric that
+//! is not in it is misspelt, and this is found before anything runs. The values mean nothing; only their
+//! types do.
 
 use serde_json::{Map, Value as Json, json};
 use talkpath_measure::figures::{CLOCK, FLOW, GROUP, Getter, LINK, MACHINE, Table};

@@ -1,10 +1,10 @@
 //! The median over repetitions and its confidence interval.
 //!
-//! The interval reaches from one order statistic to another. The number B of n independent values that lie below
-//! the true median is binomial (n, 1/2), whatever the distribution of the values (David and Nagaraja, Order Statistics, 3rd edition, §7.1).
-//! The values of rank k and n + 1 - k contain the median with at least 95 %, if k is the largest number for
-//! which P(B < k) <= 2.5 %. For fewer than 6 values there is no such k. The smallest and the largest of 5 values
-//! contain the median with 93.75 % ([`MIN_VALUES_FOR_SPREAD`]).
+//! The interval reaches from one order statistic to another. The number B of n independent values that lie
+//! below the true median is binomial (n, 1/2), whatever the distribution of the values (David and Nagaraja,
+//! Order Statistics, 3rd edition, §7.1). The values of rank k and n + 1 - k contain the median with at least
+//! 95 %, if k is the largest number for which P(B < k) <= 2.5 %. For fewer than 6 values there is no such k.
+//! The smallest and the largest of 5 values contain the median with 93.75 % ([`MIN_VALUES_FOR_SPREAD`]).
 
 /// A median with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,8 +19,8 @@ pub struct Median {
 }
 
 /// When two arenas are compared, the range of at least this many values is used as the interval of their
-/// median. The range of 5 values contains the median with 1 - 2 / 2^5 = 93.75 %. We accept less than 95 % there,
-/// because runs in real time are slow and have few repetitions.
+/// median. The range of 5 values contains the median with 1 - 2 / 2^5 = 93.75 %. We accept less than 95 %
+/// there, because runs in real time are slow and have few repetitions.
 pub(crate) const MIN_VALUES_FOR_SPREAD: u64 = 5;
 
 /// Returns the median of `values`, which must be finite. Returns `None` if there are no values.

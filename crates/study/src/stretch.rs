@@ -4,8 +4,8 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The time from one moment of a run to a later one. Both moments belong to the stretch. It is `[from, to]` in
-/// study.toml and in JSON.
+/// The time from one moment of a run to a later one. Both moments belong to the stretch. It is `[from, to]`
+/// in study.toml and in JSON.
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(f64, f64)", into = "(f64, f64)")]
 pub struct Stretch {
@@ -32,8 +32,8 @@ impl Stretch {
     }
 }
 
-/// The text is that of a pair. It is a part of the fingerprint of a cell, so a run could not be resumed if the
-/// text changed.
+/// The text is that of a pair. It is a part of the fingerprint of a cell, so a run could not be resumed if
+/// the text changed.
 impl fmt::Debug for Stretch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (self.from, self.to).fmt(f)

@@ -1,5 +1,5 @@
-//! The tables of a publication: its printed figures, each with the cell and the metric that answer it. They are
-//! read from a CSV file, one row for each figure.
+//! The tables of a publication: its printed figures, each with the cell and the metric that answer it. They
+//! are read from a CSV file, one row for each figure.
 
 use core::fmt;
 

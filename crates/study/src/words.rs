@@ -1,5 +1,5 @@
-//! Writes the values, checks and verdicts of a study for a person. The table in the terminal, the page and the
-//! JSON have the same words.
+//! Writes the values, checks and verdicts of a study for a person. The table in the terminal, the page and
+//! the JSON have the same words.
 
 mod check;
 mod numbers;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use talkpath_measure::figures::FLOW;
 use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
 
-use super::Recorded;
+use super::record::Recorded;
 use crate::plan::Measurement;
 
 /// One repetition over one transport.
@@ -49,8 +49,9 @@ impl<'a> Repetition<'a> {
     }
 
     /// Returns a statistic of the delay, such as `p90`. The delay is that of the round trip if the far host
-    /// sends messages back, and otherwise the one-way delay, which is known only if the clocks are trusted. If
-    /// no echo came back, there is no delay, because a one-way delay could not be compared with round trips.
+    /// sends messages back, and otherwise the one-way delay, which is known only if the clocks are trusted.
+    /// If no echo came back, there is no delay, because a one-way delay could not be compared with round
+    /// trips.
     pub(super) fn delay_ms(&self, statistic: &str) -> Option<f64> {
         let delay = if self.is_round_trip() { "round_trip_delay_ms" } else { "one_way_delay_ms" };
         self.figure(&format!("{delay}.{statistic}"))
@@ -75,8 +76,8 @@ impl<'a> PairKey<'a> {
     }
 }
 
-/// Returns the name of the flow that a run is about. It is the flow whose transport is swept, or else the first
-/// call, or else the first flow.
+/// Returns the name of the flow that a run is about. It is the flow whose transport is swept, or else the
+/// first call, or else the first flow.
 pub(crate) fn main_flow(run: &RunSummary) -> Option<&str> {
     for key in run.sweep.keys() {
         let swept = key.strip_prefix("flow.").and_then(|key| key.strip_suffix(".transport"));
@@ -90,8 +91,8 @@ pub(crate) fn main_flow(run: &RunSummary) -> Option<&str> {
     first_call.or_else(|| run.flows.keys().next()).map(String::as_str)
 }
 
-/// Returns the transport of the flow called `name`, in the words of the scenario. If the transport is swept, these
-/// are the words of the sweep, so that two variants of one transport have different names.
+/// Returns the transport of the flow called `name`, in the words of the scenario. If the transport is swept,
+/// these are the words of the sweep, so that two variants of one transport have different names.
 pub(crate) fn transport_name(run: &RunSummary, name: &str, flow: &FlowSummary) -> String {
     match run.sweep.get(&format!("flow.{name}.transport")) {
         Some(Value::String(word)) => word.clone(),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use talkpath_study::median;
 
+use super::record::Recorded;
 use super::repetition::{PairKey, Repetition};
-use super::{DayRow, Estimate, HourRow, MatrixRow, Recorded};
+use super::tables::{DayRow, Estimate, HourRow, MatrixRow};
 
 /// The repetitions of one row.
 struct Group<'r, 'a> {
@@ -45,8 +46,8 @@ impl Group<'_, '_> {
         self.repetitions.iter().map(|repetition| repetition.flow.unfinished).sum()
     }
 
-    /// Returns the share of the messages that were lost, over all repetitions. A message that was still on its
-    /// way at the end of its repetition is neither lost nor delivered, so it does not count.
+    /// Returns the share of the messages that were lost, over all repetitions. A message that was still on
+    /// its way at the end of its repetition is neither lost nor delivered, so it does not count.
     fn loss_rate(&self) -> Option<f64> {
         let (mut lost, mut finished) = (0, 0);
         for Repetition { flow, .. } in &self.repetitions {
@@ -159,8 +160,8 @@ impl UsualDelay {
     }
 }
 
-/// Makes a row for each measure, transport and hour of the day. A row holds differences from the usual delay of
-/// the pair, because the delays of two pairs differ more than the delays of two hours.
+/// Makes a row for each measure, transport and hour of the day. A row holds differences from the usual delay
+/// of the pair, because the delays of two pairs differ more than the delays of two hours.
 pub(super) fn hours(repetitions: &[Repetition<'_>]) -> Vec<HourRow> {
     let mut usual_delays = BTreeMap::new();
     for (key, group) in group_by(repetitions, |repetition| (repetition.pair(), &repetition.transport)) {

@@ -1,6 +1,6 @@
 //! The titles of the groups in which `--help` lists the options of a command. A group is an option's
-//! `help_heading`. The groups come in the order of their first options. Options without a group come first, under
-//! "Options".
+//! `help_heading`. The groups come in the order of their first options. Options without a group come first,
+//! under "Options".
 
 pub(super) const TRAFFIC: &str = "Traffic";
 pub(super) const PATH: &str = "Path, in sim and emu";

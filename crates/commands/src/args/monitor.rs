@@ -121,8 +121,8 @@ fn unchecked_amount(text: &str) -> Option<Amount> {
 
 /// The longest session. A server grants a session 3660 s together with its drain.
 const LONGEST_SESSION: Duration = Duration::from_secs(3600);
-/// The longest time that one run directory covers. We chose a day because the directory is put together in memory,
-/// where 8,640 sessions of 10 s fit.
+/// The longest time that one run directory covers. We chose a day because the directory is put together in
+/// memory, where 8,640 sessions of 10 s fit.
 const LONGEST_ROTATION: Duration = Duration::from_secs(86_400);
 /// The shortest time that one run directory covers. We chose a minute so that the directory holds several
 /// sessions.

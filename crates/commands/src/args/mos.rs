@@ -35,8 +35,8 @@ fn codec_parser() -> impl TypedValueParser<Value = Codec> {
     PossibleValuesParser::new(words).try_map(|word| Codec::named(&word).ok_or("no codec"))
 }
 
-/// The longest delay that is accepted. The model was made for delays up to half a second, so we chose an hour to
-/// refuse only values in the wrong unit.
+/// The longest delay that is accepted. The model was made for delays up to half a second, so we chose an hour
+/// to refuse only values in the wrong unit.
 const MAX_DELAY: Duration = Duration::from_secs(3600);
 
 fn parse_delay(text: &str) -> Result<Duration, String> {

@@ -62,6 +62,6 @@ fn parse_max_duration(text: &str) -> Result<Duration, String> {
     if duration >= Duration::from_secs(1) { Ok(duration) } else { Err("expected at least 1 s".to_owned()) }
 }
 
-/// The longest run that a server can allow. We chose a week, so that every session ends some day and others find a
-/// place.
+/// The longest run that a server can allow. We chose a week, so that every session ends some day and others
+/// find a place.
 const MAX_RUN_TIME: Duration = Duration::from_secs(7 * 86_400);

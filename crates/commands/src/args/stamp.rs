@@ -80,14 +80,15 @@ fn parse_dscp(text: &str) -> Result<(u8, u8), String> {
     }
 }
 
-/// The shortest interval. We chose 1 ms because a probe should not send more than a thousand packets a second into
-/// a path.
+/// The shortest interval. We chose 1 ms because a probe should not send more than a thousand packets a second
+/// into a path.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// The size of a packet without TLVs, in bytes (RFC 8762 §4.2.1).
 pub const STAMP_SIZE: u64 = 44;
 /// The largest payload of UDP over IPv4, in bytes (RFC 768, RFC 791: 65,535 minus both headers).
 const MAX_PAYLOAD: u64 = 65_507;
-/// The longest interval, and the longest wait for answers. We chose a minute because no round trip takes longer.
+/// The longest interval, and the longest wait for answers. We chose a minute because no round trip takes
+/// longer.
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ const LATER_COMMANDS: [&str; 4] = ["advise", "fit", "listen", "ui"];
 
 /// Makes the failure for a wrong command line.
 ///
-/// If this file has no message for the error, clap prints its own message and ends the process. clap also does so
-/// if the user asked for help or for the version, which clap treats as errors.
+/// If this file has no message for the error, clap prints its own message and ends the process. clap also
+/// does so if the user asked for help or for the version, which clap treats as errors.
 pub(super) fn usage_failure(error: &Error) -> Failure {
     match our_failure(error) {
         Some(failure) => failure,
@@ -58,8 +58,8 @@ fn unknown_argument(error: &Error) -> Option<Failure> {
     }
     if argument == "--shard" {
         return Some(usage(
-            "only `run` has --shard: a machine must know its part before it begins, but `compare` and studies \
-             choose more repetitions by the first results",
+            "only `run` has --shard: `compare` adds repetitions by the first results, and a study judges all its \
+             runs together, so neither can be divided beforehand",
             "run one scenario with a fixed `repeat` on several machines: `talkpath run --shard I/N`",
         ));
     }
@@ -93,8 +93,8 @@ fn invalid_value(error: &Error) -> Option<Failure> {
     Some(Failure::Usage(format!("{message}: {expected}")))
 }
 
-/// Returns what would be right in place of a wrong number or address. The messages of the standard library say
-/// only what is wrong.
+/// Returns what would be right in place of a wrong number or address. The messages of the standard library
+/// say only what is wrong.
 fn expected_value(error: &Error) -> Option<&'static str> {
     let cause = error.source()?;
     if cause.is::<AddrParseError>() {
@@ -119,10 +119,11 @@ fn usage(message: &str, help: &str) -> Failure {
     Failure::Usage(format!("{message}\nhelp: {help}"))
 }
 
-/// Returns the failure for `--json` if `command` has no JSON result. Returns `None` for a command that prints JSON,
-/// and for a command that refuses the flag itself.
+/// Returns the failure for `--json` if `command` has no JSON result. Returns `None` for a command that prints
+/// JSON, and for a command that refuses the flag itself.
 ///
-/// The `match` has no arm for all other commands, so whoever adds a command decides here whether it prints JSON.
+/// The `match` has no arm for all other commands, so whoever adds a command decides here whether it prints
+/// JSON.
 pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
     let (name, help) = match command {
         Command::Monitor(_) => ("monitor", "--json-stream prints events"),

@@ -8,8 +8,8 @@
 //!   check the records, and move them to their place
 //! ```
 //!
-//! The scenario and the key are written to the standard input of the scripts (`remote.rs`). So neither of them
-//! stays on a host, and no list of processes shows the key. Begin to read with [`Attempt::run`].
+//! The scenario and the key are written to the standard input of the scripts (`remote.rs`). So neither of
+//! them stays on a host, and no list of processes shows the key. Begin to read with [`Attempt::run`].
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -39,14 +39,15 @@ const CLIENT_SCRIPT: &str = include_str!("scripts/client.sh");
 const SERVER_SCRIPT: &str = include_str!("scripts/server.sh");
 /// The beginning of the first line that `talkpath serve` prints.
 const LISTENING: &str = "listening on ";
-/// The time in which a server must listen. ssh takes up to 15 s to connect, and we chose 10 s more for the start.
+/// The time in which a server must listen. ssh takes up to 15 s to connect, and we chose 10 s more for the
+/// start.
 const SERVER_START_TIMEOUT: Duration = Duration::from_secs(25);
 /// A server may run this much longer than the client that it serves. The client starts later, and writes its
-/// records at the end. We chose 2 min, because a server that is stopped too early spoils a measurement, and one
-/// that runs on is stopped by the coordinator.
+/// records at the end. We chose 2 min, because a server that is stopped too early spoils a measurement, and
+/// one that runs on is stopped by the coordinator.
 const SERVER_MARGIN: Duration = Duration::from_secs(120);
-/// The time in which tar must end after the client has ended. We chose 30 s, which is enough for a slow disk. The
-/// limit also ends a stream that never ends.
+/// The time in which tar must end after the client has ended. We chose 30 s, which is enough for a slow disk.
+/// The limit also ends a stream that never ends.
 const UNPACK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An attempt at a measurement.
@@ -71,8 +72,8 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Measures, and moves the records to their place. The records are then on the disk. The attempt ends early
-    /// as soon as `is_over` returns true.
+    /// Measures, and moves the records to their place. The records are then on the disk. The attempt ends
+    /// early as soon as `is_over` returns true.
     pub(crate) fn run(&self, is_over: &dyn Fn() -> bool) -> Result<(), Fault> {
         let result = self.measure(is_over).and_then(|()| self.install());
         // If the draft cannot be removed now, the next coordinator removes it.
@@ -147,8 +148,8 @@ impl Attempt {
             Some(SSH_FAILED) if self.near.ssh.is_some() => {
                 Err(fault_at(&self.near, &format!("ssh: {message}")))
             }
-            // 1: results could not be written. 3: the arena is not available. 126 and 127: the shell cannot run
-            // the program, or finds none.
+            // 1: results could not be written. 3: the arena is not available. 126 and 127: the shell cannot
+            // run the program, or finds none.
             Some(1 | 3 | 126 | 127 | SCRIPT_FAILED) => Err(fault_at(&self.near, &message)),
             _ => Err(Fault { why: message, host: None }),
         }
@@ -158,8 +159,8 @@ impl Attempt {
     fn unpack_fault(&self, tar_stderr: &StderrTail) -> Fault {
         const NOT_UNPACKED: &str = "cannot unpack the records here";
         // If the disk is full, tar may report only a short write. A write of our own gets the error of the
-        // system. The file has several blocks of a file system, so it does not fit on a full disk. It is removed
-        // together with the draft.
+        // system. The file has several blocks of a file system, so it does not fit on a full disk. It is
+        // removed together with the draft.
         if let Err(error) = fs::write(self.draft.join(".space"), vec![0_u8; 65_536]) {
             return fault_here(NOT_UNPACKED, &error);
         }
@@ -351,8 +352,8 @@ pub(super) fn program(host: &Host) -> String {
     host.program.clone()
 }
 
-/// Returns the address at which the server of a host listens. `address` is the address by which clients reach the
-/// host. If that is a name, the server listens at every address of the host.
+/// Returns the address at which the server of a host listens. `address` is the address by which clients reach
+/// the host. If that is a name, the server listens at every address of the host.
 fn listen_address(address: &str) -> String {
     let is_name = |host: &str| host.parse::<IpAddr>().is_err() && !host.contains('%');
     match host_and_port(address) {

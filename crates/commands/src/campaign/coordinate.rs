@@ -1,8 +1,8 @@
-//! The coordinator of a campaign. It does what the scheduler says, until all measurements are done or the user
-//! stops it.
+//! The coordinator of a campaign. It does what the scheduler says, until all measurements are done or the
+//! user stops it.
 //!
-//! Each attempt at a measurement runs in a thread of its own, and sends its result to the coordinator. Begin to
-//! read with [`coordinate`], then `Coordinator::work`.
+//! Each attempt at a measurement runs in a thread of its own, and sends its result to the coordinator. Begin
+//! to read with [`coordinate`], then `Coordinator::work`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,13 +24,13 @@ use crate::interrupt;
 use crate::terminal::Terminal;
 use talkpath_experiment::choice::Choice;
 
-/// The coordinator checks this often whether the user has stopped it. We chose 0.2 s because a person does not
-/// notice a shorter delay.
+/// The coordinator checks this often whether the user has stopped it. We chose 0.2 s because a person does
+/// not notice a shorter delay.
 const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// The coordinator waits at least this long, so that it does not spin.
 const MIN_WAIT: Duration = Duration::from_millis(1);
-/// A measurement may take this much longer than its runs. We chose 60 s for ssh, which needs up to 15 s to connect,
-/// and for the transfer of the records.
+/// A measurement may take this much longer than its runs. We chose 60 s for ssh, which needs up to 15 s to
+/// connect, and for the transfer of the records.
 const ATTEMPT_MARGIN: Duration = Duration::from_secs(60);
 
 /// A coordinator that works on a campaign.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! In the second step a far host takes one call at a time, because each call starts a server that needs the
-//! port for itself. Each step has a time limit. If the path is emulated, only the near host is tried. A *call* is
-//! a short voice flow whose messages come back. Begin to read with [`HostChecks::run`].
+//! port for itself. Each step has a time limit. If the path is emulated, only the near host is tried. A
+//! *call* is a short voice flow whose messages come back. Begin to read with [`HostChecks::run`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -51,8 +51,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The number of calls that run at the same time. We chose the number of sessions that a server allows by
 /// default.
 const MAX_CONCURRENT_CALLS: usize = 16;
-/// The time in which the output of a program must arrive after the program has ended. We chose 2 s: the output
-/// is in a pipe already, and only the reading thread has to run.
+/// The time in which the output of a program must arrive after the program has ended. We chose 2 s: the
+/// output is in a pipe already, and only the reading thread has to run.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of bytes of the output that are read. We chose 4 KiB, because a version is one line.
 const MAX_OUTPUT_BYTES: u64 = 4096;
@@ -229,8 +229,8 @@ fn run_concurrently<T: Copy + Send, R: Send>(
     })
 }
 
-/// Returns the output of `talkpath --version` on `host`, or the reason why the host does not work. All of `tools`
-/// must be there.
+/// Returns the output of `talkpath --version` on `host`, or the reason why the host does not work. All of
+/// `tools` must be there.
 fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, String> {
     let mut arguments = vec![program(host)];
     arguments.extend(tools.iter().map(|tool| (*tool).to_owned()));
@@ -268,8 +268,8 @@ fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, Str
     }
 }
 
-/// Starts a thread that reads the beginning of an output and sends it. The caller does not wait for the end of
-/// the output: a host may write without an end, and another process may hold the output open.
+/// Starts a thread that reads the beginning of an output and sends it. The caller does not wait for the end
+/// of the output: a host may write without an end, and another process may hold the output open.
 fn read_beginning(stdout: Option<ChildStdout>) -> Result<Receiver<String>, String> {
     let (send_text, text) = mpsc::channel();
     let read = move || {

@@ -125,8 +125,8 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
     Ok(Prepared { text: plan.resolved, repetitions, expected })
 }
 
-/// The longest time that a measurement takes if nothing fails. Each repetition takes its duration, its drain, and
-/// some time to begin.
+/// The longest time that a measurement takes if nothing fails. Each repetition takes its duration, its drain,
+/// and some time to begin.
 fn longest_time(plan: &Plan) -> Duration {
     let mut round = Duration::ZERO;
     for cell in &plan.cells {
@@ -136,6 +136,6 @@ fn longest_time(plan: &Plan) -> Duration {
     round.saturating_mul(plan.repeat)
 }
 
-/// The time that a repetition takes to begin: to connect, and to probe the far clock. We chose 5 s, far longer than
-/// it usually takes, because a measurement that is stopped too early is lost.
+/// The time that a repetition takes to begin: to connect, and to probe the far clock. We chose 5 s, far
+/// longer than it usually takes, because a measurement that is stopped too early is lost.
 const SET_UP_TIME: Duration = Duration::from_secs(5);

@@ -11,8 +11,8 @@
 //! - *near host*, *far host*: the host that starts a measurement, and the host that it measures to.
 //! - *attempt*: one try at a measurement. A failed attempt is repeated within the window of the measurement.
 //! - *draft*: the folder of records that are not complete yet.
-//! - *store*: the directory of the campaign on this machine (`store.rs`). `push` copies its records to another
-//!   place, by a command of the user.
+//! - *store*: the directory of the campaign on this machine (`store.rs`). `push` copies its records to
+//!   another place, by a command of the user.
 //!
 //! Begin to read with `coordinate.rs`, then `attempt.rs`.
 
@@ -29,8 +29,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use talkpath_units::Instant;
 
-/// Returns the time of the wall clock, in ns since the Unix epoch. A plan uses this clock, because it continues
-/// after a reboot.
+/// Returns the time of the wall clock, in ns since the Unix epoch. A plan uses this clock, because it
+/// continues after a reboot.
 pub(crate) fn now() -> Instant {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Instant::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))

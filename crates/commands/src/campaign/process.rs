@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The time between two checks whether a process has ended. We chose 20 ms because no time here has to be more
-/// exact.
+/// The time between two checks whether a process has ended. We chose 20 ms because no time here has to be
+/// more exact.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The time in which the last text of a process must arrive after the process has ended. We chose 0.5 s: the text
-/// is in a pipe already, and only the reading thread has to run.
+/// The time in which the last text of a process must arrive after the process has ended. We chose 0.5 s: the
+/// text is in a pipe already, and only the reading thread has to run.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
-/// The number of bytes of standard error that are kept. We chose 16 KiB because only the last message is shown.
+/// The number of bytes of standard error that are kept. We chose 16 KiB because only the last message is
+/// shown.
 const MAX_STDERR_BYTES: usize = 16_384;
 
 /// The last bytes that a process has written to its standard error. A thread reads them, so that the process

@@ -1,9 +1,9 @@
 //! Starts a shell script on a host of a campaign, over ssh or on this machine.
 //!
-//! Every script begins with `scripts/begin.sh`. That part stops the script when its standard input ends, or when
-//! its time limit is over. The standard input ends when the coordinator ends, even if the coordinator is killed,
-//! and also over ssh. So no command outlives the coordinator. A host that loses its connection to the coordinator
-//! may learn of that only after hours, so each script has a time limit, too.
+//! Every script begins with `scripts/begin.sh`. That part stops the script when its standard input ends, or
+//! when its time limit is over. The standard input ends when the coordinator ends, even if the coordinator is
+//! killed, and also over ssh. So no command outlives the coordinator. A host that loses its connection to the
+//! coordinator may learn of that only after hours, so each script has a time limit, too.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -27,16 +27,16 @@ pub(super) const SCRIPT_FAILED: i32 = 9;
 pub(super) const SSH_FAILED: i32 = 255;
 /// The message of a process that ended without a message.
 pub(super) const NO_MESSAGE: &str = "no error message";
-/// The time that a command has to end when it is stopped. After that it is killed. A run needs up to 10 s to give
-/// up a silent far host, and then it writes its records.
+/// The time that a command has to end when it is stopped. After that it is killed. A run needs up to 10 s to
+/// give up a silent far host, and then it writes its records.
 const GRACE: Duration = Duration::from_secs(30);
-/// The time that a script has to end besides its command, to see that it is stopped and to remove its folder. We
-/// chose 5 s because a loaded host may need a second or two.
+/// The time that a script has to end besides its command, to see that it is stopped and to remove its folder.
+/// We chose 5 s because a loaded host may need a second or two.
 const SCRIPT_END_TIME: Duration = Duration::from_secs(5);
 /// A message is cut after this many characters. We chose 400 so that a line of the journal stays readable.
 const MAX_MESSAGE_CHARS: usize = 400;
-/// The ssh command. With `BatchMode` ssh does not ask for passwords. The other options end ssh if the host does
-/// not answer, or stops answering.
+/// The ssh command. With `BatchMode` ssh does not ask for passwords. The other options end ssh if the host
+/// does not answer, or stops answering.
 const SSH: [&str; 9] = [
     "ssh",
     "-o",
@@ -107,8 +107,8 @@ impl RemoteCommand {
     }
 
     /// Stops the script in three steps. First its input ends, so that the shell stops its command and removes
-    /// its folder. If the shell does not end, it receives SIGTERM, which has the same effect. If that does not
-    /// help either, the shell and everything that it started is killed.
+    /// its folder. If the shell does not end, it receives SIGTERM, which has the same effect. If that does
+    /// not help either, the shell and everything that it started is killed.
     pub(super) fn stop(&mut self) {
         drop(self.open_input.take());
         if self.has_ended_within(GRACE + SCRIPT_END_TIME) {
@@ -135,8 +135,8 @@ impl RemoteCommand {
         false
     }
 
-    /// Returns the reason why the script ended: the last line of its standard error that begins with `error:`, or
-    /// its last line if no line does.
+    /// Returns the reason why the script ended: the last line of its standard error that begins with
+    /// `error:`, or its last line if no line does.
     pub(super) fn last_message(&self) -> String {
         last_message(&self.stderr.text())
     }
@@ -160,8 +160,8 @@ fn write_input(mut stdin: ChildStdin, input: &[Vec<u8>], closed: &Receiver<()>) 
     let _ = closed.recv();
 }
 
-/// Makes the command that runs `script` in a shell on `host`. The words of `via`, such as `sudo`, come before the
-/// shell. ssh gives the host one line, in which each word is quoted.
+/// Makes the command that runs `script` in a shell on `host`. The words of `via`, such as `sudo`, come before
+/// the shell. ssh gives the host one line, in which each word is quoted.
 fn shell_command(host: &Host, script: &Script<'_>) -> Command {
     // sleep(1) of POSIX takes whole seconds. The limit is rounded up, so that no script is stopped too early.
     let limit_s = script.limit.as_secs() + 1;

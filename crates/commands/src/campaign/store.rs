@@ -71,7 +71,8 @@ pub(crate) struct OpenJournal {
 }
 
 impl Store {
-    /// The directory of the campaign. It is the directory that the flags name, or `campaign-NAME` under `out`.
+    /// The directory of the campaign. It is the directory that the flags name, or `campaign-NAME` under
+    /// `out`.
     pub(crate) fn new(args: &CampaignFileArgs, loaded: &Loaded, out: &Path) -> Self {
         let default_path = || out.join(format!("campaign-{}", slug(&loaded.campaign.name)));
         Self { path: args.dir.clone().unwrap_or_else(default_path) }

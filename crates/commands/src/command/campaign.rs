@@ -262,8 +262,8 @@ fn measurement_line(measurement: &Measurement, why: &str) -> String {
 /// A list shows at most this many measurements. We chose 20 so that the list fits on a screen.
 const MAX_LISTED: usize = 20;
 
-/// Joins the first lines of a list below its title. If the list is too long, the text says that `whole_list` has
-/// the whole list.
+/// Joins the first lines of a list below its title. If the list is too long, the text says that `whole_list`
+/// has the whole list.
 fn shortened_list(title: &str, lines: &[String], whole_list: &str) -> String {
     if lines.is_empty() {
         return String::new();

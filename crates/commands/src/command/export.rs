@@ -1,5 +1,6 @@
 //! `talkpath export` writes the records of a run in the formats of other tools.
 
+mod source;
 mod swept;
 mod tables;
 
@@ -7,6 +8,7 @@ use std::io::{self, BufWriter, Read, Write};
 
 use talkpath_measure::export::TableFormat;
 
+use self::source::ExportSource;
 use crate::arenas::Arenas;
 use crate::args::{ExportArgs, ExportFormat, ExportTable};
 use crate::failure::Failure;
@@ -16,14 +18,6 @@ use crate::terminal::{Terminal, output_failure};
 use talkpath_experiment::part::LOG;
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::open_file;
-
-/// The run that is exported, and what is needed to read it.
-struct ExportSource<'a> {
-    dir: RunDir,
-    /// The arenas, in which a run without record files runs again.
-    arenas: &'a dyn Arenas,
-    terminal: Terminal,
-}
 
 /// Writes the export to a file, or to standard output.
 pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {

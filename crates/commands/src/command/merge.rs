@@ -326,6 +326,6 @@ fn joined_provenance(folders: &[PartDir], arenas: &dyn Arenas) -> Provenance {
     Provenance { kernel: listed(kernels), host: listed(hosts), ..(*first).clone() }
 }
 
-/// A failure names at most this many directories or parts, and counts the others. We chose 5 so that the message
-/// fits on a screen.
+/// A failure names at most this many directories or parts, and counts the others. We chose 5 so that the
+/// message fits on a screen.
 const MAX_NAMED: usize = 5;

@@ -27,7 +27,7 @@ use crate::arenas::{Arenas, Monitored, no_thread};
 use crate::args::{Common, MonitorArgs, quoted};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::monitor::events::{self, MonitorStart};
+use crate::monitor::events::{self, MonitorStart, MonitoredFlow};
 use crate::monitor::http::BindError;
 use crate::monitor::interval::{Interval, split};
 use crate::monitor::openmetrics::{Format, MonitorState, render};
@@ -306,7 +306,11 @@ impl MonitorOutput<'_> {
             system: format!("{} {}", machine.kernel, machine.host),
             host: &self.args.to,
             flows: flows
-                .map(|(index, flow)| (flow.name.clone(), flow.transport_name.clone(), size(index)))
+                .map(|(index, flow)| MonitoredFlow {
+                    name: flow.name.clone(),
+                    transport: flow.transport_name.clone(),
+                    message_bytes: size(index),
+                })
                 .collect(),
             interval_s: self.args.interval.as_secs_f64(),
             session_s: session.as_secs_f64(),
@@ -456,8 +460,8 @@ fn score(call: &CallSummary) -> String {
     }
 }
 
-/// The shortest session. We chose 10 s because each session costs some exchanges with the server at its beginning
-/// and end.
+/// The shortest session. We chose 10 s because each session costs some exchanges with the server at its
+/// beginning and end.
 const SHORTEST_SESSION: Duration = Duration::from_secs(10);
 /// How often the textfile is written. Prometheus reads node_exporter every 15 s or less often (the examples
 /// of Prometheus).

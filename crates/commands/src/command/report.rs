@@ -232,7 +232,8 @@ impl StoredRun {
 fn join_runs(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result<StoredRun, Failure> {
     let runs: Vec<StoredRun> =
         dirs.iter().map(|dir| StoredRun::read(dir, arenas, terminal)).collect::<Result<_, _>>()?;
-    let parts = runs.iter().zip(labels::labels(&runs, dirs)).map(|(run, label)| RunPart {
+    let summaries: Vec<&Summary> = runs.iter().map(|run| &run.summary).collect();
+    let parts = runs.iter().zip(labels::labels(&summaries, dirs)).map(|(run, label)| RunPart {
         label,
         summary: run.summary.clone(),
         chart_data: run.chart_data.clone(),

@@ -1,27 +1,33 @@
 //! The events of a monitor, each a JSON object on a line: `{"event": NAME, "data": {...}}`.
 //!
+//! | event | is written when |
+//! | --- | --- |
+//! | `start` | the monitor begins |
+//! | `interval` | an interval has ended |
+//! | `outage` | nothing can be measured |
+//! | `recovered` | the monitor measures again |
+//! | `error` | something failed that the user should repair |
+//! | `end` | the monitor ends |
+//!
 //! The events `start`, `interval` and `end` use the keys of iperf3's `--json-stream` for the quantities that
-//! iperf3 measures too, and have further keys. The events `outage`, `recovered` and `error` have the same
-//! form. Two keys of iperf3 are left out: `connected`, because each session has sockets of its own, and the
-//! load of the processors.
+//! iperf3 measures, too, and have further keys. The field names below are these keys. Two keys of iperf3 are
+//! left out: `connected`, because each session has sockets of its own, and the load of the processors.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use talkpath_measure::summary::{Clock, DelayMs, FlowSummary};
 
 use super::Epoch;
-use super::interval::{Counts, Interval, delays};
-use super::totals::Totals;
-
-/// An event.
-#[derive(Serialize)]
-struct Event<T> {
-    event: &'static str,
-    data: T,
-}
+use super::interval::{Counts, FlowInterval, Interval, delays};
+use super::totals::{FlowTotals, Totals};
 
 /// Writes an event as a line, with a line feed at the end.
 fn line(event: &'static str, data: impl Serialize) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Event<T> {
+        event: &'static str,
+        data: T,
+    }
     let mut line = serde_json::to_vec(&Event { event, data }).unwrap_or_default();
     line.push(b'\n');
     line
@@ -45,79 +51,94 @@ impl From<DateTime<Utc>> for Timestamp {
     }
 }
 
-/// The data of the event `start`: what the monitor measures.
+/// The beginning of a monitor, and what it measures.
 pub(crate) struct MonitorStart<'a> {
     pub(crate) epoch: Epoch,
     pub(crate) system: String,
     pub(crate) host: &'a str,
-    /// The name and the transport of each flow, and the payload of a message in bytes, or `None` if the
-    /// messages differ in size.
-    pub(crate) flows: Vec<(String, String, Option<u64>)>,
+    pub(crate) flows: Vec<MonitoredFlow>,
     pub(crate) interval_s: f64,
     pub(crate) session_s: f64,
 }
 
-/// The event that the monitor begins.
-pub(crate) fn start(begun: &MonitorStart<'_>) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct ConnectingTo<'a> {
-        host: &'a str,
-    }
-    #[derive(Serialize)]
-    struct TestStart<'a> {
-        protocol: &'a str,
-        num_streams: usize,
-        blksize: Option<u64>,
-        omit: u64,
-        /// 0, as iperf3 writes a test without an end.
-        duration: u64,
-        interval: f64,
-        session: f64,
-    }
-    #[derive(Serialize)]
-    struct FlowStart<'a> {
-        socket: usize,
-        flow: &'a str,
-        transport: &'a str,
-    }
-    #[derive(Serialize)]
-    struct Start<'a> {
-        version: String,
-        system_info: &'a str,
-        timestamp: Timestamp,
-        connecting_to: ConnectingTo<'a>,
-        test_start: TestStart<'a>,
-        streams: Vec<FlowStart<'a>>,
-    }
-    let numbered = begun.flows.iter().enumerate();
-    let streams =
-        numbered.map(|(index, (flow, transport, _))| FlowStart { socket: index + 1, flow, transport });
-    line(
-        "start",
-        Start {
-            version: format!("talkpath {}", env!("CARGO_PKG_VERSION")),
-            system_info: &begun.system,
-            timestamp: begun.epoch.wall.into(),
-            connecting_to: ConnectingTo { host: begun.host },
-            test_start: TestStart {
-                protocol: begun.flows.first().map_or("", |flow| &flow.1),
-                num_streams: begun.flows.len(),
-                blksize: begun.flows.first().and_then(|flow| flow.2),
-                omit: 0,
-                duration: 0,
-                interval: begun.interval_s,
-                session: begun.session_s,
-            },
-            streams: streams.collect(),
-        },
-    )
+/// A flow that a monitor measures.
+pub(crate) struct MonitoredFlow {
+    pub(crate) name: String,
+    pub(crate) transport: String,
+    /// The payload of a message in bytes, or `None` if the messages differ in size.
+    pub(crate) message_bytes: Option<u64>,
 }
 
-/// The messages of a stretch of time. Its start and end are in seconds since the monitor began.
+#[derive(Serialize)]
+struct StartData<'a> {
+    version: String,
+    system_info: &'a str,
+    timestamp: Timestamp,
+    connecting_to: ConnectingTo<'a>,
+    test_start: TestStart<'a>,
+    streams: Vec<StreamStart<'a>>,
+}
+
+#[derive(Serialize)]
+struct ConnectingTo<'a> {
+    host: &'a str,
+}
+
+#[derive(Serialize)]
+struct TestStart<'a> {
+    protocol: &'a str,
+    num_streams: usize,
+    blksize: Option<u64>,
+    omit: u64,
+    /// The duration is 0, as iperf3 writes a test without an end.
+    duration: u64,
+    interval: f64,
+    session: f64,
+}
+
+#[derive(Serialize)]
+struct StreamStart<'a> {
+    /// The number of the flow, from 1.
+    socket: usize,
+    flow: &'a str,
+    transport: &'a str,
+}
+
+/// Writes the event that the monitor begins. The protocol and the size of messages are those of the first
+/// flow.
+pub(crate) fn start(begun: &MonitorStart<'_>) -> Vec<u8> {
+    let mut streams = Vec::new();
+    for (index, MonitoredFlow { name, transport, .. }) in begun.flows.iter().enumerate() {
+        streams.push(StreamStart { socket: index + 1, flow: name, transport });
+    }
+    let first = begun.flows.first();
+    let data = StartData {
+        version: format!("talkpath {}", env!("CARGO_PKG_VERSION")),
+        system_info: &begun.system,
+        timestamp: begun.epoch.wall.into(),
+        connecting_to: ConnectingTo { host: begun.host },
+        test_start: TestStart {
+            protocol: first.map_or("", |flow| &flow.transport),
+            num_streams: begun.flows.len(),
+            blksize: first.and_then(|flow| flow.message_bytes),
+            omit: 0,
+            duration: 0,
+            interval: begun.interval_s,
+            session: begun.session_s,
+        },
+        streams,
+    };
+    line("start", data)
+}
+
+/// The messages of a stretch of time.
 #[derive(Serialize)]
 struct Span {
+    /// The beginning of the stretch, in s since the monitor began.
     start: f64,
+    /// The end of the stretch, in s since the monitor began.
     end: f64,
+    /// The time of the stretch in which the monitor measured, in s.
     seconds: f64,
     bytes: u64,
     bits_per_second: f64,
@@ -132,8 +153,18 @@ struct Span {
     sender: bool,
 }
 
+/// The times of a [`Span`].
+#[derive(Clone, Copy)]
+struct SpanTimes {
+    start: f64,
+    end: f64,
+    seconds: f64,
+}
+
 impl Span {
-    fn new((start, end): (f64, f64), seconds: f64, counts: &Counts) -> Self {
+    /// The messages of all flows together.
+    fn of_all_flows(times: SpanTimes, counts: &Counts) -> Self {
+        let SpanTimes { start, end, seconds } = times;
         Self {
             start,
             end,
@@ -149,11 +180,32 @@ impl Span {
             sender: true,
         }
     }
+
+    /// The messages of one flow, which also has a jitter and an order.
+    fn of_flow(times: SpanTimes, counts: &Counts, figures: &FlowSummary) -> Self {
+        Self {
+            jitter_ms: figures.rtp_jitter_ms,
+            out_of_order: Some(counts.reordered),
+            ..Self::of_all_flows(times, counts)
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct IntervalData<'a> {
+    streams: Vec<IntervalStream<'a>>,
+    sum: Span,
+    interval: u64,
+    timestamp: Timestamp,
+    valid: bool,
+    clock: Option<&'a Clock>,
+    warnings: &'a [String],
+    cut: Option<&'a str>,
 }
 
 /// One flow in an interval.
 #[derive(Serialize)]
-struct Stream<'a> {
+struct IntervalStream<'a> {
     socket: usize,
     flow: &'a str,
     transport: &'a str,
@@ -164,66 +216,56 @@ struct Stream<'a> {
     figures: &'a FlowSummary,
 }
 
-/// The event that an interval has ended.
+/// Writes the event that an interval has ended.
 pub(crate) fn interval(epoch: Epoch, number: u64, interval: &Interval) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Data<'a> {
-        streams: Vec<Stream<'a>>,
-        sum: Span,
-        interval: u64,
-        timestamp: Timestamp,
-        valid: bool,
-        clock: Option<&'a Clock>,
-        warnings: &'a [String],
-        cut: Option<&'a str>,
-    }
-    let seconds = interval.length.as_secs_f64();
     // Both times are counted from the beginning of the monitor. So the end of an interval and the beginning
     // of the next one are the same number.
     let end_ns = interval.start_ns.saturating_add_unsigned(interval.length.as_nanos());
-    let span = (epoch.seconds(interval.start_ns), epoch.seconds(end_ns));
-    let streams = interval.flows.iter().enumerate().map(|(index, flow)| Stream {
-        socket: index + 1,
-        flow: &flow.name,
-        transport: &flow.figures.transport,
-        span: Span {
-            jitter_ms: flow.figures.rtp_jitter_ms,
-            out_of_order: Some(flow.counts.reordered),
-            ..Span::new(span, seconds, &flow.counts)
-        },
-        counts: &flow.counts,
-        figures: &flow.figures,
-    });
-    line(
-        "interval",
-        Data {
-            streams: streams.collect(),
-            sum: Span::new(span, seconds, &interval.sum()),
-            interval: number,
-            timestamp: epoch.wall(interval.start_ns).into(),
-            valid: interval.valid,
-            clock: interval.clock.as_ref(),
-            warnings: &interval.warnings,
-            cut: interval.cut.as_deref(),
-        },
-    )
+    let times = SpanTimes {
+        start: epoch.seconds(interval.start_ns),
+        end: epoch.seconds(end_ns),
+        seconds: interval.length.as_secs_f64(),
+    };
+    let mut streams = Vec::new();
+    for (index, FlowInterval { name, counts, figures, .. }) in interval.flows.iter().enumerate() {
+        streams.push(IntervalStream {
+            socket: index + 1,
+            flow: name,
+            transport: &figures.transport,
+            span: Span::of_flow(times, counts, figures),
+            counts,
+            figures,
+        });
+    }
+    let data = IntervalData {
+        streams,
+        sum: Span::of_all_flows(times, &interval.sum()),
+        interval: number,
+        timestamp: epoch.wall(interval.start_ns).into(),
+        valid: interval.valid,
+        clock: interval.clock.as_ref(),
+        warnings: &interval.warnings,
+        cut: interval.cut.as_deref(),
+    };
+    line("interval", data)
 }
 
-/// The event that nothing has been measured since `from_ns` of CLOCK_MONOTONIC.
+/// Writes the event that nothing has been measured since `from_ns` of CLOCK_MONOTONIC.
 pub(crate) fn outage(epoch: Epoch, from_ns: i64, why: &str) -> Vec<u8> {
     #[derive(Serialize)]
-    struct Data<'a> {
+    struct OutageData<'a> {
         start: f64,
         timestamp: Timestamp,
         why: &'a str,
     }
-    line("outage", Data { start: epoch.seconds(from_ns), timestamp: epoch.wall(from_ns).into(), why })
+    let (start, timestamp) = (epoch.seconds(from_ns), epoch.wall(from_ns).into());
+    line("outage", OutageData { start, timestamp, why })
 }
 
-/// The event that the monitor measures again since `to_ns`, after an outage that began at `from_ns`.
+/// Writes the event that the monitor measures again since `to_ns`, after an outage that began at `from_ns`.
 pub(crate) fn recovered(epoch: Epoch, from_ns: i64, to_ns: i64, attempts: u64) -> Vec<u8> {
     #[derive(Serialize)]
-    struct Data {
+    struct RecoveredData {
         start: f64,
         end: f64,
         seconds: f64,
@@ -232,78 +274,81 @@ pub(crate) fn recovered(epoch: Epoch, from_ns: i64, to_ns: i64, attempts: u64) -
     }
     let (start, end) = (epoch.seconds(from_ns), epoch.seconds(to_ns));
     let timestamp = epoch.wall(to_ns).into();
-    line("recovered", Data { start, end, seconds: end - start, attempts, timestamp })
+    line("recovered", RecoveredData { start, end, seconds: end - start, attempts, timestamp })
 }
 
-/// The event that something failed which the user should repair. The monitor goes on.
-pub(crate) fn error(what: &str) -> Vec<u8> {
-    line("error", what)
+/// Writes the event that something failed which the user should repair. The monitor continues.
+pub(crate) fn error(message: &str) -> Vec<u8> {
+    line("error", message)
 }
 
-/// The event that the monitor ends at `end_ns` of CLOCK_MONOTONIC.
+#[derive(Serialize)]
+struct EndData<'a> {
+    streams: Vec<StreamEnd<'a>>,
+    sum: Span,
+    intervals: u64,
+    invalid_intervals: u64,
+    measured_seconds: f64,
+    outages: u64,
+    outage_seconds: f64,
+    timestamp: Timestamp,
+}
+
+/// The end of a flow in the form of iperf3: the key is `udp` for datagrams, and `sender` for connections.
+#[derive(Serialize)]
+struct StreamEnd<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    udp: Option<FlowEnd<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender: Option<FlowEnd<'a>>,
+}
+
+#[derive(Serialize)]
+struct FlowEnd<'a> {
+    socket: usize,
+    flow: &'a str,
+    transport: &'a str,
+    #[serde(flatten)]
+    span: Span,
+    counts: &'a Counts,
+    round_trip_delay_ms: Option<DelayMs>,
+    one_way_delay_ms: Option<DelayMs>,
+}
+
+/// Writes the event that the monitor ends at `end_ns` of CLOCK_MONOTONIC.
 pub(crate) fn end(epoch: Epoch, end_ns: i64, totals: &Totals) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct FlowEnd<'a> {
-        socket: usize,
-        flow: &'a str,
-        transport: &'a str,
-        #[serde(flatten)]
-        span: Span,
-        counts: &'a Counts,
-        round_trip_delay_ms: Option<DelayMs>,
-        one_way_delay_ms: Option<DelayMs>,
+    let measured_seconds = totals.measured.as_secs_f64();
+    let times = SpanTimes { start: 0.0, end: epoch.seconds(end_ns), seconds: measured_seconds };
+    let mut streams = Vec::new();
+    for (index, (name, flow)) in totals.flows.iter().enumerate() {
+        let FlowTotals { transport, counts, last, .. } = flow;
+        let flow_end = FlowEnd {
+            socket: index + 1,
+            flow: name,
+            transport,
+            span: Span::of_flow(times, counts, last),
+            counts,
+            round_trip_delay_ms: delays(&flow.round_trips),
+            one_way_delay_ms: delays(&flow.one_way),
+        };
+        let is_connection = transport.starts_with("tcp");
+        streams.push(if is_connection {
+            StreamEnd { udp: None, sender: Some(flow_end) }
+        } else {
+            StreamEnd { udp: Some(flow_end), sender: None }
+        });
     }
-    /// The end of a flow in the form of iperf3: the key is `udp` for datagrams, and `sender` for connections.
-    #[derive(Serialize)]
-    struct StreamEnd<'a> {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        udp: Option<FlowEnd<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        sender: Option<FlowEnd<'a>>,
-    }
-    #[derive(Serialize)]
-    struct Data<'a> {
-        streams: Vec<StreamEnd<'a>>,
-        sum: Span,
-        intervals: u64,
-        invalid_intervals: u64,
-        measured_seconds: f64,
-        outages: u64,
-        outage_seconds: f64,
-        timestamp: Timestamp,
-    }
-    let (measured_s, end_s) = (totals.measured.as_secs_f64(), epoch.seconds(end_ns));
-    let flows = totals.flows.iter().enumerate().map(|(index, (flow, totals))| FlowEnd {
-        socket: index + 1,
-        flow,
-        transport: &totals.transport,
-        span: Span {
-            jitter_ms: totals.last.rtp_jitter_ms,
-            out_of_order: Some(totals.counts.reordered),
-            ..Span::new((0.0, end_s), measured_s, &totals.counts)
-        },
-        counts: &totals.counts,
-        round_trip_delay_ms: delays(&totals.round_trips),
-        one_way_delay_ms: delays(&totals.one_way),
-    });
-    let streams = flows.map(|flow| {
-        let is_connection = flow.transport.starts_with("tcp");
-        let (udp, sender) = if is_connection { (None, Some(flow)) } else { (Some(flow), None) };
-        StreamEnd { udp, sender }
-    });
-    line(
-        "end",
-        Data {
-            streams: streams.collect(),
-            sum: Span::new((0.0, end_s), measured_s, &totals.sum()),
-            intervals: totals.intervals,
-            invalid_intervals: totals.invalid_intervals,
-            measured_seconds: measured_s,
-            outages: totals.outages,
-            outage_seconds: totals.outage_s(end_ns),
-            timestamp: epoch.wall(end_ns).into(),
-        },
-    )
+    let data = EndData {
+        streams,
+        sum: Span::of_all_flows(times, &totals.sum()),
+        intervals: totals.intervals,
+        invalid_intervals: totals.invalid_intervals,
+        measured_seconds,
+        outages: totals.outages,
+        outage_seconds: totals.outage_s(end_ns),
+        timestamp: epoch.wall(end_ns).into(),
+    };
+    line("end", data)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Splits the record of a session into intervals. A session is a whole number of intervals, and each interval
-//! ends where the next one begins. A message belongs to the interval in which it was due.
+//! ends where the next one begins. A message belongs to the interval in which it was due. Begin to read with
+//! [`split`].
 
 use core::ops::Range;
 
@@ -41,7 +42,7 @@ pub(crate) struct FlowInterval {
     pub(crate) one_way: Histogram,
 }
 
-/// How many messages were sent, lost and so on. Counts of several intervals can be added.
+/// The numbers of messages that were sent, lost and so on. Counts of several intervals can be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
     /// Messages that were due and that the transport did not refuse.
@@ -71,23 +72,22 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn add(&mut self, more: &Self) {
-        let Self { sent, received, lost, lost_forward, lost_return, unfinished, refused, .. } = more;
-        self.sent += sent;
-        self.received += received;
-        self.lost += lost;
-        self.lost_forward += lost_forward;
-        self.lost_return += lost_return;
-        self.unfinished += unfinished;
-        self.refused += refused;
-        self.no_network += more.no_network;
-        self.not_open += more.not_open;
-        self.duplicates += more.duplicates;
-        self.reordered += more.reordered;
-        self.bytes += more.bytes;
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.lost_forward += other.lost_forward;
+        self.lost_return += other.lost_return;
+        self.unfinished += other.unfinished;
+        self.refused += other.refused;
+        self.no_network += other.no_network;
+        self.not_open += other.not_open;
+        self.duplicates += other.duplicates;
+        self.reordered += other.reordered;
+        self.bytes += other.bytes;
     }
 
-    /// The lost messages in per cent of those whose fate is known: unfinished messages are left out.
+    /// The lost messages in per cent of the messages whose fate is known. Unfinished messages do not count.
     pub(crate) fn lost_percent(&self) -> f64 {
         let decided = self.received + self.lost;
         if decided == 0 { 0.0 } else { self.lost as f64 * 100.0 / decided as f64 }
@@ -125,22 +125,14 @@ impl FlowInterval {
     fn new(flow: &FlowRecord, figures: FlowSummary, window: &Range<Instant>) -> Self {
         let trips = flow.trips(window);
         let bytes = trips.iter().filter(|trip| trip.received().is_some()).map(|trip| trip.size.get()).sum();
-        let (mut round_trips, mut one_way) = (Histogram::new(), Histogram::new());
-        let fill = |into: &mut Histogram, trips: &[Trip]| {
-            let delays = trips.iter().filter_map(Trip::delay);
-            // A delay below zero comes from the error of two clocks. It counts as zero.
-            delays.for_each(|delay| into.record(delay.max(SignedDuration::ZERO)));
+        let has_echo = flow.echo.is_some();
+        let round_trips = if has_echo { delay_histogram(&trips) } else { Histogram::new() };
+        // One-way delays are the difference of two clocks, so they need clocks that are trusted.
+        let one_way = match (flow.info.clock_trusted, has_echo) {
+            (false, _) => Histogram::new(),
+            (true, true) => delay_histogram(&one_way_trips(&flow.forward, window)),
+            (true, false) => delay_histogram(&trips),
         };
-        match (&flow.echo, flow.info.clock_trusted) {
-            (Some(_), is_trusted) => {
-                fill(&mut round_trips, &trips);
-                if is_trusted {
-                    fill(&mut one_way, &one_way_trips(&flow.forward, window));
-                }
-            }
-            (None, true) => fill(&mut one_way, &trips),
-            (None, false) => {}
-        }
         let counts = Counts::from_figures(&figures, bytes);
         Self { name: flow.info.name.clone(), counts, figures, round_trips, one_way }
     }
@@ -150,10 +142,10 @@ impl FlowInterval {
     fn of_part(
         flow: &FlowRecord,
         mut figures: FlowSummary,
-        overtaken: &[Instant],
+        reordered_dues: &[Instant],
         window: &Range<Instant>,
     ) -> Self {
-        figures.reordered = overtaken.iter().filter(|due| window.contains(due)).count() as u64;
+        figures.reordered = reordered_dues.iter().filter(|due| window.contains(due)).count() as u64;
         // A connection opens once, at the beginning of the session.
         figures.opening_ms = figures.opening_ms.filter(|_| window.start == Instant::ZERO);
         // The counters of transports, sockets and the receiver of a file are about the whole session.
@@ -167,73 +159,87 @@ impl FlowInterval {
 }
 
 /// Splits a session into intervals of `length`. If the session was cut short, its last interval is shorter.
-pub(crate) fn split(measured: &MonitorSession, length: Duration) -> Vec<Interval> {
-    let (whole, step) = (measured.length.as_nanos(), length.as_nanos().max(1));
-    let record = measured.record.as_ref();
-    let overtaken: Vec<_> = record.iter().flat_map(|record| &record.flows).map(overtaken).collect();
-    let mut intervals: Vec<Interval> = (0..whole.div_ceil(step))
-        .map(|number| {
-            let from = number * step;
-            let to = (from + step).min(whole);
-            Interval {
-                start_ns: measured.start_ns + i64::try_from(from).unwrap_or(0),
-                length: Duration::from_nanos(to - from),
-                flows: record.map(|record| flows(record, &overtaken, from..to, whole)).unwrap_or_default(),
-                valid: record.is_some_and(|record| record.valid),
-                clock: record.map(|record| Clock::from(&record.clock)),
-                warnings: Vec::new(),
-                cut: None,
-            }
-        })
-        .collect();
+pub(crate) fn split(session: &MonitorSession, length: Duration) -> Vec<Interval> {
+    let (session_ns, interval_ns) = (session.length.as_nanos(), length.as_nanos().max(1));
+    let record = session.record.as_ref();
+    let flow_records = record.iter().flat_map(|record| &record.flows);
+    let reordered_dues: Vec<Vec<Instant>> = flow_records.map(reordered_dues).collect();
+    let mut intervals = Vec::new();
+    for number in 0..session_ns.div_ceil(interval_ns) {
+        let from_ns = number * interval_ns;
+        let to_ns = (from_ns + interval_ns).min(session_ns);
+        let window = Instant::from_nanos(from_ns)..Instant::from_nanos(to_ns);
+        let is_whole_session = from_ns == 0 && to_ns == session_ns;
+        intervals.push(Interval {
+            start_ns: session.start_ns + i64::try_from(from_ns).unwrap_or(0),
+            length: Duration::from_nanos(to_ns - from_ns),
+            flows: match record {
+                Some(record) if is_whole_session => whole_flows(record, &window),
+                Some(record) => partial_flows(record, &reordered_dues, &window),
+                None => Vec::new(),
+            },
+            valid: record.is_some_and(|record| record.valid),
+            clock: record.map(|record| Clock::from(&record.clock)),
+            warnings: Vec::new(),
+            cut: None,
+        });
+    }
     if let (Some(first), Some(record)) = (intervals.first_mut(), record) {
         first.warnings.clone_from(&record.warnings);
     }
     if let Some(last) = intervals.last_mut() {
-        last.cut.clone_from(&measured.cut);
+        last.cut.clone_from(&session.cut);
     }
     intervals
 }
 
-/// Returns when the reordered messages of a session were due (RFC 4737 §3). The whole session is needed,
-/// because a message may have been overtaken by one of the next interval.
-fn overtaken(flow: &FlowRecord) -> Vec<Instant> {
+/// Returns the times at which the reordered messages of a session were due (RFC 4737 §3). The whole session
+/// is needed, because a message may have arrived after one of the next interval.
+fn reordered_dues(flow: &FlowRecord) -> Vec<Instant> {
     let trips = flow.trips(&(Instant::ZERO..Instant::from_nanos(u64::MAX)));
     let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
     let mut next_expected = 0;
-    let mut is_behind = |seq: u64| {
-        let is_behind = seq < next_expected;
-        next_expected = next_expected.max(seq.saturating_add(1));
-        is_behind
-    };
-    first_arrivals(&trips, arrivals).filter(|trip| is_behind(trip.seq)).map(|trip| trip.due).collect()
+    let mut dues = Vec::new();
+    for trip in first_arrivals(&trips, arrivals) {
+        if trip.seq < next_expected {
+            dues.push(trip.due);
+        }
+        next_expected = next_expected.max(trip.seq.saturating_add(1));
+    }
+    dues
 }
 
-/// Makes the figures of all flows between two times of the session. `whole` is the length of the session in
-/// ns.
-fn flows(
-    record: &RunRecord,
-    overtaken: &[Vec<Instant>],
-    within: Range<u64>,
-    whole: u64,
-) -> Vec<FlowInterval> {
-    let window = Instant::from_nanos(within.start)..Instant::from_nanos(within.end);
-    let is_whole = within == (0..whole);
-    let mut figures_by_flow = if is_whole {
-        summarise(record, &Default::default()).flows
-    } else {
-        summarise_flows(record, &window)
+/// Makes the figures of all flows of a session that has one interval.
+fn whole_flows(record: &RunRecord, window: &Range<Instant>) -> Vec<FlowInterval> {
+    let mut figures = summarise(record, &Default::default()).flows;
+    let flow_interval = |flow: &FlowRecord| {
+        FlowInterval::new(flow, *figures.remove(&flow.info.name).unwrap_or_default(), window)
     };
+    record.flows.iter().map(flow_interval).collect()
+}
+
+/// Makes the figures of all flows in a part of a session. `reordered_dues` has an entry for each flow.
+fn partial_flows(
+    record: &RunRecord,
+    reordered_dues: &[Vec<Instant>],
+    window: &Range<Instant>,
+) -> Vec<FlowInterval> {
+    let mut figures = summarise_flows(record, window);
     let mut flows = Vec::new();
-    for (flow, overtaken) in record.flows.iter().zip(overtaken) {
-        let figures = *figures_by_flow.remove(&flow.info.name).unwrap_or_default();
-        flows.push(if is_whole {
-            FlowInterval::new(flow, figures, &window)
-        } else {
-            FlowInterval::of_part(flow, figures, overtaken, &window)
-        });
+    for (flow, reordered_dues) in record.flows.iter().zip(reordered_dues) {
+        let figures = *figures.remove(&flow.info.name).unwrap_or_default();
+        flows.push(FlowInterval::of_part(flow, figures, reordered_dues, window));
     }
     flows
+}
+
+/// Counts the delays of messages. A delay below zero comes from the error of two clocks, and counts as zero.
+fn delay_histogram(trips: &[Trip]) -> Histogram {
+    let mut histogram = Histogram::new();
+    for delay in trips.iter().filter_map(Trip::delay) {
+        histogram.record(delay.max(SignedDuration::ZERO));
+    }
+    histogram
 }
 
 /// The statistics of delays, in the form of summary.json.
@@ -289,12 +295,12 @@ pub(crate) mod tests {
             (row.fate, row.sent, row.received, row.copies) = (fate, None, None, 0);
         }
         let counts: Vec<Counts> = split(&session, Duration::from_secs(1)).iter().map(Interval::sum).collect();
-        assert_eq!(counts.iter().map(|it| it.lost).collect::<Vec<_>>(), [5, 10]);
+        assert_eq!(counts.iter().map(|counts| counts.lost).collect::<Vec<_>>(), [5, 10]);
         assert_eq!(
-            counts.iter().map(|it| (it.not_open, it.no_network)).collect::<Vec<_>>(),
+            counts.iter().map(|counts| (counts.not_open, counts.no_network)).collect::<Vec<_>>(),
             [(3, 2), (5, 5)]
         );
-        assert_eq!(counts.iter().map(|it| it.sent).collect::<Vec<_>>(), [50, 50]);
+        assert_eq!(counts.iter().map(|counts| counts.sent).collect::<Vec<_>>(), [50, 50]);
         assert!((counts[0].lost_percent() - 10.0).abs() < 1e-9);
     }
 

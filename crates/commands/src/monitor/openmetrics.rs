@@ -266,8 +266,8 @@ const FAMILIES: [Family; 27] = [
     last("talkpath_rtp_jitter_seconds", "rtp_jitter_ms"),
 ];
 
-/// The upper bounds of the buckets, in s. We chose steps of 1, 2 and 5 from the delay of a local network to ten
-/// seconds, and added the 150 ms and the 400 ms of ITU-T G.114.
+/// The upper bounds of the buckets, in s. We chose steps of 1, 2 and 5 from the delay of a local network to
+/// ten seconds, and added the 150 ms and the 400 ms of ITU-T G.114.
 const BUCKET_BOUNDS_S: [f64; 16] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.4, 1.0, 2.0, 5.0, 10.0];
 

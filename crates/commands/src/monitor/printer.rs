@@ -12,10 +12,11 @@ use crate::arenas::no_thread;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
-/// At most this many bytes wait to be printed. We chose 1 MiB, which are some hundreds of intervals with 3 kB for
-/// each flow.
+/// At most this many bytes wait to be printed. We chose 1 MiB, which are some hundreds of intervals with 3 kB
+/// for each flow.
 const MAX_WAITING_BYTES: usize = 1 << 20;
-/// A reader that has read nothing for this time has stalled. We chose 2 s because a reader needs milliseconds.
+/// A reader that has read nothing for this time has stalled. We chose 2 s because a reader needs
+/// milliseconds.
 const STALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time between two checks whether the reader has read something.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);

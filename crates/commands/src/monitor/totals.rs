@@ -137,7 +137,9 @@ mod tests {
         let mut totals = Totals::default();
         let mut after = Vec::new();
         for number in 0..200 {
-            split(&session(number, 0, 1_000, 7), Duration::from_secs(1)).iter().for_each(|it| totals.add(it));
+            split(&session(number, 0, 1_000, 7), Duration::from_secs(1))
+                .iter()
+                .for_each(|interval| totals.add(interval));
             after.push(retained(&totals));
         }
         assert_eq!(totals.sum().sent, 10_000);

@@ -18,8 +18,8 @@ const WORST_MEMBER: &str = "the worst of each repetition";
 /// The figure of a member of a flow, or of a link, in each repetition of a cell.
 #[derive(Default)]
 pub(super) struct MemberFigures {
-    /// The name of the copy or direction. It is `None` for the flow itself, for all copies together, and for a
-    /// link.
+    /// The name of the copy or direction. It is `None` for the flow itself, for all copies together, and for
+    /// a link.
     pub(super) member: Option<String>,
     pub(super) repetitions: Vec<RepetitionFigure>,
 }
@@ -95,9 +95,9 @@ fn is_group_figure(name: &str, members: &[String], path: &str, runs: &[&RunSumma
     })
 }
 
-/// Returns the worst member of each repetition, if the flow is judged by this figure. The tables and the answer
-/// have the mean of these worst values. It is below the mean of every member if the members take turns in being
-/// the worst.
+/// Returns the worst member of each repetition, if the flow is judged by this figure. The tables and the
+/// answer have the mean of these worst values. It is below the mean of every member if the members take turns
+/// in being the worst.
 fn worst_member(path: &str, members: &[MemberFigures]) -> Option<MemberFigures> {
     if members.len() < 2 || !JUDGED_PATHS.contains(&path) {
         return None;
@@ -144,8 +144,8 @@ pub(super) struct CellFigure {
 }
 
 impl CellFigure {
-    /// Computes the figure of a member over the repetitions. If no statistic is named, the value of a flag is the
-    /// worst one, because a damaged file must not pass among files that are intact.
+    /// Computes the figure of a member over the repetitions. If no statistic is named, the value of a flag is
+    /// the worst one, because a damaged file must not pass among files that are intact.
     pub(super) fn new(figures: MemberFigures, cell: &str, bound: Bound, choice: StatisticChoice) -> Self {
         let MemberFigures { member, repetitions } = figures;
         let has_flag = repetitions.iter().any(|figure| matches!(figure.lookup, Lookup::Flag(_)));

@@ -5,12 +5,13 @@ use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::ThresholdOutcome;
 use talkpath_scenario::{Bound, Operator};
 
-/// Judges `value` by the bound. `messages` is the number of messages that have ended, if the value is a share of
-/// them.
+/// Judges `value` by the bound. `messages` is the number of messages that have ended, if the value is a share
+/// of them.
 ///
-/// - If more messages are `unfinished` than have ended, the outcome must be the same whatever becomes of them.
-/// - If the bound is finer than one message of the share, the confidence interval of the share must lie on one
-///   side of the bound.
+/// - If more messages are `unfinished` than have ended, the outcome must be the same whatever becomes of
+///   them.
+/// - If the bound is finer than one message of the share, the confidence interval of the share must lie on
+///   one side of the bound.
 pub(super) fn outcome(
     value: Option<f64>,
     messages: Option<u64>,

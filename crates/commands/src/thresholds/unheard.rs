@@ -64,7 +64,8 @@ struct SecondReceiver<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Finds the call `member` in the repetitions of a cell. Returns `None` if the flow is a call in none of them.
+    /// Finds the call `member` in the repetitions of a cell. Returns `None` if the flow is a call in none of
+    /// them.
     fn find(member: &str, runs: &[&'a RunSummary]) -> Option<Self> {
         let flows = runs.iter().filter_map(|run| run.flows.get(member)).map(|flow| &**flow);
         let flows: Vec<&FlowSummary> = flows.filter(|flow| flow.call.is_some()).collect();
@@ -75,7 +76,8 @@ impl<'a> Call<'a> {
         self.flows.iter().filter_map(|flow| flow.call.as_deref())
     }
 
-    /// Whether gaps make the call unusable in half of the repetitions or more, by the same rule as in the answer.
+    /// Whether gaps make the call unusable in half of the repetitions or more, by the same rule as in the
+    /// answer.
     fn is_barred(&self) -> bool {
         2 * self.repetitions().filter(|call| call.is_barred()).count() >= self.flows.len()
     }

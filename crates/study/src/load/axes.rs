@@ -26,7 +26,8 @@ pub(super) struct AxisValue<'a> {
     value: &'a str,
 }
 
-/// Returns every combination of the values of the axes. Without axes there is one combination, which is empty.
+/// Returns every combination of the values of the axes. Without axes there is one combination, which is
+/// empty.
 pub(super) fn combinations(axes: &Axes) -> Vec<Vec<AxisValue<'_>>> {
     let mut combinations = vec![Vec::new()];
     for (names, values) in axes {
@@ -60,8 +61,8 @@ impl Loader<'_, '_> {
         }
     }
 
-    /// Returns `text` with the values of a combination in place of `{AXIS}`. Records a mistake if `text` names
-    /// an axis that the combination does not have.
+    /// Returns `text` with the values of a combination in place of `{AXIS}`. Records a mistake if `text`
+    /// names an axis that the combination does not have.
     pub(super) fn fill_axes(
         &mut self,
         text: &str,

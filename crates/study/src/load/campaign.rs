@@ -1,5 +1,5 @@
-//! Reads the `[[campaign]]` entries: they say which measurements of a campaign are which cells. The study does
-//! not run these cells. It judges the records of the campaign.
+//! Reads the `[[campaign]]` entries: they say which measurements of a campaign are which cells. The study
+//! does not run these cells. It judges the records of the campaign.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,8 @@ impl Loader<'_, '_> {
                 let Some(&model) = simulated.get(measured.cell.as_str()) else { continue };
                 self.require_flows(entry, model);
                 let index = (cells.len() + added.len()) as u64;
-                // All measurements are judged, however many there are, so the number of repetitions is not used.
+                // All measurements are judged, however many there are, so the number of repetitions is not
+                // used.
                 let full = Form { repeat: 1, ..model.full.clone() };
                 added.push(Cell { index, arena: ArenaName::Campaign, full, quick: None, ..model.clone() });
                 campaign_cells.push(measured);

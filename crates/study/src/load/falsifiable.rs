@@ -11,8 +11,8 @@ use crate::metric::{Metrics, ValueRange, value_range};
 use crate::study::BASE_SET;
 
 impl Loader<'_, '_> {
-    /// Records mistakes if a check reads what no run measures, if it cannot fail, or if its bound lacks an end
-    /// without a reason.
+    /// Records mistakes if a check reads what no run measures, if it cannot fail, or if its bound lacks an
+    /// end without a reason.
     pub(super) fn require_meaningful(&mut self, check: &Check, span: &Range<usize>, lookup: &Lookup<'_>) {
         for Operand { cell, metric } in &check.operands {
             self.require_metric(CellMetric { cell, metric }, span.clone(), "claim.check.metric", lookup);
@@ -31,8 +31,8 @@ impl Loader<'_, '_> {
         }
     }
 
-    /// Records a mistake if a cell runs in an arena of the check, but not under the base set. The verdict of a
-    /// claim is that under the base set, so such a check could never be judged.
+    /// Records a mistake if a cell runs in an arena of the check, but not under the base set. The verdict of
+    /// a claim is that under the base set, so such a check could never be judged.
     fn require_run_under_base(
         &mut self,
         cell_name: &str,
@@ -72,7 +72,8 @@ impl Loader<'_, '_> {
     }
 }
 
-/// Returns the reason why a check holds, or fails, whatever the runs measure. Returns `None` if runs decide it.
+/// Returns the reason why a check holds, or fails, whatever the runs measure. Returns `None` if runs decide
+/// it.
 fn reason_why_always_true(check: &Check, lookup: &Lookup<'_>) -> Option<String> {
     if matches!(check.kind, ClaimKind::Figure { of: Figure::Slope | Figure::RSquared, .. }) {
         reason_line_over_itself(check).or_else(|| reason_bound_too_wide(check, lookup.derived))

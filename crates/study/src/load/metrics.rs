@@ -103,8 +103,8 @@ const METRIC_FORMS: &str = "expected one of: `ratio` or `difference` with two pa
                             `share` with paths and `above`; `scaled` with a path and `by`; with `seconds`, `correlation` and `cap`, `shared_losses` and \
                             `within`, or `quantile` and `queue`";
 
-/// Returns the metric that `entry` describes. Returns `None` unless the entry has all keys of one form, and no
-/// other keys: each arm begins with the number of keys of its form.
+/// Returns the metric that `entry` describes. Returns `None` unless the entry has all keys of one form, and
+/// no other keys: each arm begins with the number of keys of its form.
 fn derived_metric(entry: &MetricEntry) -> Option<Derived> {
     let over_time = |figure: TimeFigure, entity: &String, seconds: Stretch| {
         Derived::OverTime(OverTime { figure, entity: entity.clone(), seconds })

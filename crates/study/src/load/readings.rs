@@ -57,8 +57,8 @@ impl<'a> Readings<'a> {
         cell.kept = kept_for_figures(cell, figures);
         cell.kept.over_time = metrics.iter().filter(is_over_time).map(|&name| name.to_owned()).collect();
         cell.kept.watched = metrics.iter().any(|name| name.split('.').next() == Some(metric::WATCHED));
-        // The names of fields are part of this text: renaming a field of `Kept` or of a derived metric changes
-        // every fingerprint, so that no run could be resumed.
+        // The names of fields are part of this text: renaming a field of `Kept` or of a derived metric
+        // changes every fingerprint, so that no run could be resumed.
         let readings = format!("{:?} {:?} {derived:?}", cell.kept, self.metrics());
         for form in core::iter::once(&mut cell.full).chain(&mut cell.quick) {
             let text = format!("{:?} {readings}", form.scenario);

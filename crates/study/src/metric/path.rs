@@ -1,12 +1,10 @@
 //! Finds numbers in the summary of a run by their paths.
 //!
-//! A path is a list of names with dots between them, such as `flows.call.loss_rate`. A number in a path is the
-//! index of an entry of a list.
+//! A path is a list of names with dots between them, such as `flows.call.loss_rate`. A number in a path is
+//! the index of an entry of a list.
 
 use serde_json::Value as Json;
 use talkpath_measure::figures::{CLOCK, FLOW, GROUP, LINK, MACHINE, Table, Unit};
-
-use super::ValueRange;
 
 /// Returns the number at `path` of a run's summary.
 ///
@@ -60,13 +58,29 @@ pub(super) fn matching<'a>(json: &'a Json, path: &str) -> Vec<&'a Json> {
     table.iter().filter(|(key, _)| is_match(key)).flat_map(|(_, found)| below(found)).collect()
 }
 
+/// The smallest and the largest value that a figure can have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ValueRange {
+    pub(crate) lowest: f64,
+    pub(crate) highest: f64,
+}
+
+impl ValueRange {
+    pub(crate) const UNLIMITED: Self = Self { lowest: f64::NEG_INFINITY, highest: f64::INFINITY };
+    pub(crate) const NOT_NEGATIVE: Self = Self { lowest: 0.0, highest: f64::INFINITY };
+    /// From 0 to 1.
+    pub(crate) const SHARE: Self = Self { lowest: 0.0, highest: 1.0 };
+    pub(super) const CORRELATION: Self = Self { lowest: -1.0, highest: 1.0 };
+}
+
 /// What is known of a figure of the summary before a run.
 pub(crate) struct FigureFacts {
     pub(crate) unit: Unit,
     pub(crate) range: ValueRange,
 }
 
-/// Returns the unit and the range of the figure at `path`. Returns `None` if the path is not that of a figure.
+/// Returns the unit and the range of the figure at `path`. Returns `None` if the path is not that of a
+/// figure.
 pub(crate) fn figure_at(path: &str) -> Option<FigureFacts> {
     let (table, below_table) = path.split_once('.')?;
     let below_entity = below_table.split_once('.').map(|(_, path)| path);

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{Derived, Metrics, definition, path};
+use super::derived::{Derived, Metrics, definition};
+use super::path;
 use crate::over_time::{OverTime, TimeFigure};
 
 /// The message for a metric that a run does not have, and a line with the names that would be right.
@@ -11,8 +12,8 @@ pub(crate) struct UnknownMetric {
     pub(crate) help: String,
 }
 
-/// Returns what is wrong with the metric called `name`. Returns `None` if a run whose summary has this `shape`
-/// has the metric.
+/// Returns what is wrong with the metric called `name`. Returns `None` if a run whose summary has this
+/// `shape` has the metric.
 pub(crate) fn unknown_metric(shape: &Json, name: &str, metrics: &Metrics) -> Option<UnknownMetric> {
     unknown_at_depth(shape, name, metrics, 0)
 }

@@ -10,9 +10,9 @@ use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
 /// figures do not fit in a row of the table of claims.
 const MAX_PRINTED_CHECKS: usize = 8;
 
-/// Writes the figure of a check with its interval, such as `ratio 2.6 [2.5, 2.7]`. The word `ratio` is left out
-/// if the name of the check says it. Returns `None` if the check has no figure, or if the figure is a median
-/// that is written anyway.
+/// Writes the figure of a check with its interval, such as `ratio 2.6 [2.5, 2.7]`. The word `ratio` is left
+/// out if the name of the check says it. Returns `None` if the check has no figure, or if the figure is a
+/// median that is written anyway.
 pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
     let figure = check.figure.filter(|_| check.values.len() > 1)?;
     match check.must {
@@ -152,9 +152,9 @@ fn labels(labelled: &[Labelled<'_>]) -> Vec<String> {
     labels
 }
 
-/// Writes the figures of a claim under one assumption set. A check with a bound is written with its figure, and
-/// of the other checks it is counted how many hold. `left_out` is the number of checks that the shorter run
-/// did not judge.
+/// Writes the figures of a claim under one assumption set. A check with a bound is written with its figure,
+/// and of the other checks it is counted how many hold. `left_out` is the number of checks that the shorter
+/// run did not judge.
 pub(crate) fn reproduced(under: &UnderAssumption, left_out: usize) -> String {
     let has_few_checks = under.checks.len() <= MAX_PRINTED_CHECKS;
     let mut parts = Vec::new();

@@ -20,8 +20,8 @@ pub fn shown_unit(unit: Option<Unit>) -> &'static str {
     Scale::new(unit).suffix
 }
 
-/// Writes a range, such as `77.1 to 83 ms`, or one number if both ends are written alike. The numbers have this
-/// many `decimals`, or four significant digits if it is `None`.
+/// Writes a range, such as `77.1 to 83 ms`, or one number if both ends are written alike. The numbers have
+/// this many `decimals`, or four significant digits if it is `None`.
 pub fn shown_range(unit: Option<Unit>, (low, high): (f64, f64), decimals: Option<usize>) -> String {
     let scale = Scale::new(unit);
     let number = |value: f64| match decimals {
@@ -60,8 +60,8 @@ impl Scale {
         format!("{}{}", self.number(value), self.suffix)
     }
 
-    /// Writes `2.6 [2.5, 2.7] ms`. If all repetitions have the same value, the interval says nothing more, and
-    /// this writes `2.6 ms`.
+    /// Writes `2.6 [2.5, 2.7] ms`. If all repetitions have the same value, the interval says nothing more,
+    /// and this writes `2.6 ms`.
     pub(super) fn with_interval(&self, value: f64, ci95: Option<(f64, f64)>) -> String {
         match ci95 {
             Some((low, high)) if low < high => {

@@ -39,8 +39,8 @@ pub(crate) enum NotTested {
     NotRun { is_campaign: bool },
 }
 
-/// Writes the reason of a verdict. If the verdict is the expected one, the study explains it. If it is another
-/// one, the reason says so, and quotes what the study says of the expected verdict.
+/// Writes the reason of a verdict. If the verdict is the expected one, the study explains it. If it is
+/// another one, the reason says so, and quotes what the study says of the expected verdict.
 pub(crate) fn why(claim: &Claim, finding: &Finding<'_>, under_base: Option<&UnderAssumption>) -> String {
     let Finding { verdict, not_tested, expected, left_out } = finding;
     let mut sentences = Vec::new();

@@ -26,8 +26,9 @@ pub(crate) struct Part {
     pub(crate) all: usize,
 }
 
-/// Writes under which sets a claim holds and fails, such as `fails under base; holds under a, b`. The base comes
-/// first. `part` is given if only a part of the checks was judged. The text is empty if no set was judged.
+/// Writes under which sets a claim holds and fails, such as `fails under base; holds under a, b`. The base
+/// comes first. `part` is given if only a part of the checks was judged. The text is empty if no set was
+/// judged.
 pub(crate) fn under(sets: &Sets<'_>, part: Option<&Part>) -> String {
     let answers = sets.answers_in_words();
     if answers.is_empty() {

@@ -1,5 +1,5 @@
-//! Runs the user's command that copies one file to a store. The command is started without a shell. It is stopped
-//! when its timeout is over, or when the coordinator stops.
+//! Runs the user's command that copies one file to a store. The command is started without a shell. It is
+//! stopped when its timeout is over, or when the coordinator stops.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -23,7 +23,8 @@ use crate::terminal::shell_word;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause between two checks. We chose 20 ms, because copying a file over a network takes longer.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// The time that a command has to end after SIGTERM. We chose 5 s, which is enough to remove an incomplete upload.
+/// The time that a command has to end after SIGTERM. We chose 5 s, which is enough to remove an incomplete
+/// upload.
 const GRACE: Duration = Duration::from_secs(5);
 /// A reason is cut after this many characters. We chose 400 so that a line of `uploads.jsonl` stays readable.
 const MAX_REASON_CHARS: usize = 400;

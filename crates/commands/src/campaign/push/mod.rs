@@ -34,8 +34,8 @@ pub(crate) use uploader::Uploader;
 
 /// The file that says what was copied.
 const UPLOADS: &str = "uploads.jsonl";
-/// After this number of failures in a row the store counts as down. We chose 3, so that copying ends soon if the
-/// store is down, but two measurements that the store refuses do not keep the others from being copied.
+/// After this number of failures in a row the store counts as down. We chose 3, so that copying ends soon if
+/// the store is down, but two measurements that the store refuses do not keep the others from being copied.
 const MAX_FAILURES_IN_A_ROW: usize = 3;
 
 /// The directory of a campaign, and the command that copies it to a store.
@@ -111,9 +111,9 @@ impl Push {
     /// often are copied first, so that one that always fails does not delay the others.
     ///
     /// # Errors
-    /// Returns [`Failure::far_end`] with the first reason if something could not be copied. Copying ends early
-    /// if the store fails [`MAX_FAILURES_IN_A_ROW`] times in a row. Returns [`Failure::interrupted`] if the user
-    /// stopped it.
+    /// Returns [`Failure::far_end`] with the first reason if something could not be copied. Copying ends
+    /// early if the store fails [`MAX_FAILURES_IN_A_ROW`] times in a row. Returns [`Failure::interrupted`] if
+    /// the user stopped it.
     pub(crate) fn all(&self, measurements: &[Measurement], scope: Scope) -> Result<Copied, Failure> {
         let mut copied = Copied::default();
         self.copy_plan(&mut copied).map_err(|error| self.failure(&error))?;

@@ -1,9 +1,9 @@
 //! A thread of the coordinator that copies the records of finished measurements to a store.
 //!
 //! A store that is down does not delay the measurements. A *pass* tries all measurements that were not copied
-//! yet, those that have failed least often first, so that one that always fails does not delay the others. After a
-//! pass that copied nothing, the thread waits, and the wait doubles each time. A measurement that finishes during
-//! the wait is tried at once.
+//! yet, those that have failed least often first, so that one that always fails does not delay the others.
+//! After a pass that copied nothing, the thread waits, and the wait doubles each time. A measurement that
+//! finishes during the wait is tried at once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,8 @@ use crate::terminal::{Terminal, program};
 
 /// The wait doubles at most this many times, up to 16 times the first wait, as for a host that fails.
 const MAX_DOUBLINGS: u32 = 4;
-/// The wait if everything is copied. A finished measurement ends the wait, so that we chose a long one: a day.
+/// The wait if everything is copied. A finished measurement ends the wait, so that we chose a long one: a
+/// day.
 const IDLE_WAIT: Duration = Duration::from_secs(86_400);
 
 /// The thread, and the channel by which it learns that a measurement has finished.

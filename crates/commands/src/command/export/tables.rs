@@ -20,7 +20,7 @@ use talkpath_measure::record_file::{
 };
 use talkpath_measure::summary::{RunSummary, Spread, Summary};
 
-use super::ExportSource;
+use super::source::ExportSource;
 use super::swept::{Swept, common_kind, kind_of};
 use crate::again::Repetitions;
 use crate::args::ExportTable;

@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{self, PathBuf};
 
 use talkpath_experiment::run_dir::RunDir;
-
-use super::StoredRun;
+use talkpath_measure::summary::Summary;
 
 /// Names each run by what distinguishes it from the others: the arena, the name of the scenario, or both. If
 /// these are the same for some runs, the labels come from the names of the directories.
-pub(super) fn labels(runs: &[StoredRun], dirs: &[RunDir]) -> Vec<String> {
-    let arenas = runs.iter().map(|run| run.summary.arena.clone()).collect();
-    let names = runs.iter().map(|run| run.summary.name.clone()).collect();
+pub(super) fn labels(summaries: &[&Summary], dirs: &[RunDir]) -> Vec<String> {
+    let arenas = summaries.iter().map(|summary| summary.arena.clone()).collect();
+    let names = summaries.iter().map(|summary| summary.name.clone()).collect();
     let names_with_arenas =
-        runs.iter().map(|run| format!("{}, {}", run.summary.name, run.summary.arena)).collect();
+        summaries.iter().map(|summary| format!("{}, {}", summary.name, summary.arena)).collect();
     let candidates: [Vec<String>; 3] = [arenas, names, names_with_arenas];
     if let Some(labels) = candidates.into_iter().find(|labels| are_distinct(labels)) {
         return labels;

@@ -27,11 +27,11 @@ use talkpath_experiment::json::json;
 use talkpath_experiment::run_dir::PARTS;
 use talkpath_experiment::store::whole::{open_file, read_json, unexpected_json};
 
-/// The largest size of a run after it is unpacked, in bytes. Without a limit, a small compressed file could unpack
-/// without an end. We chose eighty times the size of the largest committed run.
+/// The largest size of a run after it is unpacked, in bytes. Without a limit, a small compressed file could
+/// unpack without an end. We chose eighty times the size of the largest committed run.
 const MAX_UNPACKED_BYTES: u64 = 100_000_000;
-/// The name of a study or a claim in a file is cut after this many characters, because the file may be damaged. We
-/// chose 200, which is longer than any name.
+/// The name of a study or a claim in a file is cut after this many characters, because the file may be
+/// damaged. We chose 200, which is longer than any name.
 const MAX_NAME_CHARS: usize = 200;
 
 /// Prints which verdicts change from the first run to each of the others.
@@ -104,8 +104,8 @@ fn read_quotable(path: &Path) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// Returns the directory of the run that the user names by its directory, or by a file in the directory. Returns
-/// `None` if the file is not in the directory of a run.
+/// Returns the directory of the run that the user names by its directory, or by a file in the directory.
+/// Returns `None` if the file is not in the directory of a run.
 fn run_directory(path: &Path) -> Option<&Path> {
     let folder = if path.is_dir() { path } else { path.parent()? };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -211,8 +211,8 @@ impl Filling<'_> {
     }
 }
 
-/// Refuses two runs of the same study in the same arena, because a page could quote either of them. Each path is
-/// that of the outcome at the same position.
+/// Refuses two runs of the same study in the same arena, because a page could quote either of them. Each path
+/// is that of the outcome at the same position.
 fn refuse_ambiguous_runs(paths: &[PathBuf], outcomes: &[Outcome]) -> Result<(), Failure> {
     let runs: Vec<(&PathBuf, &Outcome)> = paths.iter().zip(outcomes).collect();
     for (index, (path, run)) in runs.iter().enumerate() {

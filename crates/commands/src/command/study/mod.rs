@@ -1,5 +1,5 @@
-//! `talkpath study` lists, shows, checks and runs studies, and judges their claims. Each subcommand with more than a
-//! few lines has a file of its own.
+//! `talkpath study` lists, shows, checks and runs studies, and judges their claims. Each subcommand with more
+//! than a few lines has a file of its own.
 
 mod campaign;
 mod describe;

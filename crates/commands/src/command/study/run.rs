@@ -24,8 +24,8 @@ use crate::network::network;
 use crate::running::TerminalObserver;
 use crate::terminal::{Terminal, shell_word};
 
-/// The number of concurrent runs in real time, unless `--jobs` says otherwise. We chose 16: far fewer runs of most
-/// scenarios fit on a machine, and each run takes about a hundred descriptors and ten threads.
+/// The number of concurrent runs in real time, unless `--jobs` says otherwise. We chose 16: far fewer runs of
+/// most scenarios fit on a machine, and each run takes about a hundred descriptors and ten threads.
 const MAX_CONCURRENT_RUNS: usize = 16;
 /// The index of the base set in the assumption sets of a study.
 const BASE_SET: usize = 0;
