@@ -126,7 +126,9 @@ fn describe_link(link: &LinkConfig) -> String {
             QueueLimit::Packets(count) if count.get() <= SHORT_QUEUE_PACKETS => {
                 format!(", queue {}", counted(count.get(), "packet"))
             }
-            QueueLimit::Bytes(bytes) if bytes.get() <= SHORT_QUEUE_BYTES => format!(", queue {} B", bytes.get()),
+            QueueLimit::Bytes(bytes) if bytes.get() <= SHORT_QUEUE_BYTES => {
+                format!(", queue {} B", bytes.get())
+            }
             _ => String::new(),
         },
         _ => format!(", {}", link.queue.name().word()),

@@ -31,7 +31,11 @@ impl MemberFigures {
 }
 
 /// Finds the figure of the link, or of each member of the flow, in the repetitions of one cell.
-pub(super) fn member_figures(subject: &ThresholdSubject, path: &str, runs: &[&RunSummary]) -> Vec<MemberFigures> {
+pub(super) fn member_figures(
+    subject: &ThresholdSubject,
+    path: &str,
+    runs: &[&RunSummary],
+) -> Vec<MemberFigures> {
     let absent = RepetitionFigure::from(Lookup::Below);
     if runs.is_empty() {
         // A cell without a repetition has no figure.

@@ -13,8 +13,8 @@ use super::cell::{CellFigure, MemberFigures, StatisticChoice, member_figures};
 use super::figure::{Lookup, no_such_figure};
 use super::outcome::{margin, rank};
 
-/// The number of significant digits of a figure in a message. We chose 6, so that a figure does not look equal to
-/// its bound if it is not.
+/// The number of significant digits of a figure in a message. We chose 6, so that a figure does not look
+/// equal to its bound if it is not.
 const DIGITS: i32 = 6;
 
 /// A judged threshold.
@@ -38,8 +38,9 @@ pub(super) struct Judgement {
 }
 
 impl Judgement {
-    /// Judges a threshold. Its path may end in a statistic over the repetitions, such as `call.mos.p10`. But a
-    /// key of summary.json may have the same ending, such as `round_trip_delay_ms.min`, and such a key wins.
+    /// Judges a threshold. Its path may end in a statistic over the repetitions, such as `call.mos.p10`. But
+    /// a key of summary.json may have the same ending, such as `round_trip_delay_ms.min`, and such a key
+    /// wins.
     pub(super) fn new(threshold: &Threshold, plan: &Plan, runs_of_cells: &CellRuns<'_>) -> Self {
         let path = threshold.path.as_str();
         let choice = StatisticChoice::Usual(statistic_of(path));
@@ -84,8 +85,8 @@ impl Judgement {
                 members.into_iter().map(|member| CellFigure::new(member, label, bound, choice)).collect(),
             );
         }
-        // A cell with `null` at a key does not show which keys would be below it. So cells that show their keys
-        // decide whether there is such a figure.
+        // A cell with `null` at a key does not show which keys would be below it. So cells that show their
+        // keys decide whether there is such a figure.
         let is_unknown = lookups.contains(&Lookup::Unknown)
             && lookups.iter().all(|lookup| matches!(lookup, Lookup::Unknown | Lookup::Below));
         if is_unknown {
@@ -212,8 +213,8 @@ impl Judgement {
     }
 }
 
-/// Whether the scenario has the flow or the link. In a sweep some cells may have directions or links that others
-/// lack.
+/// Whether the scenario has the flow or the link. In a sweep some cells may have directions or links that
+/// others lack.
 fn has_subject(scenario: &Scenario, subject: &ThresholdSubject) -> bool {
     match subject {
         ThresholdSubject::Flow { members, .. } => {
