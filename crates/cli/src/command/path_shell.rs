@@ -86,7 +86,9 @@ fn run_near_end(
     let measured = program::measure(args, &plan, common, &arenas, &stop, terminal);
     // The emulator has gone, and with it the other end of the writer's channel.
     drop(arenas);
-    writer.map(JsonStream::join);
+    if let Some(writer) = writer {
+        writer.join();
+    }
     let ended = *ended.lock().unwrap_or_else(PoisonError::into_inner);
     conclude(measured, ended, &command, terminal)
 }
