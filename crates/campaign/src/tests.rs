@@ -143,6 +143,9 @@ impl<'p> World<'p> {
     /// A coordinator, until it is done or killed. Returns whether it is done.
     fn coordinate(&mut self) -> bool {
         self.running.clear();
+        // A line that a kill has torn is cut off, as the file of lines does when it is opened.
+        let whole_lines = self.journal.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.journal.truncate(whole_lines);
         let mut entries = entries(&self.journal);
         // Records whose line is missing, as the program adds it when it starts.
         for id in self.records.keys() {
