@@ -103,6 +103,7 @@ def compare(
     workload: Literal["voice", "bulk", "game-60hz"] = "voice",
     no_plc: bool = False,
     path: File | None = None,
+    line: str | None = None,
     up: str | None = None,
     down: str | None = None,
     queue: str | None = None,
@@ -141,6 +142,7 @@ def compare(
         workload: what is carried.
         no_plc: the receiver of a call plays silence for a missing frame, and does not conceal it.
         path: a preset, such as `home-adsl`, or a file with `up` and `down`.
+        line: your line by its download and upload in Mb/s, and its one-way delay if you know it: `50/10/20ms`.
         up: your line away from you: `10Mbps/15ms/256kB`.
         down: the same towards you.
         queue: the queue discipline of both directions, such as `fq_codel`.
@@ -159,6 +161,7 @@ def compare(
         *_option("--transports", ",".join(listed(transports)) or None),
         *_option("--workload", workload),
         *_option("--path", path),
+        *_option("--line", line),
         *_option("--up", up),
         *_option("--down", down),
         *_option("--queue", queue),

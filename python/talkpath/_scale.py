@@ -1,6 +1,6 @@
 """Where an axis ends, when it is logarithmic and where its labels stand: the report's rules.
 
-They are those of crates/report/src/plot/scale.rs, and of a swept axis those of figure/sweep.rs.
+They are those of crates/report/src/plot/scale.rs, and of a swept axis those of chart/sweep.rs.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Looks(unittest.TestCase):
 
 class Scales(unittest.TestCase):
     def test_they_are_the_reports(self) -> None:
-        for file, ratio in (("plot/scale.rs", _scale.LOG_RATIO), ("figure/sweep.rs", _scale.SWEPT_LOG_RATIO)):
+        for file, ratio in (("plot/scale.rs", _scale.LOG_RATIO), ("chart/sweep.rs", _scale.SWEPT_LOG_RATIO)):
             source = (ROOT / "crates/report/src" / file).read_text(encoding="utf-8")
             self.assertEqual(re.findall(r"const LOG_RATIO: f64 = ([0-9.]+);", source), [str(ratio)], file)
 
