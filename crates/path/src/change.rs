@@ -8,11 +8,12 @@
 //!                                                                     at      + length
 //! ```
 //!
-//! The network's agenda has one entry for the next change of all links, so changes are events among all
-//! others. What holds for the packets of a link at a change is in [`Link::change`](crate::link::Link).
+//! The network's agenda has one entry for the next change of any link, so a change is an event like any
+//! other. [`Link::change`](crate::link::Link) says what happens to the packets of the link.
 //!
-//! A change of a period with a random phase draws where in the period it comes. All changes with the same
-//! period share the draw: the two directions of a handover change at the same instant.
+//! A periodic change may have a random phase: the seed draws where in the period the change comes. All
+//! changes with the same period share the draw, so the two directions of a handover change at the same
+//! instant.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,7 +36,8 @@ pub struct Change {
     pub ramp: Option<Ramp>,
     /// `None` if no outage begins.
     pub outage: Option<Outage>,
-    /// True if packets that come after the change may overtake packets before it, when the delay is shorter.
+    /// Whether packets that come after the change may overtake earlier packets. They can if the change makes
+    /// the delay shorter.
     pub overtake: bool,
 }
 
@@ -50,7 +52,8 @@ pub struct ChangeTimes {
     pub random_phase: bool,
 }
 
-/// A value that goes to its target in steps of equal length and equal size, the first after one length.
+/// A value that goes to its target in steps of equal duration and equal size. The first step comes after one
+/// such duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ramp {
     /// The time from the beginning to the last step.
@@ -189,7 +192,7 @@ pub fn change_marks(changes: &[Change], seed: Seed, until: Instant) -> Vec<Chang
     marks
 }
 
-/// Marks of one run. Chosen: a chart with more shows nothing.
+/// The largest number of marks of one run. We chose 10,000 because a chart with more marks shows nothing.
 const MOST_MARKS: usize = 10_000;
 
 impl Schedule {
@@ -267,13 +270,13 @@ impl Scheduled {
 }
 
 impl LinkValues {
-    /// The values at step `part` of `steps` on the way from `from` to `self`. What cannot go in steps has its
-    /// target.
+    /// The values at step `part` of `steps` on the way from `from` to `self`. A value that cannot go in steps
+    /// has its target from the first step on.
     fn between(&self, from: &Self, part: u32, steps: u32) -> Self {
         let (part, steps) = (u128::from(part), u128::from(steps));
         let whole = |from: u64, to: u64| {
             let (from, to) = (u128::from(from), u128::from(to));
-            // Rounded down towards the start, and exact at the last step.
+            // Rounded towards the start, and exact at the last step.
             let value = if to >= from {
                 from + (to - from) * part / steps
             } else {
@@ -311,7 +314,7 @@ impl LinkValues {
     }
 }
 
-/// The share of a loss without memory.
+/// The probability of a loss without memory.
 fn share(loss: &LossModel) -> Option<f64> {
     match loss {
         LossModel::None => Some(0.0),

@@ -3,8 +3,8 @@
 //! Tokens are bytes. They come at the rate, as long as the bucket is not full. A packet takes as many tokens
 //! as it has bytes on the wire. The bucket is full at the beginning of the run.
 //!
-//! The level is exact: it is counted in 1e-9 bits, in which a rate in bits a second and a time in nanoseconds
-//! have no fraction.
+//! The level is exact. Its unit is 1e-9 bits, because a rate in bits a second times a time in nanoseconds is
+//! a whole number of them.
 
 use talkpath_units::{Bytes, Instant, Rate};
 
@@ -20,13 +20,13 @@ pub struct TokenBucket {
 /// A token bucket with its level.
 #[derive(Debug)]
 pub(crate) struct Tokens {
-    /// Bits a second, which are 1e-9 bits a nanosecond.
+    /// In bits a second. The same number is the rate in 1e-9 bits a nanosecond.
     rate: u128,
     /// The size of the bucket in 1e-9 bits.
     size: u128,
     /// The level in 1e-9 bits.
     level: u128,
-    /// The time of the level.
+    /// The time at which the bucket had this level.
     at: Instant,
 }
 
@@ -50,8 +50,9 @@ impl Tokens {
         }
     }
 
-    /// Takes the tokens of a packet of `bytes` as soon as they are there, at `now` or later. Returns when
-    /// that is: [`Instant::MAX`], and takes none, if the bucket is too small for the packet.
+    /// Takes the tokens of a packet of `bytes` as soon as the bucket holds them, at `now` or later. Returns
+    /// that time. If the bucket never holds enough tokens, because it is too small or its rate is 0, this
+    /// takes none and returns [`Instant::MAX`].
     pub(crate) fn take_when_there(&mut self, bytes: Bytes, now: Instant) -> Instant {
         if self.take(bytes, now) {
             return now;
@@ -60,7 +61,7 @@ impl Tokens {
         if cost(bytes) > self.size || self.rate == 0 {
             return Instant::MAX;
         }
-        // Rounded up, because the last token is not there before.
+        // Rounded up, because a nanosecond earlier the last token is still missing.
         let wait = u64::try_from(missing.div_ceil(self.rate)).unwrap_or(u64::MAX);
         let Some(ready) = now.as_nanos().checked_add(wait) else { return Instant::MAX };
         let ready = Instant::from_nanos(ready);
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_full_bucket_passes_its_burst_and_then_its_rate() {
-        // 1 Mb/s: a packet of 1250 B each 10 ms.
+        // 1 Mb/s is the rate of a packet of 1250 B each 10 ms.
         let mut tokens = tokens(1_000_000, 5000);
         let size = Bytes::new(1250);
         let passed: Vec<bool> = (0..20).map(|ms| tokens.take(size, Instant::from_millis(ms))).collect();

@@ -5,10 +5,10 @@
 #   GRACE     a command that is stopped is killed after this many seconds
 #   ARGUMENT  is an argument of the part of the script that follows
 #
-# Standard input has the files of the script, and then stays open while the coordinator runs. Its end stops the
-# script. So no command outlives the coordinator, even if the coordinator is killed.
+# Standard input has the files of the script, and then stays open while the coordinator runs. When standard
+# input ends, the script stops. So no command outlives the coordinator, even if the coordinator is killed.
 #
-# $folder is an empty folder, which is removed at the end. File descriptor 3 is the standard input of the script.
+# $folder is an empty folder, which is removed at the end. File descriptor 3 is the script's standard input.
 umask 077
 limit=$1
 grace=$2
