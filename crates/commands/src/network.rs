@@ -113,10 +113,15 @@ pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
 /// Describes the rate and the delay of a link, and its queue if the queue is short or is not a plain one. The
 /// text is empty if the link adds no time.
 fn describe_link(link: &LinkConfig) -> String {
-    if matches!(link.rate, RateModel::Unlimited) && link.delay.is_zero() {
+    let buckets = [("shaped", link.shaper), ("policed", link.policer)];
+    let buckets: String = buckets
+        .iter()
+        .filter_map(|(verb, bucket)| bucket.map(|bucket| format!(", {verb} to {}", rate(bucket.rate))))
+        .collect();
+    if matches!(link.rate, RateModel::Unlimited) && link.delay.is_zero() && buckets.is_empty() {
         return String::new();
     }
-    let rate = match &link.rate {
+    let line_rate = match &link.rate {
         RateModel::Unlimited => "no rate".to_owned(),
         RateModel::Fixed(fixed) => rate(*fixed),
         RateModel::Trace(_) => "rate of a trace".to_owned(),
@@ -133,7 +138,7 @@ fn describe_link(link: &LinkConfig) -> String {
         },
         _ => format!(", {}", link.queue.name().word()),
     };
-    format!("{rate}, {} ms{queue}", link.delay.as_millis_f64())
+    format!("{line_rate}{buckets}, {} ms{queue}", link.delay.as_millis_f64())
 }
 
 #[cfg(test)]
@@ -155,6 +160,18 @@ mod tests {
         };
         assert_eq!(about_limit("1 packet"), "1 Mb/s, 20 ms, queue 1 packet");
         assert_eq!(about_limit("2 packets"), "1 Mb/s, 20 ms, queue 2 packets");
+    }
+
+    #[test]
+    fn a_link_with_a_token_bucket_alone_is_described_by_its_rate() {
+        let text = "duration = \"10 s\"\n[path]\nup = { shaper = { rate = \"2 Mbps\", burst = \"9 kB\" } }\n\
+                    down = {}\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n";
+        let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap();
+        let links = &plan.cells[0].scenario.links;
+        assert_eq!(describe_link(&links[0].config), "no rate, shaped to 2 Mb/s, 0 ms");
+        let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
+        assert!(!warnings.iter().any(|line| line.contains("path.up.rate")), "{warnings:?}");
+        assert!(warnings.iter().any(|line| line.contains("path.down.rate: missing")), "{warnings:?}");
     }
 
     #[test]

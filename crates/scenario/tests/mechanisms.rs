@@ -129,3 +129,14 @@ fn a_policer_that_drops_every_full_packet_is_warned_of() {
     let line = warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert!(line.contains("path.up.policer: its burst is 1000 B, so a packet of 1500 B"), "{line}");
 }
+
+#[test]
+fn a_token_bucket_alone_lets_time_pass_on_a_link() {
+    for bucket in ["shaper", "policer"] {
+        let text = format!(
+            "duration = \"2 s\"\n[flow.file]\ntransport = \"tcp\"\nworkload = \"bulk\"\n\
+             [path]\nup = {{ {bucket} = {{ rate = \"8 Mbps\", burst = \"16 kB\" }} }}\ndown = {{ delay = \"0 ms\" }}\n"
+        );
+        plan(&text, &Options::default());
+    }
+}

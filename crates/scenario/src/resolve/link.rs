@@ -244,12 +244,14 @@ impl Links {
         mtus.min().map(|mtu| mtu.saturating_sub(self.ip.extra_header()))
     }
 
-    /// Whether packets cross every link of `route` at once, however many there are.
+    /// Whether packets cross every link of `route` at once, however many there are. A token bucket holds the
+    /// packets back, or drops them, once its tokens are used up.
     pub(crate) fn is_instant<'a>(&self, mut route: impl Iterator<Item = &'a LinkIndex>) -> bool {
         let resolved = self.resolved.as_deref().unwrap_or_default();
         let is_instant = |link: &NamedLink| {
-            let LinkConfig { rate, delay, jitter, .. } = &link.config;
-            *rate == RateModel::Unlimited && delay.is_zero() && *jitter == DelayVariation::None
+            let LinkConfig { rate, delay, jitter, policer, shaper, .. } = &link.config;
+            let takes_no_time = delay.is_zero() && *jitter == DelayVariation::None;
+            takes_no_time && *rate == RateModel::Unlimited && policer.is_none() && shaper.is_none()
         };
         self.is_known && route.all(|index| resolved.get(index.0 as usize).is_some_and(is_instant))
     }
@@ -303,13 +305,13 @@ pub(crate) fn matches(table_name: &str, name: &str) -> bool {
     table_name == name || number_in(table_name, name).is_some()
 }
 
-/// Warns of links without a `rate` in the file.
+/// Warns of links without a `rate` in the file, and without a `shaper`, at which packets would wait.
 fn warn_of_missing_rates(root: &Table, log: &mut Log) {
     for parent_name in ["path", "link"] {
         let parent = KeyPath::ROOT.key(parent_name);
         for entry in root.get(parent_name).and_then(Node::as_table).map_or(&[][..], |table| &table.entries) {
-            let rate = entry.node.as_table().and_then(|link| link.get("rate"));
-            if rate.is_some_and(|rate| rate.is_default) {
+            let Some(link) = entry.node.as_table() else { continue };
+            if link.get("shaper").is_none() && link.get("rate").is_some_and(|rate| rate.is_default) {
                 let key = parent.key(&entry.name).key("rate").to_string();
                 let message =
                     "missing; without it nothing ever waits on this link, and its queue never fills";

@@ -12,6 +12,8 @@ pub(super) struct Deliveries {
     /// The first time, in `unit`.
     first: u64,
     unit: TimeUnit,
+    /// Whether the user named the unit.
+    unit_is_given: bool,
     /// Nanoseconds since the first time, in order.
     times: Vec<u64>,
 }
@@ -21,6 +23,9 @@ const SINCE_1970_MS: u64 = 100_000_000_000;
 /// Bits of a delivery: an IP packet of 1500 B, as in mahimahi.
 const BITS: u64 = 12_000;
 const SECOND: u64 = 1_000_000_000;
+/// Bit/s below which we ask whether the times are in another unit: eight packets of 1500 B a second. We chose
+/// it because hardly any link in use is as slow, and a trace read as a thousandth of its rate mostly is.
+const SLOW: u64 = 100_000;
 
 impl Deliveries {
     /// Reads a whole number in each line. Without a `unit`, the times are in milliseconds, or in the unit in
@@ -44,14 +49,15 @@ impl Deliveries {
             written.push(time);
         }
         let Some(&first) = written.first() else { return Err("found no line".to_owned()) };
+        let unit_is_given = unit.is_some();
         let unit = unit.unwrap_or_else(|| unit_since_1970(first));
         let times = written.iter().map(|time| (time - first).saturating_mul(unit.nanos())).collect();
-        Ok(Self { first, unit, times })
+        Ok(Self { first, unit, unit_is_given, times })
     }
 
     /// The number of deliveries, their times and their rates.
     pub(super) fn in_words(&self) -> String {
-        let Self { first, unit, times } = self;
+        let Self { first, unit, unit_is_given, times } = self;
         let length = times.last().copied().unwrap_or(0);
         let since =
             if unit_since_1970(*first) == *unit && *first >= SINCE_1970_MS { ", since 1970" } else { "" };
@@ -65,6 +71,12 @@ impl Deliveries {
             let mean = (u128::from(BITS) * (times.len() as u128 - 1) * u128::from(SECOND)
                 / u128::from(length)) as u64;
             text += &format!("; {} in the mean, with packets of 1500 B", rate(Rate::from_bps(mean)));
+            if mean < SLOW && *unit == TimeUnit::Ms && !unit_is_given {
+                let in_microseconds = rate(Rate::from_bps(mean.saturating_mul(1000)));
+                text += &format!(
+                    ", which is slow for a link; if the times are microseconds, --unit us reads {in_microseconds}"
+                );
+            }
         }
         if length >= 2 * SECOND {
             let (least, most) = self.extremes(length);
@@ -131,6 +143,17 @@ mod tests {
         assert!(words.contains("1.2 Mb/s in the mean") && words.contains("-o FILE writes it so"), "{words}");
         let us = Deliveries::read("1700000000000000\n1700000000010000\n", None).unwrap();
         assert_eq!(us.as_trace(), "0\n10\n");
+    }
+
+    #[test]
+    fn a_trace_that_is_slow_in_milliseconds_is_asked_for_its_unit() {
+        let lines = "0\n10000\n20000\n";
+        let words = Deliveries::read(lines, None).unwrap().in_words();
+        assert!(words.contains("if the times are microseconds, --unit us reads 1.2 Mb/s"), "{words}");
+        for unit in [TimeUnit::Ms, TimeUnit::Us] {
+            let words = Deliveries::read(lines, Some(unit)).unwrap().in_words();
+            assert!(!words.contains("--unit"), "{words}");
+        }
     }
 
     #[test]
