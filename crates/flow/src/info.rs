@@ -33,6 +33,7 @@ fn terms(flow: &Flow) -> Terms {
             let other_wait = playout.is_none().then_some(OTHER_WAIT);
             let playout = match playout {
                 None | Some(Playout::Adaptive) => PlayoutRule::Adaptive,
+                Some(Playout::Ramjee) => PlayoutRule::Ramjee,
                 Some(Playout::Fixed(wait)) => PlayoutRule::Fixed(wait),
             };
             let is_concealed = match concealment {

@@ -89,6 +89,8 @@ pub struct CallTerms {
 pub enum PlayoutRule {
     /// The playout delay follows the network's delay (`metrics/playout.rs`).
     Adaptive,
+    /// The playout delay follows the network's delay from talkspurt to talkspurt (Ramjee et al. 1994).
+    Ramjee,
     /// The first frame that arrives waits for this time, and the playout delay stays the same afterwards.
     Fixed(Duration),
 }

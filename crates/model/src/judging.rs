@@ -37,6 +37,8 @@ pub enum Playout {
     /// The delay of the buffer follows the delay of the network.
     #[default]
     Adaptive,
+    /// The algorithm of Ramjee et al. (1994), which sets its delay once in a talkspurt.
+    Ramjee,
     /// The first frame waits for this time, and every other frame is played in the same rhythm.
     Fixed(Duration),
 }

@@ -136,6 +136,7 @@ fn judging(section: &Section<'_>) -> Option<Judging> {
 fn playout(section: &Section<'_>) -> Option<Playout> {
     match section.tagged("playout")? {
         ("fixed", fixed) => Some(Playout::Fixed(fixed.duration("delay")?)),
+        ("ramjee", _) => Some(Playout::Ramjee),
         _ => Some(Playout::Adaptive),
     }
 }

@@ -44,6 +44,9 @@ fn a_call_is_played_as_its_keys_say() {
     let call = flow(
         "{ kind = \"voice\", playout = { kind = \"fixed\", delay = \"60 ms\" }, concealment = \"none\", floor = 3.6 }",
     );
+    let ramjee = flow("{ kind = \"voice\", playout = \"ramjee\" }");
+    let concealment = Concealment::Concealed;
+    assert_eq!(ramjee.judging, Judging::Call { playout: Some(Playout::Ramjee), concealment, floor: 3.1 });
     let playout = Some(Playout::Fixed(Duration::from_millis(60)));
     assert_eq!(call.judging, Judging::Call { playout, concealment: Concealment::Silence, floor: 3.6 });
     assert_eq!(call.workload, WorkloadConfig::G711, "what is sent is the same");

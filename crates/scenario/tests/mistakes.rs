@@ -308,7 +308,7 @@ fn a_mistake_in_what_a_flow_is_judged_by_names_what_is_right() {
     workload(
         "{ kind = \"voice\", playout = \"adaptiv\" }",
         &[
-            "5:40: flow.call.workload.playout: found \"adaptiv\", expected a playout: adaptive or fixed | did you mean \"adaptive\"?",
+            "5:40: flow.call.workload.playout: found \"adaptiv\", expected a playout: adaptive, ramjee or fixed | did you mean \"adaptive\"?",
         ],
     );
     workload(

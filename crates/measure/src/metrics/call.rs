@@ -328,6 +328,7 @@ impl Listener {
             codec: self.terms.codec.name().to_owned(),
             playout: match self.terms.playout {
                 PlayoutRule::Adaptive => "adaptive".to_owned(),
+                PlayoutRule::Ramjee => "ramjee".to_owned(),
                 PlayoutRule::Fixed(wait) => format!("fixed {wait}"),
             },
             concealment: self.terms.codec.concealment(self.terms.is_concealed).to_owned(),

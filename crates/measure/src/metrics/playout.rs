@@ -104,7 +104,7 @@ impl Playout {
         let Some(delay) = delay else { return Heard::Missing };
         let delay_ns = delay.as_nanos();
         let playout_delay_ns = match self.rule {
-            PlayoutRule::Adaptive => self.adapt(seq, delay_ns),
+            PlayoutRule::Adaptive | PlayoutRule::Ramjee => self.adapt(seq, delay_ns),
             PlayoutRule::Fixed(wait) => {
                 let wait_ns = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
                 let first = Talkspurt { number: 0, playout_delay_ns: delay_ns.saturating_add(wait_ns) };

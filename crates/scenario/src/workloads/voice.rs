@@ -60,6 +60,11 @@ static PLAYOUT: Tagged = Tagged {
             keys: &[],
         },
         Variant {
+            name: "ramjee",
+            doc: "the receiver of the studies: the wait is chosen anew for each talkspurt (Ramjee et al. 1994, algorithm 4)",
+            keys: &[],
+        },
+        Variant {
             name: "fixed",
             doc: "the first frame that comes waits for `delay`, and every other is played as long after it was due as the first",
             keys: &[key(
