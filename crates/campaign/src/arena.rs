@@ -31,7 +31,7 @@ pub fn samples(study: &Study, records: &[Recorded<'_>]) -> Vec<CellSamples> {
     for entry in &study.campaign {
         let Some(cell) = campaign_cells.get(entry.cell.as_str()) else { continue };
         let pair = PairKey { near: &entry.near, far: &entry.far, measure: &entry.measure };
-        let mut samples = CellSamples::begin(cell, base, &cell.full.fingerprint);
+        let mut samples = CellSamples::begin(cell, base, &cell.full_runs.fingerprint);
         for record in records_of_pairs.get(&pair).into_iter().flatten() {
             if entry.day.is_none_or(|day| record.measurement.day == day) {
                 add_rounds(&mut samples, record, entry, study);

@@ -2,12 +2,12 @@
 //! summary.json.
 //!
 //! ```text
-//! Plan.thresholds ─► refuse_unknown_figures: is there such a figure?
+//! Plan.thresholds ─► refuse_unknown_figures
 //!            └─► + Summary ─► judge ─► one line each, JUnit's XML, exit code 5
 //! ```
 //!
 //! - A *threshold* is a figure with a bound, such as `call.mos >= 3.6`. It is about one or more cells, and in
-//!   each cell about a link, or about a flow.
+//!   each cell about a link, or about a flow (`figure.rs`, `figure_names.rs`).
 //! - A *member* of a flow is one of its copies or directions.
 //! - The *figure in a cell* is a statistic over the repetitions: the statistic that the threshold names, or
 //!   that of the tables if it names none (`measure::statistic`). A flag must hold in each repetition
@@ -24,10 +24,11 @@
 
 mod cell;
 mod figure;
+mod figure_names;
 mod judgement;
 mod junit;
 mod outcome;
-mod unheard;
+mod score_warning;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +36,7 @@ use std::path::Path;
 use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, ThresholdSummary};
 use talkpath_scenario::Plan;
 
-use self::figure::check_figure;
+use self::figure_names::check_figure;
 use self::judgement::Judgement;
 use crate::failure::Failure;
 use crate::output_file::write_named_bytes;
@@ -62,7 +63,7 @@ pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<ThresholdSummary> {
     for threshold in &plan.thresholds {
         let mut judgement = Judgement::new(threshold, plan, &runs_of_cells);
         if judgement.outcome() == ThresholdOutcome::Holds {
-            judgement.unheard = unheard::warning(threshold, &runs_of_cells);
+            judgement.warning = score_warning::text(threshold, &runs_of_cells);
         }
         judged.push(judgement.summary());
     }
@@ -86,28 +87,35 @@ pub(crate) fn lines(judged: &[ThresholdSummary]) -> String {
     text
 }
 
-/// Returns the failure for thresholds that fail (exit code 5) or are undecided (exit code 6). If some fail,
-/// the exit code is 5. With `with_lines` the message holds the lines of the thresholds, for a user who has
+/// Returns the failure for thresholds that fail (exit code 5) or are undecided (exit code 6). If some fail and
+/// others are undecided, the exit code is 5. With `with_lines` the message holds the lines of the thresholds, for a user who has
 /// not read them yet.
 pub(crate) fn failure(judged: &[ThresholdSummary], with_lines: bool) -> Option<Failure> {
+    let count = |thresholds: &[&ThresholdSummary], singular: &str, plural: &str| match judged.len() {
+        1 => format!("the threshold {singular}"),
+        all => format!("{} of {all} thresholds {plural}", thresholds.len()),
+    };
     let failing = with_outcome(judged, ThresholdOutcome::Fails);
     let undecided = with_outcome(judged, ThresholdOutcome::Undecided);
-    let message = |thresholds: &[&ThresholdSummary], singular: &str, plural: &str| {
-        let count = match judged.len() {
-            1 => format!("the threshold {singular}"),
-            all => format!("{} of {all} thresholds {plural}", thresholds.len()),
-        };
-        let lines: String = thresholds.iter().map(|threshold| format!("\n  {}", threshold.text)).collect();
-        if with_lines { format!("{count}:{lines}") } else { count }
-    };
-    let failing_message = || message(&failing, "does not hold", "do not hold");
-    let undecided_message = || message(&undecided, "is undecided", "are undecided");
-    match (failing.is_empty(), undecided.is_empty()) {
-        (true, true) => None,
-        (false, true) => Some(Failure::Threshold(failing_message())),
-        (true, false) => Some(Failure::Undecided(undecided_message())),
-        (false, false) => Some(Failure::Threshold(format!("{}\n{}", failing_message(), undecided_message()))),
+    let mut messages = Vec::new();
+    for (thresholds, singular, plural) in
+        [(&failing, "does not hold", "do not hold"), (&undecided, "is undecided", "are undecided")]
+    {
+        if thresholds.is_empty() {
+            continue;
+        }
+        let mut message = count(thresholds, singular, plural);
+        if with_lines {
+            let lines: Vec<_> = thresholds.iter().map(|threshold| threshold.text.as_str()).collect();
+            message = format!("{message}:\n  {}", lines.join("\n  "));
+        }
+        messages.push(message);
     }
+    let message = messages.join("\n");
+    if !failing.is_empty() {
+        return Some(Failure::Threshold(message));
+    }
+    (!undecided.is_empty()).then_some(Failure::Undecided(message))
 }
 
 fn with_outcome(judged: &[ThresholdSummary], outcome: ThresholdOutcome) -> Vec<&ThresholdSummary> {

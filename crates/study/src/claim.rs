@@ -137,15 +137,10 @@ pub struct Check {
     /// The arenas of the claim where the check is judged.
     pub arenas: Vec<ArenaName>,
     /// The arenas where `--quick` judges the check.
-    pub quick: Vec<ArenaName>,
+    pub quick_arenas: Vec<ArenaName>,
 }
 
 impl Check {
-    /// Whether the check is judged in all of `arenas`.
-    pub(crate) fn is_of(&self, arenas: &[ArenaName]) -> bool {
-        arenas.iter().all(|arena| self.arenas.contains(arena))
-    }
-
     /// The names of the cells that the check reads.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         self.operands.iter().map(|operand| operand.cell.as_str())

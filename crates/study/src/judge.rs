@@ -45,7 +45,7 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
         title: study.title.clone(),
         arena: selection.arenas.first().copied().unwrap_or(ArenaName::Sim),
         arenas: selection.arenas.clone(),
-        quick: selection.quick,
+        quick: selection.is_quick,
         seed: study.changes.seed,
         set: study.changes.set.clone(),
         day: None,

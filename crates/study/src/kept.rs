@@ -162,7 +162,7 @@ fn is_first_of_a_kind<'k>(kept: &KeptTrace, earlier: impl Iterator<Item = &'k Ke
 mod tests {
     use super::*;
     use crate::arena::ArenaName;
-    use crate::study::{Form, Kept};
+    use crate::study::{CellRuns, Kept};
 
     /// A cell of which the first repetition is drawn, and of kinds of runs by `losses` the first of each.
     fn cell(arena: ArenaName, has_kinds: bool) -> Cell {
@@ -178,8 +178,8 @@ mod tests {
             name: "a".to_owned(),
             arena,
             assumption: 0,
-            full: Form { repeat: 6, scenario, fingerprint: "x".to_owned() },
-            quick: None,
+            full_runs: CellRuns { repeat: 6, scenario, fingerprint: "x".to_owned() },
+            quick_runs: None,
             kept: Kept { traces, kinds, ..Kept::default() },
         }
     }

@@ -76,12 +76,14 @@ pub use outcome::{
 };
 pub use over_time::{OverTime, TimeFigure};
 pub use sample::{CellSamples, KeptTrace, LossRun, RunId, Sample, StateTrace, TraceLine};
-pub use selection::Selection;
+pub use selection::{SelectedChecks, Selection};
 pub use stats::{Median, median};
 pub use stretch::Stretch;
 pub use study::{
-    Assumption, AxisTitles, CampaignCell, Cell, Changes, Figure, FigureAxis, FigureKind, Form, Kept, Kinds,
-    LabelledCells, Level, MedianLine, Printed, Study,
+    Assumption, AxisTitles, CampaignCell, Cell, CellRuns, Changes, Figure, FigureAxis, FigureKind, Kept,
+    Kinds, LabelledCells, Level, MedianLine, Printed, Study,
 };
 pub use table::{PublishedRow, PublishedTable, Role};
-pub use words::{shown, shown_figure, shown_must, shown_range, shown_unit, shown_value, value_labels};
+pub use words::{
+    format_figure, format_median, format_number, format_range, format_requirement, unit_suffix, value_labels,
+};

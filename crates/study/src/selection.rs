@@ -1,126 +1,161 @@
-//! Which claims of a study are judged, and which cells have to run for them.
+//! Selects which claims of a study a run judges, and which cells have to run for them.
+//!
+//! - A *cell* is a scenario of the publication, in one arena and under one *assumption set*. The first set is the
+//!   *base set*.
+//! - A *claim* is a statement of the publication. It consists of *checks*, and each check reads some cells.
+//! - An *arena* is where cells run: in the simulator, in the emulator, or live.
+//! - A *full run* runs every cell. A *quick run* (`--quick`) leaves some cells and checks out, and repeats the
+//!   other cells less often.
+//!
+//! Begin to read with [`Selection::cells`].
 
 use crate::arena::ArenaName;
 use crate::claim::{Check, Claim};
-use crate::study::{BASE_SET, Cell, Figure, FigureKind, Form, Study};
+use crate::study::{BASE_SET, Cell, CellRuns, Figure, FigureKind, Study};
 
-/// The part of a study that is run, and the arenas where it is run.
+/// The part of a study that one run runs and judges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// The arenas. The first one is the base arena, where a claim is judged first.
+    /// The arenas of the run. The first one is the base arena, where a claim is judged first.
     pub arenas: Vec<ArenaName>,
-    /// Whether the run is shorter: it has fewer repetitions, and runs under fewer assumption sets.
-    pub quick: bool,
-    /// The ids of the claims that are judged. All claims are judged if the list is empty.
-    pub claims: Vec<String>,
+    /// Whether this is a quick run.
+    pub is_quick: bool,
+    /// The ids of the claims that are judged. If the list is empty, all claims are judged.
+    pub claim_ids: Vec<String>,
 }
 
 impl Default for Selection {
-    /// Selects the whole study in the simulator.
+    /// Selects a full run of the whole study in the simulator.
     fn default() -> Self {
-        Self { arenas: vec![ArenaName::Sim], quick: false, claims: Vec::new() }
+        Self { arenas: vec![ArenaName::Sim], is_quick: false, claim_ids: Vec::new() }
     }
 }
 
+/// The checks of a claim, divided by whether a run judges them.
+pub struct SelectedChecks<'s> {
+    /// The checks that the run judges.
+    pub judged: Vec<&'s Check>,
+    /// The checks that a full run would judge, but that this quick run leaves out.
+    pub(crate) left_out: Vec<&'s Check>,
+}
+
 impl Selection {
-    /// The claims of `study` that are judged.
-    pub fn claims<'s>(&self, study: &'s Study) -> impl Iterator<Item = &'s Claim> {
-        study.claims.iter().filter(|claim| self.claims.is_empty() || self.claims.contains(&claim.id))
+    /// Returns the cells that have to run, in the order of the study.
+    ///
+    /// A cell has to run if a selected claim reads it, or if a figure or a table shows it. But figures and
+    /// tables are drawn only if all claims are selected.
+    pub fn cells<'s>(&self, study: &'s Study) -> Vec<&'s Cell> {
+        let draws_figures = self.claim_ids.is_empty();
+        let mut cells = Vec::new();
+        for cell in &study.cells {
+            if !self.arenas.contains(&cell.arena) || self.runs(cell).is_none() {
+                continue;
+            }
+            if self.is_read_by_claim(cell, study) || (draws_figures && study.shows(cell)) {
+                cells.push(cell);
+            }
+        }
+        cells
     }
 
-    /// The arenas in which `claim` is judged. The base arena comes first.
+    /// Returns the scenario and the repetitions of `cell` in this run. Returns `None` if the cell does not
+    /// run.
+    pub fn runs<'s>(&self, cell: &'s Cell) -> Option<&'s CellRuns> {
+        if self.is_quick { cell.quick_runs.as_ref() } else { Some(&cell.full_runs) }
+    }
+
+    /// Returns the claims of `study` that this run judges.
+    pub fn claims<'s>(&self, study: &'s Study) -> impl Iterator<Item = &'s Claim> {
+        let selects_all = self.claim_ids.is_empty();
+        study.claims.iter().filter(move |claim| selects_all || self.claim_ids.contains(&claim.id))
+    }
+
+    /// Returns the arenas of this run where `claim` is judged. The base arena comes first.
     pub fn arenas_of(&self, claim: &Claim) -> Vec<ArenaName> {
         self.arenas.iter().copied().filter(|arena| claim.arenas.contains(arena)).collect()
     }
 
-    /// The checks of `claim` that are judged in all of `arenas`.
-    pub fn checks<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> Vec<&'s Check> {
-        let is_judged = |check: &&Check| check.is_of(arenas) && !self.leaves_out(check, arenas);
-        claim.checks.iter().filter(is_judged).collect()
+    /// Divides the checks of `claim` that can be judged in every arena of `arenas`.
+    pub fn checks<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> SelectedChecks<'s> {
+        let mut checks = SelectedChecks { judged: Vec::new(), left_out: Vec::new() };
+        for check in &claim.checks {
+            if !contains_all(&check.arenas, arenas) {
+                continue;
+            }
+            if self.is_quick && !contains_all(&check.quick_arenas, arenas) {
+                checks.left_out.push(check);
+            } else {
+                checks.judged.push(check);
+            }
+        }
+        checks
     }
 
-    /// The checks of `claim` that a whole run judges in `arenas`, but this run does not.
-    pub(crate) fn checks_left_out<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> Vec<&'s Check> {
-        let is_left_out = |check: &&Check| check.is_of(arenas) && self.leaves_out(check, arenas);
-        claim.checks.iter().filter(is_left_out).collect()
-    }
-
-    /// Whether the run is shorter and does not judge `check` in one of `arenas`.
-    fn leaves_out(&self, check: &Check, arenas: &[ArenaName]) -> bool {
-        self.quick && !arenas.iter().all(|arena| check.quick.contains(arena))
-    }
-
-    /// The indices of the assumption sets under which all cells of `checks` run in all of `arenas`.
+    /// Returns the indices of the assumption sets under which this run can judge `checks` in `arenas`.
     pub(crate) fn sets(&self, study: &Study, checks: &[&Check], arenas: &[ArenaName]) -> Vec<usize> {
         if checks.is_empty() || arenas.is_empty() {
             return Vec::new();
         }
-        let runs = |cell_name: &str, set: usize| {
-            arenas
-                .iter()
-                .all(|&arena| study.cell(cell_name, arena, set).is_some_and(|cell| self.form(cell).is_some()))
-        };
-        let all_run =
-            |set: &usize| checks.iter().flat_map(|check| check.cells()).all(|name| runs(name, *set));
-        (0..study.assumptions.len()).filter(all_run).collect()
+        (0..study.assumptions.len()).filter(|set| self.can_judge(study, checks, arenas, *set)).collect()
     }
 
-    /// The indices of the assumption sets under which a whole run judges `claim` in `arenas`, but this run
-    /// does not.
+    /// Returns the indices of the assumption sets under which only a full run can judge `claim` in `arenas`.
     pub(crate) fn sets_left_out(&self, study: &Study, claim: &Claim, arenas: &[ArenaName]) -> Vec<usize> {
-        let judged_checks = self.checks(claim, arenas);
-        if !self.quick || judged_checks.is_empty() {
+        let checks = self.checks(claim, arenas).judged;
+        if !self.is_quick || checks.is_empty() {
             return Vec::new();
         }
-        let judged_sets = self.sets(study, &judged_checks, arenas);
-        let whole_run = Self { quick: false, ..self.clone() };
-        let mut sets = whole_run.sets(study, &whole_run.checks(claim, arenas), arenas);
+        let full_run = Self { is_quick: false, ..self.clone() };
+        let mut sets = full_run.sets(study, &full_run.checks(claim, arenas).judged, arenas);
+        let judged_sets = self.sets(study, &checks, arenas);
         sets.retain(|set| !judged_sets.contains(set));
         sets
     }
 
-    /// Whether there are `checks`, and all their cells run in `arena` under the base set.
-    pub(crate) fn has_cells_of(&self, study: &Study, checks: &[&Check], arena: ArenaName) -> bool {
+    /// Returns whether this run can judge `checks` in `arena` under the base set.
+    pub(crate) fn judges_base(&self, study: &Study, checks: &[&Check], arena: ArenaName) -> bool {
         self.sets(study, checks, &[arena]).contains(&BASE_SET)
     }
 
-    /// The cells that have to run, in the order of the study. If the user selects claims, figures and tables
-    /// are not drawn, so only the cells of these claims run.
-    pub fn cells<'s>(&self, study: &'s Study) -> Vec<&'s Cell> {
-        let has_to_run = |cell: &&Cell| {
-            self.arenas.contains(&cell.arena)
-                && self.form(cell).is_some()
-                && (self.is_judged(cell, study) || self.claims.is_empty() && is_shown(cell, study))
-        };
-        study.cells.iter().filter(has_to_run).collect()
+    /// Returns whether every cell that `checks` read runs in every arena of `arenas` under the assumption set.
+    fn can_judge(&self, study: &Study, checks: &[&Check], arenas: &[ArenaName], set: usize) -> bool {
+        for cell_name in checks.iter().flat_map(|check| check.cells()) {
+            for &arena in arenas {
+                let cell = study.cell(cell_name, arena, set);
+                if cell.and_then(|cell| self.runs(cell)).is_none() {
+                    return false;
+                }
+            }
+        }
+        true
     }
 
-    /// Whether a claim that is judged reads `cell`.
-    fn is_judged(&self, cell: &Cell, study: &Study) -> bool {
+    /// Returns whether a check that this run judges reads `cell`.
+    fn is_read_by_claim(&self, cell: &Cell, study: &Study) -> bool {
         for claim in self.claims(study).filter(|claim| claim.arenas.contains(&cell.arena)) {
             let arenas = if claim.compares_arenas() { self.arenas_of(claim) } else { vec![cell.arena] };
-            let checks = self.checks(claim, &arenas);
+            let checks = self.checks(claim, &arenas).judged;
             if checks.iter().flat_map(|check| check.cells()).any(|name| name == cell.name) {
                 return true;
             }
         }
         false
     }
-
-    /// The scenario and the repetitions of `cell` in this run. Returns `None` if the cell does not run.
-    pub fn form<'s>(&self, cell: &'s Cell) -> Option<&'s Form> {
-        if self.quick { cell.quick.as_ref() } else { Some(&cell.full) }
-    }
 }
 
-/// Whether a figure or a table shows `cell`. Both show the base set alone.
-fn is_shown(cell: &Cell, study: &Study) -> bool {
-    let has_printed_figure = || {
-        let mut rows = study.tables.iter().flat_map(|table| &table.rows);
-        rows.any(|row| row.cell == cell.name)
-    };
-    cell.assumption == BASE_SET
-        && (study.figures.iter().any(|figure| figure.shows(&cell.name)) || has_printed_figure())
+fn contains_all(arenas: &[ArenaName], wanted: &[ArenaName]) -> bool {
+    wanted.iter().all(|arena| arenas.contains(arena))
+}
+
+impl Study {
+    /// Returns whether a figure or a table shows `cell`. Figures and tables show the base set alone.
+    fn shows(&self, cell: &Cell) -> bool {
+        if cell.assumption != BASE_SET {
+            return false;
+        }
+        let mut rows = self.tables.iter().flat_map(|table| &table.rows);
+        self.figures.iter().any(|figure| figure.shows(&cell.name)) || rows.any(|row| row.cell == cell.name)
+    }
 }
 
 impl Figure {

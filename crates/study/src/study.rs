@@ -92,10 +92,10 @@ pub struct Cell {
     pub arena: ArenaName,
     /// Index into [`Study::assumptions`].
     pub assumption: usize,
-    /// What a whole run runs.
-    pub full: Form,
+    /// What a full run runs.
+    pub full_runs: CellRuns,
     /// What `--quick` runs, or `None` if `--quick` leaves the cell out.
-    pub quick: Option<Form>,
+    pub quick_runs: Option<CellRuns>,
     /// What is kept of the repetitions for the figures and claims that need more than metrics.
     pub kept: Kept,
 }
@@ -119,7 +119,7 @@ pub struct CampaignCell {
 
 /// A cell's scenario and how often it runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Form {
+pub struct CellRuns {
     /// The number of repetitions.
     pub repeat: u64,
     /// The scenario.

@@ -7,7 +7,7 @@ mod reason;
 mod sets;
 
 pub(crate) use self::check::reproduced;
-pub use self::check::{shown_figure, shown_must, value_labels};
-pub use self::numbers::{shown, shown_range, shown_unit, shown_value};
+pub use self::check::{format_figure, format_requirement, value_labels};
+pub use self::numbers::{format_median, format_number, format_range, unit_suffix};
 pub(crate) use self::reason::{Finding, NotTested, why};
 pub(crate) use self::sets::{Part, Sets, under};

@@ -1,14 +1,21 @@
-//! The figure of a threshold in one cell: found in each repetition, and then computed over the repetitions.
+//! The figure of a threshold in one cell: read in each repetition, and then computed over the repetitions.
+//!
+//! - A *cell* is one combination of swept values, and a *repetition* is one run of it.
+//! - A *member* of a flow is one of its copies or directions. A threshold about a flow must hold for each
+//!   member.
+//!
+//! Begin to read with [`member_figures`].
 
-use core::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use talkpath_measure::figures::{FLOW, GROUP, LINK, Table};
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{RunSummary, ThresholdOutcome};
 use talkpath_scenario::{Bound, ThresholdSubject};
 
-use super::figure::{Lookup, RepetitionFigure, flow_figure, group_figure, link_figure};
-use super::outcome::{is_mostly_unfinished, margin, outcome, over_repetitions, rank};
+use super::figure::{FigureValue, RepetitionFigure};
+use super::figure_names::StatisticChoice;
+use super::outcome::{ShareMessages, margin, outcome, over_repetitions, rank};
 
 /// The paths of the figures by which a flow is judged in the tables.
 const JUDGED_PATHS: [&str; 3] = ["call.mos", "in_time", "goodput_bps"];
@@ -25,77 +32,84 @@ pub(super) struct MemberFigures {
 }
 
 impl MemberFigures {
-    pub(super) fn lookups(&self) -> impl Iterator<Item = Lookup> {
-        self.repetitions.iter().map(|figure| figure.lookup)
+    pub(super) fn has_such_figure(&self) -> bool {
+        self.repetitions.iter().any(|figure| figure.value != FigureValue::NoSuchFigure)
     }
 }
 
-/// Finds the figure of the link, or of each member of the flow, in the repetitions of one cell.
+/// Reads the figure of the link, or of each member of the flow, in the repetitions of one cell. Returns at
+/// least one entry.
 pub(super) fn member_figures(
     subject: &ThresholdSubject,
     path: &str,
     runs: &[&RunSummary],
 ) -> Vec<MemberFigures> {
-    let absent = RepetitionFigure::from(Lookup::Below);
+    let one_entry = |repetitions| vec![MemberFigures { member: None, repetitions }];
     if runs.is_empty() {
-        // A cell without a repetition has no figure.
-        return vec![MemberFigures { member: None, repetitions: vec![absent] }];
+        return one_entry(vec![RepetitionFigure::OWNER_MISSING]);
     }
+    let flow_figures = |flow: &str| read_each(&FLOW, runs, path, |run| run.flows.get(flow));
     let mut figures = match subject {
-        ThresholdSubject::Link { name } => {
-            let figure = |run: &&RunSummary| link_figure(run.links.get(name).map(Box::as_ref), path);
-            vec![MemberFigures { member: None, repetitions: runs.iter().map(figure).collect() }]
-        }
+        ThresholdSubject::Link { name } => one_entry(read_each(&LINK, runs, path, |run| run.links.get(name))),
         ThresholdSubject::Flow { name, members } if is_group_figure(name, members, path, runs) => {
-            let figure = |run: &&RunSummary| group_figure(run.groups.get(name).map(Box::as_ref), path);
-            vec![MemberFigures { member: None, repetitions: runs.iter().map(figure).collect() }]
-        }
-        ThresholdSubject::ProgramFlows { name } => {
-            let flow_names: BTreeSet<&String> = runs.iter().flat_map(|run| run.flows.keys()).collect();
-            let mut figures = Vec::new();
-            for flow in flow_names.into_iter().filter(|flow| names_program_flow(name, flow)) {
-                let figure = |run: &&RunSummary| flow_figure(run.flows.get(flow).map(Box::as_ref), path);
-                let repetitions = runs.iter().map(figure).collect();
-                figures.push(MemberFigures { member: Some(flow.clone()), repetitions });
-            }
-            figures
+            one_entry(read_each(&GROUP, runs, path, |run| run.groups.get(name)))
         }
         ThresholdSubject::Flow { name, members } => {
             let mut figures = Vec::new();
-            for member in members {
-                if runs.iter().any(|run| run.flows.contains_key(member)) {
-                    let figure =
-                        |run: &&RunSummary| flow_figure(run.flows.get(member).map(Box::as_ref), path);
-                    figures.push(MemberFigures {
-                        member: (member != name).then(|| member.clone()),
-                        repetitions: runs.iter().map(figure).collect(),
-                    });
-                }
+            for member in
+                members.iter().filter(|member| runs.iter().any(|run| run.flows.contains_key(*member)))
+            {
+                let differs = member != name;
+                figures.push(MemberFigures {
+                    member: differs.then(|| member.clone()),
+                    repetitions: flow_figures(member),
+                });
+            }
+            figures
+        }
+        ThresholdSubject::ProgramFlows { name } => {
+            let flows: BTreeSet<&String> = runs.iter().flat_map(|run| run.flows.keys()).collect();
+            let mut figures = Vec::new();
+            for flow in flows.into_iter().filter(|flow| names_program_flow(name, flow)) {
+                figures.push(MemberFigures { member: Some(flow.clone()), repetitions: flow_figures(flow) });
             }
             figures
         }
     };
     figures.extend(worst_member(path, &figures));
     if figures.is_empty() {
-        figures.push(MemberFigures { member: None, repetitions: vec![absent; runs.len()] });
+        return one_entry(vec![RepetitionFigure::OWNER_MISSING; runs.len()]);
     }
     figures
 }
 
-/// Whether `name` names the `flow` of a program. Flows are called PROTOCOL-PORT-NUMBER-DIRECTION, without the
-/// port if the protocol has none, and `others-DIRECTION`. A name may leave the number and the direction out.
+/// Reads the figure at `path` in each repetition. `owner` finds the figure's flow, group or link in a
+/// repetition.
+fn read_each<'a, T: 'static>(
+    table: &'static Table<T>,
+    runs: &[&'a RunSummary],
+    path: &str,
+    owner: impl Fn(&'a RunSummary) -> Option<&'a Box<T>>,
+) -> Vec<RepetitionFigure> {
+    runs.iter().map(|run| RepetitionFigure::read(table, owner(run).map(Box::as_ref), path)).collect()
+}
+
+/// Returns whether `name` names the `flow` of a program. Flows are called PROTOCOL-PORT-NUMBER-DIRECTION,
+/// without the port if the protocol has none, and `others-DIRECTION`. A name may leave the number and the
+/// direction out.
 fn names_program_flow(name: &str, flow: &str) -> bool {
     let Some((conversation, direction)) = flow.rsplit_once('-') else { return false };
     let service = conversation.rsplit_once('-').map_or(conversation, |(service, _)| service);
     [flow, conversation, service].contains(&name) || name == format!("{service}-{direction}")
 }
 
-/// Whether the figure belongs to all copies of a flow together, and no single copy has it.
+/// Returns whether the figure belongs to all copies of a flow together, and no single copy has it.
 fn is_group_figure(name: &str, members: &[String], path: &str, runs: &[&RunSummary]) -> bool {
     runs.iter().all(|run| {
         let mut flows = members.iter().filter_map(|member| run.flows.get(member));
-        run.groups.contains_key(name)
-            && flows.all(|flow| flow_figure(Some(flow), path).lookup == Lookup::Unknown)
+        let copy_lacks_figure =
+            |flow| RepetitionFigure::read(&FLOW, Some(flow), path).value == FigureValue::NoSuchFigure;
+        run.groups.contains_key(name) && flows.all(|flow| copy_lacks_figure(flow.as_ref()))
     })
 }
 
@@ -109,28 +123,18 @@ fn worst_member(path: &str, members: &[MemberFigures]) -> Option<MemberFigures> 
     let mut repetitions = Vec::new();
     for index in 0..members[0].repetitions.len() {
         let figures = members.iter().filter_map(|member| member.repetitions.get(index));
-        let known = figures.filter(|figure| figure.lookup.number().is_some()).copied();
-        // The figure is not known in this repetition, so nothing is the worst over all repetitions.
-        let worst = known
-            .min_by(|a, b| a.lookup.number().partial_cmp(&b.lookup.number()).unwrap_or(Ordering::Equal))?;
+        let numbers = figures.filter_map(|figure| Some((figure.value.number()?, *figure)));
+        // If no member knows the figure in this repetition, none of its members is the worst.
+        let (_, worst) = numbers.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
         repetitions.push(worst);
     }
     Some(MemberFigures { member: Some(WORST_MEMBER.to_owned()), repetitions })
 }
 
-/// The statistic over the repetitions.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum StatisticChoice {
-    /// The statistic of the tables, because the threshold names none.
-    Usual(Statistic),
-    /// The statistic that the threshold names.
-    Named(Statistic),
-}
-
 /// The figure of a threshold in one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CellFigure {
-    /// The value over the repetitions, or `None` if it is not known. The value of a flag is the worst one.
+    /// The value over the repetitions, or `None` if it is unknown. The value of a flag is the worst one.
     pub(super) value: Option<f64>,
     /// The statistic of the value, or `None` for a flag, which must hold in all repetitions.
     pub(super) statistic: Option<Statistic>,
@@ -140,45 +144,27 @@ pub(super) struct CellFigure {
     pub(super) cell: String,
     /// The number of repetitions.
     pub(super) repetitions: usize,
-    /// The number of messages that the figure is a share of, if it is a share.
-    pub(super) messages: Option<u64>,
-    /// The number of messages that the share leaves out because they were unfinished at the end.
-    pub(super) unfinished: u64,
+    /// The messages that the figure is a share of, if it is a share.
+    pub(super) messages: Option<ShareMessages>,
     outcome: ThresholdOutcome,
 }
 
 impl CellFigure {
-    /// Computes the figure of a member over the repetitions. If no statistic is named, the value of a flag is
-    /// the worst one, because a damaged file must not pass among files that are intact.
+    /// Computes the figure of a member over the repetitions, and judges it. If no statistic is named, the
+    /// value of a flag is the worst one, because a damaged file must not pass among files that are intact.
     pub(super) fn new(figures: MemberFigures, cell: &str, bound: Bound, choice: StatisticChoice) -> Self {
         let MemberFigures { member, repetitions } = figures;
-        let has_flag = repetitions.iter().any(|figure| matches!(figure.lookup, Lookup::Flag(_)));
+        let has_flag = repetitions.iter().any(|figure| matches!(figure.value, FigureValue::Flag(_)));
         let statistic = match choice {
             StatisticChoice::Usual(_) if has_flag => None,
             StatisticChoice::Usual(statistic) | StatisticChoice::Named(statistic) => Some(statistic),
         };
-        let numbers: Vec<Option<f64>> = repetitions.iter().map(|figure| figure.lookup.number()).collect();
+        let numbers: Vec<Option<f64>> = repetitions.iter().map(|figure| figure.value.number()).collect();
         let value = match statistic {
             Some(statistic) => over_repetitions(statistic, &numbers, bound),
-            None => {
-                let by_margin =
-                    |a: &Option<f64>, b: &Option<f64>| margin(*a, bound).total_cmp(&margin(*b, bound));
-                numbers.into_iter().min_by(by_margin).flatten()
-            }
+            None => worst_number(&numbers, bound),
         };
-        let (messages, unfinished) = match statistic {
-            // The mean of shares is a share of all messages.
-            Some(Statistic::Mean) => (
-                repetitions.iter().map(|figure| figure.messages).sum(),
-                repetitions.iter().map(|figure| figure.unfinished).sum(),
-            ),
-            // Any other statistic is the share of one repetition.
-            _ => {
-                let fewest = repetitions.iter().min_by_key(|figure| figure.messages);
-                fewest.map_or((None, 0), |figure| (figure.messages, figure.unfinished))
-            }
-        };
-        let judged_messages = messages.filter(|_| !repetitions.is_empty());
+        let messages = share_messages(&repetitions, statistic);
         Self {
             value,
             statistic,
@@ -186,17 +172,37 @@ impl CellFigure {
             cell: cell.to_owned(),
             repetitions: repetitions.len(),
             messages,
-            unfinished,
-            outcome: outcome(value, judged_messages, unfinished, bound),
+            outcome: outcome(value, messages, bound),
         }
     }
 
-    /// The rank of the outcome. The worst outcome has the lowest rank.
+    /// Returns the rank of the outcome. The worst outcome has the lowest rank.
     pub(super) const fn rank(&self) -> u8 {
         rank(self.outcome)
     }
 
     pub(super) fn is_mostly_unfinished(&self) -> bool {
-        self.messages.is_some_and(|messages| is_mostly_unfinished(messages, self.unfinished))
+        self.messages.is_some_and(ShareMessages::is_mostly_unfinished)
+    }
+}
+
+/// Returns the number with the smallest margin. An unknown number has the smallest margin of all.
+fn worst_number(numbers: &[Option<f64>], bound: Bound) -> Option<f64> {
+    let by_margin = |a: &Option<f64>, b: &Option<f64>| margin(*a, bound).total_cmp(&margin(*b, bound));
+    numbers.iter().copied().min_by(by_margin).flatten()
+}
+
+/// Returns the messages that a share over the repetitions is about. The mean of shares is a share of the
+/// messages of all repetitions. Any other statistic is the share of one repetition, so the repetition with
+/// the fewest messages is returned.
+fn share_messages(repetitions: &[RepetitionFigure], statistic: Option<Statistic>) -> Option<ShareMessages> {
+    let mut messages = Vec::new();
+    for figure in repetitions {
+        messages.push(figure.messages?);
+    }
+    let messages = messages.into_iter();
+    match statistic {
+        Some(Statistic::Mean) => messages.reduce(ShareMessages::plus),
+        _ => messages.min_by_key(|messages| messages.counted),
     }
 }

@@ -1,6 +1,5 @@
 //! Judges one threshold over all its cells, and writes its line.
 
-use talkpath_measure::figures::statistic_of;
 use talkpath_measure::figures::text::significant;
 use talkpath_measure::metrics::share;
 use talkpath_measure::statistic::Statistic;
@@ -9,9 +8,10 @@ use talkpath_scenario::{Bound, Plan, Scenario, Threshold, ThresholdSubject};
 use talkpath_units::counted;
 
 use super::CellRuns;
-use super::cell::{CellFigure, MemberFigures, StatisticChoice, member_figures};
-use super::figure::{Lookup, no_such_figure};
-use super::outcome::{margin, rank};
+use super::cell::{CellFigure, MemberFigures, member_figures};
+use super::figure::FigureValue;
+use super::figure_names::{FigureName, StatisticChoice, figure_in_no_cell_message};
+use super::outcome::{ShareMessages, margin, rank};
 
 /// The number of significant digits of a figure in a message. We chose 6, so that a figure does not look
 /// equal to its bound if it is not.
@@ -33,85 +33,67 @@ pub(super) struct Judgement {
     undecided: usize,
     /// The message if no cell has such a figure, so that there is nothing to judge.
     unknown: Option<String>,
-    /// The warning if the threshold holds, but does not see something that the answer sees.
-    pub(super) unheard: Option<String>,
+    /// The warning if the threshold holds, although the answer calls the call unusable.
+    pub(super) warning: Option<String>,
 }
 
 impl Judgement {
-    /// Judges a threshold. Its path may end in a statistic over the repetitions, such as `call.mos.p10`. But
-    /// a key of summary.json may have the same ending, such as `round_trip_delay_ms.min`, and such a key
-    /// wins.
+    /// Judges a threshold. The last word of its name may be a statistic over the repetitions, such as
+    /// `call.mos.p10`, or a key of summary.json, such as `round_trip_delay_ms.min`. If there is such a key,
+    /// the threshold is about the key.
     pub(super) fn new(threshold: &Threshold, plan: &Plan, runs_of_cells: &CellRuns<'_>) -> Self {
-        let path = threshold.path.as_str();
-        let choice = StatisticChoice::Usual(statistic_of(path));
-        let by_whole_path = Self::at_path(threshold, path, choice, plan, runs_of_cells);
-        if by_whole_path.unknown.is_none() {
-            return by_whole_path;
-        }
-        if let Some((shorter_path, statistic)) = Statistic::split(path) {
-            let choice = StatisticChoice::Named(statistic);
-            let by_statistic = Self::at_path(threshold, shorter_path, choice, plan, runs_of_cells);
-            if by_statistic.unknown.is_none() {
-                return by_statistic;
+        let judge = |name: FigureName<'_>| {
+            let cells = find_figure(threshold, name.path, plan, runs_of_cells);
+            Self::of_cells(threshold, cells, name.statistic)
+        };
+        let judgement = judge(FigureName::whole(&threshold.path));
+        if judgement.unknown.is_some()
+            && let Some(name) = FigureName::with_statistic(&threshold.path)
+        {
+            let with_statistic = judge(name);
+            if with_statistic.unknown.is_none() {
+                return with_statistic;
             }
         }
-        by_whole_path
+        judgement
     }
 
-    /// Judges a threshold by the figure at `path`.
-    fn at_path(
-        threshold: &Threshold,
-        path: &str,
-        choice: StatisticChoice,
-        plan: &Plan,
-        runs_of_cells: &CellRuns<'_>,
-    ) -> Self {
+    /// Judges a threshold by the figures that were found in its cells.
+    fn of_cells(threshold: &Threshold, cells: Vec<FoundFigures<'_>>, choice: StatisticChoice) -> Self {
         let bound = threshold.bound;
-        let mut cells: Vec<Vec<CellFigure>> = Vec::new();
-        let mut lookups: Vec<Lookup> = Vec::new();
-        for &index in &threshold.cells {
-            let cell = plan.cell(index);
-            if cell.is_some_and(|cell| !has_subject(&cell.scenario, &threshold.subject)) {
-                continue;
-            }
-            let runs = runs_of_cells.get(&index).map_or(&[][..], Vec::as_slice);
-            let members = member_figures(&threshold.subject, path, runs);
-            lookups.extend(members.iter().flat_map(MemberFigures::lookups));
-            if members.iter().flat_map(MemberFigures::lookups).all(|lookup| lookup == Lookup::Unknown) {
-                continue;
-            }
-            let label = cell.map_or("", |cell| cell.label.as_str());
-            cells.push(
-                members.into_iter().map(|member| CellFigure::new(member, label, bound, choice)).collect(),
-            );
-        }
-        // A cell with `null` at a key does not show which keys would be below it. So cells that show their
-        // keys decide whether there is such a figure.
-        let is_unknown = lookups.contains(&Lookup::Unknown)
-            && lookups.iter().all(|lookup| matches!(lookup, Lookup::Unknown | Lookup::Below));
-        if is_unknown {
-            cells.clear();
-        }
-        let count = |outcome| {
-            let has_outcome =
-                |cell: &&Vec<CellFigure>| cell.iter().map(CellFigure::rank).min() == Some(rank(outcome));
-            cells.iter().filter(has_outcome).count()
-        };
-        let (failing, undecided) = (count(ThresholdOutcome::Fails), count(ThresholdOutcome::Undecided));
-        let cell_count = cells.len();
-        let worst = cells.into_iter().flatten().min_by(|a, b| {
-            a.rank().cmp(&b.rank()).then(margin(a.value, bound).total_cmp(&margin(b.value, bound)))
-        });
-        Self {
+        let is_unknown = is_unknown_figure(&cells);
+        let mut judgement = Self {
             figure: threshold.figure.clone(),
             bound,
-            worst: worst.unwrap_or_else(|| CellFigure::new(MemberFigures::default(), "", bound, choice)),
-            cells: cell_count,
-            failing,
-            undecided,
-            unknown: is_unknown.then(|| no_such_figure(threshold)),
-            unheard: None,
+            worst: CellFigure::new(MemberFigures::default(), "", bound, choice),
+            cells: 0,
+            failing: 0,
+            undecided: 0,
+            unknown: is_unknown.then(|| figure_in_no_cell_message(threshold)),
+            warning: None,
+        };
+        if is_unknown {
+            return judgement;
         }
+        let mut figures: Vec<CellFigure> = Vec::new();
+        for cell in cells {
+            if !cell.members.iter().any(MemberFigures::has_such_figure) {
+                continue;
+            }
+            let members = cell.members.into_iter();
+            let members: Vec<_> =
+                members.map(|member| CellFigure::new(member, cell.label, bound, choice)).collect();
+            let worst_rank = members.iter().map(CellFigure::rank).min();
+            judgement.cells += 1;
+            judgement.failing += usize::from(worst_rank == Some(rank(ThresholdOutcome::Fails)));
+            judgement.undecided += usize::from(worst_rank == Some(rank(ThresholdOutcome::Undecided)));
+            figures.extend(members);
+        }
+        let worst = figures.into_iter().min_by(|a, b| {
+            a.rank().cmp(&b.rank()).then(margin(a.value, bound).total_cmp(&margin(b.value, bound)))
+        });
+        judgement.worst = worst.unwrap_or(judgement.worst);
+        judgement
     }
 
     pub(super) fn outcome(&self) -> ThresholdOutcome {
@@ -150,7 +132,7 @@ impl Judgement {
             cells: cells as u64,
             failing: failing as u64,
             undecided: undecided as u64,
-            messages: worst.messages,
+            messages: worst.messages.map(|messages| messages.counted),
             needed: share::needed(bound.value).filter(|_| needs_messages),
             text,
         }
@@ -164,8 +146,9 @@ impl Judgement {
         };
         let place = self.place();
         let place = if place.is_empty() { place } else { format!(" ({place})") };
-        let unheard = self.unheard.as_deref().unwrap_or_default();
-        format!("{} {value}, must be {}{place}{}{unheard}", self.figure, self.bound, self.why_undecided())
+        let warning = self.warning.as_deref().unwrap_or_default();
+        let reason = self.undecided_reason();
+        format!("{} {value}, must be {}{place}{reason}{warning}", self.figure, self.bound)
     }
 
     /// Says of what the figure is: the member, the cell, the repetitions, and how many cells there are.
@@ -190,31 +173,65 @@ impl Judgement {
     }
 
     /// Says why the threshold is undecided. The text is empty if it is not.
-    fn why_undecided(&self) -> String {
+    fn undecided_reason(&self) -> String {
         if self.outcome() != ThresholdOutcome::Undecided {
             return String::new();
         }
-        let CellFigure { unfinished, messages, .. } = self.worst;
-        if self.worst.is_mostly_unfinished() {
-            let all = messages.unwrap_or(0) + unfinished;
+        let Some(messages) = self.worst.messages else { return String::new() };
+        let ShareMessages { counted: messages_counted, unfinished } = messages;
+        if messages.is_mostly_unfinished() {
             return format!(
                 ": {unfinished} of {} were still queued or in flight at the end, and what becomes of them decides",
-                counted(all, "message")
+                counted(messages_counted + unfinished, "message")
             );
         }
-        let (Some(messages), Some(needed)) = (messages, share::needed(self.bound.value)) else {
-            return String::new();
-        };
-        let percent_of_one = significant(100.0 / messages.max(1) as f64, DIGITS);
+        let Some(needed) = share::needed(self.bound.value) else { return String::new() };
+        let percent_of_one = significant(100.0 / messages_counted.max(1) as f64, DIGITS);
         format!(
             ": {} cannot show it, as one of them is {percent_of_one} %; at least {needed} are needed",
-            counted(messages, "message")
+            counted(messages_counted, "message")
         )
     }
 }
 
-/// Whether the scenario has the flow or the link. In a sweep some cells may have directions or links that
-/// others lack.
+/// What a threshold found in one cell.
+struct FoundFigures<'a> {
+    /// The label of the cell.
+    label: &'a str,
+    members: Vec<MemberFigures>,
+}
+
+/// Reads the figure at `path` in the threshold's cells. In a sweep some cells may lack the flow or the link.
+/// These cells are left out.
+fn find_figure<'a>(
+    threshold: &Threshold,
+    path: &str,
+    plan: &'a Plan,
+    runs_of_cells: &CellRuns<'_>,
+) -> Vec<FoundFigures<'a>> {
+    let mut found = Vec::new();
+    for &index in &threshold.cells {
+        let cell = plan.cell(index);
+        if cell.is_some_and(|cell| !has_subject(&cell.scenario, &threshold.subject)) {
+            continue;
+        }
+        let runs = runs_of_cells.get(&index).map_or(&[][..], Vec::as_slice);
+        let members = member_figures(&threshold.subject, path, runs);
+        found.push(FoundFigures { label: cell.map_or("", |cell| cell.label.as_str()), members });
+    }
+    found
+}
+
+/// Returns whether there is no such figure. A repetition without the figure's owner does not show whether the
+/// owner would have it. So the other repetitions decide.
+fn is_unknown_figure(cells: &[FoundFigures<'_>]) -> bool {
+    let members = cells.iter().flat_map(|cell| &cell.members);
+    let values = members.flat_map(|member| &member.repetitions).map(|figure| figure.value);
+    let owned: Vec<_> = values.filter(|value| *value != FigureValue::OwnerMissing).collect();
+    !owned.is_empty() && owned.iter().all(|value| *value == FigureValue::NoSuchFigure)
+}
+
+/// Returns whether the scenario has the flow or the link.
 fn has_subject(scenario: &Scenario, subject: &ThresholdSubject) -> bool {
     match subject {
         ThresholdSubject::Flow { members, .. } => {

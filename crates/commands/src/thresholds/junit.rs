@@ -9,13 +9,17 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use talkpath_measure::summary::{ThresholdOutcome, ThresholdSummary};
 
+/// The elements for a test case that failed, and for a test case that could not be decided.
+const FAILURE: &str = "failure";
+const ERROR: &str = "error";
+
 /// Writes the document for the run `name`. An undecided threshold has neither passed nor failed, so it is an
 /// error.
 pub(super) fn xml(name: &str, judged: &[ThresholdSummary]) -> io::Result<Vec<u8>> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let count = |element| {
-        judged.iter().filter(|threshold| not_passed(threshold) == Some(element)).count().to_string()
+        judged.iter().filter(|threshold| problem_element(threshold) == Some(element)).count().to_string()
     };
     let (tests, failures, errors) = (judged.len().to_string(), count(FAILURE), count(ERROR));
     let counts = [("tests", tests.as_str()), ("failures", failures.as_str()), ("errors", errors.as_str())];
@@ -38,7 +42,7 @@ fn case(name: &str, judged: &ThresholdSummary, writer: &mut Writer<Vec<u8>>) -> 
     let title = format!("{figure} {bound}");
     let case = writer.create_element("testcase");
     let case = case.with_attributes([("classname", name), ("name", title.as_str())]);
-    match not_passed(judged) {
+    match problem_element(judged) {
         None => case.write_empty()?,
         Some(element) => case.write_inner_content(|writer| {
             if let Some(needed) = needed {
@@ -50,11 +54,11 @@ fn case(name: &str, judged: &ThresholdSummary, writer: &mut Writer<Vec<u8>>) -> 
                     Ok(())
                 })?;
             }
-            let mut why = writer.create_element(element).with_attribute(("message", text.as_str()));
+            let mut problem = writer.create_element(element).with_attribute(("message", text.as_str()));
             if judged.outcome == ThresholdOutcome::Undecided {
-                why = why.with_attribute(("type", "undecided"));
+                problem = problem.with_attribute(("type", "undecided"));
             }
-            why.write_text_content(BytesText::new(text))?;
+            problem.write_text_content(BytesText::new(text))?;
             Ok(())
         })?,
     };
@@ -62,13 +66,10 @@ fn case(name: &str, judged: &ThresholdSummary, writer: &mut Writer<Vec<u8>>) -> 
 }
 
 /// The name of the element that says why a test case did not pass, or `None` if it passed.
-const fn not_passed(judged: &ThresholdSummary) -> Option<&'static str> {
+const fn problem_element(judged: &ThresholdSummary) -> Option<&'static str> {
     match judged.outcome {
         ThresholdOutcome::Holds => None,
         ThresholdOutcome::Fails | ThresholdOutcome::Unknown => Some(FAILURE),
         ThresholdOutcome::Undecided => Some(ERROR),
     }
 }
-
-const FAILURE: &str = "failure";
-const ERROR: &str = "error";

@@ -5,43 +5,71 @@ use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::ThresholdOutcome;
 use talkpath_scenario::{Bound, Operator};
 
-/// Judges `value` by the bound. `messages` is the number of messages that have ended, if the value is a share
-/// of them.
+/// The messages that a share is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ShareMessages {
+    /// The messages that the share counts.
+    pub(super) counted: u64,
+    /// The messages that the share leaves out, because they were unfinished at the end of the run.
+    pub(super) unfinished: u64,
+}
+
+impl ShareMessages {
+    /// Returns the messages of both shares together.
+    pub(super) const fn plus(self, other: Self) -> Self {
+        Self { counted: self.counted + other.counted, unfinished: self.unfinished + other.unfinished }
+    }
+
+    /// Returns whether the share says little, because it leaves out more messages than it counts.
+    pub(super) const fn is_mostly_unfinished(self) -> bool {
+        self.unfinished > self.counted
+    }
+
+    /// Returns the smallest and the largest share that is possible when the unfinished messages have ended
+    /// too. `share` is the share of the counted messages.
+    fn possible_shares(self, share: f64) -> (f64, f64) {
+        let (hits, total) = (share * self.counted as f64, (self.counted + self.unfinished) as f64);
+        (hits / total, (hits + self.unfinished as f64) / total)
+    }
+}
+
+/// Judges `value` by the bound. `messages` is `None` if the value is not a share of messages.
 ///
-/// - If more messages are `unfinished` than have ended, the outcome must be the same whatever becomes of
-///   them.
+/// - If the messages are mostly unfinished, the outcome must be the same whatever becomes of them.
 /// - If the bound is finer than one message of the share, the confidence interval of the share must lie on
 ///   one side of the bound.
-pub(super) fn outcome(
-    value: Option<f64>,
-    messages: Option<u64>,
-    unfinished: u64,
-    bound: Bound,
-) -> ThresholdOutcome {
-    let interval = match (value, messages) {
-        (value, Some(messages)) if is_mostly_unfinished(messages, unfinished) => {
-            Some(possible_shares(value.unwrap_or(0.0), messages, unfinished))
+pub(super) fn outcome(value: Option<f64>, messages: Option<ShareMessages>, bound: Bound) -> ThresholdOutcome {
+    if let Some(messages) = messages.filter(|messages| messages.is_mostly_unfinished()) {
+        let share = value.unwrap_or(0.0);
+        return outcome_of_interval(share, messages.possible_shares(share), bound);
+    }
+    let Some(value) = value else { return ThresholdOutcome::Fails };
+    match messages {
+        Some(ShareMessages { counted, .. }) if share::is_finer_than_one(bound.value, counted) => {
+            let hits = (value * counted as f64).round().max(0.0) as u64;
+            match share::interval(hits, counted) {
+                Some(interval) => outcome_of_interval(value, interval, bound),
+                None => ThresholdOutcome::Undecided,
+            }
         }
-        (None, _) => return ThresholdOutcome::Fails,
-        (Some(value), Some(messages)) if share::is_finer_than_one(bound.value, messages) => {
-            let hits = (value * messages as f64).round().max(0.0) as u64;
-            share::interval(hits, messages)
-        }
-        (Some(value), _) => return holds_or_fails(bound.holds(value)),
-    };
-    let Some((low, high)) = interval else { return ThresholdOutcome::Undecided };
-    let is_clear = match bound.operator {
+        _ => holds_or_fails(bound.holds(value)),
+    }
+}
+
+/// Judges `share` by the bound. The outcome is undecided if the bound lies in the interval of the share.
+fn outcome_of_interval(share: f64, (low, high): (f64, f64), bound: Bound) -> ThresholdOutcome {
+    let is_decided = match bound.operator {
         Operator::Equal | Operator::Different => bound.value < low || high < bound.value,
         _ => bound.holds(low) == bound.holds(high),
     };
-    if is_clear { holds_or_fails(bound.holds(value.unwrap_or(low))) } else { ThresholdOutcome::Undecided }
+    if is_decided { holds_or_fails(bound.holds(share)) } else { ThresholdOutcome::Undecided }
 }
 
 const fn holds_or_fails(holds: bool) -> ThresholdOutcome {
     if holds { ThresholdOutcome::Holds } else { ThresholdOutcome::Fails }
 }
 
-/// The rank of an outcome. The worst outcome has the lowest rank.
+/// Returns the rank of an outcome. The worst outcome has the lowest rank.
 pub(super) const fn rank(outcome: ThresholdOutcome) -> u8 {
     match outcome {
         ThresholdOutcome::Fails | ThresholdOutcome::Unknown => 0,
@@ -50,20 +78,8 @@ pub(super) const fn rank(outcome: ThresholdOutcome) -> u8 {
     }
 }
 
-/// Whether more messages are unfinished than have ended, so that a share of the ended messages says little.
-pub(super) const fn is_mostly_unfinished(messages: u64, unfinished: u64) -> bool {
-    unfinished > messages
-}
-
-/// The smallest and the largest share that is possible when the `unfinished` messages have ended too. Now the
-/// share is `value`, of `messages`.
-fn possible_shares(value: f64, messages: u64, unfinished: u64) -> (f64, f64) {
-    let (hits, all) = (value * messages as f64, (messages + unfinished) as f64);
-    (hits / all, (hits + unfinished as f64) / all)
-}
-
-/// Computes a statistic over the repetitions. A repetition whose figure is not known counts as worse than all
-/// others. If the statistic depends on such a repetition, it is not known either.
+/// Computes a statistic over the repetitions. A repetition whose figure is unknown counts as worse than all
+/// others. If the statistic depends on such a repetition, the statistic is unknown, too.
 pub(super) fn over_repetitions(statistic: Statistic, values: &[Option<f64>], bound: Bound) -> Option<f64> {
     let worst = match bound.operator {
         Operator::AtMost | Operator::Below => f64::INFINITY,
@@ -74,7 +90,7 @@ pub(super) fn over_repetitions(statistic: Statistic, values: &[Option<f64>], bou
     statistic.over(&sorted).filter(|value| value.is_finite())
 }
 
-/// The distance of a figure from its bound. It is negative if the bound does not hold.
+/// Returns the distance of a figure from its bound. The distance is negative if the bound does not hold.
 pub(super) fn margin(value: Option<f64>, bound: Bound) -> f64 {
     let Some(value) = value else { return f64::NEG_INFINITY };
     match bound.operator {

@@ -8,8 +8,9 @@ use talkpath_report::{Style, run_table};
 use talkpath_scenario::{Bound, Operator, Options, Source, Threshold, load, split_threshold};
 use talkpath_units::Seed;
 
-use super::cell::{CellFigure, MemberFigures, StatisticChoice};
-use super::figure::{Lookup, RepetitionFigure};
+use super::cell::{CellFigure, MemberFigures};
+use super::figure::{FigureValue, RepetitionFigure};
+use super::figure_names::StatisticChoice;
 use super::outcome::over_repetitions;
 use super::*;
 use crate::shares::percent_of;
@@ -338,7 +339,7 @@ fn a_figure_that_is_not_there_is_an_error_with_what_is() {
         "copies together have it"
     );
     let statistic = refused("\"call-up.mos.p50\" = \">= 0.9\"");
-    assert!(statistic.contains("there are .mean, .median, .p10, .min"), "{statistic}");
+    assert!(statistic.contains("are .mean, .median, .p10, .min"), "{statistic}");
     let deeper = refused("\"call-up.call.mso\" = \">= 0.9\"");
     assert!(deeper.contains("did you mean `call.mos`?"), "{deeper}");
     assert!(refused("\"call.loss_runs\" = \">= 1\"").contains("has no figure"), "no single figure");
@@ -396,16 +397,20 @@ fn what_the_table_of_figures_has_as_a_share_is_one_where_thresholds_are_read_and
 #[test]
 fn a_flag_must_hold_in_each_repetition() {
     let is = |text: &str| Bound { operator: Operator::Equal, value: if text == "true" { 1.0 } else { 0.0 } };
-    let value = |flags: &[Lookup], bound| {
-        let repetitions = flags.iter().copied().map(RepetitionFigure::from).collect();
+    let value = |values: &[FigureValue], bound| {
+        let repetitions = values.iter().map(|&value| RepetitionFigure { value, messages: None }).collect();
         let figures = MemberFigures { member: None, repetitions };
         CellFigure::new(figures, "", bound, StatisticChoice::Usual(Statistic::Mean)).value
     };
-    let damaged = [Lookup::Flag(true), Lookup::Flag(false), Lookup::Flag(true)];
+    let damaged = [FigureValue::Flag(true), FigureValue::Flag(false), FigureValue::Flag(true)];
     assert_eq!(value(&damaged, is("true")), Some(0.0), "one of three files is damaged");
     assert_eq!(value(&damaged, is("false")), Some(1.0));
-    assert_eq!(value(&[Lookup::Flag(true); 3], is("true")), Some(1.0));
-    assert_eq!(value(&[Lookup::Flag(true), Lookup::Null], is("true")), None, "not known is the worst");
+    assert_eq!(value(&[FigureValue::Flag(true); 3], is("true")), Some(1.0));
+    assert_eq!(
+        value(&[FigureValue::Flag(true), FigureValue::Null], is("true")),
+        None,
+        "not known is the worst"
+    );
 }
 
 #[test]

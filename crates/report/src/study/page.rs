@@ -3,8 +3,8 @@
 
 use maud::{Markup, html};
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Verdict, shown_figure, shown_must,
-    shown_value,
+    ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Verdict, format_figure, format_median,
+    format_requirement,
 };
 
 use super::chart::chart;
@@ -216,15 +216,15 @@ const BETWEEN_ARENAS_COLUMNS: [ProseColumn<'_>; 6] = [
 /// A check that compares the simulator with the kernel.
 fn row_between_arenas(check: &CheckOutcome) -> ProseRow {
     let value =
-        |index: usize| html! { @if let Some(value) = check.values.get(index) { (shown_value(value)) } };
+        |index: usize| html! { @if let Some(value) = check.values.get(index) { (format_median(value)) } };
     let spreads: Vec<String> = check.values.iter().map(spread).collect();
     let cells = vec![
         html! { (check.name) },
         value(0),
         value(1),
-        html! { (shown_figure(check).unwrap_or_default()) },
+        html! { (format_figure(check).unwrap_or_default()) },
         html! { (spreads.join("; ")) },
-        html! { (shown_must(check)) ": " (check_result(check)) },
+        html! { (format_requirement(check)) ": " (check_result(check)) },
     ];
     ProseRow { is_marked: is_failed(check), cells }
 }
@@ -243,7 +243,7 @@ fn check_row(assumption_set: &str, check: &CheckOutcome) -> ProseRow {
     let cells = vec![
         html! { (check.name) },
         html! { (assumption_set) },
-        html! { (shown_must(check)) },
+        html! { (format_requirement(check)) },
         explained_basis(check),
         html! { (check_figure(check)) },
         html! { (check_result(check)) },
@@ -266,7 +266,8 @@ const NOT_JUDGED_COLUMNS: [ProseColumn<'_>; 3] = [
 fn checks_not_judged(verdict: &ArenaVerdict) -> Markup {
     let mut rows = Vec::new();
     for check in &verdict.not_judged {
-        let cells = vec![html! { (check.name) }, html! { (shown_must(check)) }, explained_basis(check)];
+        let cells =
+            vec![html! { (check.name) }, html! { (format_requirement(check)) }, explained_basis(check)];
         rows.push(ProseRow { is_marked: false, cells });
     }
     html! {

@@ -7,7 +7,7 @@
 use maud::{Markup, html};
 use talkpath_measure::figures::text::signed;
 use talkpath_study::{
-    Outcome, PublishedRow, Role, RowOutcome, TableOutcome, Value, shown, shown_unit, shown_value,
+    Outcome, PublishedRow, Role, RowOutcome, TableOutcome, Value, format_median, format_number, unit_suffix,
 };
 
 use super::prose::{ProseColumn, ProseRow, prose_table};
@@ -162,7 +162,7 @@ fn notes(table: &TableOutcome) -> Markup {
 /// Writes the printed values of a row. Only the last one has the unit: `2, 3 ms`.
 pub(super) fn printed_values(outcome: &RowOutcome) -> String {
     let printed = &outcome.row.published;
-    let mut texts: Vec<String> = printed.iter().map(|value| shown(outcome.unit(), *value)).collect();
+    let mut texts: Vec<String> = printed.iter().map(|value| format_number(outcome.unit(), *value)).collect();
     let last = texts.len().saturating_sub(1);
     for text in &mut texts[..last] {
         text.truncate(text.find(' ').unwrap_or(text.len()));
@@ -177,9 +177,9 @@ pub(super) fn our_values(outcome: &RowOutcome, our_runs: &OurRuns) -> String {
     }
     let text = |value: &Value| {
         if our_runs.is_one_arena {
-            shown_value(value)
+            format_median(value)
         } else {
-            format!("{} ({})", shown_value(value), value.arena.name())
+            format!("{} ({})", format_median(value), value.arena.name())
         }
     };
     outcome.values.iter().map(text).collect::<Vec<_>>().join(", ")
@@ -194,13 +194,13 @@ pub(super) fn describe_deviation(outcome: &RowOutcome, our_runs: &OurRuns) -> St
     if row.role == Role::Exempt {
         return String::new();
     }
-    let is_small_count = shown_unit(outcome.unit()).is_empty()
+    let is_small_count = unit_suffix(outcome.unit()).is_empty()
         && printed_mean.abs() <= 1.0
         && row.published.iter().all(|printed| printed.fract() == 0.0);
     let text = if is_small_count {
         let difference = ours.median - printed_mean;
         let sign = if difference > 0.0 { "+" } else { "" };
-        format!("{sign}{}", shown(outcome.unit(), difference))
+        format!("{sign}{}", format_number(outcome.unit(), difference))
     } else if let Some(share) = outcome.off {
         format!("{} %", signed(100.0 * share, 1))
     } else {

@@ -1,7 +1,7 @@
 //! The table of a study in the terminal: a block of lines for each claim.
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimOutcome, Outcome, UnderAssumption, Verdict, shown_must,
+    ArenaVerdict, CheckOutcome, ClaimOutcome, Outcome, UnderAssumption, Verdict, format_requirement,
 };
 
 use super::words::{about_study, after_verdict, check_figure, check_result, claim_counts, in_arena};
@@ -71,7 +71,7 @@ impl StudyTable<'_> {
             }
         }
         for check in &verdict.not_judged {
-            let line = format!("would be checked: {} (asked: {})", check.name, shown_must(check));
+            let line = format!("would be checked: {} (asked: {})", check.name, format_requirement(check));
             self.add_check_line(&line);
         }
         self.add_labelled("why", &verdict.why);
@@ -122,7 +122,7 @@ fn describe_check(check: &CheckOutcome) -> String {
         "{}: {} (asked: {}) {}; {}; in {} of {}",
         check.name,
         check_figure(check),
-        shown_must(check),
+        format_requirement(check),
         check_result(check),
         check.basis,
         check.single_hits,

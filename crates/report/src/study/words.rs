@@ -2,7 +2,7 @@
 
 use talkpath_study::{
     ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, SeedVerdict, Standing, Value, Verdict,
-    arena_list, shown, shown_figure, shown_value, value_labels,
+    arena_list, format_figure, format_median, format_number, value_labels,
 };
 use talkpath_units::numbered;
 
@@ -15,7 +15,7 @@ const MAX_LISTED_VALUES: usize = 6;
 /// its own has only the medians.
 pub(super) fn check_figure(check: &CheckOutcome) -> String {
     let medians = list_medians(check);
-    match shown_figure(check) {
+    match format_figure(check) {
         Some(figure) => format!("{figure} ({medians})"),
         None => medians,
     }
@@ -29,11 +29,11 @@ fn list_medians(check: &CheckOutcome) -> String {
     let mut medians = Vec::new();
     for (value, label) in check.values.iter().zip(value_labels(check)) {
         medians.push(if is_between_arenas {
-            format!("{} {}", value.arena, shown_value(value))
+            format!("{} {}", value.arena, format_median(value))
         } else if check.values.len() == 1 {
-            shown_value(value)
+            format_median(value)
         } else {
-            format!("{label}: {}", shown_value(value))
+            format!("{label}: {}", format_median(value))
         });
     }
     medians.join(", ")
@@ -41,7 +41,7 @@ fn list_medians(check: &CheckOutcome) -> String {
 
 /// Writes the smallest and the largest value over the repetitions.
 pub(super) fn spread(value: &Value) -> String {
-    format!("{} to {}", shown(value.unit(), value.min), shown(value.unit(), value.max))
+    format!("{} to {}", format_number(value.unit(), value.min), format_number(value.unit(), value.max))
 }
 
 /// Says whether a check holds, and whether the confidence intervals leave a doubt. If there are too few

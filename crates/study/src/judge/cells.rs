@@ -56,15 +56,15 @@ impl<'a> JudgedCells<'a> {
         let mut by_key = BTreeMap::new();
         let mut disturbed = BTreeSet::new();
         for cell in &study.cells {
-            let Some(form) = selection.form(cell) else { continue };
+            let Some(plan) = selection.runs(cell) else { continue };
             let key = CellKey { arena: cell.arena, assumption: cell.assumption, cell: &cell.name };
             let Some(&samples) = samples_by_key.get(&key) else { continue };
             let ran = samples.samples.len() as u64;
-            if ran < form.repeat {
+            if ran < plan.repeat {
                 continue;
             }
             // A campaign may have more rounds than the study asks for.
-            let all = ran.max(form.repeat);
+            let all = ran.max(plan.repeat);
             let undisturbed = samples.valid().count() as u64;
             if is_enough(undisturbed, all) {
                 by_key.insert(key, samples);

@@ -193,7 +193,7 @@ fn kind_panel(
     let runs = RunShare { of_kind: of_kind as u64, all: values.len() as u64 };
     let title = format!(
         "{} {}: {} of {}; run {} is shown",
-        crate::words::shown(None, kind * kinds.times),
+        crate::words::format_number(None, kind * kinds.times),
         kinds.what,
         runs.of_kind,
         counted(runs.all, "run"),

@@ -11,6 +11,7 @@ use super::check::judge_check;
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Check, Claim, Standing, Verdict};
 use crate::outcome::{ArenaVerdict, CheckOutcome, UnderAssumption};
+use crate::selection::SelectedChecks;
 use crate::study::BASE_SET;
 use crate::words::{self, Finding, NotTested, Part, Sets};
 
@@ -31,7 +32,8 @@ pub(super) struct JudgedClaim<'a> {
 impl<'a> JudgedClaim<'a> {
     /// Judges every check of `claim` under every assumption set.
     pub(super) fn new(claim: &'a Claim, arenas: &'a [ArenaName], cells: &'a JudgedCells<'a>) -> Self {
-        let checks = cells.selection.checks(claim, arenas);
+        let SelectedChecks { judged: checks, left_out: checks_left_out } =
+            cells.selection.checks(claim, arenas);
         let mut by_assumption = Vec::new();
         if !lacks_arena(claim, arenas) {
             for assumption in 0..cells.study.assumptions.len() {
@@ -41,7 +43,6 @@ impl<'a> JudgedClaim<'a> {
                 }
             }
         }
-        let checks_left_out = cells.selection.checks_left_out(claim, arenas);
         Self { claim, arenas, cells, checks, checks_left_out, by_assumption }
     }
 
@@ -122,14 +123,14 @@ impl<'a> JudgedClaim<'a> {
     fn not_tested(&self) -> NotTested {
         let Self { claim, arenas, cells, checks, .. } = self;
         let has_cells =
-            || arenas.iter().all(|&arena| cells.selection.has_cells_of(cells.study, checks, arena));
+            || arenas.iter().all(|&arena| cells.selection.judges_base(cells.study, checks, arena));
         let check_without_figure = || self.under_base()?.checks.iter().find(|check| check.lacks_figure());
         if claim.checks.is_empty() {
             NotTested::NoCheck
         } else if lacks_arena(claim, arenas) {
             NotTested::Arena(claim.arenas.clone())
         } else if !has_cells() {
-            NotTested::LeftOut { quick: cells.selection.quick }
+            NotTested::LeftOut { quick: cells.selection.is_quick }
         } else if cells.lacks_only_disturbed(checks, arenas) {
             NotTested::Disturbed
         } else if let Some(operand) = cells.operand_without_median(checks, arenas) {

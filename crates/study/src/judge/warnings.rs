@@ -92,7 +92,7 @@ fn partly_known_metrics(cells: &JudgedCells<'_>) -> Vec<String> {
     let mut warnings = BTreeSet::new();
     for claim in cells.selection.claims(cells.study) {
         let arenas = cells.selection.arenas_of(claim);
-        let checks = cells.selection.checks(claim, &arenas);
+        let checks = cells.selection.checks(claim, &arenas).judged;
         for operand in checks.iter().flat_map(|check| &check.operands) {
             for &arena in &arenas {
                 for (set, assumption) in cells.study.assumptions.iter().enumerate() {

@@ -10,7 +10,7 @@ use super::axes::{AxisValue, combinations};
 use crate::arena::ArenaName;
 use crate::file::CampaignEntry;
 use crate::mistakes::names_help;
-use crate::study::{BASE_SET, CampaignCell, Cell, Form};
+use crate::study::{BASE_SET, CampaignCell, Cell, CellRuns};
 
 impl Loader<'_, '_> {
     /// Adds the cells that a campaign measures to `cells`, and returns their measurements. Such a cell keeps
@@ -38,8 +38,14 @@ impl Loader<'_, '_> {
                 let index = (cells.len() + added.len()) as u64;
                 // All measurements are judged, however many there are, so the number of repetitions is not
                 // used.
-                let full = Form { repeat: 1, ..model.full.clone() };
-                added.push(Cell { index, arena: ArenaName::Campaign, full, quick: None, ..model.clone() });
+                let full_runs = CellRuns { repeat: 1, ..model.full_runs.clone() };
+                added.push(Cell {
+                    index,
+                    arena: ArenaName::Campaign,
+                    full_runs,
+                    quick_runs: None,
+                    ..model.clone()
+                });
                 campaign_cells.push(measured);
             }
         }
@@ -82,7 +88,7 @@ impl Loader<'_, '_> {
     /// Records a mistake for each flow of the entry that the scenario of `cell` does not have.
     fn require_flows(&mut self, entry: &CampaignEntry, cell: &Cell) {
         let flow_names: BTreeSet<&str> =
-            cell.full.scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+            cell.full_runs.scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
         for (flow, transport) in &entry.flows {
             if !flow_names.contains(flow.as_str()) {
                 let message = format!("\"{}\" has no flow called \"{flow}\"", cell.name);

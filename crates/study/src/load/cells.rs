@@ -22,7 +22,7 @@ use super::{Loader, Setting, settings};
 use crate::arena::ArenaName;
 use crate::file::{ArenaEntry, CellsEntry, CellsQuick, CellsQuickEntry};
 use crate::mistakes::names_help;
-use crate::study::{Cell, Form, Kept};
+use crate::study::{Cell, CellRuns, Kept};
 
 /// A cell before its scenarios are made.
 struct CellSource<'a> {
@@ -165,16 +165,17 @@ impl<'a> Loader<'a, '_> {
         set.extend(entry.arena(arena).into_iter().flat_map(|in_arena| settings(&in_arena.set)));
         let repeat = repetitions(entry, arena_entry, arena).unwrap_or(*self.file.repeat.get_ref());
         let full_run = RunSettings { set, repeat };
-        let full = self.form(entry, &full_run, cache)?;
-        let quick = match self.quick_run(entry, conditions, &full_run) {
-            Some(quick_run) => Some(self.form(entry, &quick_run, cache)?),
+        let full_runs = self.cell_runs(entry, &full_run, cache)?;
+        let quick_runs = match self.quick_run(entry, conditions, &full_run) {
+            Some(quick_run) => Some(self.cell_runs(entry, &quick_run, cache)?),
             None => None,
         };
         let name = source.name.clone();
-        Some(Cell { index: 0, name, arena, assumption, full, quick, kept: Kept::default() })
+        Some(Cell { index: 0, name, arena, assumption, full_runs, quick_runs, kept: Kept::default() })
     }
 
-    /// Returns the settings and the repetitions of the shorter run, or `None` if it leaves the cell out.
+    /// Returns the settings and the repetitions of the quick run. Returns `None` if the quick run leaves the
+    /// cell out.
     fn quick_run(
         &mut self,
         entry: &CellsEntry,
@@ -204,7 +205,7 @@ impl<'a> Loader<'a, '_> {
         let stated_repeat = for_arena
             .and_then(|quick| stated(&quick.repeat))
             .or_else(|| for_all_arenas.and_then(|quick| stated(&quick.repeat)));
-        // A shorter run has never more repetitions than the whole run, unless the entry states them.
+        // A quick run has never more repetitions than the full run, unless the entry states them.
         let usual_repeat = arena_quick
             .and_then(|arena_quick| stated(&arena_quick.repeat))
             .unwrap_or(*self.file.quick.repeat.get_ref());
@@ -212,7 +213,12 @@ impl<'a> Loader<'a, '_> {
         Some(RunSettings { set, repeat })
     }
 
-    fn form(&mut self, entry: &CellsEntry, run: &RunSettings, cache: &mut ScenarioCache) -> Option<Form> {
+    fn cell_runs(
+        &mut self,
+        entry: &CellsEntry,
+        run: &RunSettings,
+        cache: &mut ScenarioCache,
+    ) -> Option<CellRuns> {
         let key: String =
             run.set.iter().map(|setting| format!("{}={}\n", setting.key, setting.value)).collect();
         if !cache.contains_key(&key) {
@@ -221,7 +227,7 @@ impl<'a> Loader<'a, '_> {
         }
         let scenario = cache.get(&key)?.clone()?;
         // The fingerprint is computed when the claims have been read.
-        Some(Form { repeat: run.repeat, scenario, fingerprint: String::new() })
+        Some(CellRuns { repeat: run.repeat, scenario, fingerprint: String::new() })
     }
 
     fn scenario(&mut self, entry: &CellsEntry, set: &[Setting]) -> Option<Scenario> {

@@ -123,7 +123,7 @@ impl Loader<'_, '_> {
                 basis,
                 one_sided: one_sided.clone(),
                 arenas: arenas.clone(),
-                quick: quick_arenas.clone(),
+                quick_arenas: quick_arenas.clone(),
             };
             self.require_meaningful(&check, &entry.span(), lookup);
             checks.push(check);

@@ -44,7 +44,7 @@ impl<'a> Lookup<'a> {
         // in the simulator.
         for cell in cells {
             by_name.entry(cell.name.as_str()).or_insert_with(|| {
-                let scenario = &*cell.full.scenario;
+                let scenario = &*cell.full_runs.scenario;
                 NamedCell { scenario, summary_shape: summary_shape(scenario) }
             });
         }

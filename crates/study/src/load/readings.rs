@@ -60,9 +60,9 @@ impl<'a> Readings<'a> {
         // The names of fields are part of this text: renaming a field of `Kept` or of a derived metric
         // changes every fingerprint, so that no run could be resumed.
         let readings = format!("{:?} {:?} {derived:?}", cell.kept, self.metrics());
-        for form in core::iter::once(&mut cell.full).chain(&mut cell.quick) {
-            let text = format!("{:?} {readings}", form.scenario);
-            form.fingerprint = format!("{:016x}", fnv1a(text.bytes()));
+        for plan in core::iter::once(&mut cell.full_runs).chain(&mut cell.quick_runs) {
+            let text = format!("{:?} {readings}", plan.scenario);
+            plan.fingerprint = format!("{:016x}", fnv1a(text.bytes()));
         }
     }
 

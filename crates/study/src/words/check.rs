@@ -2,7 +2,7 @@
 
 use talkpath_measure::figures::Unit;
 
-use super::numbers::{Scale, shown, shown_value};
+use super::numbers::{Scale, format_median, format_number};
 use crate::claim::{Bound, ClaimKind, Figure, Operand, Tolerance};
 use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
 
@@ -13,7 +13,7 @@ const MAX_PRINTED_CHECKS: usize = 8;
 /// Writes the figure of a check with its interval, such as `ratio 2.6 [2.5, 2.7]`. The word `ratio` is left
 /// out if the name of the check says it. Returns `None` if the check has no figure, or if the figure is a
 /// median that is written anyway.
-pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
+pub fn format_figure(check: &CheckOutcome) -> Option<String> {
     let figure = check.figure.filter(|_| check.values.len() > 1)?;
     match check.must {
         ClaimKind::Agree { .. } => {
@@ -50,7 +50,7 @@ const fn figure_name(kind: Figure) -> Option<FigureName> {
 }
 
 /// Writes what a check requires, such as `9.3 ± 1` or `tcp-4 less than udp-4`.
-pub fn shown_must(check: &CheckOutcome) -> String {
+pub fn format_requirement(check: &CheckOutcome) -> String {
     match check.must {
         ClaimKind::Figure { bound, .. } => bound_in_words(bound, check),
         ClaimKind::Rising => order_in_words(check, "more"),
@@ -73,10 +73,14 @@ fn bound_in_words(bound: Bound, check: &CheckOutcome) -> String {
         None => String::new(),
     };
     match bound {
-        Bound::Near { value, within } => format!("{} ± {}", shown(unit, value), tolerance(unit, within)),
-        Bound::AtMost { value } => format!("≤ {}{reason_for_one_end}", shown(unit, value)),
-        Bound::AtLeast { value } => format!("≥ {}{reason_for_one_end}", shown(unit, value)),
-        Bound::Between { low, high } => format!("{} to {}", shown(unit, low), shown(unit, high)),
+        Bound::Near { value, within } => {
+            format!("{} ± {}", format_number(unit, value), tolerance(unit, within))
+        }
+        Bound::AtMost { value } => format!("≤ {}{reason_for_one_end}", format_number(unit, value)),
+        Bound::AtLeast { value } => format!("≥ {}{reason_for_one_end}", format_number(unit, value)),
+        Bound::Between { low, high } => {
+            format!("{} to {}", format_number(unit, low), format_number(unit, high))
+        }
     }
 }
 
@@ -90,7 +94,7 @@ fn order_in_words(check: &CheckOutcome, comparative: &str) -> String {
 
 fn tolerance(unit: Option<Unit>, within: Tolerance) -> String {
     match within {
-        Tolerance::Absolute(size) => shown(unit, size),
+        Tolerance::Absolute(size) => format_number(unit, size),
         Tolerance::Relative(_) => within.to_string(),
     }
 }
@@ -162,7 +166,8 @@ pub(crate) fn reproduced(under: &UnderAssumption, left_out: usize) -> String {
     for check in &under.checks {
         if check.must.bound().is_none() || !has_few_checks {
             counted.push(check);
-        } else if let Some(figure) = shown_figure(check).or_else(|| check.values.first().map(shown_value)) {
+        } else if let Some(figure) = format_figure(check).or_else(|| check.values.first().map(format_median))
+        {
             parts.push(format!("{}: {figure}", check.name));
         }
     }
@@ -197,16 +202,16 @@ pub(super) fn check_with_values(check: &CheckOutcome) -> String {
     let mut values = Vec::new();
     for (value, label) in check.values.iter().zip(value_labels(check)) {
         let label = if compares_arenas { value.arena.name().to_owned() } else { label };
-        values.push(format!("{} ({label})", shown_value(value)));
+        values.push(format!("{} ({label})", format_median(value)));
     }
-    let figure = shown_figure(check).map_or_else(String::new, |figure| format!("{figure}: "));
+    let figure = format_figure(check).map_or_else(String::new, |figure| format!("{figure}: "));
     let requirement = match (check.must, check.held_by) {
         (ClaimKind::Agree { within }, Some(HeldBy::Spread)) => {
             let within = tolerance(check.unit(), within);
             format!("further apart than {within}, by less than the seeds' spread")
         }
         // The word is not "published", because many bounds are our reading of a sentence.
-        _ => format!("asked: {}", shown_must(check)),
+        _ => format!("asked: {}", format_requirement(check)),
     };
     format!("{}: {figure}{}; {requirement}", check.name, values.join(", "))
 }
@@ -251,10 +256,10 @@ mod tests {
     #[test]
     fn an_order_names_both_sides_and_its_direction() {
         let cells = falling([("udp-4", "flows.x.loss_rate"), ("tcp-4", "flows.x.loss_rate")]);
-        assert_eq!(shown_must(&cells), "tcp-4 less than udp-4");
+        assert_eq!(format_requirement(&cells), "tcp-4 less than udp-4");
         assert_eq!(check_with_values(&cells), ": 200 % (udp-4), 200 % (tcp-4); asked: tcp-4 less than udp-4");
         let flows = falling([("home", "flows.tcp.delay_ms.p90"), ("home", "flows.udp.delay_ms.p90")]);
-        assert_eq!(shown_must(&flows), "udp less than tcp");
+        assert_eq!(format_requirement(&flows), "udp less than tcp");
         let both = falling([("near", "flows.tcp.delay_ms.p90"), ("far", "flows.udp.delay_ms.p90")]);
         assert_eq!(value_labels(&both), ["near tcp", "far udp"]);
     }

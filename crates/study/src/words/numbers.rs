@@ -6,23 +6,23 @@ use talkpath_measure::figures::text::{four_digits, rounded};
 use crate::outcome::Value;
 
 /// Writes `value` with its unit, such as `1.37 Mb/s`.
-pub fn shown(unit: Option<Unit>, value: f64) -> String {
+pub fn format_number(unit: Option<Unit>, value: f64) -> String {
     Scale::new(unit).number_with_unit(value)
 }
 
 /// Writes a median with its confidence interval, such as `1.37 [1.36, 1.38] Mb/s`.
-pub fn shown_value(value: &Value) -> String {
+pub fn format_median(value: &Value) -> String {
     Scale::new(value.unit()).with_interval(value.median, value.ci95)
 }
 
 /// Returns what follows a number of this unit: ` ms`, `/s`, or nothing.
-pub fn shown_unit(unit: Option<Unit>) -> &'static str {
+pub fn unit_suffix(unit: Option<Unit>) -> &'static str {
     Scale::new(unit).suffix
 }
 
 /// Writes a range, such as `77.1 to 83 ms`, or one number if both ends are written alike. The numbers have
 /// this many `decimals`, or four significant digits if it is `None`.
-pub fn shown_range(unit: Option<Unit>, (low, high): (f64, f64), decimals: Option<usize>) -> String {
+pub fn format_range(unit: Option<Unit>, (low, high): (f64, f64), decimals: Option<usize>) -> String {
     let scale = Scale::new(unit);
     let number = |value: f64| match decimals {
         Some(decimals) => rounded(value * scale.factor, decimals),
@@ -79,17 +79,17 @@ mod tests {
 
     #[test]
     fn a_range_has_no_negative_zero() {
-        assert_eq!(shown_range(None, (-0.001, 0.0), Some(2)), "0.00");
-        assert_eq!(shown_range(None, (-0.011, 0.0), Some(2)), "-0.01 to 0.00");
+        assert_eq!(format_range(None, (-0.001, 0.0), Some(2)), "0.00");
+        assert_eq!(format_range(None, (-0.011, 0.0), Some(2)), "-0.01 to 0.00");
     }
 
     #[test]
     fn values_carry_four_digits_and_their_unit() {
-        assert_eq!(shown(Some(Unit::Bps), 1_370_400.0), "1.37 Mb/s");
-        assert_eq!(shown(Some(Unit::Pps), 1249.6), "1250/s");
-        assert_eq!(shown(Some(Unit::Share), 0.031_26), "3.126 %");
-        assert_eq!(shown(Some(Unit::Packets), 9.304), "9.304");
-        assert_eq!(shown(Some(Unit::Count), 4.0), "4");
-        assert_eq!(shown(None, 4.0), "4");
+        assert_eq!(format_number(Some(Unit::Bps), 1_370_400.0), "1.37 Mb/s");
+        assert_eq!(format_number(Some(Unit::Pps), 1249.6), "1250/s");
+        assert_eq!(format_number(Some(Unit::Share), 0.031_26), "3.126 %");
+        assert_eq!(format_number(Some(Unit::Packets), 9.304), "9.304");
+        assert_eq!(format_number(Some(Unit::Count), 4.0), "4");
+        assert_eq!(format_number(None, 4.0), "4");
     }
 }

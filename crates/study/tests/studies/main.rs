@@ -108,7 +108,7 @@ fn samples_in(
                 delays: BTreeMap::new(),
                 instants: BTreeMap::new(),
             })
-            .take(selection.form(cell).map_or(0, |form| form.repeat as usize))
+            .take(selection.runs(cell).map_or(0, |plan| plan.repeat as usize))
             .collect();
         samples
     };
@@ -142,9 +142,9 @@ fn every_study_that_is_built_in_loads_and_reads_only_cells_that_it_has() {
             }
         }
         let runs = |quick| -> u64 {
-            let selection = Selection { quick, ..Selection::default() };
+            let selection = Selection { is_quick: quick, ..Selection::default() };
             let cells = selection.cells(&study);
-            cells.iter().filter_map(|cell| selection.form(cell)).map(|form| form.repeat).sum()
+            cells.iter().filter_map(|cell| selection.runs(cell)).map(|plan| plan.repeat).sum()
         };
         assert!(runs(true) < runs(false), "{}: --quick is shorter", entry.name);
     }
@@ -157,7 +157,7 @@ fn nor_s_three_senders_begin_200_ms_after_each_other() {
     let claim = study.claims.iter().find(|claim| claim.id == "N6").expect("a claim");
     for name in claim.cells() {
         let cell = study.cell(name, ArenaName::Sim, 0).expect("a cell under the base set");
-        let flows = cell.full.scenario.flows.iter().filter(|flow| flow.name != "ftp");
+        let flows = cell.full_runs.scenario.flows.iter().filter(|flow| flow.name != "ftp");
         let starts: Vec<_> = flows.map(|flow| flow.start).collect();
         let at = |ms| (Duration::from_millis(ms), Duration::from_millis(ms));
         assert_eq!(starts, [at(20_000), at(20_200), at(20_400)], "{name}");
@@ -179,10 +179,10 @@ fn axes_are_multiplied_out_and_assumptions_come_last() {
     let in_sim: Vec<_> = study.cells.iter().filter(|cell| cell.arena == ArenaName::Sim).collect();
     let names: Vec<_> = in_sim.iter().map(|cell| (cell.name.as_str(), cell.assumption)).collect();
     assert_eq!(names, [("call-near", 0), ("call-far", 0), ("call-near", 1), ("call-far", 1)]);
-    let up = |index: usize| in_sim[index].full.scenario.links[0].config.clone();
+    let up = |index: usize| in_sim[index].full_runs.scenario.links[0].config.clone();
     assert_eq!(up(1).delay.as_millis(), 50);
     assert_eq!((up(0).rate == up(1).rate, up(1).rate == up(3).rate), (true, false));
-    assert_ne!(in_sim[0].full.fingerprint, in_sim[2].full.fingerprint);
+    assert_ne!(in_sim[0].full_runs.fingerprint, in_sim[2].full_runs.fingerprint);
 }
 
 #[test]
@@ -446,12 +446,12 @@ fn an_entry_s_shorter_form_keeps_its_places() {
     let entry = "axes = { delay = [\"near\", \"far\"] }\nquick = { repeat = 1, set = { duration = \"100 ms\" } }\nemu = { quick = false }";
     let text = STUDY.replacen("axes = { delay = [\"near\", \"far\"] }", entry, 1);
     let study = read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let quick = |arena| study.cell("call-far", arena, 0).unwrap().quick.clone();
+    let quick = |arena| study.cell("call-far", arena, 0).unwrap().quick_runs.clone();
     let sim = quick(ArenaName::Sim).unwrap();
     assert_eq!((sim.repeat, sim.scenario.duration.as_millis()), (1, 100));
     assert_eq!(quick(ArenaName::Emu), None);
     let in_emu = read(&text.replace("emu = { quick = false }", "emu = { quick = { repeat = 2 } }")).unwrap();
-    assert_eq!(in_emu.cell("call-far", ArenaName::Emu, 0).unwrap().quick.as_ref().unwrap().repeat, 2);
+    assert_eq!(in_emu.cell("call-far", ArenaName::Emu, 0).unwrap().quick_runs.as_ref().unwrap().repeat, 2);
     let wrong = read(&text.replace("\"100 ms\"", "\"100 miles\"")).expect_err("a mistake").to_string();
     assert!(wrong.starts_with("study.toml:28:"), "{wrong}");
 }
@@ -471,10 +471,17 @@ fn a_seed_and_keys_of_the_caller_stand_over_those_of_every_cell() {
     let study =
         changed(Some(7), &[("path.up.delay", "3 ms")]).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     for cell in &study.cells {
-        assert_eq!(cell.full.scenario.seed.get(), 7);
-        assert_eq!(cell.full.scenario.links[0].config.delay.as_millis(), 3, "the study sets 1 ms and 50 ms");
+        assert_eq!(cell.full_runs.scenario.seed.get(), 7);
+        assert_eq!(
+            cell.full_runs.scenario.links[0].config.delay.as_millis(),
+            3,
+            "the study sets 1 ms and 50 ms"
+        );
     }
-    assert_ne!(study.cells[0].full.fingerprint, changed(Some(8), &[]).unwrap().cells[0].full.fingerprint);
+    assert_ne!(
+        study.cells[0].full_runs.fingerprint,
+        changed(Some(8), &[]).unwrap().cells[0].full_runs.fingerprint
+    );
     let outcome = judge(&study, &Selection::default(), &[]);
     assert_eq!((outcome.seed, outcome.set.len()), (Some(7), 1));
     assert!(outcome.warnings[0].contains("path.up.delay = 3 ms"), "{:?}", outcome.warnings);
@@ -498,14 +505,14 @@ fn with_arenas() -> Study {
 fn an_arena_has_its_own_shorter_form_under_its_own_sets() {
     let study = with_arenas();
     let far = study.cell("call-far", ArenaName::Emu, 0).unwrap();
-    let quick = far.quick.as_ref().unwrap();
-    assert_eq!((far.full.repeat, far.full.scenario.duration.as_millis()), (3, 500));
+    let quick = far.quick_runs.as_ref().unwrap();
+    assert_eq!((far.full_runs.repeat, far.full_runs.scenario.duration.as_millis()), (3, 500));
     assert_eq!((quick.repeat, quick.scenario.duration.as_millis()), (1, 200));
     assert_eq!(study.cell("call-far", ArenaName::Emu, 1), None);
     let sim = study.cell("call-far", ArenaName::Sim, 0).unwrap();
-    assert_eq!((sim.full.repeat, sim.full.scenario.duration.as_millis()), (6, 1000));
+    assert_eq!((sim.full_runs.repeat, sim.full_runs.scenario.duration.as_millis()), (6, 1000));
     assert_eq!(sim.kept, Kept::default());
-    assert_eq!(sim.quick.as_ref().unwrap().repeat, 2);
+    assert_eq!(sim.quick_runs.as_ref().unwrap().repeat, 2);
 }
 
 #[test]
@@ -544,7 +551,7 @@ fn the_shorter_run_judges_a_claim_by_the_checks_that_it_has_in_an_arena() {
     let text = format!("{STUDY}{ARENAS}").replacen("within = \"10%\" }]", TWO_CHECKS, 1);
     let study = read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let verdict = |arena, quick| {
-        let selection = Selection { arenas: vec![arena], quick, claims: vec!["C1".to_owned()] };
+        let selection = Selection { arenas: vec![arena], is_quick: quick, claim_ids: vec!["C1".to_owned()] };
         let all =
             samples_in(&study, arena, &selection, &[("call-near", "base", TWO), ("call-far", "base", ONE)]);
         let cells: Vec<_> = selection.cells(&study).iter().map(|cell| cell.name.clone()).collect();
@@ -561,7 +568,8 @@ fn the_shorter_run_judges_a_claim_by_the_checks_that_it_has_in_an_arena() {
         1,
     );
     let none = read(&none).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let selection = Selection { arenas: vec![ArenaName::Emu], quick: true, claims: vec!["C1".to_owned()] };
+    let selection =
+        Selection { arenas: vec![ArenaName::Emu], is_quick: true, claim_ids: vec!["C1".to_owned()] };
     let found = judge(&none, &selection, &[]).claims.remove(0).in_first_arena;
     assert_eq!((found.verdict, found.left_out), (Verdict::NotTested, true));
 }
@@ -574,7 +582,8 @@ fn a_shorter_run_that_leaves_a_check_out_decides_nothing_in_favour() {
         read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
     };
     let judged = |study: &Study, far: [f64; 6]| {
-        let selection = Selection { quick: true, claims: vec!["C1".to_owned()], ..Selection::default() };
+        let selection =
+            Selection { is_quick: true, claim_ids: vec!["C1".to_owned()], ..Selection::default() };
         let all = samples_in(study, ArenaName::Sim, &selection, &[("call-far", "base", far)]);
         judge(study, &selection, &all)
     };
@@ -600,7 +609,8 @@ fn a_shorter_run_that_leaves_a_check_out_decides_nothing_in_favour() {
 fn sets_that_the_shorter_run_leaves_out_are_counted_and_take_nothing_back() {
     let study = study();
     let judged = |quick, losses: &[(&str, &str, [f64; 6])]| {
-        let selection = Selection { quick, claims: vec!["C1".to_owned()], ..Selection::default() };
+        let selection =
+            Selection { is_quick: quick, claim_ids: vec!["C1".to_owned()], ..Selection::default() };
         let all = samples_in(&study, ArenaName::Sim, &selection, losses);
         judge(&study, &selection, &all).claims.remove(0).in_first_arena
     };

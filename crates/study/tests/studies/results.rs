@@ -68,7 +68,7 @@ fn differences(study: &Study, run: &Outcome) -> Vec<String> {
             ));
         }
     };
-    let selection = Selection { quick: run.quick, arenas: run.arenas.clone(), claims: Vec::new() };
+    let selection = Selection { is_quick: run.quick, arenas: run.arenas.clone(), claim_ids: Vec::new() };
     compare("name", vec![run.study.clone()], vec![study.name.clone()]);
     compare("seed and keys set", vec![format!("{:?} {:?}", run.seed, run.set)], vec!["None []".to_owned()]);
     let sets = study.assumptions.iter().map(|it| format!("{}: {}", it.name, it.text));
@@ -98,7 +98,7 @@ fn differences(study: &Study, run: &Outcome) -> Vec<String> {
                 own.into_iter().collect(),
             );
         }
-        let own = selection.checks(claim, &selection.arenas_of(claim));
+        let own = selection.checks(claim, &selection.arenas_of(claim)).judged;
         let own = own.into_iter().map(|it| format!("{} {:?} {:?}", it.name, it.kind, it.basis));
         let own: Vec<String> = own.collect();
         for under in &of.in_first_arena.by_assumption {

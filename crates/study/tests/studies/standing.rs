@@ -1,6 +1,6 @@
 //! What the other assumption sets make of a verdict.
 
-use talkpath_study::{ArenaName, Selection, Standing, Verdict, judge, shown_must};
+use talkpath_study::{ArenaName, Selection, Standing, Verdict, format_requirement, judge};
 
 use super::{ONE, ONE_AGAIN, STUDY, TWO, outcome, read, samples, samples_in};
 
@@ -77,7 +77,7 @@ fn an_order_whose_cells_did_not_run_names_both_sides() {
     let study = read(&STUDY.replacen("}]", order, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let found = judge(&study, &Selection::default(), &samples(&study, &[])).claims.remove(0).in_first_arena;
     assert_eq!(found.verdict, Verdict::NotTested);
-    let asked: Vec<String> = found.not_judged.iter().map(shown_must).collect();
+    let asked: Vec<String> = found.not_judged.iter().map(format_requirement).collect();
     assert_eq!(asked, ["1 % ± 10 %", "call-far less than call-near"]);
 }
 
@@ -86,7 +86,7 @@ fn a_claim_that_was_not_tested_says_what_it_would_compare() {
     let found = outcome(&[("call-near", "base", ONE)]);
     let first = &found.claims[0].in_first_arena;
     assert_eq!((first.verdict, first.by_assumption.len()), (Verdict::NotTested, 0));
-    let asked: Vec<String> = first.not_judged.iter().map(shown_must).collect();
+    let asked: Vec<String> = first.not_judged.iter().map(format_requirement).collect();
     assert_eq!(asked, ["1 % ± 10 %"]);
     let run = outcome(&[("call-far", "base", ONE)]);
     assert!(run.claims[0].in_first_arena.not_judged.is_empty());

@@ -27,7 +27,7 @@ pub(super) fn describe(study: &Study) -> String {
         "\nRuns ({repeat} start phases each unless a cell or an arena says otherwise):\n"
     ));
     for arena in ArenaName::RUNNABLE {
-        let selection = |quick| Selection { arenas: vec![arena], quick, claims: Vec::new() };
+        let selection = |quick| Selection { arenas: vec![arena], is_quick: quick, claim_ids: Vec::new() };
         let whole = amount(study, &selection(false));
         let quick = amount(study, &selection(true));
         text.push_str(&format!("  --arena {arena}: {whole}; with --quick: {quick}\n"));
@@ -52,9 +52,9 @@ fn expected_verdicts(claim: &Claim) -> String {
 fn amount(study: &Study, selection: &Selection) -> String {
     let cells = selection.cells(study);
     let (mut runs, mut seconds) = (0, 0);
-    for form in cells.iter().filter_map(|cell| selection.form(cell)) {
-        runs += form.repeat;
-        seconds += form.repeat.saturating_mul(form.scenario.duration.as_millis() / 1000);
+    for plan in cells.iter().filter_map(|cell| selection.runs(cell)) {
+        runs += plan.repeat;
+        seconds += plan.repeat.saturating_mul(plan.scenario.duration.as_millis() / 1000);
     }
     format!("{}, {}, {} of path time", counted(cells.len(), "cell"), counted(runs, "run"), in_words(seconds))
 }

@@ -107,9 +107,9 @@ fn write_smallest(folder: &Path, terminal: Terminal) -> Result<(), Failure> {
 fn select(study: &Study, arenas: Vec<ArenaName>, quick: bool, ids: &[String]) -> Result<Selection, Failure> {
     let prefix = format!("{}/", study.name);
     let claims = ids.iter().map(|id| id.strip_prefix(&prefix).unwrap_or(id).to_owned());
-    let selection = Selection { arenas, quick, claims: claims.collect() };
+    let selection = Selection { arenas, is_quick: quick, claim_ids: claims.collect() };
     let is_known = |id: &&String| study.claims.iter().any(|claim| claim.id == **id);
-    if let Some(unknown) = selection.claims.iter().find(|id| !is_known(id)) {
+    if let Some(unknown) = selection.claim_ids.iter().find(|id| !is_known(id)) {
         let known: Vec<_> = study.claims.iter().map(|claim| claim.id.as_str()).collect();
         return Err(Failure::Usage(format!("--claim {unknown}: {} has {}", study.name, known.join(", "))));
     }

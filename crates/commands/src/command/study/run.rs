@@ -137,7 +137,7 @@ struct DrawnNetwork {
 fn networks(study: &Study) -> Vec<Animation> {
     let mut networks: Vec<DrawnNetwork> = Vec::new();
     for cell in study.cells.iter().filter(|cell| cell.assumption == BASE_SET) {
-        let found = network(&cell.full.scenario);
+        let found = network(&cell.full_runs.scenario);
         let nodes = found.nodes.len();
         if let Some(known) = networks.iter_mut().find(|known| known.animation.name == found.name) {
             known.most_nodes = nodes.max(known.most_nodes);

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
-use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Sampled, Selection, StateTrace, Study};
+use talkpath_study::{ArenaName, Cell, CellRuns, CellSamples, Sample, Sampled, Selection, StateTrace, Study};
 use talkpath_units::counted;
 
 use super::folder::{CellName, StudyDir};
@@ -78,11 +78,11 @@ struct Stage<'a> {
     cells: Vec<StageCell<'a>>,
 }
 
-/// A cell with the form in which it runs: whole, or shortened by `--quick`.
+/// A cell with its scenario and repetitions in this run.
 #[derive(Clone, Copy)]
 struct StageCell<'a> {
     cell: &'a Cell,
-    form: &'a Form,
+    runs: &'a CellRuns,
     /// The name of its set of assumptions.
     assumption: &'a str,
 }
@@ -91,9 +91,9 @@ impl<'a> StageCell<'a> {
     fn plan(self) -> CellPlan<'a> {
         CellPlan {
             index: self.cell.index,
-            scenario: &self.form.scenario,
-            repetitions: self.form.repeat,
-            fingerprint: &self.form.fingerprint,
+            scenario: &self.runs.scenario,
+            repetitions: self.runs.repeat,
+            fingerprint: &self.runs.fingerprint,
         }
     }
 
@@ -106,7 +106,7 @@ impl<'a> Stage<'a> {
     fn new(runner: &'a Runner<'a>, arena: ArenaName) -> Self {
         let stage_cell = |cell: &'a Cell| {
             let assumption = &runner.study.assumptions.get(cell.assumption)?.name;
-            Some(StageCell { cell, form: runner.selection.form(cell)?, assumption })
+            Some(StageCell { cell, runs: runner.selection.runs(cell)?, assumption })
         };
         let cells = runner.selection.cells(runner.study).into_iter();
         let cells = cells.filter(|cell| cell.arena == arena).filter_map(stage_cell).collect();
@@ -216,10 +216,10 @@ impl Keeper for Stage<'_> {
         let Some(stage_cell) = self.cell(cell).filter(|_| !is_cut_short) else {
             return Ok(Acceptance::Accepted);
         };
-        let (StageCell { cell, form, assumption }, runner) = (stage_cell, self.runner);
+        let (StageCell { cell, runs, assumption }, runner) = (stage_cell, self.runner);
         let watched = if cell.kept.watched && cell.arena == ArenaName::Sim {
-            let seed = form.scenario.seed.repetition(repetition);
-            runner.arenas.watched(&form.scenario, seed, runner.stop).ok_or_else(Error::interrupted)?
+            let seed = runs.scenario.seed.repetition(repetition);
+            runner.arenas.watched(&runs.scenario, seed, runner.stop).ok_or_else(Error::interrupted)?
         } else {
             Json::Null
         };
@@ -235,7 +235,7 @@ impl Keeper for Stage<'_> {
             Acceptance::Disturbed(record.warnings.clone())
         };
         let sampled = Sampled { sample, trace, warnings: &record.warnings };
-        runner.folder.keep(cell, CellSamples::of_one(cell, assumption, &form.fingerprint, sampled))?;
+        runner.folder.keep(cell, CellSamples::of_one(cell, assumption, &runs.fingerprint, sampled))?;
         Ok(acceptance)
     }
 }
@@ -290,7 +290,7 @@ impl<'a> StageObserver<'a> {
         *missing -= 1;
         let is_done = *missing == 0;
         remaining.path_time_ms =
-            remaining.path_time_ms.saturating_sub(cell.form.scenario.duration.as_millis());
+            remaining.path_time_ms.saturating_sub(cell.runs.scenario.duration.as_millis());
         if !is_done {
             return;
         }

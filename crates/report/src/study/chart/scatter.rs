@@ -1,6 +1,6 @@
 //! The scatter plot: a point for each cell, with the least-squares line through all points.
 
-use talkpath_study::{FigureLine, FigureOutcome, Fit, shown};
+use talkpath_study::{FigureLine, FigureOutcome, Fit, format_number};
 
 use super::shared::{
     HEIGHT, PANEL_BOTTOM, TOP, UntitledChart, axis_factor, domain_with_zero, points, sentences, styles_of,
@@ -93,8 +93,13 @@ fn describe(point_count: usize, fit: Option<Fit>, factors: AxisFactors) -> Strin
     );
     let Some(fit) = fit else { return about_points };
     let with_interval = |value: f64, interval: Option<(f64, f64)>| match interval {
-        Some((low, high)) => format!("{} [{}, {}]", shown(None, value), shown(None, low), shown(None, high)),
-        None => shown(None, value),
+        Some((low, high)) => format!(
+            "{} [{}, {}]",
+            format_number(None, value),
+            format_number(None, low),
+            format_number(None, high)
+        ),
+        None => format_number(None, value),
     };
     let step = if factors.x == 1.0 { "" } else { " for each 1 %" };
     let slope_interval = fit.slope_ci95.map(|(low, high)| (low / factors.x, high / factors.x));

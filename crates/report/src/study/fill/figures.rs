@@ -1,7 +1,7 @@
 //! The figures of claims and cells, as a text within a line.
 
 use talkpath_measure::figures::Unit;
-use talkpath_study::{CheckOutcome, ClaimOutcome, Drawing, Outcome, UnderAssumption, Value, shown_unit};
+use talkpath_study::{CheckOutcome, ClaimOutcome, Drawing, Outcome, UnderAssumption, Value, unit_suffix};
 
 use super::find::{find_cells, matches_pattern};
 use super::options::Options;
@@ -103,7 +103,7 @@ fn judged_under<'a>(claim: &'a ClaimOutcome, options: &Options) -> Result<&'a Un
 /// would mean nothing.
 fn common_unit(pattern: &str, figures: &[CheckFigure<'_>]) -> Result<Option<Unit>, String> {
     let Some(first) = figures.first() else { return Ok(None) };
-    match figures.iter().find(|figure| shown_unit(figure.unit) != shown_unit(first.unit)) {
+    match figures.iter().find(|figure| unit_suffix(figure.unit) != unit_suffix(first.unit)) {
         None => Ok(first.unit),
         Some(other) => Err(format!(
             "`{pattern}` fits figures in different units: {}, {}; name those of one unit",

@@ -1,7 +1,7 @@
 //! The options of a marker: the run that a place shows, and the form of its figure.
 
 use talkpath_measure::figures::Unit;
-use talkpath_study::{Outcome, median, shown_range, shown_unit};
+use talkpath_study::{Outcome, format_range, median, unit_suffix};
 
 /// The options of a marker.
 #[derive(Default)]
@@ -74,12 +74,12 @@ impl Options {
         let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if let Some(factor) = self.factor {
-            return Ok(shown_range(None, (lowest * factor, highest * factor), self.digits));
+            return Ok(format_range(None, (lowest * factor, highest * factor), self.digits));
         }
-        let text = shown_range(unit, (lowest, highest), self.digits);
+        let text = format_range(unit, (lowest, highest), self.digits);
         if !self.is_bare {
             return Ok(text);
         }
-        Ok(text.strip_suffix(shown_unit(unit)).unwrap_or(&text).to_owned())
+        Ok(text.strip_suffix(unit_suffix(unit)).unwrap_or(&text).to_owned())
     }
 }

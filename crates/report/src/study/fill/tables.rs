@@ -1,6 +1,6 @@
 //! The Markdown tables of a page: verdicts, printed values beside ours, medians of cells and of figures.
 
-use talkpath_study::{ArenaName, Drawing, FigureLine, FigureOutcome, Outcome, TableOutcome, shown};
+use talkpath_study::{ArenaName, Drawing, FigureLine, FigureOutcome, Outcome, TableOutcome, format_number};
 
 use super::find::{find_cells, find_figure};
 use super::options::Options;
@@ -95,7 +95,7 @@ fn numbers_on_axis(lines: &[FigureLine]) -> Vec<AxisPlace> {
     let mut numbers: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|point| point.x).collect();
     numbers.sort_by(f64::total_cmp);
     numbers.dedup();
-    numbers.into_iter().map(|x| AxisPlace { x, head: shown(None, x) }).collect()
+    numbers.into_iter().map(|x| AxisPlace { x, head: format_number(None, x) }).collect()
 }
 
 fn names_on_axis(names: &[String]) -> Vec<AxisPlace> {

@@ -1,5 +1,5 @@
-//! Warns about two things that a threshold on the score of a call does not see: gaps that make the call
-//! unusable whatever its score is, and a second receiver with which the threshold would fail.
+//! Warns about two things that the score of a call hides: gaps that make the call unusable whatever its score
+//! is, and a second receiver with which a threshold on the score would fail.
 //!
 //! The user demanded a score, so the threshold holds. But the user must learn that the answer calls the call
 //! unusable.
@@ -15,7 +15,7 @@ const SCORE: &str = "call.mos";
 
 /// Writes the warning at the end of the line of a threshold. Returns `None` if there is nothing to warn
 /// about, if the threshold is not about the score of a call, or if it demands less than a usable score.
-pub(super) fn warning(threshold: &Threshold, runs_of_cells: &CellRuns<'_>) -> Option<String> {
+pub(super) fn text(threshold: &Threshold, runs_of_cells: &CellRuns<'_>) -> Option<String> {
     let ThresholdSubject::Flow { name, members } = &threshold.subject else { return None };
     let is_on_score = threshold.path == SCORE || threshold.path.starts_with("call.mos.");
     if !is_on_score || !matches!(threshold.bound.operator, Operator::AtLeast | Operator::Above) {
