@@ -17,7 +17,7 @@ use talkpath_kernel::host::fork;
 use talkpath_kernel::spec::TransportSpec;
 use talkpath_kernel::sys::{become_real_time, set_option};
 use talkpath_model::{
-    Codec, Direction, Due, Flow, IpVersion, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
+    Direction, Due, Flow, IpVersion, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
 };
 use talkpath_path::{
     DelayVariation, DropTail, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel,
@@ -254,11 +254,7 @@ fn flood() -> Scenario {
         transport: TransportConfig::udp_default(),
         transport_name: "udp".to_owned(),
         asked_for: Vec::new(),
-        workload: WorkloadConfig::Voice {
-            codec: Codec::G711,
-            ptime: Duration::from_millis(20),
-            size: Bytes::new(160),
-        },
+        workload: WorkloadConfig::G711,
         judging: talkpath_model::Judging::Unjudged,
         echo: None,
         direction: Direction::Up,

@@ -40,8 +40,13 @@ fn terms(flow: &Flow) -> Terms {
                 Concealment::Silence => false,
                 Concealment::Concealed => true,
             };
-            let terms = |(codec, frame)| CallTerms { codec, frame, playout, is_concealed, other_wait };
-            let call = flow.workload.voice().map(terms);
+            let call = flow.workload.voice().map(|voice| CallTerms {
+                codec: voice.codec,
+                frame: voice.ptime,
+                playout,
+                is_concealed,
+                other_wait,
+            });
             Terms { deadline: usual, call, is_state: false, floor: Some(floor) }
         }
         Judging::InTime { deadline, is_state, floor } => {

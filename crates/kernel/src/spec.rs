@@ -271,7 +271,7 @@ impl FlowSpec {
 
 #[cfg(test)]
 mod tests {
-    use talkpath_model::Codec;
+    use talkpath_model::{Codec, VoiceConfig, VoiceHeaders};
     use talkpath_scenario::{Options, Source, load};
     use talkpath_units::{Duration, Rate};
 
@@ -352,11 +352,12 @@ mod tests {
             repeat,
             gap: Duration::from_nanos(gap_ns),
         };
-        let voice = WorkloadConfig::Voice {
+        let voice = WorkloadConfig::Voice(VoiceConfig {
             codec: Codec::G711,
             ptime: Duration::from_millis(30),
             size: Bytes::new(240),
-        };
+            headers: VoiceHeaders::default(),
+        });
         let cbr = || cbr(133_601, 1);
         // Messages a second, payload bits a second.
         for (spec, messages, rate) in [

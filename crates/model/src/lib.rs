@@ -36,4 +36,4 @@ pub use scenario::{
 };
 pub use talkpath_config::Codec;
 pub use topology::{LinkNodes, Node, Topology};
-pub use workload::{Demand, LEAST_DRAWN, MessageSize, WorkloadConfig};
+pub use workload::{Demand, LEAST_DRAWN, MessageSize, VoiceConfig, VoiceHeaders, WorkloadConfig};

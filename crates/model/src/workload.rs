@@ -16,17 +16,8 @@ use talkpath_units::{Bytes, Duration, Rate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadConfig {
-    /// A frame of `size` bytes every `ptime`.
-    Voice {
-        /// The codec of the frames.
-        #[serde(skip)]
-        codec: Codec,
-        /// The time between two frames (packetisation time).
-        #[serde(rename = "ptime_ns")]
-        ptime: Duration,
-        /// The size of a frame.
-        size: Bytes,
-    },
+    /// A packet of speech every `ptime`.
+    Voice(VoiceConfig),
     /// Messages at a constant rate.
     Cbr {
         /// The mean payload rate.
@@ -65,6 +56,42 @@ pub enum WorkloadConfig {
         #[serde(rename = "gap_ns")]
         gap: Duration,
     },
+}
+
+/// A call: which packets its sender sends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoiceConfig {
+    /// The codec of the speech.
+    #[serde(skip)]
+    pub codec: Codec,
+    /// The time between two packets (packetisation time).
+    #[serde(rename = "ptime_ns")]
+    pub ptime: Duration,
+    /// The size of a message: the speech of one packet with its headers.
+    pub size: Bytes,
+    /// The headers within `size`.
+    #[serde(skip)]
+    pub headers: VoiceHeaders,
+}
+
+/// The bytes of a message of a call that are not speech.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VoiceHeaders {
+    /// The length before each packet on a stream (RFC 4571 §2).
+    pub length: Bytes,
+    /// The fixed header of RTP (RFC 3550 §5.1). It is zero for a call without RTP.
+    pub rtp: Bytes,
+    /// The header extensions of RTP (RFC 3550 §5.3.1).
+    pub extensions: Bytes,
+    /// The authentication tag of SRTP (RFC 3711 §3.1).
+    pub tag: Bytes,
+}
+
+impl VoiceHeaders {
+    /// Returns the headers together.
+    pub fn total(self) -> Bytes {
+        self.length + self.rtp + self.extensions + self.tag
+    }
 }
 
 /// The payload of a workload's messages. In JSON a constant size is a number.
@@ -158,17 +185,23 @@ pub enum Demand {
 }
 
 impl WorkloadConfig {
-    /// The call that `voice` is by default: 160 B every 20 ms (ITU-T G.711; RFC 3551 §4.2).
-    pub const G711: Self = Self::Voice {
+    /// A call without RTP: 160 B of G.711 every 20 ms (ITU-T G.711; RFC 3551 §4.2).
+    pub const G711: Self = Self::Voice(VoiceConfig {
         codec: Codec::G711,
         ptime: G711_FRAMES.usual_time,
         size: G711_FRAMES.size(G711_FRAMES.usual_time),
-    };
+        headers: VoiceHeaders {
+            length: Bytes::ZERO,
+            rtp: Bytes::ZERO,
+            extensions: Bytes::ZERO,
+            tag: Bytes::ZERO,
+        },
+    });
 
     /// Returns the largest load that the workload puts on its transport.
     pub fn demand(&self) -> Demand {
         match *self {
-            Self::Voice { ptime, size, .. } => {
+            Self::Voice(VoiceConfig { ptime, size, .. }) => {
                 Demand::Clocked { size, messages: 1, nanos: u128::from(ptime.as_nanos()) }
             }
             Self::Cbr { rate, size } => {
@@ -191,7 +224,9 @@ impl WorkloadConfig {
     /// Returns the payload of the messages, or `None` if it depends on the room in the transport.
     pub const fn sizes(&self) -> Option<MessageSize> {
         match self {
-            Self::Voice { size, .. } | Self::Burst { size, .. } => Some(MessageSize::Constant(*size)),
+            Self::Voice(VoiceConfig { size, .. }) | Self::Burst { size, .. } => {
+                Some(MessageSize::Constant(*size))
+            }
             Self::Cbr { size, .. } => Some(*size),
             Self::Bulk { .. } | Self::File { .. } => None,
         }
@@ -211,19 +246,10 @@ impl WorkloadConfig {
         matches!(self.sizes(), Some(MessageSize::Uniform { .. }))
     }
 
-    /// Returns the size of a G.711 frame, in which each byte is a sample. Returns `None` for any other
-    /// workload or codec.
-    pub fn voice_frame(&self) -> Option<Bytes> {
+    /// Returns the call, or `None` if the workload is not a call.
+    pub const fn voice(&self) -> Option<&VoiceConfig> {
         match self {
-            Self::Voice { codec, size, .. } => Some(*size).filter(|_| *codec == Codec::G711),
-            Self::Cbr { .. } | Self::Bulk { .. } | Self::File { .. } | Self::Burst { .. } => None,
-        }
-    }
-
-    /// Returns the codec of a call and the time between its frames, or `None` if the workload is not a call.
-    pub const fn voice(&self) -> Option<(Codec, Duration)> {
-        match self {
-            Self::Voice { codec, ptime, .. } => Some((*codec, *ptime)),
+            Self::Voice(voice) => Some(voice),
             Self::Cbr { .. } | Self::Bulk { .. } | Self::File { .. } | Self::Burst { .. } => None,
         }
     }

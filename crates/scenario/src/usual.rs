@@ -88,6 +88,7 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     // Workloads.
     ("workload.rate", Rate, K, 100 * M),
     ("message_rate", Frequency, 100, 10 * M),
+    ("extensions", Size, 4, 100),
     ("size", Size, 1, 64 * K),
     ("min_size", Size, 8, 64 * K),
     ("ptime", Duration, 5 * MS, 200 * MS),

@@ -43,7 +43,7 @@ struct Workload {
     /// The word for the workload, and its keys.
     keys: Variant,
     /// Reads the keys of a section.
-    read: fn(&Section<'_>, FileTerms<'_>, &mut Log) -> Option<MeasuredWorkload>,
+    read: fn(&Section<'_>, FlowTerms<'_>, &mut Log) -> Option<MeasuredWorkload>,
 }
 
 /// A workload, and the key that decides how many messages it sends.
@@ -63,15 +63,17 @@ const VARIANTS: [Variant; WORKLOADS.len()] = {
     variants
 };
 
-/// The values that the workload `file` takes from the rest of the scenario.
+/// The values that a workload takes from the rest of the flow.
 #[derive(Clone, Copy)]
-pub(crate) struct FileTerms<'a> {
+pub(crate) struct FlowTerms<'a> {
     /// Returns the size of a file. `None` if the file has a mistake, which is already in the log.
     pub(crate) size: &'a dyn Fn(&str) -> Option<Bytes>,
-    /// The size of a message if the scenario does not say.
-    pub(crate) message: Bytes,
+    /// The size of a file's message if the scenario does not say.
+    pub(crate) file_message: Bytes,
     /// The number of bytes in each message that do not belong to the file.
-    pub(crate) header: Bytes,
+    pub(crate) file_header: Bytes,
+    /// Whether the transport is a stream of bytes, which keeps no borders between messages.
+    pub(crate) is_stream: bool,
 }
 
 /// The workload of a flow, the echoes, and the judging.
@@ -86,12 +88,12 @@ pub(crate) struct Load {
 pub(crate) fn resolve(
     flow: &Section<'_>,
     duration: Option<Duration>,
-    file: FileTerms<'_>,
+    terms: FlowTerms<'_>,
     log: &mut Log,
 ) -> Option<Load> {
     let (kind, section) = flow.tagged("workload")?;
     let read = WORKLOADS.iter().find(|workload| workload.keys.name == kind)?.read;
-    let MeasuredWorkload { workload, count_key } = read(&section, file, log)?;
+    let MeasuredWorkload { workload, count_key } = read(&section, terms, log)?;
     if let Some(duration) = duration
         && let Err(problem) = check_message_count(&workload, duration)
     {

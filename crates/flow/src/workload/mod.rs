@@ -50,7 +50,7 @@ impl AnyWorkload {
             WorkloadConfig::File { size, .. } => {
                 Self::Bulk(Bulk::new(config.transfer_size(), stop).with_largest_message(size))
             }
-            WorkloadConfig::Voice { ptime, size, .. } => Self::Voice(Voice::new(ptime, size, stop)),
+            WorkloadConfig::Voice(ref voice) => Self::Voice(Voice::new(voice.ptime, voice.size, stop)),
             WorkloadConfig::Cbr { rate, size } => Self::Cbr(Cbr::new(rate, size, seed, stop)),
             WorkloadConfig::Bulk { bytes } => Self::Bulk(Bulk::new(bytes, stop)),
             WorkloadConfig::Burst { count, size, repeat, gap } => {
@@ -114,7 +114,7 @@ impl Workload for AnyWorkload {
 
 #[cfg(test)]
 mod tests {
-    use talkpath_model::{Codec, MessageSize};
+    use talkpath_model::MessageSize;
     use talkpath_units::{Duration, Rate};
 
     use super::*;
@@ -124,7 +124,7 @@ mod tests {
         let size = Bytes::new(160);
         let drawn = MessageSize::Uniform { min: Bytes::new(8), max: size };
         let configs = [
-            WorkloadConfig::Voice { codec: Codec::G711, ptime: Duration::from_millis(20), size },
+            WorkloadConfig::G711,
             WorkloadConfig::Cbr { rate: Rate::from_bps(64_000), size: size.into() },
             WorkloadConfig::Cbr { rate: Rate::from_bps(64_000), size: drawn },
             WorkloadConfig::Bulk { bytes: None },

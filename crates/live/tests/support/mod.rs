@@ -24,9 +24,7 @@ use talkpath_config::{
 };
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_measure::RunRecord;
-use talkpath_model::{
-    Codec, Direction, Due, EchoWrite, Flow, MessageSize, Receiver, Scenario, WorkloadConfig,
-};
+use talkpath_model::{Direction, Due, EchoWrite, Flow, MessageSize, Receiver, Scenario, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Rate, Seed};
 use talkpath_wire::machine::Machines;
 
@@ -74,11 +72,7 @@ pub fn voice(name: &str, transport: &str) -> Flow {
         transport: transport_config(transport),
         transport_name: transport.to_owned(),
         asked_for: Vec::new(),
-        workload: WorkloadConfig::Voice {
-            codec: Codec::G711,
-            ptime: Duration::from_millis(20),
-            size: Bytes::new(160),
-        },
+        workload: WorkloadConfig::G711,
         judging: talkpath_model::Judging::Unjudged,
         echo: None,
         direction: Direction::Up,

@@ -22,7 +22,7 @@ use crate::section::{Section, first_step, for_copy};
 use crate::spec::MOST_FLOWS;
 use crate::transports::{self, Fit, Transport};
 use crate::tree::{Meaning, Table};
-use crate::workloads::{self, FileTerms, Load};
+use crate::workloads::{self, FlowTerms, Load};
 
 /// One `[flow.NAME]` table.
 pub(crate) struct FlowTable<'a> {
@@ -345,12 +345,15 @@ fn resolve_template(
 ) -> Option<Flow> {
     let duration = context.duration;
     let transport = transports::resolve(section, mtu, log);
-    let file = FileTerms {
+    let is_stream =
+        transport.as_ref().is_some_and(|transport| !transport.config.kind().features().keeps_messages);
+    let terms = FlowTerms {
         size: &|source| context.contents.size(source),
-        message: file_message(transport.as_ref(), mtu),
-        header: file_header(transport.as_ref()),
+        file_message: file_message(transport.as_ref(), mtu),
+        file_header: file_header(transport.as_ref()),
+        is_stream,
     };
-    let load = workloads::resolve(section, duration, file, log);
+    let load = workloads::resolve(section, duration, terms, log);
     let start = start(section, duration, log);
     let receiver = receiver(section);
     if let (Some(transport), Some(load)) = (&transport, &load) {

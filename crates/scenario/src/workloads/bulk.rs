@@ -2,7 +2,7 @@
 
 use talkpath_model::WorkloadConfig;
 
-use super::{FileTerms, MeasuredWorkload, Workload};
+use super::{FlowTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, DimensionRange};
 use crate::section::Section;
@@ -24,7 +24,7 @@ pub(super) const BULK: Workload = Workload {
 
 const BULK_BYTES: &[DimensionRange] = &[range(Dimension::Size, 1, 1_000 * LARGEST_SIZE)];
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
+fn read(section: &Section<'_>, _: FlowTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
     let workload = WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes")? };
     Some(MeasuredWorkload { workload, count_key: "bytes" })
 }

@@ -2,7 +2,7 @@
 
 use talkpath_model::WorkloadConfig;
 
-use super::{FLOOR, FileTerms, MESSAGE, MeasuredWorkload, Workload};
+use super::{FLOOR, FlowTerms, MESSAGE, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{ANY_DURATION, Default, Kind, SOME_DURATION, Variant, key, quantity};
@@ -38,7 +38,7 @@ pub(super) const BURST: Workload = Workload {
     read,
 };
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
+fn read(section: &Section<'_>, _: FlowTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
     let workload = WorkloadConfig::Burst {
         count: section.count("count")?,
         size: section.bytes("size")?,

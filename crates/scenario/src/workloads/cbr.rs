@@ -7,7 +7,7 @@
 use talkpath_model::{LEAST_DRAWN, MessageSize, WorkloadConfig};
 use talkpath_units::{Bytes, Rate};
 
-use super::{ECHO, ECHO_WRITE_KEY, FLOOR, FileTerms, MESSAGE, MeasuredWorkload, Workload};
+use super::{ECHO, ECHO_WRITE_KEY, FLOOR, FlowTerms, MESSAGE, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Amount, Dimension, DimensionRange, Problem};
 use crate::section::Section;
@@ -70,7 +70,7 @@ const DRAWN_MESSAGE: &[DimensionRange] = &[range(Dimension::Size, LEAST_DRAWN.ge
 /// simulator's clock.
 const MESSAGE_RATE: &[DimensionRange] = &[range(Dimension::Frequency, 1, 1_000_000_000_000)];
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<MeasuredWorkload> {
+fn read(section: &Section<'_>, _: FlowTerms<'_>, log: &mut Log) -> Option<MeasuredWorkload> {
     // Both are read before the first `?`, so that a mistake in one does not hide a mistake in the other.
     let size = read_size(section, log);
     let clock = read_clock(section, log);

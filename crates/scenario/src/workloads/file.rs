@@ -2,7 +2,7 @@
 
 use talkpath_model::{LARGEST_BULK_MESSAGE, WorkloadConfig};
 
-use super::{FileTerms, MeasuredWorkload, Workload};
+use super::{FlowTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, DimensionRange};
 use crate::section::Section;
@@ -35,10 +35,10 @@ pub(super) const FILE: Workload = Workload {
 /// The smallest message has room for a header and some bytes of the file. We chose 64 B.
 const FILE_MESSAGE: &[DimensionRange] = &[range(Dimension::Size, 64, LARGEST_BULK_MESSAGE.get())];
 
-fn read(section: &Section<'_>, terms: FileTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
-    let size = section.bytes_or_word("size")?.unwrap_or(terms.message);
+fn read(section: &Section<'_>, terms: FlowTerms<'_>, _: &mut Log) -> Option<MeasuredWorkload> {
+    let size = section.bytes_or_word("size")?.unwrap_or(terms.file_message);
     let source = section.text("source")?;
     let bytes = (terms.size)(source)?;
-    let workload = WorkloadConfig::File { source: source.to_owned(), bytes, size, header: terms.header };
+    let workload = WorkloadConfig::File { source: source.to_owned(), bytes, size, header: terms.file_header };
     Some(MeasuredWorkload { workload, count_key: "source" })
 }

@@ -5,10 +5,10 @@
 //! - The *concealment* is what the receiver plays in place of a missing frame.
 
 use talkpath_config::{Codec, FrameShape, SILENCE};
-use talkpath_model::WorkloadConfig;
-use talkpath_units::Duration;
+use talkpath_model::{VoiceConfig, VoiceHeaders, WorkloadConfig};
+use talkpath_units::{Bytes, Duration};
 
-use super::{ECHO, ECHO_WRITE_KEY, FileTerms, MeasuredWorkload, Workload};
+use super::{ECHO, ECHO_WRITE_KEY, FlowTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, DimensionRange, Problem};
 use crate::section::Section;
@@ -25,6 +25,14 @@ pub(super) const VOICE: Workload = Workload {
                 quantity(PTIME),
                 Default::Is("\"20 ms\""),
                 "time between frames, a whole number of milliseconds; the frame grows with it",
+            ),
+            key("rtp", Kind::Flag, Default::Is("false"), RTP_DOC),
+            key("srtp", Kind::Flag, Default::Is("false"), SRTP_DOC),
+            key(
+                "extensions",
+                quantity(EXTENSIONS),
+                Default::Is("\"0 B\""),
+                "size of RTP's header extensions in each packet, a multiple of 4 B (RFC 3550 §5.3.1); a browser sends 8 to 20 B",
             ),
             key(
                 "playout",
@@ -89,7 +97,15 @@ const PTIME: &[DimensionRange] = &[range(Dimension::Duration, 1_000_000, 200_000
 
 const CODEC: Words = Words { noun: "a codec", known: Codec::OF_FLOWS, later: Codec::LATER, why: "" };
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<MeasuredWorkload> {
+const RTP_DOC: &str = "whether each packet has the 12 B of RTP's header (RFC 3550 §5.1), and over a stream also its \
+     length of 2 B (RFC 4571 §2); without it the headers are left out";
+
+const SRTP_DOC: &str = "whether each packet has the authentication tag of SRTP, 10 B (RFC 3711 §4.2)";
+
+/// From nothing to 1 kB. We chose 1 kB, because a packet of speech has room for more, and no sender uses it.
+const EXTENSIONS: &[DimensionRange] = &[range(Dimension::Size, 0, 1000)];
+
+fn read(section: &Section<'_>, terms: FlowTerms<'_>, log: &mut Log) -> Option<MeasuredWorkload> {
     let ptime = section.duration("ptime")?;
     if ptime.as_nanos() % NANOS_PER_MS != 0 {
         let message = format!("found {ptime}, expected a whole number of milliseconds");
@@ -106,9 +122,50 @@ fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<Measur
         section.problem("concealment", Problem::new(message), log);
         return None;
     }
-    let size = frames.size(ptime);
-    Some(MeasuredWorkload { workload: WorkloadConfig::Voice { codec, ptime, size }, count_key: "ptime" })
+    let headers = read_headers(section, terms.is_stream, log)?;
+    let voice = VoiceConfig { codec, ptime, size: frames.size(ptime) + headers.total(), headers };
+    Some(MeasuredWorkload { workload: WorkloadConfig::Voice(voice), count_key: "ptime" })
 }
+
+/// Reads which headers a packet of speech has.
+fn read_headers(section: &Section<'_>, is_stream: bool, log: &mut Log) -> Option<VoiceHeaders> {
+    let has_rtp = section.flag("rtp")?;
+    let has_tag = section.flag("srtp")?;
+    let extensions = section.bytes("extensions")?;
+    if !has_rtp {
+        for (key, is_set) in [("srtp", has_tag), ("extensions", extensions > Bytes::ZERO)] {
+            if is_set {
+                let problem = Problem::new("found it beside `rtp = false`, expected `rtp = true`");
+                section.problem(key, problem.with_help("only a packet of RTP has it"), log);
+                return None;
+            }
+        }
+        return Some(VoiceHeaders::default());
+    }
+    if !extensions.get().is_multiple_of(RTP_WORD) {
+        let message = format!("found {extensions}, expected a multiple of {RTP_WORD} B (RFC 3550 §5.3.1)");
+        section.problem("extensions", Problem::new(message), log);
+        return None;
+    }
+    Some(VoiceHeaders {
+        length: if is_stream { RTP_LENGTH } else { Bytes::ZERO },
+        rtp: RTP_HEADER,
+        extensions,
+        tag: if has_tag { SRTP_TAG } else { Bytes::ZERO },
+    })
+}
+
+/// The fixed header of RTP (RFC 3550 §5.1).
+const RTP_HEADER: Bytes = Bytes::new(12);
+
+/// The unit of RTP's header extensions, B (RFC 3550 §5.3.1).
+const RTP_WORD: u64 = 4;
+
+/// The length before each packet of RTP on a stream (RFC 4571 §2).
+const RTP_LENGTH: Bytes = Bytes::new(2);
+
+/// The authentication tag of SRTP with the default of 80 bits (RFC 3711 §5.2).
+const SRTP_TAG: Bytes = Bytes::new(10);
 
 /// Checks that a frame of `codec` can be as long as `ptime`.
 fn check_ptime(codec: &str, frames: FrameShape, ptime: Duration) -> Result<(), String> {

@@ -2,9 +2,10 @@
 //!
 //! Addresses tell flows and ends apart: flow k (from 1) is 10.0.k/256.k%256 at its near end and
 //! 10.128.k/256.k%256 at its far one. Checksums are right. A voice frame over a datagram transport is RTP
-//! with payload type 0, PCMU (RFC 3551 §6): header and samples together have the frame's size, so that
-//! nothing on the wire changes length. A stream's bytes are zeros: the simulator carries none.
+//! with payload type 0, PCMU (RFC 3551 §6). In a flow with `rtp = false` the header and the samples together
+//! have the frame's size, so that nothing on the wire changes length. A stream's bytes are zeros: the simulator carries none.
 
+use talkpath_model::{Codec, VoiceConfig};
 use talkpath_units::Ecn;
 use talkpath_wire::carrier::{Carrier, Ports};
 use talkpath_wire::encapsulated::{EncapsulatedPacket, native_form};
@@ -19,10 +20,29 @@ pub(super) struct Envelope {
     pub(super) outward: bool,
     pub(super) identification: u16,
     pub(super) ecn: Ecn,
-    /// Samples of a voice frame, where the flow is voice.
-    pub(super) voice: Option<u32>,
+    /// How the messages are packets of RTP, where the flow is voice with a codec of which we write RTP.
+    pub(super) voice: Option<RtpFrame>,
     /// A protocol of ours in UDP, as DCCP (RFC 6773), instead of by itself.
     pub(super) encapsulated: bool,
+}
+
+/// The fields of RTP that all packets of a call share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RtpFrame {
+    /// By how much the timestamp grows from packet to packet.
+    pub(super) samples: u32,
+    /// The header extensions, with their own header of 4 B.
+    pub(super) extensions: u32,
+}
+
+impl RtpFrame {
+    /// Returns the fields of a call, or `None` if we write no RTP of its codec.
+    pub(super) fn of(voice: &VoiceConfig) -> Option<Self> {
+        // A packet of G.711 has 8 samples each millisecond.
+        let samples = u32::try_from(voice.ptime.as_micros() * 8 / 1000).ok()?;
+        let extensions = u32::try_from(voice.headers.extensions.get()).ok()?;
+        (voice.codec == Codec::G711).then_some(Self { samples, extensions })
+    }
 }
 
 /// The IPv4 packet of `packet`.
@@ -61,14 +81,21 @@ fn udp_frame(datagram: &Datagram, envelope: &Envelope) -> Vec<u8> {
 /// One message of a datagram transport.
 fn message(seq: u64, size: u32, envelope: &Envelope) -> Vec<u8> {
     let mut payload = Vec::with_capacity(size as usize);
-    if let Some(samples) = envelope.voice
-        && size >= RTP_HEADER
+    if let Some(RtpFrame { samples, extensions }) = envelope.voice
+        && size >= RTP_HEADER + extensions
     {
-        // RFC 3550 §5.1: version 2; the first packet of a talkspurt has the marker.
-        payload.extend([0x80, if seq == 0 { 0x80 } else { 0 }]);
+        // RFC 3550 §5.1: version 2 and whether there are extensions; the first packet of a talkspurt has the
+        // marker.
+        payload.extend([if extensions > 0 { 0x90 } else { 0x80 }, if seq == 0 { 0x80 } else { 0 }]);
         payload.extend((seq as u16).to_be_bytes());
         payload.extend((seq as u32).wrapping_mul(samples).to_be_bytes());
         payload.extend((u32::from(envelope.flow) << 1 | u32::from(envelope.outward)).to_be_bytes());
+        if extensions > 0 {
+            // RFC 8285 §4.2: elements with a header of one byte, here padding alone.
+            payload.extend([0xbe, 0xde]);
+            payload.extend((extensions as u16 / 4 - 1).to_be_bytes());
+            payload.resize((RTP_HEADER + extensions) as usize, 0);
+        }
     }
     let fill = if envelope.voice.is_some() { PCMU_SILENCE } else { 0 };
     payload.resize(size as usize, fill);

@@ -8,7 +8,9 @@ use talkpath_wire::{SackBlock, SegmentOptions};
 
 use super::*;
 
-fn envelope(voice: Option<u32>) -> Envelope {
+const VOICE: RtpFrame = RtpFrame { samples: 160, extensions: 0 };
+
+fn envelope(voice: Option<RtpFrame>) -> Envelope {
     Envelope { flow: 1, outward: true, identification: 7, ecn: Ecn::NotEct, voice, encapsulated: false }
 }
 
@@ -37,7 +39,7 @@ fn frames_have_the_sizes_that_the_simulator_counts_and_right_checksums() {
         Packet::Encapsulated(DccpPacket { short: true, ..ack }.into()),
     ];
     for packet in packets {
-        let bytes = frame(&packet, &envelope(Some(160)));
+        let bytes = frame(&packet, &envelope(Some(VOICE)));
         assert_eq!(bytes.len() as u64, packet.wire_size().get(), "{packet:?}");
         assert_eq!(checks(&bytes), (0, 0), "{packet:?}");
     }
@@ -51,7 +53,7 @@ fn partial_coverage_checks_the_header_alone() {
         payload,
         ..DccpPacket::new(PacketKind::Data, Seq::new(5), Seq::new(0))
     };
-    let bytes = frame(&Packet::Encapsulated(data(160).into()), &envelope(Some(160)));
+    let bytes = frame(&Packet::Encapsulated(data(160).into()), &envelope(Some(VOICE)));
     let pseudo = sum(&bytes[12..20]) + 33 + (bytes.len() - 20) as u32;
     assert_eq!(fold(pseudo + sum(&bytes[20..36])), 0);
 }
@@ -67,10 +69,23 @@ fn an_encapsulated_packet_has_udps_checksum_and_none_of_its_own() {
 
 /// RFC 3550 §5.1.
 #[test]
-fn a_voice_frame_is_rtp_within_its_own_size() {
-    let bytes = frame(&Packet::Udp(Datagram { seq: 258, payload: 160 }), &envelope(Some(160)));
+fn a_voice_frame_without_rtp_is_captured_as_rtp_within_its_own_size() {
+    let bytes = frame(&Packet::Udp(Datagram { seq: 258, payload: 160 }), &envelope(Some(VOICE)));
     assert_eq!(bytes[28..40], [0x80, 0, 1, 2, 0, 0, 0xa1, 0x40, 0, 0, 0, 3]);
     assert_eq!(bytes.len(), 188);
+}
+
+/// RFC 3550 §5.1 and §5.3.1: a header of 12 B, extensions of 8 B with their header, and 160 samples.
+#[test]
+fn a_packet_of_a_call_has_its_header_its_extensions_and_whole_frames_of_samples() {
+    let voice = RtpFrame { extensions: 8, ..VOICE };
+    let bytes = frame(&Packet::Udp(Datagram { seq: 258, payload: 180 }), &envelope(Some(voice)));
+    assert_eq!(bytes[28..40], [0x90, 0, 1, 2, 0, 0, 0xa1, 0x40, 0, 0, 0, 3]);
+    assert_eq!(bytes[40..48], [0xbe, 0xde, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(
+        (bytes.len(), bytes[48..].iter().filter(|&&sample| sample == PCMU_SILENCE).count()),
+        (208, 160)
+    );
 }
 
 fn any_dccp() -> impl Strategy<Value = DccpPacket> {
@@ -163,7 +178,7 @@ proptest! {
         packet in any_packet(), flow in 1_u16.., outward: bool, voice: bool, encapsulated: bool,
     ) {
         let envelope = Envelope {
-            flow, outward, encapsulated, ecn: Ecn::Ce, voice: voice.then_some(160), identification: flow,
+            flow, outward, encapsulated, ecn: Ecn::Ce, voice: voice.then_some(VOICE), identification: flow,
         };
         let bytes = frame(&packet, &envelope);
         let around = if matches!(packet, Packet::Encapsulated(_)) && encapsulated { 8 } else { 0 };

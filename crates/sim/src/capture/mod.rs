@@ -21,7 +21,7 @@ use talkpath_path::Direction;
 use crate::build;
 pub use crate::tap::CaptureEnd;
 use crate::tap::{Sighting, Tap};
-use frame::{Envelope, frame};
+use frame::{Envelope, RtpFrame, frame};
 
 /// Where a capture is made, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn encrypted(scenario: &Scenario) -> Option<Scenario> {
 }
 
 fn envelope(sighting: &Sighting, flow: &Flow, options: CaptureOptions) -> Envelope {
-    let voice = flow.workload.voice_frame().and_then(|size| u32::try_from(size.get()).ok());
+    let voice = flow.workload.voice().and_then(RtpFrame::of);
     Envelope {
         flow: sighting.flow as u16 + 1,
         outward: sighting.direction == Direction::Out,
