@@ -146,12 +146,14 @@ impl LogEntry {
     /// Whether both entries are about the same mistake. A shorthand is read under two keys: `path.up.loss =
     /// 5` also as `path.up.loss.rate`.
     fn is_same_mistake(&self, other: &Self) -> bool {
-        let is_within = |key: &str, parent: &str| {
-            key.strip_prefix(parent).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'))
-        };
         (&self.place, &self.message) == (&other.place, &other.message)
             && (is_within(&other.key, &self.key) || is_within(&self.key, &other.key))
     }
+}
+
+/// Whether `key` is the key `parent`, or one of its keys.
+fn is_within(key: &str, parent: &str) -> bool {
+    key.strip_prefix(parent).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'))
 }
 
 impl Log {
@@ -182,6 +184,11 @@ impl Log {
         if self.warnings.len() < MAX_MISTAKES && !self.warnings.contains(&entry) {
             self.warnings.push(entry);
         }
+    }
+
+    /// Whether the log has a mistake of `key` or of one of its keys.
+    pub(crate) fn has_mistake_in(&self, key: &str) -> bool {
+        self.mistakes.iter().any(|mistake| is_within(&mistake.key, key))
     }
 
     /// Whether the log has no mistakes.

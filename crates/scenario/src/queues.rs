@@ -11,8 +11,8 @@ mod fq_codel;
 
 use talkpath_path::{QueueKind, QueueName};
 
-pub(crate) use self::discipline::LinkValues;
 use self::discipline::Queue;
+pub(crate) use self::discipline::{EmptyingRate, LinkValues};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{Tagged, Variant};

@@ -124,6 +124,7 @@ fn a_file_is_a_change_for_each_row_and_repeats_with_every() {
 fn a_change_that_cannot_be_what_it_says_is_refused_with_what_is_right() {
     for (lines, expected) in [
         ("delay = \"1 ms\"", "7:1: change.1.at: missing; expected `at`, `every` or both | at = \"30 s\""),
+        ("at = \"1 s\"\ndealy = \"1 ms\"", "9:1: change.1.dealy: unknown key"),
         ("at = \"1 s\"", "8:6: change.1.at: found a time and no value; expected one of rate, delay"),
         (
             "at = \"1 s\"\nlink = \"upp\"\ndelay = \"1 ms\"",

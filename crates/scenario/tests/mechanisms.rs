@@ -114,6 +114,8 @@ fn what_a_link_cannot_be_is_refused_with_what_is_right() {
         &format!("{no_rate}queue.limit = \"50 ms\"\n"),
         &["11:15: path.up.queue.limit: found 50 ms, but the link has no rate | write `rate` too"],
     );
+    let wrong_rate = GOOD.replace("rate = \"1 Mbps\"", "rate = \"0 Mbps\"");
+    check(&format!("{wrong_rate}queue.limit = \"50 ms\"\n"), &["9:8: path.up.rate: found \"0 Mbps\""]);
     let links = "duration = \"60 s\"\n[link.a]\nrate = \"1 Mbps\"\nqueue.limit = \"1 bdp\"\n[link.b]\nrate = \"1 Mbps\"\n[flow.call]\n\
                  transport = \"udp\"\nworkload = \"voice\"\nroute = [\"a\"]\nreturn_route = [\"b\"]\n";
     check(

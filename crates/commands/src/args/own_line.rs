@@ -42,12 +42,12 @@ impl OwnLine {
 
     /// The upload, as `--up` describes it.
     pub fn up(&self) -> OwnLink {
-        OwnLink::of_line(&self.upload, self.delay(), UPLOAD_QUEUE)
+        OwnLink::of_line(self.flag(), &self.upload, self.delay(), UPLOAD_QUEUE)
     }
 
     /// The download, as `--down` describes it.
     pub fn down(&self) -> OwnLink {
-        OwnLink::of_line(&self.download, self.delay(), DOWNLOAD_QUEUE)
+        OwnLink::of_line(self.flag(), &self.download, self.delay(), DOWNLOAD_QUEUE)
     }
 
     /// Says what was assumed, and how to say it otherwise.
@@ -57,12 +57,17 @@ impl OwnLine {
             None => format!("a delay of {USUAL_DELAY} each way and "),
         };
         format!(
-            "--line {}: assumed {delay}queues of {UPLOAD_QUEUE} up and {DOWNLOAD_QUEUE} down, as in the preset home-cable; \
+            "{}: assumed {delay}queues of {UPLOAD_QUEUE} up and {DOWNLOAD_QUEUE} down, as in the preset home-cable; \
              --up {} --down {} says the same in full",
-            self.text,
+            self.flag(),
             self.up(),
             self.down()
         )
+    }
+
+    /// The flag as the user wrote it.
+    fn flag(&self) -> String {
+        format!("--line {}", self.text)
     }
 
     fn delay(&self) -> &str {
@@ -93,7 +98,11 @@ mod tests {
         let (up, down) = links("1Gbps / 0.5/20 ms");
         assert_eq!((up.as_str(), down.as_str()), ("0.5Mbps/20 ms/250ms", "1Gbps/20 ms/100ms"));
         // What the note proposes is what `--up` reads.
-        assert_eq!(OwnLink::parse(&links("50/10").0), Ok(OwnLine::parse("50/10").unwrap().up()));
+        let values = |link: OwnLink| {
+            link.settings("up").into_iter().map(|set| (set.key, set.value)).collect::<Vec<_>>()
+        };
+        let (proposed, line) = (OwnLink::parse(&links("50/10").0).unwrap(), OwnLine::parse("50/10").unwrap());
+        assert_eq!(values(proposed), values(line.up()));
     }
 
     #[test]

@@ -11,8 +11,10 @@ pub struct OwnLink {
     delay: String,
     limit: Option<String>,
     queue: Option<String>,
-    /// The text that the user wrote.
+    /// The direction in the form of `--up` and `--down`.
     text: String,
+    /// The flag that the user wrote, with its text, if it was another one: `--line 50/10`.
+    line: Option<String>,
 }
 
 impl OwnLink {
@@ -40,24 +42,26 @@ impl OwnLink {
             limit: limit.map(str::to_owned),
             queue: queue.map(str::to_owned),
             text: text.to_owned(),
+            line: None,
         })
     }
 
-    /// A direction of a line with a drop-tail queue of this limit.
-    pub(super) fn of_line(rate: &str, delay: &str, limit: &str) -> Self {
+    /// A direction of the line that the flag `line` describes, with a drop-tail queue of this limit.
+    pub(super) fn of_line(line: String, rate: &str, delay: &str, limit: &str) -> Self {
         Self {
             rate: rate.to_owned(),
             delay: delay.to_owned(),
             limit: Some(limit.to_owned()),
             queue: None,
             text: format!("{rate}/{delay}/{limit}"),
+            line: Some(line),
         }
     }
 
-    /// The settings of the link `up` or `down` in the scenario. The flag of this description has the same
-    /// name as the link.
+    /// The settings of the link `up` or `down` in the scenario. Without `--line`, the flag of this description
+    /// has the same name as the link.
     pub fn settings(&self, link: &str) -> Vec<Setting> {
-        let option = format!("--{link} {}", self.text);
+        let option = self.line.clone().unwrap_or_else(|| format!("--{link} {}", self.text));
         let set = |key: &str, value: String| Setting::by(&option, &format!("path.{link}.{key}"), value);
         vec![
             set("rate", quoted(&self.rate)),

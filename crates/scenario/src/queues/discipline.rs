@@ -26,11 +26,18 @@ pub(super) struct Queue {
 pub(crate) struct LinkValues {
     /// `None` if the value is wrong, which is reported already.
     pub(crate) mtu: Option<Bytes>,
-    /// The rate at which the queue empties: of the link, or of its shaper if that is slower. `None` on a link
-    /// whose rate is unlimited or wrong.
-    pub(crate) rate: Option<Rate>,
+    pub(crate) rate: EmptyingRate,
     /// The delays of both directions of a path together. `None` if the link is not one of a `path`.
     pub(crate) round_trip: Option<Duration>,
+}
+
+/// The rate at which a queue empties: that of its link, or that of the link's shaper if the shaper is slower.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum EmptyingRate {
+    At(Rate),
+    Unlimited,
+    /// The rate has a mistake, which is reported already.
+    Wrong,
 }
 
 /// Reads `limit`, in packets, bytes, time or bandwidth-delay products.
@@ -38,13 +45,20 @@ pub(super) fn queue_limit(section: &Section<'_>, link: &LinkValues, log: &mut Lo
     let Meaning::Amount(amount) = section.meaning("limit")? else { return None };
     let bytes = match amount.dimension {
         Dimension::Packets => return Some(QueueLimit::Packets(Packets::new(amount.count))),
-        Dimension::Duration | Dimension::DelayProduct => match bytes_of(amount, link) {
-            Ok(bytes) => bytes,
-            Err(problem) => {
-                section.problem("limit", problem, log);
-                return None;
+        Dimension::Duration | Dimension::DelayProduct => {
+            let bytes = match link.rate {
+                EmptyingRate::At(rate) => bytes_of(amount, rate, link.round_trip),
+                EmptyingRate::Unlimited => Err(no_rate(amount)),
+                EmptyingRate::Wrong => return None,
+            };
+            match bytes {
+                Ok(bytes) => bytes,
+                Err(problem) => {
+                    section.problem("limit", problem, log);
+                    return None;
+                }
             }
-        },
+        }
         _ => Bytes::new(amount.count),
     };
     warn_of_small_limit("limit", bytes, section, link.mtu, log);
@@ -54,14 +68,10 @@ pub(super) fn queue_limit(section: &Section<'_>, link: &LinkValues, log: &mut Lo
 /// The bytes of a limit in time or in bandwidth-delay products, rounded up.
 ///
 /// # Errors
-/// Returns what the link lacks.
-fn bytes_of(limit: Amount, link: &LinkValues) -> Result<Bytes, Problem> {
-    let Some(rate) = link.rate else {
-        let message = format!("found {limit}, but the link has no rate to count its bytes with");
-        return Err(Problem::new(message).with_help("write `rate` too, or the limit in packets or bytes"));
-    };
+/// Returns what the link lacks, or that the bytes are too few or too many.
+fn bytes_of(limit: Amount, rate: Rate, round_trip: Option<Duration>) -> Result<Bytes, Problem> {
     // The time in thousandths of a nanosecond.
-    let time = match (limit.dimension, link.round_trip) {
+    let time = match (limit.dimension, round_trip) {
         (Dimension::Duration, _) => u128::from(limit.count) * 1_000,
         (_, Some(round_trip)) => u128::from(limit.count) * u128::from(round_trip.as_nanos()),
         (_, None) => {
@@ -78,6 +88,11 @@ fn bytes_of(limit: Amount, link: &LinkValues) -> Result<Bytes, Problem> {
             Bytes::new(LARGEST_SIZE)
         ))),
     }
+}
+
+fn no_rate(limit: Amount) -> Problem {
+    let message = format!("found {limit}, but the link has no rate to count its bytes with");
+    Problem::new(message).with_help("write `rate` too, or the limit in packets or bytes")
 }
 
 /// Warns of a limit in bytes that is smaller than one full packet. `name` is the key of the limit.

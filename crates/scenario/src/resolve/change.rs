@@ -50,7 +50,10 @@ pub(crate) fn changes(
             // A mistake in a single value is reported already.
             Ok(None) => is_right = false,
             Err((key, problem)) => {
-                section.problem(key, problem, log);
+                // What values lack beside each other may follow from a mistyped key.
+                if !log.has_mistake_in(&at.to_string()) {
+                    section.problem(key, problem, log);
+                }
                 is_right = false;
             }
         }

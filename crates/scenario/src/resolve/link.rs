@@ -20,7 +20,7 @@ use crate::keys::{LINK, REORDERING, TOKEN_BUCKET};
 use crate::names::unknown_name;
 use crate::pass::fill::fill_table;
 use crate::quantity::{Problem, as_percent, quote};
-use crate::queues::{self, LinkValues};
+use crate::queues::{self, EmptyingRate, LinkValues};
 use crate::read::KeyPath;
 use crate::section::{Section, first_step, for_copy};
 use crate::spec::MOST_FLOWS;
@@ -338,8 +338,7 @@ fn config(
     let on_wire = framing.zip(mtu).map(|(framing, mtu)| framing.on_wire(mtu));
     check_shaper(&section, shaper, on_wire, log);
     warn_of_small_policer(&section, policer, on_wire, log);
-    let rates = [rate.as_ref().and_then(fixed_rate), shaper.map(|shaper| shaper.rate)];
-    let values = LinkValues { mtu, rate: rates.into_iter().flatten().min(), round_trip };
+    let values = LinkValues { mtu, rate: emptying_rate(rate.as_ref(), shaper), round_trip };
     let queue = queues::resolve(&section, &values, log);
     Some(LinkConfig {
         rate: rate?,
@@ -353,6 +352,13 @@ fn config(
         shaper,
         reorder: reordering(&section),
     })
+}
+
+/// The rate at which the queue of a link with this `rate` empties.
+fn emptying_rate(rate: Option<&RateModel>, shaper: Option<TokenBucket>) -> EmptyingRate {
+    let Some(rate) = rate else { return EmptyingRate::Wrong };
+    let rates = [fixed_rate(rate), shaper.map(|shaper| shaper.rate)];
+    rates.into_iter().flatten().min().map_or(EmptyingRate::Unlimited, EmptyingRate::At)
 }
 
 /// The rate of a link in the long run. `None` if it is unlimited.
