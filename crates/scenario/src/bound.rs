@@ -207,7 +207,7 @@ fn without_statistic(path: &str) -> Option<&str> {
 pub(crate) fn check(node: &Node, figure: &str, key: &str, percent_of: Option<PercentOf>, log: &mut Log) {
     for WrittenBound { place, text, bound } in written_bounds(node) {
         if let Err(problem) = bound {
-            log.mistake(place, key, problem.message, problem.help);
+            log.mistake(place, key, problem);
             continue;
         }
         let (Some(text), Some(percent_of)) = (text, percent_of) else { continue };
@@ -216,7 +216,7 @@ pub(crate) fn check(node: &Node, figure: &str, key: &str, percent_of: Option<Per
             // Files of earlier versions write the whole as 1.
             log.warning(place, key, format!("{mistake} It is read as 100%"));
         } else {
-            log.mistake(place, key, mistake, None);
+            log.mistake(place, key, mistake);
         }
     }
 }

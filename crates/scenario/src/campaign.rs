@@ -29,8 +29,6 @@ use crate::diagnostic::{Diagnostics, Log, Place, Source};
 use crate::keys::CAMPAIGN;
 use crate::options::fitting_name;
 use crate::pass::check::{self, Checks};
-use crate::pass::fill;
-use crate::quantity::Problem;
 use crate::read::KeyPath;
 use crate::section::Section;
 pub use crate::store_command::StoreCommand;
@@ -59,13 +57,12 @@ fn read_campaign(source: &Source, log: &mut Log) -> Option<Campaign> {
     if log.is_clean() && root.entries.is_empty() {
         let message =
             "found nothing; a campaign needs [host.NAME] and [measure.NAME] tables and a [schedule]";
-        log.mistake(&Place::START, "", message, None);
+        log.mistake(&Place::START, "", message);
     }
     // If the text cannot be parsed or is empty, a list of all missing keys would not help.
     let checks = if log.is_clean() { Checks::ALL } else { Checks::PRESENT };
     refuse_old_keys(&take_old_keys(&mut root), log);
-    let checked = check::check(root, &CAMPAIGN, checks, log);
-    let root = fill::fill_table(checked, &CAMPAIGN, &Place::START);
+    let root = check::check(root, &CAMPAIGN, checks, log);
 
     let section = Section::new(&root, CAMPAIGN.keys, KeyPath::ROOT, &Place::START);
     let name = section.text("name").map_or_else(|| name_of_file(&source.name), str::to_owned);
@@ -98,7 +95,7 @@ fn read_store_command(section: &Section<'_>, log: &mut Log) -> Option<StoreComma
     let timeout = section.duration("store_timeout");
     let Some(names) = section.names("store_command") else {
         if timeout.is_some() && section.node("store_command").is_none() {
-            section.problem("store_timeout", Problem::new("found it without `store_command`"), log);
+            section.problem("store_timeout", "found it without `store_command`", log);
         }
         return None;
     };

@@ -12,6 +12,8 @@ use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeSet;
 
+use crate::quantity::Problem;
+
 /// The text of a scenario, and its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
@@ -159,14 +161,9 @@ fn is_within(key: &str, parent: &str) -> bool {
 impl Log {
     /// Records a mistake. A mistake that the log already has is not recorded again, because the cells of a
     /// sweep share most of their values.
-    pub(crate) fn mistake(
-        &mut self,
-        place: &Place,
-        key: &str,
-        message: impl Into<String>,
-        help: Option<String>,
-    ) {
-        let entry = LogEntry { place: place.clone(), key: key.to_owned(), message: message.into(), help };
+    pub(crate) fn mistake(&mut self, place: &Place, key: impl fmt::Display, problem: impl Into<Problem>) {
+        let Problem { message, help } = problem.into();
+        let entry = LogEntry { place: place.clone(), key: key.to_string(), message, help };
         if self.mistakes.iter().any(|known| known.is_same_mistake(&entry)) {
             return;
         }
@@ -178,9 +175,9 @@ impl Log {
     }
 
     /// Records a warning about a value that is allowed but probably not meant.
-    pub(crate) fn warning(&mut self, place: &Place, key: &str, message: impl Into<String>) {
+    pub(crate) fn warning(&mut self, place: &Place, key: impl fmt::Display, message: impl Into<String>) {
         let entry =
-            LogEntry { place: place.clone(), key: key.to_owned(), message: message.into(), help: None };
+            LogEntry { place: place.clone(), key: key.to_string(), message: message.into(), help: None };
         if self.warnings.len() < MAX_MISTAKES && !self.warnings.contains(&entry) {
             self.warnings.push(entry);
         }
@@ -283,7 +280,7 @@ mod tests {
     fn finish(text: &str, places: &[Place]) -> Vec<Diagnostic> {
         let mut log = Log::default();
         for (number, place) in places.iter().enumerate() {
-            log.mistake(place, "key", format!("mistake {number}"), None);
+            log.mistake(place, "key", format!("mistake {number}"));
         }
         log.finish(&Source::new("file.toml", text), &["--set a=1".to_owned()]).0
     }
@@ -312,7 +309,7 @@ mod tests {
         let mut log = Log::default();
         for number in 0..300 {
             for _ in 0..2 {
-                log.mistake(&Place::START, "", format!("{number}"), None);
+                log.mistake(&Place::START, "", format!("{number}"));
             }
         }
         assert!(log.is_full());

@@ -1,7 +1,6 @@
 //! Describes the values that a key takes, for messages and the documentation: "a whole number from 1 to 9".
 
-use crate::quantity;
-use crate::read::{self, or_list};
+use crate::quantity::{self, DimensionRange};
 use crate::spec::{Kind, TableSpec};
 
 /// Describes the values of a kind.
@@ -10,15 +9,15 @@ pub(crate) fn form(kind: &Kind) -> String {
         Kind::Text { .. } | Kind::File(_) => "some text".to_owned(),
         Kind::Flag => "true or false".to_owned(),
         Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
-        Kind::Seed => read::SEED_FORM.to_owned(),
-        Kind::Probability => read::SHARE_FORM.to_owned(),
+        Kind::Seed => "a whole number from 0 to 18446744073709551615".to_owned(),
+        Kind::Probability => "a share from 0 to 1, or \"0%\" to \"100%\"".to_owned(),
         Kind::Number { above, most } => {
             let percent = if kind.is_share() { ", or the same in per cent" } else { "" };
             format!("a number above {above} and at most {most}{percent}")
         }
-        Kind::Quantity { ranges, words } => read::expected_quantity(ranges, words),
+        Kind::Quantity { ranges, words } => quantity_form(ranges, words),
         Kind::LinkRate { ranges, words } => {
-            format!("{} or {{ trace = \"FILE\" }}", read::expected_quantity(ranges, words))
+            format!("{} or {{ trace = \"FILE\" }}", quantity_form(ranges, words))
         }
         Kind::Choice(words) => format!("{}: {}", words.noun, or_list(words.known.iter().copied())),
         Kind::FlagOrDefault => "true, false or \"default\"".to_owned(),
@@ -40,4 +39,23 @@ pub(crate) fn form(kind: &Kind) -> String {
 pub(crate) fn table_form(spec: &TableSpec) -> String {
     let keys = spec.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
     format!("a table of {}'s keys: {keys}", spec.noun)
+}
+
+/// Joins words for a message: "a, b or c".
+pub(crate) fn or_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<_> = words.collect();
+    match words.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// Describes the quantities and words that a key takes.
+pub(crate) fn quantity_form(ranges: &[DimensionRange], words: &[&str]) -> String {
+    let mut form = quantity::expected(ranges);
+    for word in words {
+        form.push_str(&format!(" or \"{word}\""));
+    }
+    form
 }

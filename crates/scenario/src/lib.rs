@@ -10,8 +10,8 @@
 //!   place.
 //! - *key table*: the description of the keys of one table of the file (`keys`).
 //! - *pass*: a step that makes a changed tree of a tree, for example one with the keys of the command line.
-//! - *fill*: the pass that writes every default into the tree.
-//! - *resolve*: to make the model ([`Scenario`]) of a filled tree. The *resolved form* is the file with its
+//! - *check*: the pass that finds wrong values and writes the default of every absent key.
+//! - *resolve*: to make the model ([`Scenario`]) of a checked tree. The *resolved form* is the file with its
 //!   defaults.
 //! - *setting*: a key that the command line sets.
 //! - *threshold*: a requirement on a figure of the run. Its *bound* is an operator and a value.
@@ -20,7 +20,7 @@
 //!
 //! ```text
 //! plan ─► tree ─► pass/set ─► pass/values ─► pass/sweep ─► pass/kernel ─► pass/check ─► read ─► quantity
-//!      ─► pass/fill ─► resolve/mod ─► resolve/link ─► section ─► LinkConfig::rate
+//!      ─► resolve/mod ─► resolve/link ─► section ─► LinkConfig::rate
 //! ```
 //!
 //! This crate reads no files. The text of a scenario is an argument, and the files that it names come from an
@@ -31,7 +31,6 @@ pub mod campaign;
 mod compare;
 mod contents;
 mod diagnostic;
-mod emit;
 mod form;
 mod fragments;
 mod keys;
@@ -46,6 +45,7 @@ mod queues;
 mod read;
 mod reading;
 mod resolve;
+mod resolved_form;
 mod schema;
 mod section;
 mod spec;

@@ -16,14 +16,14 @@ use talkpath_units::Seed;
 
 use crate::contents::{Files, NoFiles, Trace};
 use crate::diagnostic::{Diagnostic, Diagnostics, Log, Place, Source};
-use crate::emit;
 use crate::keys::ROOT;
 use crate::options::Options;
 use crate::pass::check::{self, Checks};
 use crate::pass::sweep::{Sweep, SweptCell};
-use crate::pass::{fill, kernel, set, values};
+use crate::pass::{kernel, set, values};
 use crate::reading::Reading;
 use crate::resolve;
+use crate::resolved_form::{keep_common, resolved_form};
 use crate::threshold::{self, SubjectNames, Threshold, ThresholdCell};
 use crate::tree::{self, Document, LARGEST_FILE, Table};
 use crate::understood::{self, Understood};
@@ -117,7 +117,7 @@ fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
     let (name, repeat, seed) = (name.clone(), *repeat, *seed);
     check_repetitions(repeat, cells.len(), &root, log);
     let thresholds = read_thresholds(&root, &cells, log);
-    let resolved = emit::to_toml(&fill::resolved(&root, common, sweep.keys()));
+    let resolved = resolved_form(&root, common, sweep.keys());
     check_resolved_size(&resolved, log);
     let scenarios: Vec<&Scenario> = cells.iter().map(|cell| &cell.scenario).collect();
     let understood = Understood { assumed_queues, ..understood::understood(contents, &scenarios) };
@@ -132,7 +132,7 @@ type Pass = fn(Table, &mut Reading<'_>) -> Table;
 const FILE_PASSES: [Pass; 2] = [set::set_options, values::replace_values];
 
 /// The passes over a cell, in order. [`resolve`] then makes the scenario of the cell.
-const CELL_PASSES: [Pass; 3] = [kernel::apply_kernel, check::check_cell, fill::fill_cell];
+const CELL_PASSES: [Pass; 2] = [kernel::apply_kernel, check::check_cell];
 
 fn run_passes(passes: &[Pass], root: Table, reading: &mut Reading<'_>) -> Table {
     passes.iter().fold(root, |tree, pass| pass(tree, reading))
@@ -162,7 +162,7 @@ fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
         }
         let cell_queues = understood::assumed_queues(&tree);
         match &mut common {
-            Some(common) => fill::keep_common(common, &tree),
+            Some(common) => keep_common(common, &tree),
             None => common = Some(tree),
         }
         // After a mistake the remaining cells are only read for their mistakes.
@@ -175,7 +175,7 @@ fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
         flow_count += scenario.flows.len();
         if flow_count > MOST_FLOWS {
             let message = format!("found more than {MOST_FLOWS} flows in all cells together");
-            reading.log.mistake(&Place::START, "sweep", message, None);
+            reading.log.mistake(&Place::START, "sweep", message);
             return None;
         }
         cells.push(Cell { index, sweep: values.into(), label, scenario });
@@ -190,7 +190,7 @@ fn resolve_cell(tree: &Table, reading: &mut Reading<'_>) -> Option<Scenario> {
     let scenario = resolve::scenario(tree, contents, log);
     if scenario.is_none() && log.is_clean() {
         let message = "this cannot be run, and talkpath does not know why: please report it";
-        log.mistake(&Place::START, "", message, None);
+        log.mistake(&Place::START, "", message);
     }
     let scenario = scenario.filter(|_| log.is_clean())?;
     understood::warn_of_traces(tree, scenario.duration, contents, log);
@@ -207,7 +207,7 @@ fn check_repetitions(repeat: u64, cell_count: usize, root: &Table, log: &mut Log
         let message = format!(
             "found {repetitions} repetitions of all cells together, expected at most {MOST_REPETITIONS}"
         );
-        log.mistake(place, "repeat", message, None);
+        log.mistake(place, "repeat", message);
     }
 }
 
@@ -234,6 +234,6 @@ fn check_resolved_size(resolved: &str, log: &mut Log) {
             "found a scenario of {} bytes with its defaults written out, expected at most {LARGEST_FILE}",
             resolved.len()
         );
-        log.mistake(&Place::START, "", message, None);
+        log.mistake(&Place::START, "", message);
     }
 }

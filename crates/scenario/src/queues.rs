@@ -15,7 +15,7 @@ use self::discipline::Queue;
 pub(crate) use self::discipline::{EmptyingRate, LinkValues};
 use crate::diagnostic::Log;
 use crate::section::Section;
-use crate::spec::{Tagged, Variant};
+use crate::spec::{Tagged, Variant, VariantKey};
 
 /// Returns the description of a discipline.
 const fn queue(name: QueueName) -> Queue {
@@ -32,9 +32,9 @@ pub(crate) static QUEUE: Tagged = Tagged {
     noun: "a queue",
     variants: &VARIANTS,
     later: &["red", "pie", "cake", "dualpi2"],
-    number: None,
-    by_key: Some(("limit", "drop-tail")),
-    quantity: Some(("drop-tail", "limit")),
+    by_key: Some(VariantKey { variant: "drop-tail", key: "limit" }),
+    quantity: Some(VariantKey { variant: "drop-tail", key: "limit" }),
+    ..Tagged::PLAIN
 };
 
 /// The words and keys of all disciplines.

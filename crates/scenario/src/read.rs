@@ -4,9 +4,8 @@
 //! - The *form* is the text in messages that describes the right values: "a whole number from 1 to 9".
 //! - The *key path* ([`KeyPath`]) is the names from the root to a value: `path.up.rate`.
 //!
-//! Each value is read once: a value of the file by [`crate::pass::check`], a default by
-//! [`crate::pass::fill`], and a value that steps from copy to copy once for each copy. [`crate::section`]
-//! then takes the meanings. Begin to read with [`meaning`].
+//! The pass [`crate::pass::check`] reads each value once. A value that steps from copy to copy is read once
+//! for each copy. [`crate::section`] then takes the meanings. Begin to read with [`meaning`].
 
 use core::fmt;
 
@@ -14,6 +13,7 @@ use talkpath_config::DelayedAck;
 use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
+use crate::form::{form, or_list, quantity_form};
 use crate::not_yet::not_yet_help;
 use crate::quantity::{self, Amount, Dimension, DimensionRange, Problem};
 use crate::spec::{Kind, LONGEST_PATH, Listed, Words, is_same_word};
@@ -59,39 +59,81 @@ impl fmt::Display for KeyPath<'_> {
     }
 }
 
-impl Log {
-    /// Records a problem with the value at the key path `at`.
-    pub(crate) fn problem(&mut self, place: &Place, at: KeyPath<'_>, problem: Problem) {
-        self.mistake(place, &at.to_string(), problem.message, problem.help);
-    }
-}
-
 /// Reads a value for a key of this kind. A mistake goes to `log`. Returns `None` for a wrong value, and for a
 /// table, whose keys are read one by one.
 pub(crate) fn meaning(node: &Node, kind: &Kind, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    match kind {
-        Kind::Text { longest } => text(node, *longest, at, log),
-        Kind::File(_) => text(node, LONGEST_PATH, at, log),
-        Kind::Flag => flag(node, at, log),
-        Kind::Count { least, most } => count(node, *least, *most, at, log),
-        Kind::Seed => seed(node, at, log),
-        Kind::Probability => probability(node, at, log),
-        Kind::Number { above, most } => bounded(node, *above, *most, at, log),
-        Kind::Quantity { ranges, words } => quantity(node, ranges, words, at, log),
-        Kind::LinkRate { ranges, words } => link_rate(node, ranges, words, at, log),
-        Kind::Choice(words) => choice(node, words, at, log),
-        Kind::FlagOrDefault => flag_or_default(node, at, log),
-        Kind::DelayedAck(ranges) => delayed_ack(node, ranges, at, log),
-        Kind::Start(ranges) => start(node, ranges, at, log),
-        Kind::Names(listed) => names(node, listed, at, log),
+    let result = match kind {
+        Kind::Text { longest } => text(node, *longest),
+        Kind::File(_) => text(node, LONGEST_PATH),
+        Kind::Quantity { ranges, words } => quantity(node, ranges, words, at),
+        Kind::LinkRate { ranges, words } => match node.as_table() {
+            Some(table) => return rate_of_trace(table, node, kind, at, log),
+            None => quantity(node, ranges, words, at),
+        },
+        Kind::Choice(words) => choice(node, words),
+        Kind::DelayedAck(ranges) => return delayed_ack(node, ranges, at, log),
+        Kind::Start(ranges) => return start(node, ranges, at, log),
+        Kind::Names(listed) => return names(node, listed, at, log),
+        Kind::Flag
+        | Kind::FlagOrDefault
+        | Kind::Count { .. }
+        | Kind::Seed
+        | Kind::Probability
+        | Kind::Number { .. } => plain(&node.value, kind).ok_or_else(|| wrong_plain(node, kind)),
         Kind::Table(_)
         | Kind::Tagged(_)
         | Kind::Map(_)
         | Kind::List(_)
         | Kind::Path(_)
         | Kind::Sweep
-        | Kind::Thresholds => None,
+        | Kind::Thresholds => return None,
+    };
+    right(result, &node.place, at, log)
+}
+
+/// Returns the value if it is right. Otherwise the problem goes to `log`.
+fn right<T>(result: Result<T, Problem>, place: &Place, at: KeyPath<'_>, log: &mut Log) -> Option<T> {
+    result.map_err(|problem| log.mistake(place, at, problem)).ok()
+}
+
+/// Reads a flag or a number. The pass [`crate::pass::values`] has replaced percentages by numbers. Returns
+/// `None` if the value is not one of those that [`form`] describes.
+fn plain(value: &Value, kind: &Kind) -> Option<Meaning> {
+    match (kind, value) {
+        (Kind::Flag | Kind::FlagOrDefault, Value::Flag(flag)) => Some(Meaning::Flag(*flag)),
+        (Kind::FlagOrDefault, Value::Text(text)) if text == "default" => Some(Meaning::StackDefault),
+        (Kind::Count { least, most }, Value::Number(text)) => {
+            let count = text.parse().ok().filter(|count| (least..=most).contains(&count));
+            count.map(Meaning::Count)
+        }
+        (Kind::Seed, Value::Number(text) | Value::Text(text)) => as_seed(text).map(Meaning::Count),
+        (Kind::Probability, Value::Number(text)) => number(text, |share| (0.0..=1.0).contains(&share)),
+        (Kind::Number { above, most }, Value::Number(text)) => {
+            number(text, |number| number > *above && number <= *most)
+        }
+        _ => None,
     }
+}
+
+/// Reads a finite number for which `fits` returns true.
+fn number(text: &str, fits: impl Fn(f64) -> bool) -> Option<Meaning> {
+    let number: f64 = text.parse().ok()?;
+    // Minus zero is zero.
+    (number.is_finite() && fits(number)).then_some(Meaning::Number(number + 0.0))
+}
+
+/// Makes the problem of a wrong flag or number.
+fn wrong_plain(node: &Node, kind: &Kind) -> Problem {
+    let help = match (kind, &node.value) {
+        (Kind::Probability, Value::Number(text)) => text.parse().ok().and_then(quantity::percent_help),
+        _ => None,
+    };
+    Problem { help, ..wrong(node, &form(kind)) }
+}
+
+/// Reads a whole number of 64 bits, which has digits alone.
+pub(crate) fn as_seed(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Reads a quantity, or one of `words`.
@@ -100,32 +142,28 @@ fn quantity(
     ranges: &[DimensionRange],
     words: &[&'static str],
     at: KeyPath<'_>,
-    log: &mut Log,
-) -> Option<Meaning> {
-    let problem = match &node.value {
+) -> Result<Meaning, Problem> {
+    match &node.value {
         Value::Text(text) => {
             if let Some(word) = words.iter().find(|word| is_same_word(word, text)) {
-                return Some(Meaning::Word(word));
+                return Ok(Meaning::Word(word));
             }
-            match quantity::parse(text, ranges) {
-                Ok(amount) => return Some(Meaning::Amount(amount)),
-                Err(problem) => match nearest(text, words.iter().copied()) {
+            quantity::parse(text, ranges).map(Meaning::Amount).map_err(|problem| {
+                match nearest(text, words.iter().copied()) {
                     Some(word) => problem.with_help(format!("did you mean \"{word}\"?")),
                     None => problem,
-                },
-            }
+                }
+            })
         }
         Value::Number(text) => {
             let help = match proposal(text, ranges, at) {
                 Some(proposed) => format!("a number needs its unit: \"{proposed}\"?"),
                 None => format!("a number needs its unit: {}", quantity::unit_list(ranges)),
             };
-            wrong(node, &expected_quantity(ranges, words)).with_help(help)
+            Err(wrong(node, &quantity_form(ranges, words)).with_help(help))
         }
-        _ => wrong(node, &expected_quantity(ranges, words)),
-    };
-    log.problem(&node.place, at, problem);
-    None
+        _ => Err(wrong(node, &quantity_form(ranges, words))),
+    }
 }
 
 /// Returns the quantity that was probably meant by a number without a unit.
@@ -142,156 +180,43 @@ fn usual_at(at: KeyPath<'_>, dimension: Dimension) -> Option<(u64, u64)> {
 /// The keys inside of a range, a step or a tick. Their values are of the same kind as the key around them.
 const PARTS: [&str; 4] = ["from", "to", "step", "tick"];
 
-/// Reads a whole number from `least` to `most`.
-fn count(node: &Node, least: u64, most: u64, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    let form = format!("a whole number from {least} to {most}");
-    let Value::Number(text) = &node.value else {
-        log.problem(&node.place, at, wrong(node, &form));
-        return None;
-    };
-    match text.parse::<u64>() {
-        Ok(count) if (least..=most).contains(&count) => Some(Meaning::Count(count)),
-        _ => {
-            log.problem(&node.place, at, wrong(node, &form));
-            None
-        }
-    }
-}
-
-/// Reads a seed: a whole number, or a text of digits, because a TOML integer ends at 2^63.
-fn seed(node: &Node, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    let seed = match &node.value {
-        Value::Number(text) | Value::Text(text) => as_seed(text),
-        _ => None,
-    };
-    if seed.is_none() {
-        log.problem(&node.place, at, wrong(node, SEED_FORM));
-    }
-    seed.map(Meaning::Count)
-}
-
-/// Reads a whole number of 64 bits, which has digits alone.
-pub(crate) fn as_seed(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// The form of a seed.
-pub(crate) const SEED_FORM: &str = "a whole number from 0 to 18446744073709551615";
-
-/// Reads a number for which `fits` returns true.
-fn number(
-    node: &Node,
-    form: &str,
-    fits: impl Fn(f64) -> bool,
-    at: KeyPath<'_>,
-    log: &mut Log,
-) -> Option<Meaning> {
-    let value = match &node.value {
-        Value::Number(text) => text.parse::<f64>().ok(),
-        _ => None,
-    };
-    let value = value.filter(|value| value.is_finite() && fits(*value));
-    if value.is_none() {
-        log.problem(&node.place, at, wrong(node, form));
-    }
-    // Minus zero is zero.
-    value.map(|value| Meaning::Number(value + 0.0))
-}
-
-/// Reads a number above `above` and at most `most`.
-fn bounded(node: &Node, above: f64, most: f64, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    let form = format!("a number above {above} and at most {most}");
-    number(node, &form, |value| value > above && value <= most, at, log)
-}
-
-/// Reads the rate of a link: a quantity, a word, or `{ trace = "FILE" }`.
-fn link_rate(
-    node: &Node,
-    ranges: &[DimensionRange],
-    words: &[&'static str],
-    at: KeyPath<'_>,
-    log: &mut Log,
-) -> Option<Meaning> {
-    let Some(table) = node.as_table() else { return quantity(node, ranges, words, at, log) };
+/// Reads the rate of a link that follows a trace: `{ trace = "FILE" }`. `node` has this table.
+fn rate_of_trace(table: &Table, node: &Node, kind: &Kind, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     for entry in table.entries.iter().filter(|entry| entry.name != "trace") {
         let problem = unknown_key(&entry.name, "a rate", core::iter::once("trace"));
-        log.problem(&entry.place, at.key(&entry.name), problem);
+        log.mistake(&entry.place, at.key(&entry.name), problem);
     }
-    let Some(trace) = table.get("trace") else {
-        let form = expected_quantity(ranges, words);
-        log.problem(&node.place, at, wrong(node, &format!("{form} or {{ trace = \"FILE\" }}")));
-        return None;
-    };
-    text(trace, LONGEST_PATH, at.key("trace"), log)
-}
-
-/// The form of a share.
-pub(crate) const SHARE_FORM: &str = "a share from 0 to 1, or \"0%\" to \"100%\"";
-
-/// Reads a share from 0 to 1. The pass [`crate::pass::values`] has replaced percentages by numbers.
-fn probability(node: &Node, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    let form = SHARE_FORM;
-    let help = match &node.value {
-        Value::Number(text) => text.parse().ok().and_then(quantity::percent_help),
-        _ => None,
-    };
-    if help.is_some() {
-        log.problem(&node.place, at, Problem { help, ..wrong(node, form) });
-        return None;
-    }
-    number(node, form, |value| (0.0..=1.0).contains(&value), at, log)
-}
-
-/// Reads `true` or `false`.
-fn flag(node: &Node, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    if let Value::Flag(flag) = node.value {
-        return Some(Meaning::Flag(flag));
-    }
-    log.problem(&node.place, at, wrong(node, "true or false"));
-    None
-}
-
-/// Reads `true`, `false` or `"default"`.
-fn flag_or_default(node: &Node, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    match &node.value {
-        Value::Flag(flag) => Some(Meaning::Flag(*flag)),
-        Value::Text(text) if text == "default" => Some(Meaning::StackDefault),
-        _ => {
-            log.problem(&node.place, at, wrong(node, "true, false or \"default\""));
+    match table.get("trace") {
+        Some(trace) => right(text(trace, LONGEST_PATH), &trace.place, at.key("trace"), log),
+        None => {
+            log.mistake(&node.place, at, wrong(node, &form(kind)));
             None
         }
     }
 }
 
 /// Reads a text of at most `longest` characters, without control characters.
-fn text(node: &Node, longest: usize, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    let problem = match &node.value {
-        Value::Text(text) if text.trim().is_empty() => Problem::new("found nothing, expected some text"),
-        Value::Text(text) if text.chars().any(char::is_control) => {
-            Problem::new(format!("found {}, expected one line of text", node.found()))
-        }
-        Value::Text(text) if text.chars().count() > longest => {
-            Problem::new(format!("found {} characters, expected at most {longest}", text.chars().count()))
-        }
-        Value::Text(_) => return Some(Meaning::AsWritten),
-        _ => wrong(node, "some text"),
-    };
-    log.problem(&node.place, at, problem);
-    None
+fn text(node: &Node, longest: usize) -> Result<Meaning, Problem> {
+    let Some(text) = node.as_text() else { return Err(wrong(node, "some text")) };
+    let length = text.chars().count();
+    if text.trim().is_empty() {
+        Err("found nothing, expected some text".into())
+    } else if text.chars().any(char::is_control) {
+        Err(wrong(node, "one line of text"))
+    } else if length > longest {
+        Err(format!("found {length} characters, expected at most {longest}").into())
+    } else {
+        Ok(Meaning::AsWritten)
+    }
 }
 
 /// Reads a word. The meaning has the spelling of the key table.
-fn choice(node: &Node, words: &Words, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    let mut problem = match one_of(node, words.noun, words.known.iter().copied(), words.later) {
-        Ok(word) => return Some(Meaning::Word(word)),
-        Err(problem) => problem,
-    };
+fn choice(node: &Node, words: &Words) -> Result<Meaning, Problem> {
     let is_later = node.as_text().is_some_and(|text| words.later.iter().any(|word| is_same_word(word, text)));
-    if is_later && !words.why.is_empty() {
-        problem = problem.with_help(words.why);
+    match one_of(node, words.noun, words.known.iter().copied(), words.later) {
+        Err(problem) if is_later && !words.why.is_empty() => Err(problem.with_help(words.why)),
+        word => word.map(Meaning::Word),
     }
-    log.problem(&node.place, at, problem);
-    None
 }
 
 /// Reads one of the words of `known`.
@@ -326,34 +251,23 @@ pub(crate) fn one_of(
 
 /// Reads `delayed_ack`. `true` is the default of the stack.
 fn delayed_ack(node: &Node, ranges: &[DimensionRange], at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
-    match &node.value {
+    let rule = match &node.value {
         Value::Flag(true) => return Some(Meaning::StackDefault),
-        Value::Flag(false) => return Some(Meaning::DelayedAck(DelayedAck::Off)),
-        Value::Text(text) if text == "linux" => return Some(Meaning::DelayedAck(DelayedAck::Linux)),
-        Value::Table(table) => {
-            if let [entry] = table.entries.as_slice()
-                && entry.name == "tick"
-            {
-                let period = duration(&entry.node, ranges, at.key("tick"), log)?;
-                return Some(Meaning::DelayedAck(DelayedAck::Tick { period }));
-            }
-        }
+        Value::Flag(false) => Ok(DelayedAck::Off),
+        Value::Text(text) if text == "linux" => Ok(DelayedAck::Linux),
         Value::Text(text) => match quantity::parse(text, ranges) {
-            Ok(amount) => {
-                let timeout = Duration::from_nanos(amount.count);
-                return Some(Meaning::DelayedAck(DelayedAck::After { timeout }));
-            }
-            Err(problem) => {
-                let message = format!("{}; or {DELAYED_ACK_FORMS}", problem.message);
-                log.problem(&node.place, at, Problem { message, help: problem.help });
-                return None;
+            Ok(amount) => Ok(DelayedAck::After { timeout: Duration::from_nanos(amount.count) }),
+            Err(Problem { message, help }) => {
+                Err(Problem { message: format!("{message}; or {DELAYED_ACK_FORMS}"), help })
             }
         },
-        _ => {}
-    }
-    let form = format!("{} or {DELAYED_ACK_FORMS}", quantity::expected(ranges));
-    log.problem(&node.place, at, wrong(node, &form));
-    None
+        Value::Table(Table { entries }) if matches!(&entries[..], [entry] if entry.name == "tick") => {
+            let period = duration(&entries.first()?.node, ranges, at.key("tick"), log)?;
+            Ok(DelayedAck::Tick { period })
+        }
+        _ => Err(wrong(node, &format!("{} or {DELAYED_ACK_FORMS}", quantity::expected(ranges)))),
+    };
+    right(rule, &node.place, at, log).map(Meaning::DelayedAck)
 }
 
 /// The forms of `delayed_ack` besides a duration.
@@ -366,20 +280,18 @@ fn start(node: &Node, ranges: &[DimensionRange], at: KeyPath<'_>, log: &mut Log)
     };
     let (Some(from), Some(to), 2) = (table.get("from"), table.get("to"), table.entries.len()) else {
         let form = "a duration such as \"5 s\" or a range { from = \"0 s\", to = \"1 s\" }";
-        log.problem(&node.place, at, wrong(node, form));
+        log.mistake(&node.place, at, wrong(node, form));
         return None;
     };
     let from = duration(from, ranges, at.key("from"), log);
     let to = duration(to, ranges, at.key("to"), log);
-    match (from, to) {
-        (Some(from), Some(to)) if from > to => {
-            let message = format!("found a range from {from} to {to}, expected `from` not above `to`");
-            log.problem(&node.place, at, Problem::new(message));
-            None
-        }
-        (Some(from), Some(to)) => Some(Meaning::Range(from, to)),
-        _ => None,
+    let (from, to) = (from?, to?);
+    if from > to {
+        let message = format!("found a range from {from} to {to}, expected `from` not above `to`");
+        log.mistake(&node.place, at, message);
+        return None;
     }
+    Some(Meaning::Range(from, to))
 }
 
 /// Reads a duration.
@@ -394,7 +306,7 @@ pub(crate) fn amount(
     at: KeyPath<'_>,
     log: &mut Log,
 ) -> Option<Amount> {
-    match quantity(node, ranges, &[], at, log)? {
+    match right(quantity(node, ranges, &[], at), &node.place, at, log)? {
         Meaning::Amount(amount) => Some(amount),
         _ => None,
     }
@@ -404,25 +316,22 @@ pub(crate) fn amount(
 fn names(node: &Node, listed: &Listed, at: KeyPath<'_>, log: &mut Log) -> Option<Meaning> {
     let Listed { one, many, example, most } = listed;
     let form = format!("a list of {many} such as {example}");
-    let Value::List(list) = &node.value else {
-        log.problem(&node.place, at, wrong(node, &form));
-        return None;
+    let problem = match &node.value {
+        Value::List(list) if list.is_empty() => format!("found an empty list, expected {form}").into(),
+        Value::List(list) if list.len() > *most => {
+            format!("found {} {many}, expected at most {most}", list.len()).into()
+        }
+        Value::List(list) => {
+            let others: Vec<_> = list.iter().filter(|item| item.as_text().is_none()).collect();
+            for item in &others {
+                log.mistake(&item.place, at, wrong(item, one));
+            }
+            return others.is_empty().then_some(Meaning::AsWritten);
+        }
+        _ => wrong(node, &form),
     };
-    if list.is_empty() {
-        log.problem(&node.place, at, Problem::new(format!("found an empty list, expected {form}")));
-        return None;
-    }
-    if list.len() > *most {
-        let message = format!("found {} {many}, expected at most {most}", list.len());
-        log.problem(&node.place, at, Problem::new(message));
-        return None;
-    }
-    let mut is_right = true;
-    for item in list.iter().filter(|item| item.as_text().is_none()) {
-        log.problem(&item.place, at, wrong(item, one));
-        is_right = false;
-    }
-    is_right.then_some(Meaning::AsWritten)
+    log.mistake(&node.place, at, problem);
+    None
 }
 
 /// Makes a problem with the text "found ..., expected FORM".
@@ -470,25 +379,6 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.len().max(2))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
-}
-
-/// Joins words for a message: "a, b or c".
-pub(crate) fn or_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let words: Vec<_> = words.collect();
-    match words.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
-    }
-}
-
-/// Describes the quantities and words that a key takes.
-pub(crate) fn expected_quantity(ranges: &[DimensionRange], words: &[&str]) -> String {
-    let mut form = quantity::expected(ranges);
-    for word in words {
-        form.push_str(&format!(" or \"{word}\""));
-    }
-    form
 }
 
 #[cfg(test)]

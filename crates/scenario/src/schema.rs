@@ -9,7 +9,7 @@ use crate::diagnostic::Place;
 use crate::keys::ROOT;
 use crate::preset::presets;
 use crate::quantity::DimensionRange;
-use crate::spec::{Default, Key, Kind, LONGEST_PATH, TableSpec, Tagged, Variant};
+use crate::spec::{Default, Key, Kind, LONGEST_PATH, TAG, TableSpec, Tagged, Variant};
 use crate::tree::parse_value;
 
 /// Returns the schema.
@@ -31,8 +31,8 @@ fn object(keys: &[Key], tag: Option<&Variant>, steps: bool) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     if let Some(variant) = tag {
-        properties.insert("kind".into(), json!({ "const": variant.name, "description": variant.doc }));
-        required.push("kind");
+        properties.insert(TAG.into(), json!({ "const": variant.name, "description": variant.doc }));
+        required.push(TAG);
     }
     for key in keys {
         properties.insert(key.name.into(), property(key, steps));
@@ -129,11 +129,11 @@ fn tagged(tagged: &Tagged, steps: bool) -> Value {
     if !words.is_empty() {
         forms.push(json!({ "enum": words }));
     }
-    if let Some(key) = tagged.number.and_then(|(variant, key)| tagged.variant(variant)?.key(key)) {
+    if let Some(key) = tagged.number.and_then(|number| tagged.variant(number.variant)?.key(number.key)) {
         forms.push(value(&key.kind, steps));
     }
     forms.extend(tagged.variants.iter().map(|variant| object(variant.keys, Some(variant), steps)));
-    let implied = tagged.by_key.and_then(|(_, variant)| tagged.variant(variant));
+    let implied = tagged.by_key.and_then(|implied| tagged.variant(implied.variant));
     forms.extend(implied.map(|variant| object(variant.keys, None, steps)));
     json!({ "anyOf": forms })
 }

@@ -47,15 +47,15 @@ impl<'a> Section<'a> {
 
     /// Records a problem with the value of `name`. If the value is absent, the message has the place of the
     /// table.
-    pub(crate) fn problem(&self, name: &str, problem: Problem, log: &mut Log) {
+    pub(crate) fn problem(&self, name: &str, problem: impl Into<Problem>, log: &mut Log) {
         let place = self.table.get(name).map_or(self.place, |node| &node.place);
-        log.mistake(place, &self.at.key(name).to_string(), problem.message, problem.help);
+        log.mistake(place, self.at.key(name), problem);
     }
 
     /// Records a warning that the value of `name` is allowed but probably not meant.
     pub(crate) fn warning(&self, name: &str, message: &str, log: &mut Log) {
         let place = self.table.get(name).map_or(self.place, |node| &node.place);
-        log.warning(place, &self.at.key(name).to_string(), message);
+        log.warning(place, self.at.key(name), message);
     }
 
     /// Returns the number of base units, or `Some(None)` for a word.

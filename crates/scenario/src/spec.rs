@@ -137,13 +137,19 @@ pub(crate) struct Tagged {
     pub(crate) variants: &'static [Variant],
     /// Kinds that are not available yet.
     pub(crate) later: &'static [&'static str],
-    /// The variant and the key for which a bare number is an abbreviation: `loss = 0.01`.
-    pub(crate) number: Option<(&'static str, &'static str)>,
-    /// The key that makes a table without `kind` one of the variant: `loss = { mean = "1%", burst = 3 }`.
-    pub(crate) by_key: Option<(&'static str, &'static str)>,
-    /// The variant and the key that were probably meant by a quantity in place of the table: `jitter = "20
-    /// ms"`.
-    pub(crate) quantity: Option<(&'static str, &'static str)>,
+    /// The key for which a bare number is a shorthand: `loss = 0.01`.
+    pub(crate) number: Option<VariantKey>,
+    /// The key by which a table without `kind` is of this variant: `loss = { mean = "1%", burst = 3 }`.
+    pub(crate) by_key: Option<VariantKey>,
+    /// The key that was probably meant by a quantity in place of the table: `jitter = "20 ms"`.
+    pub(crate) quantity: Option<VariantKey>,
+}
+
+/// A key of one variant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VariantKey {
+    pub(crate) variant: &'static str,
+    pub(crate) key: &'static str,
 }
 
 /// One kind of a tagged table.
@@ -172,6 +178,10 @@ impl TableSpec {
 }
 
 impl Tagged {
+    /// A tagged table without shorthands, to which a table adds its noun and its variants.
+    pub(crate) const PLAIN: Self =
+        Self { noun: "", variants: &[], later: &[], number: None, by_key: None, quantity: None };
+
     pub(crate) fn variant(&self, name: &str) -> Option<&'static Variant> {
         self.variants.iter().find(|variant| is_same_word(variant.name, name))
     }
@@ -182,6 +192,9 @@ impl Variant {
         self.keys.iter().find(|key| key.name == name)
     }
 }
+
+/// The key of a tagged table that names the variant.
+pub(crate) const TAG: &str = "kind";
 
 /// Whether two words are the same. A hyphen and an underscore are the same letter.
 pub(crate) fn is_same_word(a: &str, b: &str) -> bool {

@@ -81,7 +81,7 @@ pub(crate) fn refuse_old_keys(entries: &[Entry], log: &mut Log) {
         };
         let message =
             format!("found {}; records are now copied by a command: `store_command`", entry.node.found());
-        log.mistake(&entry.place, &entry.name, message, Some(help));
+        log.mistake(&entry.place, &entry.name, Problem::new(message).with_help(help));
     }
 }
 

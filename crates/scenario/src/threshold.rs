@@ -28,6 +28,7 @@ use crate::pass::sweep::Sweep;
 use crate::quantity::{Problem, parse_any, percentage, quote};
 use crate::read::nearest;
 use crate::resolve::link;
+use crate::spec::TAG;
 use crate::spec::is_same_word;
 use crate::tree::{Entry, Node, Table};
 
@@ -95,7 +96,7 @@ pub(crate) fn read_thresholds(root: &Table, cells: &[ThresholdCell<'_>], log: &m
             Ok(left_side) => left_side,
             Err(problem) => {
                 let key = format!("thresholds.{}", entry.name);
-                log.mistake(place_of_figure(entry), &key, problem.message, problem.help);
+                log.mistake(place_of_figure(entry), &key, problem);
                 continue;
             }
         };
@@ -275,7 +276,7 @@ fn is_same_value(swept: &Json, text: &str) -> bool {
         Json::Number(number) => number.as_f64() == percentage(text).or_else(|| text.parse().ok()),
         // A table may be named by its kind alone: `tcp` for `{ kind = "tcp", cc = "reno" }`.
         Json::Object(keys) => {
-            keys.get("kind").is_some_and(|kind| is_same_value(kind, text)) || plain_text(swept) == text
+            keys.get(TAG).is_some_and(|kind| is_same_value(kind, text)) || plain_text(swept) == text
         }
         other => plain_text(other) == text,
     }

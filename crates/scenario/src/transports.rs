@@ -38,9 +38,7 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
         quic::STREAM_PER_MESSAGE,
     ],
     later: &["sctp", "webrtc"],
-    number: None,
-    by_key: None,
-    quantity: None,
+    ..Tagged::PLAIN
 };
 
 /// The transport of a flow.

@@ -12,7 +12,7 @@ use talkpath_units::Duration;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Log, Place, Source};
-use crate::quantity::{Amount, quote};
+use crate::quantity::{Amount, Problem, quote};
 use crate::spec::{Kind, Variant};
 
 /// A value and its place.
@@ -256,7 +256,7 @@ pub(crate) fn document(source: &Source, log: &mut Log) -> Option<Document> {
     if source.text.len() > LARGEST_FILE {
         let message =
             format!("found {} bytes, expected a scenario of at most {LARGEST_FILE}", source.text.len());
-        log.mistake(&Place::START, "", message, None);
+        log.mistake(&Place::START, "", message);
         return None;
     }
     let mut root = parse(&source.text, log);
@@ -267,7 +267,7 @@ pub(crate) fn document(source: &Source, log: &mut Log) -> Option<Document> {
     if is_toml && root.entries.is_empty() {
         let message =
             "found nothing; a scenario needs a `duration`, a `path` or `link` tables, and a [flow.NAME]";
-        log.mistake(&Place::START, "", message, None);
+        log.mistake(&Place::START, "", message);
         return None;
     }
     Some(Document { root, is_toml })
@@ -279,7 +279,7 @@ pub(crate) fn parse(text: &str, log: &mut Log) -> Table {
     for error in errors {
         let span = error.span().unwrap_or(text.len()..text.len());
         let help = syntax_help(text, span.start);
-        log.mistake(&Place::File(span), "", error.message(), help);
+        log.mistake(&Place::File(span), "", Problem { message: error.message().to_owned(), help });
     }
     convert_table(table.get_ref(), &|span| Place::File(span))
 }

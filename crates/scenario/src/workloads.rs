@@ -28,14 +28,7 @@ use crate::spec::{Default, Key, Kind, Tagged, Variant, Words, key, range};
 const WORKLOADS: &[Workload] = &[voice::VOICE, cbr::CBR, bulk::BULK, burst::BURST, file::FILE];
 
 /// The value of a flow's key `workload`.
-pub(crate) static WORKLOAD: Tagged = Tagged {
-    noun: "a workload",
-    variants: &VARIANTS,
-    later: &[],
-    number: None,
-    by_key: None,
-    quantity: None,
-};
+pub(crate) static WORKLOAD: Tagged = Tagged { noun: "a workload", variants: &VARIANTS, ..Tagged::PLAIN };
 
 /// The description of one workload.
 #[derive(Clone, Copy)]

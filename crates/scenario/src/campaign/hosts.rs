@@ -51,16 +51,16 @@ fn read_host(name: &str, section: &Section<'_>, campaign_key_file: Option<&str>)
 fn check_host(host: &Host, section: &Section<'_>, log: &mut Log) {
     if host.local && host.ssh.is_some() {
         let message = "found `local = true` and an `ssh` name, expected one of them";
-        section.problem("ssh", Problem::new(message), log);
+        section.problem("ssh", message, log);
     }
     if let Some(address) = &host.address
         && let Err(why) = host_and_port(address)
     {
-        section.problem("address", Problem::new(why), log);
+        section.problem("address", why, log);
     }
     if host.emulated.is_some() && (host.address.is_some() || host.starts_server) {
         let message = "found an emulated path to a host with an address, expected one of them";
-        section.problem("emulated", Problem::new(message), log);
+        section.problem("emulated", message, log);
     }
 }
 
@@ -72,7 +72,7 @@ fn check_started_server(host: &Host, section: &Section<'_>, log: &mut Log) {
     }
     if host.address.is_none() {
         let message = "found \"start\" without an `address`, expected the address of the server";
-        section.problem("server", Problem::new(message), log);
+        section.problem("server", message, log);
     }
     if host.at_once > 1 {
         // Two servers cannot listen on one address.
@@ -83,7 +83,7 @@ fn check_started_server(host: &Host, section: &Section<'_>, log: &mut Log) {
     if host.key_file.is_none() && !host.address.as_deref().is_some_and(is_loopback) {
         let message =
             "found \"start\" without a `key_file`, expected one: otherwise anybody could use the server";
-        section.problem("server", Problem::new(message), log);
+        section.problem("server", message, log);
     }
 }
 
@@ -134,10 +134,10 @@ pub(super) fn read_pairs(node: &Node, at: KeyPath<'_>, hosts: &[Host], log: &mut
         match parse_pair(text, hosts) {
             Ok(pair) if pairs.contains(&pair) => {
                 let problem = Problem::new(format!("found {} twice", quote(text)));
-                log.problem(&item.place, at.key("pairs"), problem);
+                log.mistake(&item.place, at.key("pairs"), problem);
             }
             Ok(pair) => pairs.push(pair),
-            Err(problem) => log.problem(&item.place, at.key("pairs"), problem),
+            Err(problem) => log.mistake(&item.place, at.key("pairs"), problem),
         }
     }
     pairs
@@ -180,19 +180,19 @@ pub(super) fn check_roles(root: &Table, hosts: &[Host], measures: &[Measure], lo
         let is_near = pairs.iter().any(|pair| pair.near == index);
         if is_near && host.ssh.is_none() && !host.local {
             let message = "measurements start on this host, but talkpath cannot start a program there";
-            log.mistake(&entry.place, &key, message, Some(SSH_OR_LOCAL.to_owned()));
+            log.mistake(&entry.place, &key, Problem::new(message).with_help(SSH_OR_LOCAL));
         }
         let is_far = pairs.iter().any(|pair| pair.far == index);
         if is_far && host.address.is_none() && host.emulated.is_none() {
             let message = "other hosts measure to this host, but it has no `address`";
             let help = "give `address = \"HOST:PORT\"` of its server".to_owned();
-            log.mistake(&entry.place, &key, message, Some(help));
+            log.mistake(&entry.place, &key, Problem::new(message).with_help(help));
         }
         let remote_pair = pairs.iter().find(|pair| pair.far == index && !hosts[pair.near].local);
         if let (Some(_), Some(pair)) = (&host.emulated, remote_pair) {
             let near = &hosts[pair.near].name;
             let message = format!("the path to this host is emulated on {near}, which is not `local`");
-            log.mistake(&entry.place, &key, message, None);
+            log.mistake(&entry.place, &key, message);
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn read_measures(
         let section = Section::new(table, MEASURE.keys, at, place);
         if let Some(step) = first_step(table) {
             let problem = Problem::new("found a step, which only copies of flows take");
-            log.problem(&step.place, at, problem);
+            log.mistake(&step.place, at, problem);
         }
         let scenario = read_scenario(&section, log);
         let pairs = match section.node("pairs") {
@@ -45,7 +45,7 @@ fn read_scenario(section: &Section<'_>, log: &mut Log) -> MeasureScenario {
     for key in ["workload", "transports", "duration"] {
         if section.node(key).is_some() {
             let message = "found beside `scenario`, expected one of them: the scenario file has its own";
-            section.problem(key, Problem::new(message), log);
+            section.problem(key, message, log);
         }
     }
     MeasureScenario::File(file.to_owned())
@@ -89,7 +89,7 @@ fn read_transports(items: &[Node], at: KeyPath<'_>, log: &mut Log) -> Vec<String
         };
         // An item that is no text is a mistake, which the key tables have found.
         if item.as_text().is_some() {
-            log.problem(&item.place, at.key("transports"), problem);
+            log.mistake(&item.place, at.key("transports"), problem);
         }
     }
     transports
@@ -99,8 +99,8 @@ fn read_transports(items: &[Node], at: KeyPath<'_>, log: &mut Log) -> Vec<String
 pub(super) fn check_pairs_exist(root: &Table, measures: &[Measure], log: &mut Log) {
     for NamedTable { name, place, .. } in named_tables(root, "measure") {
         if measures.iter().any(|measure| measure.name == name && measure.pairs.is_empty()) {
-            let help = Some("a measure needs two hosts".to_owned());
-            log.mistake(place, &format!("measure.{name}"), "found no pair of hosts", help);
+            let problem = Problem::new("found no pair of hosts").with_help("a measure needs two hosts");
+            log.mistake(place, format!("measure.{name}"), problem);
         }
     }
 }

@@ -65,7 +65,7 @@ fn read_start(section: &Section<'_>, log: &mut Log) -> Option<DateTime> {
     if start.is_none() {
         let message =
             format!("found {}, expected a date and a time such as \"2026-12-01 06:00\"", quote(text));
-        section.problem("start", Problem::new(message), log);
+        section.problem("start", message, log);
     }
     start
 }
@@ -76,7 +76,7 @@ fn check_start_within(start_within: Duration, window: Duration, section: &Sectio
         let message = format!(
             "found {start_within}, expected at most {window}, the window in which a measurement may begin"
         );
-        section.problem("start_within", Problem::new(message), log);
+        section.problem("start_within", message, log);
     }
 }
 
@@ -86,13 +86,13 @@ fn check_every(schedule: &Schedule, section: &Section<'_>, log: &mut Log) {
     if every > day.saturating_mul(days) {
         let message =
             format!("found {every}, expected at most the whole campaign, {} of {day}", counted(days, "day"));
-        section.problem("every", Problem::new(message), log);
+        section.problem("every", message, log);
     }
     // The product of nanoseconds and days can be above 2^64.
     let slots = u128::from(day.as_nanos()) * u128::from(days) / u128::from(every.as_nanos());
     if slots > u128::from(MAX_SLOTS) {
         let message = format!("found {every}, expected at most {MAX_SLOTS} times in the whole campaign");
-        section.problem("every", Problem::new(message), log);
+        section.problem("every", message, log);
     }
 }
 

@@ -79,10 +79,7 @@ static BETWEEN: Tagged = Tagged {
             keys: &[key("pairs", Kind::Names(&PAIRS), Default::Required, PAIR_DOC)],
         },
     ],
-    later: &[],
-    number: None,
-    by_key: None,
-    quantity: None,
+    ..Tagged::PLAIN
 };
 
 const PAIR_DOC: &str = "pairs as `\"NEAR > FAR\"`. The near host starts the measurement";

@@ -29,10 +29,7 @@ pub(crate) static KERNEL: Tagged = Tagged {
             keys: KEYS,
         },
     ],
-    later: &[],
-    number: None,
-    by_key: None,
-    quantity: None,
+    ..Tagged::PLAIN
 };
 
 const BY_KIND: Default = Default::Follows("`kind`");

@@ -4,7 +4,7 @@ use crate::quantity::{Dimension, DimensionRange};
 use crate::queues::QUEUE;
 use crate::spec::{
     ANY_DURATION, ANY_RATE, Default, FileKind, Key, Kind, SOME_DURATION, SOME_SIZE, TableSpec, Tagged,
-    Variant, key, quantity, range,
+    Variant, VariantKey, key, quantity, range,
 };
 
 /// A link.
@@ -151,10 +151,8 @@ pub(crate) static FRAMING: Tagged = Tagged {
             )],
         },
     ],
-    later: &[],
-    number: None,
-    by_key: None,
-    quantity: Some(("bytes", "overhead")),
+    quantity: Some(VariantKey { variant: "bytes", key: "overhead" }),
+    ..Tagged::PLAIN
 };
 
 /// Loss.
@@ -213,10 +211,9 @@ pub(crate) static LOSS: Tagged = Tagged {
             keys: &[key("file", Kind::File(FileKind::LossTrace), Default::Required, TRACE_FILE)],
         },
     ],
-    later: &[],
-    number: Some(("bernoulli", "rate")),
-    by_key: Some(("burst", "bursts")),
-    quantity: None,
+    number: Some(VariantKey { variant: "bernoulli", key: "rate" }),
+    by_key: Some(VariantKey { variant: "bursts", key: "burst" }),
+    ..Tagged::PLAIN
 };
 
 const REORDER: Key =
@@ -266,8 +263,6 @@ pub(crate) static JITTER: Tagged = Tagged {
             keys: &[key("file", Kind::File(FileKind::DelayTrace), Default::Required, TRACE_FILE), REORDER],
         },
     ],
-    later: &[],
-    number: None,
-    by_key: None,
-    quantity: Some(("normal", "sd")),
+    quantity: Some(VariantKey { variant: "normal", key: "sd" }),
+    ..Tagged::PLAIN
 };

@@ -1,9 +1,9 @@
 //! The key tables of scenario and campaign files, one in each file. The keys of transports, workloads and
 //! queues are beside the code that reads them.
 //!
-//! A *key table* describes the keys of one table of the file. The checks with their suggestions
-//! ([`crate::pass::check`]), the defaults ([`crate::pass::fill`]), the JSON Schema ([`crate::schema`]) and
-//! the Markdown tables of docs/reference/scenario.md ([`key_tables`]) are made of the key tables.
+//! A *key table* describes the keys of one table of the file. The checks and the defaults
+//! ([`crate::pass::check`]), the JSON Schema ([`crate::schema`]) and the Markdown tables of
+//! docs/reference/scenario.md ([`key_tables`]) are made of the key tables.
 
 mod campaign;
 mod change;

@@ -11,18 +11,18 @@
 //! Changes of TCP itself between versions of the kernel are left out. The stack `linux` follows Linux 6.18
 //! under every profile.
 
-use super::fill::fill_value;
+use super::check::with_defaults;
 use super::set::expand_tagged;
 use crate::keys::KERNEL;
 use crate::reading::Reading;
-use crate::spec::Kind;
+use crate::spec::TAG;
 use crate::transports::TRANSPORT;
 use crate::tree::{Node, Table, Value};
 
 /// Sets the values of the profile for the keys that Linux transports of the cell do not have.
 pub(crate) fn apply_kernel(mut cell: Table, _: &mut Reading<'_>) -> Table {
     let Some(kernel) = cell.get("kernel") else { return cell };
-    let kernel = fill_value(kernel.clone(), &Kind::Tagged(&KERNEL));
+    let kernel = with_defaults(kernel.clone(), &KERNEL);
     let Some(profile) = kernel.as_table() else { return cell };
     let Some(Node { value: Value::Table(flows), .. }) = cell.get_mut("flow") else { return cell };
     for entry in &mut flows.entries {
@@ -36,7 +36,7 @@ pub(crate) fn apply_kernel(mut cell: Table, _: &mut Reading<'_>) -> Table {
 }
 
 fn apply_to_transport(transport: &mut Node, profile: &Table) {
-    let kind = transport.as_table().map_or(Some(&*transport), |table| table.get("kind"));
+    let kind = transport.as_table().map_or(Some(&*transport), |table| table.get(TAG));
     let kind = kind.and_then(Node::as_text).and_then(|kind| TRANSPORT.variant(kind));
     let Some(variant) = kind.filter(|variant| variant.key("stack").is_some()) else { return };
     expand_tagged(transport, &TRANSPORT);

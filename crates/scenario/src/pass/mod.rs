@@ -6,15 +6,13 @@
 //! | [`values`] | replaces percentages by numbers, and reads named files | the file |
 //! | [`sweep`] | removes `[sweep]`, and sets the values of a cell | each cell |
 //! | [`kernel`] | sets the values of the key `kernel` in Linux transports | each cell |
-//! | [`check`] | reports wrong values, and notes the meanings of right ones | each cell, swept files |
-//! | [`fill`] | writes every default out, with its meaning | each cell |
+//! | [`check`] | adds the meaning of each right value, and every default | each cell, swept files |
 //!
 //! [`crate::plan`] runs the passes in this order. Then [`crate::resolve`] makes the model of the meanings, so
 //! no value is read a second time. The pass `set` comes before `values` because the command line may name
 //! files. The pass `kernel` comes after `sweep` because the kernel may be swept.
 
 pub(crate) mod check;
-pub(crate) mod fill;
 pub(crate) mod kernel;
 pub(crate) mod set;
 pub(crate) mod sweep;

@@ -16,7 +16,7 @@ use crate::preset::preset;
 use crate::quantity::{Problem, percentage};
 use crate::read;
 use crate::reading::Reading;
-use crate::spec::{Kind, TableSpec, Tagged, Variant};
+use crate::spec::{Kind, TAG, TableSpec, Tagged, Variant};
 use crate::tree::{self, Entry, Node, Table, Value, split};
 
 /// Sets the keys of the command line. A scenario without a name gets the name of its file, and a path's name
@@ -29,7 +29,7 @@ pub(crate) fn set_options(mut root: Table, reading: &mut Reading<'_>) -> Table {
         let value =
             tree::parse_value(text, &place).unwrap_or_else(|| Node::text(text.as_str(), place.clone()));
         if let Err(problem) = set_option(&mut root, key, value, &place, log) {
-            log.mistake(&place, key, problem.message, problem.help);
+            log.mistake(&place, key, problem);
         }
     }
     for (key, value) in [("seed", options.seed), ("repeat", options.repeat)] {
@@ -292,9 +292,9 @@ fn set_in_tagged(
 ) -> Result<(), Problem> {
     let [first, rest @ ..] = names else { return Ok(()) };
     let keys = || tagged.variants.iter().flat_map(|variant| variant.keys).filter(|key| key.name == *first);
-    if *first != "kind" && keys().next().is_none() {
+    if *first != TAG && keys().next().is_none() {
         let known = tagged.variants.iter().flat_map(|variant| variant.keys).map(|key| key.name);
-        let mut known: Vec<_> = known.chain(["kind"]).collect();
+        let mut known: Vec<_> = known.chain([TAG]).collect();
         known.sort_unstable();
         known.dedup();
         return Err(unknown_key(first, tagged.noun, known.iter().copied()));
@@ -337,33 +337,32 @@ pub(crate) fn expand_path(node: &mut Node) {
 /// Replaces the shorthand of a tagged table by the table. The shorthand is the kind alone, a bare number, a
 /// percentage, or a table without its kind.
 pub(crate) fn expand_tagged(node: &mut Node, tagged: &Tagged) {
-    let place = node.place.clone();
-    let mut table = Table::default();
-    match (&node.value, tagged.number) {
-        (Value::Text(share), Some((kind, key))) if percentage(share).is_some() => {
-            table.set("kind", Node::text(kind, place));
-            table.set(key, node.clone());
+    let tag = |variant: &str| Node::text(variant, node.place.clone());
+    let table = match (&node.value, tagged.number) {
+        (Value::Text(variant), number) if number.is_none() || percentage(variant).is_none() => {
+            Table::with_key(TAG, tag(variant))
         }
-        (Value::Text(kind), _) => table.set("kind", Node::text(kind.as_str(), place)),
-        (Value::Number(_), Some((kind, key))) => {
-            table.set("kind", Node::text(kind, place));
-            table.set(key, node.clone());
+        (Value::Text(_) | Value::Number(_), Some(number)) => {
+            let mut table = Table::with_key(TAG, tag(number.variant));
+            table.set(number.key, node.clone());
+            table
         }
         (Value::Table(written), _) => {
             let Some(variant) = implied_variant(written, tagged) else { return };
-            table = written.clone();
-            table.set("kind", Node::text(variant.name, place));
+            let mut table = written.clone();
+            table.set(TAG, tag(variant.name));
+            table
         }
         _ => return,
-    }
+    };
     node.value = Value::Table(table);
 }
 
 /// Returns the variant of a table without `kind`, if a key of the table says it.
 pub(crate) fn implied_variant(table: &Table, tagged: &Tagged) -> Option<&'static Variant> {
-    let (key, variant) = tagged.by_key?;
-    let is_implied = table.get("kind").is_none() && table.get(key).is_some();
-    tagged.variant(variant).filter(|_| is_implied)
+    let implied = tagged.by_key?;
+    let is_implied = table.get(TAG).is_none() && table.get(implied.key).is_some();
+    tagged.variant(implied.variant).filter(|_| is_implied)
 }
 
 /// Returns the table of `node`. A value that is no table is replaced by an empty one.

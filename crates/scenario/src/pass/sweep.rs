@@ -56,7 +56,7 @@ impl Sweep {
         let Some(node) = sweep.base.remove("sweep") else { return sweep };
         check::check(root.clone(), &ROOT, Checks::PRESENT.with(options), log);
         let Some(table) = node.as_table() else {
-            log.mistake(&node.place, "sweep", wrong(&node, "a table of \"KEY\" = [VALUES]").message, None);
+            log.mistake(&node.place, "sweep", wrong(&node, "a table of \"KEY\" = [VALUES]"));
             return Self { has_mistakes: true, ..sweep };
         };
         let mut lines = Vec::new();
@@ -67,7 +67,7 @@ impl Sweep {
         let cells = sweep.cells();
         if cells > MOST_CELLS {
             let message = format!("found {cells} combinations, expected at most {MOST_CELLS} cells");
-            log.mistake(&node.place, "sweep", message, None);
+            log.mistake(&node.place, "sweep", message);
             return Self { axes: Vec::new(), has_mistakes: true, ..sweep };
         }
         sweep
@@ -80,7 +80,7 @@ impl Sweep {
             Ok(axis) => self.axes.push(axis),
             Err(AxisMistake { place, problem }) => {
                 self.has_mistakes = true;
-                log.mistake(place, &format!("sweep.{key}"), problem.message, problem.help);
+                log.mistake(place, format!("sweep.{key}"), problem);
             }
         }
     }
@@ -149,7 +149,7 @@ impl Sweep {
         for AxisValue { axis, value } in axis_values {
             for key in &axis.keys {
                 if let Err(problem) = set::set(&mut root, key, value.clone()) {
-                    log.mistake(&axis.place, &format!("sweep.{}", axis.key), problem.message, problem.help);
+                    log.mistake(&axis.place, format!("sweep.{}", axis.key), problem);
                 }
             }
             if let Some(path) = root.get_mut("path") {

@@ -16,7 +16,7 @@ use crate::keys::{KERNEL, ROOT};
 use crate::quantity::{self, Problem, quote};
 use crate::read::KeyPath;
 use crate::reading::Reading;
-use crate::spec::{FileKind, Kind, TableSpec, Tagged, is_same_word};
+use crate::spec::{FileKind, Kind, TAG, TableSpec, Tagged, is_same_word};
 use crate::tree::{Node, Table, Value, parse_value, split};
 
 /// Replaces the values in `root` and in its sweep.
@@ -77,7 +77,7 @@ fn replace_value(node: &mut Node, kind: &'static Kind, at: KeyPath<'_>, reading:
 }
 
 fn replace_in_tagged(inner: &mut Table, tagged: &'static Tagged, at: KeyPath<'_>, reading: &mut Reading<'_>) {
-    let variant = inner.get("kind").and_then(Node::as_text).and_then(|kind| tagged.variant(kind));
+    let variant = inner.get(TAG).and_then(Node::as_text).and_then(|kind| tagged.variant(kind));
     for entry in &mut inner.entries {
         // If the kind is not known, for example because a sweep sets it, a key of any variant is taken.
         let known_key = variant.and_then(|variant| variant.key(&entry.name));
@@ -139,14 +139,14 @@ fn replace_share(node: &mut Node, at: KeyPath<'_>, log: &mut Log) {
             let Some(share) = quantity::percentage(text) else { return };
             if !(0.0..=1.0).contains(&share) {
                 let problem = Problem::new(format!("found {}, expected from 0% to 100%", quote(text)));
-                log.problem(&node.place, at, problem);
+                log.mistake(&node.place, at, problem);
             }
             // The share is limited to its range, so that it is not reported again.
             node.value = Value::Number(share.clamp(0.0, 1.0).to_string());
         }
         Value::Number(text) if matches!(node.place, Place::Option(_)) => {
             if let Some(problem) = quantity::bare_one(text) {
-                log.problem(&node.place, at, problem);
+                log.mistake(&node.place, at, problem);
             }
         }
         _ => {}
@@ -158,13 +158,13 @@ fn replace_file_name(node: &mut Node, kind: FileKind, at: KeyPath<'_>, reading: 
     let Value::Text(name) = &mut node.value else { return };
     match reading.contents.read(kind, name, reading.files) {
         Ok(resolved) => *name = resolved,
-        Err(problem) => reading.log.problem(&node.place, at, problem),
+        Err(problem) => reading.log.mistake(&node.place, at, problem),
     }
 }
 
 /// Whether `node`, the value of `kernel`, is `this`.
 fn is_this(node: &Node) -> bool {
-    let kind = node.as_table().map_or(Some(node), |table| table.get("kind"));
+    let kind = node.as_table().map_or(Some(node), |table| table.get(TAG));
     kind.and_then(Node::as_text).is_some_and(|kind| is_same_word(kind, "this"))
 }
 
@@ -173,7 +173,7 @@ fn replace_this_kernel(node: &mut Node, reading: &mut Reading<'_>) {
         Ok(profile) => set_profile(node, profile),
         Err(why) => {
             let help = format!("there are: {}", kernel_names().collect::<Vec<_>>().join(", "));
-            reading.log.mistake(&node.place, "kernel", why, Some(help));
+            reading.log.mistake(&node.place, "kernel", Problem::new(why).with_help(help));
         }
     }
 }
@@ -181,14 +181,14 @@ fn replace_this_kernel(node: &mut Node, reading: &mut Reading<'_>) {
 /// Replaces `this` by the values of `profile`. A key that the file has beside `this` keeps its value.
 fn set_profile(node: &mut Node, profile: &KernelProfile) {
     let mut table = Table::default();
-    table.set("kind", Node::text("measured", node.place.clone()));
+    table.set(TAG, Node::text("measured", node.place.clone()));
     for (key, text) in profile.values() {
         if let Some(value) = parse_value(&text, &node.place) {
             table.set(key, value);
         }
     }
     for entry in node.as_table().into_iter().flat_map(|table| &table.entries) {
-        if entry.name != "kind" {
+        if entry.name != TAG {
             table.set(&entry.name, entry.node.clone());
         }
     }

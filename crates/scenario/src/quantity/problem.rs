@@ -9,12 +9,24 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None }
+        message.into().into()
     }
 
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+}
+
+impl From<String> for Problem {
+    fn from(message: String) -> Self {
+        Self { message, help: None }
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
     }
 }
 

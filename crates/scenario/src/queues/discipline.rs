@@ -107,7 +107,7 @@ pub(super) fn warn_of_small_limit(
         && limit < mtu
     {
         let message = format!("a packet of {mtu} (`mtu`) never finds room in {limit}");
-        log.warning(&node.place, &section.at.key(name).to_string(), message);
+        log.warning(&node.place, section.at.key(name), message);
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn changes(
     let (top, mut changes, mut is_right) = (KeyPath::ROOT.key("change"), Vec::new(), true);
     if !links.is_known {
         let message = "found changes, and neither a `path` nor `link` tables that they could be for";
-        log.mistake(place, "change", message, None);
+        log.mistake(place, "change", message);
         return None;
     }
     for (number, node) in (1_u64..).zip(tables) {
@@ -62,7 +62,7 @@ pub(crate) fn changes(
     if instants > MOST_INSTANTS {
         let message =
             format!("found changes at {instants} instants of the run, expected at most {MOST_INSTANTS}");
-        log.mistake(place, "change", message, None);
+        log.mistake(place, "change", message);
         return None;
     }
     is_right.then_some(changes)

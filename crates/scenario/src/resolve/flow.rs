@@ -70,13 +70,13 @@ pub(crate) fn flow_tables<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowTable<'
             let message = format!(
                 "found {flow_count} flows up to here, copies and directions counted; expected at most {MOST_FLOWS}"
             );
-            section.problem("count", Problem::new(message), log);
+            section.problem("count", message, log);
             break;
         }
         flow_tables.push(FlowTable { name: &entry.name, place: &entry.place, table, copies });
     }
     if flow_tables.is_empty() && root.get("program").is_none() {
-        log.mistake(&Place::START, "flow", "missing; a scenario needs at least one [flow.NAME]", None);
+        log.mistake(&Place::START, "flow", "missing; a scenario needs at least one [flow.NAME]");
     }
     flow_tables
 }
@@ -111,7 +111,7 @@ fn check_names(flow_tables: &[FlowTable<'_>], flows: &[Flow], log: &mut Log) -> 
     let flow_table = flow_tables.iter().find(|table| last.is_some_and(|flow| flow.group == table.name));
     let place = flow_table.map_or(&Place::START, |table| table.place);
     let message = format!("two flows come out with the name {duplicate:?}; rename one");
-    log.mistake(place, "flow", message, None);
+    log.mistake(place, "flow", message);
     false
 }
 
@@ -121,7 +121,7 @@ fn check_connections(flow_tables: &[FlowTable<'_>], flows: &[Flow], log: &mut Lo
     for flow_table in flow_tables {
         let mut group = flows.iter().filter(|flow| flow.group == flow_table.name);
         let Some(message) = group.find_map(|flow| connection_conflict(flow, flows)) else { continue };
-        log.mistake(flow_table.place, &format!("flow.{}.transport", flow_table.name), message, None);
+        log.mistake(flow_table.place, format!("flow.{}.transport", flow_table.name), message);
         is_right = false;
     }
     is_right
@@ -317,7 +317,7 @@ impl RouteReader<'_> {
             if !self.links.is_missing() {
                 let message =
                     format!("missing; with `link` tables a flow names its links, as {key} = [\"wan\"]");
-                log.mistake(self.section.place, &at.to_string(), message, None);
+                log.mistake(self.section.place, at, message);
             }
             return None;
         };
@@ -328,7 +328,7 @@ impl RouteReader<'_> {
         match link::route(self.links, names, self.number) {
             Ok(route) => Some(route),
             Err((place, problem)) => {
-                log.problem(place, at, problem);
+                log.mistake(place, at, problem);
                 None
             }
         }
@@ -425,7 +425,7 @@ fn start(section: &Section<'_>, duration: Option<Duration>, log: &mut Log) -> Op
     {
         let message =
             format!("found a start at {to}, expected one before the end of sending, `duration` = {duration}");
-        section.problem("start", Problem::new(message), log);
+        section.problem("start", message, log);
         return None;
     }
     Some((from, to))

@@ -18,7 +18,7 @@ use crate::contents::Contents;
 use crate::diagnostic::{Log, Place};
 use crate::keys::{LINK, REORDERING, TOKEN_BUCKET};
 use crate::names::unknown_name;
-use crate::pass::fill::fill_table;
+use crate::pass::check::{Checks, check};
 use crate::quantity::{Problem, as_percent, quote};
 use crate::queues::{self, EmptyingRate, LinkValues};
 use crate::read::KeyPath;
@@ -72,7 +72,7 @@ pub(crate) fn links(
     warn_of_missing_rates(root, log);
     if let (Some(_), Some(link)) = (root.get("path"), root.entry("link")) {
         let message = "found `link` tables beside `path`; a scenario has one or the other";
-        log.mistake(&link.place, "link", message, None);
+        log.mistake(&link.place, "link", message);
     }
     let mut links = Links {
         resolved: Some(Vec::new()),
@@ -120,7 +120,7 @@ impl Links {
     /// none.
     fn add_perfect_path(&mut self, contents: &Contents, log: &mut Log) {
         self.is_known = false;
-        let defaults = fill_table(Table::default(), &LINK, &Place::START);
+        let defaults = check(Table::default(), &LINK, Checks::PRESENT, log);
         for name in ["up", "down"] {
             let config = config(&defaults, KeyPath::ROOT.key(name), &Place::START, None, contents, log);
             self.add(name, config);
@@ -140,7 +140,7 @@ impl Links {
         if entries.is_empty() {
             let message = "missing; expected `path`, or `link` tables with routes for the flows";
             let help = "for example path = \"home-adsl\"".to_owned();
-            log.mistake(&Place::START, "path", message, Some(help));
+            log.mistake(&Place::START, "path", Problem::new(message).with_help(help));
             self.resolved = None;
         }
         let parent = KeyPath::ROOT.key("link");
@@ -163,7 +163,7 @@ impl Links {
         if let Some(step) = first_step(table) {
             let problem = Problem::new("found a step, but this link is made once")
                 .with_help(format!("[link.\"{}{{n}}\"] is made once per copy", entry.name));
-            log.problem(&step.place, at, problem);
+            log.mistake(&step.place, at, problem);
         }
         self.add(&entry.name, config(table, at, &entry.place, None, contents, log));
     }
@@ -197,7 +197,7 @@ impl Links {
                 let earlier = earlier.unwrap_or_default();
                 let message =
                     format!("`{earlier}` and `{}` both make the link {name}; rename one", entry.name);
-                log.problem(place, at, Problem::new(message));
+                log.mistake(place, at, message);
                 continue;
             }
             let config = if has_steps {
@@ -270,7 +270,7 @@ impl Links {
             .collect();
         for LinkTable { name, place } in &self.tables {
             if !used_names.iter().any(|used| matches(name, used)) {
-                log.warning(place, &format!("link.{name}"), "no flow goes over this link");
+                log.warning(place, format!("link.{name}"), "no flow goes over this link");
             }
         }
     }
@@ -388,7 +388,7 @@ fn check_shaper(link: &Section<'_>, shaper: Option<TokenBucket>, on_wire: Option
              never leave",
             shaper.burst
         );
-        link.problem("shaper", Problem::new(message), log);
+        link.problem("shaper", message, log);
     }
 }
 

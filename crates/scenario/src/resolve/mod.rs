@@ -1,4 +1,4 @@
-//! Makes a [`Scenario`] of a filled tree: it numbers the copies, makes the links, and turns routes into
+//! Makes a [`Scenario`] of a checked tree: it numbers the copies, makes the links, and turns routes into
 //! indices.
 //!
 //! The checks that need several keys are here. A value that [`crate::pass::check`] found wrong is skipped
@@ -16,12 +16,11 @@ use talkpath_units::Seed;
 use crate::contents::Contents;
 use crate::diagnostic::{Log, Place};
 use crate::keys::{FAR_CLOCK, ROOT};
-use crate::quantity::Problem;
 use crate::read::KeyPath;
 use crate::section::Section;
 use crate::tree::Table;
 
-/// Makes the scenario of the filled tree `root`. Returns `None` if there are mistakes.
+/// Makes the scenario of the checked tree `root`. Returns `None` if there are mistakes.
 pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Option<Scenario> {
     let at = KeyPath::ROOT;
     let section = Section::new(root, ROOT.keys, at, &Place::START);
@@ -32,7 +31,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
     {
         section.problem(
             "warm_up",
-            Problem::new(format!("found {warm_up}, expected less than `duration`, {duration}")),
+            format!("found {warm_up}, expected less than `duration`, {duration}"),
             log,
         );
     }
@@ -60,7 +59,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
             config.mtu,
             ip.min_mtu()
         );
-        section.problem("ip", Problem::new(message), log);
+        section.problem("ip", message, log);
     }
     Some(Scenario {
         name: section.text("name")?.to_owned(),
@@ -115,7 +114,7 @@ fn far_clock(root: &Section<'_>, log: &mut Log) -> Option<FarClock> {
     let jump_every = section.duration("jump_every");
     if !jump.is_zero() && section.node("jump_every").is_none() {
         let message = "found `jump` alone, expected `jump_every` beside it: when the clock jumps";
-        section.problem("jump", Problem::new(message.to_owned()), log);
+        section.problem("jump", message, log);
     }
     Some(FarClock {
         offset: section.duration("offset")?,

@@ -60,7 +60,7 @@ impl Fit<'_, '_> {
         let message = format!(
             "found messages of {size}, expected at most {limit}, which {packet} can hold on this path"
         );
-        self.flow.problem("workload", Problem::new(message), log);
+        self.flow.problem("workload", message, log);
         false
     }
 
@@ -68,7 +68,7 @@ impl Fit<'_, '_> {
     pub(super) fn report_no_room(&self, size: Bytes, room: Bytes, log: &mut Log) {
         let message =
             format!("found messages of {size}, which never find room in a receiving socket of {room}");
-        self.flow.problem("workload", Problem::new(message), log);
+        self.flow.problem("workload", message, log);
     }
 }
 

@@ -126,7 +126,7 @@ pub(super) fn resolve(
             "found an mtu of {mtu} on its routes, expected {SMALLEST_QUIC_MTU} or more: QUIC's packets have up to 1200 B \
              (RFC 9000 §14)"
         );
-        log.problem(section.place, section.at, Problem::new(message));
+        log.mistake(section.place, section.at, message);
         return None;
     }
     let connection = match section.node("connection") {
@@ -160,6 +160,6 @@ pub(super) fn fit(config: &QuicConfig, fit: &Fit<'_, '_>, log: &mut Log) {
         let message = format!(
             "found a `socket_buffer` of {room} over a QUIC stream, which has no socket of its own; expected \"default\""
         );
-        fit.flow.problem("receiver", Problem::new(message), log);
+        fit.flow.problem("receiver", message, log);
     }
 }

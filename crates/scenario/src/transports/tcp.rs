@@ -10,7 +10,7 @@ use talkpath_units::{Bytes, Duration, Packets};
 
 use super::fit::{INITIAL_WINDOW, SMALL_HEAD};
 use crate::diagnostic::Log;
-use crate::quantity::{Amount, Dimension, DimensionRange, Problem};
+use crate::quantity::{Amount, Dimension, DimensionRange};
 use crate::section::Section;
 use crate::spec::{ANY_DURATION, Default, Key, Kind, SOME_PACKETS, Variant, Words, key, quantity, range};
 use crate::tree::{Meaning, Table};
@@ -350,7 +350,7 @@ fn min_rto(section: &Section<'_>, stack: Stack, log: &mut Log) -> Option<Duratio
     if min_rto > max_rto {
         let message =
             format!("found {min_rto}, expected at most {max_rto}, the largest timeout of `{}`", stack.name());
-        section.problem("min_rto", Problem::new(message), log);
+        section.problem("min_rto", message, log);
         return None;
     }
     Some(min_rto)
@@ -366,7 +366,7 @@ fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Optio
         let message = format!(
             "found {mss}, expected at most {largest}: the smallest `mtu` of the routes, {mtu} (with IPv6 20 B less), less 40 B"
         );
-        section.problem("mss", Problem::new(message), log);
+        section.problem("mss", message, log);
         return None;
     }
     Some(mss)
@@ -393,7 +393,7 @@ fn rwnd(section: &Section<'_>, mss: Option<Bytes>, mtu: Option<Bytes>, log: &mut
     if rwnd > LARGEST_WINDOW {
         let packets = Packets::new(packets);
         let message = format!("found {packets} of {segment}, expected at most {LARGEST_WINDOW} in all");
-        section.problem("rwnd", Problem::new(message), log);
+        section.problem("rwnd", message, log);
         return None;
     }
     Some(rwnd)

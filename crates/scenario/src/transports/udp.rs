@@ -5,7 +5,6 @@ use talkpath_units::Bytes;
 
 use super::fit::{Fit, SMALL_HEAD, flood};
 use crate::diagnostic::Log;
-use crate::quantity::Problem;
 use crate::section::Section;
 use crate::spec::{Default, Kind, SOME_SIZE, Variant, Words, key, quantity};
 
@@ -73,7 +72,7 @@ pub(super) fn fit(config: &UdpConfig, fit: &Fit<'_, '_>, log: &mut Log) {
         let message = format!(
             "found messages of {size}, expected at most {LARGEST_DATAGRAM}, which a UDP datagram can hold"
         );
-        fit.flow.problem("workload", Problem::new(message), log);
+        fit.flow.problem("workload", message, log);
     } else if let Some(size) = size.filter(|size| *size > room && config.stack != Stack::Linux) {
         // An empty socket of Linux takes a datagram of any size.
         fit.report_no_room(size, room, log);

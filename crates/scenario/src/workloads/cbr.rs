@@ -83,7 +83,7 @@ fn read(section: &Section<'_>, _: FlowTerms<'_>, log: &mut Log) -> Option<Measur
         let mean_size = Bytes::new(size.twice_mean() / 2);
         let message =
             format!("found {} of {mean_size}, expected at least 1 bps and at most 100 Tbps", clock.amount);
-        section.problem("message_rate", Problem::new(message), log);
+        section.problem("message_rate", message, log);
         return None;
     };
     Some(MeasuredWorkload { workload: WorkloadConfig::Cbr { rate, size }, count_key: clock.key })
@@ -125,7 +125,7 @@ fn read_size(section: &Section<'_>, log: &mut Log) -> Option<MessageSize> {
     let min = section.bytes("min_size")?;
     if min > max {
         let message = format!("found {min}, expected at most `size`, which is {max}");
-        section.problem("min_size", Problem::new(message), log);
+        section.problem("min_size", message, log);
         return None;
     }
     Some(MessageSize::Uniform { min, max })

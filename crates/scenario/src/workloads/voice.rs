@@ -12,7 +12,7 @@ use super::{ECHO, ECHO_WRITE_KEY, FlowTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, DimensionRange, Problem};
 use crate::section::Section;
-use crate::spec::{Default, Kind, SOME_DURATION, Tagged, Variant, Words, key, quantity, range};
+use crate::spec::{Default, Kind, SOME_DURATION, Tagged, Variant, VariantKey, Words, key, quantity, range};
 
 pub(super) const VOICE: Workload = Workload {
     keys: Variant {
@@ -86,7 +86,7 @@ static PLAYOUT: Tagged = Tagged {
     later: &[],
     number: None,
     by_key: None,
-    quantity: Some(("fixed", "delay")),
+    quantity: Some(VariantKey { variant: "fixed", key: "delay" }),
 };
 
 /// The range of opinion scores of the E-model (ITU-T G.107, Annex B).

@@ -1,4 +1,8 @@
-//! Writes a tree as TOML, for the resolved form of a scenario.
+//! Makes the resolved form of a scenario: its file as TOML, with the defaults written out.
+//!
+//! The resolved form has only the defaults that all cells of a sweep share ([`keep_common`]). A default that
+//! follows a swept key, such as the `min_rto` of a stack, is left out, so that it follows the key again when
+//! the resolved form is loaded.
 //!
 //! The text has the shape of the examples in the documentation. Single values come first. Tables follow for
 //! the far clock, the kernel, each direction of the path, each link, each flow, and the sweep. A table inside
@@ -6,10 +10,76 @@
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item};
 
+use crate::spec::TAG;
 use crate::tree::{Node, Table, Value};
 
+/// Returns the resolved form as TOML. It has the keys of the file `root`, and the values that all cells share
+/// (`common`) except for the `swept` keys.
+pub(crate) fn resolved_form<'a>(
+    root: &Table,
+    mut common: Table,
+    swept: impl Iterator<Item = &'a [String]>,
+) -> String {
+    let mut file_keys = root.clone();
+    let sweep = file_keys.remove("sweep");
+    for names in swept {
+        remove_key(&mut common, names);
+    }
+    overlay(&mut common, &file_keys);
+    if let Some(sweep) = sweep {
+        common.set("sweep", sweep);
+    }
+    to_toml(&common)
+}
+
+/// Removes the values of `common` that differ in `other`, or that `other` does not have.
+pub(crate) fn keep_common(common: &mut Table, other: &Table) {
+    common.entries.retain_mut(|entry| match (other.get(&entry.name), &mut entry.node.value) {
+        (Some(Node { value: Value::Table(other), .. }), Value::Table(inner)) => {
+            keep_common(inner, other);
+            true
+        }
+        (Some(other), _) => other.is_same(&entry.node),
+        (None, _) => false,
+    });
+}
+
+/// Removes the key with these names, if it is there.
+fn remove_key(table: &mut Table, names: &[String]) {
+    match names {
+        [] => {}
+        [name] => drop(table.remove(name)),
+        [name, rest @ ..] => {
+            if let Some(Value::Table(inner)) = table.get_mut(name).map(|node| &mut node.value) {
+                remove_key(inner, rest);
+            }
+        }
+    }
+}
+
+/// Sets the keys of the file in `common`, including a value that a sweep replaces.
+fn overlay(common: &mut Table, file_keys: &Table) {
+    for entry in &file_keys.entries {
+        match (common.get_mut(&entry.name).map(|node| &mut node.value), &entry.node.value) {
+            (Some(Value::Table(inner)), Value::Table(file_keys)) => overlay(inner, file_keys),
+            // The file has a shorthand, and `common` has its table.
+            (Some(Value::Table(inner)), Value::Text(_) | Value::Number(_))
+                if is_written_out(inner, &entry.node) => {}
+            _ => common.set(&entry.name, entry.node.clone()),
+        }
+    }
+}
+
+/// Whether `table` is the shorthand `node` written out.
+fn is_written_out(table: &Table, node: &Node) -> bool {
+    table.get(TAG).is_some_and(|tag| match &node.value {
+        Value::Text(_) => tag.is_same(node),
+        _ => true,
+    })
+}
+
 /// Writes a whole scenario.
-pub(crate) fn to_toml(root: &Table) -> String {
+fn to_toml(root: &Table) -> String {
     let mut document = DocumentMut::new();
     for entry in &root.entries {
         let item = match entry.node.as_table() {
