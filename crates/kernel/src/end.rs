@@ -60,7 +60,7 @@ use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
 
 use any::{AnyChannel, each};
-use channel::{DatagramChannel, HostChannel as _, Occasion};
+use channel::{HostChannel as _, Occasion};
 pub use context::EndContext;
 pub use dial::{Dial, apply_options};
 pub use messages::message_in;
@@ -218,12 +218,11 @@ impl FlowEnd {
             return false;
         }
         let wants_data = self.application.sink().is_some();
-        let Some(channel) = self.channel.datagrams_mut() else { return false };
-        let is_taken = channel.handle_datagram(datagram, wants_data);
-        if is_taken {
+        let is_ours = each!(&mut self.channel, channel => channel.handle_datagram(datagram, wants_data));
+        if is_ours {
             self.take_turn();
         }
-        is_taken
+        is_ours
     }
 
     /// Returns true if `payload` is the far end's answer to the registration of this end's address.
@@ -270,8 +269,8 @@ impl FlowEnd {
 
     /// Closes the connection, as [`SharedEnd::close`] describes.
     fn close(&mut self) {
-        if let Some(protocol) = self.channel.own_protocol_mut() {
-            protocol.close(self.application.has_written_all());
+        let has_written_all = self.application.has_written_all();
+        if each!(&mut self.channel, channel => channel.close(has_written_all)) {
             self.advance(self.clock.now());
         }
     }
@@ -292,9 +291,7 @@ impl FlowEnd {
         }
         self.is_unfinished = self.application.is_unfinished();
         let (has_read_all, is_finished) = (!self.is_slow, self.is_workload_finished());
-        if let Some(protocol) = self.channel.own_protocol_mut() {
-            protocol.finish_turn(has_read_all, is_finished);
-        }
+        each!(&mut self.channel, channel => channel.finish_turn(has_read_all, is_finished));
         self.sample_channel(Occasion::Turn);
         self.charge();
         self.take_failure();
@@ -339,9 +336,7 @@ impl FlowEnd {
 
     /// Sets the route that this flow's datagrams are sent over from now on.
     pub fn set_route(&mut self, route: UdpRoute) {
-        if let Some(channel) = self.channel.datagrams_mut() {
-            channel.set_route(route);
-        }
+        each!(&mut self.channel, channel => channel.set_route(route));
     }
 
     /// Makes this end read its datagrams from the socket of `route`, each time when its application is ready.
@@ -400,13 +395,13 @@ impl FlowEnd {
 
     /// Returns the token that this flow's datagrams carry. Returns `None` for TCP.
     pub fn token(&self) -> Option<u32> {
-        self.channel.datagrams().map(DatagramChannel::token)
+        each!(&self.channel, channel => channel.token())
     }
 
     /// Returns true if nothing is left to wait for after the run. That is always so for UDP and TCP.
     pub fn is_closed(&self) -> bool {
         let has_written_all = self.application.has_written_all();
-        self.channel.own_protocol().is_none_or(|protocol| protocol.is_closed(has_written_all))
+        each!(&self.channel, channel => channel.is_closed(has_written_all))
     }
 
     /// Handles the kernel's copy of a datagram that this end has sent. The copy has all headers, and shows
@@ -456,8 +451,8 @@ impl FlowEnd {
         if let Some(host) = self.application.host() {
             lateness.merge(host.lateness());
         }
-        if let Some(protocol) = self.channel.own_protocol() {
-            lateness.merge(protocol.lateness());
+        if let Some(timers) = each!(&self.channel, channel => channel.lateness()) {
+            lateness.merge(timers);
         }
     }
 

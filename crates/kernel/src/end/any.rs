@@ -1,6 +1,5 @@
-//! The closed enum of all channels. A call is dispatched by a match.
+//! The enum of all kinds of channels. The macro `each!` dispatches a call to the kind by a match.
 
-use super::channel::{DatagramChannel, OwnProtocol};
 use super::encapsulated::EncapsulatedChannel;
 use super::quic::QuicChannel;
 use super::setup::ChannelSetup;
@@ -8,7 +7,7 @@ use super::tcp::TcpChannel;
 use super::udp::UdpChannel;
 use crate::spec::TransportSpec;
 
-/// Any channel.
+/// A channel of any kind.
 pub(super) enum AnyChannel {
     /// The kernel's UDP.
     Udp(Box<UdpChannel>),
@@ -34,45 +33,7 @@ impl AnyChannel {
         }
     }
 
-    /// The calls of a channel whose packets are UDP datagrams; `None` for TCP.
-    pub(super) fn datagrams(&self) -> Option<&dyn DatagramChannel> {
-        match self {
-            Self::Udp(channel) => Some(&**channel),
-            Self::Encapsulated(channel) => Some(&**channel),
-            Self::Quic(channel) => Some(&**channel),
-            Self::Tcp(_) => None,
-        }
-    }
-
-    /// As [`Self::datagrams`].
-    pub(super) fn datagrams_mut(&mut self) -> Option<&mut dyn DatagramChannel> {
-        match self {
-            Self::Udp(channel) => Some(&mut **channel),
-            Self::Encapsulated(channel) => Some(&mut **channel),
-            Self::Quic(channel) => Some(&mut **channel),
-            Self::Tcp(_) => None,
-        }
-    }
-
-    /// The calls of a protocol that runs in this process; `None` for the kernel's UDP and TCP.
-    pub(super) fn own_protocol(&self) -> Option<&dyn OwnProtocol> {
-        match self {
-            Self::Encapsulated(channel) => Some(&**channel),
-            Self::Quic(channel) => Some(&**channel),
-            Self::Udp(_) | Self::Tcp(_) => None,
-        }
-    }
-
-    /// As [`Self::own_protocol`].
-    pub(super) fn own_protocol_mut(&mut self) -> Option<&mut dyn OwnProtocol> {
-        match self {
-            Self::Encapsulated(channel) => Some(&mut **channel),
-            Self::Quic(channel) => Some(&mut **channel),
-            Self::Udp(_) | Self::Tcp(_) => None,
-        }
-    }
-
-    /// The channel over the kernel's UDP, if this is one.
+    /// Returns the channel if it is over the kernel's UDP.
     pub(super) fn udp_mut(&mut self) -> Option<&mut UdpChannel> {
         match self {
             Self::Udp(channel) => Some(channel),
@@ -80,7 +41,7 @@ impl AnyChannel {
         }
     }
 
-    /// The channel over the kernel's TCP, if this is one.
+    /// Returns the channel if it is over the kernel's TCP.
     pub(super) fn tcp_mut(&mut self) -> Option<&mut TcpChannel> {
         match self {
             Self::Tcp(channel) => Some(channel),
@@ -88,7 +49,7 @@ impl AnyChannel {
         }
     }
 
-    /// The channel over QUIC, if this is one.
+    /// Returns the channel if it is over QUIC.
     pub(super) fn quic_mut(&mut self) -> Option<&mut QuicChannel> {
         match self {
             Self::Quic(channel) => Some(channel),
@@ -97,7 +58,7 @@ impl AnyChannel {
     }
 }
 
-/// Makes the same call on the channel of any kind.
+/// Makes a call on a channel of any kind.
 macro_rules! each {
     ($any:expr, $channel:ident => $call:expr) => {
         match $any {

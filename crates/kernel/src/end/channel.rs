@@ -1,15 +1,15 @@
 //! The calls of an end to its flow's channel, besides those of the application.
 //!
-//! | calls | of which channels | for what |
-//! | --- | --- | --- |
-//! | [`HostChannel`] | all | the clock, deadlines, progress, state, counts |
-//! | [`DatagramChannel`] | UDP, DCCP, QUIC: their packets are UDP datagrams | the route, what arrives |
-//! | [`OwnProtocol`] | DCCP, QUIC: their protocol runs in this process | the end of a turn, closing |
-//! | `UdpChannel`'s own | UDP | trains, a socket that the application reads, transmit stamps |
-//! | `TcpChannel`'s own | TCP | dialling, connections from outside, readiness |
-//! | `QuicChannel`'s own | QUIC | tickets, and the flows that share a connection |
+//! Each channel implements [`HostChannel`]. A call that only some channels need has a default, which does
+//! nothing:
 //!
-//! [`AnyChannel`](super::any::AnyChannel) returns each set of calls only for a channel that has it.
+//! | calls | channels |
+//! | --- | --- |
+//! | clock, deadlines, progress, samples, counts | all |
+//! | token, route, datagrams that arrive | UDP, DCCP and QUIC, whose packets are UDP datagrams |
+//! | end of a turn, closing, lateness of timers | DCCP and QUIC, whose protocol runs in this process |
+//!
+//! [`AnyChannel`](super::any::AnyChannel) returns the channel of one kind for calls that only this kind has.
 
 use talkpath_flow::Channel;
 use talkpath_units::{Histogram, Instant};
@@ -28,10 +28,10 @@ pub(super) enum Occasion {
     Turn,
     /// A deadline has come, and the application's turn after it is over.
     Timeout,
-    /// A regular interval is over. Connections of the kernel's TCP are sampled so.
+    /// A regular interval is over. Connections of the kernel's TCP are sampled at these times.
     Interval,
-    /// The pacer has visited the end, as it does at an interval, whether anything is due or not. So a flow
-    /// that is silent sees the state of a connection that it shares.
+    /// The pacer has visited the end, as it does at an interval, although nothing may be due. A silent flow
+    /// samples the state of a shared connection at these times.
     Visit,
 }
 
@@ -46,53 +46,58 @@ pub(super) trait HostChannel: Channel {
     /// Reads and throws away the data that arrived, at an end that reads no messages.
     fn discard(&mut self);
 
-    /// True if the channel is or was open.
+    /// Returns true if the channel is or was open.
     fn was_open(&self) -> bool;
 
-    /// The progress of this end. `has_written` is true if its application has written all messages that it
-    /// ever will. `is_over` is true once the time to send is over.
+    /// Returns the progress of this end. `has_written` is true if its application has written all messages
+    /// that it will ever write. `is_over` is true once the time to send is over.
     fn progress(&self, has_written: bool, is_over: bool) -> EndProgress;
 
     /// Takes the failure that ended the flow before its time, if there was one.
     fn take_failure(&mut self) -> Option<String>;
 
-    /// The channel's state and when it was read, if this channel is sampled on this occasion.
+    /// Returns the channel's state and the time at which it was read, if the channel is sampled on this
+    /// occasion.
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)>;
 
-    /// The number of echoes whose rows the memory budget has already paid for, when their messages came
+    /// Returns the number of echoes whose rows the memory budget paid for when their messages came
     /// ([`super::messages::Incoming`]).
     fn paid_rows(&self) -> u64;
 
     /// Writes the channel's counts into `totals`.
     fn count(&self, totals: &mut EndTotals);
-}
 
-/// A channel whose packets are datagrams of a UDP socket.
-pub(super) trait DatagramChannel {
-    /// The token that this flow's datagrams carry.
-    fn token(&self) -> u32;
+    /// Returns the token that this flow's datagrams carry. Returns `None` if the flow has no datagrams.
+    fn token(&self) -> Option<u32> {
+        None
+    }
 
     /// Sets the socket and the address that this flow's datagrams are sent to.
-    fn set_route(&mut self, route: UdpRoute);
+    fn set_route(&mut self, _route: UdpRoute) {}
 
-    /// Takes a datagram that was received for this flow. Returns true if it is one of the flow's. If
-    /// `wants_data`, the channel keeps the datagram's bytes for the application's read.
-    fn handle_datagram(&mut self, datagram: &Received<'_>, wants_data: bool) -> bool;
-}
+    /// Handles a datagram. Returns true if it belongs to this flow. If `wants_data`, the channel keeps the
+    /// datagram's bytes for the application's read.
+    fn handle_datagram(&mut self, _datagram: &Received<'_>, _wants_data: bool) -> bool {
+        false
+    }
 
-/// A channel whose protocol runs in this process, on top of UDP.
-pub(super) trait OwnProtocol {
-    /// Takes note that the application's turn is over. `has_read_all` is true unless the application lets
-    /// messages wait. `is_finished` is true if the application will write nothing further.
-    fn finish_turn(&mut self, has_read_all: bool, is_finished: bool);
+    /// Handles the end of the application's turn. `has_read_all` is true unless the application lets messages
+    /// wait. `is_finished` is true if the application will write nothing further.
+    fn finish_turn(&mut self, _has_read_all: bool, _is_finished: bool) {}
 
-    /// Ends the connection, because the run is over and the application `has_written_all`. One more turn of
-    /// the application follows.
-    fn close(&mut self, has_written_all: bool);
+    /// Ends the connection, because the run is over. `has_written_all` is true if the application has no
+    /// messages left. Returns true if the application needs one more turn.
+    fn close(&mut self, _has_written_all: bool) -> bool {
+        false
+    }
 
-    /// True if nothing is left to wait for after the run.
-    fn is_closed(&self, has_written_all: bool) -> bool;
+    /// Returns true if nothing is left to wait for after the run.
+    fn is_closed(&self, _has_written_all: bool) -> bool {
+        true
+    }
 
-    /// How late the protocol's timers fired.
-    fn lateness(&self) -> &Histogram;
+    /// Returns how late the protocol's timers fired. Returns `None` if the kernel has the timers.
+    fn lateness(&self) -> Option<&Histogram> {
+        None
+    }
 }

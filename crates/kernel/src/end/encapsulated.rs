@@ -30,7 +30,7 @@ use talkpath_wire::encapsulated::{DecodedPacket, decode};
 use talkpath_wire::machine::{Machine, Silence};
 use talkpath_wire::{Delivery, Observation, Packet, PayloadRange, Refused, Transmit};
 
-use super::channel::{DatagramChannel, HostChannel, Occasion, OwnProtocol};
+use super::channel::{HostChannel, Occasion};
 use super::headers::HeaderCount;
 use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
@@ -42,6 +42,7 @@ use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::{EncapsulatedSpec, FlowSpec};
 use crate::sys::Received;
+use crate::wire::FILE_HEADER;
 
 /// The channel of a flow over a protocol of ours.
 pub(super) struct EncapsulatedChannel {
@@ -123,7 +124,7 @@ impl Channel for EncapsulatedChannel {
                 }
             }
             self.incoming.note(seq);
-            let data = self.piece.get(FILE_HEADER..).unwrap_or_default();
+            let data = self.piece.get(FILE_HEADER as usize..).unwrap_or_default();
             let delivery = Delivery::Message { seq, size };
             return Some(Read { delivery, came_at: self.arrived, held_since: None, begun: &[], data });
         }
@@ -223,11 +224,9 @@ impl HostChannel for EncapsulatedChannel {
     fn take_failure(&mut self) -> Option<String> {
         self.life.take_failure()
     }
-}
 
-impl DatagramChannel for EncapsulatedChannel {
-    fn token(&self) -> u32 {
-        self.outgoing.token()
+    fn token(&self) -> Option<u32> {
+        Some(self.outgoing.token())
     }
 
     fn set_route(&mut self, route: UdpRoute) {
@@ -256,9 +255,7 @@ impl DatagramChannel for EncapsulatedChannel {
         self.machine.handle_packet(&Packet::Encapsulated(packet), Ecn::NotEct, self.now);
         true
     }
-}
 
-impl OwnProtocol for EncapsulatedChannel {
     fn finish_turn(&mut self, has_read_all: bool, is_finished: bool) {
         self.arrived = None;
         self.life.note_open(self.is_open());
@@ -269,13 +266,14 @@ impl OwnProtocol for EncapsulatedChannel {
         self.notice_end(is_finished);
     }
 
-    fn close(&mut self, has_written_all: bool) {
+    fn close(&mut self, has_written_all: bool) -> bool {
         self.life.is_closing = true;
         if has_written_all && self.is_empty() {
             let now = self.clock.now();
             self.now = self.now.max(now);
             self.machine.close(self.now);
         }
+        true
     }
 
     /// Returns true if the close is complete. An end with messages left does not close the connection, so
@@ -284,8 +282,8 @@ impl OwnProtocol for EncapsulatedChannel {
         self.machine.is_over() || !self.is_empty() || !has_written_all
     }
 
-    fn lateness(&self) -> &Histogram {
-        &self.lateness
+    fn lateness(&self) -> Option<&Histogram> {
+        Some(&self.lateness)
     }
 }
 
@@ -369,8 +367,6 @@ impl EncapsulatedChannel {
 
 /// The message number of data that is no message of this flow.
 const UNKNOWN: u64 = u64::MAX;
-/// The bytes of the header before a piece of a file.
-const FILE_HEADER: usize = crate::wire::FILE_HEADER as usize;
 /// The first port of clients, which is a dynamic port (RFC 6335 §6). Captures of simulated runs have the same
 /// ports.
 const CLIENT_PORTS: u16 = 49_152;

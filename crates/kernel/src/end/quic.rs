@@ -34,7 +34,7 @@ use talkpath_measure::{DropCause, Fate};
 use talkpath_units::{Bytes, Duration, Ecn, Histogram, Instant};
 use talkpath_wire::{Delivery, Observation, PayloadRange, Refused};
 
-use super::channel::{DatagramChannel, HostChannel, Occasion, OwnProtocol};
+use super::channel::{HostChannel, Occasion};
 use super::frames::{Frames, NO_MESSAGE};
 use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
@@ -48,7 +48,7 @@ use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, QuicSpec};
 use crate::sys::Received;
-use crate::wire::stream_filling;
+use crate::wire::{FILE_HEADER, stream_filling};
 use connection::{SendOutcome, SharedConnection, lock};
 
 pub use connection::QuicConnections;
@@ -172,7 +172,7 @@ impl Channel for QuicChannel {
                 break (Delivery::Message { seq, size }, came_at);
             }
         };
-        let header = if self.carry == Carry::Stream { 0 } else { FILE_HEADER };
+        let header = if self.carry == Carry::Stream { 0 } else { FILE_HEADER as usize };
         let data = self.piece.get(header..).unwrap_or_default();
         let begun = self.frames.as_ref().map_or(&[][..], Frames::begun);
         Some(Read { delivery, came_at: Some(came_at), held_since: None, begun, data })
@@ -336,11 +336,9 @@ impl HostChannel for QuicChannel {
     fn take_failure(&mut self) -> Option<String> {
         self.life.take_failure()
     }
-}
 
-impl DatagramChannel for QuicChannel {
-    fn token(&self) -> u32 {
-        self.outgoing.token()
+    fn token(&self) -> Option<u32> {
+        Some(self.outgoing.token())
     }
 
     fn set_route(&mut self, route: UdpRoute) {
@@ -350,9 +348,7 @@ impl DatagramChannel for QuicChannel {
     fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
         lock(&self.connection).handle_datagram(datagram, self.clock.stamped(datagram.stamp_ns))
     }
-}
 
-impl OwnProtocol for QuicChannel {
     fn finish_turn(&mut self, _has_read_all: bool, is_finished: bool) {
         let mut connection = lock(&self.connection);
         connection.was_open |= connection.engine.is_open();
@@ -362,23 +358,19 @@ impl OwnProtocol for QuicChannel {
     }
 
     /// Closes the flow. The client closes the connection when its last flow closes. The server sends no
-    /// answer (RFC 9000 §10.2).
-    fn close(&mut self, _has_written_all: bool) {
+    /// answer (RFC 9000 §10.2), so `is_closed` is always true.
+    fn close(&mut self, _has_written_all: bool) -> bool {
         self.life.is_closing = true;
         if self.life.is_client {
             let mut connection = lock(&self.connection);
             connection.tick(self.clock.now());
             connection.close(self.index);
         }
-    }
-
-    /// Returns true, because a close has no answer to wait for (RFC 9000 §10.2).
-    fn is_closed(&self, _has_written_all: bool) -> bool {
         true
     }
 
-    fn lateness(&self) -> &Histogram {
-        &self.lateness
+    fn lateness(&self) -> Option<&Histogram> {
+        Some(&self.lateness)
     }
 }
 
@@ -487,8 +479,6 @@ impl QuicChannel {
     }
 }
 
-/// The bytes of the header before a piece of a file.
-const FILE_HEADER: usize = crate::wire::FILE_HEADER as usize;
 /// The shortest time after which a missing answer is a failure. A client's first packets leave after 0, 1 and
 /// 3 s (RFC 9002 §6.2.2 assumes a round trip of 333 ms), so three packets had no answer by then.
 const MIN_PATIENCE: Duration = Duration::from_secs(3);

@@ -37,7 +37,7 @@ use talkpath_measure::{Fate, LegTap};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 use talkpath_wire::{Delivery, Observation};
 
-use super::channel::{DatagramChannel, HostChannel, Occasion};
+use super::channel::{HostChannel, Occasion};
 use super::context::EndContext;
 use super::headers::HeaderCount;
 use super::messages::{Incoming, Outgoing};
@@ -285,11 +285,9 @@ impl HostChannel for UdpChannel {
         let is_sampled = is_bulk_sender && occasion == Occasion::Timeout;
         is_sampled.then(|| (self.observe(), self.clock.now()))
     }
-}
 
-impl DatagramChannel for UdpChannel {
-    fn token(&self) -> u32 {
-        self.outgoing.token()
+    fn token(&self) -> Option<u32> {
+        Some(self.outgoing.token())
     }
 
     /// From now on this end sends over `route`.
