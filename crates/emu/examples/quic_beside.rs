@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena as _, ArenaError, RunPlan};
 use talkpath_config::Carry;
-use talkpath_emu::{EmuArena, OurEnd, Stranger, Way, replay, ways};
+use talkpath_emu::{DirectionPackets, EmuArena, OurEnd, Stranger, read_directions, replay};
 use talkpath_flow::Side;
 use talkpath_kernel::end::{Fingerprint, HostKeys, server_identity};
 use talkpath_model::Scenario;
@@ -203,7 +203,7 @@ fn run() -> Result<Vec<String>, Failure> {
     }
     let log = arena.take_arrival_log().ok_or_else(|| "there is no log".to_owned())?;
     replay(&log, &scenario).map_err(|why| why.to_string())?;
-    let [out, back] = ways(&log).map_err(|why| why.to_string())?;
+    let [out, back] = read_directions(&log).map_err(|why| why.to_string())?;
     let [from_them, to_them] = if case.is_client() { [out, back] } else { [back, out] };
     let theirs = match Counts::read(&theirs?) {
         Ok(theirs) => theirs,
@@ -276,8 +276,8 @@ struct Found {
     case: Case,
     ours: OurEnd,
     theirs: Counts,
-    from_them: Way,
-    to_them: Way,
+    from_them: DirectionPackets,
+    to_them: DirectionPackets,
 }
 
 impl Found {

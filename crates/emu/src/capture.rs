@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 use talkpath_config::{EncapsulatedKind, TransportKind};
 use talkpath_measure::pcapng::{self, CapturedPacket};
-use talkpath_units::Instant;
+use talkpath_units::{Instant, counted};
 use talkpath_wire::carrier::NativeForm;
 use talkpath_wire::encapsulated::native_form;
 
@@ -23,7 +23,7 @@ use crate::device::complete_checksum;
 use crate::packet::{IPV6_HEADER, Parsed, UDP, checksum, sum};
 
 /// The largest capture of a repetition, bytes. We chose 256 MiB, which it takes in memory and on disk.
-pub(super) const MAX_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 /// The size of a piece of the capture in memory, bytes.
 const PIECE: usize = 1 << 20;
 /// The size of UDP's header, bytes (RFC 768).
@@ -50,6 +50,14 @@ pub(super) struct Capture {
     snaplen: usize,
     scratch: Vec<u8>,
     /// The number of packets for which the capture had no room.
+    left_out: u64,
+}
+
+/// A capture after the run.
+pub(super) struct FinishedCapture {
+    /// The file in the format pcapng.
+    pub(super) file: Vec<u8>,
+    /// The number of packets that did not fit into the file.
     left_out: u64,
 }
 
@@ -102,12 +110,23 @@ impl Capture {
         self.size += self.current.len() - before;
     }
 
-    /// Returns the file, and the number of packets that are not in it.
-    pub(super) fn finish(self) -> (Vec<u8>, u64) {
+    pub(super) fn finish(self) -> FinishedCapture {
         let mut file = Vec::with_capacity(self.size);
         self.pieces.iter().for_each(|piece| file.extend_from_slice(piece));
         file.extend_from_slice(&self.current);
-        (file, self.left_out)
+        FinishedCapture { file, left_out: self.left_out }
+    }
+}
+
+impl FinishedCapture {
+    /// Makes the warning that the capture is not complete. Returns `None` if it is.
+    pub(super) fn warning(&self) -> Option<String> {
+        if self.left_out == 0 {
+            return None;
+        }
+        let packets = counted(self.left_out, "packet");
+        let mebibytes = MAX_BYTES >> 20;
+        Some(format!("emu: {packets} did not fit into the capture, which holds {mebibytes} MiB at most"))
     }
 }
 
@@ -380,7 +399,7 @@ mod tests {
         for (is_far, ms) in [(false, 1), (true, 2), (false, 3), (false, 4), (false, 5), (false, 6)] {
             capture.record(interface(is_far), &bytes, &parsed, false, Instant::from_millis(ms));
         }
-        let (file, left_out) = capture.finish();
+        let FinishedCapture { file, left_out } = capture.finish();
         assert!(file.len() <= limit && (1..6).contains(&left_out), "{left_out}");
         let kept = 6 - left_out as usize;
         let seen = |far, encapsulated| {

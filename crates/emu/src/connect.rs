@@ -14,6 +14,9 @@ use talkpath_kernel::clock::RunClock;
 use talkpath_kernel::end::SharedEnd;
 use talkpath_units::Instant;
 
+/// The longest time in which the loop does not check whether it has to stop, ns.
+const POLL_NS: u64 = 20_000_000;
+
 /// A flow whose connection is not open at both ends yet, or whose listener has to stay.
 pub(super) struct Connecting {
     pub(super) index: usize,
@@ -53,15 +56,15 @@ pub(super) fn connect_flows(
                 next = next.min(flow.start);
             }
         }
-        let mut watched: Vec<(usize, bool)> = Vec::new();
+        let mut watched: Vec<WatchedSocket> = Vec::new();
         let mut fds: Vec<PollFd<'_>> = Vec::new();
-        for (place, flow) in flows.iter().enumerate() {
+        for (index, flow) in flows.iter().enumerate() {
             if let Some(dial) = flow.dial.as_ref().filter(|_| flow.is_dialled) {
-                watched.push((place, true));
+                watched.push(WatchedSocket::Dial(index));
                 fds.push(PollFd::from_borrowed_fd(dial.as_fd(), PollFlags::OUT));
             }
             if let Some(listener) = &flow.listener {
-                watched.push((place, false));
+                watched.push(WatchedSocket::Listener(index));
                 fds.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
             }
         }
@@ -70,14 +73,24 @@ pub(super) fn connect_flows(
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let ready: Vec<(usize, bool)> =
-            watched.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(it, _)| *it).collect();
-        drop(fds);
-        for (place, is_dial) in ready {
-            if is_dial { flows[place].opened(epoll)? } else { flows[place].accept(epoll)? }
+        let are_ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        for (socket, is_ready) in watched.into_iter().zip(are_ready) {
+            match socket {
+                WatchedSocket::Dial(index) if is_ready => flows[index].finish_dial(epoll)?,
+                WatchedSocket::Listener(index) if is_ready => flows[index].accept(epoll)?,
+                WatchedSocket::Dial(_) | WatchedSocket::Listener(_) => {}
+            }
         }
     }
     Ok(())
+}
+
+/// A socket for which the loop waits, with the index of its flow.
+enum WatchedSocket {
+    /// A socket that connects.
+    Dial(usize),
+    /// A socket that listens.
+    Listener(usize),
 }
 
 impl Connecting {
@@ -91,8 +104,8 @@ impl Connecting {
         }
     }
 
-    /// Gives the dialled connection to the sender, or notes that it has failed.
-    fn opened(&mut self, epoll: &OwnedFd) -> io::Result<()> {
+    /// Gives the dialled connection to the sender, or records that the connection has failed.
+    fn finish_dial(&mut self, epoll: &OwnedFd) -> io::Result<()> {
         let Some(socket) = self.dial.take() else { return Ok(()) };
         self.near.work(|end| {
             if let Some(error) = socket.take_error()? {
@@ -121,6 +134,3 @@ impl Connecting {
 fn place_of(index: usize, is_sender: bool) -> u64 {
     2 * index as u64 + u64::from(!is_sender)
 }
-
-/// The longest time in which the loop does not check whether it shall stop, ns.
-const POLL_NS: u64 = 20_000_000;

@@ -12,8 +12,8 @@ use talkpath_path::{Carried, Direction, DropCause, FragmentRange, Network, Netwo
 use talkpath_units::{Ecn, Instant, Seed};
 
 /// The number of lanes of a network that carries the packets of the user's programs. Each conversation has
-/// one lane, so that a queue with one queue a flow sees the conversations as flows (chosen: the number of
-/// queues of fq_codel, RFC 8290 §5.2.4; further conversations share lanes).
+/// one lane, so that a queue that has one queue for each flow takes conversations for flows. We chose 1024,
+/// which is the number of queues of fq_codel (RFC 8290 §5.2.4). More conversations share lanes.
 pub(crate) const LANES: u32 = 1024;
 
 /// A packet that enters the path.
@@ -161,9 +161,9 @@ impl DecidingNetwork {
         self.now = self.now.max(now);
     }
 
-    /// The services that began since the last call: the tag of the packet, and when its service began. Only a
-    /// network with lanes has them. The tags of packets that have departed are still theirs until the next
-    /// arrival.
+    /// Takes the services that began since the last call: the tag of the packet, and when its service began.
+    /// Only a network with lanes has services. The tag of a packet that has departed is used again only after
+    /// the next arrival.
     pub(crate) fn services(&mut self) -> impl Iterator<Item = (u32, Instant)> {
         self.services.iter_mut().flat_map(|services| services.drain(..))
     }

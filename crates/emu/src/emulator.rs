@@ -49,7 +49,7 @@ pub(super) use self::flow::EmuFlow;
 use self::owner::FragmentOwners;
 use self::slots::SlotTable;
 use crate::arrival_log::LogWriter;
-use crate::capture::Capture;
+use crate::capture::{Capture, FinishedCapture};
 use crate::decision::{DecidingNetwork, Decision};
 use crate::device::{Device, MAX_TRAIN};
 use crate::lanes::Lanes;
@@ -124,13 +124,11 @@ struct TrainDatagram {
 pub(super) struct Emulated {
     pub(super) network: DecidingNetwork,
     pub(super) log: Vec<u8>,
-    /// The capture, and the number of packets that are missing in it.
-    pub(super) capture: Option<(Vec<u8>, u64)>,
+    pub(super) capture: Option<FinishedCapture>,
     pub(super) flows: Vec<EmuFlow>,
     pub(super) lanes: Option<Lanes>,
     pub(super) totals: Totals,
-    /// The time at which the emulator stopped.
-    pub(super) end: Instant,
+    pub(super) stopped_at: Instant,
 }
 
 /// The counts of the emulator. Most of them show how the machine disturbed it.
@@ -212,17 +210,17 @@ impl<'a> Emulator<'a> {
 
     /// Carries out what the path decides until now, and returns the results.
     fn finish(mut self) -> Emulated {
-        let end = self.clock.now();
-        self.decide_until(end);
+        let stopped_at = self.clock.now();
+        self.decide_until(stopped_at);
         self.carry_out_decisions();
         if let Some(lanes) = &mut self.lanes {
-            lanes.report_rest(end);
+            lanes.report_rest(stopped_at);
         }
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         self.totals.cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);
         let Self { network, log, capture, flows, lanes, totals, .. } = self;
         let capture = capture.map(Capture::finish);
-        Emulated { network, log: log.finish(end), capture, flows, lanes, totals, end }
+        Emulated { network, log: log.finish(stopped_at), capture, flows, lanes, totals, stopped_at }
     }
 
     /// Makes all decisions of the path up to `until`, and writes them to the log.

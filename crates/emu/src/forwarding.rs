@@ -32,7 +32,7 @@ use crate::packet::Host;
 use crate::realtime::OwnProcessor;
 use crate::run::LEAD;
 use crate::watch::LegWatch;
-use crate::world::{Families, Kind, SocketPlan, World};
+use crate::world::{DeviceKind, SocketPlan, World, WorldPlan};
 
 /// The result of [`measure_forwarding`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,7 +76,7 @@ pub enum Handover {
 /// # Errors
 /// Returns [`ArenaError::Unavailable`] if the machine allows no namespaces.
 pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
-    through(Kind::Cable, size, time, handover, |devices, clock, stop| {
+    through(DeviceKind::Cable, size, time, handover, |devices, clock, stop| {
         let devices = Device::pair(devices, MTU)?;
         let header = LogHeader { cell: 0, repetition: 0, seed: 1, flows: 1, links: 2 };
         let flow = EmuFlow {
@@ -106,7 +106,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         });
         let emulated = emulator.run(&OwnProcessor::none(), stop)?;
         let totals = emulated.totals;
-        Ok(Carried { packets: totals.packets, cpu_ns: totals.cpu_ns, end: emulated.end })
+        Ok(Carried { packets: totals.packets, cpu_ns: totals.cpu_ns, end: emulated.stopped_at })
     })
 }
 
@@ -119,7 +119,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
 /// # Errors
 /// As [`measure_forwarding`].
 pub fn measure_plain_loop(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
-    through(Kind::Tun, size, time, handover, |devices, clock, stop| {
+    through(DeviceKind::Tun, size, time, handover, |devices, clock, stop| {
         let mut buffer = vec![0; MAX_READ];
         let mut queue: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
         let mut packets = 0;
@@ -159,7 +159,7 @@ struct Carried {
 /// Floods the first of two devices, while `forward` runs in a thread of its own and carries packets between
 /// the devices.
 fn through(
-    kind: Kind,
+    device: DeviceKind,
     size: Bytes,
     time: Duration,
     handover: Handover,
@@ -170,7 +170,7 @@ fn through(
         how: "see `talkpath doctor`".to_owned(),
     };
     let transport = TransportSpec::Udp { receive_buffer: Some(MIN_BUFFER), ecn: false };
-    let plan = [true, false].map(|is_sender| SocketPlan {
+    let sockets = [true, false].map(|is_sender| SocketPlan {
         flow: 0,
         host: if is_sender { Host::First } else { Host::Second },
         transport: &transport,
@@ -180,7 +180,7 @@ fn through(
         window_clamp: None,
         is_paced: false,
     });
-    let mut world = World::build_with(kind, Families::Only(IpVersion::V4), [MTU; 2], &plan, &[], None, None)?;
+    let mut world = World::build(&WorldPlan { device, sockets: &sockets, ..WorldPlan::bare() })?;
     let sender = UdpSocket::from(world.sockets.swap_remove(0));
     let size = size.get().clamp(8, 1400);
     let at_once = match handover {
@@ -198,7 +198,7 @@ fn through(
         let forwarding = scope.spawn(|| {
             // This thread becomes real-time before the sender does. Otherwise a real-time sender could keep
             // it from beginning.
-            let _ = fork::become_emulator().or_else(|_| become_real_time());
+            let _ = fork::take_emulator_priority().or_else(|_| become_real_time());
             is_ready.wait();
             forward(&world.devices, clock, &stop)
         });
@@ -287,7 +287,7 @@ fn flood() -> Scenario {
     }
 }
 
-/// Of both hosts.
+/// The MTU of both hosts, bytes: that of [`WorldPlan::bare`].
 const MTU: u16 = 1500;
 /// The kernel's least SO_RCVBUF: nobody reads it.
 const MIN_BUFFER: u64 = 2304;

@@ -1,17 +1,20 @@
-//! The packets of the user's programs: packets of no flow of the scenario.
+//! The packets of the user's programs. They belong to no flow of the scenario.
 //!
 //! ```text
 //!  packet ─► conversation (protocol, both addresses and ports) ─► lane of the network
-//!                 └─ a leg each way: a row a packet: arrival, wait in the queue, departure, or the cause of its loss
+//!                 └─ leg (one direction) ─► a row for each packet
 //! ```
 //!
-//! A *conversation* is all packets between two endpoints, both ways. Its packets have a lane of the network
-//! to themselves, so that a queue with one queue a flow treats a conversation as a flow ([`LANES`]). A packet
-//! without ports (ICMP) belongs to the conversation of its two addresses. A later fragment belongs to the
-//! conversation of its first fragment.
+//! - *conversation*: all packets between two endpoints, in both directions. A packet without ports (ICMP)
+//!   belongs to the conversation of its two addresses. A later fragment belongs to the conversation of its
+//!   first fragment.
+//! - *lane*: the flow that the network takes a conversation for. A queue that has one queue for each flow so
+//!   has one queue for each conversation ([`LANES`]).
+//! - *row*: the arrival of a packet, its wait in the queue, and its departure or the cause of its loss.
 //!
-//! Memory is bounded: beyond [`MAX_ROWS`] packets have no row, beyond [`MAX_CONVERSATIONS`] they share the
-//! last conversation. Such packets cross the path as all others, and the record says how many they were.
+//! Memory is limited. If there are [`MAX_ROWS`] rows, later packets have no row. If there are
+//! [`MAX_CONVERSATIONS`] conversations, later packets share the last one. Such packets cross the path as all
+//! others do, and the record says how many there were.
 
 pub(super) mod record;
 mod rtp;
@@ -28,6 +31,14 @@ use crate::decision::LANES;
 use crate::flow_interval::FlowInterval;
 use crate::packet::{Host, Parsed, Protocol, UDP_HEADER, acknowledgement, addresses, segment_range};
 
+/// The length of the intervals in which flows are reported while they run. We chose 1 s, as iperf3 and irtt
+/// did.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The largest number of rows. We chose 4 million, which take half a gigabyte.
+const MAX_ROWS: usize = 4_000_000;
+/// The largest number of conversations. We chose 4096, because a browser opens some hundred.
+const MAX_CONVERSATIONS: usize = 4096;
+
 /// All conversations of a run.
 pub(super) struct Lanes {
     /// The number of the first lane in the network.
@@ -37,7 +48,7 @@ pub(super) struct Lanes {
     rows: usize,
     /// The number of packets without a row.
     pub(super) without_row: u64,
-    /// Whoever reads what happens while it happens.
+    /// The reader of the intervals, while the packets come.
     reader: Option<Sender<FlowInterval>>,
     /// The end of the interval that is being counted.
     interval_end: Instant,
@@ -77,8 +88,9 @@ pub(super) struct Leg {
     pub(super) marked: u64,
     /// The number of packets with each DSCP.
     pub(super) dscp: BTreeMap<u8, u64>,
-    /// The number of TCP segments with data, and of those that carried only data sent before.
+    /// The number of TCP segments with data.
     pub(super) data_segments: u64,
+    /// The number of TCP segments that carried only data that was sent before.
     pub(super) retransmissions: u64,
     /// The TCP sequence number behind the data that was sent last.
     next: Option<u32>,
@@ -87,8 +99,8 @@ pub(super) struct Leg {
     /// The segment that is timed: the sequence number behind its data, and when it entered the path. One
     /// segment is timed at a time, as in a sender (RFC 6298 §3).
     timed: Option<(u32, Instant)>,
-    /// TCP's round trips as seen on the wire at the sender's end of the path: from the entry of a segment to
-    /// the departure of its acknowledgement. Each has the time of the latter.
+    /// TCP's round trips at the sender's end of the path: the time from the entry of a segment to the
+    /// departure of its acknowledgement. Each round trip has the time of the departure.
     pub(super) round_trips: Vec<(Instant, Duration)>,
     /// The sources of RTP among the datagrams.
     rtp: RtpSources,
@@ -117,7 +129,7 @@ pub(super) struct PacketRow {
     number: Option<u32>,
 }
 
-/// What a packet is when it enters the path.
+/// A packet that enters the path.
 pub(super) struct Entered {
     /// The lane of the packet.
     pub(super) lane: u32,
@@ -139,14 +151,14 @@ impl Lanes {
         }
     }
 
-    /// The same lanes, which also report to `reader` while packets come.
+    /// Makes these lanes report to `reader` while packets come.
     pub(super) fn reporting(mut self, reader: Option<Sender<FlowInterval>>) -> Self {
         self.reader = reader;
         self
     }
 
-    /// Reports the interval that has ended at `now`, if one has: each direction of a conversation to which
-    /// something happened in it.
+    /// Reports the last interval if it has ended at `now`. The report has each leg to which something
+    /// happened in the interval.
     pub(super) fn report(&mut self, now: Instant) {
         if self.reader.is_none() || now < self.interval_end {
             return;
@@ -157,7 +169,7 @@ impl Lanes {
         self.interval_end = end.saturating_add(INTERVAL * passed);
     }
 
-    /// Reports the last interval, which ends early, with the run.
+    /// Reports the last interval, which ends early because the run ends.
     pub(super) fn report_rest(&mut self, end: Instant) {
         self.report(end);
         self.send_interval(end);
@@ -167,20 +179,20 @@ impl Lanes {
         let Some(reader) = &self.reader else { return };
         let from = self.interval_end.saturating_sub(INTERVAL);
         for (index, conversation) in self.conversations.iter_mut().enumerate() {
-            for host in [Host::First, Host::Second] {
+            for host in Host::BOTH {
                 let counts = core::mem::take(&mut conversation.legs[host.index()].since_report);
                 if counts.is_empty() {
                     continue;
                 }
                 let flow = format!("{}-{}", conversation.name(index), link_of(host));
-                // A reader that has gone misses the rest.
+                // The error is ignored, because a reader that has gone needs no more reports.
                 let _ = reader.send(counts.interval(flow, from, to));
             }
         }
     }
 
-    /// Takes a packet that `host` sent at `now`. A later fragment belongs to `conversation`, that of its
-    /// first fragment.
+    /// Records that a packet of `host` enters the path at `now`. If the packet is a later fragment,
+    /// `conversation` is that of its first fragment.
     pub(super) fn on_arrival(
         &mut self,
         host: Host,
@@ -397,10 +409,3 @@ impl IntervalCounts {
         FlowInterval { flow, from, to, sent, bytes, received, lost, mean_wait, longest_wait }
     }
 }
-
-/// The length of the intervals in which flows are reported while they run (chosen: as iperf3 and irtt do).
-const INTERVAL: Duration = Duration::from_secs(1);
-/// The largest number of rows (chosen: half a gigabyte of memory).
-const MAX_ROWS: usize = 4_000_000;
-/// The largest number of conversations (chosen: a browser opens some hundred).
-const MAX_CONVERSATIONS: usize = 4096;

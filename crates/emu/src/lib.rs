@@ -1,5 +1,5 @@
-//! The emulated arena: the kernel's TCP and UDP, our own DCCP and QUIC on two hosts of our own, our path
-//! model between them in real time.
+//! The emulated arena. The kernel's TCP and UDP, and our own DCCP and QUIC, run on two emulated hosts. Our
+//! path model carries their packets in real time.
 //!
 //! ```text
 //!  first host (namespace)                                        second host (namespace)
@@ -22,14 +22,14 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `world` | makes the two hosts, their devices and sockets, without a name and without root |
-//! | `hosts` | what a scenario asks of the two hosts |
-//! | `host_tcp` | what of the flows' TCP a host is set to |
-//! | `decision` | what the path's network decides about each packet |
+//! | `hosts` | the plan of the two hosts of a scenario |
+//! | `host_tcp` | the TCP settings that belong to a host |
+//! | `decision` | the decisions of the path's network about each packet |
 //! | `emulator` | reads, decides, writes at the promised time |
-//! | `realtime` | what lets its thread be on time |
-//! | `device` | a cable as the emulator has it: packets taken, datagrams handed over in trains |
-//! | `packet` | whose flow a packet is of; fragments |
-//! | `watch` | what became of each message on its way |
+//! | `realtime` | priority and processor of the emulator's thread |
+//! | `device` | the emulator's end of a cable: receives packets, writes them alone or in trains |
+//! | `packet` | reads and cuts packets, and finds their flow |
+//! | `watch` | what became of each message on the path |
 //! | `arrival_log`, `replay` | the log, and the proof by it |
 //! | `capture` | packets as the hosts saw them |
 //! | `connect` | opens the connections |
@@ -37,14 +37,14 @@
 //! | `stranger` | another program in the place of one end |
 //! | `lanes`, `flow_interval` | the packets of the user's programs |
 //! | `shell` | programs of the user inside the hosts' namespaces |
-//! | `report` | what the machine did to it, and whether the figures stand |
+//! | `report` | how the machine disturbed a run, and whether the figures are valid |
 //! | `probe`, `forwarding` | what this machine can do |
 //!
 //! The ends of the flows, which the live arena has too, and the system calls that make the hosts and their
 //! cables are in `talkpath_kernel`. docs/models/emulation.md says what the emulator needs, its limits and
 //! what was measured.
 //!
-//! Left out: bulk without an end over UDP and the echo of bulk, as in the live arena; the don't-fragment
+//! Left out are greedy flows over UDP and echoes of bulk transfers, as in the live arena, the don't-fragment
 //! flag, and the ICMP of routers.
 
 mod arrival_log;
@@ -73,7 +73,7 @@ mod world;
 
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
-use talkpath_model::{IpVersion, Scenario};
+use talkpath_model::Scenario;
 use talkpath_wire::machine::Machines;
 
 use crate::shell::Program;
@@ -86,7 +86,7 @@ pub use preemption::{Preemption, PreemptionModel};
 pub use probe::{Capabilities, probe};
 pub use replay::{ReplayError, ReplayReport, log_header, replay};
 pub use report::{EmuReport, LatenessFigures};
-pub use stranger::{OurEnd, Stranger, Way, ways};
+pub use stranger::{DirectionPackets, OurEnd, Stranger, read_directions};
 pub use world::Means;
 
 /// Two namespaces and the path between them. Runs share only the machine. Concurrent runs delay each other,
@@ -109,25 +109,25 @@ impl EmuArena {
     /// # Errors
     /// Returns [`ArenaError::Unavailable`], which says what is missing and how to get it.
     pub fn open() -> Result<Self, ArenaError> {
-        world::World::build(world::Families::Only(IpVersion::V4), [1500; 2], &[], &[], None, None)?;
+        world::World::build(&world::WorldPlan::bare())?;
         Ok(Self::default())
     }
 
-    /// The same, keeping up to `snaplen` bytes of every packet for [`Arena::take_capture`].
+    /// Makes the arena keep up to `snaplen` bytes of every packet for [`Arena::take_capture`].
     #[must_use]
     pub const fn capturing(mut self, snaplen: u32) -> Self {
         self.snaplen = Some(snaplen);
         self
     }
 
-    /// The same, with the state machines of flows over protocols of ours.
+    /// Sets the state machines of flows over our own protocols.
     #[must_use]
     pub const fn with_machines(mut self, machines: Machines) -> Self {
         self.machines = machines;
         self
     }
 
-    /// The same, with a program of the user on the path of the scenario, which must have a `program`. The run
+    /// Makes a program of the user run on the path of the scenario, which must have a `program`. The run
     /// lasts until the program has ended.
     #[must_use]
     pub fn with_program(mut self, program: Box<dyn Program>) -> Self {
@@ -135,12 +135,13 @@ impl EmuArena {
         self
     }
 
-    /// As [`Arena::run`], with a `stranger` in the place of one end. What the record says of that end is
-    /// empty; our end's counts come with it.
+    /// Runs the scenario with a `stranger` in the place of one end. The record has no values of that end.
+    /// Also returns the counts of our end.
     ///
     /// # Errors
-    /// As [`Arena::run`]; [`ArenaError::Unsupported`] if the scenario has no such flow over datagrams, or has
-    /// a far clock; [`ArenaError::FarEnd`] if the stranger does not take its socket.
+    /// Returns the errors of [`Arena::run`]. Returns [`ArenaError::Unsupported`] if the scenario has no such
+    /// flow over datagrams or has a far clock, and [`ArenaError::FarEnd`] if the stranger does not take its
+    /// socket.
     pub fn run_beside(
         &mut self,
         scenario: &Scenario,
@@ -166,14 +167,21 @@ impl EmuArena {
         (self.log, self.report, self.capture) = (None, None, None);
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
-        let beside = run::Beside { stranger, program: self.program.as_deref_mut() };
-        let mut done = run::run(scenario, plan, self.snaplen, self.machines, beside)?;
-        far_clock::apply_far_clock(&mut done.record, scenario);
-        (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
-        if done.is_interrupted {
-            return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });
+        let repetition = run::Repetition {
+            scenario,
+            plan,
+            snaplen: self.snaplen,
+            machines: self.machines,
+            stranger,
+            program: self.program.as_deref_mut(),
+        };
+        let mut results = repetition.run()?;
+        far_clock::apply_far_clock(&mut results.record, scenario);
+        (self.log, self.report, self.capture) = (Some(results.log), Some(results.report), results.capture);
+        if results.is_interrupted {
+            return Err(ArenaError::Interrupted { partial: Some(Box::new(results.record)) });
         }
-        Ok((done.record, done.beside))
+        Ok((results.record, results.our_end))
     }
 }
 

@@ -91,6 +91,9 @@ pub(super) enum Host {
 }
 
 impl Host {
+    /// The first host and the second host.
+    pub(super) const BOTH: [Self; 2] = [Self::First, Self::Second];
+
     /// The other host.
     pub(super) const fn other(self) -> Self {
         match self {

@@ -51,7 +51,7 @@ fn model(
     command_line: &str,
     configuration: impl FnOnce() -> Option<String>,
 ) -> Option<PreemptionModel> {
-    let has = |word: &str| version.split_ascii_whitespace().any(|it| it == word);
+    let has = |word: &str| version.split_ascii_whitespace().any(|part| part == word);
     if has("PREEMPT_RT") {
         return Some(PreemptionModel { kind: Preemption::RealTime, is_dynamic: false });
     }
@@ -59,14 +59,14 @@ fn model(
     let chosen = switch
         .and_then(|text| text.split_once('(')?.1.split_once(')')?.0.into())
         .or_else(|| {
-            command_line.split_ascii_whitespace().filter_map(|it| it.strip_prefix("preempt=")).next_back()
+            command_line.split_ascii_whitespace().filter_map(|part| part.strip_prefix("preempt=")).next_back()
         })
         .filter(|_| is_dynamic)
-        .and_then(|name| Some(BY_NAME.iter().find(|it| it.0 == name)?.1));
+        .and_then(|name| Some(BY_NAME.iter().find(|(known, _)| *known == name)?.1));
     let built = || {
         let configuration = configuration()?;
         let is_set = |option: &str| configuration.lines().any(|line| line.strip_suffix("=y") == Some(option));
-        Some(BY_OPTION.iter().find(|it| is_set(it.0))?.1)
+        Some(BY_OPTION.iter().find(|(option, _)| is_set(option))?.1)
     };
     let kind = chosen.or_else(built).or_else(|| has("PREEMPT").then_some(Preemption::Full))?;
     Some(PreemptionModel { kind, is_dynamic })

@@ -8,10 +8,9 @@ use talkpath_arena::ArenaError;
 use talkpath_kernel::host::fork;
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::sys::{SocketSwitch, switch_on};
-use talkpath_model::IpVersion;
 
 use crate::preemption::{PreemptionModel, preemption};
-use crate::world::{Families, Means, World};
+use crate::world::{Means, World, WorldPlan};
 
 /// The capabilities of this machine. An `Err` says to a person what is missing and how to get it.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,19 +46,17 @@ pub struct Capabilities {
 pub fn probe() -> Capabilities {
     let congestion_controls = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
     Capabilities {
-        emulation: World::build(Families::Only(IpVersion::V4), [1500; 2], &[], &[], None, None)
-            .map(|world| world.means)
-            .map_err(|error| match error {
-                ArenaError::Unavailable { what, how } => format!("{what}; {how}"),
-                other => other.to_string(),
-            }),
+        emulation: World::build(&WorldPlan::bare()).map(|world| world.means).map_err(|error| match error {
+            ArenaError::Unavailable { what, how } => format!("{what}; {how}"),
+            other => other.to_string(),
+        }),
         user_namespaces: user_namespaces(),
         real_time: real_time(),
         preemption: preemption(),
         stolen_share: StolenTime::since_boot().share(),
         is_virtual: is_virtual(&read("/proc/cpuinfo").unwrap_or_default()),
-        kernel_stamps: takes(&[SocketSwitch::KernelStamps]),
-        ip_headers: takes(&[SocketSwitch::MarksV4, SocketSwitch::TtlV4]),
+        kernel_stamps: check_options(&[SocketSwitch::KernelStamps]),
+        ip_headers: check_options(&[SocketSwitch::MarksV4, SocketSwitch::TtlV4]),
         congestion_controls: congestion_controls
             .map(|names| names.split_ascii_whitespace().map(str::to_owned).collect())
             .unwrap_or_default(),
@@ -96,15 +93,16 @@ fn user_namespaces() -> Result<u64, String> {
 fn real_time() -> Result<(), String> {
     // The priority is tried in a new thread, which ends afterwards.
     let raised = std::thread::Builder::new()
-        .spawn(fork::become_emulator)
+        .spawn(fork::take_emulator_priority)
         .and_then(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
     raised.map_err(|error| {
         format!("{error}; run as root, or allow it with `ulimit -r 2` (limits.conf: rtprio 2)")
     })
 }
 
-/// Whether a UDP socket takes these options; else the first that it does not, and why.
-fn takes(options: &[SocketSwitch]) -> Result<(), String> {
+/// Checks that a UDP socket takes these options. Returns the first option that it does not take, and the
+/// reason.
+fn check_options(options: &[SocketSwitch]) -> Result<(), String> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).map_err(|error| error.to_string())?;
     options.iter().try_for_each(|option| {
         switch_on(socket.as_fd(), *option).map_err(|error| format!("{}: {error}", option.name()))

@@ -15,7 +15,7 @@ use crate::world::Setting;
 pub(super) fn raise_priority() -> Option<String> {
     // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
-    let denied = fork::become_emulator().err()?;
+    let denied = fork::take_emulator_priority().err()?;
     // An RLIMIT_RTPRIO of 1 allows at least the priority of the endpoints' threads.
     Some(match become_real_time() {
         Ok(()) => format!("{denied}; it has the endpoints' priority"),

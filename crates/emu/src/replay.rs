@@ -82,17 +82,17 @@ pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayE
                     return Err(ReplayError::OtherScenario(header.flows, header.links));
                 }
                 replay.network.advance(at, &mut replay.decisions);
-                replay.compare(true)?;
+                replay.compare(LogPart::Whole)?;
                 replay.arrived.push(arrival.part);
                 replay.report.arrivals += 1;
                 replay.network.handle_arrival(arrival, 0, at, &mut replay.decisions);
             }
             Record::Decision { number, at, outcome, part } => {
-                replay.logged.push(Logged { number, at, outcome, part });
+                replay.logged.push(LoggedDecision { number, at, outcome, part });
             }
             Record::End { at, is_truncated } => {
                 replay.network.advance(at, &mut replay.decisions);
-                replay.compare(!is_truncated)?;
+                replay.compare(if is_truncated { LogPart::Truncated } else { LogPart::Whole })?;
                 replay.report.is_truncated = is_truncated;
                 return Ok(replay.report);
             }
@@ -100,63 +100,84 @@ pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayE
     }
 }
 
-/// A decision as the log has it.
-#[derive(Clone, Copy, Debug)]
-struct Logged {
+/// A decision in the form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LoggedDecision {
+    /// The number of the packet's arrival.
     number: u64,
     at: Instant,
     outcome: PacketOutcome,
+    /// The piece of the packet that the decision is about. `None` if it is about the packet as it arrived.
     part: Option<FragmentRange>,
 }
 
+/// A replay of a log.
 struct Replay {
     network: DecidingNetwork,
+    /// The decisions of the network since the last arrival.
     decisions: Vec<Decision>,
-    /// How each packet arrived.
+    /// The part of its datagram that each packet had when it arrived.
     arrived: Vec<FragmentRange>,
-    /// What the log has since the last arrival.
-    logged: Vec<Logged>,
+    /// The decisions of the log since the last arrival.
+    logged: Vec<LoggedDecision>,
+    /// The number of decisions that were compared.
     compared: u64,
     report: ReplayReport,
 }
 
+/// Whether the log has all decisions of the last arrival.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LogPart {
+    Whole,
+    /// The log was full, so it may lack the last decisions.
+    Truncated,
+}
+
 impl Replay {
-    /// Compares what was decided since the last arrival; unless `all` is set, the log may have less.
-    fn compare(&mut self, all: bool) -> Result<(), ReplayError> {
+    /// Compares the decisions since the last arrival.
+    ///
+    /// # Errors
+    /// Returns [`ReplayError::Differs`] at the first difference.
+    fn compare(&mut self, log_part: LogPart) -> Result<(), ReplayError> {
         let decisions = core::mem::take(&mut self.decisions);
         let logged = core::mem::take(&mut self.logged);
-        let count = if all { decisions.len().max(logged.len()) } else { logged.len() };
+        let count = match log_part {
+            LogPart::Whole => decisions.len().max(logged.len()),
+            LogPart::Truncated => logged.len(),
+        };
         for index in 0..count {
-            let (decision, logged) = (decisions.get(index), logged.get(index));
-            let arrived = decision.and_then(|it| self.arrived.get(usize::try_from(it.number).ok()?).copied());
-            let replayed = decision.map(|it| {
-                (it.number, it.at, it.outcome, Some(it.part).filter(|part| Some(*part) != arrived))
-            });
-            let expected = logged.map(|it| (it.number, it.at, it.outcome, it.part));
-            if replayed != expected {
-                let show = |it: Option<(u64, Instant, PacketOutcome, Option<FragmentRange>)>| {
-                    it.map_or_else(
-                        || "none".to_owned(),
-                        |(number, at, outcome, part)| {
-                            format!("packet {number} {outcome:?} at {at}, {part:?}")
-                        },
-                    )
-                };
+            let replayed = decisions.get(index).map(|decision| self.as_logged(decision));
+            let logged = logged.get(index).copied();
+            if replayed != logged {
                 return Err(ReplayError::Differs {
                     number: self.compared,
-                    logged: show(expected),
-                    replayed: show(replayed),
+                    logged: describe(logged),
+                    replayed: describe(replayed),
                 });
             }
             self.compared += 1;
-            if let Some(decision) = decision {
-                match decision.outcome {
-                    PacketOutcome::Departs { .. } => self.report.departed += 1,
-                    PacketOutcome::Dropped { .. } => self.report.dropped += 1,
-                    PacketOutcome::Lost { .. } => self.report.lost += 1,
-                }
+            match replayed.map(|decision| decision.outcome) {
+                Some(PacketOutcome::Departs { .. }) => self.report.departed += 1,
+                Some(PacketOutcome::Dropped { .. }) => self.report.dropped += 1,
+                Some(PacketOutcome::Lost { .. }) => self.report.lost += 1,
+                None => {}
             }
         }
         Ok(())
+    }
+
+    fn as_logged(&self, decision: &Decision) -> LoggedDecision {
+        let &Decision { number, at, outcome, part, .. } = decision;
+        let arrived = usize::try_from(number).ok().and_then(|number| self.arrived.get(number));
+        LoggedDecision { number, at, outcome, part: Some(part).filter(|part| Some(part) != arrived) }
+    }
+}
+
+fn describe(decision: Option<LoggedDecision>) -> String {
+    match decision {
+        Some(LoggedDecision { number, at, outcome, part }) => {
+            format!("packet {number} {outcome:?} at {at}, {part:?}")
+        }
+        None => "none".to_owned(),
     }
 }

@@ -6,7 +6,7 @@
 //! socket of our end.
 //!
 //! The arrival log has each packet of both ends. So the counts of the stranger and of our end can be compared
-//! with the log ([`ways`]).
+//! with the log ([`read_directions`]).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -90,10 +90,10 @@ impl OurEnd {
     }
 }
 
-/// The packets of one direction and their fates. Each packet is given by its number of bytes behind the IP
+/// The packets of one direction, listed by their fates. A packet is given by its number of bytes after the IP
 /// header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct DirectionPackets {
     /// The packets that entered the path.
     pub arrived: Vec<u32>,
     /// The packets that were handed to the far host.
@@ -109,9 +109,9 @@ pub struct Way {
 ///
 /// # Errors
 /// Returns [`LogError`] if the log is damaged or of another version.
-pub fn ways(bytes: &[u8]) -> Result<[Way; 2], LogError> {
+pub fn read_directions(bytes: &[u8]) -> Result<[DirectionPackets; 2], LogError> {
     let (_, mut reader) = LogReader::open(bytes)?;
-    let mut ways = [Way::default(), Way::default()];
+    let mut directions = [DirectionPackets::default(), DirectionPackets::default()];
     let mut arrivals: Vec<(usize, u32)> = Vec::new();
     // For each direction, the number of the last packet that entered the path, and of the last packet that
     // was lost.
@@ -119,27 +119,28 @@ pub fn ways(bytes: &[u8]) -> Result<[Way; 2], LogError> {
     loop {
         match reader.next()? {
             Record::Arrival { arrival, .. } => {
-                let way = usize::from(arrival.direction == Direction::Back);
-                last_arrived[way] = Some(arrivals.len() as u64);
-                arrivals.push((way, arrival.part.length));
-                ways[way].arrived.push(arrival.part.length);
+                let direction = usize::from(arrival.direction == Direction::Back);
+                last_arrived[direction] = Some(arrivals.len() as u64);
+                arrivals.push((direction, arrival.part.length));
+                directions[direction].arrived.push(arrival.part.length);
             }
             Record::Decision { number, outcome, .. } => {
                 let arrival = usize::try_from(number).ok().and_then(|number| arrivals.get(number));
-                let &(way, length) = arrival.ok_or(LogError::Damaged(number))?;
+                let &(direction, length) = arrival.ok_or(LogError::Damaged(number))?;
                 match outcome {
-                    PacketOutcome::Departs { .. } => ways[way].departed.push(length),
+                    PacketOutcome::Departs { .. } => directions[direction].departed.push(length),
                     PacketOutcome::Dropped { .. } | PacketOutcome::Lost { .. } => {
-                        last_lost[way] = Some(number);
-                        ways[way].lost.push(length);
+                        last_lost[direction] = Some(number);
+                        directions[direction].lost.push(length);
                     }
                 }
             }
             Record::End { .. } => {
-                for (way, it) in ways.iter_mut().enumerate() {
-                    it.is_last_lost = last_lost[way].is_some() && last_lost[way] == last_arrived[way];
+                for (index, packets) in directions.iter_mut().enumerate() {
+                    let last_lost = last_lost[index];
+                    packets.is_last_lost = last_lost.is_some() && last_lost == last_arrived[index];
                 }
-                return Ok(ways);
+                return Ok(directions);
             }
         }
     }

@@ -26,8 +26,8 @@ use talkpath_measure::{DropCause, LegRecord};
 use talkpath_units::Instant;
 
 use self::datagrams::DatagramWatch;
+pub(super) use self::messages::DrainedSocket;
 use self::messages::ReceiverState;
-pub(super) use self::messages::SocketRest;
 use self::packets::PacketWatch;
 use self::stream::StreamWatch;
 use crate::packet::SegmentRange;
@@ -105,7 +105,7 @@ impl LegWatch {
         &self,
         flow: usize,
         leg: &mut LegRecord,
-        socket: Option<&SocketRest>,
+        socket: Option<&DrainedSocket>,
         is_drained: bool,
     ) {
         let receiver = ReceiverState { socket, is_drained };
@@ -145,7 +145,7 @@ mod tests {
     }
 
     /// The socket had no room for a datagram.
-    const FULL: SocketRest = SocketRest { drops: Some(1), unread: Vec::new() };
+    const FULL: DrainedSocket = DrainedSocket { drops: Some(1), unread: Vec::new() };
 
     /// The flows of the messages that are lost by the drop of `number`.
     fn lost(watch: &mut LegWatch, number: u64, cause: DropCause) -> Vec<usize> {
@@ -196,7 +196,7 @@ mod tests {
                 watch.on_departed(seq, 168);
             }
             let mut record = leg(vec![row(0, 160), row(1, 160)]);
-            watch.complete(0, &mut record, Some(&SocketRest { drops, unread: vec![1] }), is_drained);
+            watch.complete(0, &mut record, Some(&DrainedSocket { drops, unread: vec![1] }), is_drained);
             let fate = |row: &MessageRecord| (row.fate, row.drop_cause);
             assert_eq!(fate(&record.messages[1]), (Fate::Unfinished, None));
             fate(&record.messages[0])

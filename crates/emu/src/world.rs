@@ -38,8 +38,8 @@ use talkpath_kernel::udp_drops::UdpErrors;
 use talkpath_model::IpVersion;
 
 use crate::packet::{FIRST_PORT, Host};
-use child::{Found, ROUTE_UNSET, Wanted, be_helper};
-use failure::{Step, unavailable};
+use child::{ChildRequests, ROUTE_UNSET, SetupReport, run_child};
+use failure::{SetupStep, unavailable};
 pub(super) use socket::SocketPlan;
 
 /// The two hosts.
@@ -51,14 +51,11 @@ pub(super) struct World {
     pub(super) mtu: u16,
     /// The hosts' sockets in the order of the plan.
     pub(super) sockets: Vec<OwnedFd>,
-    kind: Kind,
-    /// The open file /proc/net/dev of each host.
-    counters: [File; 2],
-    /// The open file /proc/net/snmp or snmp6 of each host.
-    errors: [File; 2],
+    kind: DeviceKind,
+    counters: [HostCounters; 2],
     ip: IpVersion,
     /// The number of packets that found no free frame in a ring, until the kernel was last asked.
-    unread: u64,
+    ring_drops: u64,
     /// The means by which the namespaces were made.
     pub(super) means: Means,
     /// For each wanted setting, true if it could not be made.
@@ -67,6 +64,14 @@ pub(super) struct World {
     pub(super) route_is_unset: bool,
     /// The namespaces of both hosts.
     pub(super) namespaces: Namespaces,
+}
+
+/// The open files of a host in which the kernel counts.
+struct HostCounters {
+    /// /proc/net/dev.
+    devices: File,
+    /// /proc/net/snmp for IPv4, or /proc/net/snmp6 for IPv6.
+    udp: File,
 }
 
 /// The descriptors of the hosts' namespaces, with which another process of this user can enter them.
@@ -97,21 +102,21 @@ impl Families {
         }
     }
 
-    /// The addresses of `host`: that of the flows comes first.
+    /// The addresses of `host`. The address of the flows comes first.
     fn addresses(self, host: Host) -> Vec<IpAddr> {
-        match self {
-            Self::Only(ip) => vec![address(host, ip)],
-            Self::Both(ip) => {
-                let other = if ip == IpVersion::V4 { IpVersion::V6 } else { IpVersion::V4 };
-                vec![address(host, ip), address(host, other)]
-            }
-        }
+        let versions: &[IpVersion] = match self {
+            Self::Only(IpVersion::V4) => &[IpVersion::V4],
+            Self::Only(IpVersion::V6) => &[IpVersion::V6],
+            Self::Both(IpVersion::V4) => &[IpVersion::V4, IpVersion::V6],
+            Self::Both(IpVersion::V6) => &[IpVersion::V6, IpVersion::V4],
+        };
+        versions.iter().map(|&ip| address(host, ip)).collect()
     }
 }
 
 /// The kind of device that leads from a host to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DeviceKind {
     /// A cable to a packet socket with a ring.
     Cable,
     /// A TUN device.
@@ -121,7 +126,7 @@ pub(super) enum Kind {
 /// A file under /proc/sys/net and the text to write to it. Each namespace has its own file.
 pub(super) type Setting = (&'static CStr, Cow<'static, [u8]>);
 
-/// The second addresses of the hosts, for connections with second paths.
+/// The second addresses of both hosts, for connections with second paths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SecondAddresses {
     pub(super) manager: PathManager,
@@ -148,96 +153,106 @@ pub(super) struct DeviceDrops {
     pub(super) to_host: u64,
 }
 
+/// The plan of two hosts.
+#[derive(Clone, Copy)]
+pub(super) struct WorldPlan<'a> {
+    pub(super) device: DeviceKind,
+    pub(super) families: Families,
+    /// The MTU of each host, bytes.
+    pub(super) mtu: [u16; 2],
+    pub(super) sockets: &'a [SocketPlan<'a>],
+    /// The settings of both hosts, 15 at most.
+    pub(super) settings: &'a [Setting],
+    /// The TCP settings of the routes. `None` leaves the kernel's own. A host with a TUN device has no route.
+    pub(super) route: Option<Route>,
+    /// The second addresses of hosts with cables. `None` if no connection has a second path.
+    pub(super) second_addresses: Option<SecondAddresses>,
+}
+
+impl WorldPlan<'_> {
+    /// The plan of two hosts with cables, IPv4 and an MTU of 1500 bytes, without sockets and settings.
+    pub(super) const fn bare() -> Self {
+        Self {
+            device: DeviceKind::Cable,
+            families: Families::Only(IpVersion::V4),
+            mtu: [1500; 2],
+            sockets: &[],
+            settings: &[],
+            route: None,
+            second_addresses: None,
+        }
+    }
+
+    /// The number of descriptors that the child sends. Besides the sockets these are a namespace, a device
+    /// and two files for each host, and the user namespace.
+    const fn descriptors(&self) -> usize {
+        self.sockets.len() + 9
+    }
+
+    /// The larger MTU of the hosts.
+    fn largest_mtu(&self) -> u16 {
+        self.mtu[0].max(self.mtu[1])
+    }
+}
+
 impl World {
-    /// Makes both hosts with addresses of these `families`, the MTU of each host, the sockets of `plan` and
-    /// at most 15 `settings`. `route` has the TCP settings of the routes. `second` makes second addresses.
+    /// Makes both hosts.
     ///
     /// # Errors
     /// Returns [`ArenaError::Unavailable`], which says what this machine does not allow and how to get it.
-    pub(super) fn build(
-        families: Families,
-        mtu: [u16; 2],
-        plan: &[SocketPlan<'_>],
-        settings: &[Setting],
-        route: Option<Route>,
-        second: Option<SecondAddresses>,
-    ) -> Result<Self, ArenaError> {
-        Self::build_with(Kind::Cable, families, mtu, plan, settings, route, second)
-    }
-
-    /// As [`World::build`], with devices of this `kind`. A host with a TUN device has no `route` and no
-    /// second address.
-    ///
-    /// # Errors
-    /// As [`World::build`].
-    pub(super) fn build_with(
-        kind: Kind,
-        families: Families,
-        mtu: [u16; 2],
-        plan: &[SocketPlan<'_>],
-        settings: &[Setting],
-        route: Option<Route>,
-        second: Option<SecondAddresses>,
-    ) -> Result<Self, ArenaError> {
-        let failed = |error: &io::Error| unavailable(Step::Send, error);
+    pub(super) fn build(plan: &WorldPlan<'_>) -> Result<Self, ArenaError> {
+        let failed = |error: &io::Error| unavailable(SetupStep::Send, error);
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(|error| failed(&error.into()))?;
         // Each flow needs two descriptors, and twice as many while the child has them too. The usual soft
         // limit may be smaller.
-        descriptors::raise_to((plan.len() as u64 + 64) * 2 + 256);
+        descriptors::raise_to((plan.sockets.len() as u64 + 64) * 2 + 256);
         // The child must not allocate memory, so everything is allocated before the fork.
-        let mut wanted = Wanted::new(kind, families, mtu, plan, settings, route, second)
-            .map_err(|error| failed(&error))?;
-        let mut made = Vec::with_capacity(plan.len() + FIXED);
+        let mut requests = ChildRequests::new(plan).map_err(|error| failed(&error))?;
+        let mut made = Vec::with_capacity(plan.descriptors());
         let child = match fork::fork().map_err(|error| failed(&error))? {
             fork::Forked::Child => {
-                be_helper(&theirs, &mut wanted, &mut made);
+                run_child(&theirs, &mut requests, &mut made);
                 fork::exit_now()
             }
             fork::Forked::Parent(child) => child,
         };
-        drop((theirs, wanted));
-        let outcome = receive(&ours, plan.len() + FIXED);
+        drop((theirs, requests));
+        let received = receive(&ours, plan.descriptors());
         drop(ours);
         fork::reap(child);
-        let (found, fds) = outcome?;
-        let mut world = Self::sort(kind, families.of_flows(), plan, fds)
-            .ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
-        world.mtu = mtu[0].max(mtu[1]);
-        world.means = found.means;
-        world.unset = (0..settings.len()).map(|place| found.unset >> place & 1 != 0).collect();
-        world.route_is_unset = found.unset & ROUTE_UNSET != 0;
-        Ok(world)
+        let (report, descriptors) = received?;
+        Self::sort(plan, report, descriptors).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// Sorts the descriptors that the child made, host after host. `None` if there are too few.
-    fn sort(kind: Kind, ip: IpVersion, plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
-        let mut fds = fds.into_iter();
-        let mut sockets: Vec<Option<OwnedFd>> = plan.iter().map(|_| None).collect();
-        let mut host = |host: Host| {
-            let (namespace, device) = (fds.next()?, fds.next()?);
-            let (counters, errors) = (fds.next()?, fds.next()?);
-            for (socket, _) in sockets.iter_mut().zip(plan).filter(|(_, plan)| plan.host == host) {
-                *socket = Some(fds.next()?);
+    /// Sorts the descriptors that the child made, host after host. Returns `None` if there are too few.
+    fn sort(plan: &WorldPlan<'_>, report: SetupReport, descriptors: Vec<OwnedFd>) -> Option<Self> {
+        let mut descriptors = descriptors.into_iter();
+        let mut sockets: Vec<Option<OwnedFd>> = plan.sockets.iter().map(|_| None).collect();
+        let mut sort_host = |host: Host| {
+            let (namespace, device) = (descriptors.next()?, descriptors.next()?);
+            let counters =
+                HostCounters { devices: descriptors.next()?.into(), udp: descriptors.next()?.into() };
+            for (socket, _) in sockets.iter_mut().zip(plan.sockets).filter(|(_, plan)| plan.host == host) {
+                *socket = Some(descriptors.next()?);
             }
-            Some(SortedHost { namespace, device, counters: counters.into(), errors: errors.into() })
+            Some((namespace, device, counters))
         };
-        let (first, second) = (host(Host::First)?, host(Host::Second)?);
-        let user = fds.next()?;
+        let (first_namespace, first_device, first_counters) = sort_host(Host::First)?;
+        let (second_namespace, second_device, second_counters) = sort_host(Host::Second)?;
         Some(Self {
-            devices: [first.device, second.device],
-            mtu: 0,
+            devices: [first_device, second_device],
+            mtu: plan.largest_mtu(),
             sockets: sockets.into_iter().collect::<Option<_>>()?,
-            kind,
-            counters: [first.counters, second.counters],
-            errors: [first.errors, second.errors],
-            ip,
-            unread: 0,
-            means: Means::Privilege,
-            unset: Vec::new(),
-            route_is_unset: false,
-            namespaces: Namespaces { hosts: [first.namespace, second.namespace], user },
+            kind: plan.device,
+            counters: [first_counters, second_counters],
+            ip: plan.families.of_flows(),
+            ring_drops: 0,
+            means: report.means,
+            unset: (0..plan.settings.len()).map(|index| report.unset >> index & 1 != 0).collect(),
+            route_is_unset: report.unset & ROUTE_UNSET != 0,
+            namespaces: Namespaces { hosts: [first_namespace, second_namespace], user: descriptors.next()? },
         })
     }
 
@@ -247,45 +262,36 @@ impl World {
     /// Returns the system's error if the counters cannot be read.
     pub(super) fn device_drops(&mut self) -> io::Result<DeviceDrops> {
         let mut drops = DeviceDrops::default();
-        for file in &mut self.counters {
-            let (from_host, to_host) = parse_drops(&whole(file)?).ok_or(io::ErrorKind::InvalidData)?;
-            drops.from_host += from_host;
-            drops.to_host += to_host;
+        for counters in &mut self.counters {
+            let host = parse_drops(&read_again(&mut counters.devices)?).ok_or(io::ErrorKind::InvalidData)?;
+            drops.from_host += host.from_host;
+            drops.to_host += host.to_host;
         }
-        if self.kind == Kind::Cable {
-            for tap in &self.devices {
-                self.unread += ring::take_drops(tap)?;
+        if self.kind == DeviceKind::Cable {
+            // The kernel counts the drops of a ring from zero each time that it is asked.
+            for device in &self.devices {
+                self.ring_drops += ring::take_drops(device)?;
             }
         }
-        drops.from_host += self.unread;
+        drops.from_host += self.ring_drops;
         Ok(drops)
     }
 
     /// Reads the UDP errors of both hosts since they were made. `None` if the kernel does not report them.
     pub(super) fn udp_errors(&mut self) -> Option<UdpErrors> {
-        let ip = self.ip;
-        let of_host = |file: &mut File| {
-            let text = whole(file).ok()?;
-            match ip {
+        let [first, second] = self.counters.each_mut().map(|counters| {
+            let text = read_again(&mut counters.udp).ok()?;
+            match self.ip {
                 IpVersion::V4 => UdpErrors::parse(&text, ""),
                 IpVersion::V6 => UdpErrors::parse("", &text),
             }
-        };
-        let [first, second] = self.errors.each_mut().map(of_host);
+        });
         Some(first?.plus(second?))
     }
 }
 
-/// The descriptors of one host, sorted.
-struct SortedHost {
-    namespace: OwnedFd,
-    device: OwnedFd,
-    counters: File,
-    errors: File,
-}
-
 /// Reads the current text of an open file of /proc.
-fn whole(file: &mut File) -> io::Result<String> {
+fn read_again(file: &mut File) -> io::Result<String> {
     let mut text = String::new();
     file.rewind()?;
     file.read_to_string(&mut text)?;
@@ -294,28 +300,23 @@ fn whole(file: &mut File) -> io::Result<String> {
 
 /// The address of a host.
 pub(super) const fn address(host: Host, ip: IpVersion) -> IpAddr {
-    // The addresses are from TEST-NET-1 (RFC 5737) and from the range for documentation (RFC 3849). They hide
-    // no route of this machine, because the namespaces have none of its routes.
-    let number = host as u8 + 1;
-    match ip {
-        IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)),
-        IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number as u16)),
-    }
+    documentation_address(host as u8 + 1, ip)
 }
 
 /// The second address of a host whose connections have second paths. It is in another network than the first
 /// address.
 pub(super) const fn second_address(host: Host, ip: IpVersion) -> IpAddr {
-    let number = host as u8 + 5;
-    match ip {
-        IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)),
-        IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number as u16)),
-    }
+    documentation_address(host as u8 + 5, ip)
 }
 
-/// The number of descriptors that the child hands over besides the sockets: a namespace, a device and two
-/// files for each host, and the user namespace.
-const FIXED: usize = 9;
+/// The address with this last byte in TEST-NET-1 (RFC 5737) or in the range for documentation (RFC 3849).
+/// These addresses hide no route of this machine, because the namespaces have none of its routes.
+const fn documentation_address(last_byte: u8, ip: IpVersion) -> IpAddr {
+    match ip {
+        IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(192, 0, 2, last_byte)),
+        IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last_byte as u16)),
+    }
+}
 
 /// The address and port of flow `flow` at `host`.
 pub(super) fn endpoint(host: Host, ip: IpVersion, flow: usize) -> SocketAddr {
@@ -323,37 +324,32 @@ pub(super) fn endpoint(host: Host, ip: IpVersion, flow: usize) -> SocketAddr {
     SocketAddr::new(address(host, ip), port)
 }
 
-/// Reads the TX and RX drops of the host's device in the text of /proc/net/dev. A line has the device's name,
-/// eight columns about receiving and eight about sending, and the fourth column of each are drops. The device
-/// receives what the emulator writes.
-fn parse_drops(text: &str) -> Option<(u64, u64)> {
+/// Reads the drops of the host's device in the text of /proc/net/dev. A line has the device's name, eight
+/// columns about receiving and eight about sending. The fourth column of each eight is the number of drops.
+/// The device receives what the emulator writes to the host.
+fn parse_drops(text: &str) -> Option<DeviceDrops> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix("talkpath:"))?;
     let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
-    Some((*columns.get(11)?, *columns.get(3)?))
+    Some(DeviceDrops { from_host: *columns.get(11)?, to_host: *columns.get(3)? })
 }
 
-/// Receives the descriptors that the child made, until there are `wanted` of them.
-fn receive(channel: &OwnedFd, wanted: usize) -> Result<(Found, Vec<OwnedFd>), ArenaError> {
-    let mut fds = Vec::with_capacity(wanted);
-    let mut found = Found { means: Means::Privilege, unset: 0 };
-    while fds.len() < wanted {
-        let mut message = [0; 8];
-        match fork::receive_descriptors(channel.as_fd(), &mut message, &mut fds) {
-            Ok(0) => return Err(unavailable(Step::Send, &io::ErrorKind::UnexpectedEof.into())),
-            Ok(_) => {}
-            Err(error) => return Err(unavailable(Step::Send, &error)),
+/// Receives the child's report and its descriptors, until there are `count` of them.
+fn receive(channel: &OwnedFd, count: usize) -> Result<(SetupReport, Vec<OwnedFd>), ArenaError> {
+    let mut descriptors = Vec::with_capacity(count);
+    let mut report = SetupReport::DONE;
+    while descriptors.len() < count {
+        let mut message = [0; SetupReport::SIZE];
+        let length = fork::receive_descriptors(channel.as_fd(), &mut message, &mut descriptors)
+            .map_err(|error| unavailable(SetupStep::Send, &error))?;
+        if length == 0 {
+            return Err(unavailable(SetupStep::Send, &io::ErrorKind::UnexpectedEof.into()));
         }
-        let [step, means, low, high, number @ ..] = message;
-        if means == Means::UserNamespace as u8 {
-            found.means = Means::UserNamespace;
-        }
-        found.unset = u16::from_ne_bytes([low, high]);
-        if step != Step::Done as u8 {
-            let step = Step::from_number(step).unwrap_or(Step::Send);
-            return Err(unavailable(step, &io::Error::from_raw_os_error(i32::from_ne_bytes(number))));
+        report = SetupReport::from_bytes(message);
+        if report.step != SetupStep::Done {
+            return Err(unavailable(report.step, &io::Error::from_raw_os_error(report.error_number)));
         }
     }
-    Ok((found, fds))
+    Ok((report, descriptors))
 }
 
 #[cfg(test)]
@@ -362,14 +358,19 @@ mod tests {
 
     #[test]
     fn both_kinds_of_device_are_made_for_both_hosts() {
-        for (kind, ip) in
-            [(Kind::Cable, IpVersion::V4), (Kind::Cable, IpVersion::V6), (Kind::Tun, IpVersion::V4)]
-        {
-            match World::build_with(kind, Families::Only(ip), [1400, 1500], &[], &[], None, None) {
+        for (kind, ip) in [
+            (DeviceKind::Cable, IpVersion::V4),
+            (DeviceKind::Cable, IpVersion::V6),
+            (DeviceKind::Tun, IpVersion::V4),
+        ] {
+            let families = Families::Only(ip);
+            match World::build(&WorldPlan { device: kind, families, mtu: [1400, 1500], ..WorldPlan::bare() })
+            {
                 Err(why) => eprintln!("SKIP: {kind:?}: {why}"),
                 Ok(mut world) => {
-                    for file in &mut world.counters {
-                        assert_eq!(parse_drops(&whole(file).unwrap()), Some((0, 0)), "{kind:?}");
+                    for counters in &mut world.counters {
+                        let drops = parse_drops(&read_again(&mut counters.devices).unwrap());
+                        assert_eq!(drops, Some(DeviceDrops::default()), "{kind:?}");
                     }
                     assert_eq!(world.device_drops().unwrap(), DeviceDrops::default());
                 }
@@ -381,7 +382,7 @@ mod tests {
     /// gigabit a second.
     #[test]
     fn what_a_stopped_host_has_not_taken_has_room_at_the_emulators_end() {
-        let world = match World::build(Families::Only(IpVersion::V4), [1500; 2], &[], &[], None, None) {
+        let world = match World::build(&WorldPlan::bare()) {
             Err(why) => return eprintln!("SKIP: {why}"),
             Ok(world) => world,
         };
@@ -402,7 +403,7 @@ mod tests {
                     face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop\n    \
                     lo:       0       0    0    9    0     0          0         0        0       0    0    9\n\
                     talkpath: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n";
-        assert_eq!(parse_drops(text), Some((12, 4)));
+        assert_eq!(parse_drops(text), Some(DeviceDrops { from_host: 12, to_host: 4 }));
         assert_eq!(parse_drops("talkpath: 1 2"), None);
     }
 }

@@ -17,7 +17,7 @@ use crate::sys::{ReadableOption, TcpInfo, option};
 /// Reads whether a connection, which is open, is one of Multipath TCP, and how many subflows it has now.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub(crate) fn multipath(socket: BorrowedFd<'_>) -> io::Result<Multipath> {
     // 96 bytes in Linux 6.18, with room for more.
     let mut words = [0; 64];
@@ -46,7 +46,7 @@ fn parse(words: &[u32; 64], length: usize) -> Multipath {
 /// Reads TCP_INFO of each subflow that the connection has now (Linux 5.16); up to [`MAX_SUBFLOWS`].
 ///
 /// # Errors
-/// The system's, so for plain TCP.
+/// Returns the system's error. A connection of plain TCP gives one.
 pub(crate) fn subflows(socket: BorrowedFd<'_>) -> io::Result<Vec<TcpInfo>> {
     // `mptcp_subflow_data`: its own size, the number of subflows, the kernel's size of an entry, and ours.
     // The kernel cuts ours down to its own, and entries follow each other by what is left.

@@ -529,7 +529,7 @@ const PACKET_STATISTICS: libc::c_int = 6;
 /// The MTU of the path that `socket` is connected over, as far as the kernel knows it (IP_MTU, IPV6_MTU).
 ///
 /// # Errors
-/// The system's: `NotConnected` for a socket that is not.
+/// Returns the system's error. It is `NotConnected` if the socket is not connected.
 pub fn path_mtu(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<u32> {
     Ok(if is_v6 { sockopt::ipv6_mtu(socket)? } else { sockopt::ip_mtu(socket)? })
 }
@@ -537,7 +537,7 @@ pub fn path_mtu(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<u32> {
 /// Bytes written to a TCP socket and not acknowledged yet (SIOCOUTQ).
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn send_queue(socket: BorrowedFd<'_>) -> io::Result<u64> {
     // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one `c_int`.
     let queued = unsafe { ioctl(socket, Getter::<{ libc::TIOCOUTQ as _ }, libc::c_int>::new()) }?;
@@ -547,7 +547,7 @@ pub fn send_queue(socket: BorrowedFd<'_>) -> io::Result<u64> {
 /// Puts the calling thread into SCHED_FIFO at the lowest priority of that class.
 ///
 /// # Errors
-/// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO.
+/// Returns the system's error. It is `PermissionDenied` without CAP_SYS_NICE and without an RLIMIT_RTPRIO.
 pub fn become_real_time() -> io::Result<()> {
     become_fifo(1)
 }
@@ -555,15 +555,17 @@ pub fn become_real_time() -> io::Result<()> {
 /// Puts the calling thread into SCHED_FIFO at `priority`.
 ///
 /// # Errors
-/// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO of `priority`.
+/// Returns the system's error. It is `PermissionDenied` without CAP_SYS_NICE and without an RLIMIT_RTPRIO of
+/// `priority`.
 pub fn become_fifo(priority: libc::c_int) -> io::Result<()> {
     set_scheduler(libc::SCHED_FIFO, priority)
 }
 
-/// Puts the calling thread into SCHED_IDLE: it runs where nothing else would (sched(7)).
+/// Puts the calling thread into SCHED_IDLE. It then runs only when no other thread wants the processor
+/// (sched(7)).
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub(crate) fn become_idle() -> io::Result<()> {
     set_scheduler(libc::SCHED_IDLE, 0)
 }

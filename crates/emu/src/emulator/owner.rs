@@ -83,9 +83,8 @@ fn first_path(parsed: &Parsed, flows: &[EmuFlow]) -> Option<FlowPacket> {
 /// a port that its kernel chose. The other host uses the flow's port.
 fn second_path(packet: &[u8], parsed: &Parsed, flows: &[EmuFlow]) -> Option<FlowPacket> {
     let (source, destination) = parsed.ports?;
-    let is_second = |address: IpAddr| {
-        [Host::First, Host::Second].into_iter().any(|host| second_address(host, parsed.ip) == address)
-    };
+    let is_second =
+        |address: IpAddr| Host::BOTH.into_iter().any(|host| second_address(host, parsed.ip) == address);
     let (from, to) = addresses(packet, parsed.ip)?;
     let port = match (is_second(from), is_second(to)) {
         (true, false) => destination,

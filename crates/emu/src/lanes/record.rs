@@ -1,13 +1,14 @@
-//! Makes records of conversations: two flows each, one a direction, with a message a packet.
+//! Makes the records of conversations. Each direction of a conversation is a flow, and each packet is a
+//! message.
 //!
-//! A packet is due, and sent, when it enters the path. It is received when the emulator has handed it to the
-//! far host. So the one-way delay of such a flow is that of the path, with the emulator's lateness. Sizes are
-//! those of IP packets.
+//! A packet is due and sent when it enters the path. It is received when the emulator has handed it to the
+//! far host. So the one-way delay of such a flow is the delay of the path and the lateness of the emulator.
+//! The size of a message is that of its IP packet.
 //!
 //! A stream of RTP among the packets of a conversation is a further flow (`rtp.rs`).
 //!
-//! The record has at most [`MOST_NAMED`] conversations by name, those with the most bytes. The others are one
-//! flow each way together.
+//! The record names the [`MAX_NAMED`] conversations with the most bytes. All other conversations together are
+//! one flow in each direction.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,14 @@ use talkpath_units::{Duration, Instant, counted};
 use super::{Conversation, Lanes, Leg, MAX_CONVERSATIONS, link_of};
 use crate::packet::Host;
 
+/// The largest number of conversations with a name in the record. We chose 32, because a person still reads a
+/// table of 32 rows.
+const MAX_NAMED: usize = 32;
+/// The largest number of flows in the note about the waits. We chose 3, because the note is one sentence.
+const MAX_LISTED: usize = 3;
+/// A shorter wait does not count as a wait. We chose 1 ms, which is the precision of the emulator.
+const NO_WAIT: Duration = Duration::from_millis(1);
+
 /// The records of all conversations of a run.
 pub(crate) struct ProgramRecord {
     pub(crate) flows: Vec<FlowRecord>,
@@ -31,9 +40,9 @@ pub(crate) struct ProgramRecord {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The legs of one flow of the record. The flow of several conversations has the legs of all of them.
-struct Named<'a> {
-    /// The name of the conversation.
+/// A flow of the record, with the legs of its conversations.
+struct ProgramFlow<'a> {
+    /// The name of the conversation, or "others".
     group: String,
     transport: String,
     leg: Host,
@@ -43,8 +52,8 @@ struct Named<'a> {
 impl ProgramRecord {
     /// Makes the records of `lanes`.
     pub(crate) fn of(lanes: &Lanes) -> Self {
-        let named = named(&lanes.conversations);
-        let mut warnings = vec![warning::note(waiting(&named))];
+        let flows = program_flows(&lanes.conversations);
+        let mut warnings = vec![warning::note(describe_waits(&flows))];
         if lanes.without_row > 0 {
             warnings.push(format!(
                 "the record is full: {} crossed the path without a row; the figures are those of the packets before",
@@ -56,43 +65,49 @@ impl ProgramRecord {
                 "there were {MAX_CONVERSATIONS} flows of programs or more: the later ones are counted as one"
             ));
         }
-        let streams = rtp_streams(&named);
+        let streams = rtp_streams(&flows);
         Self {
-            flows: named.iter().map(Named::record).chain(streams).collect(),
-            series: named.iter().filter_map(Named::round_trip_series).collect(),
+            flows: flows.iter().map(ProgramFlow::record).chain(streams).collect(),
+            series: flows.iter().filter_map(ProgramFlow::round_trip_series).collect(),
             warnings,
         }
     }
 }
 
-/// Names the conversations, and puts those beyond [`MOST_NAMED`] together.
-fn named(conversations: &[Conversation]) -> Vec<Named<'_>> {
+/// Makes the flows of all conversations. The smallest conversations share a flow if there are more than
+/// [`MAX_NAMED`].
+fn program_flows(conversations: &[Conversation]) -> Vec<ProgramFlow<'_>> {
     let mut by_size: Vec<(usize, &Conversation)> = conversations.iter().enumerate().collect();
     by_size.sort_by_key(|(number, conversation)| (core::cmp::Reverse(conversation.bytes()), *number));
-    let (large, others) = by_size.split_at(by_size.len().min(MOST_NAMED));
+    let (large, others) = by_size.split_at(by_size.len().min(MAX_NAMED));
     let mut large = large.to_vec();
     large.sort_by_key(|(number, _)| *number);
-    let mut all = Vec::new();
+    let mut flows = Vec::new();
     for (number, conversation) in large {
         let transport = conversation.transport();
         let group = conversation.name(number);
-        for leg in [Host::First, Host::Second] {
+        for leg in Host::BOTH {
             let legs = vec![&conversation.legs[leg.index()]];
-            all.push(Named { group: group.clone(), transport: transport.clone(), leg, legs });
+            flows.push(ProgramFlow { group: group.clone(), transport: transport.clone(), leg, legs });
         }
     }
     if !others.is_empty() {
-        for leg in [Host::First, Host::Second] {
+        for leg in Host::BOTH {
             let legs = others.iter().map(|(_, conversation)| &conversation.legs[leg.index()]).collect();
-            all.push(Named { group: "others".to_owned(), transport: "several".to_owned(), leg, legs });
+            flows.push(ProgramFlow {
+                group: "others".to_owned(),
+                transport: "several".to_owned(),
+                leg,
+                legs,
+            });
         }
     }
-    all.retain(|flow| flow.legs.iter().any(|leg| !leg.packets.is_empty()));
-    all
+    flows.retain(|flow| flow.legs.iter().any(|leg| !leg.packets.is_empty()));
+    flows
 }
 
 /// Makes the records of the streams of RTP in the flows that are one conversation.
-fn rtp_streams(flows: &[Named<'_>]) -> Vec<FlowRecord> {
+fn rtp_streams(flows: &[ProgramFlow<'_>]) -> Vec<FlowRecord> {
     let mut streams = Vec::new();
     for flow in flows {
         let [leg] = flow.legs[..] else { continue };
@@ -105,7 +120,25 @@ fn rtp_streams(flows: &[Named<'_>]) -> Vec<FlowRecord> {
     streams
 }
 
-impl Named<'_> {
+impl ProgramFlow<'_> {
+    /// Describes the waits of this flow in the note, with its missing packets and its round trip.
+    fn describe_waits(&self, waits: &QueueWaits) -> String {
+        let missing = match self.missing() {
+            0 => String::new(),
+            missing => format!(", and {} did not arrive", counted(missing as u64, "packet")),
+        };
+        let round_trip = self.round_trip().map_or_else(String::new, |time| {
+            format!(", and its round trips took {:.1} ms in the median", time.as_millis_f64())
+        });
+        format!(
+            "{} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{missing}{round_trip}",
+            self.group,
+            self.link(),
+            waits.median.as_millis_f64(),
+            waits.p99.as_millis_f64()
+        )
+    }
+
     /// The name of the flow. The links of the path are `up` and `down`.
     fn name(&self) -> String {
         format!("{}-{}", self.group, self.link())
@@ -126,7 +159,7 @@ impl Named<'_> {
             packets.iter().filter_map(|packet| Some((packet.received?, packet.seq))).collect();
         arrivals.sort();
         let start = packets.first().map_or(Instant::ZERO, |packet| packet.due);
-        let sum = |of: fn(&Leg) -> u64| self.legs.iter().map(|leg| of(leg)).sum::<u64>();
+        let sum = |count: fn(&Leg) -> u64| self.legs.iter().map(|leg| count(leg)).sum::<u64>();
         let is_tcp = self.transport == "tcp";
         let capable = sum(|leg| leg.capable) > 0;
         let info = FlowInfo {
@@ -167,14 +200,12 @@ impl Named<'_> {
         IpSummary { forward: IpSeen { dscp: Some(dscp), ..IpSeen::default() }, ..IpSummary::default() }
     }
 
-    /// The median and the 99th percentile of the waits in the queue, nearest rank, and their sum. `None` if
-    /// no service began.
-    fn waits(&self) -> Option<(Duration, Duration, Duration)> {
+    /// Computes how long the packets waited in the queue. Returns `None` if no service began.
+    fn waits(&self) -> Option<QueueWaits> {
         let mut waits: Vec<Duration> = self.legs.iter().flat_map(|leg| leg.waits.iter().copied()).collect();
         waits.sort_unstable();
-        let at = |percent: usize| waits.get((waits.len() * percent).div_ceil(100).max(1) - 1).copied();
-        let sum = waits.iter().fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait));
-        Some((at(50)?, at(99)?, sum))
+        let total = waits.iter().fold(Duration::ZERO, |total, wait| total.saturating_add(*wait));
+        Some(QueueWaits { median: nearest_rank(&waits, 50)?, p99: nearest_rank(&waits, 99)?, total })
     }
 
     /// TCP's smoothed round-trip time as seen on the wire, in milliseconds (RFC 6298 §2). `None` if no round
@@ -190,61 +221,48 @@ impl Named<'_> {
         Some(tap.finish())
     }
 
-    /// The median of TCP's round trips, nearest rank. `None` if none was seen.
+    /// Computes the median of TCP's round trips. Returns `None` if there are none.
     fn round_trip(&self) -> Option<Duration> {
-        let mut all: Vec<Duration> =
+        let mut round_trips: Vec<Duration> =
             self.legs.iter().flat_map(|leg| leg.round_trips.iter().map(|(_, time)| *time)).collect();
-        all.sort_unstable();
-        all.get(all.len().div_ceil(2).max(1) - 1).copied()
+        round_trips.sort_unstable();
+        nearest_rank(&round_trips, 50)
     }
 
-    /// How many packets the path dropped or lost, and how many were still inside at the end.
-    fn gone(&self) -> (u64, u64) {
-        let packets = || self.legs.iter().flat_map(|leg| &leg.packets);
-        let with = |fate: Fate| packets().filter(|packet| packet.fate == fate).count() as u64;
-        (with(Fate::Missing), with(Fate::Unfinished))
+    /// Counts the packets that the path dropped or lost.
+    fn missing(&self) -> usize {
+        let packets = self.legs.iter().flat_map(|leg| &leg.packets);
+        packets.filter(|packet| packet.fate == Fate::Missing).count()
     }
 }
 
-/// The answer to the question which flows waited, and where.
-fn waiting(flows: &[Named<'_>]) -> String {
+/// How long the packets of a flow waited in the queue.
+struct QueueWaits {
+    median: Duration,
+    p99: Duration,
+    /// The waits of all packets together.
+    total: Duration,
+}
+
+/// Returns a percentile of `sorted` by nearest rank. Returns `None` if there is no value.
+fn nearest_rank(sorted: &[Duration], percent: usize) -> Option<Duration> {
+    sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1).copied()
+}
+
+/// Makes the note that says which flows waited, and in which queue.
+fn describe_waits(flows: &[ProgramFlow<'_>]) -> String {
     let mut waited: Vec<_> = flows.iter().filter_map(|flow| Some((flow, flow.waits()?))).collect();
-    // The flow with the most waiting comes first.
-    waited.sort_by_key(|(_, (_, _, sum))| core::cmp::Reverse(*sum));
-    let Some((_, (_, longest, _))) = waited.iter().max_by_key(|(_, (_, p99, _))| *p99) else {
+    waited.sort_by_key(|(_, waits)| core::cmp::Reverse(waits.total));
+    let Some(longest) = waited.iter().map(|(_, waits)| waits.p99).max() else {
         return "no packet of a program crossed the path".to_owned();
     };
-    if *longest < NO_WAIT {
+    if longest < NO_WAIT {
         return format!(
             "none of the flows waited: 99 % of the packets of each were less than {:.1} ms in a queue",
             NO_WAIT.as_millis_f64()
         );
     }
-    let line = |(flow, (p50, p99, _)): &(&Named<'_>, (Duration, Duration, Duration))| {
-        let (gone, _) = flow.gone();
-        let gone = match gone {
-            0 => String::new(),
-            gone => format!(", and {} did not arrive", counted(gone, "packet")),
-        };
-        let round_trip = flow.round_trip().map_or_else(String::new, |time| {
-            format!(", and its round trips took {:.1} ms in the median", time.as_millis_f64())
-        });
-        format!(
-            "{} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{gone}{round_trip}",
-            flow.group,
-            flow.link(),
-            p50.as_millis_f64(),
-            p99.as_millis_f64()
-        )
-    };
-    let lines: Vec<String> =
-        waited.iter().filter(|(_, (_, p99, _))| *p99 >= NO_WAIT).take(MOST_LINES).map(line).collect();
-    format!("the flows that waited most: {}", lines.join("; "))
+    waited.retain(|(_, waits)| waits.p99 >= NO_WAIT);
+    let listed = waited.iter().take(MAX_LISTED).map(|(flow, waits)| flow.describe_waits(waits));
+    format!("the flows that waited most: {}", listed.collect::<Vec<_>>().join("; "))
 }
-
-/// The largest number of conversations with a name in the record (chosen: a table that a person still reads).
-const MOST_NAMED: usize = 32;
-/// The largest number of flows in the answer (chosen).
-const MOST_LINES: usize = 3;
-/// A shorter wait is no wait (chosen: the emulator's own precision).
-const NO_WAIT: Duration = Duration::from_millis(1);

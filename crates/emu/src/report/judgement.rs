@@ -280,7 +280,7 @@ mod tests {
         assert_eq!((record.stops, record.longest_stop), (Some(1), Some(Duration::from_millis(100))));
     }
 
-    /// The emulator runs one step above the endpoints (`fork::become_emulator`).
+    /// The emulator runs one step above the endpoints (`fork::take_emulator_priority`).
     #[test]
     fn an_emulator_without_a_priority_of_its_own_says_which_limit_gives_it_one() {
         let denied = Some("no".to_owned());

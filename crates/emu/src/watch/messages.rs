@@ -22,7 +22,7 @@ pub(super) struct ObservedMessage {
 
 /// The datagrams that a socket has not handed to its end when the run is over.
 #[derive(Clone, Debug)]
-pub(crate) struct SocketRest {
+pub(crate) struct DrainedSocket {
     /// The number of datagrams that the socket dropped. `None` if the kernel does not report it.
     pub(crate) drops: Option<u32>,
     /// The numbers of the messages that wait in the socket.
@@ -33,7 +33,7 @@ pub(crate) struct SocketRest {
 #[derive(Clone, Copy)]
 pub(super) struct ReceiverState<'a> {
     /// `None` if another program has the socket, or if the socket takes no datagrams.
-    pub(super) socket: Option<&'a SocketRest>,
+    pub(super) socket: Option<&'a DrainedSocket>,
     /// True if the receiver had time to read all messages.
     pub(super) is_drained: bool,
 }

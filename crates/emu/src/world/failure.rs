@@ -6,10 +6,16 @@ use std::io;
 use talkpath_arena::ArenaError;
 use talkpath_kernel::descriptors;
 
-/// The step at which the child failed. The child's message has the step and the system's error number.
+/// The error of a step of the child.
+pub(super) struct SetupError {
+    pub(super) step: SetupStep,
+    pub(super) error: io::Error,
+}
+
+/// The steps of the child. Its message has the number of the step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Step {
+pub(super) enum SetupStep {
     Done,
     Namespace,
     UserNamespace,
@@ -21,21 +27,33 @@ pub(super) enum Step {
     PathManager,
 }
 
-impl Step {
+const STEPS: [SetupStep; 9] = [
+    SetupStep::Done,
+    SetupStep::Namespace,
+    SetupStep::UserNamespace,
+    SetupStep::Tap,
+    SetupStep::Device,
+    SetupStep::Counters,
+    SetupStep::Socket,
+    SetupStep::Send,
+    SetupStep::PathManager,
+];
+
+impl SetupStep {
     /// The step with this number in the child's message.
     pub(super) fn from_number(number: u8) -> Option<Self> {
-        STEPS.into_iter().find(|it| *it as u8 == number)
+        STEPS.into_iter().find(|step| *step as u8 == number)
     }
 }
 
 /// Makes the error that says what is missing, and how to get it.
-pub(super) fn unavailable(step: Step, error: &io::Error) -> ArenaError {
+pub(super) fn unavailable(step: SetupStep, error: &io::Error) -> ArenaError {
     // Every step opens descriptors. If none is left, the step does not matter.
     if let Some((what, how)) = descriptors::shortage(error) {
         return ArenaError::Unavailable { what: format!("{what} for two hosts: {error}"), how };
     }
     if error.raw_os_error() == Some(libc::ENOENT)
-        && matches!(step, Step::Namespace | Step::UserNamespace | Step::Counters)
+        && matches!(step, SetupStep::Namespace | SetupStep::UserNamespace | SetupStep::Counters)
     {
         // The files that these steps open are all below /proc.
         return ArenaError::Unavailable {
@@ -45,7 +63,7 @@ pub(super) fn unavailable(step: Step, error: &io::Error) -> ArenaError {
     }
     let root = "run as root (or with CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW)";
     let (what, how) = match step {
-        Step::Namespace | Step::UserNamespace => (
+        SetupStep::Namespace | SetupStep::UserNamespace => (
             "this machine lets us make no network namespace",
             format!(
                 "{root}, or allow user namespaces: `sysctl user.max_user_namespaces`, \
@@ -53,42 +71,30 @@ pub(super) fn unavailable(step: Step, error: &io::Error) -> ArenaError {
                  in a container, give it those capabilities"
             ),
         ),
-        Step::Tap => (
+        SetupStep::Tap => (
             "no packet socket can be made",
             format!(
                 "the kernel needs CONFIG_PACKET (`modprobe af_packet`); {root}; seccomp must allow AF_PACKET"
             ),
         ),
-        Step::Device => (
+        SetupStep::Device => (
             "no device can be made for a host",
             format!("the kernel needs CONFIG_VETH (`modprobe veth`) and memory for its packets; {root}"),
         ),
-        Step::Counters => ("the device's counters cannot be read", "mount /proc".to_owned()),
-        Step::Socket => (
+        SetupStep::Counters => ("the device's counters cannot be read", "mount /proc".to_owned()),
+        SetupStep::Socket => (
             "a socket in the namespace cannot be made",
             "see the congestion controls in `talkpath doctor` and the limit of open files (ulimit -n)"
                 .to_owned(),
         ),
-        Step::PathManager => (
+        SetupStep::PathManager => (
             "a host's Multipath TCP cannot be set up",
             format!("the kernel needs CONFIG_MPTCP (Linux 5.6) and net.mptcp.enabled = 1; {root}"),
         ),
-        Step::Done | Step::Send => (
+        SetupStep::Done | SetupStep::Send => (
             "the two hosts cannot be set up",
             "see the limits of processes and open files (ulimit -u, ulimit -n)".to_owned(),
         ),
     };
     ArenaError::Unavailable { what: format!("{what}: {error}"), how }
 }
-
-const STEPS: [Step; 9] = [
-    Step::Done,
-    Step::Namespace,
-    Step::UserNamespace,
-    Step::Tap,
-    Step::Device,
-    Step::Counters,
-    Step::Socket,
-    Step::Send,
-    Step::PathManager,
-];

@@ -32,8 +32,8 @@ pub(crate) struct SocketPlan<'a> {
     pub(crate) is_paced: bool,
 }
 
-/// Makes a socket that any process can use: it is bound, and connected (UDP) or listening (TCP's receiver).
-/// After fork.
+/// Makes a socket of the plan. It is bound, and connected (UDP) or listening (TCP's receiver), so any process
+/// can use it. Fork-safe.
 pub(super) fn make_socket(plan: &SocketPlan<'_>, ip: IpVersion) -> io::Result<OwnedFd> {
     match plan.transport.channel_kind() {
         ChannelKind::Datagrams | ChannelKind::OverUdp => {

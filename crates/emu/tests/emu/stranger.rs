@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use talkpath_arena::{Arena as _, ArenaError};
-use talkpath_emu::{EmuArena, Stranger, replay, ways};
+use talkpath_emu::{EmuArena, Stranger, read_directions, replay};
 use talkpath_flow::Side;
 use talkpath_model::Scenario;
 
@@ -62,7 +62,7 @@ fn what_comes_to_a_stranger_is_what_the_arrival_log_let_through() {
     let (came, bytes, last) = thread.expect("the socket was given away").join().unwrap();
     let log = arena.take_arrival_log().unwrap();
     replay(&log, &scenario).unwrap();
-    let [out, back] = ways(&log).unwrap();
+    let [out, back] = read_directions(&log).unwrap();
     // 200 messages a second.
     assert!((390..=400).contains(&ours.sent), "{}", ours.sent);
     assert_eq!((ours.sent, ours.received), (out.arrived.len() as u64, 0));
@@ -109,7 +109,7 @@ fn every_fragment_of_a_strangers_datagrams_crosses_the_path() {
     thread.expect("the socket was given away").join().unwrap();
     let log = arena.take_arrival_log().unwrap();
     replay(&log, &scenario).unwrap();
-    let [out, _] = ways(&log).unwrap();
+    let [out, _] = read_directions(&log).unwrap();
     // 3008 B with UDP's header, of which two packets of 1500 B carry 1480 each.
     assert_eq!(out.arrived, [1480, 1480, 48].repeat(20));
     assert_eq!((out.departed.len(), out.lost.len(), ours.received), (60, 0, 0));

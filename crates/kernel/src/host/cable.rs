@@ -13,9 +13,9 @@
 //!
 //! The benchmark that carries packets as mahimahi does uses TUN devices.
 //!
-//! The requests that the child sends are built before the fork ([`CableRequests`], [`TunRequests`]). All else
-//! runs "after fork" (`fork.rs`) and neither allocates nor takes a lock. Left out: queues, because a cable
-//! has none, and hardware receive offload, because GRO is off at a veth and segments stay separate.
+//! The requests that the child sends are built before the fork ([`CableRequests`], [`TunRequests`]). The
+//! functions that send them are fork-safe (`fork.rs`). Queues are left out, because a cable has none.
+//! Hardware receive offload is left out, because GRO is off at a veth and segments stay separate.
 #![expect(unsafe_code, reason = "these ioctls have no safe wrapper; each block says why it is sound")]
 
 use std::ffi::CStr;
@@ -32,6 +32,41 @@ use super::fork::open_file;
 use super::netlink::{CableEnd, NetlinkRequest, Route, route_socket};
 use super::ring::{self, Layout};
 
+/// The name of the device on both hosts.
+const DEVICE: &CStr = c"talkpath";
+/// The index of the device on both hosts. Kernel modules may make devices of their own in each new namespace
+/// (`sit0`, `tunl0`). Those devices have the lowest indices, so we chose a higher one.
+const HOST_INDEX: u32 = 1000;
+/// The loopback device has this index in each network namespace (net/core/dev.c).
+const LOOPBACK_INDEX: u32 = 1;
+/// The routing table for packets that a host forwards. We chose 100, which is free in a new namespace.
+const FORWARDING_TABLE: u8 = 100;
+const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
+/// The emulator's end of the cable of each host.
+pub const FAR_ENDS: [CableEnd<'_>; 2] =
+    [CableEnd { name: c"host1", index: 1001 }, CableEnd { name: c"host2", index: 1002 }];
+/// The largest number of packets that wait in a TUN device. We chose 32,768, which are the packets of a flood
+/// in some tens of milliseconds.
+const TUN_QUEUE: u32 = 32_768;
+/// linux/ethtool.h.
+const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_GSSET_INFO: u32 = 0x37;
+const ETHTOOL_SFEATURES: u32 = 0x3b;
+const ETH_SS_FEATURES: u32 = 4;
+/// The beginnings of the names of the features that a host's end does not have (net/ethtool/common.c):
+/// cutting of super-packets, and SCTP's checksum, whose place a `virtio_net_hdr` cannot say.
+const LEFT_OUT_FEATURES: [&[u8]; 3] = [b"tx-tcp", b"tx-udp-segmentation", b"tx-checksum-sctp"];
+/// The largest number of features of a device. We chose 128, which is twice the number of Linux 6.18.
+const MAX_FEATURES: usize = 128;
+/// The size of the buffer for the routes of a host with two devices, bytes. We chose 8192, because there are
+/// some ten lines of 150 B.
+const ROUTES_TEXT: usize = 8192;
+/// The largest number of looks for an address. We chose 5000, which take 5 s, because a busy machine needed
+/// 0.8 s.
+const MAX_LOOKS: u32 = 5000;
+/// The time between two looks.
+const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
 /// The namespace with the emulator's ends of the cables.
 pub struct Between {
     /// The descriptor of the namespace. The requests for cables contain its number. Before the fork it is a
@@ -43,7 +78,7 @@ pub struct Between {
 
 /// The requests to rtnetlink(7) for a host's cable.
 pub struct CableRequests {
-    lay: NetlinkRequest,
+    make: NetlinkRequest,
     bring_up_far_end: NetlinkRequest,
     /// The requests for the host's address, and for its second address if it has one.
     addresses: Vec<NetlinkRequest>,
@@ -64,7 +99,7 @@ pub struct TunRequests {
     bring_up: NetlinkRequest,
 }
 
-/// `struct ifreq` of linux/if.h: a name and 24 bytes of whatever the request is about.
+/// `struct ifreq` of linux/if.h: the name of a device, and 24 bytes whose meaning depends on the request.
 #[repr(C, align(8))]
 struct InterfaceRequest {
     name: [u8; 16],
@@ -75,31 +110,31 @@ impl Between {
     /// Makes a placeholder for a namespace that does not exist yet.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     pub fn placeholder() -> io::Result<Self> {
         Ok(Self { namespace: open_file(c"/dev/null")?, requests: None })
     }
 
-    /// Replaces the placeholder by the caller's namespace. After fork.
+    /// Replaces the placeholder by the caller's namespace. Fork-safe.
     ///
     /// # Errors
-    /// The system's.
-    pub fn be_here(&mut self) -> io::Result<()> {
+    /// Returns the system's error.
+    pub fn use_callers_namespace(&mut self) -> io::Result<()> {
         let here = open_file(c"/proc/thread-self/ns/net")?;
         rustix::io::dup3(here, &mut self.namespace, rustix::io::DupFlags::CLOEXEC)?;
         self.requests = Some(route_socket()?);
         Ok(())
     }
 
-    /// Lays a cable from the namespace that the caller is in now to the emulator, whose end has the packet
-    /// socket `tap`, made in the namespace between. After fork.
+    /// Makes a cable from the namespace of the caller to this namespace. The emulator's end of the cable gets
+    /// the packet socket `tap`, which was made in this namespace. Fork-safe.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     pub fn attach(&self, cable: &CableRequests, tap: &OwnedFd) -> io::Result<()> {
         let here = route_socket()?;
         let between = self.requests.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        cable.lay.send(&here)?;
+        cable.make.send(&here)?;
         // The emulator's end comes up first. A device that comes up while the other end is down waits for the
         // kernel's link watch, up to a second.
         cable.bring_up_far_end.send(between)?;
@@ -116,14 +151,14 @@ impl Between {
 }
 
 impl CableRequests {
-    /// The requests for a host's cable to `between`, with `far` (one of [`FAR_ENDS`]) as the emulator's end,
-    /// and for the host's `addresses`, of which there is at least one.
+    /// Makes the requests for a host's cable to `between`, and for the host's `addresses`. There is at least
+    /// one address. `far` is the emulator's end of the cable, one of [`FAR_ENDS`].
     pub fn new(between: &Between, far: CableEnd<'_>, addresses: &[IpAddr], largest_packet: u16) -> Self {
         let near = CableEnd { name: DEVICE, index: HOST_INDEX };
         Self {
-            lay: NetlinkRequest::cable(near, far, between.namespace.as_fd(), largest_packet),
+            make: NetlinkRequest::cable(near, far, between.namespace.as_fd(), largest_packet),
             bring_up_far_end: NetlinkRequest::bring_up(far.index),
-            addresses: addresses.iter().map(|it| NetlinkRequest::address(near.index, *it)).collect(),
+            addresses: addresses.iter().map(|to| NetlinkRequest::address(near.index, *to)).collect(),
             bring_up: NetlinkRequest::bring_up(near.index),
             far_index: far.index,
             largest_packet,
@@ -139,17 +174,17 @@ impl CableRequests {
     }
 }
 
-/// The beginning of the line of `address` in /proc/net/ipv6_route: the destination in 32 digits, and the
-/// length of the prefix.
+/// The beginning of the line of `address` in /proc/net/ipv6_route. It has the destination in 32 hexadecimal
+/// digits, and the length of the prefix, which is 128 bits.
 fn local_route(address: Ipv6Addr) -> Box<[u8]> {
     format!("{:032x} 80 ", u128::from(address)).into_bytes().into()
 }
 
 /// Waits until the host takes packets to its IPv6 address. The kernel adds the address to its tables in a
 /// thread of its own (`addrconf_dad_work` of net/ipv6/addrconf.c), late if the machine is busy. It drops
-/// packets that come before. After fork.
+/// packets that come before. Fork-safe.
 fn await_address(local_route: &[u8]) -> io::Result<()> {
-    for _ in 0..MOST_WAITS {
+    for _ in 0..MAX_LOOKS {
         let file = open_file(c"/proc/thread-self/net/ipv6_route")?;
         let (mut text, mut length) = ([0; ROUTES_TEXT], 0);
         while length < text.len() {
@@ -162,7 +197,7 @@ fn await_address(local_route: &[u8]) -> io::Result<()> {
             return Ok(());
         }
         // A signal may end the sleep early. The next look is then sooner.
-        let _ = rustix::thread::nanosleep(&WAIT);
+        let _ = rustix::thread::nanosleep(&LOOK_INTERVAL);
     }
     Err(rustix::io::Errno::TIMEDOUT.into())
 }
@@ -177,11 +212,11 @@ impl TunRequests {
         }
     }
 
-    /// Makes the device (Documentation/networking/tuntap.rst of the kernel) in the namespace that the caller
-    /// is in. After fork.
+    /// Makes the device (Documentation/networking/tuntap.rst of the kernel) in the namespace of the caller.
+    /// Fork-safe.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     pub fn open(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let tun = rustix::fs::open(c"/dev/net/tun", flags, Mode::empty())?;
@@ -244,13 +279,13 @@ pub fn forwarding_requests(index: u32) -> Vec<NetlinkRequest> {
     core::iter::once(NetlinkRequest::bring_up(index)).chain(routes).collect()
 }
 
-/// Has the kernel cut super-packets before this device: a packet of its own on the cable for each. By
-/// ioctl(2), because ethtool's netlink family, which has no number of its own, came with Linux 5.6 only.
+/// Makes the kernel cut super-packets before the device `name`, so that each of their segments is a packet on
+/// the cable. It uses ioctl(2), because ethtool's netlink family came only with Linux 5.6.
 fn cut_in_software(control: &OwnedFd, name: &CStr) -> io::Result<()> {
-    // ethtool_gstrings: command, which set, how many; then the names, each in 32 bytes.
+    // ethtool_gstrings: command, set and number of names, and then the names of 32 bytes each.
     let mut strings = Words([0; 3 + 8 * MAX_FEATURES]);
     strings.0[..2].copy_from_slice(&[ETHTOOL_GSTRINGS, ETH_SS_FEATURES]);
-    // ethtool_sset_info: command, reserved, a mask of sets, then how many strings the set has.
+    // ethtool_sset_info: command, reserved word, mask of sets, and then the number of names in the set.
     let mut set_info = Words([0; 6]);
     set_info.0[0] = ETHTOOL_GSSET_INFO;
     set_info.0[2..4].copy_from_slice(&words_of(1 << ETH_SS_FEATURES));
@@ -261,8 +296,8 @@ fn cut_in_software(control: &OwnedFd, name: &CStr) -> io::Result<()> {
     }
     strings.0[2] = count as u32;
     ethtool(control, name, &mut strings)?;
-    // ethtool_sfeatures: command, how many blocks; for each 32 features which are meant, and which of them
-    // shall be on.
+    // ethtool_sfeatures: command and number of blocks. A block has two words for 32 features: which features
+    // the command changes, and which of these are on. All that it changes here is off.
     let mut features = Words([0; 2 + 2 * MAX_FEATURES / 32]);
     features.0[..2].copy_from_slice(&[ETHTOOL_SFEATURES, count.div_ceil(32) as u32]);
     for (feature, words) in strings.0[3..].chunks_exact(8).take(count).enumerate() {
@@ -278,11 +313,10 @@ fn cut_in_software(control: &OwnedFd, name: &CStr) -> io::Result<()> {
     ethtool(control, name, &mut features)
 }
 
-/// The halves of a 64-bit field among 32-bit ones.
+/// The two words of a 64-bit field.
 fn words_of(value: u64) -> [u32; 2] {
-    let bytes = value.to_ne_bytes();
-    let half = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-    [u32::from_ne_bytes(half(0)), u32::from_ne_bytes(half(4))]
+    let [a, b, c, d, e, f, g, h] = value.to_ne_bytes();
+    [u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h])]
 }
 
 /// A command of linux/ethtool.h with its fields.
@@ -293,9 +327,9 @@ fn ethtool<const N: usize>(control: &OwnedFd, name: &CStr, words: &mut Words<N>)
     let mut request = InterfaceRequest::new(name);
     request.value[..size_of::<usize>()].copy_from_slice(&(&raw mut *words).addr().to_ne_bytes());
     (&raw mut *words).expose_provenance();
-    // SAFETY: SIOCETHTOOL reads one `ifreq`, which `request` is; the command behind its pointer is in
-    // `words`, exclusively borrowed, and each of the callers above gives it the room that the kernel writes
-    // for it.
+    // SAFETY: SIOCETHTOOL reads one `ifreq`, which `request` is. The pointer in `request` leads to the
+    // command in `words`, which is borrowed exclusively. Each caller makes `words` as large as what the
+    // kernel writes.
     check(unsafe { libc::ioctl(control.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })
 }
 
@@ -310,44 +344,10 @@ fn check(result: libc::c_int) -> io::Result<()> {
 impl InterfaceRequest {
     fn new(name: &CStr) -> Self {
         let mut request = Self { name: [0; 16], value: [0; 24] };
-        // The last byte stays zero: names are shorter.
+        // A name ends with a zero byte, so the last byte stays zero.
         for (to, from) in request.name[..15].iter_mut().zip(name.to_bytes()) {
             *to = *from;
         }
         request
     }
 }
-
-/// The device's name and index, the same on both hosts, which do not see each other. Kernel modules may make
-/// devices of their own in each new namespace (`sit0`, `tunl0`), whose indices are the lowest: this one is
-/// chosen above them.
-const DEVICE: &CStr = c"talkpath";
-const HOST_INDEX: u32 = 1000;
-/// The loopback device has this index in each network namespace (net/core/dev.c).
-const LOOPBACK_INDEX: u32 = 1;
-/// The routing table for packets that a host forwards. We chose 100, which is free in a new namespace.
-const FORWARDING_TABLE: u8 = 100;
-const BOTH: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
-/// The emulator's ends, by host.
-pub const FAR_ENDS: [CableEnd<'_>; 2] =
-    [CableEnd { name: c"host1", index: 1001 }, CableEnd { name: c"host2", index: 1002 }];
-/// The largest number of packets that wait in a TUN device (chosen: those of a flood in some tens of
-/// milliseconds).
-const TUN_QUEUE: u32 = 32_768;
-/// linux/ethtool.h.
-const ETHTOOL_GSTRINGS: u32 = 0x1b;
-const ETHTOOL_GSSET_INFO: u32 = 0x37;
-const ETHTOOL_SFEATURES: u32 = 0x3b;
-const ETH_SS_FEATURES: u32 = 4;
-/// The beginnings of the names of the features that a host's end does not have (net/ethtool/common.c):
-/// cutting of super-packets, and SCTP's checksum, whose place a `virtio_net_hdr` cannot say.
-const LEFT_OUT_FEATURES: [&[u8]; 3] = [b"tx-tcp", b"tx-udp-segmentation", b"tx-checksum-sctp"];
-/// The largest number of features of a device (chosen: twice what Linux 6.18 has).
-const MAX_FEATURES: usize = 128;
-/// The size of the buffer for the routes of a host with two devices (chosen: there are some ten lines of 150
-/// B).
-const ROUTES_TEXT: usize = 8192;
-/// The largest number of looks for an address, which take 5 s together (chosen: a busy machine took 0.8 s).
-const MOST_WAITS: u32 = 5000;
-/// The time between two looks.
-const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };

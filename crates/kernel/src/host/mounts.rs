@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
-use super::fork::unshare_mounts;
+use super::fork::enter_mount_namespace;
 
 /// The mount namespace of this process, which no other process shares.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl OwnMounts {
     /// # Errors
     /// Returns the system's error. It is `EPERM` without CAP_SYS_ADMIN in this process's user namespace.
     pub fn enter() -> io::Result<Self> {
-        unshare_mounts()?;
+        enter_mount_namespace()?;
         mount(None, c"/", None, libc::MS_REC | libc::MS_SLAVE)?;
         Ok(Self(()))
     }

@@ -16,6 +16,28 @@ use netlink_packet_core::{
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 use talkpath_model::IpVersion;
 
+/// The size of `nlmsghdr`, bytes.
+pub(super) const NETLINK_HEADER: usize = 16;
+/// The size of `nlmsghdr` with the number of an error behind it, bytes.
+const NLMSGERR: usize = NETLINK_HEADER + 4;
+/// linux/veth.h.
+const VETH_INFO_PEER: u16 = 1;
+/// RTAX_MTU, RTAX_INITCWND and RTAX_QUICKACK of linux/rtnetlink.h.
+const RTAX_MTU: u16 = 2;
+const RTAX_INITCWND: u16 = 11;
+const RTAX_QUICKACK: u16 = 15;
+/// FR_ACT_TO_TBL, FRA_IIFNAME, FRA_PRIORITY and FRA_TABLE of linux/fib_rules.h.
+const FR_ACT_TO_TBL: u8 = 1;
+const FRA_IIFNAME: u16 = 3;
+const FRA_PRIORITY: u16 = 6;
+const FRA_TABLE: u16 = 15;
+/// The priority of our rule. We chose 1000 because the kernel's rule of local addresses has 0, and the
+/// kernel's rule of the main table has 32766.
+const RULE_PRIORITY: u32 = 1000;
+/// The hardware address of every host. It is locally administered (IEEE 802). All hosts may have the same
+/// address, because no two hosts are on one cable.
+pub const HOST_HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
 /// A request in the bytes that the kernel reads.
 pub struct NetlinkRequest(Vec<u8>);
 
@@ -95,15 +117,6 @@ impl NetlinkRequest {
     /// Makes a route to the host `to` over a device.
     pub fn route(index: u32, to: IpAddr, route: Route) -> Self {
         let RawAddress { family, octets, bits } = to.into();
-        // rtmsg: family, length of the destination and of the source, type of service, table, protocol,
-        // scope, type, flags.
-        let mut head = [0; 12];
-        head[0] = family;
-        head[1] = bits;
-        head[4] = libc::RT_TABLE_MAIN;
-        head[5] = libc::RTPROT_STATIC;
-        head[6] = libc::RT_SCOPE_LINK;
-        head[7] = libc::RTN_UNICAST;
         let metrics: Vec<_> = [
             (RTAX_MTU, route.mtu),
             (RTAX_INITCWND, route.initial_window),
@@ -118,20 +131,21 @@ impl NetlinkRequest {
             number(libc::RTA_OIF, index),
             nest(libc::RTA_METRICS, &[], &metrics),
         ];
-        Self::new(libc::RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &head, &attributes)
+        Self::new_route(family, bits, libc::RT_TABLE_MAIN, &attributes)
     }
 
     /// Makes a default route over a device, in the routing table `table`. It names no gateway, because the
     /// device takes packets to every address.
     pub(super) fn default_route(index: u32, ip: IpVersion, table: u8) -> Self {
-        // rtmsg, as in `route`. The destination has no bits.
-        let mut head = [0; 12];
-        head[0] = family(ip);
-        head[4] = table;
-        head[5] = libc::RTPROT_STATIC;
-        head[6] = libc::RT_SCOPE_LINK;
-        head[7] = libc::RTN_UNICAST;
-        Self::new(libc::RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &head, &[number(libc::RTA_OIF, index)])
+        Self::new_route(family(ip), 0, table, &[number(libc::RTA_OIF, index)])
+    }
+
+    fn new_route(family: u8, destination_bits: u8, table: u8, attributes: &[DefaultNla]) -> Self {
+        // rtmsg: family, length of the destination and of the source, type of service, table, protocol,
+        // scope, type, flags.
+        let (protocol, scope, kind) = (libc::RTPROT_STATIC, libc::RT_SCOPE_LINK, libc::RTN_UNICAST);
+        let head = [family, destination_bits, 0, 0, table, protocol, scope, kind, 0, 0, 0, 0];
+        Self::new(libc::RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &head, attributes)
     }
 
     /// Makes a rule (ip-rule(8)): packets that came in by `device` are routed by the table `table`.
@@ -172,10 +186,10 @@ impl NetlinkRequest {
         Self(bytes)
     }
 
-    /// Sends the request to the namespace of `socket` and reads the answer. After fork (`fork.rs`).
+    /// Sends the request to the namespace of `socket` and reads the answer. Fork-safe (`fork.rs`).
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     pub fn send(&self, socket: &OwnedFd) -> io::Result<()> {
         if rustix::net::send(socket, &self.0, SendFlags::empty())? != self.0.len() {
             return Err(io::ErrorKind::WriteZero.into());
@@ -199,10 +213,10 @@ fn parse_answer(answer: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Makes a socket for requests to the caller's namespace. After fork.
+/// Makes a socket for requests to the caller's namespace. Fork-safe.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn route_socket() -> io::Result<OwnedFd> {
     // NETLINK_ROUTE is the protocol with the number zero, which is also the number of no protocol.
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
@@ -234,7 +248,7 @@ pub(super) fn number(kind: u16, value: u32) -> DefaultNla {
     attribute(kind, &value.to_ne_bytes())
 }
 
-/// An attribute that holds others, after `head`.
+/// Makes an attribute that contains `head` and other attributes.
 pub(super) fn nest(kind: u16, head: &[u8], attributes: &[DefaultNla]) -> DefaultNla {
     DefaultNla::new(kind, with_attributes(head, attributes))
 }
@@ -246,7 +260,7 @@ fn with_attributes(head: &[u8], attributes: &[DefaultNla]) -> Vec<u8> {
     bytes
 }
 
-/// An `ifinfomsg`. Without a mask of changes, the flags become these and no others.
+/// Makes an `ifinfomsg`. Without a mask of changes, the device has exactly these flags afterwards.
 fn interface_info(index: u32, flags: u32) -> [u8; 16] {
     // Family, padding, type, index, flags, mask of changes.
     let mut info = [0; 16];
@@ -261,26 +275,6 @@ const fn family(ip: IpVersion) -> u8 {
         IpVersion::V6 => libc::AF_INET6 as u8,
     }
 }
-
-/// Size of `nlmsghdr`, and of `nlmsghdr` followed by the number of an error.
-pub(super) const NETLINK_HEADER: usize = 16;
-const NLMSGERR: usize = NETLINK_HEADER + 4;
-/// linux/veth.h.
-const VETH_INFO_PEER: u16 = 1;
-/// RTAX_MTU, RTAX_INITCWND and RTAX_QUICKACK of linux/rtnetlink.h.
-const RTAX_MTU: u16 = 2;
-const RTAX_INITCWND: u16 = 11;
-const RTAX_QUICKACK: u16 = 15;
-/// FR_ACT_TO_TBL, FRA_IIFNAME, FRA_PRIORITY and FRA_TABLE of linux/fib_rules.h.
-const FR_ACT_TO_TBL: u8 = 1;
-const FRA_IIFNAME: u16 = 3;
-const FRA_PRIORITY: u16 = 6;
-const FRA_TABLE: u16 = 15;
-/// The priority of our rule. We chose 1000 because the kernel's rule of local addresses has 0, and the
-/// kernel's rule of the main table has 32766.
-const RULE_PRIORITY: u32 = 1000;
-/// The hardware address of every host: locally administered (IEEE 802), and no two hosts are on one cable.
-pub const HOST_HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 #[cfg(test)]
 mod tests {

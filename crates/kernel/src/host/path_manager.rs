@@ -4,9 +4,9 @@
 //! A connection begins over the addresses that it was opened between. The host that opened it then adds a
 //! subflow from each of its *endpoints*, its further addresses, up to a limit that both hosts have.
 //!
-//! The family's number is the same in every namespace, so it is looked up before the fork, and the requests
-//! are built there. Left out: endpoints of the host that is dialled, which it would announce, and those that
-//! are used only when others fail.
+//! The number of the family is the same in every namespace, so it is looked up before the fork, and the
+//! requests are built before the fork. Left out are endpoints of the host that is dialled, which that host
+//! would announce, and endpoints that are used only when others fail.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,6 +15,27 @@ use std::os::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, socket_with};
 
 use super::netlink::{NETLINK_HEADER, NetlinkRequest, attribute, nest, number};
+
+/// The name of the family: MPTCP_PM_NAME of linux/mptcp_pm.h.
+const NAME: &[u8] = b"mptcp_pm\0";
+/// linux/genetlink.h. The header is a command, a version and two bytes of nothing.
+const GENL_HEADER: usize = 4;
+const GENL_ID_CTRL: u16 = 0x10;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+/// linux/mptcp_pm.h and linux/mptcp.h.
+const MPTCP_PM_VERSION: u8 = 1;
+const MPTCP_PM_CMD_ADD_ADDR: u8 = 1;
+const MPTCP_PM_CMD_SET_LIMITS: u8 = 5;
+const MPTCP_PM_ATTR_ADDR: u16 = 1;
+const MPTCP_PM_ATTR_RCV_ADD_ADDRS: u16 = 2;
+const MPTCP_PM_ATTR_SUBFLOWS: u16 = 3;
+const MPTCP_PM_ADDR_ATTR_FAMILY: u16 = 1;
+const MPTCP_PM_ADDR_ATTR_ADDR4: u16 = 3;
+const MPTCP_PM_ADDR_ATTR_ADDR6: u16 = 4;
+const MPTCP_PM_ADDR_ATTR_FLAGS: u16 = 6;
+const MPTCP_PM_ADDR_FLAG_SUBFLOW: u32 = 2;
 
 /// The kernel's path manager, with the number of its generic netlink family.
 #[derive(Clone, Copy, Debug)]
@@ -59,10 +80,10 @@ impl PathManager {
     }
 }
 
-/// Makes a socket for requests to the caller's namespace. After fork (`fork.rs`).
+/// Makes a socket for requests to the caller's namespace. Fork-safe (`fork.rs`).
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn generic_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::GENERIC))?)
 }
@@ -89,27 +110,6 @@ fn parse_family(answer: &[u8]) -> io::Result<u16> {
     }
     Err(invalid())
 }
-
-/// MPTCP_PM_NAME of linux/mptcp_pm.h.
-const NAME: &[u8] = b"mptcp_pm\0";
-/// linux/genetlink.h. The header is a command, a version and two bytes of nothing.
-const GENL_HEADER: usize = 4;
-const GENL_ID_CTRL: u16 = 0x10;
-const CTRL_CMD_GETFAMILY: u8 = 3;
-const CTRL_ATTR_FAMILY_ID: u16 = 1;
-const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-/// linux/mptcp_pm.h and linux/mptcp.h.
-const MPTCP_PM_VERSION: u8 = 1;
-const MPTCP_PM_CMD_ADD_ADDR: u8 = 1;
-const MPTCP_PM_CMD_SET_LIMITS: u8 = 5;
-const MPTCP_PM_ATTR_ADDR: u16 = 1;
-const MPTCP_PM_ATTR_RCV_ADD_ADDRS: u16 = 2;
-const MPTCP_PM_ATTR_SUBFLOWS: u16 = 3;
-const MPTCP_PM_ADDR_ATTR_FAMILY: u16 = 1;
-const MPTCP_PM_ADDR_ATTR_ADDR4: u16 = 3;
-const MPTCP_PM_ADDR_ATTR_ADDR6: u16 = 4;
-const MPTCP_PM_ADDR_ATTR_FLAGS: u16 = 6;
-const MPTCP_PM_ADDR_FLAG_SUBFLOW: u32 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -24,6 +24,27 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::sys::{ReadableOption, option, set_option};
 
+/// `struct virtio_net_hdr` of linux/virtio_net.h.
+pub const VIRTIO_HEADER: usize = 10;
+/// The bytes before the packet in a frame: TPACKET2_HDRLEN (52) and 16 bytes for the link's header, aligned
+/// to 80, and then a `virtio_net_hdr`.
+const FRAME_OVERHEAD: usize = 80 + VIRTIO_HEADER;
+const TPACKET_ALIGNMENT: usize = 16;
+/// The size of a block, bytes. The memory of a block is contiguous. We chose 64 KiB, which hold 40 full
+/// packets of 1500 bytes.
+const BLOCK: usize = 1 << 16;
+/// The memory of a ring, bytes. We chose 16 MiB, which hold 10,240 full packets. At 10 Gbps they arrive
+/// within 12 ms.
+const RING: usize = 16 << 20;
+/// linux/if_packet.h.
+const PACKET_RX_RING: c_int = 5;
+const PACKET_VERSION: c_int = 10;
+const PACKET_VNET_HDR: c_int = 15;
+const PACKET_QDISC_BYPASS: c_int = 20;
+const TPACKET_V2: c_int = 1;
+const TP_STATUS_KERNEL: u32 = 0;
+const TP_STATUS_USER: u32 = 1;
+
 /// The division of a ring's memory into frames and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -88,20 +109,20 @@ impl Layout {
     }
 }
 
-/// Makes a packet socket in the caller's namespace. It receives nothing yet. After fork.
+/// Makes a packet socket in the caller's namespace. It receives nothing yet. Fork-safe (`fork.rs`).
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn tap() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
 }
 
 /// Gives the packet socket `tap` its ring, and makes it receive the packets of this ethertype that the device
-/// `index` receives. After fork.
+/// `index` receives. Fork-safe.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn listen(tap: &OwnedFd, index: u32, ethertype: u16, layout: Layout) -> io::Result<()> {
     for (option, value) in [
         (PACKET_VERSION, TPACKET_V2),
@@ -116,7 +137,7 @@ pub fn listen(tap: &OwnedFd, index: u32, ethertype: u16, layout: Layout) -> io::
     }
     widen_send_buffer(tap);
     // tpacket_req of linux/if_packet.h: size and number of blocks, size and number of frames.
-    let request = [layout.block, layout.blocks, layout.frame, layout.frames()].map(|it| it as c_int);
+    let request = [layout.block, layout.blocks, layout.frame, layout.frames()].map(|size| size as c_int);
     set_option(tap.as_fd(), libc::SOL_PACKET, PACKET_RX_RING, request)?;
     // On libc because rustix and socket2 have no such address. SAFETY: `sockaddr_ll` is plain old data, for
     // which all zeroes is a valid value. The call reads a live one of the length given.
@@ -152,7 +173,7 @@ fn widen_send_buffer(tap: &OwnedFd) {
 /// again (packet(7)).
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn take_drops(tap: &OwnedFd) -> io::Result<u64> {
     // tpacket_stats: packets, drops.
     let mut counts = [0; 2];
@@ -164,7 +185,7 @@ impl Ring {
     /// Maps the ring of `tap`, which was made with this layout.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     pub fn map(tap: &OwnedFd, layout: Layout) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses; nothing of ours is replaced.
@@ -204,7 +225,7 @@ impl Ring {
         self.next = (self.next + 1) % self.layout.frames();
     }
 
-    /// The next frame: its place, and its header.
+    /// Returns the address of the next frame, and the frame's header.
     fn frame(&self) -> (NonNull<u8>, &FrameHeader) {
         // SAFETY: `next` is below the number of frames, each of which lies inside the mapping, is aligned to
         // 16 bytes and begins with this header. The kernel may write it at any time, but its fields are
@@ -228,25 +249,6 @@ impl Drop for Ring {
 unsafe impl Send for Ring {}
 
 const _: () = assert!(offset_of!(FrameHeader, nanoseconds) == 20 && Layout::of(u16::MAX).frames() > 0);
-
-/// `struct virtio_net_hdr` of linux/virtio_net.h.
-pub const VIRTIO_HEADER: usize = 10;
-/// Before the packet in a frame: TPACKET2_HDRLEN (52) and 16 bytes for the link's header, aligned to 80, then
-/// a `virtio_net_hdr`.
-const FRAME_OVERHEAD: usize = 80 + VIRTIO_HEADER;
-const TPACKET_ALIGNMENT: usize = 16;
-/// Contiguous memory is asked of the kernel in pieces of this size (chosen: 40 full packets of 1500 bytes).
-const BLOCK: usize = 1 << 16;
-/// The memory of a ring (chosen: 10,240 full packets, whose wire takes 12 ms at 10 Gbps).
-const RING: usize = 16 << 20;
-/// linux/if_packet.h.
-const PACKET_RX_RING: c_int = 5;
-const PACKET_VERSION: c_int = 10;
-const PACKET_VNET_HDR: c_int = 15;
-const PACKET_QDISC_BYPASS: c_int = 20;
-const TPACKET_V2: c_int = 1;
-const TP_STATUS_KERNEL: u32 = 0;
-const TP_STATUS_USER: u32 = 1;
 
 #[cfg(test)]
 mod tests {
