@@ -29,6 +29,12 @@ use control::ServerControl;
 pub(crate) use run::enlarge_receive_buffer;
 pub use run::{BegunRun, PreparedRun};
 
+/// A segment size that every path carries, bytes (RFC 9293 §3.7.1: the default MSS for IPv4).
+const CONTROL_MSS: u32 = 536;
+/// The longest time in which a connection has to open. We chose 5 s, in which a SYN is retransmitted several
+/// times.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The options of a client.
 #[derive(Clone, Debug, Default)]
 pub struct LiveOptions {
@@ -178,11 +184,6 @@ fn shown(name: &str, address: SocketAddr) -> String {
     let address = address.to_string();
     if name == address { address } else { format!("{name} ({address})") }
 }
-
-/// A segment size that every path carries, bytes (RFC 9293 §3.7.1: the default MSS for IPv4).
-const CONTROL_MSS: u32 = 536;
-/// The longest time in which a connection has to open (chosen: several retransmissions of a SYN).
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,7 @@ mod session;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -125,7 +126,7 @@ impl Limits {
     }
 }
 
-/// The room for the description of one flow (chosen: a call over UDP takes 140 B).
+/// The space for the description of one flow, bytes. We chose 512, because a call over UDP takes 140 B.
 const FLOW_BYTES: usize = 512;
 
 /// The reason why the server cannot start or cannot go on.
@@ -173,13 +174,14 @@ pub enum ServeError {
 /// A server whose sockets are bound. [`Server::run`] serves clients.
 pub struct Server {
     listeners: Vec<TcpListener>,
-    sockets: Vec<Arc<DatagramSocket>>,
     shared: Arc<Shared>,
 }
 
 /// The state that the server's threads share.
 struct Shared {
     key: Option<Key>,
+    /// The UDP sockets, one for each listener.
+    sockets: Vec<Arc<DatagramSocket>>,
     limits: Limits,
     keep: Option<PathBuf>,
     punctuality: Punctuality,
@@ -261,6 +263,7 @@ impl Server {
         let punctuality = Punctuality { real_time: options.real_time, spins: options.key.is_some() };
         let shared = Shared {
             key: options.key,
+            sockets,
             limits: Limits { strangers, ..options.limits },
             keep: options.keep,
             punctuality,
@@ -272,7 +275,7 @@ impl Server {
             limited_log: Mutex::default(),
             stop: AtomicBool::new(false),
         };
-        Ok(Self { listeners, sockets, shared: Arc::new(shared) })
+        Ok(Self { listeners, shared: Arc::new(shared) })
     }
 
     /// Returns the first address that the server listens on, with the port that the system chose.
@@ -282,7 +285,7 @@ impl Server {
 
     /// Returns every address that the server listens on, in the order of [`ServeOptions::bind`].
     pub fn local_addrs(&self) -> impl Iterator<Item = SocketAddr> {
-        self.sockets.iter().filter_map(|socket| socket.socket.local_addr().ok())
+        self.shared.sockets.iter().filter_map(|socket| socket.socket.local_addr().ok())
     }
 
     /// Serves clients until `stop` is set. Running sessions then end at once.
@@ -303,13 +306,13 @@ impl Server {
         let log: &(dyn Fn(&str) + Sync) = &|line| log(&words(line));
         std::thread::scope(|scope| {
             let _stop_guard = StoresOnDrop(&self.shared.stop);
-            for socket in &self.sockets {
+            for socket in &self.shared.sockets {
                 socket.unreported.iter().for_each(|lack| log(&format!("this host's kernel {lack}")));
                 let serve = || datagrams::serve(socket, &self.shared);
                 let thread = std::thread::Builder::new().spawn_scoped(scope, serve);
                 thread.map_err(|source| ServeError::Thread { source })?;
             }
-            handshake::serve_strangers(scope, &self.listeners, &self.sockets, &self.shared, stop, log)
+            handshake::serve_strangers(scope, &self.listeners, &self.shared, stop, log)
                 .map_err(|source| ServeError::Watch { source })
         })
     }
@@ -318,6 +321,11 @@ impl Server {
 impl Shared {
     fn flows(&self) -> MutexGuard<'_, Flows> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the descriptors of the UDP sockets.
+    fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sockets.iter().map(|socket| socket.socket.as_fd())
     }
 
     fn limited_log(&self) -> MutexGuard<'_, LimitedLog> {

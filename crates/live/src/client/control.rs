@@ -1,4 +1,13 @@
 //! The client's side of the control connection.
+//!
+//! The methods of [`ServerControl`] are called in this order: `greet`, `begin`, `probe`, `registrations`,
+//! `go`, then `ask_progress` and `receive_progress` during the run, `stop`, `fetch_log` for each flow,
+//! `probe` and `leave`.
+//!
+//! - *silence*: a time in which nothing came from the server.
+//! - *probe*: a comparison of the server's clock with this host's clock, by a request and its answer.
+//! - An error of the type `String` is one line for a person. It means that the connection has failed, or that
+//!   the server broke the protocol.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
@@ -23,6 +32,28 @@ use crate::protocol::{
 };
 use crate::seal::Opening;
 
+/// The largest size of one flow's entry in an answer, bytes. An admission with a key and a certificate takes
+/// 223 B.
+const FLOW_ANSWER_BYTES: usize = 256;
+/// The largest number of a server's warnings that the user reads. We chose 20, because talkpath's server has
+/// at most a few.
+const MAX_WARNINGS: usize = 20;
+/// The longest time for the answer to a request, seconds. It allows a few round trips of the slowest path,
+/// with one retransmission.
+const ANSWER_S: u64 = 4;
+/// The time for a report in addition to the time for its rows, seconds. We chose the time that a server
+/// gives.
+const REPORT_S: u64 = 60;
+/// The length of a silence during a run above which it is listed, ns. We chose 3 s, in which six answers are
+/// due. Two losses in a row of the connection's segments take only 0.6 s.
+const SILENT_NS: i64 = 3_000_000_000;
+/// The number of exchanges in a comparison of the clocks.
+pub(super) const PROBES: u32 = 8;
+/// The least number of exchanges, even if the path is slow.
+const FEWEST_PROBES: usize = 4;
+/// The time after which no further exchange begins if there were [`FEWEST_PROBES`], ns.
+const PROBE_NS: i64 = 1_000_000_000;
+
 /// The control connection to a server that has accepted this client.
 pub(super) struct ServerControl {
     control: Control<Answer>,
@@ -32,24 +63,33 @@ pub(super) struct ServerControl {
     address: SocketAddr,
     /// This host's address and port of the control connection.
     local: SocketAddr,
-    /// When each question that waits for its answer was sent, ns on this host's clock. `None` if the answer
-    /// cannot serve as a probe of the server's clock. Answers come in the order of the questions.
+    /// When each request for progress that waits for its answer was sent, ns on this host's clock. `None` if
+    /// the answer cannot serve as a probe. Answers come in the order of the requests.
     asked: VecDeque<Option<i64>>,
 }
 
-/// The server's answer about a run that is under way.
-pub(super) struct Heard {
-    /// The progress of each flow at the server.
-    pub(super) flows: Vec<EndProgress>,
-    /// A comparison of the server's clock with this host's clock, if the answer can serve as one.
-    pub(super) probe: Option<Probe>,
-    /// How long nothing had come from the server before this answer, if the silence is long enough to be
-    /// listed.
-    pub(super) silence_ns: Option<i64>,
+/// The server's answer to [`ServerControl::begin`].
+pub(super) enum SessionAnswer {
+    /// The server accepts the session.
+    Ready {
+        /// The admission of each flow.
+        admissions: Vec<Admission>,
+        /// The server's warnings, in words for a person.
+        warnings: Vec<String>,
+    },
+    /// The server refuses the session, for a reason in words for a person.
+    Refused(String),
 }
 
-/// The admission of each flow and the server's warnings, or the reason why the server refuses the session.
-pub(super) type Beginning = Result<(Vec<Admission>, Vec<String>), String>;
+/// The server's answer about a run that is under way.
+pub(super) struct ServerProgress {
+    /// The progress of each flow at the server.
+    pub(super) flows: Vec<EndProgress>,
+    /// `None` if the answer cannot serve as a probe.
+    pub(super) probe: Option<Probe>,
+    /// The silence before this answer, if it is long enough to be listed.
+    pub(super) silence_ns: Option<i64>,
+}
 
 /// The figures that the server reports in addition to the flows' logs.
 #[derive(Default)]
@@ -59,8 +99,8 @@ pub(super) struct ServerTotals {
     pub(super) registrations: Registrations,
 }
 
-/// The bounds of a report. They hold for the logs of all flows of a session together.
-pub(super) struct Report<'a> {
+/// The limits of a report. They hold for the logs of all flows of a session together.
+pub(super) struct ReportLimits<'a> {
     rows: u64,
     budget: Arc<RowBudget>,
     /// CLOCK_MONOTONIC when the report began.
@@ -69,9 +109,10 @@ pub(super) struct Report<'a> {
     interrupt: Option<&'a AtomicBool>,
 }
 
-impl<'a> Report<'a> {
-    /// Begins a report of up to `rows` rows. The report ends early if `interrupt` becomes true.
-    pub(super) fn begin(rows: u64, interrupt: Option<&'a AtomicBool>) -> Self {
+impl<'a> ReportLimits<'a> {
+    /// Makes the limits of a report that begins now and has up to `rows` rows. The report ends early if
+    /// `interrupt` becomes true.
+    pub(super) fn new(rows: u64, interrupt: Option<&'a AtomicBool>) -> Self {
         Self { rows, budget: RowBudget::new(rows), begun_ns: monotonic(), interrupt }
     }
 }
@@ -81,12 +122,12 @@ fn seconds_since(begun_ns: i64) -> u64 {
 }
 
 impl ServerControl {
-    /// Carries out the handshake. If there is a key, both sides show in it that they hold the key.
+    /// Carries out the handshake with the server `name`. If there is a key, both sides show that they hold
+    /// it.
     ///
     /// # Errors
     /// Returns [`ArenaError::Unwelcome`] if the server refuses the client, or if only one side has a key.
-    /// Returns [`ArenaError::FarEnd`] for each other failure. The text is one line for a person, with the
-    /// host's name.
+    /// Returns [`ArenaError::FarEnd`] for each other failure. The text is one line for a person.
     pub(super) fn greet(stream: TcpStream, name: &str, key: Option<&Key>) -> Result<Self, ArenaError> {
         let (address, local) = match (stream.peer_addr(), stream.local_addr()) {
             (Ok(peer), Ok(local)) => (peer, local),
@@ -96,15 +137,15 @@ impl ServerControl {
         };
         let control = Control::new(stream, ANSWER_LIMIT)
             .map_err(|error| ArenaError::far_end(format!("{name}: {error}")))?;
-        let mut far = Self { control, name: name.to_owned(), address, local, asked: VecDeque::new() };
+        let mut server = Self { control, name: name.to_owned(), address, local, asked: VecDeque::new() };
         let opening = key.map(Opening::new).transpose();
         let opening = opening.map_err(|error| ArenaError::far_end(format!("no handshake: {error}")))?;
         let word = opening.as_ref().map_or("", Opening::word);
-        let answer = far
+        let answer = server
             .exchange(&Request::hello(VERSION, word))
-            .map_err(|error| ArenaError::far_end(far.no_server(&error)))?;
+            .map_err(|error| ArenaError::far_end(server.explain_missing_welcome(&error)))?;
         match (answer, opening) {
-            (Answer::Welcome { .. }, None) => Ok(far),
+            (Answer::Welcome { .. }, None) => Ok(server),
             (Answer::Welcome { answer: None }, Some(_)) => Err(ArenaError::Unwelcome(format!(
                 "{name} does not ask for a key, so it cannot show that it knows yours; leave the key out, or start it with one"
             ))),
@@ -113,27 +154,26 @@ impl ServerControl {
                     let why = "let us in without knowing the key: it is not the server meant";
                     ArenaError::Unwelcome(format!("{name} {why}"))
                 })?;
-                far.control.start_sealing(seal);
-                Ok(far)
+                server.control.start_sealing(seal);
+                Ok(server)
             }
             // `Refused` is about the key or the version here. A server without a free seat answers `Busy`.
-            (refused @ Answer::Refused { .. }, _) => Err(ArenaError::Unwelcome(far.unexpected(refused))),
-            (other, _) => Err(ArenaError::far_end(far.unexpected(other))),
+            (refused @ Answer::Refused { .. }, _) => Err(ArenaError::Unwelcome(server.unexpected(refused))),
+            (other, _) => Err(ArenaError::far_end(server.unexpected(other))),
         }
     }
 
-    /// Describes the run to the server. Returns the admission of each flow and the server's warnings. `flows`
-    /// has the names of the flows for messages.
+    /// Describes the run to the server. `flows` has the names of the flows for messages.
     ///
     /// # Errors
-    /// Returns `Ok(Err)` with the reason if the server refuses the session. Returns `Err` with one line for a
-    /// person if the connection fails.
-    pub(super) fn begin(&mut self, session: &SessionSpec, flows: &[Flow]) -> Result<Beginning, String> {
+    /// Returns an error if the connection fails. If the description is too long for a server with the usual
+    /// limits, the error says so.
+    pub(super) fn begin(&mut self, session: &SessionSpec, flows: &[Flow]) -> Result<SessionAnswer, String> {
         // An answer may have an entry for each flow.
         self.control.set_line_limit(ANSWER_LIMIT.max(session.flows.len().saturating_mul(FLOW_ANSWER_BYTES)));
         let answer = self.exchange(&Request::Session(session.clone()));
         let answer = answer.map_err(|error| {
-            let lost = self.lost(&error);
+            let lost = self.explain(&error);
             match serde_json::to_vec(session) {
                 Ok(line) if line.len() > REQUEST_LIMIT => format!(
                     "{lost}; {} kB describe {}: was it started with --max-flows {}?",
@@ -147,21 +187,18 @@ impl ServerControl {
         match answer {
             Answer::Ready { flows, warnings } if flows.len() == session.flows.len() => {
                 let warnings = warnings.iter().take(MAX_WARNINGS).map(|warning| words(warning)).collect();
-                Ok(Ok((flows, warnings)))
+                Ok(SessionAnswer::Ready { admissions: flows, warnings })
             }
             Answer::Refused { why, flow } => {
                 let flow = flow.and_then(|index| flows.get(usize::try_from(index).ok()?));
                 let about = flow.map_or(String::new(), |flow| format!("flow {}: ", flow.name));
-                Ok(Err(format!("{} refuses: {about}{}", self.name, words(&why))))
+                Ok(SessionAnswer::Refused(format!("{} refuses: {about}{}", self.name, words(&why))))
             }
             other => Err(self.unexpected(other)),
         }
     }
 
     /// Compares the clocks of both hosts in up to [`PROBES`] exchanges, or fewer if the path is slow.
-    ///
-    /// # Errors
-    /// Returns one line for a person if the connection fails.
     pub(super) fn probe(&mut self, clock: HostClock) -> Result<Vec<Probe>, String> {
         let begun = clock.now_ns();
         let mut probes = Vec::new();
@@ -174,14 +211,11 @@ impl ServerControl {
         Ok(probes)
     }
 
-    /// Compares the clocks in one exchange. The exchange also shows the server that the client lives.
-    ///
-    /// # Errors
-    /// Returns one line for a person if the connection fails.
+    /// Compares the clocks in one exchange. The exchange also shows the server that the client is alive.
     pub(super) fn probe_once(&mut self, clock: HostClock, number: u32) -> Result<Probe, String> {
         let sent = clock.now_ns();
-        self.control.send(&Request::Probe { number }).map_err(|error| self.lost(&error))?;
-        match self.control.expect(SILENCE_S).map_err(|error| self.lost(&error))? {
+        self.send(&Request::Probe { number })?;
+        match self.control.wait_for_message(SILENCE_S).map_err(|error| self.explain(&error))? {
             Answer::Probe { number: answered, received_ns, sent_ns } if answered == number => {
                 let received = clock.now_ns();
                 Ok(Probe { sent, far_received: received_ns, far_sent: sent_ns, received })
@@ -191,11 +225,8 @@ impl ServerControl {
     }
 
     /// Asks the server which registrations of flows over UDP have reached it.
-    ///
-    /// # Errors
-    /// Returns one line for a person if the connection fails.
     pub(super) fn registrations(&mut self) -> Result<Registrations, String> {
-        match self.exchange(&Request::Registrations).map_err(|error| self.lost(&error))? {
+        match self.exchange(&Request::Registrations).map_err(|error| self.explain(&error))? {
             Answer::Registrations(registrations) => Ok(registrations),
             other => Err(self.unexpected(other)),
         }
@@ -203,47 +234,44 @@ impl ServerControl {
 
     /// Asks the server to begin the run at `start_ns` on its clock. Returns the time at which the server
     /// begins.
-    ///
-    /// # Errors
-    /// Returns one line for a person if the connection fails.
     pub(super) fn go(&mut self, start_ns: i64) -> Result<i64, String> {
-        match self.exchange(&Request::Go { start_ns }).map_err(|error| self.lost(&error))? {
+        match self.exchange(&Request::Go { start_ns }).map_err(|error| self.explain(&error))? {
             Answer::Going { start_ns } => {
-                self.control.set_patience(OUTAGE_S);
+                self.control.set_timeout(OUTAGE_S);
                 Ok(start_ns)
             }
             other => Err(self.unexpected(other)),
         }
     }
 
-    /// Asks for the progress of the flows at the server. [`ServerControl::hear`] returns the answer. Asks
-    /// nothing while an earlier question waits for room in the socket.
-    ///
-    /// # Errors
-    /// Returns one line for a person if the connection fails.
-    pub(super) fn ask(&mut self, clock: HostClock) -> Result<(), String> {
-        // During an outage of the path, questions must not pile up.
-        if self.control.unsent() > 0 {
+    /// Asks for the progress of the flows at the server. [`ServerControl::receive_progress`] returns the
+    /// answer. Asks nothing while an earlier request waits for space in the socket, because requests must not
+    /// pile up during an outage of the path.
+    pub(super) fn ask_progress(&mut self, clock: HostClock) -> Result<(), String> {
+        if self.control.unsent_bytes() > 0 {
             return Ok(());
         }
         self.asked.push_back(Some(clock.now_ns()));
-        self.control.send(&Request::Ask).map_err(|error| self.lost(&error))
+        self.send(&Request::Ask)
     }
 
-    /// Waits at most `ms` milliseconds for an answer to [`ServerControl::ask`].
+    /// Waits at most `ms` milliseconds for an answer to [`ServerControl::ask_progress`].
     ///
     /// # Errors
-    /// Returns one line for a person if the connection fails, if the server is silent for too long, or if the
-    /// server has ended the run.
-    pub(super) fn hear(&mut self, ms: i64, clock: HostClock) -> Result<Option<Heard>, String> {
+    /// Returns an error if the connection fails, if the server is silent for too long, or if the server has
+    /// ended the run.
+    pub(super) fn receive_progress(
+        &mut self,
+        ms: i64,
+        clock: HostClock,
+    ) -> Result<Option<ServerProgress>, String> {
         let was_silent_ns = self.control.silence_ns();
-        match self.control.receive_within(ms).map_err(|error| self.lost(&error))? {
+        match self.receive_within(ms)? {
             Some(Answer::Progress { flows, received_ns, sent_ns, trouble: None }) => {
                 let received = clock.now_ns();
                 let silence_ns = (was_silent_ns > SILENT_NS).then_some(was_silent_ns);
                 if silence_ns.is_some() {
-                    // The answers to questions of an outage are late, so they cannot serve as probes of the
-                    // clock.
+                    // The answers to requests of an outage are late, so they cannot serve as probes.
                     self.asked.iter_mut().for_each(|sent| *sent = None);
                 }
                 let probe = self.asked.pop_front().flatten().map(|sent| Probe {
@@ -252,57 +280,57 @@ impl ServerControl {
                     far_sent: sent_ns,
                     received,
                 });
-                Ok(Some(Heard { flows, probe, silence_ns }))
+                Ok(Some(ServerProgress { flows, probe, silence_ns }))
             }
             Some(Answer::Progress { trouble: Some(why), .. }) => {
                 Err(format!("{} ended the run: {}", self.name, words(&why)))
             }
             Some(other) => Err(self.unexpected(other)),
             None => {
-                self.control.check_alive().map_err(|error| self.lost(&error))?;
+                self.control.check_alive().map_err(|error| self.explain(&error))?;
                 Ok(None)
             }
         }
     }
 
-    /// Ends the run at the server. Waits for the answer for `patience_s` seconds in all, even if answers to
-    /// earlier questions come meanwhile.
+    /// Ends the run at the server. Waits for the answer for `timeout_s` seconds in all, even if answers to
+    /// earlier requests come meanwhile.
     ///
     /// # Errors
-    /// Returns one line for a person if the connection fails, or if no answer comes in time.
-    pub(super) fn stop(&mut self, patience_s: u64) -> Result<ServerTotals, String> {
-        self.control.send(&Request::Stop).map_err(|error| self.lost(&error))?;
+    /// Returns an error if the connection fails, or if no answer comes in time.
+    pub(super) fn stop(&mut self, timeout_s: u64) -> Result<ServerTotals, String> {
+        self.send(&Request::Stop)?;
         let begun = monotonic();
         loop {
-            let left_s = patience_s.saturating_sub(seconds_since(begun));
-            let answer = self.control.expect(left_s).map_err(|error| match error {
+            let left_s = timeout_s.saturating_sub(seconds_since(begun));
+            let answer = self.control.wait_for_message(left_s).map_err(|error| match error {
                 // The message names the whole wait, and not only its last part.
-                ControlError::Silent(_) => self.lost(&ControlError::Silent(patience_s)),
-                error => self.lost(&error),
+                ControlError::Silent(_) => self.explain(&ControlError::Silent(timeout_s)),
+                error => self.explain(&error),
             })?;
             match answer {
                 Answer::Stopped { lateness_ns, drops, registrations } => {
                     return Ok(ServerTotals { lateness_ns, drops: Some(drops), registrations });
                 }
-                // This is the answer to an earlier question.
+                // This is the answer to an earlier request.
                 Answer::Progress { .. } if self.asked.pop_front().is_some() => {}
                 other => return Err(self.unexpected(other)),
             }
         }
     }
 
-    /// Fetches the server's log of flow `index`. `report` has the bounds for the logs of all flows.
+    /// Fetches the server's log of flow `index`.
     ///
     /// # Errors
-    /// Returns one line for a person if the connection fails, or if the logs exceed their bounds.
-    pub(super) fn report(&mut self, index: usize, report: &Report<'_>) -> Result<Chunk, String> {
+    /// Returns an error if the connection fails, or if the logs exceed `limits`.
+    pub(super) fn fetch_log(&mut self, index: usize, limits: &ReportLimits<'_>) -> Result<Chunk, String> {
         let flow = u32::try_from(index).unwrap_or(u32::MAX);
-        self.control.send(&Request::Report { flow }).map_err(|error| self.lost(&error))?;
+        self.send(&Request::Report { flow })?;
         let mut log = Chunk::default();
         loop {
-            match self.next_answer(report)? {
+            match self.next_answer(limits)? {
                 Answer::Rows(chunk) => {
-                    if !report.budget.take(chunk.row_count()) {
+                    if !limits.budget.take(chunk.row_count()) {
                         return Err(format!("{} reports more than it can have seen", self.name));
                     }
                     log.extend(*chunk);
@@ -316,24 +344,24 @@ impl ServerControl {
     /// Waits for the next answer of a report.
     ///
     /// # Errors
-    /// Returns one line for a person if the connection fails, if the report's time is over, or if the user
-    /// has interrupted the report.
-    fn next_answer(&mut self, report: &Report<'_>) -> Result<Answer, String> {
+    /// Returns an error if the connection fails, if the report's time is over, or if the user has interrupted
+    /// the report.
+    fn next_answer(&mut self, limits: &ReportLimits<'_>) -> Result<Answer, String> {
         let begun = monotonic();
         loop {
-            let rows = report.rows.saturating_sub(report.budget.left());
-            let seconds = seconds_since(report.begun_ns);
+            let rows = limits.rows.saturating_sub(limits.budget.left());
+            let seconds = seconds_since(limits.begun_ns);
             if seconds > REPORT_S + rows / ROWS_PER_S {
                 return Err(format!("{} gave {} in {seconds} s", self.name, counted(rows, "row")));
             }
-            if report.interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed)) {
+            if limits.interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed)) {
                 return Err(format!("{}'s report was interrupted", self.name));
             }
-            if let Some(answer) = self.control.receive_within(100).map_err(|error| self.lost(&error))? {
+            if let Some(answer) = self.receive_within(100)? {
                 return Ok(answer);
             }
             if seconds_since(begun) >= SILENCE_S {
-                return Err(self.lost(&ControlError::Silent(SILENCE_S)));
+                return Err(self.explain(&ControlError::Silent(SILENCE_S)));
             }
         }
     }
@@ -344,7 +372,7 @@ impl ServerControl {
         let _ = self.control.send(&Request::Bye);
     }
 
-    /// Whether both sides have shown that they hold the key.
+    /// Returns true if both sides have shown that they hold the key.
     pub(super) const fn is_sealed(&self) -> bool {
         self.control.is_sealed()
     }
@@ -365,11 +393,19 @@ impl ServerControl {
 
     fn exchange(&mut self, request: &Request) -> Result<Answer, ControlError> {
         self.control.send(request)?;
-        self.control.expect(ANSWER_S)
+        self.control.wait_for_message(ANSWER_S)
     }
 
-    /// Says why the first answer did not come. Perhaps the peer is no talkpath server.
-    fn no_server(&self, error: &ControlError) -> String {
+    fn send(&mut self, request: &Request) -> Result<(), String> {
+        self.control.send(request).map_err(|error| self.explain(&error))
+    }
+
+    fn receive_within(&mut self, ms: i64) -> Result<Option<Answer>, String> {
+        self.control.receive_within(ms).map_err(|error| self.explain(&error))
+    }
+
+    /// Explains why the first answer did not come. Perhaps the peer is no talkpath server.
+    fn explain_missing_welcome(&self, error: &ControlError) -> String {
         let name = &self.name;
         match error {
             ControlError::Garbage(_) => format!(
@@ -392,13 +428,15 @@ impl ServerControl {
         }
     }
 
-    fn lost(&self, error: &ControlError) -> String {
+    /// Explains why the connection failed.
+    fn explain(&self, error: &ControlError) -> String {
         match error {
             ControlError::Io(_) => format!("{}: {error}", self.name),
             _ => format!("{} {error}", self.name),
         }
     }
 
+    /// Explains an answer that ends the session: a refusal, or an answer that the client did not ask for.
     fn unexpected(&self, answer: Answer) -> String {
         match answer {
             Answer::Refused { why, .. } | Answer::Busy { why } => {
@@ -408,27 +446,6 @@ impl ServerControl {
         }
     }
 }
-
-/// The largest size of one flow's entry in an answer, bytes. An admission with a key and a certificate takes
-/// 223 B.
-const FLOW_ANSWER_BYTES: usize = 256;
-/// The largest number of a server's warnings that the user reads (chosen: talkpath's server has at most a
-/// few).
-const MAX_WARNINGS: usize = 20;
-/// The longest time for the answer to a request, seconds. It allows a few round trips of the slowest path,
-/// with one retransmission.
-const ANSWER_S: u64 = 4;
-/// The time for a report in addition to the time for its rows, seconds (chosen: the same as a server gives).
-const REPORT_S: u64 = 60;
-/// A silence during a run is listed if it is longer than this (chosen: six progress messages. Two losses in a
-/// row of the control connection's segments take 0.6 s).
-const SILENT_NS: i64 = 3_000_000_000;
-/// The number of exchanges in a comparison of the clocks.
-pub(super) const PROBES: u32 = 8;
-/// The least number of exchanges, even if the path is slow.
-const FEWEST_PROBES: usize = 4;
-/// No further exchange begins after this time, if there were [`FEWEST_PROBES`].
-const PROBE_NS: i64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -457,12 +474,12 @@ mod tests {
         there.set_nonblocking(false).unwrap();
         (&there).write_all(&line(&Answer::Welcome { answer: None })).unwrap();
         let begun = std::thread::scope(|scope| {
-            let mut far = ServerControl::greet(near, "far", None).unwrap();
+            let mut server = ServerControl::greet(near, "far", None).unwrap();
             // Both ends say more than the sockets hold.
             scope.spawn(|| std::io::copy(&mut &there, &mut std::io::sink()));
             scope.spawn(|| (&there).write_all(&ready));
-            far.begin(&session, &[])
+            server.begin(&session, &[])
         });
-        assert_eq!(begun.unwrap().unwrap().0.len(), 5_000);
+        assert!(matches!(begun, Ok(SessionAnswer::Ready { admissions, .. }) if admissions.len() == 5_000));
     }
 }

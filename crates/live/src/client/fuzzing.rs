@@ -6,7 +6,7 @@ use talkpath_kernel::clock::HostClock;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
 
-use super::control::{PROBES, Report, ServerControl};
+use super::control::{PROBES, ReportLimits, ServerControl, SessionAnswer};
 use crate::fuzzing::wire::{line, pair, say};
 use crate::protocol::{Answer, HELLO_SIZE, Registrations};
 
@@ -27,19 +27,23 @@ pub(crate) fn hear(how: u8, said: &[u8]) {
 fn talk(near: std::net::TcpStream) -> Result<(), String> {
     let host = HostClock::anchor();
     let session = SessionSpec { flows: Vec::new(), warm_up_ns: 0, duration_ns: 1_000_000_000, drain_ns: 0 };
-    let mut far = ServerControl::greet(near, "fuzz", None).map_err(|why| why.to_string())?;
-    let (_, warnings) = far.begin(&session, &[])??;
-    assert!(warnings.iter().all(|warning| !warning.contains(char::is_control)));
-    far.probe(host)?;
-    far.go(0)?;
-    far.ask(host)?;
-    for _ in 0..3 {
-        far.hear(0, host)?;
+    let mut server = ServerControl::greet(near, "fuzz", None).map_err(|why| why.to_string())?;
+    match server.begin(&session, &[])? {
+        SessionAnswer::Ready { warnings, .. } => {
+            assert!(warnings.iter().all(|warning| !warning.contains(char::is_control)));
+        }
+        SessionAnswer::Refused(why) => return Err(why),
     }
-    let _ = far.stop(1)?;
-    let report = Report::begin(MAX_ROWS, None);
-    assert!(far.report(0, &report)?.row_count() <= MAX_ROWS);
-    far.leave();
+    server.probe(host)?;
+    server.go(0)?;
+    server.ask_progress(host)?;
+    for _ in 0..3 {
+        server.receive_progress(0, host)?;
+    }
+    let _ = server.stop(1)?;
+    let limits = ReportLimits::new(MAX_ROWS, None);
+    assert!(server.fetch_log(0, &limits)?.row_count() <= MAX_ROWS);
+    server.leave();
     Ok(())
 }
 

@@ -44,7 +44,7 @@ use talkpath_measure::RunRecord;
 use talkpath_model::Scenario;
 use talkpath_units::{Duration, Instant};
 
-use super::control::ServerControl;
+use super::control::{ServerControl, SessionAnswer};
 use super::{LiveOptions, Notice};
 use crate::protocol::Registrations;
 pub(crate) use sockets::enlarge_receive_buffer;
@@ -126,9 +126,14 @@ pub(super) fn prepare<'a>(
     mut warnings: Vec<String>,
     udp_is_silent: &AtomicBool,
 ) -> Result<PreparedRun<'a>, ArenaError> {
-    let agreed = server.begin(&spec, &scenario.flows).map_err(ArenaError::far_end)?;
-    let (admissions, server_warnings) = agreed.map_err(ArenaError::Unsupported)?;
-    warnings.extend(server_warnings);
+    let answer = server.begin(&spec, &scenario.flows).map_err(ArenaError::far_end)?;
+    let admissions = match answer {
+        SessionAnswer::Ready { admissions, warnings: server_warnings } => {
+            warnings.extend(server_warnings);
+            admissions
+        }
+        SessionAnswer::Refused(why) => return Err(ArenaError::Unsupported(why)),
+    };
     let host_clock = HostClock::anchor();
     let mut probes_before = server.probe(host_clock).map_err(ArenaError::far_end)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| unavailable(&error.into()))?;

@@ -1,4 +1,9 @@
 //! One side of a control connection.
+//!
+//! - *message*: a value in JSON, on a line of its own.
+//! - *seal*: the encryption of both directions, if both sides hold a key (`seal.rs`).
+//! - *peer*: the other side of the connection.
+//! - *sign of life*: bytes that arrive from the peer, or space in the socket because the peer has read.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -21,13 +26,13 @@ const READ_AT_ONCE: usize = 512 * 1024;
 /// client closed the connection".
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ControlError {
-    /// The other side closed it.
+    /// The peer closed the connection.
     #[error("closed the connection")]
     Closed,
-    /// The other side sent nothing for this many seconds.
+    /// The peer sent nothing for this many seconds.
     #[error("said nothing for {0} s")]
     Silent(u64),
-    /// The other side read none of the waiting bytes for this many seconds.
+    /// The peer read none of the queued bytes for this many seconds.
     #[error("read no answers for {0} s")]
     Unread(u64),
     /// The session took longer than the server allows.
@@ -36,7 +41,7 @@ pub(crate) enum ControlError {
     /// This host lacks the resources to serve the client. The client did nothing wrong.
     #[error("was let go: {0}")]
     ThisHost(String),
-    /// The bytes that came are not sealed by the other side.
+    /// The bytes that came are not sealed by the peer.
     #[error("sent what is not sealed with the key: somebody changed it on the way")]
     Unsealed,
     /// The bytes that came are not a message of this protocol. The string is their beginning.
@@ -52,8 +57,8 @@ pub(crate) struct Control<In> {
     stream: TcpStream,
     /// The seal of both directions; `None` if there is no key.
     seal: Option<Seal>,
-    /// Sealed bytes that are not a whole piece yet.
-    sealed: Vec<u8>,
+    /// The received bytes whose seal cannot be opened before the rest of their piece has come.
+    sealed_input: Vec<u8>,
     input: LineBuffer,
     /// The bytes that the socket has not taken yet.
     unsent: VecDeque<u8>,
@@ -65,7 +70,7 @@ pub(crate) struct Control<In> {
     /// waited.
     last_sign_ns: i64,
     /// The longest time without a sign of life, s.
-    patience_s: u64,
+    timeout_s: u64,
     messages: PhantomData<In>,
 }
 
@@ -80,13 +85,13 @@ impl<In: DeserializeOwned> Control<In> {
         Ok(Self {
             stream,
             seal: None,
-            sealed: Vec::new(),
+            sealed_input: Vec::new(),
             input: LineBuffer::default(),
             unsent: VecDeque::new(),
             is_blocked: false,
             line_limit,
             last_sign_ns: monotonic(),
-            patience_s: SILENCE_S,
+            timeout_s: SILENCE_S,
             messages: PhantomData,
         })
     }
@@ -94,9 +99,9 @@ impl<In: DeserializeOwned> Control<In> {
     /// Seals all bytes from now on, in both directions.
     pub(crate) fn start_sealing(&mut self, seal: Seal) {
         self.seal = Some(seal);
-        // The bytes behind the last line are sealed already.
-        let sealed = std::mem::take(&mut self.input);
-        self.sealed.extend_from_slice(sealed.bytes());
+        // The peer has sealed all bytes that came after the last line.
+        let input = std::mem::take(&mut self.input);
+        self.sealed_input.extend_from_slice(input.bytes());
     }
 
     /// Returns true if the connection is sealed.
@@ -108,7 +113,7 @@ impl<In: DeserializeOwned> Control<In> {
         &self.stream
     }
 
-    /// Returns the socket, and the bytes that were read from the socket behind the last line.
+    /// Returns the socket, and the bytes after the last line that were already read from the socket.
     pub(crate) fn into_stream(self) -> (TcpStream, Vec<u8>) {
         (self.stream, self.input.bytes().to_vec())
     }
@@ -118,9 +123,9 @@ impl<In: DeserializeOwned> Control<In> {
         self.line_limit = limit;
     }
 
-    /// Sets how long the peer may be silent from now on.
-    pub(crate) fn set_patience(&mut self, seconds: u64) {
-        self.patience_s = seconds;
+    /// Sets the longest time without a sign of life from now on.
+    pub(crate) fn set_timeout(&mut self, seconds: u64) {
+        self.timeout_s = seconds;
     }
 
     /// Returns the time since the peer's last sign of life, ns.
@@ -129,16 +134,18 @@ impl<In: DeserializeOwned> Control<In> {
     }
 
     /// Checks that the peer has given a sign of life in time: within [`SILENCE_S`], or within
-    /// [`OUTAGE_S`](super::OUTAGE_S) during a run ([`Control::set_patience`]).
+    /// [`OUTAGE_S`](super::OUTAGE_S) during a run ([`Control::set_timeout`]).
     ///
     /// # Errors
-    /// Returns [`ControlError::Unread`] if bytes wait for a silent peer, and [`ControlError::Silent`] if none
-    /// wait.
+    /// If the peer gave no sign of life in time, returns [`ControlError::Unread`] if queued bytes wait for
+    /// the peer, and otherwise [`ControlError::Silent`].
     pub(crate) fn check_alive(&self) -> Result<(), ControlError> {
-        match (self.silence_ns() > self.patience_s as i64 * 1_000_000_000, self.is_blocked) {
-            (false, _) => Ok(()),
-            (true, false) => Err(ControlError::Silent(self.patience_s)),
-            (true, true) => Err(ControlError::Unread(self.patience_s)),
+        if self.silence_ns() <= self.timeout_s as i64 * 1_000_000_000 {
+            Ok(())
+        } else if self.is_blocked {
+            Err(ControlError::Unread(self.timeout_s))
+        } else {
+            Err(ControlError::Silent(self.timeout_s))
         }
     }
 
@@ -159,7 +166,7 @@ impl<In: DeserializeOwned> Control<In> {
     }
 
     /// Returns the number of queued bytes that the socket has not taken yet.
-    pub(crate) fn unsent(&self) -> usize {
+    pub(crate) fn unsent_bytes(&self) -> usize {
         self.unsent.len()
     }
 
@@ -195,8 +202,8 @@ impl<In: DeserializeOwned> Control<In> {
                 Err(error) => return Err(reset_is_closed(error)),
             }
         }
-        // The socket stays readable (poll(2), epoll(7)), so the rest is read in a later call. Other
-        // connections of the same thread are read before that.
+        // poll(2) and epoll(7) still report the socket as readable, so a later call reads the rest. Before
+        // that call, the thread reads its other connections.
         Ok(None)
     }
 
@@ -224,7 +231,7 @@ impl<In: DeserializeOwned> Control<In> {
     /// # Errors
     /// Returns [`ControlError::Silent`] if no whole message came in time, and the same errors as
     /// [`Control::receive`].
-    pub(crate) fn expect(&mut self, seconds: u64) -> Result<In, ControlError> {
+    pub(crate) fn wait_for_message(&mut self, seconds: u64) -> Result<In, ControlError> {
         let deadline = monotonic() + seconds as i64 * 1_000_000_000;
         while monotonic() < deadline {
             if let Some(message) = self.receive_within(100)? {
@@ -240,11 +247,11 @@ impl<In: DeserializeOwned> Control<In> {
             self.input.append(bytes);
             return Ok(());
         };
-        self.sealed.extend_from_slice(bytes);
+        self.sealed_input.extend_from_slice(bytes);
         let input = &mut self.input;
-        let opened = seal.open(&self.sealed, |piece| input.append(piece));
+        let opened = seal.open(&self.sealed_input, |piece| input.append(piece));
         let count = opened.map_err(|_| ControlError::Unsealed)?;
-        self.sealed.drain(..count);
+        self.sealed_input.drain(..count);
         Ok(())
     }
 
@@ -252,7 +259,7 @@ impl<In: DeserializeOwned> Control<In> {
         while !self.unsent.is_empty() {
             match self.stream.write(self.unsent.as_slices().0) {
                 Ok(count) => {
-                    // The socket has room again, so the peer has read. That is a sign of life.
+                    // The socket has space again, so the peer has read. That is a sign of life.
                     if std::mem::take(&mut self.is_blocked) {
                         self.last_sign_ns = monotonic();
                     }
@@ -269,7 +276,7 @@ impl<In: DeserializeOwned> Control<In> {
         Ok(())
     }
 
-    /// Returns true if the peer has to read some of the waiting bytes before more of its messages are read.
+    /// Returns true if so many bytes are queued for the peer that no message of the peer is read.
     fn is_held_back(&self) -> bool {
         self.unsent.len() > UNSENT_LIMIT
     }

@@ -137,6 +137,7 @@ fn server(is_keyed: bool) -> &'static Arc<Shared> {
         let limits = Limits::default();
         Arc::new(Shared {
             key: is_keyed.then(|| key().clone()),
+            sockets: Vec::new(),
             limits,
             keep: None,
             punctuality: Punctuality { real_time: false, spins: false },

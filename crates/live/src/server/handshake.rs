@@ -30,7 +30,6 @@ use talkpath_kernel::wire::Secret;
 use talkpath_units::from_hex;
 
 use super::accept_pause::AcceptPause;
-use super::bind::DatagramSocket;
 use super::origin::Origin;
 use super::places::Places;
 use super::{Shared, session};
@@ -102,7 +101,6 @@ struct Entrance {
 pub(super) fn serve_strangers<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     listeners: &'env [TcpListener],
-    sockets: &'env [Arc<DatagramSocket>],
     shared: &'env Arc<Shared>,
     stop: &AtomicBool,
     log: &'env (dyn Fn(&str) + Sync),
@@ -128,7 +126,7 @@ pub(super) fn serve_strangers<'scope, 'env>(
             match entrance.read(number, shared) {
                 ReadResult::Session(stranger, spec) => {
                     let serve = move |control, from, spec| {
-                        session::serve(control, from, spec, sockets, shared, log);
+                        session::serve(control, from, spec, shared, log);
                     };
                     if let Err(line) = start_session(scope, stranger, spec, serve) {
                         shared.log_limited(&line, log);

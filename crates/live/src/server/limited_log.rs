@@ -45,8 +45,8 @@ impl LimitedLog {
 }
 
 pub(super) const MINUTE_NS: i64 = 60_000_000_000;
-/// How many such events a minute have a line of their own (chosen: a client that is set up wrongly can be
-/// found in the log, and a flood makes 1 kB a minute).
+/// The number of such lines that the log has in a minute. We chose 10, so that a client that is set up
+/// wrongly can be found in the log, and a flood makes 1 kB a minute.
 const LINES_A_MINUTE: u32 = 10;
 
 #[cfg(test)]

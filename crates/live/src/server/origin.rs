@@ -19,7 +19,7 @@ impl Origin {
 }
 
 /// An amount that the sessions share: seats, or bytes of memory. One address has at most half of the amount,
-/// so that a single address cannot hold the whole server (chosen).
+/// because a single address must not take the whole server. We chose a half.
 pub(super) struct Shares {
     /// The whole amount.
     all: u64,

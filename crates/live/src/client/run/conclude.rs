@@ -14,7 +14,7 @@ use super::main_loop::{Observed, RunOutcome, Silence};
 use super::report_bound::report_bound;
 use super::threads::Measured;
 use super::{CLIENT_ROWS, Session, StartTimes};
-use crate::client::control::{Report, ServerControl, ServerTotals};
+use crate::client::control::{ReportLimits, ServerControl, ServerTotals};
 use crate::protocol::{OUTAGE_S, SILENCE_S};
 
 /// The server's report after a run.
@@ -33,7 +33,7 @@ impl Session<'_> {
     /// # Errors
     /// Returns the errors of [`super::BegunRun::run`].
     pub(super) fn conclude(
-        mut self,
+        self,
         mut server: ServerControl,
         measured: Measured,
         probes_before: &[Probe],
@@ -96,12 +96,12 @@ impl Session<'_> {
         server: &mut ServerControl,
         host_clock: HostClock,
     ) -> Result<ServerReport, String> {
-        let patience_s = if matches!(outcome, RunOutcome::Drained) { OUTAGE_S } else { SILENCE_S };
+        let timeout_s = if matches!(outcome, RunOutcome::Drained) { OUTAGE_S } else { SILENCE_S };
         // A user who has interrupted the run still wants the report, so this interrupt does not end the
         // report.
         let is_interrupted = matches!(outcome, RunOutcome::Interrupted);
         let interrupt = if is_interrupted { None } else { Some(self.plan.interrupt) };
-        self.fetch_report(server, host_clock, patience_s, interrupt)
+        self.fetch_report(server, host_clock, timeout_s, interrupt)
     }
 
     /// Ends the run at the server, and fetches the server's log of each flow. Then compares the clocks again.
@@ -112,16 +112,16 @@ impl Session<'_> {
         &self,
         server: &mut ServerControl,
         host_clock: HostClock,
-        patience_s: u64,
+        timeout_s: u64,
         interrupt: Option<&AtomicBool>,
     ) -> Result<ServerReport, String> {
-        let totals = server.stop(patience_s)?;
+        let totals = server.stop(timeout_s)?;
         let progress = self.ends.iter().map(|end| end.lock().progress());
         let rows = report_bound(&self.spec, progress).min(CLIENT_ROWS);
-        let report = Report::begin(rows, interrupt);
+        let limits = ReportLimits::new(rows, interrupt);
         let mut logs = Vec::new();
         for index in 0..self.ends.len() {
-            logs.push(server.report(index, &report)?);
+            logs.push(server.fetch_log(index, &limits)?);
         }
         let probes = server.probe(host_clock)?;
         Ok(ServerReport { logs, probes, totals })

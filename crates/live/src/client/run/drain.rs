@@ -2,14 +2,27 @@
 //!
 //! The data that TCP or DCCP took before the stop may need long to arrive. For example, 4 MiB of a send
 //! buffer take nine minutes at 64 kbps. As long as data arrives, the server is not gone, so each arrival
-//! moves the deadline. A false server might only claim that data arrives. So the deadline moves by no more
-//! than the data that two hosts can hold of a flow.
+//! moves the deadline. But a false server might only claim that data arrives. So only [`MAX_DRAINED`] bytes
+//! move the deadline.
 
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::FlowSpec;
 use talkpath_units::{Duration, Instant};
 
 use crate::protocol::OUTAGE_S;
+
+/// If nothing is delivered, a run drains for at most this many times `drain`, plus [`DRAIN_GRACE`].
+const LONGEST_DRAIN: u64 = 10;
+/// The time that is added to [`LONGEST_DRAIN`] times `drain`. We chose the longest outage that a run
+/// tolerates.
+const DRAIN_GRACE: Duration = Duration::from_secs(OUTAGE_S);
+/// The slowest delivery that a run waits for. We chose 8 kbps, which is the rate of the slowest codecs of
+/// speech.
+const MIN_DRAIN_BYTES_PER_S: u64 = 1000;
+/// The largest amount of data that a run waits for at that rate, bytes. We chose 16 MiB, which is several
+/// times the data of a connection that the kernels of both hosts hold by default (net.ipv4.tcp_wmem and
+/// tcp_rmem). It takes less than five hours.
+const MAX_DRAINED: u64 = 16 << 20;
 
 /// The deadline of a run that drains.
 pub(super) struct DrainDeadline {
@@ -62,17 +75,6 @@ pub(super) fn arrived_bytes(spec: &FlowSpec, near: EndProgress, far: EndProgress
     let size = if spec.features().keeps_messages { spec.largest_size().unwrap_or(1) } else { 1 };
     near.received.saturating_add(far.received.min(near.sent)).saturating_mul(size)
 }
-
-/// If nothing is delivered, a run drains for at most this many times `drain`, plus [`DRAIN_GRACE`].
-const LONGEST_DRAIN: u64 = 10;
-/// The time that is added to [`LONGEST_DRAIN`] times `drain` (chosen: as long as an outage may last).
-const DRAIN_GRACE: Duration = Duration::from_secs(OUTAGE_S);
-/// The slowest delivery that a run waits for: 8 kbps (chosen: the rate of the slowest codecs of speech).
-const MIN_DRAIN_BYTES_PER_S: u64 = 1000;
-/// The largest amount of data that a run waits for at that rate, which takes under five hours (chosen:
-/// several times the data that the kernels at both ends hold of a connection by default, net.ipv4.tcp_wmem
-/// and tcp_rmem).
-const MAX_DRAINED: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -147,7 +147,7 @@ impl<'a, 'p> MainLoop<'a, 'p> {
         }
         let interval = if now < self.stop { ASK_INTERVAL } else { DRAIN_ASK_INTERVAL };
         self.next_ask = now.saturating_add(interval);
-        match self.server.ask(self.host_clock) {
+        match self.server.ask_progress(self.host_clock) {
             Ok(()) => ControlFlow::Continue(()),
             Err(why) => abort(why),
         }
@@ -168,7 +168,7 @@ impl<'a, 'p> MainLoop<'a, 'p> {
     /// Waits for an answer of the server, and takes its progress from the answer.
     fn hear_server(&mut self, now: Instant) -> ControlFlow<RunOutcome> {
         let wait_ms = if now < self.stop { ANSWER_WAIT_MS } else { DRAIN_ANSWER_WAIT_MS };
-        let answer = match self.server.hear(wait_ms, self.host_clock) {
+        let answer = match self.server.receive_progress(wait_ms, self.host_clock) {
             Ok(Some(answer)) => answer,
             Ok(None) => return ControlFlow::Continue(()),
             Err(why) => return abort(why),

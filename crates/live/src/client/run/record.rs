@@ -1,5 +1,7 @@
-//! The record of a run. It is made from the logs of both ends after the run, with the disturbances of both
-//! hosts.
+//! Makes the record of a run from the logs of both ends, and judges how both hosts disturbed the run.
+//!
+//! - *near end*: the end of a flow on this host. The *far end* is on the server.
+//! - A log of a far end is missing if the server's report could not be fetched.
 
 use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_flow::{Side, lateness_ns};
@@ -8,6 +10,7 @@ use talkpath_kernel::join::{
     no_network_warnings, series, short_number_warnings, shorten_reason, unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
+use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_kernel::{stolen, turn_round};
 use talkpath_measure::warning;
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
@@ -17,12 +20,26 @@ use super::threads::Disturbance;
 use super::{Session, StartTimes, sender};
 use crate::client::control::ServerTotals;
 
+/// The name of the client's host in warnings.
+const THIS_HOST: &str = "this host";
+/// The name of the server's host in warnings.
+const FAR_HOST: &str = "the far host";
+
+/// The logs of both ends of a flow, with the hosts that they are from.
+type HostLogs<'a> = [(&'static str, Option<&'a EndLog>); 2];
+
+/// How a host held the messages of a flow before it echoed them.
+struct TurnRound {
+    host: &'static str,
+    record: TurnRoundRecord,
+}
+
 impl Session<'_> {
     /// Turns the server's rows into the logs of the far ends, with all times on this host's clock.
     pub(super) fn far_logs(&self, rows: &[Chunk], offset: Option<Offset>, start: StartTimes) -> Vec<EndLog> {
-        let ours = |at: u64| {
-            offset
-                .map_or(Instant::from_nanos(at), |offset| offset.correct(at, start.far_host, start.this_host))
+        let to_our_clock = |far_ns: u64| match offset {
+            Some(offset) => offset.correct(far_ns, start.far_host, start.this_host),
+            None => Instant::from_nanos(far_ns),
         };
         let flows = self.spec.flows.iter().zip(&self.ends).zip(rows);
         flows
@@ -34,36 +51,48 @@ impl Session<'_> {
                 } else {
                     (Side::Near, rows.sent_rows())
                 };
-                EndLog::from_chunk(rows, side, spec, bound as u64, &ours)
+                EndLog::from_chunk(rows, side, spec, bound as u64, &to_our_clock)
             })
             .collect()
     }
 
-    /// Makes the record of the run. `logs` has the logs of the far ends, if they could be collected.
-    pub(super) fn record(&self, logs: Option<&[EndLog]>, offset: Option<Offset>, end: RunEnd) -> RunRecord {
+    /// Makes the record of the run. `far_logs` has the logs of the far ends, if they could be fetched.
+    pub(super) fn record(
+        &self,
+        far_logs: Option<&[EndLog]>,
+        offset: Option<Offset>,
+        run_end: RunEnd,
+    ) -> RunRecord {
         let clock = offset.map_or_else(ClockRecord::default, |offset| offset.record());
         let window = Instant::from_nanos(self.spec.warm_up_ns)..self.spec.stop();
         let (mut flows, mut all_series) = (Vec::new(), Vec::new());
         let mut warnings = self.warnings.clone();
+        let (mut failures, mut unsent) = (Vec::new(), Vec::new());
         for (index, (flow, spec)) in self.scenario.flows.iter().zip(&self.spec.flows).enumerate() {
             let near = self.ends[index].lock();
-            let far = logs.and_then(|logs| logs.get(index));
+            let far = far_logs.and_then(|logs| logs.get(index));
             let (sender, receiver) = if spec.is_up { (Some(&near.log), far) } else { (far, Some(&near.log)) };
             if let Some(sender) = sender.filter(|_| self.plan.series.is_some()) {
                 all_series.extend(series(&flow.name, sender));
             }
-            let record = flow_record(flow, spec, sender, receiver, &window, end, clock.trusted);
+            let record = flow_record(flow, spec, sender, receiver, &window, run_end, clock.trusted);
+            let logs = [(THIS_HOST, Some(&near.log)), (FAR_HOST, far)];
             warnings.extend(record.counters.ip.iter().flat_map(|ip| dscp_warnings(&flow.name, ip)));
             warnings.extend(multipath_warnings(&record));
             warnings.extend(early_echo_warnings(&record));
-            let places = [("this host", Some(&near.log)), ("the far host", far)];
-            warnings.extend(short_number_warnings(&record, spec, &places));
+            warnings.extend(short_number_warnings(&record, spec, &logs));
             let file = receiver.and_then(|receiver| receiver.totals.file.as_ref());
             warnings.extend(file_warnings(&record, file.and_then(|file| file.not_kept.as_deref())));
+            if near.was_open() {
+                failures.extend(failure_warning(&flow.name, near.failure.as_deref(), far));
+            }
+            unsent.extend(refusal_warnings(&flow.name, &logs));
+            unsent.extend(no_network_warnings(&flow.name, &logs));
+            unsent.extend(unsent_warnings(&flow.name, &logs));
             flows.push(record);
         }
-        warnings.extend(self.failures(logs));
-        warnings.extend(self.refusals(logs));
+        warnings.extend(failures);
+        warnings.extend(unsent);
         let mut record = RunRecord {
             cell: self.plan.cell,
             repetition: self.plan.repetition,
@@ -71,120 +100,75 @@ impl Session<'_> {
             window_start: window.start,
             window_end: window.end,
             flows,
-            links: Vec::new(),
             series: all_series,
             drain: Duration::from_nanos(self.spec.drain_ns),
-            machine: None,
             clock,
             valid: true,
             warnings,
+            ..RunRecord::default()
         };
         withdraw_trust_in_impossible_delays(&mut record);
         record
     }
 
-    /// Returns a warning for each flow that opened and then failed before the run ended. The path or the far
-    /// host caused the failure, so it is a result, and the run stays valid.
-    fn failures(&self, logs: Option<&[EndLog]>) -> Vec<String> {
-        let mut lines = Vec::new();
-        for (index, flow) in self.scenario.flows.iter().enumerate() {
-            let end = self.ends[index].lock();
-            if !end.was_open() {
-                continue;
-            }
-            let near = end.failure.clone();
-            let far = logs.and_then(|logs| logs.get(index)).and_then(|log| log.totals.failure.as_deref());
-            let why = near.or_else(|| far.map(|why| format!("the far host says: {}", shorten_reason(why))));
-            lines.extend(why.map(|why| {
-                format!("flow {}: {why}; what was due later is lost, the other flows continued", flow.name)
-            }));
-        }
-        lines
-    }
-
-    /// Returns warnings about the messages that the kernels did not take.
-    fn refusals(&self, logs: Option<&[EndLog]>) -> Vec<String> {
-        let mut lines = Vec::new();
-        for (index, flow) in self.scenario.flows.iter().enumerate() {
-            let near = self.ends[index].lock();
-            let far = logs.and_then(|logs| logs.get(index));
-            let ends = [("this host", Some(&near.log)), ("the far host", far)];
-            for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
-                for (why, count) in log.totals.refusals.iter().take(MAX_REASONS) {
-                    let why = shorten_reason(why);
-                    let messages = counted(*count, "message");
-                    lines.push(format!("flow {}: {place} refused {messages}: {why}", flow.name));
-                }
-            }
-            lines.extend(no_network_warnings(&flow.name, &ends));
-            lines.extend(unsent_warnings(&flow.name, &ends));
-        }
-        lines
-    }
-
-    /// Returns for each flow with an echo which host echoes, and how long it held the messages.
-    fn turn_rounds(&self, logs: Option<&[EndLog]>) -> Vec<(&'static str, TurnRoundRecord)> {
-        let mut all = Vec::new();
+    /// Lists how the receivers held the messages of the flows with an echo.
+    fn turn_rounds(&self, far_logs: Option<&[EndLog]>) -> Vec<TurnRound> {
+        let mut turn_rounds = Vec::new();
         for (index, (flow, spec)) in self.scenario.flows.iter().zip(&self.spec.flows).enumerate() {
-            let (host, turns) = if spec.is_up {
-                let log = logs.and_then(|logs| logs.get(index));
-                ("the far host", log.and_then(|log| log.totals.turn_round))
+            let (host, turn_round) = if spec.is_up {
+                let far = far_logs.and_then(|logs| logs.get(index));
+                (FAR_HOST, far.and_then(|log| log.totals.turn_round))
             } else {
-                ("this host", self.ends[index].lock().log.totals.turn_round)
+                (THIS_HOST, self.ends[index].lock().log.totals.turn_round)
             };
-            all.extend(turns.map(|turns| (host, turns.record(&flow.name))));
+            turn_rounds
+                .extend(turn_round.map(|figures| TurnRound { host, record: figures.record(&flow.name) }));
         }
-        all
+        turn_rounds
     }
 
     /// Adds the figures and warnings about disturbances by both hosts to `record`. Marks the run as not valid
     /// if a disturbance is above its limit.
     pub(super) fn judge(
-        &mut self,
+        &self,
         record: &mut RunRecord,
         disturbance: &Disturbance,
         totals: &ServerTotals,
-        logs: Option<&[EndLog]>,
+        far_logs: Option<&[EndLog]>,
     ) {
         let mut lateness = Histogram::new();
         for end in &self.ends {
             end.lock().add_lateness(&mut lateness);
         }
-        let here = lateness_ns(&lateness);
-        let here_dropped = disturbance.drops;
-        let far_dropped = totals.drops.and_then(|drops| drops.min_without_room());
-        let turn_rounds = self.turn_rounds(logs);
-        for (host, turns) in &turn_rounds {
-            let Some((line, is_within)) = turn_round::judge(turns, host) else { continue };
-            record.warnings.push(warning::invalid_unless(is_within, line));
-            record.valid &= is_within;
+        let near_lateness_ns = lateness_ns(&lateness);
+        let turn_rounds = self.turn_rounds(far_logs);
+        for TurnRound { host, record: turn_round } in &turn_rounds {
+            judge_by(record, turn_round::judge(turn_round, host));
         }
+        let near_drops = disturbance.drops;
         record.machine = Some(MachineRecord {
-            senders_late: here.map(late),
-            far_senders_late: totals.lateness_ns.map(late),
-            socket_drops: here_dropped
-                .min_without_room()
-                .zip(far_dropped)
-                .map(|(here, far)| here.saturating_add(far)),
-            checksum_errors: here_dropped.checksum_errors,
+            senders_late: near_lateness_ns.map(lateness_record),
+            far_senders_late: totals.lateness_ns.map(lateness_record),
+            socket_drops: sum_drops(near_drops, totals.drops),
+            checksum_errors: near_drops.checksum_errors,
             far_checksum_errors: totals.drops.and_then(|drops| drops.checksum_errors),
             real_time: Some(disturbance.pacer_problem.is_none()),
             stolen_share: disturbance.stolen_share,
-            turn_rounds: turn_rounds.into_iter().map(|(_, turns)| turns).collect(),
+            turn_rounds: turn_rounds.into_iter().map(|turn_round| turn_round.record).collect(),
             ..MachineRecord::default()
         });
         record.warnings.extend(stolen::warning(disturbance.stolen_share));
-        for (place, figures) in [("this host", here), ("the far host", totals.lateness_ns)] {
-            let denied = disturbance.pacer_problem.as_deref().filter(|_| place == "this host");
-            let judged = figures.and_then(|late| sender::judge(late, place, denied, || sender::trip(record)));
-            if let Some((line, is_within)) = judged {
-                record.warnings.push(warning::invalid_unless(is_within, line));
-                record.valid &= is_within;
-            }
+        let pacer_problem = disturbance.pacer_problem.as_deref();
+        for (host, lateness_ns, denied) in
+            [(THIS_HOST, near_lateness_ns, pacer_problem), (FAR_HOST, totals.lateness_ns, None)]
+        {
+            let judge = |lateness_ns| sender::judge(lateness_ns, host, denied, || sender::trip(record));
+            let judgement = lateness_ns.and_then(judge);
+            judge_by(record, judgement);
         }
-        for (place, drops) in [("this host", Some(here_dropped)), ("the far host", totals.drops)] {
+        for (host, drops) in [(THIS_HOST, Some(near_drops)), (FAR_HOST, totals.drops)] {
             let Some(drops) = drops else { continue };
-            record.warnings.extend(drops.warnings(place));
+            record.warnings.extend(drops.warnings(host));
             record.valid &= drops.min_without_room().unwrap_or(0) == 0;
         }
         if let Some(failure) = &disturbance.receiver_failure {
@@ -194,8 +178,45 @@ impl Session<'_> {
     }
 }
 
+/// Adds a judgement to `record`: a warning, and whether the run is still valid.
+fn judge_by(record: &mut RunRecord, judgement: Option<(String, bool)>) {
+    if let Some((line, is_within)) = judgement {
+        record.warnings.push(warning::invalid_unless(is_within, line));
+        record.valid &= is_within;
+    }
+}
+
+/// Makes the warning about a flow that opened and then failed before the run ended. The path or the far host
+/// caused the failure, so it is a result, and the run stays valid.
+fn failure_warning(flow: &str, near_failure: Option<&str>, far: Option<&EndLog>) -> Option<String> {
+    let far_failure = far.and_then(|log| log.totals.failure.as_deref());
+    let why = match (near_failure, far_failure) {
+        (Some(near_failure), _) => near_failure.to_owned(),
+        (None, Some(far_failure)) => format!("the far host says: {}", shorten_reason(far_failure)),
+        (None, None) => return None,
+    };
+    Some(format!("flow {flow}: {why}; what was due later is lost, the other flows continued"))
+}
+
+/// Makes the warnings about the messages that a host refused.
+fn refusal_warnings(flow: &str, logs: &HostLogs<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (host, log) in logs.iter().filter_map(|&(host, log)| Some((host, log?))) {
+        for (why, count) in log.totals.refusals.iter().take(MAX_REASONS) {
+            let messages = counted(*count, "message");
+            warnings.push(format!("flow {flow}: {host} refused {messages}: {}", shorten_reason(why)));
+        }
+    }
+    warnings
+}
+
+/// Adds the drops of both hosts' sockets. Returns `None` if a host does not know them.
+fn sum_drops(near: UdpDrops, far: Option<UdpDrops>) -> Option<u64> {
+    Some(near.min_without_room()?.saturating_add(far?.min_without_room()?))
+}
+
 /// Makes a lateness record from the p50, the p99 and the maximum, ns.
-fn late([p50, p99, max]: [u64; 3]) -> LatenessRecord {
+fn lateness_record([p50, p99, max]: [u64; 3]) -> LatenessRecord {
     let [p50, p99, max] = [p50, p99, max].map(Duration::from_nanos);
     LatenessRecord { p50, p99, max }
 }

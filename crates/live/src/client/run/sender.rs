@@ -9,6 +9,17 @@ use talkpath_measure::RunRecord;
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_units::Duration;
 
+/// The p99 of the lateness above which the user is warned. On a path with a short trip, the run is then also
+/// not valid. So on a cable, where half of the trips take less than a millisecond, a valid run has at most
+/// one message in a hundred that this host delayed by more than 1 ms.
+const LATE_NS: u64 = 1_000_000;
+/// The p99 of the lateness above which no run is valid. We chose 5 ms, which is a quarter of a codec's frame
+/// time (docs/models/live.md).
+const INVALID_LATE_NS: u64 = 5_000_000;
+/// Between these two limits, a run is not valid if the p99 of the lateness is above the trip divided by this
+/// number. We chose 10, because a tenth of a delay changes no conclusion.
+const SHARE: u64 = 10;
+
 /// Judges the senders at `place`, whose lateness has this p50, p99 and maximum (ns). Returns a line for the
 /// user, and whether the run is still valid. Returns `None` if the senders were punctual. `trip` gives the
 /// shortest median trip, and `denied` is the reason why the threads have no real-time priority.
@@ -51,17 +62,6 @@ pub(super) fn trip(record: &RunRecord) -> Option<Duration> {
     let shortest = medians.filter(|ms| ms.is_finite()).min_by(f64::total_cmp)?;
     Some(Duration::from_nanos((shortest.max(0.0) * 1e6) as u64))
 }
-
-/// The user is warned if the p99 of the lateness is above this. If the trip is short, the run is then also
-/// not valid. So on a cable, where half of the trips take less than a millisecond, a valid run has at most
-/// one message in a hundred that this host delayed by more than 1 ms.
-const LATE_NS: u64 = 1_000_000;
-/// The run is not valid if the p99 of the lateness is above this: a quarter of a codec's frame time (chosen;
-/// see docs/models/live.md).
-const INVALID_LATE_NS: u64 = 5_000_000;
-/// Between these two limits, the run is not valid if the p99 of the lateness is above the trip divided by
-/// this (chosen: a tenth changes no conclusion).
-const SHARE: u64 = 10;
 
 #[cfg(test)]
 mod tests {

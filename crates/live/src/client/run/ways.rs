@@ -325,25 +325,23 @@ fn moved(name: &str, moves: u32, is_quic: bool) -> String {
 
 /// The interval of registrations before the run.
 const RETRY_NS: i64 = 200_000_000;
-/// The longest wait for the answers before the run (chosen: as long as a QUIC client waits with its first
-/// three packets, RFC 9002 §6.2.2. On a path that loses half of all packets in each direction, all 15 tries
-/// fail once in 75).
+/// The longest wait for the answers before the run, ns. We chose 3 s, in which a QUIC client sends its first
+/// three packets (RFC 9002 §6.2.2). On a path that loses half of all packets in each direction, all 15 tries
+/// fail once in 75.
 pub(super) const REGISTER_NS: i64 = 3_000_000_000;
-/// The longest wait if nothing came back over UDP in the last session (chosen: two tries over most paths; the
-/// flows go on registering during the run).
+/// The longest wait if nothing came back over UDP in the last session, ns. We chose 0.5 s, which is enough
+/// for two tries over most paths. The flows go on registering during the run.
 pub(super) const REGISTER_AGAIN_NS: i64 = 500_000_000;
-/// A flow that sends and gets nothing back for this long registers again (chosen: the break that [`breaks`]
-/// lists).
-///
-/// [`breaks`]: talkpath_measure::breaks
+/// The silence after which a flow that sends registers again, ns. We chose 1 s, which is the shortest outage
+/// that a record lists.
 const SILENCE_NS: i64 = 1_000_000_000;
 /// The interval of registrations of a way that is silent or closed. Each registration has 32 B.
 const AGAIN_NS: i64 = 1_000_000_000;
 /// The interval of registrations of each other way. A NAT may forget a way after two minutes (RFC 4787 §4.3,
 /// REQ-5), and many forget it after thirty seconds.
 const KEEP_OPEN_NS: i64 = 15_000_000_000;
-/// A silence at the end of the run is reported if it is longer than this (chosen: as for the control
-/// connection).
+/// The silence at the end of the run above which it is reported, ns. We chose the value for the control
+/// connection.
 const DEAD_NS: i64 = 3_000_000_000;
 
 #[cfg(test)]

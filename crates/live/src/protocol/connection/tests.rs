@@ -20,7 +20,7 @@ fn a_line_that_comes_in_two_pieces_is_read_wherever_it_is_cut() {
                 assert!(near.receive().unwrap().is_none(), "{cut} bytes are no line");
             }
             far.write_all(&line[cut..]).unwrap();
-            let read = near.expect(SILENCE_S).unwrap();
+            let read = near.wait_for_message(SILENCE_S).unwrap();
             assert_eq!(serde_json::to_vec(&read).unwrap(), line[..line.len() - 1]);
         }
     }
@@ -54,7 +54,7 @@ fn what_is_shown_of_another_host_moves_no_cursor() {
 fn another_protocol_is_told_by_its_first_byte() {
     let (mut far, mut near) = pair::<Answer>();
     far.write_all(b"SSH-2.0").unwrap();
-    let error = near.expect(SILENCE_S).unwrap_err();
+    let error = near.wait_for_message(SILENCE_S).unwrap_err();
     assert!(matches!(error, ControlError::Garbage(what) if what.starts_with('S')));
 }
 
@@ -85,7 +85,7 @@ fn who_reads_no_answers_is_read_no_further_and_goes_on_when_it_reads() {
             is_stuck = false;
             near.send(&answer).unwrap();
             answered += 1;
-            max_kept = max_kept.max(near.unsent() + near.input.stored());
+            max_kept = max_kept.max(near.unsent_bytes() + near.input.stored());
             assert!(max_kept <= 1 << 20, "{max_kept} B kept after {answered} answers");
         }
         (is_stuck, asked / question.len(), answered)
@@ -111,13 +111,13 @@ fn who_reads_no_answers_is_read_no_further_and_goes_on_when_it_reads() {
 fn lines_are_read_one_by_one_from_what_came_at_once() {
     let (mut far, mut near) = pair::<Request>();
     far.write_all(b"\"ask\"\n{\"probe\":{\"number\":7}}\n\"stop\"\n\"b").unwrap();
-    assert!(matches!(near.expect(SILENCE_S), Ok(Request::Ask)));
-    assert!(matches!(near.expect(SILENCE_S), Ok(Request::Probe { number: 7 })));
-    assert!(matches!(near.expect(SILENCE_S), Ok(Request::Stop)));
+    assert!(matches!(near.wait_for_message(SILENCE_S), Ok(Request::Ask)));
+    assert!(matches!(near.wait_for_message(SILENCE_S), Ok(Request::Probe { number: 7 })));
+    assert!(matches!(near.wait_for_message(SILENCE_S), Ok(Request::Stop)));
     assert!(near.receive().unwrap().is_none());
     assert_eq!(near.input.bytes(), b"\"b");
     far.write_all(b"ye\"\n").unwrap();
-    assert!(matches!(near.expect(SILENCE_S), Ok(Request::Bye)));
+    assert!(matches!(near.wait_for_message(SILENCE_S), Ok(Request::Bye)));
 }
 
 fn pair<In: DeserializeOwned>() -> (TcpStream, Control<In>) {

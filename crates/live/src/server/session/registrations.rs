@@ -17,10 +17,10 @@ impl Session<'_> {
 
     /// Writes a line to the log if the UDP of a flow comes from another address than the control connection.
     /// The server does not serve such a flow.
-    pub(super) fn log_other_address(&self, registrations: &Registrations, log: &(dyn Fn(&str) + Sync)) {
+    pub(super) fn log_other_address(&self, registrations: &Registrations) {
         let mut unserved = registrations.flows.iter().flatten().filter(|flow| !flow.is_served);
         if let Some(registration) = unserved.next() {
-            log(&format!(
+            (self.log)(&format!(
                 "{}: its UDP comes from {}, which is not served: a router with two lines, or a carrier's translator",
                 self.client, registration.from
             ));
