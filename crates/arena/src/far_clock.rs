@@ -17,10 +17,8 @@
 use talkpath_config::TransportConfig;
 use talkpath_measure::metrics::legs;
 use talkpath_measure::{FlowRecord, LegRecord, RunRecord};
-use talkpath_model::{
-    Direction, Due, EchoWrite, FarClock, Flow, Judging, Receiver, Scenario, WorkloadConfig,
-};
-use talkpath_units::{Bytes, Duration, Instant, Rate};
+use talkpath_model::{Direction, EchoWrite, FarClock, Flow, Scenario, WorkloadConfig};
+use talkpath_units::{Bytes, Instant, Rate};
 
 use crate::offset::{Offset, Probe, withdraw_trust_in_impossible_delays};
 
@@ -34,26 +32,12 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
         Direction::Up => (first.route.clone(), first.return_route.clone()),
         Direction::Down => (first.return_route.clone(), first.route.clone()),
     };
+    let workload = WorkloadConfig::Cbr { rate: PROBE_RATE, size: PROBE.into() };
     probed.flows.push(Flow {
-        name: PROBES.to_owned(),
-        group: PROBES.to_owned(),
-        transport: TransportConfig::udp_default(),
-        transport_name: "udp".to_owned(),
-        asked_for: Vec::new(),
-        workload: WorkloadConfig::Cbr { rate: PROBE_RATE, size: PROBE.into() },
-        judging: Judging::Unjudged,
         echo: Some(EchoWrite::PerMessage),
-        direction: Direction::Up,
-        start: (Duration::ZERO, Duration::ZERO),
-        due: Due::Start,
         route,
         return_route,
-        second_path: None,
-        send_jitter: Duration::ZERO,
-        wake_up: Duration::ZERO,
-        clock_jitter: Duration::ZERO,
-        dscp: None,
-        receiver: Receiver::default(),
+        ..Flow::new(PROBES, "udp", TransportConfig::udp_default(), workload)
     });
     Some(probed)
 }
@@ -151,6 +135,8 @@ const PROBE_RATE: Rate = Rate::from_bps(768);
 mod tests {
     use talkpath_measure::{Fate, FlowInfo, MessageRecord};
     use talkpath_scenario::{Options, Source, load};
+
+    use talkpath_units::Duration;
 
     use super::*;
 

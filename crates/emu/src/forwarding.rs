@@ -16,9 +16,7 @@ use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::host::fork;
 use talkpath_kernel::spec::TransportSpec;
 use talkpath_kernel::sys::{become_real_time, set_option};
-use talkpath_model::{
-    Direction, Due, Flow, IpVersion, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
-};
+use talkpath_model::{Flow, IpVersion, LinkIndex, NamedLink, Scenario, WorkloadConfig};
 use talkpath_path::{
     DelayVariation, DropTail, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel,
 };
@@ -249,25 +247,9 @@ fn flood() -> Scenario {
         },
     };
     let flow = Flow {
-        name: "flood".to_owned(),
-        group: "flood".to_owned(),
-        transport: TransportConfig::udp_default(),
-        transport_name: "udp".to_owned(),
-        asked_for: Vec::new(),
-        workload: WorkloadConfig::G711,
-        judging: talkpath_model::Judging::Unjudged,
-        echo: None,
-        direction: Direction::Up,
-        start: (Duration::ZERO, Duration::ZERO),
-        due: Due::Start,
         route: vec![LinkIndex(0)],
         return_route: vec![LinkIndex(1)],
-        second_path: None,
-        send_jitter: Duration::ZERO,
-        wake_up: Duration::ZERO,
-        clock_jitter: Duration::ZERO,
-        dscp: None,
-        receiver: Receiver::default(),
+        ..Flow::new("flood", "udp", TransportConfig::udp_default(), WorkloadConfig::G711)
     };
     Scenario {
         name: "flood".to_owned(),

@@ -85,7 +85,7 @@ pub use forwarding::{Forwarding, Handover, measure_forwarding, measure_plain_loo
 pub use preemption::{Preemption, PreemptionModel};
 pub use probe::{Capabilities, probe};
 pub use replay::{ReplayError, ReplayReport, log_header, replay};
-pub use report::{EmuReport, LatenessFigures};
+pub use report::EmuReport;
 pub use stranger::{DirectionPackets, OurEnd, Stranger, read_directions};
 pub use world::Means;
 

@@ -8,7 +8,7 @@ use core::fmt;
 use talkpath_flow::lateness_ns;
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::{LatenessRecord, MachineRecord, TurnRoundRecord};
-use talkpath_units::{Duration, Histogram, counted};
+use talkpath_units::{Histogram, counted};
 
 use crate::stops::{FlowLateness, Stops};
 
@@ -18,13 +18,13 @@ pub(crate) use self::judgement::ENDPOINT_INVALID;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EmuReport {
     /// The time from a packet's decided departure to its write. `None` if no packet departed.
-    pub emulator: Option<LatenessFigures>,
+    pub emulator: Option<LatenessRecord>,
     /// The time from the kernel's stamp of a packet to its arrival in the path. A packet arrives after its
     /// stamp if the path had already been decided up to a later time.
-    pub backlog: Option<LatenessFigures>,
+    pub backlog: Option<LatenessRecord>,
     /// The time from when a message of a clocked flow was due to its write to the socket. `None` if no flow
     /// has a clock.
-    pub endpoints: Option<LatenessFigures>,
+    pub endpoints: Option<LatenessRecord>,
     /// The number of packets that entered the path.
     pub packets: u64,
     /// The number of packets for which a device had no room, in either direction.
@@ -52,35 +52,18 @@ pub struct EmuReport {
     pub turn_rounds: Vec<TurnRoundRecord>,
 }
 
-/// The percentiles of a lateness.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LatenessFigures {
-    /// The median: half were later.
-    pub p50: Duration,
-    /// The 99th percentile: one in a hundred was later.
-    pub p99: Duration,
-    /// The largest lateness.
-    pub max: Duration,
-}
-
-impl LatenessFigures {
-    /// Computes the percentiles of the measured lateness. Returns `None` if nothing was measured.
-    pub(super) fn of(late: &Histogram) -> Option<Self> {
-        let [p50, p99, max] = lateness_ns(late)?.map(Duration::from_nanos);
-        Some(Self { p50, p99, max })
-    }
+/// Computes the percentiles of a lateness. Returns `None` if nothing was measured.
+pub(super) fn lateness_record(lateness: &Histogram) -> Option<LatenessRecord> {
+    lateness_ns(lateness).map(LatenessRecord::from_ns)
 }
 
 impl EmuReport {
     /// Returns the report in the form of the run's record.
     pub(super) fn record(&self) -> MachineRecord {
-        let late = |figures: Option<LatenessFigures>| {
-            figures.map(|LatenessFigures { p50, p99, max }| LatenessRecord { p50, p99, max })
-        };
         MachineRecord {
-            emulator_late: late(self.emulator),
-            emulator_backlog: late(self.backlog),
-            senders_late: late(self.endpoints),
+            emulator_late: self.emulator,
+            emulator_backlog: self.backlog,
+            senders_late: self.endpoints,
             far_senders_late: None,
             packets: Some(self.packets),
             device_drops: Some(self.device_drops + self.overruns),
@@ -98,16 +81,9 @@ impl EmuReport {
     }
 }
 
-impl fmt::Display for LatenessFigures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [p50, p99, max] = [self.p50, self.p99, self.max].map(Duration::as_millis_f64);
-        write!(f, "p50 {p50:.3} ms, p99 {p99:.3} ms, at most {max:.3} ms")
-    }
-}
-
 impl fmt::Display for EmuReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let figures = |figures: Option<LatenessFigures>| {
+        let figures = |figures: Option<LatenessRecord>| {
             figures.map_or_else(|| "none".to_owned(), |figures| figures.to_string())
         };
         write!(

@@ -3,6 +3,7 @@
 //! A *cell* is one combination of swept values, a *repetition* is one run of a cell, and the *window* is the
 //! part of the run in which messages count. Begin to read with [`RunRecord`] and [`FlowRecord`].
 
+use core::fmt;
 use core::ops::Range;
 
 use talkpath_units::{Bytes, Duration, Instant};
@@ -287,6 +288,21 @@ pub struct LatenessRecord {
     pub p99: Duration,
     /// The largest value.
     pub max: Duration,
+}
+
+impl LatenessRecord {
+    /// Makes the record from the median, the 99th percentile and the largest value, ns.
+    pub fn from_ns(figures: [u64; 3]) -> Self {
+        let [p50, p99, max] = figures.map(Duration::from_nanos);
+        Self { p50, p99, max }
+    }
+}
+
+impl fmt::Display for LatenessRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [p50, p99, max] = [self.p50, self.p99, self.max].map(Duration::as_millis_f64);
+        write!(f, "p50 {p50:.3} ms, p99 {p99:.3} ms, at most {max:.3} ms")
+    }
 }
 
 /// What the transport of a flow counted at both ends. A field is `None` if the arena cannot know it.

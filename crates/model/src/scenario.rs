@@ -200,6 +200,37 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// Makes a flow from the first host to the second, without an echo. The flow and the clock of its workload start
+    /// with the run, and nothing about it is random. Its routes have no links.
+    pub fn new(
+        name: &str,
+        transport_name: &str,
+        transport: TransportConfig,
+        workload: WorkloadConfig,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            group: name.to_owned(),
+            transport,
+            transport_name: transport_name.to_owned(),
+            asked_for: Vec::new(),
+            workload,
+            judging: Judging::Unjudged,
+            echo: None,
+            direction: Direction::Up,
+            start: (Duration::ZERO, Duration::ZERO),
+            due: Due::Start,
+            route: Vec::new(),
+            return_route: Vec::new(),
+            second_path: None,
+            send_jitter: Duration::ZERO,
+            wake_up: Duration::ZERO,
+            clock_jitter: Duration::ZERO,
+            dscp: None,
+            receiver: Receiver::default(),
+        }
+    }
+
     /// Returns the links of all routes.
     pub fn all_links(&self) -> impl Iterator<Item = &LinkIndex> {
         let second = self.second_path.iter().flat_map(SecondPath::links);

@@ -11,10 +11,10 @@
 //! | no real-time priority, a hypervisor, strays | always | none |
 
 use talkpath_kernel::{stolen, turn_round};
-use talkpath_measure::{LateFlow, TurnRoundRecord, warning};
+use talkpath_measure::{LateFlow, LatenessRecord, TurnRoundRecord, warning};
 use talkpath_units::{Duration, counted};
 
-use super::{EmuReport, LatenessFigures};
+use super::EmuReport;
 
 /// The p99 of the emulator's lateness above which there is a warning. An idle machine with real-time priority
 /// stays below it (docs/models/emulation.md).
@@ -42,7 +42,7 @@ pub(crate) struct Judgement {
 struct JudgedLateness {
     /// The beginning of the warning, for example "the senders handed messages over".
     subject: &'static str,
-    figures: Option<LatenessFigures>,
+    figures: Option<LatenessRecord>,
     warn: Duration,
     invalid: Duration,
 }
@@ -176,9 +176,9 @@ mod tests {
     use super::*;
     use crate::stops::{FlowLateness, Stops};
 
-    fn late(p99_us: u64) -> Option<LatenessFigures> {
+    fn late(p99_us: u64) -> Option<LatenessRecord> {
         let p99 = Duration::from_micros(p99_us);
-        Some(LatenessFigures { p50: Duration::ZERO, p99, max: p99 })
+        Some(LatenessRecord { p50: Duration::ZERO, p99, max: p99 })
     }
 
     fn judged(report: &EmuReport) -> (bool, usize) {

@@ -30,7 +30,7 @@ use super::threads::Disturbance;
 use super::{LEAD, RunResults};
 use crate::emulator::Emulated;
 use crate::lanes::record::ProgramRecord;
-use crate::report::{EmuReport, LatenessFigures};
+use crate::report::{EmuReport, lateness_record};
 use crate::watch::DrainedSocket;
 
 /// A run whose threads have ended.
@@ -66,8 +66,8 @@ impl EndedRun<'_> {
 
         let mut report = EmuReport {
             packets: emulated.totals.packets,
-            emulator: LatenessFigures::of(&emulated.totals.lateness),
-            backlog: LatenessFigures::of(&emulated.totals.backlog),
+            emulator: lateness_record(&emulated.totals.lateness),
+            backlog: lateness_record(&emulated.totals.backlog),
             overruns: emulated.totals.overruns,
             strays: emulated.totals.strays,
             cpu_share: emulated.totals.cpu_ns as f64 / (stopped_at.as_nanos() + LEAD.as_nanos()) as f64,
@@ -98,7 +98,7 @@ impl EndedRun<'_> {
             record.series.extend(flow.series);
             record.warnings.extend(flow.warnings);
         }
-        report.endpoints = LatenessFigures::of(&sender_lateness);
+        report.endpoints = lateness_record(&sender_lateness);
         record.series.extend(queue_series);
 
         add_judgement(&mut record, &report, &disturbance);

@@ -5,7 +5,7 @@ use talkpath_measure::{DropCause, Fate, SeriesKind};
 use talkpath_units::Duration;
 
 use super::support::quiet::undisturbed;
-use super::support::{count, run};
+use super::support::{count, judge_run, run};
 
 const PATH: &str = r#"
     [path]
@@ -54,8 +54,7 @@ fn calls_over_every_ccid_come_back_whole_in_both_directions() {
 
 #[test]
 fn a_bulk_transfers_window_is_sampled_and_its_losses_are_the_queues() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         name = "bulk"
         duration = "4 s"
         [path]
@@ -64,9 +63,8 @@ fn a_bulk_transfers_window_is_sampled_and_its_losses_are_the_queues() {
         [flow.bulk]
         transport = "dccp-ccid2"
         workload = { kind = "bulk" }
-        "#) else {
-            return;
-        };
+        "#;
+    judge_run(scenario, |ran| {
         let bulk = &ran.record.flows[0];
         let dropped = count(&bulk.forward, Fate::Missing, Some(DropCause::Queue));
         let link = ran.link("up");
@@ -131,9 +129,8 @@ fn an_overloaded_queue_drops_its_oldest_and_a_small_one_refuses_the_newest() {
 /// RFC 4340 §11.7: what the application does not read in time has no room, and is no loss of the path.
 #[test]
 fn a_slow_receiver_drops_what_its_buffer_does_not_hold() {
-    undisturbed(|| {
-        let Some(ran) = run(&format!(
-            r#"
+    let scenario = format!(
+        r#"
         name = "slow"
         duration = "2 s"
         {PATH}
@@ -143,9 +140,8 @@ fn a_slow_receiver_drops_what_its_buffer_does_not_hold() {
         due = "opening"
         receiver = {{ service = "60 ms", socket_buffer = "640 B" }}
         "#
-        )) else {
-            return;
-        };
+    );
+    judge_run(&scenario, |ran| {
         let leg = &ran.record.flows[0].forward;
         // One of three is read, and four wait.
         let dropped = count(leg, Fate::Missing, Some(DropCause::SocketBuffer));

@@ -18,7 +18,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::quiet::undisturbed;
-use support::{Ran, count, run, run_alone};
+use support::{Ran, count, judge_lone_run, judge_run, run, run_alone};
 use talkpath_emu::{ReplayError, log_header, replay};
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{DropCause, Fate, LegRecord, SeriesKind};
@@ -115,8 +115,7 @@ fn tell_where_time_goes(ran: &Ran) {
 
 #[test]
 fn a_far_clock_that_jumps_is_found_and_costs_the_one_way_figures_alone() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         duration = "3 s"
         far_clock = { offset = "2 s", jump = "800 ms", jump_every = "1 s" }
         [path]
@@ -126,24 +125,21 @@ fn a_far_clock_that_jumps_is_found_and_costs_the_one_way_figures_alone() {
         transport = "udp"
         workload = { kind = "voice", codec = "g711", echo = true }
         due = "opening"
-    "#)
-        else {
-            return;
-        };
+    "#;
+    judge_run(scenario, |ran| {
         // The machine would have to hold every probe back for longer than the jump to hide it.
         let clock = &ran.record.clock;
         assert!(!clock.trusted, "{}", clock.why);
         assert_eq!(ran.record.flows.len(), 1, "the probes are no flow of the scenario");
         let summary = summarise(&ran.record, &Default::default());
         assert!(summary.flows["call"].one_way_delay_ms.is_none());
-        assert!(round_trip(&ran, "call").0 >= 20.0, "round trips need one clock");
+        assert!(round_trip(ran, "call").0 >= 20.0, "round trips need one clock");
     });
 }
 
 #[test]
 fn nagle_costs_what_the_kernel_holds_and_nodelay_nothing() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         name = "echo"
         duration = "9 s"
         warm_up = "2 s"
@@ -166,10 +162,9 @@ fn nagle_costs_what_the_kernel_holds_and_nodelay_nothing() {
         transport = "tcp"
         workload = { kind = "voice", codec = "g711", echo = true, echo_write = "per-message" }
         due = "opening"
-        "#) else {
-            return;
-        };
-        let p90 = |name| round_trip(&ran, name).2 / 100.0;
+        "#;
+    judge_run(scenario, |ran| {
+        let p90 = |name| round_trip(ran, name).2 / 100.0;
         eprintln!(
             "p90 in round trips: udp {:.3}, nodelay {:.3}, nagle per read {:.3}, per message {:.3}",
             p90("udp"),
@@ -185,8 +180,7 @@ fn nagle_costs_what_the_kernel_holds_and_nodelay_nothing() {
 
 #[test]
 fn losses_and_drops_are_those_of_the_links_message_by_message() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         name = "loss"
         duration = "4 s"
         [path]
@@ -199,9 +193,8 @@ fn losses_and_drops_are_those_of_the_links_message_by_message() {
         transport = "udp"
         workload = { kind = "cbr", rate = "128 kbps", size = "160 B", echo = true }
         due = "opening"
-        "#) else {
-            return;
-        };
+        "#;
+    judge_run(scenario, |ran| {
         let burst = &ran.record.flows[0].forward;
         let (call, echo) = (&ran.record.flows[1].forward, ran.record.flows[1].echo.as_ref().unwrap());
         assert_eq!((burst.messages.len(), call.messages.len()), (1200, 400));
@@ -232,8 +225,7 @@ fn losses_and_drops_are_those_of_the_links_message_by_message() {
 
 #[test]
 fn flows_take_their_own_routes_and_large_datagrams_are_fragmented_on_the_way() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         name = "routes"
         duration = "3 s"
         [link."access{n}"]
@@ -259,14 +251,13 @@ fn flows_take_their_own_routes_and_large_datagrams_are_fragmented_on_the_way() {
         workload = { kind = "bulk", bytes = "200 kB" }
         route = ["back"]
         return_route = ["wan"]
-        "#) else {
-            return;
-        };
+        "#;
+    judge_run(scenario, |ran| {
         for (name, rtt) in [("call-1", 20.0), ("call-2", 40.0), ("call-3", 60.0)] {
             // At 80 ns a byte the last of eight pieces is out 455 us after the datagram began, and the echo's
             // last of three fragments 325 us after that. The routes are 20 ms apart; how late a busy machine
             // is shows in the median, so the fastest echo names the route.
-            let (min, _, _) = round_trip(&ran, name);
+            let (min, _, _) = round_trip(ran, name);
             assert!((rtt + 0.78..rtt + 10.0).contains(&min), "{name}: {min}");
         }
         let summary = summarise(&ran.record, &Default::default());
@@ -283,8 +274,7 @@ fn flows_take_their_own_routes_and_large_datagrams_are_fragmented_on_the_way() {
 
 #[test]
 fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         name = "slow"
         duration = "4 s"
         drain = "1 s"
@@ -301,9 +291,8 @@ fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
         workload = { kind = "cbr", rate = "800 kbps", size = "1000 B" }
         due = "opening"
         receiver = { service = "20 ms", socket_buffer = "8 kB" }
-        "#) else {
-            return;
-        };
+        "#;
+    judge_run(scenario, |ran| {
         let udp = ran.flow("udp");
         let count = |fate| udp.forward.messages.iter().filter(|row| row.fate == fate).count();
         // 100 messages a second come, and each takes 20 ms: 250 fit into the run, beside what waits at its
@@ -357,8 +346,7 @@ fn assert_works_without_rest(read: &[Instant]) {
 
 #[test]
 fn a_burst_whose_gap_ends_while_the_stream_is_blocked_is_due_when_there_is_room() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         name = "burst"
         duration = "4 s"
         drain = "1 s"
@@ -368,9 +356,8 @@ fn a_burst_whose_gap_ends_while_the_stream_is_blocked_is_due_when_there_is_room(
         [flow.burst]
         transport = { kind = "tcp", send_buffer = "8 kB" }
         workload = { kind = "burst", count = 1, size = "1000 B", repeat = 4000, gap = "1 ms" }
-        "#) else {
-            return;
-        };
+        "#;
+    judge_run(scenario, |ran| {
         let summary = summarise(&ran.record, &Default::default());
         let burst = &summary.flows["burst"];
         assert!(burst.received > 60, "{} received", burst.received);
@@ -382,9 +369,7 @@ fn a_burst_whose_gap_ends_while_the_stream_is_blocked_is_due_when_there_is_room(
 
 #[test]
 fn a_burst_that_finds_room_again_goes_on_at_its_own_pace() {
-    undisturbed(|| {
-        let Some(ran) = run_alone(
-            r#"
+    let scenario = r#"
             name = "burst"
             duration = "2 s"
             warm_up = "500 ms"
@@ -394,10 +379,8 @@ fn a_burst_that_finds_room_again_goes_on_at_its_own_pace() {
             [flow.burst]
             transport = { kind = "tcp", send_buffer = "8 kB" }
             workload = { kind = "burst", count = 1, size = "1000 B", repeat = 10000, gap = "0.3 ms" }
-            "#,
-        ) else {
-            return;
-        };
+            "#;
+    judge_lone_run(scenario, |ran| {
         // The buffer holds 16 kB, 8 ms of the link, and says that there is room when a third is free: who
         // then waits 20 ms for his clock instead of 0.3 ms leaves the link idle for most of the time.
         let utilisation = ran.link("up").utilisation;
@@ -408,8 +391,7 @@ fn a_burst_that_finds_room_again_goes_on_at_its_own_pace() {
 
 #[test]
 fn bulk_fills_the_bottleneck_and_its_queue() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         name = "bulk"
         duration = "5 s"
         warm_up = "2 s"
@@ -419,9 +401,8 @@ fn bulk_fills_the_bottleneck_and_its_queue() {
         [flow.upload]
         transport = { kind = "tcp", cc = "reno" }
         workload = { kind = "bulk" }
-        "#) else {
-            return;
-        };
+        "#;
+    judge_run(scenario, |ran| {
         let summary = summarise(&ran.record, &Default::default());
         let goodput = summary.flows["upload"].goodput_bps.unwrap();
         // 1448 B of 1500 B at most; a queue of more than one bandwidth-delay product keeps the link busy.
@@ -443,8 +424,7 @@ fn bulk_fills_the_bottleneck_and_its_queue() {
 #[test]
 fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
     for ip in ["ipv4", "ipv6"] {
-        undisturbed(|| {
-            let Some(ran) = run(&r#"
+        let scenario = r#"
             name = "ecn"
             ip = "IP"
             duration = "5 s"
@@ -454,10 +434,8 @@ fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
             [flow.upload]
             transport = { kind = "tcp", cc = "reno", ecn = true }
             workload = { kind = "bulk" }
-            "#.replace("IP", ip))
-        else {
-            return;
-        };
+            "#.replace("IP", ip);
+        judge_run(&scenario, |ran| {
             let up = ran.link("up");
             eprintln!("{up:?}");
             assert!(up.marked > 5, "{up:?}");
@@ -484,8 +462,7 @@ fn a_kernels_tcp_with_ecn_answers_the_marks_of_the_emulated_queue() {
 #[test]
 fn the_receiver_of_datagrams_counts_the_marks_of_the_emulated_queue() {
     for ip in ["ipv4", "ipv6"] {
-        undisturbed(|| {
-            let Some(ran) = run(&r#"
+        let scenario = r#"
             name = "marks"
             ip = "IP"
             duration = "2 s"
@@ -495,10 +472,8 @@ fn the_receiver_of_datagrams_counts_the_marks_of_the_emulated_queue() {
             [flow.burst]
             transport = { kind = "udp", ecn = true }
             workload = { kind = "burst", count = 300, size = "1000 B" }
-            "#.replace("IP", ip))
-            else {
-                return;
-            };
+            "#.replace("IP", ip);
+        judge_run(&scenario, |ran| {
             let (up, ecn) = (ran.link("up"), ran.record.flows[0].ecn.unwrap());
             let there = count(&ran.record.flows[0].forward, Fate::Delivered, None);
             eprintln!("{there} delivered, {up:?} {ecn:?}");
@@ -538,9 +513,7 @@ fn fq_codel_on_the_uplink_cures_the_call_beside_a_kernels_upload() {
 #[test]
 fn datagrams_and_segments_over_ipv6_have_their_true_sizes_and_are_cut_by_their_source() {
     for back in ["1500 B", "1280 B"] {
-        undisturbed(|| {
-            let Some(ran) = run_alone(
-                &r#"
+        let scenario = r#"
             name = "ipv6"
             ip = "ipv6"
             duration = "3 s"
@@ -580,16 +553,14 @@ fn datagrams_and_segments_over_ipv6_have_their_true_sizes_and_are_cut_by_their_s
             route = ["wide"]
             return_route = ["back"]
             "#
-                .replace("BACK", back),
-            ) else {
-                return;
-            };
+        .replace("BACK", back);
+        judge_lone_run(&scenario, |ran| {
             let summary = summarise(&ran.record, &Default::default());
             for flow in ["small", "large", "dccp"] {
                 let found = &summary.flows[flow];
                 assert!(found.sent > 30 && found.lost == 0, "{flow}: {} of {} lost", found.lost, found.sent);
             }
-            let (min, _, _) = round_trip(&ran, "small");
+            let (min, _, _) = round_trip(ran, "small");
             // Serialisation at 100 Mbps: 160 + 8 + 40 B each way.
             assert!(min >= 10.0 + 2.0 * 208.0 * 8.0 / 100_000.0, "{min} ms");
             // 1280 B hold 40 B of header, 8 B of fragment header and 1232 B: 4008 B make four fragments,

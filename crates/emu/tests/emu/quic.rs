@@ -6,7 +6,7 @@ use talkpath_measure::{DropCause, Fate, SeriesKind};
 use talkpath_units::{Duration, Instant};
 
 use super::support::quiet::undisturbed;
-use super::support::{Ran, count, run};
+use super::support::{Ran, count, judge_run, run};
 
 const CARRIES: [&str; 3] = ["quic-datagram", "quic-stream", "quic-stream-per-message"];
 
@@ -56,8 +56,7 @@ fn calls_come_back_whole_in_both_directions_whatever_carries_them() {
 /// no others.
 #[test]
 fn what_is_missing_at_3_percent_loss_is_what_the_arrival_log_lost() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         name = "loss"
         duration = "8 s"
         drain = "2 s"
@@ -68,9 +67,8 @@ fn what_is_missing_at_3_percent_loss_is_what_the_arrival_log_lost() {
         transport = "quic-datagram"
         workload = { kind = "cbr", rate = "160 kbps", size = "160 B" }
         due = "opening"
-        "#) else {
-            return;
-        };
+        "#;
+    judge_run(scenario, |ran| {
         let leg = &ran.record.flows[0].forward;
         let lost = count(leg, Fate::Missing, Some(DropCause::Loss));
         let replayed = replay(&ran.log, &ran.scenario).unwrap();
@@ -131,8 +129,7 @@ fn streams_lose_nothing_at_3_percent_loss_and_say_what_was_sent_again() {
 
 #[test]
 fn what_waits_longer_than_it_may_expires_and_never_meets_the_path() {
-    undisturbed(|| {
-        let Some(ran) = run(r#"
+    let scenario = r#"
         name = "expiry"
         duration = "4 s"
         [path]
@@ -142,9 +139,8 @@ fn what_waits_longer_than_it_may_expires_and_never_meets_the_path() {
         transport = { kind = "quic-datagram", expire = "100 ms" }
         workload = { kind = "cbr", rate = "800 kbps", size = "1000 B" }
         due = "opening"
-        "#) else {
-            return;
-        };
+        "#;
+    judge_run(scenario, |ran| {
         let leg = &ran.record.flows[0].forward;
         let expired: Vec<_> = leg.messages.iter().filter(|row| row.fate == Fate::Expired).collect();
         assert!(expired.len() > 50, "{} of {}", expired.len(), leg.messages.len());

@@ -19,7 +19,7 @@ use talkpath_model::Scenario;
 use talkpath_scenario::{Options, Source, load};
 use talkpath_wire::machine::Machines;
 
-use quiet::skip;
+use quiet::{skip, undisturbed};
 use shared::plan;
 
 /// What a run leaves.
@@ -88,6 +88,16 @@ pub fn run(text: &str) -> Option<Ran> {
 pub fn run_alone(text: &str) -> Option<Ran> {
     let _alone = alone();
     run_now(text)
+}
+
+/// Runs the only cell of `text` beside other runs, and judges the run as [`undisturbed`] does.
+pub fn judge_run(text: &str, judge: impl Fn(&Ran)) {
+    undisturbed(|| run(text).iter().for_each(&judge));
+}
+
+/// Does the same with no other run beside it.
+pub fn judge_lone_run(text: &str, judge: impl Fn(&Ran)) {
+    undisturbed(|| run_alone(text).iter().for_each(&judge));
 }
 
 fn run_now(text: &str) -> Option<Ran> {

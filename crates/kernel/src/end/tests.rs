@@ -4,6 +4,7 @@ use talkpath_units::Duration;
 
 use std::os::fd::AsFd as _;
 
+use super::pair::datagram;
 use super::*;
 use crate::spec::TransportSpec;
 
@@ -27,7 +28,7 @@ fn end_of_a_call(
 
 /// The sending end of a call that stops at 100 ms, handled when 300 ms have passed.
 fn late_end(start_ns: u64) -> SharedEnd {
-    let udp = TransportSpec::Udp { receive_buffer: None, ecn: false };
+    let udp = fixtures::UDP;
     end_of_a_call(udp, (start_ns, 100_000_000), true).0
 }
 
@@ -72,7 +73,7 @@ fn longest_turn(end: &SharedEnd) -> Duration {
 
 #[test]
 fn a_datagram_that_waited_in_the_socket_was_held_by_this_host() {
-    let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None, ecn: false });
+    let (end, _) = echoing_end(fixtures::UDP);
     let sockets = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
     sockets[0].connect(sockets[1].local_addr().unwrap()).unwrap();
     let [socket, peer] = sockets.map(Arc::new);
@@ -82,15 +83,7 @@ fn a_datagram_that_waited_in_the_socket_was_held_by_this_host() {
     let stamp = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     let stamp_ns = stamp.tv_sec * 1_000_000_000 + stamp.tv_nsec;
     std::thread::sleep(std::time::Duration::from_millis(30));
-    let stamp_ns = Some(stamp_ns);
-    end.handle_datagram(&Received {
-        from: None,
-        to: None,
-        stamp_ns,
-        tos: None,
-        ttl: None,
-        payload: &message,
-    });
+    end.handle_datagram(&Received { stamp_ns: Some(stamp_ns), ..datagram(&message) });
     assert_eq!(peer.recv(&mut [0; 200]).unwrap(), 160, "it is echoed");
     let held = longest_turn(&end);
     assert!(held >= Duration::from_millis(29), "{held}");
@@ -147,8 +140,7 @@ fn an_end_whose_rows_are_spent_takes_nothing_in() {
     let come = |seq: u64| {
         let mut message = vec![0; 160];
         crate::wire::write_header(&mut message, 7, seq);
-        let (from, to, stamp_ns, tos, ttl) = (None, None, None, Some(0b11), None);
-        end.handle_datagram(&Received { from, to, stamp_ns, tos, ttl, payload: &message });
+        end.handle_datagram(&Received { tos: Some(0b11), ..datagram(&message) });
         let mut end = end.lock();
         end.finish();
         end.log.totals.marked
@@ -164,11 +156,10 @@ fn a_datagram_makes_no_row_before_the_budget_has_paid_for_it() {
     for (seq, rows, is_spent) in
         [(501, 0, false), (400, 0, false), (266, 0, false), (265, 0, true), (98, 100, true)]
     {
-        let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None, ecn: false });
+        let (end, _) = echoing_end(fixtures::UDP);
         let mut message = vec![0; 160];
         crate::wire::write_header(&mut message, 7, seq);
-        let (from, to, stamp_ns, tos, ttl) = (None, None, None, None, None);
-        end.handle_datagram(&Received { from, to, stamp_ns, tos, ttl, payload: &message });
+        end.handle_datagram(&datagram(&message));
         let end = end.lock();
         // The budget has 100 rows. Message 98 takes 99 for the echoes up to its own, and one to arrive.
         assert_eq!(end.log.held(), rows, "{seq}");

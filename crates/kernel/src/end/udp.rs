@@ -475,6 +475,7 @@ mod tests {
 
     use super::*;
     use crate::end::fixtures::{UDP, context, echoing, place};
+    use crate::end::pair::datagram;
 
     /// The echoing end of a call, and the socket of the other end.
     fn echoing_end() -> (UdpChannel, UdpSocket) {
@@ -512,9 +513,7 @@ mod tests {
         for seq in [3, 4] {
             crate::wire::write_header(&mut payload, 7, seq);
             payload[159] = seq as u8;
-            let datagram =
-                Received { from: None, to: None, stamp_ns: None, tos: None, ttl: None, payload: &payload };
-            assert!(channel.handle_datagram(&datagram, false));
+            assert!(channel.handle_datagram(&datagram(&payload), false));
             if seq == 3 {
                 channel.read(FlowId::default(), Bytes::MAX, Instant::ZERO).unwrap();
             }

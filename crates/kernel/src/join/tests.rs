@@ -1,7 +1,7 @@
 use talkpath_config::{TransportConfig, UdpConfig};
 use talkpath_flow::Side;
 use talkpath_measure::{Fate, ReadMessages};
-use talkpath_model::{Direction, Due, EchoWrite, MessageSize, Receiver, WorkloadConfig};
+use talkpath_model::{EchoWrite, MessageSize, WorkloadConfig};
 use talkpath_units::Rate;
 
 use super::*;
@@ -10,27 +10,8 @@ use crate::log::{Chunk, DropPlace, HostDrop, SentRow};
 use crate::wire::FRAMED;
 
 fn flow() -> Flow {
-    Flow {
-        name: "call".to_owned(),
-        group: "call".to_owned(),
-        transport: TransportConfig::Udp(UdpConfig { socket_buffer: Bytes::new(1), ..UdpConfig::LINUX }),
-        transport_name: "udp".to_owned(),
-        asked_for: Vec::new(),
-        workload: WorkloadConfig::G711,
-        judging: talkpath_model::Judging::Unjudged,
-        echo: Some(EchoWrite::PerMessage),
-        direction: Direction::Up,
-        start: (Duration::ZERO, Duration::ZERO),
-        due: Due::Start,
-        route: Vec::new(),
-        return_route: Vec::new(),
-        second_path: None,
-        send_jitter: Duration::ZERO,
-        wake_up: Duration::ZERO,
-        clock_jitter: Duration::ZERO,
-        dscp: None,
-        receiver: Receiver::default(),
-    }
+    let transport = TransportConfig::Udp(UdpConfig { socket_buffer: Bytes::new(1), ..UdpConfig::LINUX });
+    Flow { echo: Some(EchoWrite::PerMessage), ..Flow::new("call", "udp", transport, WorkloadConfig::G711) }
 }
 
 fn spec() -> FlowSpec {

@@ -24,7 +24,7 @@ use talkpath_config::{
 };
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_measure::RunRecord;
-use talkpath_model::{Direction, Due, EchoWrite, Flow, MessageSize, Receiver, Scenario, WorkloadConfig};
+use talkpath_model::{Direction, Due, EchoWrite, Flow, MessageSize, Scenario, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Rate, Seed};
 use talkpath_wire::machine::Machines;
 
@@ -66,27 +66,10 @@ pub const TRANSPORTS: [&str; 9] = [
 
 /// A G.711 call over `transport`, 160 B every 20 ms, one way upwards.
 pub fn voice(name: &str, transport: &str) -> Flow {
+    // The tests count what a connection that is open carries.
     Flow {
-        name: name.to_owned(),
-        group: name.to_owned(),
-        transport: transport_config(transport),
-        transport_name: transport.to_owned(),
-        asked_for: Vec::new(),
-        workload: WorkloadConfig::G711,
-        judging: talkpath_model::Judging::Unjudged,
-        echo: None,
-        direction: Direction::Up,
-        start: (Duration::ZERO, Duration::ZERO),
-        // The tests count what a connection that is open carries.
         due: Due::Opening,
-        route: Vec::new(),
-        return_route: Vec::new(),
-        second_path: None,
-        send_jitter: Duration::ZERO,
-        wake_up: Duration::ZERO,
-        clock_jitter: Duration::ZERO,
-        dscp: None,
-        receiver: Receiver::default(),
+        ..Flow::new(name, transport, transport_config(transport), WorkloadConfig::G711)
     }
 }
 

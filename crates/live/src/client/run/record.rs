@@ -147,8 +147,8 @@ impl Session<'_> {
         }
         let near_drops = disturbance.drops;
         record.machine = Some(MachineRecord {
-            senders_late: near_lateness_ns.map(lateness_record),
-            far_senders_late: totals.lateness_ns.map(lateness_record),
+            senders_late: near_lateness_ns.map(LatenessRecord::from_ns),
+            far_senders_late: totals.lateness_ns.map(LatenessRecord::from_ns),
             socket_drops: sum_drops(near_drops, totals.drops),
             checksum_errors: near_drops.checksum_errors,
             far_checksum_errors: totals.drops.and_then(|drops| drops.checksum_errors),
@@ -213,10 +213,4 @@ fn refusal_warnings(flow: &str, logs: &HostLogs<'_>) -> Vec<String> {
 /// Adds the drops of both hosts' sockets. Returns `None` if a host does not know them.
 fn sum_drops(near: UdpDrops, far: Option<UdpDrops>) -> Option<u64> {
     Some(near.min_without_room()?.saturating_add(far?.min_without_room()?))
-}
-
-/// Makes a lateness record from the p50, the p99 and the maximum, ns.
-fn lateness_record([p50, p99, max]: [u64; 3]) -> LatenessRecord {
-    let [p50, p99, max] = [p50, p99, max].map(Duration::from_nanos);
-    LatenessRecord { p50, p99, max }
 }

@@ -5,8 +5,8 @@
 //! depends on the measured delay: a lateness of 3 ms changes little on a path of 40 ms, and falsifies the
 //! figures of a cable.
 
-use talkpath_measure::RunRecord;
 use talkpath_measure::summarise::summarise_flow;
+use talkpath_measure::{LatenessRecord, RunRecord};
 use talkpath_units::Duration;
 
 /// The p99 of the lateness above which the user is warned. On a path with a short trip, the run is then also
@@ -24,11 +24,12 @@ const SHARE: u64 = 10;
 /// user, and whether the run is still valid. Returns `None` if the senders were punctual. `trip` gives the
 /// shortest median trip, and `denied` is the reason why the threads have no real-time priority.
 pub(super) fn judge(
-    [p50, p99, max]: [u64; 3],
+    lateness_ns: [u64; 3],
     place: &str,
     denied: Option<&str>,
     trip: impl FnOnce() -> Option<Duration>,
 ) -> Option<(String, bool)> {
+    let [_, p99, _] = lateness_ns;
     if p99 <= LATE_NS {
         return None;
     }
@@ -46,8 +47,7 @@ pub(super) fn judge(
         ),
     };
     let hint = denied.map_or(String::new(), |why| format!("; real-time scheduling was not allowed ({why})"));
-    let [p50, p99, max] = [p50, p99, max].map(ms);
-    let line = format!("{place} sent late: p50 {p50:.3} ms, p99 {p99:.3} ms, at most {max:.3} ms{why}{hint}");
+    let line = format!("{place} sent late: {}{why}{hint}", LatenessRecord::from_ns(lateness_ns));
     Some((line, is_within))
 }
 
