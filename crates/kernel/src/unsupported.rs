@@ -114,66 +114,41 @@ fn ignored_of_tcp(
     receive_buffer: Option<Bytes>,
     profile: Option<&KernelProfile>,
 ) -> Vec<&'static str> {
-    let mut ignored = if config.overfill { vec!["overfill"] } else { Vec::new() };
+    let overfill = config.overfill.then_some("overfill");
     if config.stack != Stack::Linux {
-        ignored.push(OTHER_STACK);
-        return ignored;
+        return overfill.into_iter().chain([OTHER_STACK]).collect();
     }
-    if config.nagle == NagleKind::Classic {
-        ignored.push("nagle = classic");
-    }
-    if config.cc == Some(CongestionControlKind::NewReno) {
-        ignored.push("cc = newreno (Linux's reno, which recovers so, ran)");
-    }
-    if config.delayed_ack != KERNEL.delayed_ack {
-        ignored.push("delayed_ack");
-    }
-    if config.initial_window != KERNEL.initial_window {
-        ignored.push("initial_window");
-    }
-    if config.initial_ssthresh.is_some() {
-        ignored.push("initial_ssthresh");
-    }
-    if config.min_rto != KERNEL.min_rto {
-        ignored.push("min_rto");
-    }
-    // It cannot be set, but a scenario may name what it is.
-    if config.timer_granularity != KERNEL.timer_granularity && Some(config.timer_granularity) != jiffy() {
-        ignored.push("timer_granularity");
-    }
-    if config.ticks != KERNEL.ticks {
-        ignored.push("ticks");
-    }
-    if !config.limited_transmit {
-        ignored.push("limited_transmit");
-    }
-    if !config.timestamps {
-        ignored.push("timestamps");
-    }
-    if !config.window_scaling {
-        ignored.push("window_scaling");
-    }
-    if config.ecn {
-        ignored.push("ecn");
-    }
-    if !config.cwnd_validation {
-        ignored.push("cwnd_validation");
-    }
-    let (rwnd, initial_rwnd, send_buffer_max) = profile
-        .map_or((KERNEL.rwnd, KERNEL.initial_rwnd, KERNEL.send_buffer_max), |profile| {
-            (profile.rwnd, profile.initial_rwnd, profile.send_buffer_max)
-        });
-    // A size set on the receiving socket bounds the window instead.
-    if receive_buffer.is_none() && config.rwnd != rwnd {
-        ignored.push("rwnd");
-    }
-    if receive_buffer.is_none() && config.initial_rwnd != initial_rwnd {
-        ignored.push("initial_rwnd");
-    }
-    if config.send_buffer.is_none() && config.send_buffer_max != send_buffer_max {
-        ignored.push("send_buffer_max");
-    }
-    ignored
+    let (rwnd, initial_rwnd, send_buffer_max) = match profile {
+        Some(profile) => (profile.rwnd, profile.initial_rwnd, profile.send_buffer_max),
+        None => (KERNEL.rwnd, KERNEL.initial_rwnd, KERNEL.send_buffer_max),
+    };
+    // The granularity cannot be set, but a scenario may name this kernel's granularity.
+    let has_granularity = [Some(KERNEL.timer_granularity), jiffy()].contains(&Some(config.timer_granularity));
+    // A buffer of the receiving socket limits the window in the place of `rwnd`.
+    let has_buffer = receive_buffer.is_some();
+    let ignored = [
+        (config.nagle == NagleKind::Classic, "nagle = classic"),
+        (
+            config.cc == Some(CongestionControlKind::NewReno),
+            "cc = newreno (Linux's reno, which recovers so, ran)",
+        ),
+        (config.delayed_ack != KERNEL.delayed_ack, "delayed_ack"),
+        (config.initial_window != KERNEL.initial_window, "initial_window"),
+        (config.initial_ssthresh.is_some(), "initial_ssthresh"),
+        (config.min_rto != KERNEL.min_rto, "min_rto"),
+        (!has_granularity, "timer_granularity"),
+        (config.ticks != KERNEL.ticks, "ticks"),
+        (!config.limited_transmit, "limited_transmit"),
+        (!config.timestamps, "timestamps"),
+        (!config.window_scaling, "window_scaling"),
+        (config.ecn, "ecn"),
+        (!config.cwnd_validation, "cwnd_validation"),
+        (!has_buffer && config.rwnd != rwnd, "rwnd"),
+        (!has_buffer && config.initial_rwnd != initial_rwnd, "initial_rwnd"),
+        (config.send_buffer.is_none() && config.send_buffer_max != send_buffer_max, "send_buffer_max"),
+    ];
+    let ignored = ignored.into_iter().filter(|(is_ignored, _)| *is_ignored).map(|(_, key)| key);
+    overfill.into_iter().chain(ignored).collect()
 }
 
 const OTHER_STACK: &str = "stack (other than linux)";
