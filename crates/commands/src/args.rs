@@ -11,6 +11,7 @@
 mod campaign;
 mod demand;
 mod heading;
+mod links;
 mod monitor;
 mod mos;
 mod own_line;
@@ -44,6 +45,7 @@ pub use self::campaign::{
     CampaignRunArgs,
 };
 pub use self::demand::DemandArgs;
+pub use self::links::LinkArgs;
 pub use self::monitor::{Amount, MonitorArgs};
 pub use self::mos::{MosArgs, Share};
 pub use self::own_line::OwnLine;
@@ -299,18 +301,8 @@ pub struct Place {
     /// until they decide, in emu and live 5 rounds)
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_REPEAT", allow_negative_numbers = true)]
     pub repeat: Option<u64>,
-    /// emu: keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
-    #[arg(
-        help_heading = heading::FILES,
-        long,
-        value_name = "SNAPLEN",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "65535",
-        value_parser = clap::value_parser!(u32).range(64..=65_535),
-        env = "TALKPATH_CAPTURE"
-    )]
-    pub capture: Option<u32>,
+    #[command(flatten)]
+    pub capture: CaptureArgs,
     /// emu and live: let no processor sleep during a measurement. On a virtual machine a processor that
     /// sleeps wakes up late
     #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_KEEP_AWAKE", value_parser = FalseyValueParser::new())]
@@ -319,14 +311,29 @@ pub struct Place {
     /// limits. `0s` runs none again (default: as long as all repetitions take once, at least 1 min)
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "TIME", value_parser = parse_run_again, env = "TALKPATH_RUN_AGAIN")]
     pub run_again: Option<Duration>,
-    /// Exit with 1 if the machine disturbed the run past its stated limits
-    #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
-    pub strict: bool,
     /// Write the figures of every copy of a flow to summary.json, even if the flow has more than 500 copies
     #[arg(help_heading = heading::FILES, long, env = "TALKPATH_PER_FLOW", value_parser = FalseyValueParser::new())]
     pub per_flow: bool,
     #[command(flatten)]
     pub tables: TableArgs,
+}
+
+/// The flag about keeping packets.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct CaptureArgs {
+    /// emu: keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
+    #[arg(
+        id = "capture",
+        help_heading = heading::FILES,
+        long = "capture",
+        value_name = "SNAPLEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "65535",
+        value_parser = clap::value_parser!(u32).range(64..=65_535),
+        env = "TALKPATH_CAPTURE"
+    )]
+    pub snaplen: Option<u32>,
 }
 
 /// Flags about the text below tables.
@@ -375,19 +382,8 @@ pub struct CompareArgs {
     /// 50/10/20ms. What is assumed is printed. --up and --down describe a line in full
     #[arg(help_heading = heading::PATH, long, value_name = "DOWN/UP[/DELAY]", value_parser = OwnLine::parse, conflicts_with_all = ["up", "down"])]
     pub line: Option<OwnLine>,
-    /// The upload of your line: its rate, its one-way delay and its queue, as in 10Mbps/15ms/256kB or
-    /// 10Mbps/15ms/fq_codel (default: a drop-tail queue of 1000 packets)
-    #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
-    pub up: Option<OwnLink>,
-    /// The download of your line, written like --up
-    #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
-    pub down: Option<OwnLink>,
-    /// The queue discipline of both directions, such as fq_codel
-    #[arg(help_heading = heading::PATH, long, value_name = "KIND")]
-    pub queue: Option<String>,
-    /// The share of the packets that each direction loses at random: `1%` or `0.01`
-    #[arg(help_heading = heading::PATH, long, value_name = "SHARE", value_parser = mos::parse_share)]
-    pub loss: Option<Share>,
+    #[command(flatten)]
+    pub links: LinkArgs,
     #[command(flatten)]
     pub change: ChangeArgs,
     #[command(flatten)]

@@ -18,14 +18,13 @@ pub mod transfer;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::thread;
 
 use serde_json::Value;
 use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
-use crate::args::{Common, JsonDetail};
+use crate::args::{Common, DemandArgs, JsonDetail};
 use crate::failure::Failure;
 use crate::running::Outcome;
 use crate::terminal::{self, Terminal, program, shell_path};
@@ -34,33 +33,14 @@ use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 
-/// What a command prints about a finished run, and by what it judges the run. A flag of one command adds a
-/// field and a method here, so the other commands that end with a run stay as they are.
+/// What a command prints about a finished run, and by what it judges the run.
 struct Conclusion<'a> {
     /// The tables of the run, for a person.
     table: &'a str,
     /// The commands that the user may type next, each on a line.
     next_commands: &'a str,
-    /// The file of `--junit`. `None` without this flag.
-    junit: Option<&'a Path>,
-    /// Whether `--strict` was given: a run that is not valid then fails.
-    strict: bool,
-}
-
-impl<'a> Conclusion<'a> {
-    fn new(table: &'a str, next_commands: &'a str) -> Self {
-        Self { table, next_commands, junit: None, strict: false }
-    }
-
-    /// Sets the file of `--junit`.
-    fn junit(self, junit: Option<&'a Path>) -> Self {
-        Self { junit, ..self }
-    }
-
-    /// Sets whether `--strict` was given.
-    fn strict(self, strict: bool) -> Self {
-        Self { strict, ..self }
-    }
+    /// What the user demands of the run. `None` if the command has no such flags.
+    demand: Option<&'a DemandArgs>,
 }
 
 /// Prints the result of a run, writes the file of `--junit`, and returns the failure with which the command
@@ -78,7 +58,7 @@ fn conclude(
         print_as_text(&dir, &summary, conclusion, terminal)
     };
     let judged = summary.thresholds.as_slice();
-    let junit_written = match conclusion.junit {
+    let junit_written = match conclusion.demand.and_then(|demand| demand.junit.as_deref()) {
         Some(path) => thresholds::write_junit(path, &summary.name, judged),
         None => Ok(()),
     };
@@ -86,7 +66,8 @@ fn conclude(
     // The text of the result holds a line for each threshold. If that text was not printed, the error holds
     // the lines.
     let threshold = thresholds::failure(judged, common.json() || common.quiet);
-    let invalid = (conclusion.strict && !summary.valid)
+    let is_strict = conclusion.demand.is_some_and(|demand| demand.strict);
+    let invalid = (is_strict && !summary.valid)
         .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
     terminal.end_with([failure, unknown_figure, threshold, printed.err(), junit_written.err(), invalid])
 }

@@ -19,7 +19,7 @@ pub(crate) fn from_flags(flags: &args::Place) -> Result<Place, Failure> {
     refuse_flags_of_other_arenas(flags, arena)?;
     let place = Place {
         clocks_synchronised: flags.clocks_synchronised,
-        capture: flags.capture,
+        capture: flags.capture.snaplen,
         keep_awake: flags.keep_awake,
         run_again: flags.run_again,
         per_flow: flags.per_flow,
@@ -40,7 +40,7 @@ pub(crate) fn from_flags(flags: &args::Place) -> Result<Place, Failure> {
 }
 
 fn refuse_flags_of_other_arenas(flags: &args::Place, arena: ArenaKind) -> Result<(), Failure> {
-    if flags.capture.is_some() && arena != ArenaKind::Emu {
+    if flags.capture.snaplen.is_some() && arena != ArenaKind::Emu {
         let reason = match arena {
             ArenaKind::Sim => "a simulated run is made again when it is exported",
             ArenaKind::Emu | ArenaKind::Live => "over a real network tcpdump sees the packets",

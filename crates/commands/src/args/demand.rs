@@ -1,14 +1,15 @@
-//! `--require`, `--fail-if` and `--junit`: the thresholds that the figures of a run must hold.
+//! `--require`, `--fail-if`, `--junit` and `--strict`: what a run must hold.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::FalseyValueParser;
 use talkpath_scenario::{Setting, split_threshold};
 
 use super::heading;
 use crate::shares::percent_of;
 
-/// The flags about thresholds. `compare`, `run`, `send` and `burst` share them.
+/// The flags about what a run must hold. `compare`, `run`, `shell`, `send` and `burst` share them.
 #[derive(Debug, Args)]
 pub struct DemandArgs {
     /// What a figure of summary.json must hold, such as `call.mos >= 3.6`, `call.mos.p10 >= 3` (.mean,
@@ -24,6 +25,9 @@ pub struct DemandArgs {
     /// Write to this file whether each threshold holds, as JUnit's XML
     #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FILE", env = "TALKPATH_JUNIT")]
     pub junit: Option<PathBuf>,
+    /// Exit with 1 if the machine disturbed the run past its stated limits
+    #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    pub strict: bool,
 }
 
 /// A threshold that the user wrote on the command line.

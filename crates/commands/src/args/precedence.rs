@@ -66,7 +66,7 @@ fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) -> Result<(),
             ));
         }
         sources.ignore_variable("path", &mut args.path);
-        (args.up, args.down) = (Some(line.up()), Some(line.down()));
+        (args.links.up, args.links.down) = (Some(line.up()), Some(line.down()));
     }
     // A flag about the path asks for one of our paths, so variables that choose a network are ignored.
     let describes_path = sources.any_is_typed(&["path", "line", "up", "down", "queue", "loss", "alone"]);
@@ -94,7 +94,7 @@ fn apply_to_run(args: &mut RunArgs, sources: &Sources<'_>) {
     }
     // A part has no figures to judge.
     if is_part {
-        sources.ignore_variable("strict", &mut args.place.strict);
+        sources.ignore_variable("strict", &mut args.demand.strict);
         sources.ignore_variable("junit", &mut args.demand.junit);
         ignore_variables_of_other_arenas(&mut args.place, sources, ArenaKind::Sim);
     }
@@ -127,7 +127,7 @@ fn apply_to_place(place: &mut Place, sources: &Sources<'_>) {
 /// Ignores the variables of options that `arena`, which a flag chose, has no use for.
 fn ignore_variables_of_other_arenas(place: &mut Place, sources: &Sources<'_>, arena: ArenaKind) {
     if arena != ArenaKind::Emu {
-        sources.ignore_variable("capture", &mut place.capture);
+        sources.ignore_variable("capture", &mut place.capture.snaplen);
     }
     if arena != ArenaKind::Live {
         sources.ignore_variable("clocks_synchronised", &mut place.clocks_synchronised);

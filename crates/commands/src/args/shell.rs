@@ -4,10 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::FalseyValueParser;
 
-use super::mos::{self, Share};
-use super::{DemandArgs, OwnLink, TableArgs, heading};
+use super::{CaptureArgs, DemandArgs, LinkArgs, TableArgs, heading};
 
 #[derive(Debug, Args)]
 pub struct ShellArgs {
@@ -22,18 +20,8 @@ pub struct ShellArgs {
     /// the far end
     #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE.toml")]
     pub path: Option<String>,
-    /// The upload of your line, written as for `compare`: 10Mbps/15ms/256kB or 10Mbps/15ms/fq_codel
-    #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
-    pub up: Option<OwnLink>,
-    /// The download of your line, written like --up
-    #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
-    pub down: Option<OwnLink>,
-    /// The queue discipline of both directions, such as fq_codel
-    #[arg(help_heading = heading::PATH, long, value_name = "KIND")]
-    pub queue: Option<String>,
-    /// The share of the packets that each direction loses at random: `1%` or `0.01`
-    #[arg(help_heading = heading::PATH, long, value_name = "SHARE", value_parser = mos::parse_share)]
-    pub loss: Option<Share>,
+    #[command(flatten)]
+    pub links: LinkArgs,
     /// Run this beside the command: `bulk` is an upload over TCP
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "bulk", value_parser = ["bulk"])]
     pub beside: Option<String>,
@@ -46,27 +34,14 @@ pub struct ShellArgs {
     /// Seed of the path's random losses and delays
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
-    #[arg(
-        help_heading = heading::FILES,
-        long,
-        value_name = "SNAPLEN",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "65535",
-        value_parser = clap::value_parser!(u32).range(64..=65_535),
-        env = "TALKPATH_CAPTURE"
-    )]
-    pub capture: Option<u32>,
+    #[command(flatten)]
+    pub capture: CaptureArgs,
     /// Keep the whole command in the record, and not only the name of its program
     #[arg(help_heading = heading::FILES, long)]
     pub names: bool,
     /// Write a line of JSON for each second and flow to FILE, which may be a pipe, while the command runs
     #[arg(help_heading = heading::OUTPUT, long, value_name = "FILE")]
     pub json_stream: Option<PathBuf>,
-    /// Exit with 1 if the machine disturbed the run past its stated limits
-    #[arg(help_heading = heading::OUTPUT, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
-    pub strict: bool,
     #[command(flatten)]
     pub tables: TableArgs,
     #[command(flatten)]
@@ -76,14 +51,17 @@ pub struct ShellArgs {
 impl ShellArgs {
     /// Whether the command line says what the path is, so that this shell is the near end.
     pub const fn has_path(&self) -> bool {
-        self.path.is_some() || self.up.is_some() || self.down.is_some() || self.background.is_some()
+        self.path.is_some()
+            || self.links.up.is_some()
+            || self.links.down.is_some()
+            || self.background.is_some()
     }
 
     /// The first option that only a near end can have, if one is given.
     pub fn option_of_near_end(&self) -> Option<&'static str> {
         let options = [
-            ("--queue", self.queue.is_some()),
-            ("--loss", self.loss.is_some()),
+            ("--queue", self.links.queue.is_some()),
+            ("--loss", self.links.loss.is_some()),
             ("--beside", self.beside.is_some()),
             ("--names", self.names),
             ("--isolated", self.isolated),

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 
 use super::{DemandArgs, TableArgs, heading};
@@ -50,9 +49,6 @@ pub struct TransferArgs {
     pub repeat: u64,
     #[command(flatten)]
     pub demand: DemandArgs,
-    /// Exit with 1 if the machine disturbed the run past its stated limits
-    #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
-    pub strict: bool,
     #[command(flatten)]
     pub tables: TableArgs,
 }

@@ -16,7 +16,7 @@ use talkpath_scenario::{
 use talkpath_units::Rate;
 
 use self::next_commands::next_commands;
-use self::path::{ComparedPath, path_settings};
+use self::path::ComparedPath;
 use super::run::new_experiment;
 use super::{Conclusion, conclude, files_of_sweep};
 use crate::arenas::Arenas;
@@ -60,8 +60,7 @@ pub fn run(
     next += &next_commands(args, place.arena, &outcome.summary);
     let style = table_style(args.place.tables);
     let table = comparison_table(&outcome.summary, args.workload.flow(), &style);
-    let conclusion =
-        Conclusion::new(&table, &next).junit(args.demand.junit.as_deref()).strict(args.place.strict);
+    let conclusion = Conclusion { table: &table, next_commands: &next, demand: Some(&args.demand) };
     conclude(outcome, &conclusion, common, terminal)
 }
 
@@ -153,7 +152,7 @@ fn plan_with_duration(
         // In `emu` this machine's kernel is measured, so its defaults are the defaults of the scenario.
         kernel: (place.arena == ArenaKind::Emu).then_some("this"),
     };
-    let mut set = path_settings(args);
+    let mut set = args.links.settings();
     set.extend(comparison.settings());
     if args.no_plc {
         set.push(Setting::by("--no-plc", "flow.call.workload.concealment", quoted("none")));

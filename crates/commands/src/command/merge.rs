@@ -75,7 +75,7 @@ pub fn run(
         write_run(&mut dir, &merging, &part_dirs, in_journals).inspect_err(|_| dir.discard_if_new())?;
     let table = run_table(&summary, &table_style(args.tables));
     let next_commands = again(&dir, "");
-    let conclusion = Conclusion::new(&table, &next_commands);
+    let conclusion = Conclusion { table: &table, next_commands: &next_commands, demand: None };
     conclude(Outcome { dir, summary, failure: None }, &conclusion, common, terminal)
 }
 

@@ -15,7 +15,7 @@ use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan, Setting, fitting_name};
 use talkpath_units::Duration;
 
-use super::compare::path::{ComparedPath, link_settings};
+use super::compare::path::ComparedPath;
 use super::json_without_runs;
 use crate::args::{Common, JsonDetail, ShellArgs, quoted};
 use crate::failure::Failure;
@@ -49,9 +49,8 @@ pub fn plan(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
 }
 
 fn plan_of_path(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
-    let path = ComparedPath::described(args.path.as_deref(), args.up.as_ref(), args.down.as_ref())?;
-    let mut set =
-        link_settings(args.up.as_ref(), args.down.as_ref(), args.queue.as_deref(), args.loss.as_ref());
+    let path = ComparedPath::described(args.path.as_deref(), &args.links)?;
+    let mut set = args.links.settings();
     let program = command.first().map_or("shell", String::as_str);
     let name = fitting_name(&format!("{program} on {}", path.name()));
     let flow = if args.beside.is_some() { BULK } else { "{}" };
@@ -76,12 +75,7 @@ fn plan_with_background(args: &ShellArgs, file: &Path, command: &[String]) -> Re
         }
         set.push(Setting::by(&format!("--path {path}"), "path", quoted(path)));
     }
-    set.extend(link_settings(
-        args.up.as_ref(),
-        args.down.as_ref(),
-        args.queue.as_deref(),
-        args.loss.as_ref(),
-    ));
+    set.extend(args.links.settings());
     set.extend(common_settings(args, command));
     let source = Source::new(file.display().to_string(), read(file)?);
     load_source_beside(
@@ -115,7 +109,7 @@ pub fn measure(
 ) -> Result<(), Failure> {
     let records = common.records();
     let place = Place {
-        capture: args.capture,
+        capture: args.capture.snaplen,
         // The program cannot run again.
         run_again: Some(Duration::ZERO),
         ..Place::new(ArenaKind::Emu, None)
@@ -161,7 +155,7 @@ fn conclude(outcome: Outcome, args: &ShellArgs, common: &Common, terminal: Termi
     let junit = args.demand.junit.as_deref();
     let unwritten = junit.and_then(|path| thresholds::write_junit(path, &summary.name, judged).err());
     let threshold = thresholds::failure(judged, common.json() || common.quiet);
-    let invalid = (args.strict && !summary.valid)
+    let invalid = (args.demand.strict && !summary.valid)
         .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
     terminal.end_with([failure, thresholds::unknown(judged), threshold, printed.err(), unwritten, invalid])
 }

@@ -113,7 +113,7 @@ fn refuse_shard_flags(place: &Place, args: &RunArgs) -> Result<(), Failure> {
                 .to_owned(),
         ));
     }
-    if args.place.strict || args.demand.junit.is_some() {
+    if args.demand.strict || args.demand.junit.is_some() {
         return Err(Failure::Usage(
             "--shard: a part has no figures to judge, so it takes neither --strict nor --junit; `merge` judges \
              the scenario's thresholds"

@@ -158,8 +158,7 @@ fn conclude_transfer(
     let table = format!("{}\n{}", table.trim_end(), file_lines(&outcome.summary));
     let again = again(&outcome.dir, &place::as_flags(place));
     let next_commands = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
-    let conclusion =
-        Conclusion::new(&table, &next_commands).junit(args.demand.junit.as_deref()).strict(args.strict);
+    let conclusion = Conclusion { table: &table, next_commands: &next_commands, demand: Some(&args.demand) };
     conclude(outcome, &conclusion, common, terminal)
 }
 

@@ -68,21 +68,12 @@ fn path_flags(args: &CompareArgs) -> String {
     let mut flags = Flags::default();
     // The default path is named as well, so that the user sees that the path stays the same. Only a line that
     // the user describes with --up and --down has no --path.
-    let is_own_line = args.path.is_none() && args.up.is_some();
+    let is_own_line = args.path.is_none() && args.links.up.is_some();
     if !is_own_line {
         flags.push_value("--path", args.path.as_deref().unwrap_or(HOME));
     }
-    if let Some(up) = &args.up {
-        flags.push_value("--up", &up.to_string());
-    }
-    if let Some(down) = &args.down {
-        flags.push_value("--down", &down.to_string());
-    }
-    if let Some(queue) = &args.queue {
-        flags.push_value("--queue", queue);
-    }
-    if let Some(loss) = &args.loss {
-        flags.push_value("--loss", &loss.to_string());
+    for (flag, value) in args.links.flags() {
+        flags.push_value(flag, &value);
     }
     if args.alone {
         flags.push("--alone");

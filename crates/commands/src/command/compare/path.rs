@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use talkpath_scenario::{Options, Plan, Setting, Source, preset, presets};
+use talkpath_scenario::{Options, Plan, Source, preset, presets};
 
-use crate::args::{CompareArgs, HOME, OwnLink, Share, quoted};
+use crate::args::{CompareArgs, HOME, LinkArgs, OwnLink};
 use crate::failure::Failure;
 use crate::scenario_file::{load_source, load_source_beside, read};
 use talkpath_experiment::place::Place;
@@ -22,24 +22,20 @@ impl<'a> ComparedPath<'a> {
     /// Finds the path that the user chose.
     ///
     /// `--up` and `--down` describe a whole line if `--path` is not given. With `--path` they change that
-    /// path: [`path_settings`] applies them in both cases.
+    /// path: [`LinkArgs::settings`] applies them in both cases.
     pub(super) fn choose(args: &'a CompareArgs, place: &Place) -> Result<Self, Failure> {
         if let Some(host) = &place.to {
             return Self::network(host, args);
         }
-        Self::described(args.path.as_deref(), args.up.as_ref(), args.down.as_ref())
+        Self::described(args.path.as_deref(), &args.links)
     }
 
     /// Finds the path that the options `--path`, `--up` and `--down` describe.
-    pub(in crate::command) fn described(
-        path: Option<&'a str>,
-        up: Option<&OwnLink>,
-        down: Option<&OwnLink>,
-    ) -> Result<Self, Failure> {
+    pub(in crate::command) fn described(path: Option<&'a str>, links: &LinkArgs) -> Result<Self, Failure> {
         if let Some(path) = path {
             return Self::file_or_preset(path);
         }
-        match (up, down) {
+        match (&links.up, &links.down) {
             (Some(up), Some(down)) => Ok(Self::own_line(up, down)),
             (Some(_), None) => Err(missing_direction("--up", "--down")),
             (None, Some(_)) => Err(missing_direction("--down", "--up")),
@@ -104,38 +100,6 @@ impl<'a> ComparedPath<'a> {
     }
 }
 
-/// The settings of the path that the flags `--up`, `--down`, `--queue` and `--loss` ask for.
-pub(super) fn path_settings(args: &CompareArgs) -> Vec<Setting> {
-    link_settings(args.up.as_ref(), args.down.as_ref(), args.queue.as_deref(), args.loss.as_ref())
-}
-
-/// The settings of the path's links by the values of `--up`, `--down`, `--queue` and `--loss`.
-pub(in crate::command) fn link_settings(
-    up: Option<&OwnLink>,
-    down: Option<&OwnLink>,
-    queue: Option<&str>,
-    loss: Option<&Share>,
-) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    if let Some(up) = up {
-        settings.extend(up.settings("up"));
-    }
-    if let Some(down) = down {
-        settings.extend(down.settings("down"));
-    }
-    for link in ["up", "down"] {
-        if let Some(queue) = queue {
-            let key = format!("path.{link}.queue");
-            settings.push(Setting::by(&format!("--queue {queue}"), &key, quoted(queue)));
-        }
-        if let Some(loss) = loss {
-            let key = format!("path.{link}.loss");
-            settings.push(Setting::by(&format!("--loss {loss}"), &key, loss.as_toml()));
-        }
-    }
-    settings
-}
-
 /// Whether `key` is a key of the path.
 pub(super) fn is_path_key(key: &str) -> bool {
     key.split('.').next() == Some("path")
@@ -146,17 +110,8 @@ fn first_path_option(args: &CompareArgs) -> Option<&str> {
     if args.line.is_some() {
         return Some("--line");
     }
-    if args.up.is_some() {
-        return Some("--up");
-    }
-    if args.down.is_some() {
-        return Some("--down");
-    }
-    if args.queue.is_some() {
-        return Some("--queue");
-    }
-    if args.loss.is_some() {
-        return Some("--loss");
+    if let Some((flag, _)) = args.links.flags().first() {
+        return Some(flag);
     }
     let mut changed_keys = args.change.set.iter().chain(&args.change.sweep).map(|(key, _)| key.as_str());
     changed_keys.find(|key| is_path_key(key))

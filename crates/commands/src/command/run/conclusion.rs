@@ -29,8 +29,7 @@ pub(super) fn conclude_run(
     if plan.cells.len() > 1 {
         next_commands += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
-    let conclusion =
-        Conclusion::new(&table, &next_commands).junit(args.demand.junit.as_deref()).strict(args.place.strict);
+    let conclusion = Conclusion { table: &table, next_commands: &next_commands, demand: Some(&args.demand) };
     conclude(outcome, &conclusion, common, terminal)
 }
 

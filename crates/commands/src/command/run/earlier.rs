@@ -158,7 +158,7 @@ fn earlier_place(options: &RunOptions, args: &RunArgs) -> Result<Place, Failure>
         to: options.to.clone(),
         key_file: asked.key_file.clone().or_else(|| options.key_file.clone()),
         clocks_synchronised: asked.clocks_synchronised || options.clocks_synchronised,
-        capture: asked.capture.or(options.capture),
+        capture: asked.capture.snaplen.or(options.capture),
         keep_awake: asked.keep_awake || options.keep_awake,
         run_again: asked.run_again.or(options.run_again_ns.map(Duration::from_nanos)),
         per_flow: options.per_flow,
