@@ -11,7 +11,7 @@ use crate::harness::{Bench, SHORT, Seen};
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 48] = [
+    let cases: &[(&[&str], &str)] = &[
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
         (&["fit"], "`fit` is not available yet"),
@@ -76,7 +76,7 @@ fn wrong_usage_is_exit_code_2() {
 #[test]
 fn help_version_completions_and_manual_go_to_standard_output() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: &[(&[&str], &str)] = &[
         (&["--help"], "Exit codes:"),
         (&["completions", "bash"], "geo-satellite"),
         (&["completions", "zsh"], "dccp-ccid3"),
@@ -156,7 +156,7 @@ fn a_number_that_is_none_is_answered_with_what_would_be_right() {
 #[test]
 fn a_command_without_a_result_refuses_json_and_ignores_the_variable() {
     let bench = Bench::new();
-    let cases: [&[&str]; 15] = [
+    let cases: &[&[&str]] = &[
         &["study", "show", "foderaro-1995"],
         &["study", "check", "foderaro-1995"],
         &["study", "new", "mine"],
@@ -173,7 +173,7 @@ fn a_command_without_a_result_refuses_json_and_ignores_the_variable() {
         &["check", "--keys"],
         &["stamp", "--reflect"],
     ];
-    for arguments in cases {
+    for &arguments in cases {
         let seen = bench.run(&[arguments, &["--json"]].concat());
         seen.fails(2, &["has no result to print as JSON: leave out --json", "help: "]);
         assert_eq!(seen.out, "");
@@ -370,7 +370,7 @@ fn a_typed_flag_wins_over_the_variable_of_an_option_that_excludes_it() {
     let line = ["compare", "--up", "9Mbps/5ms", "--down", "9Mbps/5ms", "--duration", "3s", "--repeat", "1"];
     let plc = ["compare", "--plc", "--duration", "3s", "--repeat", "1"];
     let no_plc = ["compare", "--no-plc", "--duration", "3s", "--repeat", "1"];
-    let cases: [UnderVariables<'_>; 17] = [
+    let cases: &[UnderVariables<'_>] = &[
         (&[("TALKPATH_ARENA", "sim")], &["compare", "--to", &closed], 4, &closed),
         (&[("TALKPATH_ARENA", "emu")], &["run", "call.toml", "--to", &closed], 4, &closed),
         (&[("TALKPATH_KEEP_AWAKE", "1")], &["run", "call.toml", "--keep-awake"], 2, "--arena emu and live"),
@@ -404,7 +404,7 @@ fn a_typed_flag_wins_over_the_variable_of_an_option_that_excludes_it() {
         (&[("TALKPATH_CLOCKS_SYNCHRONISED", "1")], &["stamp", "--reflect"], 2, "--open for everybody"),
         (&[], &["stamp", "--reflect", "--clocks-synchronised"], 2, "cannot be used with --reflect"),
     ];
-    for (variables, arguments, code, says) in cases {
+    for &(variables, arguments, code, says) in cases {
         let mut command = bench.command(arguments);
         let seen = Seen::of(command.envs(variables.iter().copied()).output().unwrap());
         assert_eq!(seen.code, Some(code), "{variables:?} {arguments:?}: {}", seen.err);
