@@ -1,8 +1,19 @@
-//! The text that `talkpath compare` and `talkpath run` print: a heading, warnings, the answer and its
-//! reasons, the tables, and the meanings of the words.
+//! The text that `talkpath compare` and `talkpath run` print.
 //!
-//! An *answer* names the best transport of a flow under one condition. Over a sweep the answers are counted,
-//! and one table has the best transport of each combination.
+//! ```text
+//! heading       the name of the run, what was run, and the warnings
+//! answers       for each compared flow: which transport is best, and why
+//! tables        for each answer the transports with their figures, or one table over the sweep
+//! notes         what helps to read the tables
+//! glossary      the words of the tables with their meanings
+//! ```
+//!
+//! - A *cell* is one combination of swept values. A *condition* is the cells that differ in one flow's
+//!   transport only, so that the transports can be compared.
+//! - An *answer* names the best transport of a flow under one condition.
+//! - A *sweep* is a flow under many conditions. Its headline counts the answers, and its table has the best
+//!   transport of each condition.
+//! - A *term* is a word of a table with its meaning (`crate::term`).
 //!
 //! Begin to read with [`comparison_table`] or with [`run_table`].
 
@@ -24,64 +35,62 @@ use crate::usable::receivers_decide;
 use crate::verdict::{ConditionAnswer, ConditionVerdict, FlowCells, JudgedFlow, Verdict, no_answer};
 use crate::view::{CellView, is_copy};
 
-/// The most cells for which [`run_table`] has the tables of all flows. We chose 3 because a comparison has
-/// three transports, and the tables of more cells fill more than a screen.
+/// [`run_table`] prints the tables of every flow and link for at most 3 cells. We chose 3 because a comparison
+/// has three transports, and the tables of more cells fill more than a screen.
 const MAX_CELLS: usize = 3;
-/// The most answers of a flow that are written in full. More answers are counted, and the table over the
-/// sweep has each.
+/// At most 3 answers of a flow are printed in full. If there are more, the headline of the sweep counts them,
+/// and the table over the sweep has each of them.
 const MAX_FULL_ANSWERS: usize = 3;
-/// The most rows of all tables over a sweep together. We chose 32 because with the heading and the words they
-/// fill a screen of 40 lines.
+/// All tables over a sweep together have at most 32 rows. We chose 32 because the rows, the heading and the
+/// glossary together then fill a screen of 40 lines.
 const MAX_SWEEP_ROWS: usize = 32;
-/// The line in place of the meanings of the columns.
-const EXPLAINED: &str = "What the columns mean: add --explain, or open report.html.";
-/// The least width of a line. A narrower terminal breaks the lines itself.
+/// This line replaces the glossary without `--explain`.
+const HOW_TO_EXPLAIN: &str = "What the columns mean: add --explain, or open report.html.";
+/// Lines have room for at least 60 characters. A narrower terminal breaks the lines itself.
 const MIN_WIDTH: usize = 60;
 
 // The parameters of the SGR escape sequence (ECMA-48 §8.3.117).
+const PLAIN: &str = "";
 const BOLD: &str = "1";
 const FAINT: &str = "2";
 const RED: &str = "31";
 const YELLOW: &str = "33";
 const BOLD_RED: &str = "1;31";
 
-/// Writes the answer for `flow`, the table that compares its transports, and the meanings of the words. Over
-/// a sweep the table has one row for each combination.
+/// Writes the answers for `flow`, the tables that compare its transports, and their glossary.
 pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String {
     let style = style.with_usable_width();
     let flows = [FlowCells { flow: flow.to_owned(), conditions: conditions(summary, flow) }];
     let mut comparison = Comparison::new(summary, &flows, style);
+    if comparison.answers.is_empty() {
+        comparison.answers.add_paragraph(&no_answer(&flows[0].conditions, flow));
+        comparison.answers.add_empty_line();
+        comparison.add_tables(&flows[0].judge());
+    }
+    let Comparison { answers, tables, terms, .. } = comparison;
     let mut text = StyledText::new(style);
     text.add_heading(summary);
-    if comparison.answers.is_empty() {
-        text.add_paragraph(&no_answer(&flows[0].conditions, flow));
-        text.add_empty_line();
-        if !comparison.is_swept {
-            comparison.add_tables(&flows[0].judge());
-        }
-    }
-    text.append(&comparison.answers);
+    text.append(&answers);
     text.add_losses(summary);
-    text.append(&comparison.tables);
+    text.append(&tables);
     text.add_notes(summary);
-    text.add_glossary(&comparison.terms);
+    text.add_glossary(&terms);
     text.text
 }
 
-/// Writes the answers and their tables. If there are few cells, the tables of all flows, groups and links
-/// follow.
+/// Writes the answers for all compared flows with their tables. The tables of all flows, groups and links
+/// follow if there are few cells.
 pub fn run_table(summary: &Summary, style: &Style) -> String {
     let style = style.with_usable_width();
     let flows = FlowCells::all(summary);
-    let comparison = Comparison::new(summary, &flows, style);
-    let mut terms = comparison.terms;
+    let Comparison { answers, tables, mut terms, .. } = Comparison::new(summary, &flows, style);
     let mut text = StyledText::new(style);
     text.add_heading(summary);
-    if !comparison.answers.is_empty() {
-        text.append(&comparison.answers);
+    if !answers.is_empty() {
+        text.append(&answers);
         text.add_losses(summary);
     }
-    text.append(&comparison.tables);
+    text.append(&tables);
     let cells = CellView::all(summary);
     if cells.len() > MAX_CELLS {
         let page = if cells.len() <= html::DETAILED_CELLS { ", and in report.html" } else { "" };
@@ -92,13 +101,13 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         text.add_empty_line();
     } else {
         text.add_receiver_sentences(&cells, &flows);
-        let mut tables = StyledText::new(style);
-        let columns = tables.add_tables_of_cells(&cells);
-        // The words of these tables come first, because their meanings hold for the comparisons as well.
-        let comparison_terms = terms;
-        terms = RunLegend { summary, cells: &cells, columns, shown: &tables.text }.terms();
-        add_new_terms(&mut terms, comparison_terms);
-        text.append(&tables);
+        let mut cell_tables = StyledText::new(style);
+        let columns = cell_tables.add_tables_of_cells(&cells);
+        // If both tables explain a word, the meaning in the tables of the cells is the more general one.
+        let mut run_terms = RunLegend { summary, cells: &cells, columns, shown: &cell_tables.text }.terms();
+        add_new_terms(&mut run_terms, terms);
+        terms = run_terms;
+        text.append(&cell_tables);
     }
     text.add_notes(summary);
     text.add_glossary(&terms);
@@ -108,51 +117,41 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
 /// The answers for some flows, and their tables.
 struct Comparison<'a> {
     summary: &'a Summary,
-    /// Whether there are several flows, so that answers and tables name their flow.
-    has_several_flows: bool,
-    /// The most rows of a flow's table over a sweep.
-    max_sweep_rows: usize,
-    /// Empty if nothing is compared.
+    /// Answers and tables name their flow if there are several flows.
+    names_flows: bool,
+    max_sweep_rows_of_flow: usize,
+    /// The headlines and the answers. Empty if nothing is compared.
     answers: StyledText,
     tables: StyledText,
-    /// The words of the tables.
+    /// The terms of the tables.
     terms: Terms,
-    /// Whether a flow has a table over a sweep.
-    is_swept: bool,
 }
 
 impl<'a> Comparison<'a> {
     fn new(summary: &'a Summary, flows: &[FlowCells<'_>], style: Style) -> Self {
         let mut comparison = Self {
             summary,
-            has_several_flows: flows.len() > 1,
-            max_sweep_rows: MAX_SWEEP_ROWS / flows.len().max(1),
+            names_flows: flows.len() > 1,
+            max_sweep_rows_of_flow: MAX_SWEEP_ROWS / flows.len().max(1),
             answers: StyledText::new(style),
             tables: StyledText::new(style),
             terms: Terms::new(),
-            is_swept: false,
         };
-        for cells in flows {
-            comparison.add_flow(&cells.judge());
+        for flow in flows {
+            comparison.add_flow(&flow.judge());
         }
         comparison
     }
 
     fn add_flow(&mut self, judged: &JudgedFlow<'_>) {
-        let answers = judged.answers();
-        let sweep = Sweep::beyond_answers(judged);
-        if let Some(sweep) = &sweep {
+        if let Some(sweep) = Sweep::beyond_answers(judged) {
             self.answers.add_painted(&sweep.headline(), BOLD);
             self.answers.add_empty_line();
+            self.add_sweep_table(&sweep, judged);
         }
-        let is_in_full = !answers.is_empty() && answers.len() <= MAX_FULL_ANSWERS;
-        if is_in_full {
+        let answers = judged.answers();
+        if !answers.is_empty() && answers.len() <= MAX_FULL_ANSWERS {
             self.add_answers(judged.flow, &answers);
-        }
-        if let Some(sweep) = &sweep {
-            self.add_sweep(sweep, judged);
-        }
-        if is_in_full {
             self.add_tables(judged);
         }
     }
@@ -160,7 +159,7 @@ impl<'a> Comparison<'a> {
     fn add_answers(&mut self, flow: &str, answers: &[ConditionAnswer<'_>]) {
         for ConditionAnswer { condition, verdict } in answers {
             let mut labels = Vec::new();
-            if self.has_several_flows {
+            if self.names_flows {
                 labels.push(flow);
             }
             if answers.len() > 1 && !condition.label.is_empty() {
@@ -171,11 +170,10 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Adds the table over a sweep and its words.
-    fn add_sweep(&mut self, sweep: &Sweep<'_>, judged: &JudgedFlow<'_>) {
-        self.is_swept = true;
-        let SweepTable { grid, note } = sweep.table_within(self.max_sweep_rows);
-        if self.has_several_flows {
+    /// Adds the table over a sweep, and its terms.
+    fn add_sweep_table(&mut self, sweep: &Sweep<'_>, judged: &JudgedFlow<'_>) {
+        let SweepTable { grid, note } = sweep.table_within(self.max_sweep_rows_of_flow);
+        if self.names_flows {
             self.tables.add_title(judged.flow);
         }
         self.tables.add_grid(&grid);
@@ -186,7 +184,7 @@ impl<'a> Comparison<'a> {
         add_new_terms(&mut self.terms, terms::sweep_terms(sweep, judged));
     }
 
-    /// Adds the table of each condition, with one row for each transport, and their words.
+    /// Adds a table for each condition, with a row for each transport, and the terms of these tables.
     fn add_tables(&mut self, judged: &JudgedFlow<'_>) {
         let mut tables = StyledText::new(self.tables.style);
         let comparison_tables = ComparisonTables::new(judged);
@@ -210,7 +208,7 @@ impl Style {
     }
 }
 
-/// Text for a terminal under construction.
+/// A text for a terminal, which grows paragraph by paragraph.
 struct StyledText {
     style: Style,
     text: String,
@@ -235,17 +233,22 @@ impl StyledText {
 
     /// Adds a paragraph, broken at the width of the terminal.
     fn add_paragraph(&mut self, text: &str) {
-        self.text.push_str(&wrap(&printable(text), self.style.width, "", ""));
+        self.add_painted(text, PLAIN);
     }
 
     /// Adds a paragraph whose second and further lines are indented.
     fn add_hanging_paragraph(&mut self, text: &str) {
-        self.text.push_str(&wrap(&printable(text), self.style.width, "", "  "));
+        self.add_wrapped(text, "", "  ", PLAIN);
     }
 
     /// Adds a painted paragraph.
     fn add_painted(&mut self, text: &str, sgr: &str) {
-        let wrapped = wrap(&printable(text), self.style.width, "", "");
+        self.add_wrapped(text, "", "", sgr);
+    }
+
+    /// Adds a painted paragraph, whose first line and other lines have these indents.
+    fn add_wrapped(&mut self, text: &str, first_indent: &str, indent: &str, sgr: &str) {
+        let wrapped = wrap(&printable(text), self.style.width, first_indent, indent);
         self.text.push_str(&paint(wrapped.trim_end(), sgr, self.style.color));
         self.text.push('\n');
     }
@@ -256,8 +259,8 @@ impl StyledText {
         self.text.push('\n');
     }
 
-    /// Adds a table, and a note about columns that have no room. Returns the words of the columns that are
-    /// shown.
+    /// Adds a table, and a note about columns that the width leaves out. Returns the terms of the other
+    /// columns.
     fn add_grid(&mut self, grid: &Grid) -> Terms {
         let GridText { text, left_out, terms } = grid.text(&self.style);
         self.text.push_str(&text);
@@ -271,8 +274,7 @@ impl StyledText {
 
     /// Adds the name of the run, what was run, and the warnings.
     fn add_heading(&mut self, summary: &Summary) {
-        let name = paint(&printable(&summary.name), BOLD, self.style.color);
-        self.text.push_str(&wrap(&name, self.style.width, "", ""));
+        self.add_painted(&summary.name, BOLD);
         self.add_paragraph(&terms::about_run(summary));
         if let Some(receivers) = receivers(summary) {
             self.add_hanging_paragraph(&receivers);
@@ -300,9 +302,7 @@ impl StyledText {
                 Some(_) => (warning.clone(), RED),
                 None => (format!("warning: {warning}"), YELLOW),
             };
-            let wrapped = wrap(&printable(&text), self.style.width, "", "  ");
-            self.text.push_str(&paint(wrapped.trim_end(), sgr, self.style.color));
-            self.text.push('\n');
+            self.add_wrapped(&text, "", "  ", sgr);
         }
     }
 
@@ -312,14 +312,13 @@ impl StyledText {
             match index {
                 0 if label.is_empty() => self.add_painted(line, BOLD),
                 0 => self.add_painted(&format!("{label}: {line}"), BOLD),
-                _ => self.add_painted(line, ""),
+                _ => self.add_paragraph(line),
             }
         }
     }
 
-    /// Repeats the heading's lines about large losses and fragments below the answer. A user who meant per
-    /// cent sees the mistake there, and so does a user who takes the loss of fragments for the loss of a
-    /// transport.
+    /// Repeats the lines of the heading about large losses and about fragments. They follow the answers, where
+    /// a user sees that a loss was not meant so, or that fragments explain the loss of a transport.
     fn add_losses(&mut self, summary: &Summary) {
         let lines: Vec<&String> =
             summary.understood.losses.iter().chain(&summary.understood.fragments).collect();
@@ -334,13 +333,10 @@ impl StyledText {
     /// Adds a sentence for each call that is usable with one of its two receivers and not with the other. The
     /// answer of a judged flow says this itself, so such flows have no sentence here.
     fn add_receiver_sentences(&mut self, cells: &[CellView<'_>], flows: &[FlowCells<'_>]) {
-        let mut answered: Vec<&str> = Vec::new();
-        for flow_cells in flows {
-            if !flow_cells.judge().answers().is_empty() {
-                answered.push(&flow_cells.flow);
-            }
-        }
-        let is_answered = |name: &str| answered.iter().any(|flow| *flow == name || is_copy(name, flow));
+        let has_answer = |cells: &&FlowCells<'_>| !cells.judge().answers().is_empty();
+        let answered: Vec<&FlowCells<'_>> = flows.iter().filter(has_answer).collect();
+        let is_answered =
+            |name: &str| answered.iter().any(|cells| cells.flow == name || is_copy(name, &cells.flow));
         let mut has_sentences = false;
         for cell in cells {
             let label = cell.sweep_label(&[]);
@@ -355,16 +351,14 @@ impl StyledText {
         }
     }
 
-    /// Adds the tables of all flows, groups and links of these cells. Returns the words of the columns that
-    /// are shown.
+    /// Adds the tables of all flows, groups and links of these cells. Returns the terms of the columns.
     fn add_tables_of_cells(&mut self, cells: &[CellView<'_>]) -> Terms {
         let meanings = FlowMeanings::new(cells);
         let mut terms = Terms::new();
         for cell in cells {
             if cells.len() > 1 {
                 let title = format!("cell {}: {}", cell.cell.cell, cell.sweep_label(&[]));
-                let title = paint(&printable(&title), BOLD, self.style.color);
-                self.text.push_str(&wrap(&title, self.style.width, "", "  "));
+                self.add_wrapped(&title, "", "  ", BOLD);
             }
             terms.extend(self.add_grid(&tables::flows(cell, &meanings)));
             let Some(run) = cell.run() else { continue };
@@ -394,21 +388,19 @@ impl StyledText {
         }
     }
 
-    /// Adds the words with their meanings in two columns. Without `--explain` only the findings of this run
-    /// are added.
+    /// Adds the terms with their meanings in two columns. Without `--explain` only findings about this run are
+    /// added.
     fn add_glossary(&mut self, terms: &Terms) {
         let is_shown = |term: &&Term| self.style.explain || term.kind == TermKind::Finding;
         let shown: Vec<&Term> = terms.iter().filter(is_shown).collect();
         let widest = shown.iter().map(|term| columns_of(term.name)).max().unwrap_or(0);
         for Term { name, meaning, .. } in &shown {
-            let first_indent = format!("{name}{}", " ".repeat(widest + 2 - columns_of(name)));
-            let indent = " ".repeat(widest + 2);
-            let wrapped = wrap(&printable(meaning), self.style.width, &first_indent, &indent);
-            self.text.push_str(&paint(wrapped.trim_end(), FAINT, self.style.color));
-            self.text.push('\n');
+            let indent = widest + 2;
+            let name_column = format!("{name}{}", " ".repeat(indent - columns_of(name)));
+            self.add_wrapped(meaning, &name_column, &" ".repeat(indent), FAINT);
         }
         if shown.len() < terms.len() {
-            self.add_paragraph(EXPLAINED);
+            self.add_paragraph(HOW_TO_EXPLAIN);
         }
     }
 }
@@ -468,11 +460,14 @@ mod tests {
         summary.clock.trusted = false;
         summary.clock.why = "the hulls disagree in slope".to_owned();
         let explained = comparison_table(&summary, "call", &WIDE);
-        assert!(explained.contains("mean opinion score") && !explained.contains(EXPLAINED), "{explained}");
+        assert!(
+            explained.contains("mean opinion score") && !explained.contains(HOW_TO_EXPLAIN),
+            "{explained}"
+        );
         let style = Style { explain: false, ..WIDE };
         for short in [comparison_table(&summary, "call", &style), run_table(&summary, &style)] {
             assert!(!short.contains("mean opinion score") && !short.contains("\nranking "), "{short}");
-            for known in ["\nclock ", "\nrepetitions ", EXPLAINED] {
+            for known in ["\nclock ", "\nrepetitions ", HOW_TO_EXPLAIN] {
                 assert!(short.contains(known), "no {known} in {short}");
             }
         }

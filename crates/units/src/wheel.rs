@@ -1,114 +1,123 @@
-//! A timing wheel: which of many keys is to be woken first, and when. It does not know what a key means to
-//! its owner.
+//! A timing wheel: it says which of many keys is woken next, and when.
 //!
-//! Each key has at most one entry, so the wheel is as large as the number of keys that wait for something: of
-//! links and endpoints, say, and not of packets under way.
+//! - A *key* stands for something that waits, such as a link or an endpoint. The wheel does not know what a key
+//!   means to its owner.
+//! - A key is *armed* if it is to be woken at a time. It is armed for one time at most, so the wheel is as large
+//!   as the number of keys. Packets under way take no memory in it.
+//! - An *entry* is an armed key with its time. A *tick* is the width of a slot on level 0.
+//! - The *base* is the present time, rounded down. Every entry is at the base or later.
 //!
 //! ```text
-//!  level 2   . . X . . . .    4,096 slots of 17 s     The level is the highest of time's digits (base 4,096,
-//!  level 1   . . . . X X .    4,096 slots of 4 ms     in ticks, here of 1,024 ns) in which an entry differs
-//!  level 0   . X . X . . .    4,096 slots of 1 us     from the present, the slot is that digit: all of a
-//!                                                     level comes before all of the next.
+//!  level 2   . . X . . . .    4,096 slots of 17 s     Times are numbers in base 4,096, counted in ticks (here
+//!  level 1   . . . . X X .    4,096 slots of 4 ms     of 1,024 ns). The level of an entry is the highest digit
+//!  level 0   . X . X . . .    4,096 slots of 1 us     in which its time differs from the base. Its slot is that
+//!                                                     digit. All entries of a level come before the next level.
 //! ```
 //!
-//! It is hierarchical (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987, scheme 7) and never
-//! ticks: a bit for each slot that holds something, and a bit for each 64 such bits, lead to the next entry
-//! at once. A slot that is reached in a higher level moves down to where its entries' next digits say, which
-//! an entry pays for once in most runs. The cost of an entry thus depends on how close events follow each
-//! other and not on how many wait. A slot of the lowest level, which most entries meet alone, holds its one
-//! entry itself; more than one, and those of higher levels, are lists through the keys. Nothing is allocated
-//! after it is made.
+//! The wheel is hierarchical (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987, scheme 7), but
+//! it does not step through empty slots. One bit for each occupied slot, and one bit for each 64 of those bits,
+//! lead to the next entry at once. When the base reaches a slot of a higher level, its entries move down to the
+//! slots of their next digits. In most runs an entry moves down once at most, so the cost of an entry depends on
+//! the time between events and not on the number of keys.
 //!
-//! A key is **armed** ([`Wheel::arm`]) to be woken at a time or before: to arm it for a later time than it is
-//! armed for does nothing; it is woken at the earlier one, its owner finds nothing due and arms it again. A
-//! retransmission timer that every ACK pushes back thus costs nothing per ACK. A key that is armed for an
-//! earlier time is inserted anew.
+//! Most entries are alone in a slot of level 0, which holds such an entry itself. Several entries of a slot, and
+//! all entries of higher levels, are linked lists. All memory is allocated by [`Wheel::new`].
 //!
-//! Ties are broken by the order of insertion, so a run is the same on every machine. No number is kept for
-//! it: a list holds the latest first, since what is inserted goes to its front, and what moves down does so
-//! in that order into lists that are empty. (Once a slot's entries have moved down, nothing is inserted above
-//! them for a time within that slot.)
+//! A key that is armed again for a later time stays armed for the earlier time. Its owner is woken early, finds
+//! nothing to do, and arms the key again. A retransmission timer that every ACK delays therefore costs nothing
+//! for each ACK. A key that is armed again for an earlier time moves there.
+//!
+//! Keys of the same time are woken in the order in which they were armed, so a run is the same on every machine.
+//! The lists need no sequence numbers for this order. A new entry goes to the front of its list, so a list is
+//! sorted from the newest to the oldest entry. Entries move down from the oldest to the newest, into empty lists.
+//! After that no new entry goes to the slot above, because the base lies within that slot.
+//!
+//! Begin to read with [`Wheel::arm`], then [`Wheel::pop`].
 
 use core::num::NonZeroU64;
 
 use crate::{Duration, Instant};
 
-/// Who is woken: an index from 0.
+/// Stands for something that can be woken. Keys count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(pub u32);
 
-/// Which key is woken when.
+/// Wakes keys in the order of their times.
 #[derive(Debug)]
 pub struct Wheel {
-    /// Where the lowest level begins, in nanoseconds: the present in its higher digits, which change only as
-    /// something is taken from a higher level. No entry is earlier.
+    /// The beginning of level 0 in nanoseconds. It changes only when an entry is taken from a higher level. No
+    /// entry is earlier.
     base: u64,
-    /// Nanoseconds in a tick, as a power of two.
+    /// A tick is 2 to this power, in nanoseconds.
     tick_bits: u32,
-    /// A bit for each level that holds something, but for the lowest.
+    /// Bit N is set if level N has an entry. Bit 0 is not used.
     levels: u32,
     occupied: [Occupied; LEVELS],
-    /// The lowest level, by slot; stale if nothing is in it.
+    /// The slots of level 0. The value of an empty slot has no meaning.
     near: Box<[Near; SLOTS]>,
-    /// The other levels, by level and slot: the first key of its list, which is the latest inserted.
+    /// The first key in the list of each slot, for level 1 and above. It is the newest entry of the slot.
     far: Box<[[u32; SLOTS]; LEVELS - 1]>,
-    /// By key, for those in a list.
+    /// The entry of each key. It has a meaning only while the key is in a list.
     entries: Vec<Entry>,
-    /// By key: when it is woken, in nanoseconds; [`UNARMED`] if it is not.
+    /// The time in nanoseconds at which each key is woken, or [`UNARMED`].
     armed: Vec<u64>,
 }
 
-/// Which slots of a level hold something: a bit for each slot, and a bit for each word of such bits.
+/// The occupied slots of a level.
 #[derive(Clone, Copy, Debug)]
 struct Occupied {
+    /// A bit for each word of `slots` that is not zero.
     words: u64,
+    /// A bit for each occupied slot.
     slots: [u64; WORDS],
 }
 
-/// What a slot of the lowest level holds: one entry, as the key and how long after the level's beginning it
-/// is woken, which is less than 2^32 ns, or the first key of a list.
+/// The value of a slot of level 0: one entry, or the first key of a list. The lower half is the key. The upper
+/// half of an entry is its time after the base, which is less than 2^32 ns.
 #[derive(Clone, Copy, Debug)]
 struct Near(u64);
 
-/// When an key in a list is woken, in nanoseconds, and its neighbours there: the next one was inserted before
-/// this one, the previous one after it. With both it is taken out without a walk along the list, whose every
-/// step would wait for memory.
+/// An entry in a list. With both neighbours it is unlinked without a walk along the list, in which every step
+/// would wait for memory.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// The time in nanoseconds.
     at: u64,
+    /// The next older entry, or [`NOBODY`].
     next: u32,
+    /// The next newer entry, or [`NOBODY`].
     previous: u32,
 }
 
-/// A tick is the time between events, halved this many times and rounded down to a power of two. Chosen by
-/// measurement: a slot of the lowest level then rarely holds two, and most of what is armed is on that level.
+/// A tick is an eighth of the usual time between events, rounded down to a power of two. We chose an eighth by
+/// measurement: a slot of level 0 then rarely has two entries, and most entries are on level 0.
 const TICK_SHIFT: u32 = 3;
-/// The bounds of a tick, as powers of two of nanoseconds: 256 ns and 1 ms. With the latter the lowest level
-/// spans every time that half of a [`Near`] can hold.
+/// The smallest and the largest tick, as powers of two: 256 ns and 1 ms. Level 0 with the largest tick covers
+/// 2^32 ns, which is the range of the times in a [`Near`].
 const TICK_BITS: (u32, u32) = (8, 20);
-/// Slots of a level, as a power of two: as many as two machine words' bits lead to.
+/// A level has 2^12 slots, because a word of 64 bits, each for a word of 64 slots, finds one of 2^12.
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
 const WORD_BITS: u32 = u64::BITS.ilog2();
 const WORDS: usize = SLOTS >> WORD_BITS;
-/// Enough for all 64 bits of a time.
+/// The number of levels with which every time of 64 bits has a slot.
 const LEVELS: usize = (u64::BITS - TICK_BITS.0).div_ceil(SLOT_BITS) as usize;
-/// The end of a list.
+/// Stands for no key, at the end of a list.
 const NOBODY: u32 = u32::MAX;
 const UNARMED: u64 = u64::MAX;
-const _: () = assert!(TICK_BITS.1 + SLOT_BITS <= u32::BITS, "the lowest level lies within half of a time");
+const _: () = assert!(TICK_BITS.1 + SLOT_BITS <= u32::BITS, "a time on level 0 fits into half of a `Near`");
 
 impl Near {
-    /// Set if this is a list: the sign of the lower half.
-    const SEVERAL: u64 = 1 << 31;
+    /// The bit of a list. It is the sign bit of the lower half.
+    const LIST: u64 = 1 << 31;
 
     #[inline(always)]
-    const fn one(key: u32, after_base: u64) -> Self {
+    const fn entry(key: u32, after_base: u64) -> Self {
         Self(after_base << 32 | key as u64)
     }
 
     const fn list(first: u32) -> Self {
-        Self(Self::SEVERAL | first as u64)
+        Self(Self::LIST | first as u64)
     }
 
     #[inline(always)]
@@ -116,13 +125,13 @@ impl Near {
         (self.0 as u32).cast_signed() < 0
     }
 
-    /// The key, or the first of the list.
+    /// Returns the key of the entry, or the first key of the list.
     #[inline(always)]
     const fn key(self) -> u32 {
-        (self.0 & (Self::SEVERAL - 1)) as u32
+        (self.0 & (Self::LIST - 1)) as u32
     }
 
-    /// When the one entry is woken.
+    /// Returns the time of the entry.
     #[inline(always)]
     const fn at(self, base: u64) -> u64 {
         base + (self.0 >> 32)
@@ -130,14 +139,14 @@ impl Near {
 }
 
 impl Occupied {
-    /// The first slot that holds something.
+    /// Returns the first occupied slot.
     #[inline(always)]
     fn first(&self) -> Option<usize> {
         let word = NonZeroU64::new(self.words)?.trailing_zeros() as usize % WORDS;
         Some((word << WORD_BITS | self.slots[word].trailing_zeros() as usize) % SLOTS)
     }
 
-    /// Takes out `slot`, which is the first.
+    /// Removes `slot`, which must be the first occupied slot.
     #[inline(always)]
     fn remove_first(&mut self, slot: usize) {
         let slots = &mut self.slots[slot >> WORD_BITS];
@@ -147,7 +156,7 @@ impl Occupied {
         }
     }
 
-    /// Returns whether it was in already.
+    /// Adds `slot`. Returns true if it was occupied before.
     #[inline(always)]
     fn add(&mut self, slot: usize) -> bool {
         let bit = 1 << (slot % (1 << WORD_BITS));
@@ -158,7 +167,7 @@ impl Occupied {
         before & bit != 0
     }
 
-    /// Returns whether that was the last one.
+    /// Removes `slot`. Returns true if no slot is occupied any more.
     #[inline]
     fn remove(&mut self, slot: usize) -> bool {
         let slots = &mut self.slots[slot >> WORD_BITS];
@@ -171,12 +180,16 @@ impl Occupied {
 }
 
 impl Wheel {
-    /// A wheel for `keys` keys that waits for none, and whose events follow each other after about `apart`.
-    pub fn new(keys: usize, apart: Duration) -> Self {
-        assert!(keys < Near::SEVERAL as usize, "a wheel has fewer than 2^31 keys");
+    /// Makes a wheel for the keys below `keys`, none of which is armed. `gap` is the usual time between events,
+    /// which determines the tick.
+    ///
+    /// # Panics
+    /// Panics if `keys` is 2^31 or more.
+    pub fn new(keys: usize, gap: Duration) -> Self {
+        assert!(keys < Near::LIST as usize, "a wheel has fewer than 2^31 keys");
         Self {
             base: 0,
-            tick_bits: (apart.as_nanos() >> TICK_SHIFT).max(1).ilog2().clamp(TICK_BITS.0, TICK_BITS.1),
+            tick_bits: (gap.as_nanos() >> TICK_SHIFT).max(1).ilog2().clamp(TICK_BITS.0, TICK_BITS.1),
             levels: 0,
             occupied: [Occupied { words: 0, slots: [0; WORDS] }; LEVELS],
             near: Box::new([Near(0); SLOTS]),
@@ -186,15 +199,15 @@ impl Wheel {
         }
     }
 
-    /// Takes out the first key that is woken by `until`, and when it is. It waits for nothing until it is
-    /// armed again.
+    /// Removes the next key whose time is not after `until`, and returns it with its time. The key is not woken
+    /// again until its owner arms it.
     #[inline(always)]
     pub fn pop(&mut self, until: Instant) -> Option<(Instant, Key)> {
-        // Most of what comes next is on the lowest level.
+        // The next entry is on level 0 in most cases.
         let Some(slot) = self.occupied[0].first() else { return self.pop_from_above(until) };
         let held = self.near[slot];
         if held.is_list() {
-            return self.pop_of_several(slot, until);
+            return self.pop_from_list(slot, until);
         }
         let at = Instant::from_nanos(held.at(self.base));
         if at > until {
@@ -205,8 +218,8 @@ impl Wheel {
         Some((at, Key(held.key())))
     }
 
-    /// Arms `key`, which waits for nothing, at `at`; then does what [`Wheel::pop`] does. Often the key comes
-    /// first itself: then nothing is put in or taken out.
+    /// Arms `key`, which must not be armed, at `at`, and then removes the next key as [`Wheel::pop`] does. If
+    /// `key` itself is next, which is frequent, the wheel does not change.
     #[inline(always)]
     pub fn arm_and_pop(&mut self, key: Key, at: Instant, until: Instant) -> Option<(Instant, Key)> {
         if let Some(slot) = self.occupied[0].first() {
@@ -226,31 +239,31 @@ impl Wheel {
         self.pop(until)
     }
 
-    /// When the first key is woken, if any is.
+    /// Returns the time of the next key, or `None` if no key is armed.
     pub fn next(&self) -> Option<Instant> {
         if let Some(slot) = self.occupied[0].first() {
             let held = self.near[slot];
-            let at = if held.is_list() { self.first_of_several(held.key()).0 } else { held.at(self.base) };
+            let at = if held.is_list() { self.earliest_in_list(held.key()).0 } else { held.at(self.base) };
             return Some(Instant::from_nanos(at));
         }
         let (level, slot) = self.first_above()?;
-        Some(Instant::from_nanos(self.first_of_several(self.far[level - 1][slot]).0))
+        Some(Instant::from_nanos(self.earliest_in_list(self.far[level - 1][slot]).0))
     }
 
-    /// The first slot above the lowest level that holds something.
+    /// Returns the level and the number of the first occupied slot above level 0.
     fn first_above(&self) -> Option<(usize, usize)> {
-        // If no level holds anything, the highest one does not either.
+        // If no level has an entry, the search in the highest level finds none.
         let level = (self.levels.trailing_zeros() as usize).clamp(1, LEVELS - 1);
         Some((level, self.occupied[level].first()?))
     }
 
-    /// As `pop`, if nothing is on the lowest level.
+    /// Does what `pop` does while level 0 is empty.
     fn pop_from_above(&mut self, until: Instant) -> Option<(Instant, Key)> {
         while self.occupied[0].words == 0 {
             let (level, slot) = self.first_above()?;
             let first = self.far[level - 1][slot];
             let Entry { at, next, .. } = self.entries[first as usize];
-            // The present must not move beyond `until`: entries before that may still come.
+            // The base must not pass `until`, because keys may still be armed for times before `until`.
             let (is_alone, begins) = (next == NOBODY, self.span_begin(at, level as u32));
             if (if is_alone { at } else { begins }) > until.as_nanos() {
                 return None;
@@ -266,7 +279,7 @@ impl Wheel {
         self.pop(until)
     }
 
-    /// Wakes `key` at `at` or before; [`Instant::MAX`] is never.
+    /// Arms `key`, so that it is woken at `at` or earlier. [`Instant::MAX`] means never.
     #[inline(always)]
     pub fn arm(&mut self, key: Key, at: Instant) {
         let armed = self.armed[key.0 as usize];
@@ -283,7 +296,7 @@ impl Wheel {
     #[inline(always)]
     fn insert(&mut self, key: u32, at: u64) {
         debug_assert!(at >= self.base, "time went back");
-        // A separate path, so that the usual case, the next milliseconds, uses constants only.
+        // Level 0 has a path of its own, which uses constants only, because most entries go there.
         let after_base = at - self.base;
         let slot = after_base >> self.tick_bits;
         if slot >= SLOTS as u64 {
@@ -293,13 +306,13 @@ impl Wheel {
         if self.occupied[0].add(slot) {
             return self.insert_beside(key, at, slot);
         }
-        self.near[slot] = Near::one(key, after_base);
+        self.near[slot] = Near::entry(key, after_base);
     }
 
     #[cold]
     #[inline(never)]
     fn insert_above(&mut self, key: u32, at: u64) {
-        // Most entries that are not on the lowest level are on the next one, which has a path of its own too.
+        // Level 1 has a path of its own as well, because most entries above level 0 go there.
         let within = self.tick_bits + SLOT_BITS;
         if (at ^ self.base) >> within < SLOTS as u64 {
             return self.insert_on(1, (at >> within) as usize % SLOTS, key, at);
@@ -316,7 +329,7 @@ impl Wheel {
         self.occupied[level].add(slot);
     }
 
-    /// Into a slot of the lowest level that holds something.
+    /// Inserts an entry into an occupied slot of level 0.
     #[cold]
     #[inline(never)]
     fn insert_beside(&mut self, key: u32, at: u64, slot: usize) {
@@ -329,7 +342,7 @@ impl Wheel {
         self.near[slot] = Near::list(key);
     }
 
-    /// `key` comes first in a list that began with `next`.
+    /// Puts `key` at the front of the list that began with `next`.
     #[inline(always)]
     fn put_first(&mut self, key: u32, at: u64, next: u32) {
         self.entries[key as usize] = Entry { at, next, previous: NOBODY };
@@ -338,22 +351,21 @@ impl Wheel {
         }
     }
 
-    /// The level and the slot of what is to be woken at `at`: as the present advances, these stay the same
-    /// until the slot moves down.
+    /// Returns the level and the slot for the time `at`. They stay the same until the slot moves down.
     fn place(&self, at: u64) -> (usize, usize) {
         let differs = (at ^ self.base) >> self.tick_bits;
         let level = (differs | 1).ilog2() / SLOT_BITS;
         (level as usize, (at >> (self.tick_bits + level * SLOT_BITS)) as usize % SLOTS)
     }
 
-    /// Where that slot of `level` begins in which `at` lies.
+    /// Returns the time at which the slot of `level` begins that contains `at`.
     #[inline]
     const fn span_begin(&self, at: u64, level: u32) -> u64 {
         let within = self.tick_bits + level * SLOT_BITS;
         at >> within << within
     }
 
-    /// Takes all out of a list of a higher level.
+    /// Removes the list of a slot above level 0.
     #[inline]
     fn empty(&mut self, level: usize, slot: usize) {
         self.far[level - 1][slot] = NOBODY;
@@ -362,34 +374,34 @@ impl Wheel {
         }
     }
 
-    /// Takes out `key`, which waits for `at`.
+    /// Removes `key`, which is armed for `at`.
     #[cold]
     fn unlink(&mut self, key: u32, at: u64) {
         let (level, slot) = self.place(at);
         if level == 0 {
             return self.unlink_near(key, slot);
         }
-        match self.take_out(key, self.far[level - 1][slot]) {
+        match self.remove_from_list(key, self.far[level - 1][slot]) {
             NOBODY => self.empty(level, slot),
             first => self.far[level - 1][slot] = first,
         }
     }
 
-    /// As `unlink`, from the lowest level.
+    /// Removes `key` from a slot of level 0.
     fn unlink_near(&mut self, key: u32, slot: usize) {
         let held = self.near[slot];
         if !held.is_list() {
             self.occupied[0].remove(slot);
             return;
         }
-        let first = self.take_out(key, held.key());
+        let first = self.remove_from_list(key, held.key());
         let Entry { at, next, .. } = self.entries[first as usize];
-        self.near[slot] = if next == NOBODY { Near::one(first, at - self.base) } else { Near::list(first) };
+        self.near[slot] = if next == NOBODY { Near::entry(first, at - self.base) } else { Near::list(first) };
     }
 
-    /// Takes `key` out of the list that begins with `first`; returns what it begins with then.
+    /// Removes `key` from the list that begins with `first`. Returns the first key that the list has then.
     #[inline(always)]
-    fn take_out(&mut self, key: u32, first: u32) -> u32 {
+    fn remove_from_list(&mut self, key: u32, first: u32) -> u32 {
         let Entry { next, previous, .. } = self.entries[key as usize];
         if next != NOBODY {
             self.entries[next as usize].previous = previous;
@@ -401,9 +413,9 @@ impl Wheel {
         first
     }
 
-    /// As `pop`, from a list on the lowest level.
-    fn pop_of_several(&mut self, slot: usize, until: Instant) -> Option<(Instant, Key)> {
-        let (at, foremost) = self.first_of_several(self.near[slot].key());
+    /// Does what `pop` does for a list on level 0.
+    fn pop_from_list(&mut self, slot: usize, until: Instant) -> Option<(Instant, Key)> {
+        let (at, foremost) = self.earliest_in_list(self.near[slot].key());
         if at > until.as_nanos() {
             return None;
         }
@@ -412,12 +424,12 @@ impl Wheel {
         Some((Instant::from_nanos(at), Key(foremost)))
     }
 
-    /// The first to be woken of the list that begins with `key`, and when.
-    fn first_of_several(&self, mut key: u32) -> (u64, u32) {
+    /// Returns the earliest time in the list that begins with `key`, and the key of this time.
+    fn earliest_in_list(&self, mut key: u32) -> (u64, u32) {
         let mut first = (UNARMED, key);
         while key != NOBODY {
             let Entry { at, next, .. } = self.entries[key as usize];
-            // Of two at one time the later in the list was inserted first.
+            // Of two entries with the same time, the later one in the list is older.
             if at <= first.0 {
                 first = (at, key);
             }
@@ -426,8 +438,8 @@ impl Wheel {
         first
     }
 
-    /// Nothing is left before this list of a higher level: the present moves to where its slot begins, and
-    /// what is in it differs from that in a lower digit.
+    /// Moves the base to the beginning of a slot above level 0, and the entries of the slot to lower levels. No
+    /// entry is earlier than the slot.
     fn move_down(&mut self, level: usize, slot: usize) {
         let mut key = self.far[level - 1][slot];
         self.empty(level, slot);

@@ -48,7 +48,7 @@ impl ChartAxes {
     /// Chooses the axis with the most values as the horizontal axis. Numbers are preferred to words. Returns
     /// `None` if the sweep has no axis.
     pub(super) fn choose(sweep: &Sweep<'_>) -> Option<Self> {
-        let rank = |&axis: &usize| (sweep.axes[axis].numbers.is_some(), sweep.axes[axis].values.len());
+        let rank = |&axis: &usize| (sweep.axes[axis].is_numeric(), sweep.axes[axis].values.len());
         // `max_by_key` takes the last of equal axes. The loop runs backwards, so this is the first axis of
         // the sweep.
         let x = (0..sweep.axes.len()).rev().max_by_key(rank)?;
@@ -334,7 +334,7 @@ fn swept_values(axis: &Axis) -> Vec<SweptValue> {
 fn horizontal_scale(axis: &Axis) -> Scale {
     let range = (LEFT + POINT_MARGIN, WIDTH - RIGHT - POINT_MARGIN);
     let (low, high) = extent((0..axis.values.len()).map(|index| axis.position(index)));
-    if axis.numbers.is_some() && low > 0.0 && high / low > LOG_RATIO {
+    if axis.is_numeric() && low > 0.0 && high / low > LOG_RATIO {
         Scale::log((low, high), range)
     } else {
         Scale::linear((low, high), range)
@@ -368,10 +368,7 @@ fn draw_swept_axis(svg: &mut Svg, panel: &Panel, axis: &Axis, title: Option<&str
     for (x, index) in ticks {
         svg.line("axis", (x, panel.bottom), (x, panel.bottom + 4.0));
         if title.is_some() && x >= next_label_x {
-            let label = match &axis.numbers {
-                Some(numbers) => tick_label(numbers.values[index]),
-                None => axis.label(index),
-            };
+            let label = if axis.is_numeric() { tick_label(axis.position(index)) } else { axis.label(index) };
             next_label_x = x + LABEL_DISTANCE.max(LABEL_LETTER_WIDTH * label.chars().count() as f64);
             svg.text(SvgText::centred_at((x, panel.bottom + 18.0), "tick", &label));
         }

@@ -1,4 +1,9 @@
-//! A swept key as an axis: its values, their labels, and their places on a scale.
+//! A swept key as an axis of a chart or a table.
+//!
+//! - An *axis* is a swept key with its values. A value has an *index*, which counts from 0 along the axis.
+//! - The *position* of a value is its place on the scale of a chart.
+//!
+//! Begin to read with [`Axis::all`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,125 +17,133 @@ pub(crate) struct Axis {
     pub key: String,
     /// The values. Numbers are in ascending order, so that neighbours in this list are neighbours on the
     /// axis. Other values are in the order of the cells.
-    pub values: Vec<Value>,
-    /// The values as numbers of one unit. `None` if they are not such numbers.
-    pub numbers: Option<Numbers>,
+    pub values: Vec<AxisValue>,
+    /// The unit of the numbers, which may be empty. `None` if a value is not a number, or if the values have
+    /// different units.
+    unit: Option<&'static str>,
 }
 
-/// Numbers of one unit.
+/// A value of a swept key.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Numbers {
-    pub values: Vec<f64>,
-    /// Empty for numbers without a unit.
-    pub unit: &'static str,
+pub(crate) struct AxisValue {
+    /// The value as the scenario has it.
+    json: Value,
+    /// The value in the unit of the axis. On an axis without a unit it has no meaning.
+    number: f64,
 }
 
 impl Axis {
-    /// Makes an axis of each key that has several values. `swept` has the key and value pairs of all cells.
-    pub(crate) fn all<'a>(swept: impl Iterator<Item = (&'a String, &'a Value)>) -> Vec<Self> {
-        #[derive(Default)]
-        struct Values {
-            in_order: Vec<Value>,
-            known: BTreeSet<String>,
-        }
-        let mut values_by_key: BTreeMap<&String, Values> = BTreeMap::new();
-        for (key, value) in swept {
-            let values = values_by_key.entry(key).or_default();
-            if values.known.insert(value.to_string()) {
-                values.in_order.push(value.clone());
+    /// Makes an axis of each key that has two or more values. `pairs` are the swept keys of all cells with
+    /// their values.
+    pub(crate) fn all<'a>(pairs: impl Iterator<Item = (&'a String, &'a Value)>) -> Vec<Self> {
+        let mut values_by_key: BTreeMap<&String, Vec<Value>> = BTreeMap::new();
+        let mut known_values = BTreeSet::new();
+        for (key, value) in pairs {
+            if known_values.insert((key, value.to_string())) {
+                values_by_key.entry(key).or_default().push(value.clone());
             }
         }
-        let several = values_by_key.into_iter().filter(|(_, values)| values.in_order.len() > 1);
-        several.map(|(key, values)| Self::new(key.clone(), values.in_order)).collect()
+        let axes = values_by_key.into_iter().filter(|(_, values)| values.len() > 1);
+        axes.map(|(key, values)| Self::new(key, values)).collect()
     }
 
-    fn new(key: String, values: Vec<Value>) -> Self {
-        let Some(numbers) = Numbers::parse(&values) else { return Self { key, values, numbers: None } };
-        let mut pairs: Vec<(f64, Value)> = numbers.values.into_iter().zip(values).collect();
-        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (sorted, values) = pairs.into_iter().unzip();
-        Self { key, values, numbers: Some(Numbers { values: sorted, unit: numbers.unit }) }
+    fn new(key: &str, values: Vec<Value>) -> Self {
+        let numbers: Vec<Option<Number>> = values.iter().map(Number::parse).collect();
+        let unit = common_unit(&numbers);
+        let mut axis_values = Vec::new();
+        for (json, number) in values.into_iter().zip(numbers) {
+            axis_values.push(AxisValue { json, number: number.map_or(0.0, |number| number.value) });
+        }
+        if unit.is_some() {
+            axis_values.sort_by(|a, b| a.number.total_cmp(&b.number));
+        }
+        Self { key: key.to_owned(), values: axis_values, unit }
+    }
+
+    /// Whether the values are numbers of one unit.
+    pub(crate) const fn is_numeric(&self) -> bool {
+        self.unit.is_some()
     }
 
     /// The index of each value, by the value's JSON.
     pub(crate) fn index_by_json(&self) -> BTreeMap<String, usize> {
-        self.values.iter().map(Value::to_string).zip(0..).collect()
+        self.values.iter().map(|value| value.json.to_string()).zip(0..).collect()
     }
 
-    /// The place of a value on a scale: its number. A word has its index as its place.
+    /// The position of a number is the number. The position of any other value is its index.
     pub(crate) fn position(&self, index: usize) -> f64 {
-        self.numbers.as_ref().map_or(index as f64, |numbers| numbers.values[index])
+        if self.is_numeric() { self.values[index].number } else { index as f64 }
     }
 
-    /// A value as the scenario writes it.
+    /// The value in the words of the scenario.
     pub(crate) fn label(&self, index: usize) -> String {
-        self.values.get(index).map(plain).unwrap_or_default()
+        plain(&self.values[index].json)
     }
 
-    /// A value as the scenario writes it, but with a share of lost packets in per cent.
+    /// The label, but with a share of lost packets in per cent.
     pub(crate) fn percent_label(&self, index: usize) -> String {
         let is_share = self.key.ends_with(".loss") || self.key.ends_with(".loss.rate");
-        let share = self.values.get(index).filter(|_| is_share).and_then(Value::as_f64);
-        // 0.011 is 1.1 %, but 0.011 * 100.0 is 1.0999999999999999. Moving the decimal point in the text is
-        // exact.
+        let share = self.values[index].json.as_f64().filter(|_| is_share);
+        // 0.011 is 1.1 %, but 0.011 * 100.0 is 1.0999999999999999. The exponent in the text is exact.
         let percent = share.and_then(|share| format!("{share}e2").parse::<f64>().ok());
         percent.map_or_else(|| self.label(index), |percent| format!("{percent}%"))
     }
 
-    /// The title of the axis with the unit: `path.up.delay, ms`.
+    /// The key and the unit: `path.up.delay, ms`.
     pub(crate) fn title_with_unit(&self) -> String {
-        match &self.numbers {
-            Some(Numbers { unit, .. }) if !unit.is_empty() => format!("{}, {unit}", self.key),
-            _ => self.key.clone(),
+        match self.unit {
+            None | Some("") => self.key.clone(),
+            Some(unit) => format!("{}, {unit}", self.key),
         }
     }
 
-    /// The title of the axis in words: `loss, each way (path.*.loss)`. A key that has no words here is the
-    /// title.
+    /// The key in words: `loss, each way (path.*.loss)`. A key that has no words stays as it is.
     pub(crate) fn title_in_words(&self) -> String {
-        let words = match &self.key.split('.').collect::<Vec<_>>()[..] {
-            ["path", "*", link_key @ ..] => words_of(link_key).map(|words| format!("{words}, each way")),
-            ["path", direction, link_key @ ..] => {
-                words_of(link_key).map(|words| format!("{words}, {direction}"))
-            }
-            ["link", "*", link_key @ ..] => words_of(link_key).map(|words| format!("{words}, each link")),
-            ["link", name, link_key @ ..] => words_of(link_key).map(|words| format!("{words}, {name}")),
-            _ => None,
+        let (place, link_key) = match &self.key.split('.').collect::<Vec<_>>()[..] {
+            ["path", "*", link_key @ ..] => ("each way", link_key.join(".")),
+            ["link", "*", link_key @ ..] => ("each link", link_key.join(".")),
+            ["path" | "link", name, link_key @ ..] => (*name, link_key.join(".")),
+            _ => return self.key.clone(),
         };
-        words.map_or_else(|| self.key.clone(), |words| format!("{words} ({})", self.key))
+        let words = match link_key.as_str() {
+            "loss" | "loss.rate" => "loss",
+            "delay" | "rate" | "queue" => link_key.as_str(),
+            "queue.limit" => "room in the queue",
+            _ => return self.key.clone(),
+        };
+        format!("{words}, {place} ({})", self.key)
     }
 
-    /// Neighbouring values in one text: `1 ms to 30 ms`. Words are listed.
+    /// Neighbouring values in one text: `1 ms to 30 ms`. Values that are not numbers are listed.
     pub(crate) fn range_label(&self, first: usize, last: usize) -> String {
-        if first == last {
-            return self.label(first);
-        }
-        if self.numbers.is_some() {
+        if first < last && self.is_numeric() {
             return format!("{} to {}", self.label(first), self.label(last));
         }
         (first..=last).map(|index| self.label(index)).collect::<Vec<_>>().join(" | ")
     }
 }
 
-/// The words for a key of a link.
-fn words_of(link_key: &[&str]) -> Option<&'static str> {
-    match link_key {
-        ["loss"] | ["loss", "rate"] => Some("loss"),
-        ["delay"] => Some("delay"),
-        ["rate"] => Some("rate"),
-        ["queue"] => Some("queue"),
-        ["queue", "limit"] => Some("room in the queue"),
-        _ => None,
+/// A number in a unit that suits an axis.
+struct Number {
+    value: f64,
+    unit: &'static str,
+}
+
+impl Number {
+    /// Reads a number, or a quantity as scenarios write it. Returns `None` for any other value.
+    fn parse(value: &Value) -> Option<Self> {
+        if let Some(value) = value.as_f64() {
+            return Some(Self { value, unit: "" });
+        }
+        let text = value.as_str()?.trim();
+        let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (digits, name) = text.split_at(digits_end);
+        let Unit { factor, axis_unit, .. } = UNITS.iter().find(|unit| unit.name == name.trim())?;
+        Some(Self { value: digits.parse::<f64>().ok()? * factor, unit: axis_unit })
     }
 }
 
-/// A number in the unit of its axis.
-struct Quantity {
-    number: f64,
-    axis_unit: &'static str,
-}
-
-/// A unit of scenarios, and the unit of an axis over such values.
+/// A unit of scenarios.
 struct Unit {
     name: &'static str,
     /// The factor from this unit to the unit of the axis.
@@ -142,7 +155,8 @@ const fn unit(name: &'static str, factor: f64, axis_unit: &'static str) -> Unit 
     Unit { name, factor, axis_unit }
 }
 
-/// The units of scenarios (docs/reference/interface.md).
+/// The units of scenarios (docs/reference/interface.md). The crates do not share a table of them, because this
+/// crate does not know the language of scenarios.
 const UNITS: [Unit; 19] = [
     unit("ns", 1e-6, "ms"),
     unit("us", 1e-3, "ms"),
@@ -165,31 +179,12 @@ const UNITS: [Unit; 19] = [
     unit("", 1.0, ""),
 ];
 
-impl Numbers {
-    /// Returns `None` if a value is not a number, or if the values have different units.
-    fn parse(values: &[Value]) -> Option<Self> {
-        let quantities: Vec<Quantity> = values.iter().map(Quantity::parse).collect::<Option<_>>()?;
-        let unit = quantities.first()?.axis_unit;
-        if quantities.iter().any(|quantity| quantity.axis_unit != unit || !quantity.number.is_finite()) {
-            return None;
-        }
-        Some(Self { values: quantities.into_iter().map(|quantity| quantity.number).collect(), unit })
-    }
-}
-
-impl Quantity {
-    /// Parses a number, or a text with a number and a unit, as scenarios write them.
-    fn parse(value: &Value) -> Option<Self> {
-        if let Some(number) = value.as_f64() {
-            return Some(Self { number, axis_unit: "" });
-        }
-        let text = value.as_str()?.trim();
-        let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (digits, name) = text.split_at(number_end);
-        let unit = UNITS.iter().find(|unit| unit.name == name.trim())?;
-        let number = digits.parse::<f64>().ok()? * unit.factor;
-        Some(Self { number, axis_unit: unit.axis_unit })
-    }
+/// Returns the unit of all numbers, or `None` if a number is missing or if the units differ.
+fn common_unit(numbers: &[Option<Number>]) -> Option<&'static str> {
+    let unit = numbers.first()?.as_ref()?.unit;
+    let has_unit =
+        |number: &Option<Number>| number.as_ref().is_some_and(|n| n.unit == unit && n.value.is_finite());
+    numbers.iter().all(has_unit).then_some(unit)
 }
 
 #[cfg(test)]
@@ -198,11 +193,7 @@ mod tests {
 
     #[test]
     fn the_title_of_an_axis_is_in_words_and_its_shares_are_in_per_cent() {
-        let axis = |key: &str, values: &[Value]| Axis {
-            key: key.to_owned(),
-            numbers: Numbers::parse(values),
-            values: values.to_vec(),
-        };
+        let axis = |key: &str, values: &[Value]| Axis::new(key, values.to_vec());
         let loss = axis("path.*.loss", &[0.0.into(), 0.005.into(), 0.011.into(), 1.into()]);
         assert_eq!([0, 1, 2, 3].map(|index| loss.percent_label(index)), ["0%", "0.5%", "1.1%", "100%"]);
         assert_eq!(loss.title_in_words(), "loss, each way (path.*.loss)");
@@ -221,15 +212,15 @@ mod tests {
 
     #[test]
     fn quantities_of_one_kind_are_numbers_of_one_unit_and_others_are_words() {
-        let parse = |values: &[&str]| {
-            let values: Vec<Value> = values.iter().map(|value| Value::from(*value)).collect();
-            Numbers::parse(&values)
-        };
-        let numbers = parse(&["500 us", "5 ms", "1.5 s"]).unwrap();
-        assert_eq!((numbers.values, numbers.unit), (vec![0.5, 5.0, 1500.0], "ms"));
-        assert_eq!(parse(&["8 kB", "64 KiB"]).unwrap().values, [8.0, 65.536]);
+        let axis =
+            |values: &[&str]| Axis::new("key", values.iter().map(|value| Value::from(*value)).collect());
+        let positions =
+            |axis: &Axis| (0..axis.values.len()).map(|index| axis.position(index)).collect::<Vec<_>>();
+        let delays = axis(&["1.5 s", "500 us", "5 ms"]);
+        assert_eq!((positions(&delays), delays.unit), (vec![0.5, 5.0, 1500.0], Some("ms")));
+        assert_eq!(positions(&axis(&["8 kB", "64 KiB"])), [8.0, 65.536]);
         for words in [&["8 kB", "20 packets"][..], &["drop-tail", "codel"], &["1 parsec"]] {
-            assert_eq!(parse(words), None, "{words:?}");
+            assert!(!axis(words).is_numeric(), "{words:?}");
         }
     }
 }

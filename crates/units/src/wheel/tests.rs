@@ -1,4 +1,4 @@
-//! The wheel beside a binary heap.
+//! Compares the wheel with a binary heap.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -11,8 +11,7 @@ fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-/// Takes the foremost entry out.
-fn take(wheel: &mut Wheel) -> Option<(Instant, Key)> {
+fn pop_any(wheel: &mut Wheel) -> Option<(Instant, Key)> {
     wheel.pop(Instant::MAX)
 }
 
@@ -22,7 +21,7 @@ fn keys_wake_in_time_order_and_ties_in_order_of_arming() {
     wheel.arm(Key(2), at(5));
     wheel.arm(Key(1), at(5));
     wheel.arm(Key(0), at(1));
-    let order: Vec<_> = core::iter::from_fn(|| take(&mut wheel)).map(|(_, key)| key.0).collect();
+    let order: Vec<_> = core::iter::from_fn(|| pop_any(&mut wheel)).map(|(_, key)| key.0).collect();
     assert_eq!(order, [0, 2, 1]);
 }
 
@@ -32,8 +31,8 @@ fn an_earlier_wake_supersedes_and_a_later_one_is_lazy() {
     wheel.arm(Key(0), at(9));
     wheel.arm(Key(0), at(4));
     wheel.arm(Key(0), at(7));
-    assert_eq!(take(&mut wheel), Some((at(4), Key(0))));
-    assert_eq!(take(&mut wheel), None);
+    assert_eq!(pop_any(&mut wheel), Some((at(4), Key(0))));
+    assert_eq!(pop_any(&mut wheel), None);
 }
 
 #[test]
@@ -42,8 +41,8 @@ fn the_end_of_time_can_be_waited_for() {
     let late = Instant::from_nanos(u64::MAX - 1);
     wheel.arm(Key(0), late);
     wheel.arm(Key(1), Instant::from_nanos(1));
-    assert_eq!(take(&mut wheel), Some((Instant::from_nanos(1), Key(1))));
-    assert_eq!(take(&mut wheel), Some((late, Key(0))));
+    assert_eq!(pop_any(&mut wheel), Some((Instant::from_nanos(1), Key(1))));
+    assert_eq!(pop_any(&mut wheel), Some((late, Key(0))));
 }
 
 #[test]
@@ -73,11 +72,11 @@ fn what_is_woken_later_than_the_bound_stays_and_earlier_entries_may_still_come()
     assert_eq!((order, wheel.next()), (vec![2, 0, 1], None));
 }
 
-/// What the wheel should do: a binary heap of (time, insertion number, key).
+/// A model of the wheel: a binary heap of (time, insertion number, key).
 #[derive(Default)]
 struct Reference {
     heap: BinaryHeap<Reverse<(Instant, usize, Key)>>,
-    /// By key: its entry in the heap; others of it are stale.
+    /// The valid entry of each key. Other entries of the key in the heap are stale.
     waits: BTreeMap<Key, (Instant, usize)>,
 }
 
@@ -91,7 +90,7 @@ impl Reference {
         self.heap.push(Reverse((at, number, key)));
     }
 
-    /// The first entry that is not stale.
+    /// Returns the first entry that is not stale.
     fn next(&mut self) -> Option<(Instant, Key)> {
         loop {
             let &Reverse((at, number, key)) = self.heap.peek()?;
