@@ -129,7 +129,6 @@ const fn beginning(link: LinkIndex) -> usize {
     2 * link.0 as usize
 }
 
-/// Returns the number of the end of a link.
 const fn end(link: LinkIndex) -> usize {
     2 * link.0 as usize + 1
 }

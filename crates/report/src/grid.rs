@@ -1,5 +1,18 @@
-//! A table before it becomes text or HTML. Both outputs are made from the same strings, so a number is the
-//! same in both.
+//! Tables, which become text for a terminal or HTML for a page. Both are made of the same strings, so a number
+//! is the same in both.
+//!
+//! - A *group* of columns is neighbouring columns under one title. Each column has a *head* below the title.
+//! - The *layout* of a table is the columns that fit the terminal, with their widths. The other columns are
+//!   *left out*.
+//! - A *term* is a word that a legend explains (`crate::term`).
+//!
+//! ```text
+//!                round trip, ms           the title of a group
+//! transport       p50    p90  loss %      the heads
+//! UDP            62.1  182.4    0.00      a row, whose first cell has the colour of its transport
+//! ```
+//!
+//! Begin to read with [`Grid`], then [`Grid::text`].
 
 use std::cmp::Reverse;
 
@@ -33,7 +46,7 @@ pub(crate) struct GridText {
     pub text: String,
     /// The heads of the columns that were left out.
     pub left_out: Vec<String>,
-    /// The words that the shown columns need in a legend, from left to right.
+    /// The terms of the other columns, from left to right.
     pub terms: Terms,
 }
 
@@ -47,9 +60,9 @@ pub(crate) struct Column {
     pub align: Align,
     /// The order in which columns are left out if the terminal is too narrow. Columns with the smallest
     /// number are left out first. Of columns with the same number, the last one is left out first. A column
-    /// with 0 always stays.
+    /// with 0 is never left out.
     pub omit_order: u8,
-    /// The words that a legend explains if this column is shown.
+    /// The terms that a legend explains if the table has this column.
     pub terms: Terms,
 }
 
@@ -78,46 +91,40 @@ pub(crate) enum Role {
     Best,
 }
 
-/// The number of spaces between two columns.
-const GAP: usize = 2;
-/// The number of spaces between two groups of columns.
-const GROUP_GAP: usize = 3;
-
 impl Grid {
     /// Writes the table as lines that fit `style.width`.
     pub(crate) fn text(&self, style: &Style) -> GridText {
-        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+        let mut layout = Layout::new(self, (0..self.columns.len()).collect());
         let mut left_out = Vec::new();
-        while self.width(&shown) > style.width {
-            let candidates = shown.iter().copied().filter(|&column| self.columns[column].omit_order > 0);
-            let next = candidates.min_by_key(|&column| (self.columns[column].omit_order, Reverse(column)));
-            let Some(next) = next else { break };
-            shown.retain(|&column| column != next);
+        while layout.width() > style.width
+            && let Some(next) = layout.next_left_out()
+        {
             left_out.push(self.columns[next].title());
+            let remaining = layout.columns.into_iter().filter(|&column| column != next);
+            layout = Layout::new(self, remaining.collect());
         }
         left_out.reverse();
         let mut text = String::new();
-        for line in self.header(&shown).iter().filter(|line| !line.trim().is_empty()) {
+        for line in layout.header().iter().filter(|line| !line.trim().is_empty()) {
             text.push_str(&paint(line.trim_end(), "1", style.color));
             text.push('\n');
         }
-        let widths = self.widths(&shown);
         for row in &self.rows {
-            text.push_str(&self.line(row, &shown, &widths, style));
+            text.push_str(&layout.line(row, style));
             text.push('\n');
         }
-        let terms = shown.iter().flat_map(|&column| self.columns[column].terms.clone()).collect();
-        GridText { text, left_out, terms }
+        let terms = layout.columns.iter().flat_map(|&column| self.columns[column].terms.clone());
+        GridText { text, left_out, terms: terms.collect() }
     }
 
-    /// The words that the columns need in a legend, from left to right.
+    /// The terms of all columns, from left to right.
     pub(crate) fn terms(&self) -> Terms {
         self.columns.iter().flat_map(|column| column.terms.clone()).collect()
     }
 
     /// Writes the table as HTML.
     pub(crate) fn html(&self, caption: &str) -> Markup {
-        let groups = self.groups(&(0..self.columns.len()).collect::<Vec<_>>());
+        let groups = groups(self.columns.iter());
         html! {
             div.scroll {
                 table {
@@ -158,86 +165,96 @@ impl Grid {
             }
         }
     }
+}
 
-    /// The groups of the columns `shown`, from left to right. A column without a group is a group of its own.
-    fn groups(&self, shown: &[usize]) -> Vec<ColumnGroup> {
-        let mut groups: Vec<ColumnGroup> = Vec::new();
-        for &column in shown {
-            let title = &self.columns[column].group;
-            match groups.last_mut() {
-                Some(last) if last.title == *title && !title.is_empty() => last.columns += 1,
-                _ => groups.push(ColumnGroup { title: title.clone(), columns: 1 }),
-            }
+/// The columns of a table that fit a terminal.
+struct Layout<'a> {
+    grid: &'a Grid,
+    /// The indices of the columns, in ascending order.
+    columns: Vec<usize>,
+    groups: Vec<ColumnGroup>,
+    /// The width of each column. The last column of a group is so wide that the title of the group fits.
+    widths: Vec<usize>,
+}
+
+/// The number of spaces between two columns of a group.
+const GAP: usize = 2;
+/// The number of spaces between two groups of columns.
+const GROUP_GAP: usize = 3;
+
+impl<'a> Layout<'a> {
+    fn new(grid: &'a Grid, columns: Vec<usize>) -> Self {
+        let mut widths = Vec::new();
+        for &column in &columns {
+            let cells = grid.rows.iter().filter_map(|row| row.cells.get(column));
+            let widest_cell = cells.map(|cell| columns_of(cell)).max().unwrap_or(0);
+            widths.push(widest_cell.max(columns_of(&grid.columns[column].head)));
         }
-        groups
+        let groups = groups(columns.iter().map(|&column| &grid.columns[column]));
+        let mut first = 0;
+        for group in &groups {
+            let missing = columns_of(&group.title).saturating_sub(group.width(&widths[first..]));
+            widths[first + group.columns - 1] += missing;
+            first += group.columns;
+        }
+        Self { grid, columns, groups, widths }
+    }
+
+    fn width(&self) -> usize {
+        let gaps = (0..self.columns.len()).map(|index| self.gap_before(index)).sum::<usize>();
+        self.widths.iter().sum::<usize>() + gaps
+    }
+
+    /// The column that is left out next. `None` if every column must stay.
+    fn next_left_out(&self) -> Option<usize> {
+        let omit_order = |column: usize| self.grid.columns[column].omit_order;
+        let candidates = self.columns.iter().copied().filter(|&column| omit_order(column) > 0);
+        candidates.min_by_key(|&column| (omit_order(column), Reverse(column)))
+    }
+
+    fn column(&self, index: usize) -> &Column {
+        &self.grid.columns[self.columns[index]]
     }
 
     /// The two header lines: the titles of the groups, and the heads of the columns.
-    fn header(&self, shown: &[usize]) -> [String; 2] {
-        let widths = self.widths(shown);
+    fn header(&self) -> [String; 2] {
         let (mut titles, mut heads) = (String::new(), String::new());
         let mut first = 0;
-        for group in self.groups(shown) {
-            let align = self.columns[shown[first]].align;
-            titles.push_str(&" ".repeat(self.gap_before(shown, first)));
-            titles.push_str(&pad(&group.title, group.width(&widths[first..]), align));
+        for group in &self.groups {
+            titles.push_str(&" ".repeat(self.gap_before(first)));
+            titles.push_str(&pad(&group.title, group.width(&self.widths[first..]), self.column(first).align));
             for index in first..first + group.columns {
-                let column = &self.columns[shown[index]];
-                heads.push_str(&" ".repeat(self.gap_before(shown, index)));
-                heads.push_str(&pad(&column.head, widths[index], column.align));
+                let column = self.column(index);
+                heads.push_str(&" ".repeat(self.gap_before(index)));
+                heads.push_str(&pad(&column.head, self.widths[index], column.align));
             }
             first += group.columns;
         }
         [titles, heads]
     }
 
-    /// Writes a row as text.
-    fn line(&self, row: &Row, shown: &[usize], widths: &[usize], style: &Style) -> String {
+    fn line(&self, row: &Row, style: &Style) -> String {
         let mut line = String::new();
-        for (index, &column) in shown.iter().enumerate() {
+        for (index, &column) in self.columns.iter().enumerate() {
             let text = row.cells.get(column).map_or("", String::as_str);
-            let cell = pad(text, widths[index], self.columns[column].align);
+            let cell = pad(text, self.widths[index], self.column(index).align);
             let ansi_code = match (index, row.display, row.role) {
                 (0, Some(display), Role::Best) => format!("1;38;5;{}", display.ansi),
                 (0, Some(display), Role::Plain) => format!("38;5;{}", display.ansi),
                 (_, _, Role::Best) => "1".to_owned(),
                 (_, _, Role::Plain) => String::new(),
             };
-            line.push_str(&" ".repeat(self.gap_before(shown, index)));
+            line.push_str(&" ".repeat(self.gap_before(index)));
             line.push_str(&paint(&cell, &ansi_code, style.color));
         }
         line.trim_end().to_owned()
     }
 
-    /// The number of spaces before the shown column with this index.
-    fn gap_before(&self, shown: &[usize], index: usize) -> usize {
+    /// The number of spaces before a column.
+    fn gap_before(&self, index: usize) -> usize {
         let Some(previous) = index.checked_sub(1) else { return 0 };
-        let group = &self.columns[shown[index]].group;
-        let is_same_group = *group == self.columns[shown[previous]].group && !group.is_empty();
-        if is_same_group { GAP } else { GROUP_GAP }
-    }
-
-    /// The width of each shown column. The last column of a group is widened until the title of the group
-    /// fits.
-    fn widths(&self, shown: &[usize]) -> Vec<usize> {
-        let mut widths = Vec::new();
-        for &column in shown {
-            let cells = self.rows.iter().filter_map(|row| row.cells.get(column));
-            let widest_cell = cells.map(|cell| columns_of(cell)).max().unwrap_or(0);
-            widths.push(widest_cell.max(columns_of(&self.columns[column].head)));
-        }
-        let mut first = 0;
-        for group in self.groups(shown) {
-            let missing = columns_of(&group.title).saturating_sub(group.width(&widths[first..]));
-            widths[first + group.columns - 1] += missing;
-            first += group.columns;
-        }
-        widths
-    }
-
-    fn width(&self, shown: &[usize]) -> usize {
-        let gaps = (0..shown.len()).map(|index| self.gap_before(shown, index)).sum::<usize>();
-        self.widths(shown).iter().sum::<usize>() + gaps
+        let group = &self.column(index).group;
+        if *group == self.column(previous).group && !group.is_empty() { GAP } else { GROUP_GAP }
     }
 }
 
@@ -256,14 +273,25 @@ impl ColumnGroup {
     }
 }
 
+/// Groups neighbouring columns of one title. A column without a title is a group of its own.
+fn groups<'a>(columns: impl Iterator<Item = &'a Column>) -> Vec<ColumnGroup> {
+    let mut groups: Vec<ColumnGroup> = Vec::new();
+    for Column { group: title, .. } in columns {
+        match groups.last_mut() {
+            Some(last) if last.title == *title && !title.is_empty() => last.columns += 1,
+            _ => groups.push(ColumnGroup { title: title.clone(), columns: 1 }),
+        }
+    }
+    groups
+}
+
 impl Column {
     /// A column of words.
     pub(crate) fn words(head: &str) -> Self {
         Self { align: Align::Left, ..Self::numbers("", head) }
     }
 
-    /// A column of numbers under the title of a group. Every table keeps it, unless it is given an
-    /// [`Self::omit_order`].
+    /// A column of numbers under the title of a group. Its [`Self::omit_order`] is 0.
     pub(crate) fn numbers(group: &str, head: &str) -> Self {
         Self {
             group: group.to_owned(),
@@ -274,12 +302,11 @@ impl Column {
         }
     }
 
-    /// Sets [`Self::omit_order`].
     pub(crate) fn omit_order(self, omit_order: u8) -> Self {
         Self { omit_order, ..self }
     }
 
-    /// Adds a word that a legend explains if this column is shown.
+    /// Adds a term that a legend explains if the table has this column.
     pub(crate) fn explained(mut self, term: impl Into<Option<Term>>) -> Self {
         self.terms.extend(term.into());
         self
@@ -299,7 +326,7 @@ impl Column {
 }
 
 impl Row {
-    /// A square in the colour of the transport, which stands beside the name.
+    /// A square in the colour of the transport, beside its name.
     fn swatch(&self) -> Markup {
         html! {
             @if let Some(display) = self.display {
@@ -318,13 +345,13 @@ impl Role {
     }
 }
 
-/// Puts `text` between ANSI codes, if colours are wanted.
+/// Puts `text` between ANSI codes if `color` is true.
 pub(crate) fn paint(text: &str, code: &str, color: bool) -> String {
     if color && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// Replaces the characters of `text` that would control a terminal or turn the direction of writing. Users
-/// choose the names in a scenario.
+/// Replaces the characters of `text` that control a terminal or the direction of writing. Names come from
+/// scenarios, which may be a stranger's.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { '\u{fffd}' }).collect()
 }
@@ -389,6 +416,10 @@ mod tests {
         }
     }
 
+    fn full_width(grid: &Grid) -> usize {
+        Layout::new(grid, vec![0, 1, 2, 3]).width()
+    }
+
     fn style(width: usize) -> Style {
         Style { width, color: false, explain: true }
     }
@@ -406,7 +437,7 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_leaves_columns_out_in_their_order_and_says_which() {
-        let full = grid().width(&[0, 1, 2, 3]);
+        let full = full_width(&grid());
         let GridText { text, left_out, .. } = grid().text(&style(full - 1));
         assert_eq!(left_out, ["loss %"]);
         assert!(text.lines().all(|line| columns_of(line) < full) && text.contains("p50"));
@@ -419,7 +450,7 @@ mod tests {
     fn of_columns_with_the_same_order_the_last_one_is_left_out_first() {
         let mut grid = grid();
         grid.columns[1].omit_order = 1;
-        let full = grid.width(&[0, 1, 2, 3]);
+        let full = full_width(&grid);
         assert_eq!(grid.text(&style(full - 1)).left_out, ["loss %"]);
         assert_eq!(grid.text(&style(1)).left_out, ["round trip, ms p50", "loss %"]);
         // The number decides before the place. The note names the columns that went first at its end.

@@ -19,7 +19,6 @@ pub(crate) enum Metric {
     Share(fn(&FlowSummary) -> Option<f64>),
 }
 
-/// The kind of a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DelayKind {
     RoundTrip,

@@ -21,7 +21,6 @@ pub(crate) fn barred(judged: &BTreeMap<u64, JudgedFigure>) -> f64 {
 /// The calls of one name, and their inputs outside the model.
 struct OutsideCalls {
     name: String,
-    /// For each input outside the model: the value that is furthest outside.
     furthest: BTreeMap<ModelInput, OutsideModel>,
 }
 

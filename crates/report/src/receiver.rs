@@ -11,7 +11,6 @@ use crate::grid::printable;
 /// The most flows that are named with their receiver. The others are counted.
 const MAX_NAMED: usize = 4;
 
-/// A receiver, and the flows that have it.
 struct ReceiverFlows<'a> {
     receiver: String,
     flows: BTreeSet<&'a str>,

@@ -191,7 +191,6 @@ pub(crate) fn distinguish_looks<'a>(looks: impl Iterator<Item = &'a mut Look>) {
     }
 }
 
-/// Whether `name` is the name of `flow` or of one of its copies.
 pub(crate) fn is_flow_or_copy(name: &str, flow: &str) -> bool {
     name == flow || is_copy(name, flow)
 }

@@ -298,7 +298,6 @@ fn how_one_transport_serves(cell: &CellView<'_>, flow: &str) -> String {
     format!("{name} alone has figures, and {usable}: {figure}.")
 }
 
-/// The answer of a run that is not valid.
 const NOT_VALID: &str = "No answer: this run is not valid, and the lines that begin with \"invalid\" say why. Remove the reason and \
                          measure again. The figures below do not say which transport is best.";
 

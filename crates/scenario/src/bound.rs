@@ -234,7 +234,6 @@ pub(crate) fn add(table: &mut Table, name: &str, bound: Node) {
     }
 }
 
-/// Reads one bound or a list of bounds, and returns each with its place.
 pub(crate) fn bounds(node: &Node) -> impl Iterator<Item = (&Place, Result<Bound, Problem>)> {
     written_bounds(node).map(|WrittenBound { place, bound, .. }| (place, bound))
 }

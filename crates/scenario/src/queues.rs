@@ -48,7 +48,6 @@ const VARIANTS: [Variant; QueueName::ALL.len()] = {
     variants
 };
 
-/// Reads the queue of `link`, which has these `values`.
 pub(crate) fn resolve(link: &Section<'_>, values: &LinkValues, log: &mut Log) -> Option<QueueKind> {
     let (kind, section) = link.tagged("queue")?;
     let name = QueueName::ALL.iter().find(|name| name.word() == kind)?;

@@ -294,7 +294,6 @@ fn start(node: &Node, ranges: &[DimensionRange], at: KeyPath<'_>, log: &mut Log)
     Some(Meaning::Range(from, to))
 }
 
-/// Reads a duration.
 fn duration(node: &Node, ranges: &[DimensionRange], at: KeyPath<'_>, log: &mut Log) -> Option<Duration> {
     amount(node, ranges, at, log).map(|amount| Duration::from_nanos(amount.count))
 }

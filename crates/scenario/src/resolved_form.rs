@@ -130,7 +130,6 @@ fn section(keys: &Table) -> toml_edit::Table {
     section
 }
 
-/// Writes a table with a line for each key.
 fn in_line(keys: &Table) -> toml_edit::Table {
     let mut table = toml_edit::Table::new();
     for entry in &keys.entries {

@@ -40,7 +40,6 @@ impl<'a> Section<'a> {
         self.keys.iter().any(|key| key.name == name)
     }
 
-    /// Returns the meaning of a value.
     pub(crate) fn meaning(&self, name: &str) -> Option<Meaning> {
         self.table.get(name)?.meaning
     }
@@ -123,7 +122,6 @@ impl<'a> Section<'a> {
         node.meaning.and_then(|_| node.as_text())
     }
 
-    /// Returns the names of a list, each with its place.
     pub(crate) fn names(&self, name: &str) -> Option<impl Iterator<Item = (&'a str, &'a Place)> + use<'a>> {
         self.table.get(name)?.names()
     }

@@ -145,7 +145,6 @@ pub(crate) struct Tagged {
     pub(crate) quantity: Option<VariantKey>,
 }
 
-/// A key of one variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VariantKey {
     pub(crate) variant: &'static str,

@@ -1,23 +1,15 @@
 //! `[[change]]`: what it resolves to, and its mistakes.
 
 use talkpath_path::{Change, LinkState, LossModel, RateModel};
-use talkpath_scenario::{Files, Located, Options, Plan, Setting, Source, load, load_with_files};
+use talkpath_scenario::{Files, Located, Options, Source, load_with_files};
 use talkpath_units::{Duration, Rate};
 
+use crate::loading::{self, GOOD, plan, set};
 use crate::mistakes::check;
-
-/// Six lines; changes come after them.
-const GOOD: &str =
-    "duration = \"60 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n\n";
-
-fn plan(text: &str) -> Plan {
-    load(&Source::new("f.toml", text), &Options::default())
-        .unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"))
-}
 
 /// The changes of [`GOOD`] with `text` after it.
 fn changes(text: &str) -> Vec<Change> {
-    plan(&format!("{GOOD}{text}")).cells[0].scenario.changes.clone()
+    plan(&format!("{GOOD}\n{text}"), &Options::default()).cells[0].scenario.changes.clone()
 }
 
 #[test]
@@ -44,31 +36,31 @@ fn a_period_without_a_time_begins_after_one_period_and_a_phase_shifts_it_within(
 #[test]
 fn the_resolved_form_loads_to_the_same_changes_and_a_key_of_a_change_can_be_set_and_swept() {
     let text = format!(
-        "{GOOD}[[change]]\nat = \"5 s\"\nrate = \"1 Mbps\"\nover = \"2 s\"\nsteps = 4\n\
+        "{GOOD}\n[[change]]\nat = \"5 s\"\nrate = \"1 Mbps\"\nover = \"2 s\"\nsteps = 4\n\
          [[change]]\nat = \"9 s\"\nqueue.limit = \"10 packets\"\nlink = \"up\"\n\
          [sweep]\n\"change.2.at\" = [\"9 s\", \"10 s\"]\n"
     );
-    let plan = plan(&text);
+    let plan = plan(&text, &Options::default());
     let first = |cell: usize| plan.cells[cell].scenario.changes.last().map(|change| change.when.first);
     assert_eq!((first(0), first(1)), (Some(Duration::from_secs(9)), Some(Duration::from_secs(10))));
-    let again = load(&Source::new("f.toml", &plan.resolved), &Options::default()).unwrap();
-    assert_eq!(again.cells, plan.cells, "{}", plan.resolved);
-    let set = Setting::new("change.1.steps", "8");
-    let options = Options { set: vec![set], ..Options::default() };
-    let plan = load(&Source::new("f.toml", &text), &options).unwrap();
+    let plan = loading::plan(&text, &set(&[("change.1.steps", "8")]));
     assert_eq!(plan.cells[0].scenario.changes[0].ramp.map(|ramp| ramp.steps), Some(8));
 }
 
 #[test]
 fn the_resolved_form_writes_each_change_as_a_table_of_its_own() {
-    let resolved = plan(&format!("{GOOD}[[change]]\nat = \"5 s\"\nqueue.limit = \"3 packets\"\n")).resolved;
+    let resolved = plan(
+        &format!("{GOOD}\n[[change]]\nat = \"5 s\"\nqueue.limit = \"3 packets\"\n"),
+        &Options::default(),
+    )
+    .resolved;
     assert!(resolved.contains("\n[[change]]\nat = \"5 s\"\nqueue = { limit = "), "{resolved}");
 }
 
 #[test]
 fn a_change_that_comes_after_the_senders_stopped_is_warned_of() {
     let warnings = |text: &str| {
-        let warnings = plan(&format!("{GOOD}{text}")).warnings;
+        let warnings = plan(&format!("{GOOD}\n{text}"), &Options::default()).warnings;
         warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let late = warnings("[[change]]\nat = \"60 s\"\ndelay = \"38 ms\"\n");
@@ -98,7 +90,7 @@ impl Files for OneFile {
 
 #[test]
 fn a_file_is_a_change_for_each_row_and_repeats_with_every() {
-    let text = format!("{GOOD}[[change]]\nlink = \"up\"\nfile = \"speeds.txt\"\nevery = \"3 s\"\n");
+    let text = format!("{GOOD}\n[[change]]\nlink = \"up\"\nfile = \"speeds.txt\"\nevery = \"3 s\"\n");
     let load = |file| load_with_files(&Source::new("f.toml", &text), &Options::default(), &OneFile(file));
     let plan = load("time_s rate_mbps loss_percent\n0 48.2 0\n1.5 0 2\n").unwrap();
     let changes = &plan.cells[0].scenario.changes;
@@ -145,7 +137,7 @@ fn a_change_that_cannot_be_what_it_says_is_refused_with_what_is_right() {
         ("at = \"1 s\"\ndelay = \"1 ms\"\noutag = \"1 s\"", "10:1: change.1.outag: unknown | outage"),
         ("every = \"1 us\"\ndelay = \"1 s\"", "7:1: change: found changes at | expected at most 2000000"),
     ] {
-        check(&format!("{GOOD}[[change]]\n{lines}\n"), &[expected]);
+        check(&format!("{GOOD}\n[[change]]\n{lines}\n"), &[expected]);
     }
     check(
         &format!("change = \"never\"\n{GOOD}"),

@@ -8,6 +8,8 @@ use talkpath_scenario::{
 };
 use talkpath_units::{Bytes, Duration, Packets, Seed};
 
+use crate::loading::plan_named;
+
 const EXAMPLES: &[(&str, &str)] = &[
     ("voice-beside-an-upload.toml", include_str!("../../../scenarios/voice-beside-an-upload.toml")),
     ("dumbbell.toml", include_str!("../../../scenarios/dumbbell.toml")),
@@ -21,31 +23,17 @@ const CAMPAIGNS: &[(&str, &str)] = &[
     ("columbia-short.toml", include_str!("../../../scenarios/campaigns/columbia-short.toml")),
 ];
 
-fn plan(name: &str, text: &str) -> Plan {
-    load(&Source::new(name, text), &Options::default())
-        .unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"))
-}
-
 fn example(name: &str) -> Plan {
     let (name, text) =
         EXAMPLES.iter().find(|(example, _)| *example == name).expect("an example of that name");
-    plan(name, text)
-}
-
-/// Loads the resolved form and holds it against `first`.
-fn assert_resolved_form_is_equal(first: &Plan) {
-    let again = plan("scenario.toml", &first.resolved);
-    assert_eq!(again.cells, first.cells, "\n{}", first.resolved);
-    assert_eq!((&again.name, again.repeat, again.seed), (&first.name, first.repeat, first.seed));
-    assert_eq!(again.resolved, first.resolved);
+    plan_named(name, text, &Options::default())
 }
 
 #[test]
 fn every_example_loads_without_a_warning_and_its_resolved_form_gives_the_same_plan() {
     for (name, text) in EXAMPLES {
-        let plan = plan(name, text);
+        let plan = plan_named(name, text, &Options::default());
         assert_eq!(plan.warnings, [], "{name}");
-        assert_resolved_form_is_equal(&plan);
     }
 }
 
@@ -66,11 +54,10 @@ fn every_preset_loads_and_its_resolved_form_gives_the_same_plan() {
         )
     };
     for preset in presets() {
-        let plan = plan("preset.toml", &text(preset.name));
+        let plan = plan_named("preset.toml", &text(preset.name), &Options::default());
         assert_eq!(plan.warnings, [], "{}", preset.name);
         let names: Vec<_> = plan.cells[0].scenario.links.iter().map(|link| link.name.as_str()).collect();
         assert_eq!(names, ["up", "down"]);
-        assert_resolved_form_is_equal(&plan);
     }
 }
 
@@ -140,7 +127,6 @@ fn the_comparison_is_a_scenario_like_any_other() {
     assert_eq!((plan.name.as_str(), plan.cells.len()), ("voice over home-adsl beside an upload", 3));
     assert_eq!(plan.cells[2].scenario.flows[0].transport_name, "tcp-nodelay");
     assert_eq!(plan.cells[2].scenario.flows[1].workload, WorkloadConfig::Bulk { bytes: None });
-    assert_resolved_form_is_equal(&plan);
     let kernel = Some("debian-12");
     let alone = Comparison {
         path: "lan",
@@ -163,8 +149,7 @@ fn a_queue_has_linuxs_defaults_and_its_name_a_hyphen_or_an_underscore() {
              path.up = {{ rate = \"1 Mbps\", queue = {text} }}\n\
              [flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n"
         );
-        let plan = plan("queue.toml", &text);
-        assert_resolved_form_is_equal(&plan);
+        let plan = plan_named("queue.toml", &text, &Options::default());
         plan.cells[0].scenario.links[0].config.queue.clone()
     };
     let defaults = CodelParameters {
@@ -199,12 +184,11 @@ fn a_queue_has_linuxs_defaults_and_its_name_a_hyphen_or_an_underscore() {
 #[test]
 fn a_scenario_without_a_path_is_for_live_hosts_alone() {
     let text = "duration = \"1 s\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n";
-    let plan = plan("live.toml", text);
+    let plan = plan_named("live.toml", text, &Options::default());
     let scenario = &plan.cells[0].scenario;
     assert!(scenario.check_path_is_known().unwrap_err().contains("path = \"home-adsl\""));
     assert_eq!(scenario.links.len(), 2);
     assert_eq!(plan.warnings, [], "nobody wrote the links that stand in for the network");
     assert!(!plan.resolved.contains("path"), "{}", plan.resolved);
-    assert_resolved_form_is_equal(&plan);
     assert!(example("dumbbell.toml").cells[0].scenario.check_path_is_known().is_ok());
 }

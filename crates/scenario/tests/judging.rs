@@ -1,25 +1,19 @@
 //! What a flow is judged by, as the keys of its workload say.
 
-use talkpath_scenario::{
-    Concealment, Flow, Judging, MessageSize, Options, Plan, Playout, Source, WorkloadConfig, load,
-};
+use talkpath_scenario::{Concealment, Flow, Judging, MessageSize, Options, Playout, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Rate};
 
-fn plan(workload: &str) -> Plan {
-    let text = format!(
-        "duration = \"10 s\"\npath = \"lan\"\n[flow.a]\ntransport = \"tcp\"\nworkload = {workload}\n"
-    );
-    load(&Source::new("a.toml", text.as_str()), &Options::default())
-        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
-}
+use crate::loading::plan;
 
-/// The flow of this workload, whose resolved form gives the same one.
+/// The flow with this workload. The scenario causes no warning.
 fn flow(workload: &str) -> Flow {
-    let plan = plan(workload);
+    let plan = plan(
+        &format!(
+            "duration = \"10 s\"\npath = \"lan\"\n[flow.a]\ntransport = \"tcp\"\nworkload = {workload}\n"
+        ),
+        &Options::default(),
+    );
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
-    let source = Source::new("scenario.toml", plan.resolved.as_str());
-    let again = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    assert_eq!((&again.cells, &again.resolved), (&plan.cells, &plan.resolved));
     plan.cells[0].scenario.flows[0].clone()
 }
 

@@ -1,25 +1,8 @@
 //! What is refused because it could not run, or could not be read again: too much of it, or two of the same.
 
-use talkpath_scenario::{LARGEST_FILE, Options, Plan, Setting, Source, load};
+use talkpath_scenario::{LARGEST_FILE, Options, Setting, Source, load};
 
-const BASE: &str =
-    "duration = \"10 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"tcp\"\nworkload = \"voice\"\n";
-
-fn plan(text: &str, options: &Options) -> Plan {
-    let plan = load(&Source::new("f.toml", text), options).unwrap_or_else(|why| panic!("{why}\n{text}"));
-    let again = load(&Source::new("scenario.toml", plan.resolved.as_str()), &Options::default());
-    let again = again.unwrap_or_else(|why| panic!("{why}\n{}", plan.resolved));
-    assert_eq!((&again.cells, again.seed), (&plan.cells, plan.seed), "{}", plan.resolved);
-    plan
-}
-
-fn refused(text: &str, set: &[Setting]) -> String {
-    let options = Options { set: set.to_vec(), ..Options::default() };
-    match load(&Source::new("f.toml", text), &options) {
-        Ok(_) => panic!("nothing was found wrong with\n{text}"),
-        Err(why) => why.to_string(),
-    }
-}
+use crate::loading::{TCP as BASE, plan, refused};
 
 /// Eleven flows over `a1` to `a11`; `a1{n}` makes an `a11`, too.
 fn links(tables: &str) -> String {

@@ -9,6 +9,7 @@ mod files;
 mod judging;
 mod kernel;
 mod limits;
+mod loading;
 mod mechanisms;
 mod mistakes;
 mod options;

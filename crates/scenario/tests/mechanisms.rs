@@ -3,25 +3,20 @@
 use talkpath_path::{
     DelayVariation, DropTail, LinkConfig, LossModel, QueueKind, QueueLimit, Reordering, TokenBucket,
 };
-use talkpath_scenario::{Options, Plan, Setting, Source, load};
+use talkpath_scenario::{Options, Setting};
 use talkpath_units::{Bytes, Duration, Rate};
 
+use crate::loading::plan;
 use crate::mistakes::check;
 
 /// Ten lines. The link `up` is a table, whose further keys come after these lines.
 const GOOD: &str = "duration = \"60 s\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n[path.down]\n\
                     rate = \"8 Mbps\"\ndelay = \"30 ms\"\n[path.up]\nrate = \"1 Mbps\"\ndelay = \"20 ms\"\n";
 
-fn plan(text: &str, options: &Options) -> Plan {
-    load(&Source::new("f.toml", text), options).unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"))
-}
-
 /// The link `up` with further `keys`. The resolved form resolves to the same link.
 fn up(keys: &str) -> LinkConfig {
-    let first = plan(&format!("{GOOD}{keys}\n"), &Options::default());
-    let again = plan(&first.resolved, &Options::default());
-    assert_eq!(again.cells, first.cells, "{}", first.resolved);
-    let links = &first.cells[0].scenario.links;
+    let plan = plan(&format!("{GOOD}{keys}\n"), &Options::default());
+    let links = &plan.cells[0].scenario.links;
     links.iter().find(|link| link.name == "up").expect("a path has `up`").config.clone()
 }
 

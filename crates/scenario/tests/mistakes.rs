@@ -3,22 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use talkpath_scenario::{Diagnostics, LARGEST_FILE, Options, Setting, Source, load};
+use talkpath_scenario::{LARGEST_FILE, Options, Setting, Source, load};
 
-/// A scenario that is right; tests put mistakes into it.
-const GOOD: &str = r#"duration = "60 s"
-path = "home-adsl"
-[flow.call]
-transport = "udp"
-workload = "voice"
-"#;
-
-fn mistakes(text: &str) -> Diagnostics {
-    match load(&Source::new("f.toml", text), &Options::default()) {
-        Ok(_) => panic!("nothing was found wrong with\n{text}"),
-        Err(mistakes) => mistakes,
-    }
-}
+use crate::loading::{GOOD, mistakes};
 
 /// Checks that the mistakes of `text` are these, in order: each line must have all of the parts after `|`.
 #[track_caller]

@@ -5,17 +5,10 @@ use talkpath_path::LossModel;
 use talkpath_scenario::{Direction, Options, Percent, Plan, Setting, Source, load};
 use talkpath_units::{Duration, Seed};
 
-const BASE: &str =
-    "duration = \"10 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"tcp\"\nworkload = \"voice\"\n";
+use crate::loading::{self, TCP as BASE, refused, set};
 
-fn plan(text: &str, set: &[(&str, &str)]) -> Plan {
-    let set = set.iter().map(|(key, value)| Setting::new(*key, *value)).collect();
-    let plan = load(&Source::new("dir/base.toml", text), &Options { set, ..Options::default() });
-    let plan = plan.unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"));
-    let again = load(&Source::new("scenario.toml", plan.resolved.as_str()), &Options::default());
-    let again = again.unwrap_or_else(|mistakes| panic!("{mistakes}\n{}", plan.resolved));
-    assert_eq!(again.cells, plan.cells, "{}", plan.resolved);
-    plan
+fn plan(text: &str, keys: &[(&str, &str)]) -> Plan {
+    loading::plan(text, &set(keys))
 }
 
 fn tcp(plan: &Plan, cell: usize) -> &TcpConfig {
@@ -96,21 +89,16 @@ fn a_star_stands_for_both_directions_and_for_every_flow() {
     assert_eq!(swept.cells[0].scenario.flows.len(), 4);
 }
 
-fn refused(text: &str, set: Vec<Setting>) -> String {
-    let options = Options { set, ..Options::default() };
-    load(&Source::new("test.toml", text), &options).expect_err("a mistake").to_string()
-}
-
 #[test]
 fn two_lines_of_a_sweep_do_not_reach_the_same_key() {
     let text = format!("{BASE}[sweep]\n\"path.*.loss\" = [0, 0.01]\n\"path.up.loss\" = [0, 0.02]\n");
-    let mistakes = refused(&text, Vec::new());
+    let mistakes = refused(&text, &[]);
     assert!(
-        mistakes.contains("test.toml:8:1") && mistakes.contains("`path.*.loss` sweeps over the same key"),
+        mistakes.contains("f.toml:8:1") && mistakes.contains("`path.*.loss` sweeps over the same key"),
         "{mistakes}"
     );
     let both = ["path.*.loss", "path.up.loss"].map(|key| Setting::sweep(key, "0,1%"));
-    assert!(refused(BASE, both.to_vec()).contains("sweeps over the same key"));
+    assert!(refused(BASE, &both).contains("sweeps over the same key"));
 }
 
 #[test]
@@ -131,9 +119,9 @@ fn what_the_command_line_sets_or_sweeps_is_no_longer_swept_by_the_file() {
 
 #[test]
 fn a_star_that_says_nothing_is_a_mistake() {
-    assert!(refused(BASE, vec![Setting::new("flow.*", "3")]).contains("found no key after `*`"));
-    assert!(refused(BASE, vec![Setting::sweep("link.*.loss", "0,1%")]).contains("there is no link for `*`"));
-    let transports = refused(BASE, vec![Setting::sweep("flow.*.transport", "udp,tcp")]);
+    assert!(refused(BASE, &[Setting::new("flow.*", "3")]).contains("found no key after `*`"));
+    assert!(refused(BASE, &[Setting::sweep("link.*.loss", "0,1%")]).contains("there is no link for `*`"));
+    let transports = refused(BASE, &[Setting::sweep("flow.*.transport", "udp,tcp")]);
     assert!(transports.contains("flow.NAME.transport"), "{transports}");
 }
 
@@ -159,7 +147,7 @@ fn the_values_of_a_sweep_stand_between_commas_and_percent_are_shares() {
 
 #[test]
 fn a_bare_number_beside_percent_is_refused_and_says_what_it_may_mean() {
-    let of = |values: &str| refused(BASE, vec![Setting::sweep("path.*.loss", values)]);
+    let of = |values: &str| refused(BASE, &[Setting::sweep("path.*.loss", values)]);
     for (values, found, meant) in [
         ("0,1,5%", "found 1 beside 5%", "did you mean 1% or 100%?"),
         ("0.5%, 0.01", "found 0.01 beside 0.5%", "did you mean 0.01% or 1%?"),
@@ -176,11 +164,11 @@ fn a_bare_number_beside_percent_is_refused_and_says_what_it_may_mean() {
 
 #[test]
 fn a_share_above_one_is_probably_in_per_cent() {
-    let mistakes = refused(BASE, vec![Setting::new("path.up.loss", "2")]);
+    let mistakes = refused(BASE, &[Setting::new("path.up.loss", "2")]);
     assert!(mistakes.contains("found 2, expected a share from 0 to 1"), "{mistakes}");
     assert!(mistakes.contains("did you mean 2%? As a share of 1 it is 0.02"), "{mistakes}");
     for value in ["101", "-1"] {
-        let mistakes = refused(BASE, vec![Setting::new("path.up.loss", value)]);
+        let mistakes = refused(BASE, &[Setting::new("path.up.loss", value)]);
         assert!(!mistakes.contains("did you mean"), "{mistakes}");
     }
 }
@@ -190,16 +178,16 @@ fn a_round_trip_or_a_links_key_on_the_path_says_which_key_there_is() {
     let both = "half of a round trip is the delay of each direction: `path.*.delay` sets both";
     let one = "half of a round trip is the `delay` of each direction";
     for (key, help) in [("path.rtt", both), ("path.*.rtt", one), ("path.up.rtt", one)] {
-        let mistakes = refused(BASE, vec![Setting::sweep(key, "20ms")]);
+        let mistakes = refused(BASE, &[Setting::sweep(key, "20ms")]);
         assert!(mistakes.contains(help), "{mistakes}");
     }
-    let mistakes = refused(BASE, vec![Setting::new("path.loss", "1%")]);
+    let mistakes = refused(BASE, &[Setting::new("path.loss", "1%")]);
     assert!(mistakes.contains("both directions are `path.*.loss`"), "{mistakes}");
 }
 
 #[test]
 fn a_list_where_a_value_belongs_says_how_to_sweep() {
-    let mistakes = refused(BASE, vec![Setting::new("path.up.queue.limit", "['16 kB', '64 kB']")]);
+    let mistakes = refused(BASE, &[Setting::new("path.up.queue.limit", "['16 kB', '64 kB']")]);
     assert!(mistakes.contains("--sweep KEY=A,B"), "{mistakes}");
 }
 
@@ -275,7 +263,7 @@ fn a_swept_kind_is_read_again_though_its_table_is_not_in_the_file() {
         + "[sweep]\n\"flow.call.transport.kind\" = [\"tcp\", \"udp\"]\n";
     assert_eq!(plan(&of_transports, &[]).cells.len(), 2);
     let without_kind = BASE.replace("\"tcp\"", "{ cc = \"reno\" }");
-    assert!(refused(&without_kind, Vec::new()).contains("flow.call.transport.kind: missing"));
+    assert!(refused(&without_kind, &[]).contains("flow.call.transport.kind: missing"));
 }
 
 #[test]
@@ -291,11 +279,11 @@ fn a_word_with_an_underscore_in_place_of_its_hyphen_means_the_same() {
 #[test]
 fn a_key_in_a_table_that_the_file_does_not_have_makes_the_table() {
     let delay = Setting::new("flow.call.workload.playout.delay", "60 ms");
-    let why = refused(BASE, vec![delay.clone()]);
+    let why = refused(BASE, &[delay.clone()]);
     assert!(why.contains("flow.call.workload.playout.kind: missing") && why.contains("fixed"), "{why}");
     let set = [("flow.call.workload.playout.delay", "60 ms"), ("flow.call.workload.playout.kind", "fixed")];
     assert_eq!(plan(BASE, &set).cells.len(), 1);
-    let why = refused(BASE, vec![Setting::new("flow.call.workload.ptime.delay", "60 ms")]);
+    let why = refused(BASE, &[Setting::new("flow.call.workload.ptime.delay", "60 ms")]);
     assert!(why.contains("`ptime` has no keys of its own"), "{why}");
 }
 
@@ -332,11 +320,11 @@ fn a_bare_1_of_the_command_line_is_refused_wherever_a_share_stands() {
         ("path.up.loss", "{ kind = \"gilbert-elliott\", p = 0.1, r = 0.2, loss_bad = 1 }"),
         ("path.up", "{ rate = \"1 Mbps\", loss = 1 }"),
     ] {
-        let mistakes = refused(BASE, vec![Setting::new(key, value)]);
+        let mistakes = refused(BASE, &[Setting::new(key, value)]);
         assert!(mistakes.contains(meant), "{key}={value}: {mistakes}");
     }
     for values in ["0,1", "0.5,1", "[0, 1]"] {
-        let mistakes = refused(BASE, vec![Setting::sweep("path.up.loss", values)]);
+        let mistakes = refused(BASE, &[Setting::sweep("path.up.loss", values)]);
         assert!(mistakes.contains(meant), "{values}: {mistakes}");
     }
     // In a file it is read as before, and so is each that says what it is.

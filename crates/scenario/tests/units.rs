@@ -1,13 +1,8 @@
 //! Numbers without a unit and quantities in place of a table: what is proposed.
 
-use talkpath_scenario::{Diagnostic, Options, Source, load};
+use talkpath_scenario::{Options, Source, load};
 
-const GOOD: &str =
-    "duration = \"60 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n";
-
-fn mistakes(text: &str) -> Vec<Diagnostic> {
-    load(&Source::new("f.toml", text), &Options::default()).expect_err(text).list
-}
+use crate::loading::{GOOD, mistakes};
 
 /// A path whose uplink has `up` on the file's third line.
 fn path(up: &str) -> String {
@@ -33,15 +28,13 @@ fn a_number_without_its_unit_is_proposed_in_the_unit_that_is_usual_for_its_key()
         let helps: Vec<_> = found.iter().filter_map(|mistake| mistake.help.as_deref()).collect();
         assert_eq!(helps, [format!("a number needs its unit: \"{proposed}\"?")], "{up}");
     }
-    let help = |text: &str| mistakes(text).remove(0).help.unwrap();
+    let help = |text: &str| mistakes(text).list.remove(0).help.unwrap();
     assert_eq!(help(&format!("drain = 5\n{GOOD}")), "a number needs its unit: \"5 s\"?");
     assert_eq!(help(&path("delay = 1e30")), "a number needs its unit: ns, us, ms, s, min, h");
 }
 
 #[test]
 fn a_quantity_in_place_of_a_table_is_told_the_line_to_write() {
-    let path =
-        |up: &str| GOOD.replace("path = \"home-adsl\"", &format!("path.up = {{ {up} }}\npath.down = {{}}"));
     for (up, line) in [
         ("jitter = \"20ms\"", "write jitter = { kind = \"normal\", sd = \"20 ms\" }"),
         ("jitter = 20", "write jitter = { kind = \"normal\", sd = \"20 ms\" }"),

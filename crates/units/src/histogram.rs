@@ -231,7 +231,6 @@ const fn bucket_of(ns: u64) -> u16 {
     ((doubled as u64) << HALF_BITS).saturating_add(units >> doubled) as u16
 }
 
-/// Returns the largest value of a bucket.
 const fn largest_of(bucket: u16) -> u64 {
     let bucket = bucket as u64;
     let doubled = (bucket >> HALF_BITS).saturating_sub(1);

@@ -5,7 +5,6 @@ use core::ops::{Add, AddAssign, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Duration;
 use crate::counted::counted;
 
 /// A rate in bits per second, at the layer that its owner names. As text the bare number.
@@ -32,18 +31,6 @@ impl Rate {
     /// Bits per second.
     pub const fn as_bps(self) -> u64 {
         self.0
-    }
-
-    /// The time that `size` takes at this rate, rounded down to the nanosecond; [`Duration::MAX`] at rate
-    /// zero.
-    ///
-    /// A serialiser that must not drift carries the remainder itself (`path`'s link does).
-    pub const fn time_to_send(self, size: Bytes) -> Duration {
-        if self.0 == 0 {
-            return Duration::MAX;
-        }
-        let ns = size.0 as u128 * 8 * 1_000_000_000 / self.0 as u128;
-        Duration::from_nanos(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })
     }
 }
 
@@ -141,14 +128,6 @@ impl fmt::Display for Packets {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sending_time_is_size_over_rate() {
-        assert_eq!(Rate::from_bps(1_000_000).time_to_send(Bytes::new(1500)), Duration::from_millis(12));
-        assert_eq!(Rate::from_bps(3).time_to_send(Bytes::new(1)), Duration::from_nanos(2_666_666_666));
-        assert_eq!(Rate::from_bps(0).time_to_send(Bytes::new(1)), Duration::MAX);
-        assert_eq!(Rate::from_bps(1).time_to_send(Bytes::MAX), Duration::MAX);
-    }
 
     #[test]
     fn a_rate_prints_in_its_largest_whole_unit() {

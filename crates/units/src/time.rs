@@ -155,11 +155,6 @@ impl Duration {
     pub const fn saturating_mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }
-
-    /// The smallest multiple of `step` that is not below `self`; `self` for a zero `step`.
-    pub const fn round_up_to(self, step: Self) -> Self {
-        if step.0 == 0 { self } else { Self(self.0.div_ceil(step.0).saturating_mul(step.0)) }
-    }
 }
 
 impl SignedDuration {
@@ -307,13 +302,5 @@ mod tests {
         assert_eq!(Duration::from_secs_f64(f64::NAN), Duration::ZERO);
         assert_eq!(Duration::from_secs_f64(1e300), Duration::MAX);
         assert_eq!(Duration::from_secs_f64(0.02), Duration::from_millis(20));
-    }
-
-    #[test]
-    fn rounding_up_reaches_the_next_tick_and_stays_on_one() {
-        let tick = Duration::from_millis(4);
-        assert_eq!(Duration::from_millis(9).round_up_to(tick), Duration::from_millis(12));
-        assert_eq!(Duration::from_millis(12).round_up_to(tick), Duration::from_millis(12));
-        assert_eq!(Duration::from_millis(9).round_up_to(Duration::ZERO), Duration::from_millis(9));
     }
 }

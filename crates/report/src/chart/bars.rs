@@ -57,7 +57,6 @@ pub(crate) fn loss_runs(selection: &Selection<FlowSeries<'_>>) -> Option<Chart> 
     Some(Chart { legend: legend(&bars), title: title.to_owned(), svg, caption, id })
 }
 
-/// The bars of one series.
 struct SeriesBars<'a> {
     name: &'a str,
     style: String,

@@ -128,7 +128,6 @@ fn draw_losses(svg: &mut Svg, panel: &Panel, series: &FlowSeries<'_>) {
     }
 }
 
-/// The title of an axis with delays of this kind.
 pub(super) fn axis_title(kind: DelayKind) -> &'static str {
     match kind {
         DelayKind::RoundTrip => "round trip delay, ms",

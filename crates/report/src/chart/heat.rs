@@ -72,7 +72,6 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, kind: HeatMapKind, conditions: &str) -
     })
 }
 
-/// One map.
 struct HeatMap<'a> {
     /// The values of the further keys. Empty if there are none.
     name: String,

@@ -8,7 +8,6 @@ use crate::plot::marker::{marker_outline, ring_outline};
 /// The middle of a sample, which is 28 units wide and 14 units high.
 const SAMPLE_CENTRE: (f64, f64) = (14.0, 7.0);
 
-/// A name in a legend.
 #[derive(Clone, Debug)]
 pub(crate) struct LegendEntry {
     pub name: String,
@@ -30,7 +29,6 @@ struct SamplePath {
 }
 
 impl LegendEntry {
-    /// A name with one sample.
     pub(crate) fn new(name: &str, sample: Sample) -> Self {
         Self { name: name.to_owned(), samples: vec![sample] }
     }

@@ -219,7 +219,6 @@ impl SweepChart<'_> {
         }
     }
 
-    /// The line of each transport in a panel.
     fn lines(&self, content: &PanelContent<'_>, panel: &Panel) -> Vec<TransportLine<'_>> {
         let series = self.sweep.series.iter().zip(&self.sweep.looks).enumerate();
         let lines = series.map(|(index, (transport, look))| TransportLine {
@@ -247,7 +246,6 @@ impl SweepChart<'_> {
     }
 }
 
-/// The line of one transport.
 struct TransportLine<'a> {
     name: &'a str,
     look: Look,

@@ -218,7 +218,6 @@ impl<'a> SvgText<'a> {
         Self { class, style: "", point, anchor: Anchor::Middle, text }
     }
 
-    /// A text that ends at `point`.
     pub(crate) fn ending_at(point: Point, class: &'a str, text: &'a str) -> Self {
         Self { class, style: "", point, anchor: Anchor::End, text }
     }

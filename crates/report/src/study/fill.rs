@@ -89,7 +89,6 @@ pub fn page_pictures(page: &str, outcomes: &[Outcome]) -> Vec<Picture> {
     page_pictures
 }
 
-/// Returns the text of the place with this marker.
 fn place_text(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
     let Marker { study, subject, options } = Marker::parse(marker)?;
     let runs = runs_of(study, outcomes)?;

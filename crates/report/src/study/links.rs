@@ -64,7 +64,6 @@ fn mentions<'f>(text: &str, figures: &'f [FigureOutcome]) -> Vec<Mention<'f>> {
     words.flat_map(|word| word.mentions(text, figures)).collect()
 }
 
-/// The word "figure" or "figures" in a text.
 struct FigureWord {
     /// The first byte of the word.
     start: usize,

@@ -13,7 +13,6 @@ use talkpath_study::{
 use super::prose::{ProseColumn, ProseRow, prose_table};
 use crate::number::list;
 
-/// The runs that our values are from.
 pub(super) struct OurRuns {
     /// The head of our values' column: `here, in sim and emu`.
     heading: String,
@@ -170,7 +169,6 @@ pub(super) fn printed_values(outcome: &RowOutcome) -> String {
     texts.join(", ")
 }
 
-/// Writes our values of a row.
 pub(super) fn our_values(outcome: &RowOutcome, our_runs: &OurRuns) -> String {
     if outcome.values.is_empty() {
         return "not run".to_owned();

@@ -94,7 +94,6 @@ pub(super) fn in_arena(verdict: &ArenaVerdict, outcome: &Outcome) -> String {
     if outcome.arenas.len() > 1 { format!(" in {}", verdict.arena) } else { String::new() }
 }
 
-/// The standing of a verdict in words.
 pub(super) fn standing_in_words(verdict: &ArenaVerdict) -> Option<String> {
     let standing = verdict.standing?;
     if fails_under_every_set(verdict) {

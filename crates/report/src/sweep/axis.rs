@@ -65,7 +65,6 @@ impl Axis {
         self.unit.is_some()
     }
 
-    /// The index of each value, by the value's JSON.
     pub(crate) fn index_by_json(&self) -> BTreeMap<String, usize> {
         self.values.iter().map(|value| value.json.to_string()).zip(0..).collect()
     }

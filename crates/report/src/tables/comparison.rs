@@ -147,7 +147,6 @@ impl ComparisonTable<'_> {
         self.verdict.is_some_and(|verdict| verdict.judged_by == judged_by)
     }
 
-    /// The columns with figures of the compared flow.
     fn compared_flow_columns(&self) -> Vec<FigureColumn> {
         let is_call = self.any_cell_knows(Metric::NOT_PLAYED);
         let mut columns = Vec::new();

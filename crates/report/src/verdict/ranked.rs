@@ -195,7 +195,6 @@ impl CandidateCause {
     }
 }
 
-/// Ranks the candidates by their judged figures.
 fn rank_by_figure(judged_by: JudgedBy, floor: f64, candidates: &[Candidate<'_>]) -> Option<Ranking> {
     let mut figures: Vec<BTreeMap<u64, f64>> = Vec::new();
     let mut barred_shares = Vec::new();

@@ -6,7 +6,6 @@ use crate::spec::{
 use crate::transports::TRANSPORT;
 use crate::workloads::WORKLOAD;
 
-/// A flow.
 pub(crate) static FLOW: TableSpec = TableSpec { noun: "a flow", keys: FLOW_KEYS };
 
 const FLOW_KEYS: &[Key] = &[

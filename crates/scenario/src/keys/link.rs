@@ -7,7 +7,6 @@ use crate::spec::{
     Variant, VariantKey, key, quantity, range,
 };
 
-/// A link.
 pub(crate) static LINK: TableSpec = TableSpec { noun: "a link", keys: LINK_KEYS };
 
 /// A two-host path.

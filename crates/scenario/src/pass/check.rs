@@ -51,7 +51,6 @@ impl Checks {
     }
 }
 
-/// Checks a cell.
 pub(crate) fn check_cell(cell: Table, reading: &mut Reading<'_>) -> Table {
     check(cell, &ROOT, Checks::ALL.with(reading.options), &mut reading.log)
 }

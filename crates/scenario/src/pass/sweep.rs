@@ -102,7 +102,6 @@ impl Sweep {
         self.has_mistakes
     }
 
-    /// Returns the number of cells.
     pub(crate) fn cells(&self) -> u64 {
         self.axes.iter().fold(1, |cells, axis| cells.saturating_mul(axis.values.len() as u64))
     }
@@ -112,7 +111,6 @@ impl Sweep {
         self.axes.iter().flat_map(|axis| &axis.keys).map(Vec::as_slice)
     }
 
-    /// Makes the cell number `index`, from 0.
     pub(crate) fn cell(&self, index: u64, log: &mut Log) -> SweptCell {
         let axis_values = self.axis_values(index);
         let values =

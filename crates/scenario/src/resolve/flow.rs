@@ -24,7 +24,6 @@ use crate::transports::{self, Fit, Transport};
 use crate::tree::{Meaning, Table};
 use crate::workloads::{self, FlowTerms, Load};
 
-/// One `[flow.NAME]` table.
 pub(crate) struct FlowTable<'a> {
     name: &'a str,
     place: &'a Place,
@@ -154,7 +153,6 @@ fn connection_conflict(flow: &Flow, flows: &[Flow]) -> Option<String> {
     ))
 }
 
-/// Makes all flows of one table.
 fn resolve_copies(flow_table: &FlowTable<'_>, context: &FlowContext<'_>, log: &mut Log) -> Option<Vec<Flow>> {
     let parent = KeyPath::ROOT.key("flow");
     let at = parent.key(flow_table.name);

@@ -276,7 +276,6 @@ impl Links {
     }
 }
 
-/// Returns the numbers for which routes name a link of the table `table_name`.
 fn named_numbers(table_name: &str, named_links: &[NameInRoute<'_>]) -> BTreeSet<u64> {
     let mut numbers = BTreeSet::new();
     for NameInRoute { name, copies } in named_links {

@@ -4,7 +4,6 @@ use talkpath_arena::Arena as _;
 use talkpath_measure::SeriesKind;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::{Options, Source, load};
-use talkpath_units::Rate;
 
 use super::*;
 use crate::SimArena;
@@ -35,6 +34,10 @@ fn seen(scenario: &Scenario, from_ms: u64, to_ms: u64, most: usize) -> Journeys 
     journeys(scenario, &plan(scenario, &STOP), window, most).unwrap()
 }
 
+fn time_at_1_mbps(size: Bytes) -> Duration {
+    Duration::from_micros(8 * size.get())
+}
+
 const CALL: &str = r#"duration = "1 s"
 [path]
 up = { rate = "1 Mbps", delay = "10 ms" }
@@ -49,7 +52,7 @@ fn a_hop_over_an_idle_link_is_its_serialisation_and_its_delay() {
     let seen = seen(&scenario(CALL), 0, 1000, MOST);
     assert_eq!(seen.hops.len(), 50, "a frame each 20 ms");
     for (number, hop) in (0..).zip(&seen.hops) {
-        let service = Rate::from_bps(1_000_000).time_to_send(hop.size);
+        let service = time_at_1_mbps(hop.size);
         assert_eq!((hop.packet, hop.fate), (number, HopFate::Passed));
         assert_eq!(hop.began, hop.entered);
         assert_eq!(hop.sent.since(hop.began), service);
@@ -173,7 +176,7 @@ fn what_a_link_adds_to_its_delay_is_no_wait_in_its_queue() {
         assert_eq!(seen.hops.len(), 50);
         for hop in &seen.hops {
             assert_eq!(hop.began, hop.entered, "alone on the link: {hop:?}");
-            assert_eq!(hop.sent.since(hop.began), Rate::from_bps(1_000_000).time_to_send(hop.size));
+            assert_eq!(hop.sent.since(hop.began), time_at_1_mbps(hop.size));
         }
         assert!(seen.hops.iter().any(|hop| hop.left.since(hop.sent) > Duration::from_millis(11)));
     }

@@ -55,7 +55,6 @@ pub(super) fn draw(figure: &FigureOutcome, lines: &[FigureLine], fit: Option<Fit
     UntitledChart { svg, legend: legend(lines, fit.is_some()), caption }
 }
 
-/// The style and the marker of each line's points.
 fn point_styles(lines: &[FigureLine]) -> impl Iterator<Item = (String, Marker)> {
     let fills = styles_of(lines).into_iter().map(|style| format!("fill:{}", style.colour));
     fills.zip(MARKERS.into_iter().cycle())

@@ -146,7 +146,6 @@ const fn marker_of(role: Role) -> Marker {
     }
 }
 
-/// The legend's entries for the printed values in `lines`.
 pub(super) fn printed_entries(lines: &[FigureLine]) -> Vec<LegendEntry> {
     let names = [
         (Role::Predicted, "printed"),
