@@ -200,8 +200,8 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Makes a flow from the first host to the second, without an echo. The flow and the clock of its workload start
-    /// with the run, and nothing about it is random. Its routes have no links.
+    /// Makes a flow from the first host to the second, without an echo. The flow and the clock of its
+    /// workload start with the run, and nothing about it is random. Its routes have no links.
     pub fn new(
         name: &str,
         transport_name: &str,

@@ -1,5 +1,5 @@
-//! Tables, which become text for a terminal or HTML for a page. Both are made of the same strings, so a number
-//! is the same in both.
+//! Tables, which become text for a terminal or HTML for a page. Both are made of the same strings, so a
+//! number is the same in both.
 //!
 //! - A *group* of columns is neighbouring columns under one title. Each column has a *head* below the title.
 //! - The *layout* of a table is the columns that fit the terminal, with their widths. The other columns are

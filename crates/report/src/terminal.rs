@@ -35,8 +35,8 @@ use crate::usable::receivers_decide;
 use crate::verdict::{ConditionAnswer, ConditionVerdict, FlowCells, JudgedFlow, Verdict, no_answer};
 use crate::view::{CellView, is_copy};
 
-/// [`run_table`] prints the tables of every flow and link for at most 3 cells. We chose 3 because a comparison
-/// has three transports, and the tables of more cells fill more than a screen.
+/// [`run_table`] prints the tables of every flow and link for at most 3 cells. We chose 3 because a
+/// comparison has three transports, and the tables of more cells fill more than a screen.
 const MAX_CELLS: usize = 3;
 /// At most 3 answers of a flow are printed in full. If there are more, the headline of the sweep counts them,
 /// and the table over the sweep has each of them.
@@ -317,8 +317,8 @@ impl StyledText {
         }
     }
 
-    /// Repeats the lines of the heading about large losses and about fragments. They follow the answers, where
-    /// a user sees that a loss was not meant so, or that fragments explain the loss of a transport.
+    /// Repeats the lines of the heading about large losses and about fragments. They follow the answers,
+    /// where a user sees that a loss was not meant so, or that fragments explain the loss of a transport.
     fn add_losses(&mut self, summary: &Summary) {
         let lines: Vec<&String> =
             summary.understood.losses.iter().chain(&summary.understood.fragments).collect();
@@ -388,8 +388,8 @@ impl StyledText {
         }
     }
 
-    /// Adds the terms with their meanings in two columns. Without `--explain` only findings about this run are
-    /// added.
+    /// Adds the terms with their meanings in two columns. Without `--explain` only findings about this run
+    /// are added.
     fn add_glossary(&mut self, terms: &Terms) {
         let is_shown = |term: &&Term| self.style.explain || term.kind == TermKind::Finding;
         let shown: Vec<&Term> = terms.iter().filter(is_shown).collect();

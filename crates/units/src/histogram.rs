@@ -1,8 +1,8 @@
 //! A histogram of time spans, for percentiles of delays without a list of all delays.
 //!
-//! The buckets are those of a histogram of high dynamic range (Gil Tene's HdrHistogram): a bucket is wider, the
-//! larger its values are. The relative error of a percentile is therefore the same for small and for large
-//! values.
+//! The buckets are those of a histogram of high dynamic range (Gil Tene's HdrHistogram): a bucket is wider,
+//! the larger its values are. The relative error of a percentile is therefore the same for small and for
+//! large values.
 //!
 //! ```text
 //!   0            2,048 x 512 ns        twice that       twice that again
@@ -11,13 +11,14 @@
 //!
 //! - An *occupied* bucket has a count above zero. Only occupied buckets are in memory, with six bytes each,
 //!   because the delays of a flow lie in a few hundred of the ten thousand buckets, and a run has more
-//!   histograms than flows. The `hdrhistogram` crate, which allocates all buckets, is the reference of a test.
+//!   histograms than flows. The `hdrhistogram` crate, which allocates all buckets, is the reference of a
+//!   test.
 //! - The occupied buckets are in a hash table with linear probing. At least a quarter of its slots is free.
 //!   Readers get the buckets in ascending order, because [`Histogram::quantiles`] and its like sort them.
 //! - The slot of a bucket follows from its number times the golden ratio (Knuth, "The Art of Computer
 //!   Programming", volume 3, section 6.4: multiplicative hashing), which spreads neighbouring buckets evenly.
-//!   The lower bits of the number alone are a bad hash: a queue fills neighbouring buckets in several octaves,
-//!   their lower bits are the same, and a search then passed a dozen other entries.
+//!   The lower bits of the number alone are a bad hash: a queue fills neighbouring buckets in several
+//!   octaves, their lower bits are the same, and a search then passed a dozen other entries.
 //!
 //! Count, smallest span, largest span and mean are exact. A quantile is the largest value of the bucket that
 //! has its rank (nearest rank). It is above the exact quantile by at most [`Histogram::RELATIVE_ERROR`] or by
@@ -37,8 +38,8 @@ const HALF_BITS: u32 = 10;
 /// Counts time spans by their length.
 #[derive(Clone)]
 pub struct Histogram {
-    /// The slots of the hash table: the number of an occupied bucket, or [`NO_BUCKET`]. The number of slots is
-    /// zero or a power of two.
+    /// The slots of the hash table: the number of an occupied bucket, or [`NO_BUCKET`]. The number of slots
+    /// is zero or a power of two.
     buckets: Box<[u16]>,
     /// The count of the bucket in each slot.
     counts: Box<[u32]>,
@@ -158,8 +159,9 @@ impl Histogram {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
     }
 
-    /// Returns for each share the span that this share of all spans does not exceed: for 0.5 it is the median.
-    /// The shares are above 0 and at most 1, in ascending order. Returns `None` if the histogram is empty.
+    /// Returns for each share the span that this share of all spans does not exceed: for 0.5 it is the
+    /// median. The shares are above 0 and at most 1, in ascending order. Returns `None` if the histogram is
+    /// empty.
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> Option<[SignedDuration; N]> {
         self.at_ranks(shares.map(|share| libm::ceil(share * self.count as f64) as u64))
     }

@@ -1,9 +1,9 @@
 //! A timing wheel: it says which of many keys is woken next, and when.
 //!
-//! - A *key* stands for something that waits, such as a link or an endpoint. The wheel does not know what a key
-//!   means to its owner.
-//! - A key is *armed* if it is to be woken at a time. It is armed for one time at most, so the wheel is as large
-//!   as the number of keys. Packets under way take no memory in it.
+//! - A *key* stands for something that waits, such as a link or an endpoint. The wheel does not know what a
+//!   key means to its owner.
+//! - A key is *armed* if it is to be woken at a time. It is armed for one time at most, so the wheel is as
+//!   large as the number of keys. Packets under way take no memory in it.
 //! - An *entry* is an armed key with its time. A *tick* is the width of a slot on level 0.
 //! - The *base* is the present time, rounded down. Every entry is at the base or later.
 //!
@@ -14,23 +14,23 @@
 //!                                                     digit. All entries of a level come before the next level.
 //! ```
 //!
-//! The wheel is hierarchical (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987, scheme 7), but
-//! it does not step through empty slots. One bit for each occupied slot, and one bit for each 64 of those bits,
-//! lead to the next entry at once. When the base reaches a slot of a higher level, its entries move down to the
-//! slots of their next digits. In most runs an entry moves down once at most, so the cost of an entry depends on
-//! the time between events and not on the number of keys.
+//! The wheel is hierarchical (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987, scheme 7),
+//! but it does not step through empty slots. One bit for each occupied slot, and one bit for each 64 of those
+//! bits, lead to the next entry at once. When the base reaches a slot of a higher level, its entries move
+//! down to the slots of their next digits. In most runs an entry moves down once at most, so the cost of an
+//! entry depends on the time between events and not on the number of keys.
 //!
-//! Most entries are alone in a slot of level 0, which holds such an entry itself. Several entries of a slot, and
-//! all entries of higher levels, are linked lists. All memory is allocated by [`Wheel::new`].
+//! Most entries are alone in a slot of level 0, which holds such an entry itself. Several entries of a slot,
+//! and all entries of higher levels, are linked lists. All memory is allocated by [`Wheel::new`].
 //!
-//! A key that is armed again for a later time stays armed for the earlier time. Its owner is woken early, finds
-//! nothing to do, and arms the key again. A retransmission timer that every ACK delays therefore costs nothing
-//! for each ACK. A key that is armed again for an earlier time moves there.
+//! A key that is armed again for a later time stays armed for the earlier time. Its owner is woken early,
+//! finds nothing to do, and arms the key again. A retransmission timer that every ACK delays therefore costs
+//! nothing for each ACK. A key that is armed again for an earlier time moves there.
 //!
-//! Keys of the same time are woken in the order in which they were armed, so a run is the same on every machine.
-//! The lists need no sequence numbers for this order. A new entry goes to the front of its list, so a list is
-//! sorted from the newest to the oldest entry. Entries move down from the oldest to the newest, into empty lists.
-//! After that no new entry goes to the slot above, because the base lies within that slot.
+//! Keys of the same time are woken in the order in which they were armed, so a run is the same on every
+//! machine. The lists need no sequence numbers for this order. A new entry goes to the front of its list, so
+//! a list is sorted from the newest to the oldest entry. Entries move down from the oldest to the newest,
+//! into empty lists. After that no new entry goes to the slot above, because the base lies within that slot.
 //!
 //! Begin to read with [`Wheel::arm`], then [`Wheel::pop`].
 
@@ -45,8 +45,8 @@ pub struct Key(pub u32);
 /// Wakes keys in the order of their times.
 #[derive(Debug)]
 pub struct Wheel {
-    /// The beginning of level 0 in nanoseconds. It changes only when an entry is taken from a higher level. No
-    /// entry is earlier.
+    /// The beginning of level 0 in nanoseconds. It changes only when an entry is taken from a higher level.
+    /// No entry is earlier.
     base: u64,
     /// A tick is 2 to this power, in nanoseconds.
     tick_bits: u32,
@@ -72,8 +72,8 @@ struct Occupied {
     slots: [u64; WORDS],
 }
 
-/// The value of a slot of level 0: one entry, or the first key of a list. The lower half is the key. The upper
-/// half of an entry is its time after the base, which is less than 2^32 ns.
+/// The value of a slot of level 0: one entry, or the first key of a list. The lower half is the key. The
+/// upper half of an entry is its time after the base, which is less than 2^32 ns.
 #[derive(Clone, Copy, Debug)]
 struct Near(u64);
 
@@ -89,8 +89,8 @@ struct Entry {
     previous: u32,
 }
 
-/// A tick is an eighth of the usual time between events, rounded down to a power of two. We chose an eighth by
-/// measurement: a slot of level 0 then rarely has two entries, and most entries are on level 0.
+/// A tick is an eighth of the usual time between events, rounded down to a power of two. We chose an eighth
+/// by measurement: a slot of level 0 then rarely has two entries, and most entries are on level 0.
 const TICK_SHIFT: u32 = 3;
 /// The smallest and the largest tick, as powers of two: 256 ns and 1 ms. Level 0 with the largest tick covers
 /// 2^32 ns, which is the range of the times in a [`Near`].
@@ -180,8 +180,8 @@ impl Occupied {
 }
 
 impl Wheel {
-    /// Makes a wheel for the keys below `keys`, none of which is armed. `gap` is the usual time between events,
-    /// which determines the tick.
+    /// Makes a wheel for the keys below `keys`, none of which is armed. `gap` is the usual time between
+    /// events, which determines the tick.
     ///
     /// # Panics
     /// Panics if `keys` is 2^31 or more.
@@ -199,8 +199,8 @@ impl Wheel {
         }
     }
 
-    /// Removes the next key whose time is not after `until`, and returns it with its time. The key is not woken
-    /// again until its owner arms it.
+    /// Removes the next key whose time is not after `until`, and returns it with its time. The key is not
+    /// woken again until its owner arms it.
     #[inline(always)]
     pub fn pop(&mut self, until: Instant) -> Option<(Instant, Key)> {
         // The next entry is on level 0 in most cases.
@@ -438,8 +438,8 @@ impl Wheel {
         first
     }
 
-    /// Moves the base to the beginning of a slot above level 0, and the entries of the slot to lower levels. No
-    /// entry is earlier than the slot.
+    /// Moves the base to the beginning of a slot above level 0, and the entries of the slot to lower levels.
+    /// No entry is earlier than the slot.
     fn move_down(&mut self, level: usize, slot: usize) {
         let mut key = self.far[level - 1][slot];
         self.empty(level, slot);

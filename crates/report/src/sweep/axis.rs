@@ -154,8 +154,8 @@ const fn unit(name: &'static str, factor: f64, axis_unit: &'static str) -> Unit 
     Unit { name, factor, axis_unit }
 }
 
-/// The units of scenarios (docs/reference/interface.md). The crates do not share a table of them, because this
-/// crate does not know the language of scenarios.
+/// The units of scenarios (docs/reference/interface.md). The crates do not share a table of them, because
+/// this crate does not know the language of scenarios.
 const UNITS: [Unit; 19] = [
     unit("ns", 1e-6, "ms"),
     unit("us", 1e-3, "ms"),
