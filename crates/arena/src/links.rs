@@ -14,8 +14,9 @@ pub fn network<T: Tag>(scenario: &Scenario, seed: Seed, timers: u32, observes_qu
     network_with_lanes(scenario, seed, timers, observes_queues, 0)
 }
 
-/// As [`network`], with `lanes` for the packets of the user's programs. A lane is a flow of the network over
-/// the links `up` and `down`; the lanes are numbered after the flows and the second paths.
+/// Makes the network as [`network`] does, with `lanes` for the packets of the user's programs. A lane is a
+/// flow of the network over the links `up` and `down`. The numbers of the lanes follow those of the flows and
+/// of the second paths.
 pub fn network_with_lanes<T: Tag>(
     scenario: &Scenario,
     seed: Seed,
@@ -38,8 +39,8 @@ pub fn network_with_lanes<T: Tag>(
         Some(FlowRoutes { name: &flow.name, out, back, send_jitter: Duration::ZERO })
     });
     let link = |name: &str| {
-        let place = scenario.links.iter().position(|link| link.name == name);
-        place.and_then(|place| u32::try_from(place).ok()).into_iter().collect::<Vec<_>>()
+        let index = scenario.links.iter().position(|link| link.name == name);
+        index.and_then(|index| u32::try_from(index).ok()).into_iter().collect::<Vec<_>>()
     };
     let (up, down) = (link("up"), link("down"));
     let lane =

@@ -32,13 +32,23 @@ use channel::Channel;
 pub use probe::Probe;
 use probe::SKEW_LIMIT_PPM;
 
+/// The largest uncertainty with which the clocks are trusted. We chose 100 ms, because with more a one-way
+/// figure says little about a call (docs/models/live.md).
+const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
+/// The time between two probes of a live far end's clock during a run. The far end answers about its progress
+/// twice a second (docs/models/live.md).
+const LOOKS_S: f64 = 0.5;
+/// The largest difference of clocks that GPS or PTP keeps. We chose 1 ms, a thousand times the usual
+/// microsecond of PTP.
+const SYNCHRONISED_MS: f64 = 1.0;
+
 /// The offset of the far clock from ours over a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offset {
     channel: Channel,
-    /// Whether there are probes after the run.
+    /// True if there are probes after the run.
     has_after: bool,
-    /// Whether the user vouches that the clocks are synchronised.
+    /// True if the user vouches that the clocks are synchronised.
     is_synchronised: bool,
 }
 
@@ -227,16 +237,6 @@ pub fn withdraw_trust_in_impossible_delays(record: &mut RunRecord) {
 fn ms(ns: i64) -> f64 {
     SignedDuration::from_nanos(ns).as_millis_f64()
 }
-
-/// The largest uncertainty with which the clocks are trusted. We chose 100 ms, because with more a one-way
-/// figure says little about a call (docs/models/live.md).
-const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
-/// The time between two probes of a live far end's clock during a run. The far end answers about its progress
-/// twice a second (docs/models/live.md).
-const LOOKS_S: f64 = 0.5;
-/// The largest difference of clocks that GPS or PTP keeps. We chose 1 ms, a thousand times the usual
-/// microsecond of PTP.
-const SYNCHRONISED_MS: f64 = 1.0;
 
 #[cfg(test)]
 mod tests {

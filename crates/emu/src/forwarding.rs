@@ -17,10 +17,8 @@ use talkpath_kernel::host::fork;
 use talkpath_kernel::spec::TransportSpec;
 use talkpath_kernel::sys::{become_real_time, set_option};
 use talkpath_model::{Flow, IpVersion, LinkIndex, NamedLink, Scenario, WorkloadConfig};
-use talkpath_path::{
-    DelayVariation, DropTail, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel,
-};
-use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
+use talkpath_path::{LinkConfig, RateModel};
+use talkpath_units::{Bytes, Duration, Instant, Rate, Seed};
 
 use crate::arrival_log::{LogHeader, LogWriter, MAX_BYTES};
 use crate::decision::DecidingNetwork;
@@ -230,20 +228,8 @@ fn flood() -> Scenario {
     let link = |name: &str| NamedLink {
         name: name.to_owned(),
         config: LinkConfig {
-            rate: RateModel::Fixed(talkpath_units::Rate::from_bps(10_000_000_000)),
             delay: Duration::from_millis(1),
-            mtu: Bytes::new(1500),
-            framing: Framing::None,
-            queue: QueueKind::DropTail(DropTail {
-                limit: QueueLimit::Packets(Packets::MAX),
-                in_service: false,
-                mark_at: None,
-            }),
-            loss: LossModel::None,
-            jitter: DelayVariation::None,
-            policer: None,
-            shaper: None,
-            reorder: None,
+            ..LinkConfig::bare(RateModel::Fixed(Rate::from_bps(10_000_000_000)))
         },
     };
     let flow = Flow {

@@ -136,13 +136,14 @@ fn numbered(name: &str, number: u32) -> String {
     }
 }
 
-/// The largest file that is sent: it is held in memory (chosen).
+/// The largest file that is sent, bytes. We chose 1 GiB, because a file is held in memory.
 const MAX_BYTES: u64 = 1 << 30;
 /// NAME_MAX of Linux's limits.h.
 const MAX_NAME: usize = 255;
-/// Characters of a kept file's name (chosen: with a number well under NAME_MAX).
+/// The largest number of characters in the name of a kept file. With a number the name stays well below
+/// NAME_MAX.
 const MAX_KEPT_NAME: usize = 100;
-/// Files of one name (chosen).
+/// The largest number of kept files that have the same name.
 const MAX_SAME_NAME: u32 = 100;
 
 #[cfg(test)]

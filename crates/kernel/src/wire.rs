@@ -29,6 +29,21 @@ use talkpath_wire::WRITE;
 
 use crate::tag::TAGGED_SIZE;
 
+/// The size of a frame, bytes: the size and the sequence number at the beginning of each message of varying
+/// size on a stream (`end/frames.rs`).
+pub const FRAME: usize = LEAST_DRAWN.get() as usize;
+/// The rule by which a reader finds the messages of such a stream.
+pub(crate) const FRAMED: ReadMessages = ReadMessages::Framed(LEAST_DRAWN);
+
+/// The size of the header before a piece of a file, bytes: token, sequence number and tag.
+pub const FILE_HEADER: u64 = TAGGED_SIZE as u64;
+
+/// The largest UDP payload over IPv4, bytes (65,535 - 20 - 8). IPv6 would take 20 B more.
+pub const MAX_UDP_PAYLOAD: u64 = 65_507;
+const REGISTRATION_SIZE: usize = 32;
+const REGISTER: [u8; 4] = *b"TPR1";
+const REGISTERED: [u8; 4] = *b"TPA1";
+
 /// Writes the header of message `seq` into `payload`, which is the whole message.
 pub fn write_header(payload: &mut [u8], token: u32, seq: u64) {
     let low = seq as u32;
@@ -143,7 +158,8 @@ fn nanos_of(at: Instant) -> i64 {
     i64::try_from(at.as_nanos()).unwrap_or(i64::MAX / 2)
 }
 
-/// The smallest delay grows by one part in this many of the time (chosen: hosts' clocks drift by less).
+/// The smallest delay grows by one nanosecond in this many. We chose 1000, because hosts' clocks drift by
+/// less.
 const LEAK: i64 = 1000;
 
 /// The number that is nearest to `expected` among the numbers that are `low` modulo `modulus` and not
@@ -218,21 +234,6 @@ pub(crate) fn stream_filling() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| filling(WRITE as usize))
 }
-
-/// What begins each message of varying size on a stream, B: its size and its sequence number
-/// (`end/frames.rs`).
-pub const FRAME: usize = LEAST_DRAWN.get() as usize;
-/// How the messages of such a stream are found.
-pub(crate) const FRAMED: ReadMessages = ReadMessages::Framed(LEAST_DRAWN);
-
-/// What a datagram of a file carries besides: token, sequence number and tag.
-pub const FILE_HEADER: u64 = TAGGED_SIZE as u64;
-
-/// The largest UDP payload over IPv4 (65,535 - 20 - 8); IPv6 would take 20 B more.
-pub const MAX_UDP_PAYLOAD: u64 = 65_507;
-const REGISTRATION_SIZE: usize = 32;
-const REGISTER: [u8; 4] = *b"TPR1";
-const REGISTERED: [u8; 4] = *b"TPA1";
 
 #[cfg(test)]
 mod tests {

@@ -128,9 +128,16 @@ struct Outcome {
     captured: Option<(Vec<u64>, Vec<u64>)>,
 }
 
-/// Runs `scenario` from the near namespace to a server in the far one; `Err` says why not.
-fn measure(impairment: Impairment, scenario: Scenario, name: &str) -> Result<Outcome, String> {
-    let bridge = Bridge::new(impairment)?;
+/// Runs `scenario` from the near namespace to a server in the far one. If that is not possible here, prints
+/// why and returns `None`.
+fn measure(impairment: Impairment, scenario: Scenario, name: &str) -> Option<Outcome> {
+    let bridge = match Bridge::new(impairment) {
+        Ok(bridge) => bridge,
+        Err(why) => {
+            println!("SKIP: no namespaces here: {why}");
+            return None;
+        }
+    };
     let file = |side: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{side}.pcap"));
     let (near_file, far_file) = (file("near"), file("far"));
     let near = bridge.near.run(move || Capture::start(near_file));
@@ -169,7 +176,7 @@ fn measure(impairment: Impairment, scenario: Scenario, name: &str) -> Result<Out
     let captured = far.zip(near).map(|(far, near)| {
         (far.finish(FAR, impairment.size), near.finish(support::bridge::NEAR, impairment.size))
     });
-    Ok(Outcome { record: record.unwrap(), bridge: bridge.log(), captured })
+    Some(Outcome { record: record.unwrap(), bridge: bridge.log(), captured })
 }
 
 fn impaired(seed: u64) -> Impairment {
@@ -188,10 +195,7 @@ fn loss_duplicates_and_reordering_of_an_echo_equal_the_bridges_log_and_a_capture
     undisturbed(|| {
         // 300 messages, 5 ms apart.
         let flow = echo(cbr("call", "udp", 256, 160), EchoWrite::PerMessage);
-        let outcome = match measure(impaired(7), scenario(1500, vec![flow]), "echo") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
-        };
+        let Some(outcome) = measure(impaired(7), scenario(1500, vec![flow]), "echo") else { return };
         let flow = &outcome.record.flows[0];
         let (there, back) = (&flow.forward, flow.echo.as_ref().unwrap());
         assert_eq!(there.messages.len(), 300);
@@ -244,10 +248,7 @@ fn loss_duplicates_and_reordering_of_an_echo_equal_the_bridges_log_and_a_capture
 fn counts_of_a_flow_downwards_equal_too() {
     undisturbed(|| {
         let flow = down(cbr("call", "udp", 256, 160));
-        let outcome = match measure(impaired(8), scenario(1000, vec![flow]), "down") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
-        };
+        let Some(outcome) = measure(impaired(8), scenario(1000, vec![flow]), "down") else { return };
         let leg = &outcome.record.flows[0].forward;
         assert_eq!(leg.messages.len(), 200);
         assert_eq!(outcome.bridge.taken(Way::Down), (0..200).collect::<Vec<_>>());
@@ -296,10 +297,7 @@ fn an_outage_of_the_path_is_a_break_of_each_flow_and_no_end_of_the_run() {
     undisturbed(|| {
         let outage = (Duration::from_secs(2), Duration::from_secs(6));
         let impairment = Impairment { outage: Some(outage), ..Impairment::delay(Duration::from_millis(5)) };
-        let outcome = match measure(impairment, three_flows(14_000), "outage") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
-        };
+        let Some(outcome) = measure(impairment, three_flows(14_000), "outage") else { return };
         let record = &outcome.record;
         for flow in &record.flows {
             let breaks = &flow.counters.breaks;
@@ -322,9 +320,9 @@ fn a_ticket_of_a_connection_before_the_run_saves_a_round_trip() {
             let config = QuicConfig { zero_rtt, ..QuicConfig::new(Carry::Datagram) };
             let call = Flow { transport: TransportConfig::Quic(config), ..voice("call", "quic-datagram") };
             let scenario = scenario(1000, vec![echo(call, EchoWrite::PerMessage)]);
-            let outcome = match measure(Impairment::delay(Duration::from_millis(40)), scenario, "early") {
-                Ok(outcome) => outcome,
-                Err(why) => return println!("SKIP: no namespaces here: {why}"),
+            let Some(outcome) = measure(Impairment::delay(Duration::from_millis(40)), scenario, "early")
+            else {
+                return;
             };
             let flow = &outcome.record.flows[0];
             let leg = &flow.forward;
@@ -342,10 +340,7 @@ fn a_ticket_of_a_connection_before_the_run_saves_a_round_trip() {
 fn a_path_that_drops_large_packets_stops_the_bulk_alone_and_it_says_so() {
     undisturbed(|| {
         let impairment = Impairment { largest: 1200, ..Impairment::delay(Duration::from_millis(5)) };
-        let outcome = match measure(impairment, three_flows(4_000), "black-hole") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
-        };
+        let Some(outcome) = measure(impairment, three_flows(4_000), "black-hole") else { return };
         let [udp, tcp, bulk] = &outcome.record.flows[..] else { panic!() };
         for flow in [udp, tcp] {
             assert_eq!(flow.counters.breaks, [], "{}", flow.info.name);
@@ -376,10 +371,7 @@ fn what_dccp_loses_and_overtakes_equals_the_bridges_log() {
             runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
         });
         for (name, outcome) in flows.into_iter().zip(outcomes) {
-            let outcome = match outcome {
-                Ok(outcome) => outcome,
-                Err(why) => return println!("SKIP: no namespaces here: {why}"),
-            };
+            let Some(outcome) = outcome else { return };
             let leg = &outcome.record.flows[0].forward;
             // What the congestion control still held at the end never left.
             let left: Vec<u64> =
@@ -405,10 +397,7 @@ fn what_a_stream_waits_behind_a_lost_segment_is_not_the_far_hosts_turn_round() {
             Impairment { tcp_loss: 0.03, seed: 4, ..Impairment::delay(Duration::from_millis(100)) };
         let flow = echo(voice("call", "tcp-nodelay"), EchoWrite::PerMessage);
         // Which packets are lost depends on their order. In 3 s a lost SYN left 72 messages, and none waited.
-        let outcome = match measure(impairment, scenario(6000, vec![flow]), "behind") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
-        };
+        let Some(outcome) = measure(impairment, scenario(6000, vec![flow]), "behind") else { return };
         let there = &outcome.record.flows[0].forward.messages;
         let late = |row: &&talkpath_measure::MessageRecord| {
             row.received.is_some_and(|at| at.since(row.due) > Duration::from_millis(250))
@@ -438,10 +427,7 @@ fn what_the_path_marks_is_what_the_hosts_say_of_marks() {
         let marking = Impairment { mark: 0.2, seed: 5, ..Impairment::delay(Duration::from_millis(5)) };
         let run = |flow, name| measure(marking, scenario(1500, vec![flow]), name);
         let call = echo(with_ecn(cbr("call", "udp", 64, 160)), EchoWrite::PerMessage);
-        let outcome = match run(call, "marks-udp") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
-        };
+        let Some(outcome) = run(call, "marks-udp") else { return };
         let of = |way| Some(outcome.bridge.marked.iter().filter(|marked| **marked == way).count() as u64);
         let ecn = outcome.record.flows[0].ecn.unwrap();
         println!("{ecn:?}");
@@ -469,10 +455,7 @@ fn a_datagram_that_the_path_damages_is_missing_and_no_sign_of_a_full_socket() {
     undisturbed(|| {
         let impairment = Impairment { corrupt: 0.2, seed: 21, ..Impairment::delay(Duration::from_millis(1)) };
         let call = echo(cbr("call", "udp", 64, 160), EchoWrite::PerMessage);
-        let outcome = match measure(impairment, scenario(2000, vec![call]), "damaged") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
-        };
+        let Some(outcome) = measure(impairment, scenario(2000, vec![call]), "damaged") else { return };
         let of = |way| outcome.bridge.corrupted.iter().filter(|entry| entry.0 == way).count();
         let (up, down) = (of(Way::Up), of(Way::Down));
         assert!(up > 5 && down > 5, "{up} and {down}");
@@ -494,9 +477,9 @@ fn a_datagram_that_the_path_damages_is_missing_and_no_sign_of_a_full_socket() {
 fn a_strangers_damaged_datagram_is_no_word_against_the_run() {
     undisturbed(|| {
         let impairment = Impairment { forged: 3, ..Impairment::delay(Duration::from_millis(1)) };
-        let outcome = match measure(impairment, scenario(500, vec![cbr("call", "udp", 64, 160)]), "forged") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
+        let Some(outcome) = measure(impairment, scenario(500, vec![cbr("call", "udp", 64, 160)]), "forged")
+        else {
+            return;
         };
         let machine = outcome.record.machine.as_ref().unwrap();
         assert_eq!((machine.socket_drops, machine.far_checksum_errors), (Some(0), Some(3)));
@@ -514,10 +497,7 @@ fn flows_start_in_time_on_a_long_path_and_a_first_message_waits_for_its_connecti
         });
         let flows = streams.chain([voice("udp", "udp"), down(voice("udp down", "udp"))]).collect();
         let impairment = Impairment::delay(Duration::from_millis(150));
-        let outcome = match measure(impairment, scenario(1500, flows), "first") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
-        };
+        let Some(outcome) = measure(impairment, scenario(1500, flows), "first") else { return };
         // In round trips. What a run that begins before its threads would take is a half more, and so is a
         // word between the hosts; what Nagle's wait for an acknowledgement takes, or an exchange before the
         // message, a whole one.
@@ -552,10 +532,7 @@ fn a_stream_over_a_lossy_path_loses_nothing_and_counts_its_retransmissions() {
         let impairment =
             Impairment { tcp_loss: 0.03, seed: 9, ..Impairment::delay(Duration::from_millis(5)) };
         let flow = cbr("call", "tcp-nodelay", 256, 160);
-        let outcome = match measure(impairment, scenario(1500, vec![flow]), "stream") {
-            Ok(outcome) => outcome,
-            Err(why) => return println!("SKIP: no namespaces here: {why}"),
-        };
+        let Some(outcome) = measure(impairment, scenario(1500, vec![flow]), "stream") else { return };
         let flow = &outcome.record.flows[0];
         // The connection takes a round trip of 10 ms, more where one of its segments is lost: the first of
         // what would be 300 messages is due after that.

@@ -3,8 +3,7 @@
 use std::hint::black_box;
 
 use talkpath_path::{
-    Carried, DelayVariation, DropTail, Framing, Link, LinkConfig, LossModel, PathOutput, QueueKind,
-    QueueLimit, RateModel,
+    Carried, DelayVariation, DropTail, Link, LinkConfig, LossModel, PathOutput, QueueKind, RateModel,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -44,20 +43,9 @@ fn main() {
         return;
     }
     let plain = LinkConfig {
-        rate: RateModel::Fixed(Rate::from_bps(100_000_000)),
         delay: Duration::from_millis(20),
-        mtu: Bytes::new(1500),
-        framing: Framing::None,
-        queue: QueueKind::DropTail(DropTail {
-            limit: QueueLimit::Packets(Packets::new(100)),
-            in_service: false,
-            mark_at: None,
-        }),
-        loss: LossModel::None,
-        jitter: DelayVariation::None,
-        policer: None,
-        shaper: None,
-        reorder: None,
+        queue: QueueKind::DropTail(DropTail::of_packets(Packets::new(100))),
+        ..LinkConfig::bare(RateModel::Fixed(Rate::from_bps(100_000_000)))
     };
     let lossy = LinkConfig {
         loss: LossModel::GilbertElliott { p: 0.01, r: 0.3, loss_bad: 1.0, loss_good: 0.0 },

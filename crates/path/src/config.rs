@@ -1,10 +1,10 @@
 //! What a link is made of, as the scenario resolved it.
 
-use talkpath_units::{Bytes, Duration, Rate};
+use talkpath_units::{Bytes, Duration, Packets, Rate};
 
 use crate::framing::Framing;
 use crate::packet_trace::{DelayTrace, LossTrace};
-use crate::queue::QueueKind;
+use crate::queue::{DropTail, QueueKind};
 use crate::rate_trace::RateTrace;
 use crate::reordering::Reordering;
 use crate::token_bucket::TokenBucket;
@@ -32,6 +32,25 @@ pub struct LinkConfig {
     pub shaper: Option<TokenBucket>,
     /// Which packets the packets behind them overtake. `None` holds back no packet.
     pub reorder: Option<Reordering>,
+}
+
+impl LinkConfig {
+    /// Makes a link of this rate with an MTU of 1500 bytes. It has no delay, and its queue has no limit. Nothing else
+    /// happens to packets.
+    pub const fn bare(rate: RateModel) -> Self {
+        Self {
+            rate,
+            delay: Duration::ZERO,
+            mtu: Bytes::new(1500),
+            framing: Framing::None,
+            queue: QueueKind::DropTail(DropTail::of_packets(Packets::MAX)),
+            loss: LossModel::None,
+            jitter: DelayVariation::None,
+            policer: None,
+            shaper: None,
+            reorder: None,
+        }
+    }
 }
 
 /// The serialiser's rate over time.

@@ -48,28 +48,8 @@ fn takes(link: &mut Link<Numbered>, packet: Numbered, now: Instant) -> bool {
     link.poll_drop().is_none()
 }
 
-/// A link of this rate on which nothing else happens.
-fn bare(rate: RateModel) -> LinkConfig {
-    LinkConfig {
-        rate,
-        delay: Duration::ZERO,
-        mtu: Bytes::new(1500),
-        framing: Framing::None,
-        queue: QueueKind::DropTail(DropTail {
-            limit: QueueLimit::Packets(Packets::MAX),
-            in_service: false,
-            mark_at: None,
-        }),
-        loss: LossModel::None,
-        jitter: DelayVariation::None,
-        policer: None,
-        shaper: None,
-        reorder: None,
-    }
-}
-
 fn at_rate(bps: u64) -> LinkConfig {
-    bare(RateModel::Fixed(Rate::from_bps(bps)))
+    LinkConfig::bare(RateModel::Fixed(Rate::from_bps(bps)))
 }
 
 /// Sends packets of these sizes at these times and returns every passage, in order, with the report over
@@ -229,7 +209,7 @@ fn poisson_arrivals_wait_as_long_as_pollaczek_and_khinchine_say() {
 
 /// Which of `n` packets the loss model ate.
 fn losses(loss: LossModel, n: u64) -> Vec<bool> {
-    let config = LinkConfig { loss, ..bare(RateModel::Unlimited) };
+    let config = LinkConfig { loss, ..LinkConfig::bare(RateModel::Unlimited) };
     let packets = (0..n).map(|k| (Instant::from_micros(k), 100));
     carry(&config, (Instant::ZERO, Instant::MAX), packets).0.iter().map(|passage| passage.lost).collect()
 }
@@ -351,14 +331,8 @@ fn a_pipe_adds_its_delay_and_holds_as_much_as_fits_in() {
 
 #[test]
 fn a_queue_of_no_packets_still_passes_what_need_not_wait() {
-    let config = LinkConfig {
-        queue: QueueKind::DropTail(DropTail {
-            limit: QueueLimit::Packets(Packets::ZERO),
-            in_service: false,
-            mark_at: None,
-        }),
-        ..at_rate(1_000_000)
-    };
+    let config =
+        LinkConfig { queue: QueueKind::DropTail(DropTail::of_packets(Packets::ZERO)), ..at_rate(1_000_000) };
     let mut link = Link::new(&config, Seed::new(1), "up").measuring(Instant::ZERO, Instant::from_millis(12));
     let packet = |number, ms| Numbered { number, size: 1500, came: Instant::from_millis(ms) };
     // 12 ms of service: free at 12 ms and not a nanosecond before.
@@ -406,11 +380,7 @@ fn each_count_covers_the_window_and_nothing_else() {
     // Packets 0 to 9 come at 0 ms and arrive at 1 ms, 2 ms, ... 10 ms; every second one is lost.
     let config = LinkConfig {
         loss: LossModel::Periodic { period: 2 },
-        queue: QueueKind::DropTail(DropTail {
-            limit: QueueLimit::Packets(Packets::new(9)),
-            in_service: false,
-            mark_at: None,
-        }),
+        queue: QueueKind::DropTail(DropTail::of_packets(Packets::new(9))),
         ..at_rate(1_000_000)
     };
     let counts = |from_ms, to_ms| {

@@ -347,10 +347,8 @@ proptest! {
     fn every_discipline_sends_or_drops_each_packet_once_in_time_and_keeps_the_order_of_each_flow(
         queue in any_queue(), traffic in traffic(), is_woken in any::<bool>(),
     ) {
-        let config = LinkConfig {
-            rate: RateModel::Fixed(Rate::from_bps(2_000_000)), delay: Duration::from_millis(3),
-            mtu: Bytes::new(1500), framing: Framing::None, queue, loss: LossModel::None,
-            jitter: DelayVariation::None, policer: None, shaper: None, reorder: None };
+        let rate = RateModel::Fixed(Rate::from_bps(2_000_000));
+        let config = LinkConfig { delay: Duration::from_millis(3), queue, ..LinkConfig::bare(rate) };
         let mut link = Link::new(&config, Seed::new(1), "up");
         let mut out = Vec::new();
         let mut now = Instant::ZERO;
@@ -403,9 +401,8 @@ proptest! {
         bps in 800_000..20_000_000_u64, drop_tail in drop_tail(), traffic in traffic(),
         window in (0..100_000_000_u64, 0..300_000_000_u64), extra in 0..20_000_000_u64,
     ) {
-        let config = LinkConfig {
-            rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
-            queue: QueueKind::DropTail(drop_tail), loss: LossModel::None, jitter: DelayVariation::None, policer: None, shaper: None, reorder: None };
+        let rate = RateModel::Fixed(Rate::from_bps(bps));
+        let config = LinkConfig { queue: QueueKind::DropTail(drop_tail), ..LinkConfig::bare(rate) };
         let DropTail { limit, in_service, .. } = drop_tail;
         let (from, to) = (Instant::from_nanos(window.0), Instant::from_nanos(window.0 + window.1));
         let mut link = Link::new(&config, Seed::new(1), "up").measuring(from, to);
@@ -440,10 +437,9 @@ proptest! {
     fn waiting_may_be_asked_for_at_any_later_time(
         bps in 800_000..20_000_000_u64, traffic in traffic(), later in 0..50_000_000_u64,
     ) {
-        let config = LinkConfig {
-            rate: RateModel::Fixed(Rate::from_bps(bps)), delay: Duration::ZERO, mtu: Bytes::new(1500), framing: Framing::None,
-            queue: QueueKind::DropTail(DropTail { limit: QueueLimit::Packets(Packets::new(50)), in_service: false, mark_at: None }),
-            loss: LossModel::None, jitter: DelayVariation::None, policer: None, shaper: None, reorder: None };
+        let rate = RateModel::Fixed(Rate::from_bps(bps));
+        let queue = QueueKind::DropTail(DropTail::of_packets(Packets::new(50)));
+        let config = LinkConfig { queue, ..LinkConfig::bare(rate) };
         let mut link = Link::new(&config, Seed::new(1), "up");
         let story = run(&mut link, &traffic, Duration::ZERO);
         let asked = story.end.saturating_add(Duration::from_nanos(later));

@@ -8,6 +8,24 @@
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_units::{Duration, Instant};
 
+/// The number of nanoseconds in a second.
+const SECOND: i64 = 1_000_000_000;
+/// The time before a deadline at which the sleep ends and the spin begins, ns. We chose 60 us, which is about
+/// the time of a wake-up on a virtual machine (docs/models/live.md).
+pub const SPIN_NS: i64 = 60_000;
+/// The time within which two readings count as made at one moment, ns. We chose 1 us, which is ten times the
+/// time of a reading.
+const NARROW_NS: i64 = 1_000;
+/// The largest number of readings that are tried.
+const READINGS: u32 = 4;
+/// The change of the difference between the clocks above which the wall clock was stepped, ns. We chose 12.5
+/// ms, which is more than the error of a reading, and a tenth of the smallest step that NTP makes by itself
+/// (RFC 5905 §10: STEPT, 125 ms).
+const STEP_NS: i64 = 12_500_000;
+/// The age above which a stamp is not used if the wall clock was stepped, ns. An older stamp may be from
+/// before the step. We chose 1 s.
+const OLDEST_STAMP_NS: i64 = SECOND;
+
 /// CLOCK_MONOTONIC anchored once at CLOCK_REALTIME.
 #[derive(Clone, Copy, Debug)]
 pub struct HostClock {
@@ -57,21 +75,22 @@ impl WallStamps {
 impl HostClock {
     /// Anchors the clock now.
     pub fn anchor() -> Self {
-        let (wall_ns, anchored_ns) = both();
+        let (wall_ns, anchored_ns) = read_both();
         Self { shift_ns: wall_ns - anchored_ns, anchored_ns }
     }
 
-    /// The nanoseconds since 1970 at the anchor, plus the time that CLOCK_MONOTONIC has counted since.
+    /// Returns the nanoseconds since 1970 at the anchor, plus the time that CLOCK_MONOTONIC has counted
+    /// since.
     pub fn now_ns(self) -> i64 {
         monotonic() + self.shift_ns
     }
 
-    /// The time of this clock when CLOCK_MONOTONIC shows `monotonic_ns`.
+    /// Returns the time of this clock when CLOCK_MONOTONIC shows `monotonic_ns`.
     pub const fn at_monotonic(self, monotonic_ns: i64) -> i64 {
         monotonic_ns + self.shift_ns
     }
 
-    /// The time of CLOCK_MONOTONIC when this clock shows `wall_ns`.
+    /// Returns the time of CLOCK_MONOTONIC when this clock shows `wall_ns`.
     pub const fn to_monotonic(self, wall_ns: i64) -> i64 {
         wall_ns - self.shift_ns
     }
@@ -83,20 +102,20 @@ impl HostClock {
 }
 
 impl RunClock {
-    /// The time since the run's beginning. Zero before the beginning.
+    /// Returns the time since the run's beginning, or zero before the beginning.
     pub fn now(self) -> Instant {
         self.at(monotonic())
     }
 
-    /// The run time at which the kernel stamped a datagram with `stamp_ns` of CLOCK_REALTIME. If there is no
-    /// stamp, the time now.
+    /// Returns the run time at which the kernel stamped a datagram with `stamp_ns` of CLOCK_REALTIME. Returns
+    /// the time now if there is no stamp.
     pub fn stamped(self, stamp_ns: Option<i64>) -> Instant {
         stamp_ns.map_or_else(|| self.now(), |stamp_ns| self.beside_wall().at(stamp_ns))
     }
 
     /// Reads both clocks now. The reading converts stamps of the last moments into run time.
     pub fn beside_wall(self) -> WallStamps {
-        let (wall_ns, monotonic_ns) = both();
+        let (wall_ns, monotonic_ns) = read_both();
         self.beside(wall_ns, monotonic_ns)
     }
 
@@ -115,7 +134,7 @@ impl RunClock {
     /// Sleeps until `deadline`, or for `max` if that is shorter.
     ///
     /// The thread spins for the last 60 us before the deadline, because a sleep ends late by about that time
-    /// (chosen; see docs/models/live.md).
+    /// (docs/models/live.md).
     pub fn sleep_until(self, deadline: Instant, max: Duration) {
         let now = monotonic();
         let due = self.epoch_ns.saturating_add(i64::try_from(deadline.as_nanos()).unwrap_or(i64::MAX));
@@ -137,8 +156,8 @@ impl RunClock {
     }
 }
 
-/// CLOCK_REALTIME and CLOCK_MONOTONIC at one moment, ns.
-fn both() -> (i64, i64) {
+/// Reads CLOCK_REALTIME and CLOCK_MONOTONIC at one moment, ns.
+fn read_both() -> (i64, i64) {
     // The thread may be interrupted between two readings. So it reads several times and takes the narrowest
     // reading.
     let (mut wall_ns, mut monotonic_ns, mut width) = (0, 0, i64::MAX);
@@ -170,23 +189,6 @@ fn read(clock: ClockId) -> i64 {
     let now = clock_gettime(clock);
     now.tv_sec.saturating_mul(SECOND).saturating_add(now.tv_nsec)
 }
-
-/// ns in a second.
-const SECOND: i64 = 1_000_000_000;
-/// The time before a deadline at which the sleep ends and the spin begins, ns: about the time of a wake-up on
-/// a virtual machine (chosen; see docs/models/live.md).
-pub const SPIN_NS: i64 = 60_000;
-/// Two readings within this time count as made at one moment, ns (chosen: ten times the time of a reading).
-const NARROW_NS: i64 = 1_000;
-/// The largest number of readings that are tried.
-const READINGS: u32 = 4;
-/// If the difference between the clocks has changed by more than this, the wall clock was stepped, ns
-/// (chosen: more than the error of a reading, and a tenth of the smallest step that NTP makes by itself, RFC
-/// 5905 §10: STEPT, 125 ms).
-const STEP_NS: i64 = 12_500_000;
-/// If the wall clock was stepped, a stamp older than this may be from before the step and is not used, ns
-/// (chosen).
-const OLDEST_STAMP_NS: i64 = SECOND;
 
 #[cfg(test)]
 mod tests {

@@ -2,16 +2,11 @@
 //! listed.
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-use std::sync::atomic::AtomicBool;
-
-use crate::support::beside;
-use crate::support::quiet::{skip, undisturbed};
-use crate::support::shared::{Folder, found, plan};
-use talkpath_arena::{Arena, ArenaError};
-use talkpath_emu::{EmuArena, replay};
+use crate::support::quiet::undisturbed;
+use crate::support::run_scenario;
+use crate::support::shared::{Folder, found};
 use talkpath_kernel::wire::FILE_HEADER;
 use talkpath_measure::RunRecord;
-use talkpath_model::Scenario;
 use talkpath_scenario::{Files, Located, Options, Source, load_with_files};
 use talkpath_units::Bytes;
 
@@ -29,25 +24,11 @@ impl Files for Whole {
     }
 }
 
-/// Runs `text` in the emulated arena and replays it; `None` where the machine does not allow it, which is
-/// printed.
+/// Runs `text`, whose names of files are their whole paths.
 fn emulate(text: &str) -> Option<RunRecord> {
-    let _beside = beside();
     let loaded = load_with_files(&Source::new("f.toml", text), &Options::default(), &Whole);
-    let scenario: Scenario = loaded.unwrap_or_else(|why| panic!("{why}")).cells.remove(0).scenario;
-    let mut arena = match EmuArena::open() {
-        Ok(arena) => arena,
-        Err(why @ ArenaError::Unavailable { .. }) => {
-            skip(why);
-            return None;
-        }
-        Err(why) => panic!("{why}"),
-    };
-    let interrupt = AtomicBool::new(false);
-    let record = arena.run(&scenario, plan(&interrupt, &|_| {})).unwrap_or_else(|why| panic!("{why}"));
-    eprintln!("{:?}", record.warnings);
-    replay(&arena.take_arrival_log().unwrap(), &scenario).unwrap_or_else(|why| panic!("{why}"));
-    Some(record)
+    let scenario = loaded.unwrap_or_else(|why| panic!("{why}")).cells.remove(0).scenario;
+    Some(run_scenario(scenario)?.record)
 }
 
 #[test]
@@ -155,7 +136,7 @@ fn a_replay_finds_no_difference_with_traces_fragments_several_links_and_super_pa
         return_route = ["near"]
         "#
         );
-        // `emulate` replays.
+        // `run_scenario` replays.
         let Some(record) = emulate(&text) else { return };
         let bulk = &record.flows[2].forward;
         assert_eq!(bulk.reads.iter().map(|read| read.1.get()).sum::<u64>(), 2_000_000);

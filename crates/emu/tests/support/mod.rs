@@ -80,14 +80,19 @@ pub fn scenario(text: &str) -> Scenario {
 /// Runs the only cell of `text` beside other runs and replays its log; `None` where the machine does not
 /// allow it, which is printed.
 pub fn run(text: &str) -> Option<Ran> {
+    run_scenario(scenario(text))
+}
+
+/// Runs `scenario` in the same manner.
+pub fn run_scenario(scenario: Scenario) -> Option<Ran> {
     let _beside = beside();
-    run_now(text)
+    run_now(scenario)
 }
 
 /// The same with no other run beside it.
 pub fn run_alone(text: &str) -> Option<Ran> {
     let _alone = alone();
-    run_now(text)
+    run_now(scenario(text))
 }
 
 /// Runs the only cell of `text` beside other runs, and judges the run as [`undisturbed`] does.
@@ -100,7 +105,7 @@ pub fn judge_lone_run(text: &str, judge: impl Fn(&Ran)) {
     undisturbed(|| run_alone(text).iter().for_each(&judge));
 }
 
-fn run_now(text: &str) -> Option<Ran> {
+fn run_now(scenario: Scenario) -> Option<Ran> {
     let _awake = awake();
     let mut arena = match EmuArena::open() {
         Ok(arena) => arena.with_machines(Machines::made_by(talkpath_transport::new_machine)),
@@ -110,7 +115,6 @@ fn run_now(text: &str) -> Option<Ran> {
         }
         Err(why) => panic!("{why}"),
     };
-    let scenario = scenario(text);
     let interrupt = AtomicBool::new(false);
     let record = arena.run(&scenario, plan(&interrupt, &|_| {})).unwrap_or_else(|why| panic!("{why}"));
     let log = arena.take_arrival_log().expect("every run has a log");

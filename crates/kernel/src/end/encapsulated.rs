@@ -1,5 +1,5 @@
-//! A flow's channel over a protocol of ours, such as DCCP (RFC 4340). Each packet is in a UDP datagram (RFC
-//! 6773) of the flow's own sockets.
+//! A flow's channel over one of our own protocols, such as DCCP (RFC 4340). Each packet is in a UDP datagram
+//! (RFC 6773) of the flow's own sockets.
 //!
 //! ```text
 //!  write ─► state machine ─► flush: encode ─► datagram    driven by: the pacer, at the machine's deadlines;
@@ -44,7 +44,14 @@ use crate::spec::{EncapsulatedSpec, FlowSpec};
 use crate::sys::Received;
 use crate::wire::FILE_HEADER;
 
-/// The channel of a flow over a protocol of ours.
+/// The message number of data that is no message of this flow.
+const UNKNOWN: u64 = u64::MAX;
+/// The first port of clients, which is a dynamic port (RFC 6335 §6). Captures of simulated runs have the same
+/// ports.
+const CLIENT_PORTS: u16 = 49_152;
+const SERVER_PORT: u16 = crate::ports::DEFAULT_PORT;
+
+/// The channel of a flow over one of our own protocols.
 pub(super) struct EncapsulatedChannel {
     spec: FlowSpec,
     kind: EncapsulatedKind,
@@ -79,11 +86,11 @@ pub(super) struct EncapsulatedChannel {
 }
 
 impl Channel for EncapsulatedChannel {
-    /// The number of messages that a flow writes before another flow gets its turn (chosen: some 200 us of
-    /// system calls).
+    /// The number of messages that a flow writes before another flow gets its turn. We chose 64, which take
+    /// some 200 us of system calls.
     const MAX_TURN: usize = 64;
 
-    /// The time now, on the machine's clock.
+    /// Returns the time now on the machine's clock.
     fn now(&mut self, _began: Instant) -> Instant {
         self.now = self.now.max(self.clock.now());
         self.now
@@ -172,7 +179,7 @@ impl HostChannel for EncapsulatedChannel {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.now = self.now.max(now);
-        if self.life.asks(now) {
+        if self.life.take_opening(now) {
             self.machine.open(self.now);
         }
         let Silence { patience, why } = self.machine.silence();
@@ -364,13 +371,6 @@ impl EncapsulatedChannel {
         }
     }
 }
-
-/// The message number of data that is no message of this flow.
-const UNKNOWN: u64 = u64::MAX;
-/// The first port of clients, which is a dynamic port (RFC 6335 §6). Captures of simulated runs have the same
-/// ports.
-const CLIENT_PORTS: u16 = 49_152;
-const SERVER_PORT: u16 = crate::ports::DEFAULT_PORT;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! The life of a connection of a protocol of ours over UDP: when the client opens the connection, when the
-//! client gives up, and why the connection ended before its time.
+//! The life of a connection of one of our own protocols over UDP: when the client opens the connection, when
+//! the client gives up, and why the connection ended before its time.
 
 use talkpath_units::{Duration, Instant};
 
@@ -49,10 +49,10 @@ impl Lifecycle {
     }
 
     /// Returns true, once, if the client has to open the connection at `now`.
-    pub(super) fn asks(&mut self, now: Instant) -> bool {
-        let asks = self.is_client_waiting() && now >= self.start;
-        self.is_requested |= asks;
-        asks
+    pub(super) fn take_opening(&mut self, now: Instant) -> bool {
+        let is_due = self.is_client_waiting() && now >= self.start;
+        self.is_requested |= is_due;
+        is_due
     }
 
     const fn is_client_waiting(&self) -> bool {
@@ -72,7 +72,7 @@ impl Lifecycle {
         }
     }
 
-    /// Takes note whether the connection is open now.
+    /// Records whether the connection is open now.
     pub(super) const fn note_open(&mut self, is_open: bool) {
         self.was_open |= is_open;
     }
@@ -86,7 +86,7 @@ impl Lifecycle {
         self.was_open && self.has_failed
     }
 
-    /// Takes note that the connection ended before its time. The first reason stays.
+    /// Records that the connection ended before its time. The first reason stays.
     pub(super) fn fail(&mut self, why: String) {
         if !core::mem::replace(&mut self.has_failed, true) {
             self.failure = Some(why);

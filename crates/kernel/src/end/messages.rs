@@ -136,12 +136,12 @@ impl Incoming {
         self.echoes.as_ref().map_or(0, EchoRows::paid)
     }
 
-    /// Takes note that message `seq` came. The low bits in later headers are completed to numbers near it.
+    /// Records that message `seq` came. The low bits in later headers are completed to numbers near it.
     pub(super) fn expect_after(&mut self, seq: u64) {
         self.expected = self.expected.max(seq + 1);
     }
 
-    /// Takes note that the application has read message `seq`. [`Incoming::number_in`] returned this number.
+    /// Records that the application has read message `seq`. [`Incoming::number_in`] returned this number.
     pub(super) fn note(&mut self, seq: u64) {
         self.expect_after(seq);
         // `bound` limits the number, and the session's budget limits `bound`, so `seen` stays small.
@@ -194,6 +194,6 @@ impl EchoRows {
     }
 }
 
-/// How far the sender's clock may be ahead of this end's clock. Chosen: round trips of at most a few seconds
-/// set both clocks, and the messages of a few seconds cost little.
+/// The most by which the sender's clock may be ahead of this end's clock, ns. We chose 5 s, because round
+/// trips of at most a few seconds set both clocks, and the messages of a few seconds cost little.
 const MAX_AHEAD_NS: u64 = 5_000_000_000;

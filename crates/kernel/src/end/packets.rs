@@ -48,7 +48,8 @@ impl PacketNotes {
     }
 }
 
-/// The largest number of notes that are kept (chosen: above what a host's socket and device hold).
+/// The largest number of notes that are kept. We chose 2^14, which is more than the packets that a host's
+/// socket and device hold.
 const MAX_NOTES: usize = 1 << 14;
 
 #[cfg(test)]

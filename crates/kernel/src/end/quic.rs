@@ -53,6 +53,10 @@ use connection::{SendOutcome, SharedConnection, lock};
 
 pub use connection::QuicConnections;
 
+/// The shortest time after which a missing answer is a failure. A client's first packets leave after 0, 1 and
+/// 3 s (RFC 9002 §6.2.2 assumes a round trip of 333 ms), so three packets had no answer by then.
+const MIN_PATIENCE: Duration = Duration::from_secs(3);
+
 /// A QUIC flow's channel.
 pub(super) struct QuicChannel {
     spec: FlowSpec,
@@ -89,11 +93,11 @@ pub(super) struct QuicChannel {
 }
 
 impl Channel for QuicChannel {
-    /// The number of messages that a flow writes before another flow gets its turn (chosen: some 500 us of
-    /// encryption and system calls).
+    /// The number of messages that a flow writes before another flow gets its turn. We chose 64, which take
+    /// some 500 us of encryption and system calls.
     const MAX_TURN: usize = 64;
 
-    /// The time now, on the engine's clock.
+    /// Returns the time now on the engine's clock.
     fn now(&mut self, _began: Instant) -> Instant {
         lock(&self.connection).tick(self.clock.now())
     }
@@ -178,8 +182,8 @@ impl Channel for QuicChannel {
         Some(Read { delivery, came_at: Some(came_at), held_since: None, begun, data })
     }
 
-    /// The room for bytes. For datagrams it is the room for one datagram of the largest size, or zero,
-    /// because all datagrams of a transfer but the last have the same size.
+    /// Returns the room for bytes. For datagrams it is the room for one datagram of the largest size, or
+    /// zero, because all datagrams of a transfer but the last have the same size.
     fn writable(&mut self, _flow: FlowId) -> Bytes {
         if self.life.is_closing {
             return Bytes::ZERO;
@@ -242,8 +246,8 @@ impl Channel for QuicChannel {
     }
 
     fn poll_timeout(&self) -> Instant {
-        let of_engine = self.leads().then(|| lock(&self.connection).engine.poll_timeout()).flatten();
-        [self.life.poll_timeout(), self.begins, of_engine].into_iter().flatten().min().unwrap_or(Instant::MAX)
+        let engine = self.leads().then(|| lock(&self.connection).engine.poll_timeout()).flatten();
+        [self.life.poll_timeout(), self.begins, engine].into_iter().flatten().min().unwrap_or(Instant::MAX)
     }
 
     fn observe(&self) -> Observation {
@@ -260,7 +264,7 @@ impl HostChannel for QuicChannel {
         let leads = self.leads();
         let mut connection = lock(&self.connection);
         connection.tick(now);
-        if self.life.asks(now) {
+        if self.life.take_opening(now) {
             let now = connection.now;
             connection.engine.open(now);
             // With a 0-RTT ticket the connection is open at once. It counts as open from the flow's start,
@@ -417,12 +421,14 @@ impl QuicChannel {
         lock(&self.connection).fetch_ticket(self.clock, is_over)
     }
 
-    /// Takes note that the application's turn begins. In this turn the flow handles all that is new for it.
+    /// Records that the application's turn begins. In this turn the flow handles everything new of the
+    /// connection.
     pub(super) fn begin_turn(&mut self) {
         lock(&self.connection).engine.clear_ready(self.index);
     }
 
-    /// Takes the place of a flow for which the connection has something new. The caller gives it a turn.
+    /// Takes the index of a flow for which the connection has something new. The caller gives that flow a
+    /// turn.
     pub(super) fn take_ready(&self) -> Option<usize> {
         lock(&self.connection).take_ready()
     }
@@ -441,8 +447,8 @@ impl QuicChannel {
         lock(&self.connection).engine.send_buffer(self.index) == Bytes::ZERO
     }
 
-    /// The next bytes of one stream for all messages, at most as many as `write` asks for. They are bytes of
-    /// the file if the flow carries one.
+    /// Makes the next bytes of one stream for all messages, at most as many as `write` asks for. They are
+    /// bytes of the file if the flow carries a file.
     fn stream_bytes(&mut self, write: &Write) -> Data {
         if let Some(frames) = &mut self.frames {
             return Data::copy_from_slice(frames.next(write));
@@ -478,10 +484,6 @@ impl QuicChannel {
         }
     }
 }
-
-/// The shortest time after which a missing answer is a failure. A client's first packets leave after 0, 1 and
-/// 3 s (RFC 9002 §6.2.2 assumes a round trip of 333 ms), so three packets had no answer by then.
-const MIN_PATIENCE: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
 mod tests;

@@ -109,7 +109,7 @@ impl UdpRoute {
         let size = u16::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
         let send = || self.send_as(payload, Some(size));
         match send() {
-            Err(error) if is_of_an_earlier(&error) => send().map(drop),
+            Err(error) if may_be_about_earlier_datagram(&error) => send().map(drop),
             result => result.map(drop),
         }
     }
@@ -121,7 +121,7 @@ impl UdpRoute {
     /// As [`UdpRoute::send`].
     pub(super) fn send_whole(&self, payload: &[u8]) -> io::Result<()> {
         match self.send(payload) {
-            Err(error) if is_of_an_earlier(&error) => self.send(payload),
+            Err(error) if may_be_about_earlier_datagram(&error) => self.send(payload),
             result => result,
         }
     }
@@ -136,18 +136,18 @@ impl UdpRoute {
         to.is_some_and(|to| to.ip().to_canonical().is_ipv6())
     }
 
-    /// The MTU of the path as the kernel knows it. `None` if the socket is not connected.
+    /// Returns the MTU of the path as the kernel knows it. Returns `None` if the socket is not connected.
     pub(super) fn path_mtu(&self) -> Option<u32> {
         let is_v6 = self.socket.local_addr().ok()?.is_ipv6();
         path_mtu(self.socket.as_fd(), is_v6).ok().filter(|_| self.unconnected.is_none())
     }
 
-    /// True if the socket's send buffer has room for a datagram.
+    /// Returns true if the socket's send buffer has room for a datagram.
     pub(super) fn is_writable(&self) -> bool {
         self.is_ready(PollFlags::OUT, Duration::ZERO)
     }
 
-    /// True if a datagram waits in the socket, or comes within `max`.
+    /// Returns true if a datagram waits in the socket, or comes within `max`.
     pub(super) fn wait_readable(&self, max: Duration) -> bool {
         self.is_ready(PollFlags::IN, max)
     }
@@ -163,6 +163,6 @@ impl UdpRoute {
 /// Returns true if the error may be about an earlier datagram. A connected socket reports the ICMP message of
 /// an earlier datagram once, at the next send: nobody listens at the port, or the datagram was larger than
 /// the path's MTU (`__udp4_lib_err` of net/ipv4/udp.c).
-fn is_of_an_earlier(error: &io::Error) -> bool {
+fn may_be_about_earlier_datagram(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionRefused || error.raw_os_error() == Some(libc::EMSGSIZE)
 }

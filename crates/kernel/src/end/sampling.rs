@@ -20,11 +20,11 @@ impl Sampling {
         Self { interval, next: Instant::ZERO, windows: (None, None), max_queued: 0, lost_packets: 0 }
     }
 
-    /// Returns the observation `seen` at `now` if it is to be noted.
-    pub(super) fn note(&mut self, seen: Observation, now: Instant) -> Option<(Observation, Instant)> {
-        let sample = StateSample::new(&seen, now);
+    /// Returns `observation` with its time `now` if it is to be noted.
+    pub(super) fn note(&mut self, observation: Observation, now: Instant) -> Option<(Observation, Instant)> {
+        let sample = StateSample::new(&observation, now);
         let (windows, queued) = ((sample.cwnd, sample.ssthresh), sample.queued);
-        let lost_packets = seen.loss_recovery.map_or(0, |it| it.lost_packets);
+        let lost_packets = observation.loss_recovery.map_or(0, |recovery| recovery.lost_packets);
         let is_wanted = now >= self.next
             || windows != self.windows
             || queued > self.max_queued
@@ -33,7 +33,7 @@ impl Sampling {
             self.next = now.saturating_add(self.interval);
             (self.windows, self.lost_packets) = (windows, lost_packets);
             self.max_queued = self.max_queued.max(queued);
-            (seen, now)
+            (observation, now)
         })
     }
 }

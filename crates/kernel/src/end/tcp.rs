@@ -39,13 +39,25 @@ use crate::sys::{
 };
 use crate::wire::stream_filling;
 
+/// Without Nagle's algorithm, the largest payload in bytes of a segment that the opening line shares with a
+/// message. Every path carries it (RFC 9293 §3.7.1, the default MSS for IPv4).
+const SMALL_SEGMENT: u64 = 536;
+/// With Nagle's algorithm, the largest payload in bytes of a segment that the opening line shares with a
+/// message. Nagle's algorithm delays every message that does not fill a segment. A full segment has
+/// Ethernet's MTU minus the headers of IPv4, TCP and the timestamps.
+const FULL_SEGMENT: u64 = 1500 - 20 - 20 - 12;
+/// The largest number of bytes that one read takes.
+const READ_SIZE: usize = 64 * 1024;
+/// The slow start threshold of a connection that has none yet: TCP_INFINITE_SSTHRESH of Linux's net/tcp.h.
+const UNLIMITED_SSTHRESH: u32 = 0x7fff_ffff;
+
 /// A TCP flow's channel.
 pub(super) struct TcpChannel {
     spec: FlowSpec,
     is_sender: bool,
     clock: RunClock,
     socket: Option<TcpStream>,
-    state: State,
+    state: ConnectionState,
     dial: Option<Dial>,
     /// The frames that separate the messages of the stream. `None` if all messages have one size.
     frames: Option<Frames>,
@@ -91,7 +103,7 @@ struct StampTrust {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ConnectionState {
     Idle,
     Connecting,
     Open,
@@ -99,8 +111,8 @@ enum State {
 }
 
 impl Channel for TcpChannel {
-    /// The number of reads and of written messages in one turn, before another flow gets its turn (chosen:
-    /// about a millisecond of copying).
+    /// The number of reads and of written messages in one turn, before another flow gets its turn. We chose
+    /// 16, which is about a millisecond of copying.
     const MAX_TURN: usize = 16;
     const IN_PARTS: bool = true;
 
@@ -109,7 +121,7 @@ impl Channel for TcpChannel {
     }
 
     fn is_open(&self) -> bool {
-        self.state == State::Open || self.counts_as_never_sent()
+        self.state == ConnectionState::Open || self.counts_as_never_sent()
     }
 
     fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
@@ -190,7 +202,7 @@ impl Channel for TcpChannel {
 
     fn poll_timeout(&self) -> Instant {
         match self.state {
-            State::Idle if self.dial.is_some() => Instant::from_nanos(self.spec.start_ns),
+            ConnectionState::Idle if self.dial.is_some() => Instant::from_nanos(self.spec.start_ns),
             _ => Instant::MAX,
         }
     }
@@ -226,7 +238,7 @@ impl HostChannel for TcpChannel {
     }
 
     fn handle_timeout(&mut self, _now: Instant) {
-        if self.state == State::Idle
+        if self.state == ConnectionState::Idle
             && let Err(error) = self.connect()
         {
             self.fail(&error);
@@ -257,7 +269,9 @@ impl HostChannel for TcpChannel {
         let is_v6 = socket.local_addr().is_ok_and(|address| address.is_ipv6());
         totals.headers.path_mtu = path_mtu(socket.as_fd(), is_v6).ok();
         totals.multipath = self.multipath;
-        if let (Ok(info), State::Open | State::Closed) = (tcp_info(socket.as_fd()), self.state) {
+        if let (Ok(info), ConnectionState::Open | ConnectionState::Closed) =
+            (tcp_info(socket.as_fd()), self.state)
+        {
             let segments = self.segments(socket, &info);
             totals.data_packets = segments.map(|(all, _)| all);
             totals.takes_marks = Some(info.takes_marks);
@@ -280,7 +294,7 @@ impl HostChannel for TcpChannel {
 
     /// Reads the state of an open connection at each regular interval. It also updates `multipath`.
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
-        if occasion != Occasion::Interval || self.state != State::Open {
+        if occasion != Occasion::Interval || self.state != ConnectionState::Open {
             return None;
         }
         self.update_multipath();
@@ -299,7 +313,7 @@ impl TcpChannel {
             is_sender: place.is_sender,
             clock: common.clock,
             socket: None,
-            state: State::Idle,
+            state: ConnectionState::Idle,
             dial: None,
             frames: Frames::new(spec, place, bound, common),
             unread: Vec::new(),
@@ -334,7 +348,7 @@ impl TcpChannel {
         epoll: &OwnedFd,
         index: u64,
     ) -> io::Result<bool> {
-        if self.state != State::Idle {
+        if self.state != ConnectionState::Idle {
             return Ok(false);
         }
         watch(epoll, &socket, index)?;
@@ -348,19 +362,19 @@ impl TcpChannel {
     /// true if the connection is open.
     pub(super) fn handle_ready(&mut self, woke_at: Instant) -> bool {
         (self.woke_at, self.is_readable) = (woke_at, true);
-        if self.state == State::Connecting
+        if self.state == ConnectionState::Connecting
             && let Err(error) = self.finish_connecting()
         {
             self.fail(&error);
         }
-        self.state == State::Open
+        self.state == ConnectionState::Open
     }
 
     /// Returns true if the connection ended before its time and the workload follows a clock. The channel
     /// then still counts as open, so that the application writes each message that falls due. Each of these
     /// messages counts as never sent. Otherwise they would count as never due.
     fn counts_as_never_sent(&self) -> bool {
-        self.state == State::Closed && self.was_open && self.spec.is_clocked()
+        self.state == ConnectionState::Closed && self.was_open && self.spec.is_clocked()
     }
 
     /// Returns true if the kernel shall stamp the segments that arrive. It does so at both ends of an echo
@@ -406,7 +420,7 @@ impl TcpChannel {
     fn connect(&mut self) -> io::Result<()> {
         let Some(dial) = &self.dial else { return Ok(()) };
         self.socket = Some(dial.connect(&self.spec, self.is_sender)?);
-        self.state = State::Connecting;
+        self.state = ConnectionState::Connecting;
         Ok(())
     }
 
@@ -454,7 +468,7 @@ impl TcpChannel {
         self.buffer = vec![0; READ_SIZE];
         self.was_open = true;
         self.is_readable = true;
-        self.state = State::Open;
+        self.state = ConnectionState::Open;
     }
 
     /// Reads at most `limit` bytes into the buffer. It takes the bytes that came with the opening line first,
@@ -474,7 +488,7 @@ impl TcpChannel {
     /// Reads at most `limit` bytes from the socket into the buffer. Returns the number of bytes, and when the
     /// last byte came. Returns `None` if the socket is empty or the connection has ended.
     fn receive(&mut self, limit: usize) -> Option<(usize, Instant)> {
-        if !self.is_readable || self.state != State::Open {
+        if !self.is_readable || self.state != ConnectionState::Open {
             return None;
         }
         let wants_stamps = self.wants_stamps();
@@ -527,7 +541,7 @@ impl TcpChannel {
 
     /// Closes the channel because of `error`. The first error of a channel becomes its failure.
     fn fail(&mut self, error: &io::Error) {
-        self.state = State::Closed;
+        self.state = ConnectionState::Closed;
         if self.failure.is_none() {
             let what = match error.kind() {
                 io::ErrorKind::UnexpectedEof if self.nothing_arrived() => {
@@ -544,15 +558,3 @@ impl TcpChannel {
         }
     }
 }
-
-/// Without Nagle's algorithm, the largest payload in bytes of a segment that the opening line shares with a
-/// message. Every path carries it (RFC 9293 §3.7.1, the default MSS for IPv4).
-const SMALL_SEGMENT: u64 = 536;
-/// With Nagle's algorithm, the largest payload in bytes of a segment that the opening line shares with a
-/// message. Nagle's algorithm delays every message that does not fill a segment. A full segment has
-/// Ethernet's MTU minus the headers of IPv4, TCP and the timestamps.
-const FULL_SEGMENT: u64 = 1500 - 20 - 20 - 12;
-/// The largest number of bytes that one read takes.
-const READ_SIZE: usize = 64 * 1024;
-/// The slow start threshold of a connection that has none yet: TCP_INFINITE_SSTHRESH of Linux's net/tcp.h.
-const UNLIMITED_SSTHRESH: u32 = 0x7fff_ffff;

@@ -9,6 +9,16 @@ use std::io;
 
 use super::route::{SendFailure, UdpRoute};
 
+/// The largest number of messages in a train. It is UDP_MAX_SEGMENTS of linux/udp.h before Linux 6.9, which
+/// doubled it.
+const MAX_MESSAGES: usize = 64;
+/// The largest number of bytes in a train. It is the largest UDP payload over IPv4, because the system call
+/// takes a train as one payload.
+const MAX_BYTES: usize = 65_507;
+/// The largest message in a train, bytes. It is the payload of an Ethernet packet over IPv6, because the
+/// kernel refuses a train whose messages would be fragmented.
+const MAX_SIZE: u64 = 1500 - 40 - 8;
+
 /// The messages that wait to leave together. They leave when the turn ends, or when there are
 /// [`MAX_MESSAGES`].
 pub(super) struct Train {
@@ -108,15 +118,6 @@ fn is_against_trains(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
-/// The largest number of messages in a train: UDP_MAX_SEGMENTS of linux/udp.h, before Linux 6.9 doubled it.
-const MAX_MESSAGES: usize = 64;
-/// The largest number of bytes in a train: the largest UDP payload over IPv4, because the system call takes a
-/// train as one payload.
-const MAX_BYTES: usize = 65_507;
-/// The largest message in a train: the payload of an Ethernet packet over IPv6. The kernel refuses a train
-/// whose messages would be fragmented.
-const MAX_SIZE: u64 = 1500 - 40 - 8;
-
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
@@ -195,7 +196,8 @@ mod tests {
         let mut train = Train::new(true);
         (5..8).for_each(|seq| train.push(seq, &[0; 50], &route));
         train.leave(&route);
-        let unsent: Vec<_> = train.take_unsent().into_iter().map(|it| (it.seq, it.failure)).collect();
+        let unsent: Vec<_> =
+            train.take_unsent().into_iter().map(|unsent| (unsent.seq, unsent.failure)).collect();
         assert_eq!(unsent, [5, 6, 7].map(|seq| (seq, SendFailure::NoNetwork)));
     }
 }

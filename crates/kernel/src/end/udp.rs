@@ -14,19 +14,19 @@
 //! | `outgoing`, `sent`, `refusals`, `no_network` | the workload's messages | unused | the echoes |
 //! | `received` | the echoes | the workload's messages | the same, and their bytes for the echo |
 //!
-//! **What does not leave.** The kernel says by an error of the send call why it takes no datagram: EAGAIN or
-//! ENOBUFS if it has no room, EMSGSIZE if the datagram is too large. The message is then refused for good.
-//! ENETUNREACH, EPERM and the like ([`SendFailure`]) say that there is no network for it. The error's text is
-//! counted in both cases. Of a train ([`super::train`]) the kernel takes all datagrams or none. If it takes
-//! none, this holds for each datagram. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it
-//! reports an earlier datagram's ICMP error.
+//! - *route*: a socket and the address that it sends to.
+//! - *train*: several datagrams that one system call sends. The kernel takes all of them or none.
+//! - *leg*: one direction of a flow. Its *tap* keeps a row of the record for each message.
 //!
-//! A *route* is a socket and the address that it sends to. A *train* is several datagrams that one system
-//! call sends. A *leg* is one direction of a flow, and its *tap* keeps a row of the records for each message.
+//! **Errors of the send call.** With EAGAIN, ENOBUFS and EMSGSIZE the kernel has no room for a datagram, or
+//! the datagram is too large. Its message is then refused for good. With ENETUNREACH, EPERM and the like
+//! ([`SendFailure`]) there is no network for the message. The text of the error is counted in both cases.
+//! ECONNREFUSED is an exception, because it reports an ICMP error of an earlier datagram
+//! ([`UdpRoute::send`]).
 //!
-//! **Who reads the socket.** The UDP thread reads the datagrams of a prompt receiver and hands each one in. A
-//! slow receiver has a socket of its own and reads it when its application is ready. Until then the datagrams
-//! wait in the socket's buffer, and the kernel drops those for which the buffer has no room.
+//! **Reading.** The UDP thread reads the datagrams of a prompt receiver and hands each datagram in. A slow
+//! receiver has a socket of its own and reads it when its application is ready. Until then the datagrams wait
+//! in the socket's buffer, and the kernel drops the datagrams for which the buffer has no room.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -52,6 +52,15 @@ use crate::spec::FlowSpec;
 use crate::sys::{Received, ReceivedOne, receive_one, send_queue};
 use crate::wire::{FILE_HEADER, MAX_UDP_PAYLOAD, read_header};
 
+/// The largest number of bytes before a UDP header in a packet: Ethernet's header with two tags and IPv4's
+/// header with all its options (14 + 8 + 60). An IPv6 header is shorter.
+const MAX_HEADERS: usize = 82;
+/// The time after which a sender that found no room tries again. We chose 250 us, which two full packets take
+/// at 100 Mbps.
+const RETRY: Duration = Duration::from_micros(250);
+/// The size of a buffer that holds any datagram, bytes. The length in a UDP header has 16 bits (RFC 768).
+const MAX_DATAGRAM: usize = 65_536;
+
 /// A UDP flow's channel.
 pub(super) struct UdpChannel {
     spec: FlowSpec,
@@ -70,7 +79,8 @@ pub(super) struct UdpChannel {
     refusals: BTreeMap<String, u64>,
     /// The number of messages for which there was no network, by the error's text.
     no_network: BTreeMap<String, u64>,
-    /// Datagrams that wait to leave together by one system call. Empty unless the flow is a bulk flow.
+    /// The datagrams that wait to leave by one system call. The train is empty unless the flow is a bulk
+    /// flow.
     train: Train,
     received: ReceivedDatagrams,
 }
@@ -115,22 +125,24 @@ struct ReceivedDatagrams {
 #[derive(Clone, Copy)]
 struct Arrived {
     seq: u64,
-    /// Bytes of the datagram.
+    /// The size of the datagram, bytes.
     size: usize,
-    /// When the kernel received the datagram. `None` for a slow receiver: the delay of its messages includes
-    /// the wait in the socket, and ends when the application reads.
+    /// When the kernel received the datagram. `None` for a slow receiver, because the delay of its messages
+    /// ends when the application reads them.
     received_at: Option<Instant>,
 }
 
 impl Channel for UdpChannel {
     const MAX_TURN: usize = 64;
 
-    /// Reads the clock anew. Each datagram of a turn takes time, so the beginning of the turn is too early.
+    /// Returns the time now. The beginning of the turn would be too early, because each datagram of a turn
+    /// takes time.
     fn now(&mut self, _began: Instant) -> Instant {
         self.clock.now()
     }
 
-    /// A sender is open from the flow's start on. The other end always is, since UDP has no connection.
+    /// Returns true from the flow's start on. The receiving end is always open, because UDP has no
+    /// connection.
     fn is_open(&self) -> bool {
         match &self.role {
             Role::Sender(timers) => timers.opens_at.is_none(),
@@ -138,7 +150,8 @@ impl Channel for UdpChannel {
         }
     }
 
-    /// The flow's start, because messages are due from then on. `now` is later if this host woke up late.
+    /// Returns the flow's start, because messages are due from then on. `now` is later if this host woke up
+    /// late.
     fn opened_at(&self, now: Instant) -> Instant {
         now.min(Instant::from_nanos(self.spec.start_ns))
     }
@@ -179,7 +192,7 @@ impl Channel for UdpChannel {
         }
     }
 
-    /// The message that was handed in. A slow receiver takes the next one out of its socket.
+    /// Returns the message that was handed in. A slow receiver reads the next message from its socket.
     fn read(&mut self, _flow: FlowId, _limit: Bytes, _now: Instant) -> Option<Read<'_>> {
         let handed_in = self.received.unread.take();
         let Arrived { seq, size, received_at } = match handed_in {
@@ -195,11 +208,11 @@ impl Channel for UdpChannel {
         Some(Read { delivery, came_at: received_at, held_since: None, begun: &[], data })
     }
 
-    /// [`MAX_UDP_PAYLOAD`] if the socket takes another datagram now, otherwise zero. A bulk workload writes
-    /// until there is no room. Then the sender's timer makes it try again after [`RETRY`].
+    /// Returns [`MAX_UDP_PAYLOAD`] if the socket takes another datagram now, otherwise zero. A bulk workload
+    /// writes until there is no room. Then the sender's timer makes it try again after [`RETRY`].
     ///
-    /// The kernel takes a train whole if it has any room. So it is asked when a train begins, and a message
-    /// behind the first needs no question.
+    /// The kernel takes a whole train if it has any room. So only the first message of a train checks for
+    /// room.
     fn writable(&mut self, _flow: FlowId) -> Bytes {
         if self.train.is_joinable() || self.route.as_ref().is_some_and(UdpRoute::is_writable) {
             return Bytes::new(MAX_UDP_PAYLOAD);
@@ -210,10 +223,11 @@ impl Channel for UdpChannel {
         Bytes::ZERO
     }
 
-    /// Does nothing: a datagram leaves when it is written, or with its train in `depart`.
+    /// Does nothing, because a datagram leaves when it is written, or with its train in `depart`.
     fn flush(&mut self, _flow: FlowId, _side: Side, _taps: &mut FlowTaps, _now: Instant) {}
 
-    /// When the sender opens, and after that when it tries again. A receiver has no timers.
+    /// Returns the time at which the sender opens, and after that the time at which it tries again. A
+    /// receiver has no timers.
     fn poll_timeout(&self) -> Instant {
         match &self.role {
             Role::Sender(timers) => timers.opens_at.or(timers.retry_at).unwrap_or(Instant::MAX),
@@ -221,7 +235,7 @@ impl Channel for UdpChannel {
         }
     }
 
-    /// The bytes in the socket's send buffer.
+    /// Returns the number of bytes in the socket's send buffer.
     fn observe(&self) -> Observation {
         let queued = self.route.as_ref().and_then(|route| send_queue(route.socket.as_fd()).ok());
         Observation { send_buffer: Bytes::new(queued.unwrap_or(0)), ..Observation::default() }
@@ -233,7 +247,7 @@ impl HostChannel for UdpChannel {
         self.clock = clock;
     }
 
-    /// The flow starts, or a bulk workload tries again. The application's turn follows in both cases.
+    /// Starts the flow, or lets a bulk workload try again. The application's turn follows in both cases.
     fn handle_timeout(&mut self, now: Instant) {
         if let Role::Sender(timers) = &mut self.role {
             timers.retry_at = None;
@@ -247,7 +261,6 @@ impl HostChannel for UdpChannel {
         EndProgress { is_done: has_written, sent: self.sent, received: self.received.messages.unique() }
     }
 
-    /// The number of echoes whose rows the memory budget has paid for.
     fn paid_rows(&self) -> u64 {
         self.received.messages.paid_rows()
     }
@@ -265,21 +278,21 @@ impl HostChannel for UdpChannel {
         totals.headers = self.received.headers.figures(path_mtu);
     }
 
-    /// Does nothing: the next datagram takes the place of one that nobody read.
+    /// Does nothing, because the next datagram replaces a datagram that nobody read.
     fn discard(&mut self) {}
 
-    /// UDP has no connection that could fail.
+    /// Returns `None`, because UDP has no connection that could fail.
     fn take_failure(&mut self) -> Option<String> {
         None
     }
 
-    /// UDP has no connection that could close. Once open, the flow stays open.
+    /// Returns the same as `is_open`, because UDP has no connection that could close.
     fn was_open(&self) -> bool {
         self.is_open()
     }
 
-    /// The send buffer of a bulk sender, each time its timer expires. Senders that follow a clock hardly fill
-    /// the buffer, and are not sampled.
+    /// Samples the send buffer of a bulk sender each time its timer expires. Senders that follow a clock
+    /// hardly fill the buffer, so they are not sampled.
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
         let is_bulk_sender = matches!(self.role, Role::Sender(_)) && !self.spec.is_clocked();
         let is_sampled = is_bulk_sender && occasion == Occasion::Timeout;
@@ -290,12 +303,11 @@ impl HostChannel for UdpChannel {
         Some(self.outgoing.token())
     }
 
-    /// From now on this end sends over `route`.
     fn set_route(&mut self, route: UdpRoute) {
         self.route = Some(route);
     }
 
-    /// Takes a datagram that the UDP thread received. Returns false if it carries no message of this flow.
+    /// Handles a datagram that the UDP thread received. Returns false if it carries no message of this flow.
     fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
         let payload = datagram.payload;
         let received_at = self.clock.stamped(datagram.stamp_ns);
@@ -316,8 +328,8 @@ impl HostChannel for UdpChannel {
 }
 
 impl UdpChannel {
-    /// The channel at `place`. The numbers of the flow's messages are below `bound`. A datagram with another
-    /// number is not of this flow.
+    /// Makes the channel at `place`. The numbers of the flow's messages are below `bound`. A datagram with
+    /// another number is not of this flow.
     pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Self {
         let opens_at = Some(Instant::from_nanos(spec.start_ns));
         let role = match (place.is_sender, spec.echo_per_read) {
@@ -350,7 +362,7 @@ impl UdpChannel {
         }
     }
 
-    /// From now on this end sends over `route`, and also reads its socket by itself.
+    /// Makes this end send over `route`, and read the route's socket by itself.
     pub(super) fn read_from(&mut self, route: UdpRoute) {
         self.route = Some(route);
         self.received.reads_socket = true;
@@ -385,8 +397,8 @@ impl UdpChannel {
         unread
     }
 
-    /// The number of the message in a packet that left this host, and when the packet left. `None` for a
-    /// transfer.
+    /// Returns the number of the message in a packet that left this host, and the time at which it left.
+    /// Returns `None` for a transfer.
     pub(super) fn sent_message(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
         let payload = match self.spec.constant_size() {
             // The message is the last bytes of the packet, whatever headers precede it.
@@ -415,13 +427,14 @@ impl UdpChannel {
 }
 
 impl ReceivedDatagrams {
-    /// The bytes of message `seq`, which has `size` bytes, if the latest datagram carried it.
+    /// Returns the bytes of message `seq`, which has `size` bytes, if the latest datagram carried the
+    /// message.
     fn bytes_of(&mut self, seq: u64, size: Bytes) -> Option<&mut [u8]> {
         let size = usize::try_from(size.get()).ok()?;
         self.bytes.get_mut(..size).filter(|_| self.message_in_bytes == Some(seq))
     }
 
-    /// The next message that waits in the socket, if this end reads the socket by itself.
+    /// Reads the next message from the socket, if this end reads the socket by itself.
     fn read_socket(&mut self, spec: &FlowSpec, route: &UdpRoute, clock: RunClock) -> Option<Arrived> {
         if !self.reads_socket {
             return None;
@@ -455,15 +468,6 @@ fn udp_payload(packet: &[u8], token: u32) -> Option<&[u8]> {
         (length == datagram.len() && payload.starts_with(&token.to_be_bytes())).then_some(payload)
     })
 }
-
-/// The largest number of bytes before a UDP header in a packet: Ethernet's header with two tags and IPv4's
-/// header with all its options (14 + 8 + 60). An IPv6 header is shorter.
-const MAX_HEADERS: usize = 82;
-/// How long a sender that found no room waits before it tries again (chosen: the time of two full packets at
-/// 100 Mbps).
-const RETRY: Duration = Duration::from_micros(250);
-/// A buffer of this size holds any datagram (RFC 768: the length has 16 bits).
-const MAX_DATAGRAM: usize = 65_536;
 
 #[cfg(test)]
 mod tests {

@@ -47,9 +47,9 @@ impl SessionSpec {
     }
 
     /// The bytes that one end of the connection of flow `index` keeps of half messages: messages with a
-    /// stream of their own of which only a part has come. Chosen: at least a receive window, and at least two
-    /// of the largest messages of each flow. While a lost packet holds up one message, most of the next
-    /// message may come.
+    /// stream of their own of which only a part has come. We chose at least a receive window, and at least
+    /// two of the largest messages of each flow, because most of the next message may come while a lost
+    /// packet holds up one message.
     pub(crate) fn half_message_room(&self, index: usize) -> u64 {
         let flows = self.members(index).into_iter().map(|member| &self.flows[member]);
         let is_whole = |flow: &&FlowSpec| {
@@ -83,14 +83,14 @@ impl SessionSpec {
             let (Some(first), Some(quic)) = (first, flow.transport.as_quic()) else {
                 return Err((index, "its connection is no earlier flow's".to_owned()));
             };
-            let Some(of_first) = first.transport.as_quic() else {
+            let Some(first_quic) = first.transport.as_quic() else {
                 return Err((index, "its connection is of a flow without QUIC".to_owned()));
             };
             let differs = if flow.is_up != first.is_up {
                 "direction"
             } else if flow.dscp_byte != first.dscp_byte {
                 "dscp"
-            } else if !quic.fits_connection_of(of_first) {
+            } else if !quic.fits_connection_of(first_quic) {
                 "congestion control, MTU or `zero_rtt`"
             } else {
                 continue;

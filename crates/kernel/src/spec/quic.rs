@@ -141,7 +141,7 @@ impl QuicSpec {
 }
 
 /// The largest number of bytes on streams that a far end has sent and the application has not read. The
-/// simulator has no such limit, but a peer over a network must not take all memory. Chosen: 8 MiB for a
+/// simulator has no such limit, but a peer over a network must not take all memory. We chose 8 MiB for a
 /// transfer, which is more than the 1.25 MB that quinn gives each stream, and 1 MiB for messages on a clock,
 /// which is two minutes of a call.
 pub(crate) const fn receive_window(is_clocked: bool) -> u32 {

@@ -1,11 +1,10 @@
-use talkpath_units::{Duration, Ecn, Packets, Rate};
+use talkpath_units::{Duration, Ecn, Rate};
 
 use super::*;
 use crate::carried::DropCause;
 use crate::config::{DelayVariation, RateModel};
 use crate::queue::Queue;
 use crate::queue::test_disciplines::{DropAtService, Frame, RoundRobin};
-use crate::queue::{DropTail, QueueKind, QueueLimit};
 
 /// A packet of 1000 bytes.
 const fn frame(number: u64) -> Frame {
@@ -18,19 +17,8 @@ fn ms(ms: u64) -> Instant {
 
 /// A frame takes 1 ms, and 20 ms more through the pipe.
 fn link(jitter: DelayVariation, queue: Queue<Frame>) -> Link<Frame> {
-    let unlimited = QueueLimit::Packets(Packets::MAX);
-    let config = LinkConfig {
-        rate: RateModel::Fixed(Rate::from_bps(8_000_000)),
-        delay: Duration::from_millis(20),
-        mtu: Bytes::new(1500),
-        framing: Framing::None,
-        queue: QueueKind::DropTail(DropTail { limit: unlimited, in_service: false, mark_at: None }),
-        loss: LossModel::None,
-        jitter,
-        policer: None,
-        shaper: None,
-        reorder: None,
-    };
+    let rate = RateModel::Fixed(Rate::from_bps(8_000_000));
+    let config = LinkConfig { delay: Duration::from_millis(20), jitter, ..LinkConfig::bare(rate) };
     let mut link = Link::new(&config, Seed::new(1), "test");
     link.set_queue(queue);
     link

@@ -1,12 +1,11 @@
 //! Changes at stated times: each rule of `link/changing.rs` by a case that can be checked by hand.
 
-use talkpath_units::{Bytes, Duration, Ecn, Packets, Rate, Seed};
+use talkpath_units::{Duration, Ecn, Packets, Rate, Seed};
 
 use super::*;
 use crate::change::{Change, ChangeTimes, LinkState, LinkValues, Outage, Ramp};
-use crate::config::{DelayVariation, LinkConfig, LossModel, RateModel};
+use crate::config::{LinkConfig, LossModel, RateModel};
 use crate::fragment::FragmentRange;
-use crate::framing::Framing;
 use crate::queue::{DropTail, QueueKind, QueueLimit};
 
 const END: Instant = Instant::from_nanos(u64::MAX - 1);
@@ -17,18 +16,10 @@ fn ms(ms: u64) -> Duration {
 
 /// A link of 1 Mb/s with a delay of 10 ms, on which a packet of 1000 B takes 8 ms.
 fn link() -> LinkConfig {
-    let limit = QueueLimit::Packets(Packets::new(100));
     LinkConfig {
-        rate: RateModel::Fixed(Rate::from_bps(1_000_000)),
         delay: ms(10),
-        mtu: Bytes::new(1500),
-        framing: Framing::None,
-        queue: QueueKind::DropTail(DropTail { limit, in_service: false, mark_at: None }),
-        loss: LossModel::None,
-        jitter: DelayVariation::None,
-        policer: None,
-        shaper: None,
-        reorder: None,
+        queue: QueueKind::DropTail(DropTail::of_packets(Packets::new(100))),
+        ..LinkConfig::bare(RateModel::Fixed(Rate::from_bps(1_000_000)))
     }
 }
 

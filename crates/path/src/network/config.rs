@@ -1,11 +1,9 @@
 //! What a network is made of.
 
-use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
+use talkpath_units::{Bytes, Duration, Instant, Seed};
 
 use crate::change::Change;
-use crate::config::{DelayVariation, LinkConfig, LossModel, RateModel};
-use crate::framing::Framing;
-use crate::queue::{DropTail, QueueKind, QueueLimit};
+use crate::config::{DelayVariation, LinkConfig, RateModel};
 
 /// Links, the flows over them, and what is observed.
 #[derive(Clone, Debug)]
@@ -44,19 +42,8 @@ pub struct FlowRoutes<'a> {
 /// delay is that wait.
 pub(super) fn host_delay(max: Duration) -> LinkConfig {
     LinkConfig {
-        rate: RateModel::Unlimited,
-        delay: Duration::ZERO,
         mtu: Bytes::MAX,
-        framing: Framing::None,
-        queue: QueueKind::DropTail(DropTail {
-            limit: QueueLimit::Packets(Packets::MAX),
-            in_service: false,
-            mark_at: None,
-        }),
-        loss: LossModel::None,
         jitter: DelayVariation::Uniform { max, reorder: false },
-        policer: None,
-        shaper: None,
-        reorder: None,
+        ..LinkConfig::bare(RateModel::Unlimited)
     }
 }

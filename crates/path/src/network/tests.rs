@@ -5,7 +5,6 @@ use super::*;
 use crate::change::{Change, ChangeTimes, LinkState, LinkValues, Outage, Ramp};
 use crate::config::{DelayVariation, LinkConfig, LossModel, RateModel};
 use crate::fragment::FragmentRange;
-use crate::framing::Framing;
 use crate::queue::Queue;
 use crate::queue::test_disciplines::{DropAtService, RoundRobin};
 use crate::queue::{DropTail, QueueKind, QueueLimit};
@@ -30,18 +29,13 @@ fn config(&(kbps, ms, limit, mtu, wire, _): &AnyLink) -> LinkConfig {
         _ => (losses, DelayVariation::Normal { sd, memory: 0.0, reorder: true }),
     };
     let rate = if kbps == 0 { RateModel::Unlimited } else { RateModel::Fixed(Rate::from_bps(1000 * kbps)) };
-    let limit = QueueLimit::Packets(Packets::new(limit));
     LinkConfig {
-        rate,
         delay: Duration::from_millis(ms),
         mtu: Bytes::new(mtu),
-        framing: Framing::None,
-        queue: QueueKind::DropTail(DropTail { limit, in_service: false, mark_at: None }),
+        queue: QueueKind::DropTail(DropTail::of_packets(Packets::new(limit))),
         loss,
         jitter,
-        policer: None,
-        shaper: None,
-        reorder: None,
+        ..LinkConfig::bare(rate)
     }
 }
 

@@ -27,6 +27,14 @@ pub struct DropTail {
     pub mark_at: Option<Packets>,
 }
 
+impl DropTail {
+    /// Makes a queue in which this many packets may wait. The packet in service does not count, and no packet is
+    /// marked.
+    pub const fn of_packets(limit: Packets) -> Self {
+        Self { limit: QueueLimit::Packets(limit), in_service: false, mark_at: None }
+    }
+}
+
 /// A drop-tail queue.
 #[derive(Debug)]
 pub(crate) struct DropTailQueue<T> {

@@ -34,6 +34,15 @@ use crate::join::shorten_reason;
 use crate::spec::{FlowSpec, QuicSpec, SessionSpec};
 use crate::sys::{Received, set_tos};
 
+/// The size of a packet above which it carries messages or is a probe, bytes (RFC 9000 §14.1, §14.4).
+const SMALLEST_PACKET: usize = 1200;
+/// The longest wait for a ticket. We chose 5 s, which allow some retransmissions.
+const TICKET_TIMEOUT: Duration = Duration::from_secs(5);
+/// The number of datagrams that are read before the timers run again. We chose 64, as in a turn of a flow.
+const MAX_AT_ONCE: usize = 64;
+/// The longest wait for a datagram before the timers run again.
+const TICKET_SLICE: Duration = Duration::from_millis(5);
+
 /// The QUIC connections of a run. The ends look up their connections here while they are made.
 #[derive(Default)]
 pub struct QuicConnections(Mutex<BTreeMap<ConnectionEnd, SharedConnection>>);
@@ -219,7 +228,7 @@ impl QuicConnection {
             if let Some(why) = earlier.lost() {
                 return Err(format!("the connection for a 0-RTT ticket was lost: {}", shorten_reason(why)));
             }
-            if now.since(begun) > TICKET_PATIENCE {
+            if now.since(begun) > TICKET_TIMEOUT {
                 return Err("no 0-RTT ticket came: its packets have no answer".to_owned());
             }
             earlier.handle_timeout(now);
@@ -239,7 +248,7 @@ impl QuicConnection {
         Ok(())
     }
 
-    /// The text that says why the connection did not open.
+    /// Explains why the connection did not open.
     pub(super) fn no_answer(&self) -> String {
         let is_v6 = self.route.as_ref().is_some_and(UdpRoute::is_over_v6);
         let needs = (SMALLEST_QUIC_MTU + Bytes::new(if is_v6 { 20 } else { 0 })).get();
@@ -421,12 +430,3 @@ fn send_all(earlier: &mut EarlierEnd, route: Option<&UdpRoute>, now: Instant) {
         let _ = route.map(|route| route.send(&packet));
     }
 }
-
-/// A packet of more bytes than this carries messages or is a probe (RFC 9000 §14.1, §14.4).
-const SMALLEST_PACKET: usize = 1200;
-/// The longest wait for a ticket (chosen: some retransmissions, as for the registration of a flow).
-const TICKET_PATIENCE: Duration = Duration::from_secs(5);
-/// The number of datagrams that are read before the timers run again (chosen).
-const MAX_AT_ONCE: usize = 64;
-/// The longest wait for a datagram before the timers run again.
-const TICKET_SLICE: Duration = Duration::from_millis(5);

@@ -1,8 +1,7 @@
 use talkpath_units::{Ecn, Packets, Rate, Seed};
 
 use super::*;
-use crate::config::{DelayVariation, LinkConfig, LossModel, RateModel};
-use crate::framing::Framing;
+use crate::config::{LinkConfig, RateModel};
 use crate::link::Link;
 use crate::occupancy::Window;
 use crate::queue::kernel_codel::Kernel;
@@ -213,18 +212,8 @@ fn a_packet_that_the_control_and_the_threshold_both_mark_is_counted_once() {
 /// Sends packets that arrive at these times over a link of 10 Mb/s behind `queue`: how long they wait in ms
 /// (mean, 95th percentile), and how many are dropped.
 fn carry(queue: Queue<Frame>, arrivals: &[Instant]) -> [f64; 3] {
-    let config = LinkConfig {
-        rate: RateModel::Fixed(Rate::from_bps(10_000_000)),
-        delay: Duration::ZERO,
-        mtu: MTU,
-        framing: Framing::None,
-        queue: QueueKind::Codel(CODEL),
-        loss: LossModel::None,
-        jitter: DelayVariation::None,
-        policer: None,
-        shaper: None,
-        reorder: None,
-    };
+    let rate = RateModel::Fixed(Rate::from_bps(10_000_000));
+    let config = LinkConfig { mtu: MTU, queue: QueueKind::Codel(CODEL), ..LinkConfig::bare(rate) };
     let mut link = Link::new(&config, Seed::new(1), "test");
     link.set_queue(queue);
     for &at in arrivals {
