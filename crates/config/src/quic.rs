@@ -7,6 +7,8 @@ use crate::words;
 
 words! {
     /// The part of QUIC that carries a message.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(rename_all = "kebab-case")]
     pub enum Carry {
         /// A DATAGRAM frame, which is not reliable (RFC 9221).
         Datagram = "datagram",

@@ -26,7 +26,6 @@ use talkpath_wire::machine::Machines;
 use crate::key::Key;
 use control::ServerControl;
 
-pub(crate) use run::enlarge_receive_buffer;
 pub use run::{BegunRun, PreparedRun};
 
 /// A segment size that every path carries, bytes (RFC 9293 §3.7.1: the default MSS for IPv4).

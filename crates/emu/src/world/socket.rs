@@ -7,7 +7,7 @@ use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::end::apply_options;
 use talkpath_kernel::spec::{ChannelKind, SEGMENT_SIZES, TransportSpec};
-use talkpath_kernel::sys::{set_option, set_tos};
+use talkpath_kernel::sys::{enlarge_receive_buffer, set_option, set_tos};
 use talkpath_model::IpVersion;
 
 use super::endpoint;
@@ -62,13 +62,7 @@ fn datagram_socket(plan: &SocketPlan<'_>, ip: IpVersion, receive_buffer: Option<
     }
     match receive_buffer.filter(|_| !plan.is_sender) {
         Some(bytes) => socket.set_recv_buffer_size(usize::try_from(bytes).unwrap_or(usize::MAX))?,
-        // Datagrams that wait for a late thread of ours must not be dropped, so the buffer is large. Without
-        // privilege the system's limit holds, and drops are reported.
-        None => {
-            if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
-                let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
-            }
-        }
+        None => enlarge_receive_buffer(socket.as_fd()),
     }
     Ok(socket.into())
 }
@@ -109,6 +103,3 @@ const fn domain(ip: IpVersion) -> Domain {
 
 /// IPv4 and TCP headers without options.
 const TCP_HEADERS: u32 = 40;
-/// SO_RCVBUF if the scenario does not set it: 4 MB. That is what a gigabit a second brings in a time slice of
-/// a busy machine.
-const RECEIVE_BUFFER: usize = 4 << 20;

@@ -35,26 +35,17 @@ impl AnyChannel {
 
     /// Returns the channel if it is over the kernel's UDP.
     pub(super) fn udp_mut(&mut self) -> Option<&mut UdpChannel> {
-        match self {
-            Self::Udp(channel) => Some(channel),
-            Self::Tcp(_) | Self::Encapsulated(_) | Self::Quic(_) => None,
-        }
+        if let Self::Udp(channel) = self { Some(channel) } else { None }
     }
 
     /// Returns the channel if it is over the kernel's TCP.
     pub(super) fn tcp_mut(&mut self) -> Option<&mut TcpChannel> {
-        match self {
-            Self::Tcp(channel) => Some(channel),
-            Self::Udp(_) | Self::Encapsulated(_) | Self::Quic(_) => None,
-        }
+        if let Self::Tcp(channel) = self { Some(channel) } else { None }
     }
 
     /// Returns the channel if it is over QUIC.
     pub(super) fn quic_mut(&mut self) -> Option<&mut QuicChannel> {
-        match self {
-            Self::Quic(channel) => Some(channel),
-            Self::Udp(_) | Self::Tcp(_) | Self::Encapsulated(_) => None,
-        }
+        if let Self::Quic(channel) = self { Some(channel) } else { None }
     }
 }
 

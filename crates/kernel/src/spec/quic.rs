@@ -10,7 +10,7 @@ use super::bounds::{MAX_STREAM_MESSAGE, is_buffer};
 /// A flow over QUIC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuicSpec {
-    carry: CarrySpec,
+    carry: Carry,
     is_newreno: bool,
     /// The time after which a message that still waits expires, ns.
     expire_ns: Option<u64>,
@@ -28,15 +28,6 @@ pub struct QuicSpec {
     leader: Option<u32>,
 }
 
-/// What carries a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum CarrySpec {
-    Datagram,
-    Stream,
-    StreamPerMessage,
-}
-
 impl QuicSpec {
     /// Makes the spec of a transport with `config` on a path with this MTU. `receive_buffer` is the buffer
     /// that the scenario sets for the receiver.
@@ -45,11 +36,7 @@ impl QuicSpec {
         // `connection`. `encryption` is not read, because packets are always encrypted (`unsupported.rs`).
         let QuicConfig { carry, cc, expire, priority, zero_rtt, connection: _, encryption: _ } = config;
         Self {
-            carry: match carry {
-                Carry::Datagram => CarrySpec::Datagram,
-                Carry::Stream => CarrySpec::Stream,
-                Carry::StreamPerMessage => CarrySpec::StreamPerMessage,
-            },
+            carry: *carry,
             is_newreno: *cc == QuicCongestionControl::NewReno,
             expire_ns: expire.map(Duration::as_nanos),
             priority: *priority,
@@ -62,12 +49,12 @@ impl QuicSpec {
         }
     }
 
-    /// The place of the flow whose connection this flow shares.
+    /// Returns the index of the flow whose connection this flow shares.
     pub(super) fn leader(&self) -> Option<usize> {
         self.leader.map(|leader| usize::try_from(leader).unwrap_or(usize::MAX))
     }
 
-    /// Makes this flow share the connection of the flow at place `leader`.
+    /// Makes this flow share the connection of the flow with the index `leader`.
     pub(super) const fn follow(&mut self, leader: u32) {
         self.leader = Some(leader);
     }
@@ -83,42 +70,38 @@ impl QuicSpec {
         self.zero_rtt
     }
 
-    /// What carries a message.
+    /// Returns the part of QUIC that carries a message.
     pub const fn carry(&self) -> Carry {
-        match self.carry {
-            CarrySpec::Datagram => Carry::Datagram,
-            CarrySpec::Stream => Carry::Stream,
-            CarrySpec::StreamPerMessage => Carry::StreamPerMessage,
-        }
+        self.carry
     }
 
-    /// The congestion control of both ends.
+    /// Returns the congestion control of both ends.
     pub const fn cc(&self) -> QuicCongestionControl {
         if self.is_newreno { QuicCongestionControl::NewReno } else { QuicCongestionControl::Cubic }
     }
 
-    /// The time after which a message that still waits expires.
+    /// Returns the time after which a message that still waits expires.
     pub(super) fn lifetime(&self) -> Option<Duration> {
         self.expire_ns.map(Duration::from_nanos)
     }
 
-    /// The setup of an end of this flow's connection. The connection carries `flows`.
+    /// Makes the setup of an end of this flow's connection. The connection carries `flows`.
     pub(crate) fn setup(&self, flows: Vec<FlowSetup>, seed: Seed) -> Setup {
         let config = QuicConfig { cc: self.cc(), zero_rtt: self.zero_rtt, ..QuicConfig::new(self.carry()) };
         Setup { config, flows, path_mtu: Bytes::new(self.mtu), seed }
     }
 
-    /// The setup of this flow in a connection. Only the receiver's end has the receive buffer.
+    /// Makes the setup of this flow in a connection. Only the receiver's end has the receive buffer.
     pub(crate) fn flow_setup(&self, is_sender: bool) -> FlowSetup {
         let receive_buffer = self.receive_buffer.map(Bytes::new).filter(|_| !is_sender);
         FlowSetup { carry: self.carry(), priority: self.priority, receive_buffer }
     }
 
-    /// The size of the largest message in bytes.
+    /// Returns the size of the largest message in bytes.
     pub(crate) fn largest_message(&self) -> u64 {
         match self.carry {
-            CarrySpec::Datagram => largest_quic_datagram(Bytes::new(self.mtu)).get(),
-            CarrySpec::Stream | CarrySpec::StreamPerMessage => MAX_STREAM_MESSAGE,
+            Carry::Datagram => largest_quic_datagram(Bytes::new(self.mtu)).get(),
+            Carry::Stream | Carry::StreamPerMessage => MAX_STREAM_MESSAGE,
         }
     }
 
@@ -127,7 +110,7 @@ impl QuicSpec {
     /// # Errors
     /// Returns a text that says what QUIC needs.
     pub(super) fn check(&self) -> Result<(), String> {
-        let can_expire = self.expire_ns.is_none() || self.carry != CarrySpec::Stream;
+        let can_expire = self.expire_ns.is_none() || self.carry != Carry::Stream;
         let values = [
             ((SMALLEST_QUIC_MTU.get()..=65_535).contains(&self.mtu), "an MTU of 1228 to 65535 B"),
             (self.receive_buffer.is_none_or(is_buffer), "a socket_buffer of at least 1 B and at most 1 GiB"),

@@ -113,7 +113,7 @@ impl TransportSpec {
         }
     }
 
-    /// The kind of the transport.
+    /// Returns the kind of the transport.
     pub const fn kind(&self) -> TransportKind {
         match self {
             Self::Udp { .. } => TransportKind::Udp,
@@ -123,15 +123,12 @@ impl TransportSpec {
         }
     }
 
-    /// The spec of QUIC. `None` for another transport.
+    /// Returns the spec of QUIC. Returns `None` for another transport.
     pub const fn as_quic(&self) -> Option<&QuicSpec> {
-        match self {
-            Self::Quic(spec) => Some(spec),
-            Self::Udp { .. } | Self::Tcp { .. } | Self::Encapsulated(_) => None,
-        }
+        if let Self::Quic(spec) = self { Some(spec) } else { None }
     }
 
-    /// The kind of the channel between real hosts.
+    /// Returns the kind of the channel between real hosts.
     pub const fn channel_kind(&self) -> ChannelKind {
         match self {
             Self::Udp { .. } => ChannelKind::Datagrams,
@@ -140,7 +137,8 @@ impl TransportSpec {
         }
     }
 
-    /// The size in bytes of the largest message that the transport carries and that a session may have.
+    /// Returns the size in bytes of the largest message that the transport carries and that a session may
+    /// have.
     pub(super) fn largest_message(&self) -> u64 {
         match self {
             Self::Udp { .. } => MAX_UDP_PAYLOAD,
@@ -150,15 +148,12 @@ impl TransportSpec {
         }
     }
 
-    /// The size in bytes of the largest message of a transfer, which makes its messages as large as possible.
+    /// Returns the size in bytes of the largest message of a transfer. A transfer makes its messages as large
+    /// as possible.
     pub(super) fn largest_greedy(&self) -> u64 {
         let largest = self.largest_message().min(LARGEST_BULK_MESSAGE.get());
-        match self {
-            Self::Quic(spec) if spec.carry() == Carry::Datagram => {
-                largest.min(QUIC_DATAGRAM_AT_OPENING.get())
-            }
-            Self::Udp { .. } | Self::Tcp { .. } | Self::Encapsulated(_) | Self::Quic(_) => largest,
-        }
+        let is_quic_datagram = self.as_quic().is_some_and(|spec| spec.carry() == Carry::Datagram);
+        if is_quic_datagram { largest.min(QUIC_DATAGRAM_AT_OPENING.get()) } else { largest }
     }
 
     /// Checks the values as the check of a scenario does, because a far end may have sent the spec.
@@ -193,41 +188,30 @@ impl TransportSpec {
 
     /// Makes the server keep no state before the client has proved its address (RFC 4340 §8.1.4).
     pub(super) fn keep_no_state(&mut self) {
-        match self {
-            // A client with one of these transports is not a stranger: over QUIC it has registered its
-            // address.
-            Self::Udp { .. } | Self::Tcp { .. } | Self::Quic(_) => {}
-            Self::Encapsulated(spec) => spec.keep_no_state(),
+        // A client with another transport is no stranger. Over QUIC it has registered its address.
+        if let Self::Encapsulated(spec) = self {
+            spec.keep_no_state();
         }
     }
 
-    /// TCP_CONGESTION, if the kernel's TCP carries the flow.
+    /// Returns the value of TCP_CONGESTION, if the kernel's TCP carries the flow.
     pub fn cc(&self) -> Option<&str> {
-        match self {
-            Self::Udp { .. } | Self::Encapsulated(_) | Self::Quic(_) => None,
-            Self::Tcp { cc, .. } => Some(cc),
-        }
+        if let Self::Tcp { cc, .. } = self { Some(cc) } else { None }
     }
 
     /// Returns true if the transport is Multipath TCP.
     pub const fn is_multipath(&self) -> bool {
-        match self {
-            Self::Udp { .. } | Self::Encapsulated(_) | Self::Quic(_) => false,
-            Self::Tcp { multipath, .. } => *multipath,
-        }
+        matches!(self, Self::Tcp { multipath: true, .. })
     }
 
-    /// The protocol of the socket of a TCP connection.
+    /// Returns the protocol of the socket of a TCP connection.
     pub const fn stream_protocol(&self) -> Protocol {
         if self.is_multipath() { Protocol::MPTCP } else { Protocol::TCP }
     }
 
-    /// TCP_MAXSEG, if the scenario set it.
+    /// Returns the value of TCP_MAXSEG, if the scenario set it.
     pub const fn mss(&self) -> Option<u32> {
-        match self {
-            Self::Udp { .. } | Self::Encapsulated(_) | Self::Quic(_) => None,
-            Self::Tcp { mss, .. } => *mss,
-        }
+        if let Self::Tcp { mss, .. } = self { *mss } else { None }
     }
 
     /// Returns true if the scenario sets a segment size on a connection of Multipath TCP.
@@ -246,21 +230,16 @@ impl TransportSpec {
         }
     }
 
-    /// The time after its due time at which a message expires. `None` if messages never expire.
+    /// Returns the time after its due time at which a message expires. Returns `None` if messages never
+    /// expire.
     pub fn lifetime(&self) -> Option<Duration> {
-        match self {
-            Self::Quic(spec) => spec.lifetime(),
-            Self::Udp { .. } | Self::Tcp { .. } | Self::Encapsulated(_) => None,
-        }
+        self.as_quic().and_then(QuicSpec::lifetime)
     }
 
-    /// SO_RCVBUF of a UDP socket, if the scenario set it. A protocol that runs in this process has a buffer
-    /// of its own instead.
+    /// Returns the value of SO_RCVBUF of a UDP socket, if the scenario set it. A protocol that runs in this
+    /// process has a buffer of its own instead.
     pub const fn datagram_buffer(&self) -> Option<u64> {
-        match self {
-            Self::Udp { receive_buffer, .. } => *receive_buffer,
-            Self::Tcp { .. } | Self::Encapsulated(_) | Self::Quic(_) => None,
-        }
+        if let Self::Udp { receive_buffer, .. } = self { *receive_buffer } else { None }
     }
 }
 

@@ -418,13 +418,7 @@ impl ServerControl {
             ControlError::Silent(_) => {
                 format!("{name} takes connections but {error}; it is no talkpath server, or it hangs")
             }
-            ControlError::Unread(_)
-            | ControlError::Overtime(_)
-            | ControlError::ThisHost(_)
-            | ControlError::Unsealed
-            | ControlError::Io(_) => {
-                format!("{name}: {error}")
-            }
+            _ => format!("{name}: {error}"),
         }
     }
 

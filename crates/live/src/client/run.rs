@@ -47,7 +47,6 @@ use talkpath_units::{Duration, Instant};
 use super::control::{ServerControl, SessionAnswer};
 use super::{LiveOptions, Notice};
 use crate::protocol::Registrations;
-pub(crate) use sockets::enlarge_receive_buffer;
 use sockets::unavailable;
 use ways::Way;
 

@@ -4,15 +4,14 @@
 //! socket of plain TCP from such a listener.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::ports::DEFAULT_PORT;
-use talkpath_kernel::sys::{SocketSwitch, Unreported, report_arrivals, switch_on};
+use talkpath_kernel::sys::{SocketSwitch, Unreported, enlarge_receive_buffer, report_arrivals, switch_on};
 
 use super::ServeError;
-use crate::client::enlarge_receive_buffer;
 
 /// A UDP socket that all sessions share.
 pub(crate) struct DatagramSocket {
@@ -30,22 +29,15 @@ pub(super) fn bind_all(bind: &[SocketAddr]) -> Result<Vec<(TcpListener, Datagram
     if !bind.is_empty() {
         return bind.iter().map(|&address| bind_address(address)).collect();
     }
+    let everywhere = |ip: IpAddr| Ok(vec![bind_address(SocketAddr::new(ip, DEFAULT_PORT))?]);
     // One IPv6 socket serves IPv4 too. If the host has no IPv6, the server listens on IPv4 alone.
-    let everywhere = bind_address(SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)));
-    let is_without_v6 = |error: &ServeError| match error {
-        ServeError::Bind { source, .. } => {
-            matches!(source.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+    match everywhere(Ipv6Addr::UNSPECIFIED.into()) {
+        Err(ServeError::Bind { source, .. })
+            if matches!(source.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)) =>
+        {
+            everywhere(Ipv4Addr::UNSPECIFIED.into())
         }
-        ServeError::Keep { .. }
-        | ServeError::RealTime { .. }
-        | ServeError::Thread { .. }
-        | ServeError::Watch { .. } => false,
-    };
-    match everywhere {
-        Err(error) if is_without_v6(&error) => {
-            bind_address(SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT))).map(|pair| vec![pair])
-        }
-        result => result.map(|pair| vec![pair]),
+        result => result,
     }
 }
 
@@ -105,6 +97,6 @@ pub(crate) fn datagrams(address: SocketAddr) -> io::Result<DatagramSocket> {
     // If the kernel refuses, answers leave from the server's address on the control connection.
     let _ = switch_on(socket.as_fd(), info);
     let unreported = report_arrivals(socket.as_fd(), is_v6);
-    enlarge_receive_buffer(&socket);
+    enlarge_receive_buffer(socket.as_fd());
     Ok(DatagramSocket { socket: std::sync::Arc::new(socket), is_v6, unreported })
 }

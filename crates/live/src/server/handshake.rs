@@ -33,7 +33,7 @@ use super::accept_pause::AcceptPause;
 use super::origin::Origin;
 use super::places::Places;
 use super::{Shared, session};
-use crate::protocol::{Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, OUTAGE_S, Request, VERSION};
+use crate::protocol::{Answer, Control, HELLO_SIZE, OPENING_LIMIT, OUTAGE_S, Request, VERSION};
 use crate::seal;
 
 /// The time that a connection has for each message of the handshake, ns.
@@ -309,16 +309,7 @@ pub(super) fn read(mut stranger: Stranger, shared: &Arc<Shared>) -> ReadResult {
             Ok(None) => return ReadResult::Waiting(stranger),
             Ok(Some(request)) => answer(stranger, request, shared),
             // The server does not answer a peer that does not speak its protocol.
-            Err(
-                ControlError::Garbage(_)
-                | ControlError::Closed
-                | ControlError::Silent(_)
-                | ControlError::Unread(_)
-                | ControlError::Overtime(_)
-                | ControlError::ThisHost(_)
-                | ControlError::Unsealed
-                | ControlError::Io(_),
-            ) => return ReadResult::Done,
+            Err(_) => return ReadResult::Done,
         };
         match next {
             // The next message may have arrived with this one.

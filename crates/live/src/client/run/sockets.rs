@@ -13,7 +13,9 @@ use talkpath_kernel::clock::HostClock;
 use talkpath_kernel::descriptors;
 use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
-use talkpath_kernel::sys::{Unreported, report_arrivals, set_tos, stamp_transmissions};
+use talkpath_kernel::sys::{
+    Unreported, enlarge_receive_buffer, report_arrivals, set_tos, stamp_transmissions,
+};
 use talkpath_kernel::wire::{Secret, registration};
 use talkpath_model::Receiver;
 use talkpath_units::from_hex;
@@ -183,20 +185,10 @@ fn udp_socket(server: &ServerControl, flow: &FlowSpec) -> Result<(UdpSocket, Vec
             rustix::net::sockopt::set_socket_recv_buffer_size(&socket, bytes)
                 .map_err(|error| SocketError("SO_RCVBUF", error.into()))?;
         }
-        None if reads => enlarge_receive_buffer(&socket),
+        None if reads => enlarge_receive_buffer(socket.as_fd()),
         None => {}
     }
     Ok((socket, unreported))
-}
-
-/// Enlarges the socket's receive buffer to [`RECEIVE_BUFFER`], or as far as the system allows. It has room
-/// for a burst that arrives while the receiving thread waits for a processor.
-pub(crate) fn enlarge_receive_buffer(socket: &UdpSocket) {
-    // SO_RCVBUFFORCE needs CAP_NET_ADMIN. Without this right the system's limit holds, and the socket's drop
-    // counter shows the effect.
-    if rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {
-        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
-    }
 }
 
 pub(super) fn unavailable(error: &io::Error) -> ArenaError {
@@ -206,5 +198,3 @@ pub(super) fn unavailable(error: &io::Error) -> ArenaError {
 /// The largest payload that a packet of 1280 B (RFC 8200 §5) carries over IPv6. A larger datagram may leave
 /// in several fragments.
 const MAX_UNFRAGMENTED: u64 = 1280 - 40 - 8;
-/// The size for SO_RCVBUF, bytes. 4 MB arrive in the time slice of a busy machine at a gigabit a second.
-const RECEIVE_BUFFER: usize = 4 << 20;
