@@ -28,7 +28,7 @@ use self::flow::{FlowJoiner, JoinedFlow};
 use super::ends::{FlowEnds, SessionEnds};
 use super::threads::Disturbance;
 use super::{LEAD, RunResults};
-use crate::emulator::Emulated;
+use crate::emulator::{Emulated, Totals};
 use crate::lanes::record::ProgramRecord;
 use crate::report::{EmuReport, lateness_record};
 use crate::watch::DrainedSocket;
@@ -48,8 +48,9 @@ impl EndedRun<'_> {
     pub(super) fn into_results(self, warnings: Vec<String>) -> RunResults {
         let Self { scenario, session, plan, ends, emulated, disturbance } = self;
         let window = Instant::from_nanos(session.warm_up_ns)..session.stop();
-        let ends_early = disturbance.is_interrupted || emulated.lanes.is_some();
         let stopped_at = emulated.stopped_at;
+        let ends_early = disturbance.is_interrupted || emulated.lanes.is_some();
+        // The records of the links reach to the end of the window, unless the run ends early.
         let path_end = if ends_early { stopped_at } else { stopped_at.max(window.end) };
         let (links, queue_series) = emulated.network.finish(scenario, path_end);
         let joiner = FlowJoiner {
@@ -62,22 +63,8 @@ impl EndedRun<'_> {
             window: &window,
             has_series: plan.series.is_some(),
         };
-        let flows: Vec<JoinedFlow> = (0..scenario.flows.len()).map(|index| joiner.join(index)).collect();
-
-        let mut report = EmuReport {
-            packets: emulated.totals.packets,
-            emulator: lateness_record(&emulated.totals.lateness),
-            backlog: lateness_record(&emulated.totals.backlog),
-            overruns: emulated.totals.overruns,
-            strays: emulated.totals.strays,
-            cpu_share: emulated.totals.cpu_ns as f64 / (stopped_at.as_nanos() + LEAD.as_nanos()) as f64,
-            not_real_time: emulated.totals.realtime_denied,
-            stops: emulated.totals.stops,
-            device_drops: disturbance.device_drops + emulated.totals.refused,
-            udp: UdpDrops::new(count_socket_drops(session, &disturbance.sockets), disturbance.udp_errors),
-            stolen_share: disturbance.stolen_share,
-            ..EmuReport::default()
-        };
+        let flows = (0..scenario.flows.len()).map(|index| joiner.join(index)).collect();
+        let mut report = make_report(session, &emulated.totals, stopped_at, &disturbance);
         let mut record = RunRecord {
             cell: plan.cell,
             repetition: plan.repetition,
@@ -89,18 +76,8 @@ impl EndedRun<'_> {
             warnings,
             ..RunRecord::default()
         };
-        let mut sender_lateness = Histogram::new();
-        for flow in flows {
-            sender_lateness.merge(&flow.sender_lateness);
-            report.flows.push(flow.lateness);
-            report.turn_rounds.extend(flow.turn_round);
-            record.flows.push(flow.record);
-            record.series.extend(flow.series);
-            record.warnings.extend(flow.warnings);
-        }
-        report.endpoints = lateness_record(&sender_lateness);
+        add_flows(&mut record, &mut report, flows);
         record.series.extend(queue_series);
-
         add_judgement(&mut record, &report, &disturbance);
         let capture = emulated.capture.map(|capture| {
             record.warnings.extend(capture.warning());
@@ -121,6 +98,43 @@ impl EndedRun<'_> {
             our_end: ends.flows.iter().find_map(FlowEnds::our_end),
         }
     }
+}
+
+/// Makes the report about how the machine disturbed the run. [`add_flows`] adds what is known of each flow.
+fn make_report(
+    session: &SessionSpec,
+    totals: &Totals,
+    stopped_at: Instant,
+    disturbance: &Disturbance,
+) -> EmuReport {
+    EmuReport {
+        packets: totals.packets,
+        emulator: lateness_record(&totals.lateness),
+        backlog: lateness_record(&totals.backlog),
+        overruns: totals.overruns,
+        strays: totals.strays,
+        cpu_share: totals.cpu_ns as f64 / (stopped_at.as_nanos() + LEAD.as_nanos()) as f64,
+        not_real_time: totals.realtime_denied.clone(),
+        stops: totals.stops,
+        device_drops: disturbance.device_drops + totals.refused,
+        udp: UdpDrops::new(count_socket_drops(session, &disturbance.sockets), disturbance.udp_errors),
+        stolen_share: disturbance.stolen_share,
+        ..EmuReport::default()
+    }
+}
+
+/// Adds the flows to the record, and the lateness of their packets and senders to the report.
+fn add_flows(record: &mut RunRecord, report: &mut EmuReport, flows: Vec<JoinedFlow>) {
+    let mut sender_lateness = Histogram::new();
+    for flow in flows {
+        sender_lateness.merge(&flow.sender_lateness);
+        report.flows.push(flow.lateness);
+        report.turn_rounds.extend(flow.turn_round);
+        record.flows.push(flow.record);
+        record.series.extend(flow.series);
+        record.warnings.extend(flow.warnings);
+    }
+    report.endpoints = lateness_record(&sender_lateness);
 }
 
 /// Judges which figures are valid, and adds the judgement with its warnings to `record`.

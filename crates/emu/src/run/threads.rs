@@ -82,13 +82,9 @@ impl ReadyRun<'_> {
         emulator: Emulator<'_>,
         program: Option<HostProgram<'_>>,
     ) -> Result<(Emulated, Disturbance), ArenaError> {
-        let Self { scenario, plan, clock, processor, ends } = self;
-        let connecting = core::mem::take(&mut ends.connecting);
-        let slow_receivers = core::mem::take(&mut ends.slow_receivers);
-        let ends = &*ends;
-        // Nobody knows how long a program will run.
-        let known_duration = if scenario.program.is_some() { Duration::ZERO } else { scenario.duration };
-        let interval = sample_interval(known_duration);
+        let connecting = core::mem::take(&mut self.ends.connecting);
+        let slow_receivers = core::mem::take(&mut self.ends.slow_receivers);
+        let (run, clock, processor, ends) = (&self, self.clock, self.processor, &*self.ends);
         let (stop_ends, stop_emulator) = (AtomicBool::new(false), AtomicBool::new(false));
         let stop = &stop_ends;
         let paced = ends.paced();
@@ -99,13 +95,14 @@ impl ReadyRun<'_> {
             let _guards = [stop, &stop_emulator].map(StoresOnDrop);
             let emulating = spawn(scope, || emulator.run(processor, &stop_emulator))?;
             let mut end_threads = EndThreads { scope, processor, threads: Vec::new() };
-            if !ends.datagrams.is_empty() {
-                end_threads.start(move || receive_datagrams(&ends.datagrams, stop))?;
-            }
             let has_connections = !connecting.is_empty();
             if has_connections {
-                end_threads
-                    .start(move || serve_connections(&ends.epoll, &ends.all, clock, interval, stop))?;
+                let interval = run.sample_interval();
+                let serve = move || serve_connections(&ends.epoll, &ends.all, clock, interval, stop);
+                end_threads.start(serve)?;
+            }
+            if !ends.datagrams.is_empty() {
+                end_threads.start(move || receive_datagrams(&ends.datagrams, stop))?;
             }
             for (socket, end) in slow_receivers {
                 end_threads.start(move || read_slowly(&socket, &end, clock, stop))?;
@@ -123,13 +120,7 @@ impl ReadyRun<'_> {
                 end_threads.start(move || connect_flows(connecting, &ends.epoll, clock, stop))?;
             }
             let is_broken = || emulating.is_finished() || end_threads.has_ended();
-            let is_interrupted = match program {
-                Some(program) => {
-                    program.run(plan, clock, &is_broken)?;
-                    false
-                }
-                None => ends.wait_until_delivered(scenario, plan, clock, &is_broken),
-            };
+            let is_interrupted = run.wait_until_over(program, &is_broken)?;
             if !is_interrupted && !is_broken() {
                 let near: Vec<_> = ends.flows.iter().map(|flow| Arc::clone(&flow.near)).collect();
                 close_connections(&near, clock);
@@ -142,25 +133,38 @@ impl ReadyRun<'_> {
                 emulating.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread failed")));
             // The sockets are drained after the emulator has stopped, so that nothing more comes.
             let sockets = ends.flows.iter().map(FlowEnds::drain_sockets).collect();
-            failures.extend(ends.finish(scenario));
+            failures.extend(ends.finish(run.scenario));
             let stolen_share = stolen_time.share();
             let disturbance =
                 Disturbance { failures, sockets, is_interrupted, stolen_share, ..Disturbance::default() };
             Ok((emulated.map_err(devices_failed)?, disturbance))
         })
     }
-}
+    /// The interval at which the state of connections is sampled.
+    fn sample_interval(&self) -> Duration {
+        // Nobody knows how long a program will run.
+        let has_program = self.scenario.program.is_some();
+        sample_interval(if has_program { Duration::ZERO } else { self.scenario.duration })
+    }
 
-impl SessionEnds {
+    /// Waits until the program has ended, or until all messages are delivered if there is no program. Returns
+    /// true if the user has interrupted a run without a program.
+    fn wait_until_over(
+        &self,
+        program: Option<HostProgram<'_>>,
+        is_broken: &dyn Fn() -> bool,
+    ) -> Result<bool, ArenaError> {
+        if let Some(program) = program {
+            program.run(self.plan, self.clock, is_broken)?;
+            return Ok(false);
+        }
+        Ok(self.wait_until_delivered(is_broken))
+    }
+
     /// Waits until all messages are delivered, or until no message has arrived for the scenario's `drain`.
     /// Returns true if the user has interrupted the run.
-    fn wait_until_delivered(
-        &self,
-        scenario: &Scenario,
-        plan: &RunPlan<'_>,
-        clock: RunClock,
-        is_broken: &dyn Fn() -> bool,
-    ) -> bool {
+    fn wait_until_delivered(&self, is_broken: &dyn Fn() -> bool) -> bool {
+        let Self { scenario, plan, clock, ref ends, .. } = *self;
         let stop = Instant::ZERO + scenario.duration;
         loop {
             let now = clock.now();
@@ -172,16 +176,18 @@ impl SessionEnds {
                 return false;
             }
             if now >= stop {
-                let last_arrival = self.flows.iter().map(FlowEnds::last_arrival).fold(stop, Instant::max);
+                let last_arrival = ends.flows.iter().map(FlowEnds::last_arrival).fold(stop, Instant::max);
                 let is_drained = now > last_arrival.saturating_add(scenario.drain);
-                if is_drained || self.flows.iter().all(FlowEnds::is_delivered) {
+                if is_drained || ends.flows.iter().all(FlowEnds::is_delivered) {
                     return false;
                 }
             }
             clock.sleep_until(now.saturating_add(WATCH), WATCH);
         }
     }
+}
 
+impl SessionEnds {
     /// Ends the logs. Returns for each flow that failed its name and the reason.
     fn finish(&self, scenario: &Scenario) -> Vec<String> {
         for end in &self.all {
