@@ -40,7 +40,7 @@ pub struct RunPlan<'a> {
     /// The number of points in which state over time is recorded. With `None` the record has no state over
     /// time. A live host samples its state in both cases.
     pub series: Option<SeriesDetail>,
-    /// Whether the arena has to keep a row for each message. Without rows, some arenas keep a
+    /// True if the arena has to keep a row for each message. Without rows, some arenas keep a
     /// [`talkpath_measure::FlowTally`] instead, so that the memory does not grow with the run. The other
     /// arenas keep their rows in both cases.
     pub rows: bool,

@@ -57,8 +57,8 @@ pub fn network_with_lanes<T: Tag>(
     })
 }
 
-/// Returns for each flow the number that the packets of its second path have in [`network`]; `None` for a
-/// flow without a second path.
+/// Returns for each flow the number that the packets of its second path have in [`network`]. Returns `None`
+/// for a flow without a second path.
 pub fn second_paths(scenario: &Scenario) -> Vec<Option<u32>> {
     let mut next = u32::try_from(scenario.flows.len()).unwrap_or(u32::MAX);
     let number = |flow: &Flow| {

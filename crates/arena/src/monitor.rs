@@ -35,8 +35,8 @@ pub struct MonitorSession {
     pub start_ns: i64,
     /// The time in which messages were due. It is the scenario's duration, unless the session was cut short.
     pub length: Duration,
-    /// The record of the session; `None` if nothing was measured.
+    /// The record of the session. `None` if nothing was measured.
     pub record: Option<RunRecord>,
-    /// The reason why the session was cut short; `None` if it was not.
+    /// The reason why the session was cut short. `None` if it was not.
     pub cut: Option<String>,
 }

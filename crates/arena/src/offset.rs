@@ -161,7 +161,7 @@ impl Offset {
         self.channel.bound().saturating_add(self.channel.change)
     }
 
-    /// Returns the reason why the clocks cannot be trusted; `None` if they can.
+    /// Returns the reason why the clocks cannot be trusted. Returns `None` if they can.
     fn doubt(&self) -> Option<String> {
         let channel = &self.channel;
         if !self.has_after {

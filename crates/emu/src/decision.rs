@@ -126,7 +126,7 @@ impl DecidingNetwork {
         self.now
     }
 
-    /// When the network may make its next decision. `None` if there is nothing to decide.
+    /// The time at which the network may make its next decision. `None` if there is nothing to decide.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.network.poll_timeout()
     }

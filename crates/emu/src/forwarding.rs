@@ -30,6 +30,17 @@ use crate::run::LEAD;
 use crate::watch::LegWatch;
 use crate::world::{DeviceKind, SocketPlan, World, WorldPlan};
 
+/// The MTU of both hosts, bytes ([`WorldPlan::bare`] has it, too).
+const MTU: u16 = 1500;
+/// The smallest receive buffer of a socket of Linux, bytes. Nobody reads the receiving socket.
+const MIN_BUFFER: u64 = 2304;
+/// The delay of a packet in the plain loop, ms. The path has the same delay.
+const DELAY_MS: u64 = 1;
+/// The longest time between two checks of the plain loop whether it has to stop, ms.
+const MAX_WAIT_MS: u64 = 20;
+/// The length of the largest packet with its headers, bytes (RFC 791 §3.1).
+const MAX_READ: usize = 1 << 16;
+
 /// The result of [`measure_forwarding`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forwarding {
@@ -113,7 +124,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
 /// mahimahi's hosts have.
 ///
 /// # Errors
-/// As [`measure_forwarding`].
+/// Returns the errors of [`measure_forwarding`].
 pub fn measure_plain_loop(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
     through(DeviceKind::Tun, size, time, handover, |devices, clock, stop| {
         let mut buffer = vec![0; MAX_READ];
@@ -223,7 +234,7 @@ fn through(
     Ok(Forwarding { packets: carried.packets, dropped: drops.from_host, wall, cpu })
 }
 
-/// One flow over a wide link each way.
+/// Makes a scenario of one flow, with a wide link in each direction.
 fn flood() -> Scenario {
     let link = |name: &str| NamedLink {
         name: name.to_owned(),
@@ -254,14 +265,3 @@ fn flood() -> Scenario {
         flows: vec![flow],
     }
 }
-
-/// The MTU of both hosts, bytes: that of [`WorldPlan::bare`].
-const MTU: u16 = 1500;
-/// The kernel's least SO_RCVBUF: nobody reads it.
-const MIN_BUFFER: u64 = 2304;
-/// What the plain loop delays packets by, as the path does.
-const DELAY_MS: u64 = 1;
-/// How long the plain loop goes without checking whether it has to stop.
-const MAX_WAIT_MS: u64 = 20;
-/// The largest packet and its headers (RFC 791 §3.1).
-const MAX_READ: usize = 1 << 16;

@@ -102,7 +102,7 @@ impl Host {
         }
     }
 
-    /// 0 or 1.
+    /// The index of the host, 0 or 1.
     pub(super) const fn index(self) -> usize {
         self as usize
     }
@@ -122,7 +122,7 @@ impl Protocol {
         }
     }
 
-    /// IANA's number of the protocol.
+    /// The number of the protocol, which IANA assigns.
     pub(super) const fn number(self) -> u8 {
         match self {
             Self::Tcp => TCP,
@@ -131,7 +131,7 @@ impl Protocol {
         }
     }
 
-    /// True if the first bytes behind the IP header are two ports.
+    /// Returns true if the first bytes behind the IP header are two ports.
     const fn has_ports(self) -> bool {
         matches!(self, Self::Tcp | Self::Udp)
     }
@@ -203,8 +203,8 @@ fn parse_v6(packet: &[u8]) -> Option<Parsed> {
     (header <= length).then_some(Parsed { ip, header, length, part, ecn, identification, protocol, ports })
 }
 
-/// True if a router would not forward the packet: its destination is link-local multicast or the limited
-/// broadcast address (RFC 5771 §4, RFC 4291 §2.7, RFC 919 §7).
+/// Returns true if a router would not forward the packet: its destination is link-local multicast or the
+/// limited broadcast address (RFC 5771 §4, RFC 4291 §2.7, RFC 919 §7).
 pub(super) fn stays_on_link(packet: &[u8], ip: IpVersion) -> bool {
     match ip {
         IpVersion::V4 => packet.get(16..20).is_some_and(|to| to[..3] == [224, 0, 0] || to == [0xff; 4]),
@@ -304,7 +304,7 @@ pub(super) fn acknowledgement(packet: &[u8], parsed: &Parsed) -> Option<u32> {
     is_acknowledging.then_some(u32::from_be_bytes(segment.get(8..12)?.try_into().ok()?))
 }
 
-/// RFC 1071: the ones' complement of the ones' complement sum.
+/// Computes the ones' complement of the ones' complement sum (RFC 1071).
 pub(super) fn checksum(bytes: &[u8]) -> u16 {
     let sum = sum(bytes);
     let folded = (sum & 0xffff) + (sum >> 16);

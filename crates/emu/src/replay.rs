@@ -125,7 +125,7 @@ struct Replay {
     report: ReplayReport,
 }
 
-/// Whether the log has all decisions of the last arrival.
+/// How much of its last arrival a log has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LogPart {
     Whole,

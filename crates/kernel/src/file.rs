@@ -22,6 +22,16 @@ use talkpath_units::to_hex;
 
 use crate::random::random;
 
+/// The largest file that is sent, bytes. We chose 1 GiB, because a file is held in memory.
+const MAX_BYTES: u64 = 1 << 30;
+/// The largest length of a name, bytes (NAME_MAX of Linux's limits.h).
+const MAX_NAME: usize = 255;
+/// The largest number of characters in the name of a kept file. With a number the name stays well below
+/// NAME_MAX.
+const MAX_KEPT_NAME: usize = 100;
+/// The largest number of kept files that have the same name.
+const MAX_SAME_NAME: u32 = 100;
+
 /// A file as both ends know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileSpec {
@@ -117,7 +127,7 @@ pub fn check_folder(folder: &Path) -> io::Result<()> {
     Ok(accessat(&directory, ".", Access::WRITE_OK, AtFlags::empty())?)
 }
 
-/// `wanted`'s last part in plain characters, without points at its beginning.
+/// Returns the last part of `wanted` in plain characters, without points at its beginning.
 fn plain_name(wanted: &str) -> String {
     let base = wanted.rsplit(['/', '\\']).next().unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -128,23 +138,13 @@ fn plain_name(wanted: &str) -> String {
     }
 }
 
-/// `report.pdf` and 2 become `report-2.pdf`.
+/// Puts a number into a name: `report.pdf` and 2 become `report-2.pdf`.
 fn numbered(name: &str, number: u32) -> String {
     match name.rsplit_once('.') {
         Some((stem, ending)) => format!("{stem}-{number}.{ending}"),
         None => format!("{name}-{number}"),
     }
 }
-
-/// The largest file that is sent, bytes. We chose 1 GiB, because a file is held in memory.
-const MAX_BYTES: u64 = 1 << 30;
-/// NAME_MAX of Linux's limits.h.
-const MAX_NAME: usize = 255;
-/// The largest number of characters in the name of a kept file. With a number the name stays well below
-/// NAME_MAX.
-const MAX_KEPT_NAME: usize = 100;
-/// The largest number of kept files that have the same name.
-const MAX_SAME_NAME: u32 = 100;
 
 #[cfg(test)]
 mod tests {

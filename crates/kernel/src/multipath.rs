@@ -14,7 +14,22 @@ use std::os::fd::BorrowedFd;
 use crate::log::Multipath;
 use crate::sys::{ReadableOption, TcpInfo, option};
 
-/// Reads whether a connection, which is open, is one of Multipath TCP, and how many subflows it has now.
+/// The offset of `mptcpi_flags` in `mptcp_info`, bytes.
+const FLAGS: usize = 8;
+/// The offset of `mptcpi_subflows_total` in `mptcp_info`, bytes.
+const SUBFLOWS_TOTAL: usize = 80;
+/// The flag that says that the connection fell back to TCP (MPTCP_INFO_FLAG_FALLBACK).
+const FELL_BACK: u32 = 1;
+/// The length of what comes before the entries of MPTCP_TCPINFO, in words of 32 bits.
+const HEADER: usize = 4;
+/// The length of an entry as far as it is read here, in words of 32 bits. `struct tcp_info` of Linux 6.18 has
+/// 70 words.
+const ENTRY: usize = 64;
+/// The largest number of subflows that a connection of Linux has (MPTCP_SUBFLOWS_MAX of
+/// net/mptcp/protocol.h).
+const MAX_SUBFLOWS: usize = 8;
+
+/// Reads whether an open connection fell back from Multipath TCP to TCP, and how many subflows it has now.
 ///
 /// # Errors
 /// Returns the system's error.
@@ -33,7 +48,8 @@ pub(crate) fn multipath(socket: BorrowedFd<'_>) -> io::Result<Multipath> {
     Ok(parse(&words, length))
 }
 
-/// From the first `length` bytes of `mptcp_info`, whose fields only ever grow in number.
+/// Reads the first `length` bytes of `mptcp_info`. A newer kernel has more fields at its end, and never
+/// fewer.
 fn parse(words: &[u32; 64], length: usize) -> Multipath {
     let byte = |at: usize| words[at / size_of::<u32>()].to_ne_bytes()[at % size_of::<u32>()];
     let fell_back = words[FLAGS / size_of::<u32>()] & FELL_BACK != 0;
@@ -43,7 +59,7 @@ fn parse(words: &[u32; 64], length: usize) -> Multipath {
     Multipath { fell_back, subflows: if fell_back { 1 } else { subflows } }
 }
 
-/// Reads TCP_INFO of each subflow that the connection has now (Linux 5.16); up to [`MAX_SUBFLOWS`].
+/// Reads TCP_INFO of each subflow that the connection has now, at most [`MAX_SUBFLOWS`] (since Linux 5.16).
 ///
 /// # Errors
 /// Returns the system's error. A connection of plain TCP gives one.
@@ -56,7 +72,8 @@ pub(crate) fn subflows(socket: BorrowedFd<'_>) -> io::Result<Vec<TcpInfo>> {
     Ok(each_subflow(&words).map(|(words, length)| TcpInfo::read(&words, length)).collect())
 }
 
-/// The entries of an answer, each in [`ENTRY`] words, and how many bytes of each the kernel filled.
+/// Returns the entries of an answer, each in [`ENTRY`] words, and the number of bytes of each that the kernel
+/// filled.
 fn each_subflow(answer: &[u32]) -> impl Iterator<Item = ([u32; ENTRY], usize)> {
     let field = |at: usize| answer.get(at).map_or(0, |&field| field as usize);
     let (count, entry_bytes) = (field(1), field(2).min(field(3)));
@@ -68,17 +85,6 @@ fn each_subflow(answer: &[u32]) -> impl Iterator<Item = ([u32; ENTRY], usize)> {
         (entry, entry_bytes)
     })
 }
-
-/// Offsets in `mptcp_info`, and the flag for a fallback.
-const FLAGS: usize = 8;
-const SUBFLOWS_TOTAL: usize = 80;
-const FELL_BACK: u32 = 1;
-/// In 32-bit words: what comes before the entries of MPTCP_TCPINFO, and an entry, as far as we read it
-/// (`struct tcp_info` of Linux 6.18 has 280 bytes).
-const HEADER: usize = 4;
-const ENTRY: usize = 64;
-/// What a connection of Linux has at most (MPTCP_SUBFLOWS_MAX of net/mptcp/protocol.h).
-const MAX_SUBFLOWS: usize = 8;
 
 #[cfg(test)]
 mod tests {

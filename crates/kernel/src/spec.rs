@@ -163,7 +163,8 @@ impl FlowSpec {
         self.tos_with(self.transport.sets_ect())
     }
 
-    /// As [`Self::tos`], for a packet that leaves with ECT(0) if `is_ect` is true, and without it otherwise.
+    /// Returns the same as [`Self::tos`], for a packet that leaves with ECT(0) if `is_ect` is true, and
+    /// without it otherwise.
     pub(crate) fn tos_with(&self, is_ect: bool) -> Option<u8> {
         let dscp = self.dscp_byte.map(|byte| byte & !ECN_MASK);
         let ect = is_ect.then_some(ECT_0 as u8);

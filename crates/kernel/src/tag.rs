@@ -11,6 +11,13 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+/// The place of the tag in a message: behind token and number.
+const TAG: core::ops::Range<usize> = 8..8 + TAG_SIZE;
+/// The length of a tag, bytes.
+const TAG_SIZE: usize = 8;
+/// The shortest message that has a tag.
+pub(crate) const TAGGED_SIZE: usize = TAG.end;
+
 /// The key for the tags of a flow's datagrams. The server draws it, and both ends have it.
 #[derive(Clone, Copy)]
 pub struct TagKey(pub [u8; 32]);
@@ -58,12 +65,6 @@ impl Tagger {
         mac
     }
 }
-
-/// The place of the tag in a message: behind token and number.
-const TAG: core::ops::Range<usize> = 8..8 + TAG_SIZE;
-const TAG_SIZE: usize = 8;
-/// The shortest message that has a tag.
-pub(crate) const TAGGED_SIZE: usize = TAG.end;
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,13 @@ use talkpath_units::Bytes;
 
 use crate::this_kernel::jiffy;
 
+/// The key that asks for another kernel than Linux.
+const OTHER_STACK: &str = "stack (other than linux)";
+/// A segment size that every kernel takes on a socket of TCP (RFC 9293 §3.7.1: the default with IPv4).
+const ANY_MSS: u32 = 536;
+/// The values of the keys that Linux has if nothing is set.
+const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
+
 /// Checks that this kernel has the congestion control `cc` and gives it to this user. `host` is the name of
 /// this host in the message.
 ///
@@ -150,12 +157,6 @@ fn ignored_of_tcp(
     let ignored = ignored.into_iter().filter(|(is_ignored, _)| *is_ignored).map(|(_, key)| key);
     overfill.into_iter().chain(ignored).collect()
 }
-
-const OTHER_STACK: &str = "stack (other than linux)";
-/// A segment size that every kernel takes on a socket of TCP (RFC 9293 §3.7.1: the default with IPv4).
-const ANY_MSS: u32 = 536;
-/// What Linux does if nothing is set.
-const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 
 #[cfg(test)]
 mod tests {

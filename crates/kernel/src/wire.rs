@@ -213,9 +213,9 @@ pub fn is_usable_token(token: u32) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Secret(pub [u8; 16]);
 
-/// Payload bytes for streams and the rest of datagrams: xorshift64 (Marsaglia, 2003) from a fixed seed. It is
-/// no stream of [`Seed`](talkpath_units::Seed): the peers in other languages (xtask/judges/quic) write and
-/// compare the same bytes, and this takes them three lines.
+/// Makes the payload bytes of streams and the rest of datagrams: xorshift64 (Marsaglia, 2003) from a fixed
+/// seed. They are no stream of [`Seed`](talkpath_units::Seed), because the peers in other languages
+/// (xtask/judges/quic) write and compare the same bytes and need three lines for these.
 pub fn filling(size: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = Vec::with_capacity(size + 8);

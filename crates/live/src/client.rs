@@ -39,7 +39,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct LiveOptions {
     /// The key that the server was started with, if it has one.
     pub key: Option<Key>,
-    /// Whether the user vouches that the clocks of both hosts show the same time (GPS, PTP). Time stamps of
+    /// True if the user vouches that the clocks of both hosts show the same time (GPS, PTP). Time stamps of
     /// both hosts are then compared without a correction.
     pub clocks_synchronised: bool,
     /// Receives a line at once if a run meets a problem and goes on, for example if nothing comes back over
@@ -81,7 +81,7 @@ pub struct LiveArena {
     name: String,
     address: SocketAddr,
     options: LiveOptions,
-    /// Whether nothing came back over UDP in the last session that had flows over UDP.
+    /// True if nothing came back over UDP in the last session that had flows over UDP.
     udp_is_silent: AtomicBool,
 }
 

@@ -50,7 +50,7 @@ pub struct ServeOptions {
     pub limits: Limits,
     /// The folder in which the server keeps files that arrive intact. With `None` it keeps no files.
     pub keep: Option<PathBuf>,
-    /// Whether the threads that pace flows from server to client run in SCHED_FIFO. The threads are then more
+    /// True if the threads that pace flows from server to client run in SCHED_FIFO. The threads are then more
     /// punctual on a busy host. They also run before everything else on this host whenever a client wants it.
     pub real_time: bool,
     /// The state machines of flows whose protocol talkpath implements itself.
@@ -217,7 +217,7 @@ struct Joinable {
     end: Arc<SharedEnd>,
     epoll: Arc<rustix::fd::OwnedFd>,
     index: u64,
-    /// The last registration that counts; `None` if the client has sent none.
+    /// The last registration that counts. `None` if the client has sent none.
     registration: Mutex<Option<Registration>>,
 }
 
@@ -338,7 +338,7 @@ impl Shared {
         self.limited_log().write(line, log);
     }
 
-    /// Whether a session of the client at `address` is under way.
+    /// Returns true if a session of the client at `address` is under way.
     fn has_session_of(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.flows().by_secret.values().any(|flow| flow.client == address)

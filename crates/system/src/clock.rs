@@ -175,12 +175,12 @@ fn read_both() -> (i64, i64) {
     (wall_ns, monotonic_ns)
 }
 
-/// CLOCK_MONOTONIC, ns.
+/// Reads CLOCK_MONOTONIC, ns.
 pub fn monotonic() -> i64 {
     read(ClockId::Monotonic)
 }
 
-/// CLOCK_REALTIME, ns since 1970.
+/// Reads CLOCK_REALTIME, ns since 1970.
 pub fn wall() -> i64 {
     read(ClockId::Realtime)
 }

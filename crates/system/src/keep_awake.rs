@@ -27,7 +27,7 @@ pub struct ShallowSleep(
 );
 
 impl ShallowSleep {
-    /// Begins. `None` if the interface is not allowed or does not exist.
+    /// Begins. Returns `None` if the interface is not allowed or does not exist.
     pub fn begin() -> Option<Self> {
         let mut file = std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
         // The value is the tolerable latency, us.

@@ -98,8 +98,9 @@ impl ReceiveBatch {
         self.take(socket, libc::MSG_ERRQUEUE, each)
     }
 
-    /// recvmmsg(2). rustix and socket2 lack it. nix has it, but does not reset the lengths of addresses and
-    /// control buffers between calls, so that its headers would have to be allocated anew for each batch.
+    /// Receives by recvmmsg(2). rustix and socket2 lack the call. nix has it, but does not reset the lengths
+    /// of addresses and control buffers between calls, so that its headers would have to be allocated anew
+    /// for each batch.
     fn take(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -547,7 +548,7 @@ pub fn path_mtu(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<u32> {
     Ok(if is_v6 { sockopt::ipv6_mtu(socket)? } else { sockopt::ip_mtu(socket)? })
 }
 
-/// Bytes written to a TCP socket and not acknowledged yet (SIOCOUTQ).
+/// Returns the number of bytes written to a TCP socket and not acknowledged yet (SIOCOUTQ).
 ///
 /// # Errors
 /// Returns the system's error.
@@ -583,7 +584,8 @@ pub(crate) fn become_idle() -> io::Result<()> {
     set_scheduler(libc::SCHED_IDLE, 0)
 }
 
-/// On libc because rustix leaves out sched_setscheduler(2), which some libcs do not implement.
+/// Sets the scheduling policy of the calling thread. The call is libc's, because rustix leaves out
+/// sched_setscheduler(2), which some libcs do not implement.
 fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     // SAFETY: `sched_param` is plain old data, for which all zeroes is a valid value. Thread 0 is the caller,
     // and the parameter outlives the call.
@@ -595,7 +597,7 @@ fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The kernel's own bound for a clock that nobody disciplines (NTP_PHASE_LIMIT of linux/timex.h: 16 s), us.
+/// The error of a clock that nobody disciplines, us (NTP_PHASE_LIMIT of linux/timex.h, 16 s).
 const UNKNOWN_ERROR_US: u64 = 16_000_000;
 
 #[cfg(test)]
@@ -606,7 +608,8 @@ mod tests {
 
     use super::*;
 
-    /// ECN field, DSCP byte and TTL with which a datagram comes that `send` gave to a socket of this address.
+    /// Returns the ECN field, the DSCP byte and the TTL with which a datagram comes that `send` gives to the
+    /// address of `socket`.
     fn came_with(
         socket: &UdpSocket,
         send: impl Fn(SocketAddr) -> io::Result<usize>,

@@ -26,6 +26,26 @@ use talkpath_units::{Bytes, Duration};
 
 use crate::sys::{ReadableOption, option};
 
+/// The size of `struct sk_buff` in whole cache lines, bytes (x86-64).
+const SK_BUFF: u64 = 256;
+/// The size of `struct skb_shared_info` in whole cache lines, bytes (x86-64).
+const SHARED_INFO: u64 = 320;
+/// The length of a cache line, bytes (L1_CACHE_BYTES).
+const CACHE_LINE: u64 = 64;
+/// The largest MAX_TCP_HEADER that is found, cache lines. We chose 1536 B, four times as much as any
+/// configuration has.
+const MAX_LINES: u64 = 24;
+/// The sizes of a segment's memory to try, bytes. The loopback device takes segments up to 64 KiB.
+const POWERS: [u64; 4] = [2048, 4096, 8192, 16_384];
+/// The longest wait for the loopback device. We chose 1 s, because the device answers within microseconds.
+const PATIENCE: Timeout = Timeout::from_secs(1);
+/// The smallest window that the scenario's keys take, bytes (crates/scenario/src/transports/tcp.rs).
+const MIN_WINDOW: u64 = 48;
+/// The largest window that the scenario's keys take, bytes.
+const MAX_WINDOW: u64 = 1 << 30;
+/// The largest number of bytes of a release's name.
+const MAX_RELEASE: usize = 64;
+
 /// Reads the profile of the kernel that runs this process.
 ///
 /// # Errors
@@ -128,7 +148,7 @@ fn small_head() -> io::Result<Option<Bytes>> {
     Ok((!head.is_power_of_two()).then(|| Bytes::new(head)))
 }
 
-/// Half of the receive buffer of a new socket.
+/// Reads half of the receive buffer of a new socket.
 fn half_buffer(kind: Type) -> io::Result<Bytes> {
     let socket = Socket::new(Domain::IPV4, kind, None)?;
     let size = SockRef::from(&socket).recv_buffer_size()? as u64;
@@ -148,27 +168,11 @@ fn read(path: &str) -> Result<String, String> {
     Ok(text.trim().to_owned())
 }
 
-/// sizeof(struct sk_buff) and sizeof(struct skb_shared_info) in whole cache lines, on x86-64.
-const SK_BUFF: u64 = 256;
-const SHARED_INFO: u64 = 320;
-/// L1_CACHE_BYTES.
-const CACHE_LINE: u64 = 64;
-/// Chosen: 1536 B, four times as much as any configuration has.
-const MAX_LINES: u64 = 24;
-/// Sizes of a segment's memory to try. The loopback device takes segments up to 64 KiB.
-const POWERS: [u64; 4] = [2048, 4096, 8192, 16_384];
-/// Chosen: the loopback device answers within microseconds.
-const PATIENCE: Timeout = Timeout::from_secs(1);
-/// What the scenario's keys take (crates/scenario/src/transports/tcp.rs).
-const MIN_WINDOW: u64 = 48;
-const MAX_WINDOW: u64 = 1 << 30;
-const MAX_RELEASE: usize = 64;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What the kernel's own configuration says, where there is one to read.
+    /// Reads a value of the kernel's own configuration, if the machine has the file.
     fn configured(option: &str) -> Option<String> {
         let release = read("/proc/sys/kernel/osrelease").ok()?;
         let text = fs::read_to_string(format!("/boot/config-{release}")).ok()?;

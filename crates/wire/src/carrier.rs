@@ -23,18 +23,19 @@ pub enum Carrier {
     Udp,
 }
 
-/// How a protocol travels by itself, as a protocol of IP, and what makes of its bytes in UDP those.
+/// The form in which a protocol travels as a protocol of IP by itself, and what turns its bytes in UDP into
+/// those.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeForm {
     /// IP's protocol number.
     pub protocol: u8,
     /// Its port of UDP, by which decoders know it.
     pub udp_port: u16,
-    /// Bytes of its smallest header.
+    /// The length of its smallest header, bytes.
     pub smallest_header: usize,
-    /// Where its Internet checksum is (RFC 1071), two bytes that are zero inside UDP.
+    /// The offset of its Internet checksum (RFC 1071), two bytes that are zero inside UDP.
     pub checksum_at: usize,
-    /// How many bytes that covers of a packet of `whole` bytes; of `packet` there is the smallest header at
-    /// least.
+    /// Returns the number of bytes that the checksum covers of a packet of `whole` bytes. `packet` has at
+    /// least the smallest header.
     pub covered: fn(packet: &[u8], whole: usize) -> usize,
 }

@@ -1,15 +1,15 @@
 //! The contract between a transport and what drives it.
 //!
-//! A transport takes messages, packets and the time; it gives packets, deliveries and its next deadline. It
+//! A transport takes messages, packets and the time. It gives packets, deliveries and its next deadline. It
 //! never knows which arena it is in. The order of calls is fixed, and the application in `flow` keeps it:
 //!
 //! 1. one input: `open`, `handle_message`, `handle_part`, `handle_packet`, `handle_timeout`, `shutdown` or
 //!    `close`;
-//! 2. `poll_transmit` until `None` (what the input released leaves before the application looks);
-//! 3. `poll_delivery` until `None`, when the application is ready to read; then `poll_transmit` again;
-//! 4. `poll_timeout` once, for the next deadline; a deadline that has passed is answered by `handle_timeout`.
+//! 2. `poll_transmit` until `None`, because what the input released leaves before the application looks;
+//! 3. `poll_delivery` until `None`, when the application is ready to read, and then `poll_transmit` again;
+//! 4. `poll_timeout` once, for the next deadline. When a deadline has passed, `handle_timeout` follows.
 //!
-//! `now` comes last and never goes back.
+//! The argument `now` comes last and never goes back.
 
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Rate};
 
@@ -22,7 +22,7 @@ pub struct Message {
     pub seq: u64,
     /// Payload bytes.
     pub size: Bytes,
-    /// When the workload wanted it sent.
+    /// The time at which the workload wanted it sent.
     pub due: Instant,
 }
 
@@ -53,11 +53,11 @@ pub struct Transmit {
     pub packet: Packet,
     /// Its ECN codepoint.
     pub ecn: Ecn,
-    /// Which application data it carries; `None` for control packets.
+    /// The application data that it carries. `None` for control packets.
     pub payload: Option<PayloadRange>,
-    /// Whether any of `payload` was sent before.
+    /// True if any of `payload` was sent before.
     pub retransmission: bool,
-    /// [`Packet::wire_size`] in bytes, which whoever made the packet knows.
+    /// The value of [`Packet::wire_size`] in bytes, which whoever made the packet knows.
     pub wire_size: u32,
 }
 
@@ -66,7 +66,7 @@ pub struct Transmit {
 pub enum PayloadRange {
     /// One whole message (datagram transports).
     Message {
-        /// [`Message::seq`].
+        /// The number of the message ([`Message::seq`]).
         seq: u64,
     },
     /// Stream bytes `start..end`, counted from 0 at the connection's first data byte.
@@ -78,12 +78,12 @@ pub enum PayloadRange {
     },
 }
 
-/// What one read by the application returned.
+/// The result of one read by the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// One message (datagram transports), possibly a duplicate or out of order.
     Message {
-        /// [`Message::seq`].
+        /// The number of the message ([`Message::seq`]).
         seq: u64,
         /// Payload bytes.
         size: Bytes,
@@ -95,86 +95,88 @@ pub enum Delivery {
     },
 }
 
-/// What a transport shows of its state; `None` if it has no such value.
+/// The state that a transport shows. A value that it does not have is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observation {
-    /// Congestion window, in packets of the current segment size.
+    /// The congestion window, in packets of the current segment size.
     pub cwnd: Option<f64>,
-    /// What may be in flight: `cwnd`, or the far end's window if that is smaller, in packets of the same
-    /// size.
+    /// The amount that may be in flight, in packets of the same size. It is `cwnd`, or the far end's window
+    /// if that is smaller.
     pub window: Option<f64>,
-    /// Slow start threshold, in packets; infinite before the first loss.
+    /// The slow start threshold, in packets. It is infinite before the first loss.
     pub ssthresh: Option<f64>,
-    /// Smoothed round-trip time (RFC 6298 §2).
+    /// The smoothed round-trip time (RFC 6298 §2).
     pub srtt: Option<Duration>,
-    /// Retransmission timeout (RFC 6298 §2).
+    /// The retransmission timeout (RFC 6298 §2).
     pub rto: Option<Duration>,
-    /// How fast segments are paced; `None` if they are not, or if the rate follows from `cwnd`.
+    /// The rate at which segments are paced. `None` if they are not paced, or if the rate follows from
+    /// `cwnd`.
     pub pacing_rate: Option<Rate>,
-    /// The bottleneck's rate as the congestion control sees it (payload alone).
+    /// The rate of the bottleneck as the congestion control sees it, of payload alone.
     pub bottleneck_rate: Option<Rate>,
-    /// Bytes that the application wrote and the far end has not acknowledged (or, without
-    /// acknowledgements, that have not left yet).
+    /// The bytes that the application wrote and the far end has not acknowledged. Without acknowledgements,
+    /// the bytes that have not left yet.
     pub send_buffer: Bytes,
-    /// QUIC's loss recovery.
+    /// The loss recovery of QUIC.
     pub loss_recovery: Option<LossRecovery>,
 }
 
-/// QUIC's loss recovery (RFC 9002), of a whole connection.
+/// The loss recovery of a whole connection of QUIC (RFC 9002).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossRecovery {
-    /// The probe timeout before any backoff (RFC 9002 §6.2.1), which is QUIC's in the place of an RTO; `None`
+    /// The probe timeout before any backoff (RFC 9002 §6.2.1), which QUIC has in the place of an RTO. `None`
     /// before the first sample of the round trip.
     pub pto: Option<Duration>,
-    /// Bytes of packets that were sent and are neither acknowledged nor declared lost (RFC 9002 §B.2).
+    /// The bytes of packets that were sent and are neither acknowledged nor declared lost (RFC 9002 §B.2).
     pub bytes_in_flight: Bytes,
-    /// Packets that were declared lost since the beginning.
+    /// The number of packets that were declared lost since the beginning.
     pub lost_packets: u64,
 }
 
-/// What of a transport's state is averaged over time: the part of [`Observation`] that every run reads.
+/// The part of [`Observation`] that every run reads and that is averaged over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Levels {
-    /// [`Observation::cwnd`].
+    /// The same as [`Observation::cwnd`].
     pub cwnd: Option<f64>,
-    /// [`Observation::window`].
+    /// The same as [`Observation::window`].
     pub window: Option<f64>,
-    /// [`Observation::send_buffer`].
+    /// The same as [`Observation::send_buffer`].
     pub send_buffer: Bytes,
 }
 
-/// What a transport counted since it began.
+/// The counts of a transport since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets with application data handed to the wire, retransmissions included.
+    /// The packets with application data that were handed to the wire, with retransmissions.
     pub data_packets: u64,
-    /// How many packets carried data that was sent before.
+    /// The packets with data that was sent before.
     pub retransmissions: u64,
-    /// Retransmission timeouts that fired; `None` if the protocol does not say.
+    /// The retransmission timeouts that fired. `None` if the protocol does not say.
     pub timeouts: Option<u64>,
-    /// Entries into fast recovery.
+    /// The entries into fast recovery.
     pub fast_retransmits: u64,
-    /// Datagrams that the receiving socket's buffer had no room for.
+    /// The datagrams that the receiving socket's buffer had no room for.
     pub socket_buffer_drops: u64,
-    /// Messages that the sender's own queue dropped.
+    /// The messages that the sender's own queue dropped.
     pub send_queue_drops: u64,
-    /// What it knows of marks.
+    /// The counts of marks.
     pub ecn: EcnCounters,
 }
 
-/// What an end of a transport knows of marks (RFC 3168).
+/// The counts of marks at an end of a transport (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnCounters {
-    /// Whether its own packets take marks.
+    /// True if the packets of this end take marks.
     pub capable: bool,
-    /// Packets that came marked, for which there was room.
+    /// The packets that came marked and for which there was room.
     pub marked: u64,
-    /// Packets with data that were delivered as acknowledgements with an echo of a mark said; `None` if the
-    /// protocol does not echo so.
+    /// The packets with data that were delivered with a mark, as the acknowledgements that echo marks say.
+    /// `None` if the protocol has no such echo.
     pub echoed: Option<u64>,
 }
 
-/// Takes the packets that leave: the network, or a substitute for it. Any function of a [`Transmit`] is one.
+/// Takes the packets that leave. It is the network, or a substitute for it. Any function of a [`Transmit`] is
+/// an outlet.
 pub trait Outlet {
     /// Takes a packet that leaves now.
     fn take(&mut self, transmit: Transmit);
@@ -187,43 +189,43 @@ impl<F: FnMut(Transmit)> Outlet for F {
     }
 }
 
-/// The contract. See this file's documentation for the order of calls.
+/// The contract of a transport. The documentation of this file has the order of calls.
 pub trait Transport {
-    /// Begins to connect, if the transport connects; the passive side only listens.
+    /// Begins to connect, if the transport connects. The passive side only listens.
     fn open(&mut self, now: Instant);
-    /// Whether messages are taken.
+    /// Returns true if messages are taken.
     fn is_open(&self) -> bool;
-    /// Takes one message, as one write of the application, whole or not at all.
+    /// Takes one message as one write of the application, whole or not at all.
     ///
     /// # Errors
-    /// [`Refused`] says why not; the transport's state is as before.
+    /// Returns why the message was not taken. The state of the transport is then as before.
     fn handle_message(&mut self, message: Message, now: Instant) -> Result<(), Refused>;
     /// Takes as much as there is room for of a message that [`Transport::handle_message`] does not take
-    /// whole. `rest` bytes of the message are left. Returns how much was taken: zero from transports whose
-    /// messages are whole. What leaves then may make room at once: an application calls again until nothing
-    /// is taken, and passes how much was `written` since it began to.
+    /// whole. `rest` bytes of the message are left. Returns how much was taken, which is zero from transports
+    /// whose messages are whole. What then leaves may make room at once, so an application calls again until
+    /// nothing is taken. `written` is how much it has written since it began to.
     fn handle_part(&mut self, _rest: Bytes, _written: Bytes) -> Bytes {
         Bytes::ZERO
     }
     /// Takes one packet from the network.
     fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant);
-    /// The deadline that `poll_timeout` gave has come.
+    /// Does what is due when the deadline has come that `poll_timeout` gave.
     fn handle_timeout(&mut self, now: Instant);
-    /// No further messages will come: what was taken is still delivered, then this direction ends. The
-    /// application goes on reading (SHUT_WR of shutdown(2)).
+    /// Says that no further messages will come. What was taken is still delivered, and then this direction
+    /// ends. The application goes on reading (SHUT_WR of shutdown(2)).
     fn shutdown(&mut self, now: Instant);
-    /// The same, and the application reads no further (close(2)). A transport whose far end has to learn that
-    /// data was not read says so.
+    /// Says the same, and that the application reads no further (close(2)). A transport whose far end has to
+    /// learn that data was not read tells it.
     fn close(&mut self, now: Instant) {
         self.shutdown(now);
     }
-    /// Whether a packet may leave now, as far as that can be seen at once.
+    /// Returns true if a packet may leave now, as far as that can be seen at once.
     fn may_transmit(&self) -> bool {
         true
     }
-    /// The next packet to put on the wire, in order.
+    /// Takes the next packet to put on the wire, in order.
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
-    /// Gives all packets that may leave now to `out`: as [`Transport::poll_transmit`] until `None`.
+    /// Gives all packets that may leave now to `out`, as [`Transport::poll_transmit`] does until `None`.
     fn transmit_all(&mut self, now: Instant, out: &mut impl Outlet)
     where
         Self: Sized,
@@ -232,22 +234,22 @@ pub trait Transport {
             out.take(transmit);
         }
     }
-    /// One read by the application of at most `limit` bytes (a datagram counts as a whole).
+    /// Makes one read by the application of at most `limit` bytes. A datagram counts as a whole.
     fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery>;
-    /// The number of a message that arrived and found no room in the receiving socket's buffer, one a call,
-    /// until `None`; a stream never drops what it has acknowledged.
+    /// Returns the number of a message that arrived and found no room in the receiving socket's buffer, one a
+    /// call, until `None`. A stream never drops what it has acknowledged.
     fn poll_dropped(&mut self) -> Option<u64>;
-    /// The number of a message that was taken and that the sender's own queue then dropped, one a call, until
-    /// `None`.
+    /// Returns the number of a message that was taken and that the sender's own queue then dropped, one a
+    /// call, until `None`.
     fn poll_discarded(&mut self) -> Option<u64> {
         None
     }
-    /// When `handle_timeout` wants to be called, if ever.
+    /// The time at which `handle_timeout` wants to be called, if ever.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// "May I send now?": room for the next message. Zero while not open.
+    /// The room for the next message, zero while the transport is not open.
     fn writable(&self) -> Bytes;
-    /// Whether a message of `size` may be written now: there is room for it, or for a part if even an empty
-    /// buffer would not have room for all.
+    /// Returns true if a message of `size` may be written now. There is then room for it, or for a part if
+    /// even an empty buffer would not have room for all.
     fn takes(&self, size: Bytes) -> bool {
         self.writable() >= size
     }
@@ -258,8 +260,8 @@ pub trait Transport {
         let Observation { cwnd, window, send_buffer, .. } = self.observe();
         Levels { cwnd, window, send_buffer }
     }
-    /// What [`Levels::cwnd`] and [`Levels::window`] follow from: while this is unchanged, so are they.
-    /// Cheaper to read.
+    /// A key of [`Levels::cwnd`] and [`Levels::window`]. While the key is unchanged, so are they, and it is
+    /// cheaper to read.
     fn windows_key(&self) -> (u64, u64) {
         let Levels { cwnd, window, .. } = self.levels();
         (cwnd.map_or(0, f64::to_bits), window.map_or(0, f64::to_bits))
@@ -272,6 +274,6 @@ pub trait Transport {
     fn counters(&self) -> Counters;
 }
 
-/// The largest number of bytes that an application writes by one call, in every arena. Chosen; it matters
-/// because the amount that a full socket takes depends on where a call ends.
+/// The largest number of bytes that an application writes by one call, in every arena. We chose it. It
+/// matters, because the amount that a full socket takes depends on where a call ends.
 pub const WRITE: u64 = 128 << 10;

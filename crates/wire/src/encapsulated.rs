@@ -6,7 +6,7 @@ use talkpath_config::EncapsulatedKind;
 use crate::carrier::{Carrier, NativeForm, Ports};
 use crate::dccp::{DccpPacket, codec};
 
-/// A packet of such a protocol.
+/// A packet of a protocol of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EncapsulatedPacket {
     /// A DCCP packet. In a box, so that other packets do not grow by the room of its options.
@@ -16,7 +16,7 @@ pub enum EncapsulatedPacket {
 /// A packet that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodedPacket<'a> {
-    /// Its header; which message its data is, the application knows.
+    /// Its header. Only the application knows which message the data is.
     pub packet: EncapsulatedPacket,
     /// Its ports.
     pub ports: Ports,
@@ -25,7 +25,7 @@ pub struct DecodedPacket<'a> {
 }
 
 impl EncapsulatedPacket {
-    /// Which protocol it is of.
+    /// The protocol that the packet belongs to.
     #[inline]
     pub const fn kind(&self) -> EncapsulatedKind {
         match self {
@@ -33,7 +33,7 @@ impl EncapsulatedPacket {
         }
     }
 
-    /// Bytes of application data.
+    /// The length of the application data.
     #[inline]
     pub const fn payload(&self) -> u32 {
         match self {
@@ -41,7 +41,7 @@ impl EncapsulatedPacket {
         }
     }
 
-    /// Bytes before the application data.
+    /// The length of what comes before the application data, bytes.
     #[inline]
     pub const fn header_size(&self) -> usize {
         match self {
@@ -74,7 +74,7 @@ impl EncapsulatedPacket {
     }
 }
 
-/// The packet that a UDP datagram of a flow over `kind` holds; `None` if it holds none.
+/// Reads the packet that a UDP datagram of a flow over `kind` holds. `None` if it holds none.
 pub fn decode(kind: EncapsulatedKind, datagram: &[u8]) -> Option<DecodedPacket<'_>> {
     match kind {
         EncapsulatedKind::Dccp => {
@@ -84,14 +84,14 @@ pub fn decode(kind: EncapsulatedKind, datagram: &[u8]) -> Option<DecodedPacket<'
     }
 }
 
-/// The application data in that packet.
+/// Finds the application data in the packet that [`decode`] reads.
 pub fn data_in(kind: EncapsulatedKind, datagram: &[u8]) -> Option<&[u8]> {
     match kind {
         EncapsulatedKind::Dccp => codec::decode(datagram, Carrier::Udp).ok().map(|decoded| decoded.data),
     }
 }
 
-/// How it travels by itself; `None` if it never does.
+/// The form in which packets of `kind` travel without UDP. `None` if they never do.
 pub const fn native_form(kind: EncapsulatedKind) -> Option<NativeForm> {
     match kind {
         EncapsulatedKind::Dccp => Some(codec::NATIVE),

@@ -1,4 +1,4 @@
-//! Typed packets: header fields and payload lengths, no bytes. Codecs sit at the edge.
+//! Defines packets as typed header fields and payload lengths, without bytes. Only codecs make bytes.
 
 use talkpath_units::{Bytes, SeqNum};
 
@@ -17,23 +17,24 @@ pub enum Packet {
     Quic(Box<QuicPacket>),
 }
 
-/// A UDP datagram with QUIC packets (RFC 9000 §12.2), as its bytes: a library of its own makes them.
+/// A UDP datagram with QUIC packets (RFC 9000 §12.2), as its bytes. A library of its own makes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuicPacket {
     /// The payload of the UDP datagram.
     pub bytes: Vec<u8>,
-    /// What it carries of messages. As of other transports here, the number of a message is not on the wire.
+    /// The messages that it carries. The number of a message is not on the wire, as with the other transports
+    /// here.
     pub pieces: Vec<QuicPiece>,
 }
 
 /// A frame with application data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuicPiece {
-    /// Which flow of the connection.
+    /// The index of the flow in the connection.
     pub flow: u32,
-    /// The stream that it is of; `None` is a DATAGRAM frame.
+    /// The number of its stream. `None` stands for a DATAGRAM frame.
     pub stream: Option<u64>,
-    /// The message: 0 of a stream that carries all messages.
+    /// The number of the message, or 0 on a stream that carries all messages.
     pub seq: u64,
 }
 
@@ -55,11 +56,11 @@ pub struct Segment {
     pub ack: SeqNum,
     /// Control bits.
     pub flags: Flags,
-    /// Window field as sent: before scaling.
+    /// The window field as it is sent, before scaling.
     pub window: u16,
     /// Payload bytes.
     pub payload: u32,
-    /// SACK blocks; the first `sack_count` are in use (RFC 2018 §3).
+    /// The SACK blocks, of which the first `sack_count` are in use (RFC 2018 §3).
     pub sack: [SackBlock; 3],
     /// The number of blocks in `sack`.
     pub sack_count: u8,
@@ -67,8 +68,8 @@ pub struct Segment {
     pub options: SegmentOptions,
 }
 
-/// The options of a segment, SACK excepted. One byte says which options are present, so that a packet stays
-/// small: a network copies it at each hop.
+/// The options of a segment except SACK. One byte says which options are present, so that a packet stays
+/// small. A network copies it at each hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
     /// Which options are present, as [`SegmentOptions::MSS`] and the others say. An absent one is 0.
@@ -109,20 +110,20 @@ impl Flags {
     /// No bit.
     pub const NONE: Self = Self(0);
 
-    /// Both sets of bits.
+    /// Returns the bits that are set in either of the two.
     #[must_use]
     #[inline]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// True if exactly the bits of `other` are set among those in `mask`.
+    /// Returns true if exactly the bits of `other` are set among those in `mask`.
     #[inline]
     pub const fn are_just(self, other: Self, mask: Self) -> bool {
         self.0 & mask.0 == other.0
     }
 
-    /// True if all bits of `other` are set.
+    /// Returns true if all bits of `other` are set.
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -172,7 +173,7 @@ impl SegmentOptions {
 }
 
 impl Packet {
-    /// Bytes of application data.
+    /// The length of the application data.
     #[inline]
     pub const fn payload(&self) -> Bytes {
         match self {
@@ -183,7 +184,7 @@ impl Packet {
         }
     }
 
-    /// Bytes of the IPv4 packet: header, transport header with options, payload.
+    /// The length of the IPv4 packet: its header, the transport header with options, and the payload.
     #[inline]
     pub const fn wire_size(&self) -> Bytes {
         match self {
@@ -196,7 +197,7 @@ impl Packet {
         }
     }
 
-    /// Whether the application may have something to read when this has come.
+    /// Returns true if the application may have something to read when the packet has arrived.
     #[inline]
     pub const fn carries_data(&self) -> bool {
         match self {
@@ -207,20 +208,22 @@ impl Packet {
         }
     }
 
-    /// The message that is lost for good if this is lost; `None` if there is none, or if it is sent again.
+    /// The number of the message that is lost for good if the packet is lost. `None` if the packet carries no
+    /// message, or if the message is sent again.
     #[inline]
     pub const fn message(&self) -> Option<u64> {
         match self {
             Self::Udp(datagram) => Some(datagram.seq),
             Self::Encapsulated(packet) if packet.payload() > 0 => Some(packet.message()),
-            // It may carry several: see [`QuicPacket::messages`].
+            // A QUIC packet may carry several messages (see [`QuicPacket::messages`]).
             Self::Encapsulated(_) | Self::Tcp(_) | Self::Quic(_) => None,
         }
     }
 }
 
 impl QuicPacket {
-    /// The messages that are lost for good if this is lost: the flow of the connection, and the number.
+    /// The messages that are lost for good if the packet is lost, each as the index of its flow in the
+    /// connection and its number.
     #[inline]
     pub fn messages(&self) -> impl Iterator<Item = (u32, u64)> {
         self.pieces.iter().filter(|piece| piece.stream.is_none()).map(|piece| (piece.flow, piece.seq))
@@ -228,39 +231,40 @@ impl QuicPacket {
 }
 
 impl Segment {
-    /// Maximum segment size option, on SYN only (RFC 9293 §3.7.1).
+    /// The maximum segment size option. Only a SYN has it (RFC 9293 §3.7.1).
     #[inline]
     pub const fn mss(&self) -> Option<u16> {
         if self.options.has & SegmentOptions::MSS != 0 { Some(self.options.mss) } else { None }
     }
 
-    /// Window scale option, on SYN only (RFC 7323 §2).
+    /// The window scale option. Only a SYN has it (RFC 7323 §2).
     #[inline]
     pub const fn window_scale(&self) -> Option<u8> {
         let is_there = self.options.has & SegmentOptions::WINDOW_SCALE != 0;
         if is_there { Some(self.options.window_scale) } else { None }
     }
 
-    /// SACK-permitted option, on SYN only (RFC 2018 §2).
+    /// Returns true if the segment has the SACK-permitted option. Only a SYN has it (RFC 2018 §2).
     #[inline]
     pub const fn sack_permitted(&self) -> bool {
         self.options.has & SegmentOptions::SACK_PERMITTED != 0
     }
 
-    /// Timestamps option: TSval and TSecr (RFC 7323 §3).
+    /// The timestamps option, TSval and TSecr (RFC 7323 §3).
     #[inline]
     pub const fn timestamps(&self) -> Option<(u32, u32)> {
         let is_there = self.options.has & SegmentOptions::TIMESTAMPS != 0;
         if is_there { Some(self.options.timestamps) } else { None }
     }
 
-    /// As [`Packet::wire_size`], in bytes: an IPv4 packet has at most 65,535 (RFC 791 §3.1).
+    /// The same as [`Packet::wire_size`], in bytes. 32 bits are enough, because an IPv4 packet has at most
+    /// 65,535 B (RFC 791 §3.1).
     #[inline]
     pub const fn wire_size(&self) -> u32 {
         (IPV4_HEADER + TCP_HEADER + self.options_size() + self.payload as u64) as u32
     }
 
-    /// Bytes of options, padded to a multiple of four.
+    /// The length of the options, padded to a multiple of four bytes.
     ///
     /// The layout is Linux's: on a SYN, SACK-permitted fills the padding before the timestamps; elsewhere
     /// timestamps take 12 bytes and SACK blocks 4 + 8 n.
@@ -317,7 +321,7 @@ mod tests {
         assert_eq!(Packet::Udp(Datagram { seq: 0, payload: 160 }).wire_size(), Bytes::new(188));
     }
 
-    /// It is copied at each hop of a simulated path: it must not grow unnoticed.
+    /// A transmit is copied at each hop of a simulated path, so it must not grow unnoticed.
     #[test]
     fn a_transmit_stays_small() {
         assert!(size_of::<Transmit>() <= 96, "{} B", size_of::<Transmit>());

@@ -127,21 +127,21 @@ impl Channel {
         self.at_last.saturating_sub(self.at_first)
     }
 
-    /// Returns the slope of the line; `None` if it is within the uncertainty of the probes.
+    /// Returns the slope of the line. Returns `None` if it is within the uncertainty of the probes.
     pub(super) fn skew_ppm(&self) -> Option<f64> {
         let is_seen = self.drift().abs() > self.change.saturating_mul(2).max(CLOCK_READING_NS);
         is_seen.then(|| self.drift() as f64 / self.span().max(1) as f64 * 1e6)
     }
 
-    /// Whether the clock runs faster or slower than each clock that NTP disciplines.
+    /// Returns true if the clock runs faster or slower than each clock that NTP disciplines.
     pub(super) fn is_fast(&self) -> bool {
         let allowed = SKEW_LIMIT * self.span() as f64 + 1.0;
         let chord = &self.chord;
         self.drift().abs() as f64 > allowed || chord.rise.abs().saturating_sub(chord.slack) as f64 > allowed
     }
 
-    /// Whether no straight line fits. Along each line, the shortest trip there plus the shortest trip back is
-    /// then less than the smallest round trip, by more than the round trips scatter.
+    /// Returns true if no straight line fits. Along each line, the shortest trip there plus the shortest trip
+    /// back is then less than the smallest round trip, by more than the round trips scatter.
     pub(super) const fn is_bent(&self) -> bool {
         self.smallest_round_trip.saturating_sub(self.width) > self.scatter
     }

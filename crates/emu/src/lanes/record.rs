@@ -208,8 +208,8 @@ impl ProgramFlow<'_> {
         Some(QueueWaits { median: nearest_rank(&waits, 50)?, p99: nearest_rank(&waits, 99)?, total })
     }
 
-    /// TCP's smoothed round-trip time as seen on the wire, in milliseconds (RFC 6298 §2). `None` if no round
-    /// trip was seen. The flow of several conversations has none.
+    /// The smoothed round-trip time of TCP as seen on the wire, in milliseconds (RFC 6298 §2). `None` if no
+    /// round trip was seen. The flow of several conversations has none.
     fn round_trip_series(&self) -> Option<Series> {
         let [leg] = self.legs[..] else { return None };
         let mut tap = SeriesTap::new(self.name(), SeriesKind::Srtt, SeriesDetail::Sampled);

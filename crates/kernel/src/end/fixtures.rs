@@ -1,4 +1,5 @@
-//! What tests make ends of flows from: one flow, its session, the place of an end, and the run's clock.
+//! Makes what the tests make an end of a flow from: a flow, its session, the place of the end, and what the
+//! ends of a run share.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 /// UDP without options.
 pub(crate) const UDP: TransportSpec = TransportSpec::Udp { receive_buffer: None, ecn: false };
 
-/// TCP with this congestion control, without Nagle's algorithm, and with no other option.
+/// Makes TCP with the congestion control `cc`, without Nagle's algorithm, and with no other option.
 pub(crate) fn tcp(cc: &str) -> TransportSpec {
     TransportSpec::Tcp {
         nodelay: true,
@@ -26,7 +27,8 @@ pub(crate) fn tcp(cc: &str) -> TransportSpec {
     }
 }
 
-/// A flow up from the run's beginning, without an echo, whose clock starts when its connection is open.
+/// Makes a flow from client to server that starts at the run's beginning and has no echo. Its clock starts
+/// when its connection is open.
 pub(crate) const fn flow(transport: TransportSpec, workload: WorkloadConfig) -> FlowSpec {
     FlowSpec {
         transport,
@@ -41,17 +43,17 @@ pub(crate) const fn flow(transport: TransportSpec, workload: WorkloadConfig) -> 
     }
 }
 
-/// The same with an echo of each message.
+/// Makes the same flow with an echo of each message.
 pub(crate) fn echoing(transport: TransportSpec, workload: WorkloadConfig) -> FlowSpec {
     FlowSpec { echo_per_read: Some(false), ..flow(transport, workload) }
 }
 
-/// The session of one flow that sends until `duration_ns`.
+/// Makes the session of one flow that sends until `duration_ns`.
 pub(crate) fn session(flow: &FlowSpec, duration_ns: u64) -> SessionSpec {
     SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns, drain_ns: 0 }
 }
 
-/// An end of that flow: a sender is the client.
+/// Makes the place of an end of that flow. The sender is the client.
 pub(crate) const fn place(is_sender: bool) -> EndPlace {
     EndPlace {
         index: 0,
@@ -65,7 +67,7 @@ pub(crate) const fn place(is_sender: bool) -> EndPlace {
     }
 }
 
-/// What the ends of a run share that begins `in_ns` from now and may keep `rows`.
+/// Makes what the ends of a run share. The run begins `in_ns` from now and may keep `rows`.
 pub(crate) fn context(in_ns: i64, rows: u64) -> EndContext {
     let host = HostClock::anchor();
     let clock = host.run_from(host.now_ns() + in_ns);
@@ -78,7 +80,8 @@ pub(crate) fn context(in_ns: i64, rows: u64) -> EndContext {
     }
 }
 
-/// Fuzz targets make ends over QUIC alone, whose engine is a library.
+/// The state machines of our own protocols. Fuzz targets make ends over QUIC alone, whose engine is a
+/// library, so they need none.
 #[cfg(not(test))]
 const MACHINES: Machines = Machines::NONE;
 #[cfg(test)]

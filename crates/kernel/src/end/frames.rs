@@ -83,7 +83,7 @@ impl Frames {
         self.reader.held
     }
 
-    /// As [`super::messages::Incoming::paid_rows`].
+    /// The same as [`super::messages::Incoming::paid_rows`].
     pub(super) fn paid_rows(&self) -> u64 {
         self.reader.echoes.as_ref().map_or(0, EchoRows::paid)
     }
@@ -188,7 +188,7 @@ impl FrameReader {
         }
     }
 
-    /// See [`Frames::take`].
+    /// Takes bytes of the stream, as [`Frames::take`] says.
     fn take(&mut self, spec: &FlowSpec, mut bytes: &[u8], now: Instant) -> Option<u64> {
         self.begun.clear();
         if self.is_lost {

@@ -12,15 +12,18 @@ use crate::spec::{QuicSpec, TransportSpec};
 
 /// A stranger's datagrams at an end of a connection that carries a message a millisecond up.
 ///
-/// The first byte chooses: bit 0 the client's end, else the server's; bit 1 after the handshake, else before
-/// it; bits 2 and 3 what carries the messages. Then each record is a length (1 B) and so many bytes. Of an
-/// even length they are a datagram. Of an odd length they change the beginning of the last datagram that the
-/// end has got from its peer, bit by bit, so that the fuzzer need not guess connection IDs.
+/// The first byte sets the scene. Bit 0 chooses the client's end, or the server's if it is 0. Bit 1 says that
+/// the datagrams come after the handshake, or before it if it is 0. Bits 2 and 3 choose what carries the
+/// messages.
+///
+/// Records follow, each a length (1 B) and that many bytes. If the length is even, the bytes are a datagram.
+/// If it is odd, they change the beginning of the last datagram that the end has got from its peer, bit by
+/// bit, so that the fuzzer need not guess connection IDs.
 ///
 /// # Panics
-/// If a message counts that was not sent, if the records make an end send without end, or if a connection
-/// that was open does not go on. One that was not open may fail: who sees its packets may forge an answer to
-/// them (RFC 9000 §6.2, §21.2).
+/// Panics if a message counts that was not sent, if the records make an end send without end, or if a
+/// connection that was open does not go on. A connection that was not open may fail, because who sees its
+/// packets may forge an answer to them (RFC 9000 §6.2, §21.2).
 pub fn quic_datagrams(bytes: &[u8]) {
     let Some((&first, mut rest)) = bytes.split_first() else { return };
     let hearing = usize::from(first & 1 == 0);
@@ -47,7 +50,7 @@ pub fn quic_datagrams(bytes: &[u8]) {
         }
         pair.drive_once(&mut |end, bytes| wire.see(end, bytes));
     }
-    // What it sends of itself is a message a millisecond, and what the handshake takes.
+    // Without the stranger the end sends a message a millisecond, and the datagrams of its handshake.
     let own = 100 + pair.clock.now().as_nanos() / 1_000_000 * 4;
     assert!(wire.answers <= 4 * records + own, "{} packets after {records} datagrams", wire.answers);
     if is_open {
@@ -58,13 +61,13 @@ pub fn quic_datagrams(bytes: &[u8]) {
     assert!(far.received <= near.sent, "{far:?} of {near:?}");
 }
 
-/// What passes between the two ends.
+/// Listens to the datagrams between the two ends.
 struct Wire {
     /// The end that hears the stranger.
     hearing: usize,
-    /// The last datagram that came to it from its peer.
+    /// The last datagram that came to that end from its peer.
     last: Vec<u8>,
-    /// How many it has sent.
+    /// The number of datagrams that end has sent.
     answers: u64,
 }
 
@@ -84,7 +87,7 @@ impl Wire {
     }
 }
 
-/// Both ends, over two sockets.
+/// Makes both ends of a connection, over two sockets.
 fn connection(carry: Carry) -> Pair {
     let workload = WorkloadConfig::Cbr { rate: Rate::from_bps(1_280_000), size: Bytes::new(160).into() };
     let spec = QuicSpec::new(&QuicConfig::new(carry), None, Bytes::new(1500));
@@ -94,7 +97,7 @@ fn connection(carry: Carry) -> Pair {
     Pair::with_keys(&fixtures::session(&flow, 60_000_000_000), keys, false)
 }
 
-/// Of the server's certificate.
+/// The secret that the server's certificate is made from.
 const SECRET: [u8; 32] = [3; 32];
 
 fn has_failed(pair: &Pair) -> bool {

@@ -40,7 +40,7 @@ impl Lifecycle {
         }
     }
 
-    /// When the client opens the connection or gives up, whichever comes first.
+    /// The time at which the client opens the connection or gives up, whichever comes first.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let start = self.is_client_waiting().then_some(self.start);
         let is_wanted = start.is_some() || self.is_requested;

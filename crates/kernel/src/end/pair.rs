@@ -1,4 +1,4 @@
-//! Both ends of the flows of one connection, over two sockets on loopback: for the tests of our own
+//! Drives both ends of the flows of one connection, over two sockets on loopback, in the tests of our own
 //! protocols.
 
 use std::net::UdpSocket;
@@ -14,19 +14,20 @@ use crate::progress::EndProgress;
 use crate::spec::SessionSpec;
 use crate::sys::Received;
 
-/// A datagram as it comes without a stamp.
+/// Makes a received datagram that has no stamp.
 pub(super) fn datagram(payload: &[u8]) -> Received<'_> {
     Received { from: None, to: None, stamp_ns: None, tos: None, ttl: None, payload }
 }
 
 /// Both ends of the flows of one connection, over two sockets on loopback, driven by one thread.
 pub(super) struct Pair {
-    /// Of the first flow.
+    /// The two ends of the first flow.
     pub(super) ends: [Arc<SharedEnd>; 2],
-    /// Of the flows after it.
+    /// The two ends of each other flow.
     pub(super) others: Vec<[Arc<SharedEnd>; 2]>,
     pub(super) sockets: [Arc<UdpSocket>; 2],
     pub(super) clock: RunClock,
+    /// True if datagrams are read from the sockets and reach no end.
     pub(super) drops_datagrams: bool,
 }
 
@@ -35,12 +36,12 @@ impl Pair {
         Self::with_keys(session, [None; 2], false)
     }
 
-    /// With keys of a QUIC connection, and with trains or without.
+    /// Makes the pair with the keys of a QUIC connection, and with trains or without.
     pub(super) fn with_keys(session: &SessionSpec, keys: [Option<HostKeys>; 2], has_trains: bool) -> Self {
         Self::of([session; 2], keys, has_trains)
     }
 
-    /// Each end with its own idea of the session.
+    /// Makes a pair whose ends have each been told another session.
     pub(super) fn of(sessions: [&SessionSpec; 2], keys: [Option<HostKeys>; 2], has_trains: bool) -> Self {
         let common = context(0, 1 << 16);
         let clock = common.clock;
@@ -72,14 +73,18 @@ impl Pair {
         Self { ends, others, sockets, clock, drops_datagrams: false }
     }
 
-    /// Does what is due and carries the datagrams in flight, until `is_over`, for a minute at most.
+    /// Drives the ends until `is_over` returns true.
+    ///
+    /// # Panics
+    /// Panics after a minute.
     pub(super) fn drive(&self, is_over: impl Fn(&Self) -> bool) {
         while !is_over(self) {
             self.drive_once(&mut |_, _| {});
         }
     }
 
-    /// One round of [`Self::drive`]; `see` gets each datagram before the end that it is for.
+    /// Drives the ends once: hands over the datagrams in flight, and does what is due. `see` gets each
+    /// datagram before the end that it is for.
     pub(super) fn drive_once(&self, see: &mut dyn FnMut(usize, &[u8])) {
         assert!(self.clock.now() < Instant::from_secs(60), "it comes to an end");
         for (index, (end, socket)) in self.ends.iter().zip(&self.sockets).enumerate() {

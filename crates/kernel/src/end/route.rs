@@ -104,7 +104,8 @@ impl UdpRoute {
     /// last may be shorter.
     ///
     /// # Errors
-    /// As [`UdpRoute::send`], and an error if the kernel or the device cannot cut the payload.
+    /// Returns the errors of [`UdpRoute::send`], and an error if the kernel or the device cannot cut the
+    /// payload.
     pub(super) fn send_train(&self, payload: &[u8], size: usize) -> io::Result<()> {
         let size = u16::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
         let send = || self.send_as(payload, Some(size));
@@ -114,11 +115,11 @@ impl UdpRoute {
         }
     }
 
-    /// As [`UdpRoute::send`], for a datagram that must not be fragmented. An EMSGSIZE may be about an earlier
-    /// datagram, so this datagram is then sent a second time.
+    /// Sends a datagram that must not be fragmented. An EMSGSIZE may be about an earlier datagram, so this
+    /// datagram is then sent a second time.
     ///
     /// # Errors
-    /// As [`UdpRoute::send`].
+    /// Returns the errors of [`UdpRoute::send`].
     pub(super) fn send_whole(&self, payload: &[u8]) -> io::Result<()> {
         match self.send(payload) {
             Err(error) if may_be_about_earlier_datagram(&error) => self.send(payload),

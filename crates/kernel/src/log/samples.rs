@@ -20,7 +20,7 @@ pub struct StateSample {
     pub srtt_us: Option<u32>,
     /// Retransmission timeout, us.
     pub rto_us: Option<u32>,
-    /// Bytes in the send queue.
+    /// The bytes in the send queue.
     pub queued: u64,
     /// [`Observation::window`], whole packets.
     pub window: Option<u32>,

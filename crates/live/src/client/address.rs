@@ -48,7 +48,7 @@ pub(crate) fn resolve_at(host: &str, default_port: u16) -> Result<(String, Vec<S
     Ok((shown, addresses))
 }
 
-/// Whether `address` is link-local (RFC 4291 §2.5.6) and has no interface.
+/// Returns true if `address` is link-local (RFC 4291 §2.5.6) and has no interface.
 fn is_unscoped(address: &SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
 }

@@ -55,7 +55,7 @@ pub(crate) enum ControlError {
 /// One side of a control connection. It reads messages of the type `In`.
 pub(crate) struct Control<In> {
     stream: TcpStream,
-    /// The seal of both directions; `None` if there is no key.
+    /// The seal of both directions. `None` if there is no key.
     seal: Option<Seal>,
     /// The received bytes whose seal cannot be opened before the rest of their piece has come.
     sealed_input: Vec<u8>,

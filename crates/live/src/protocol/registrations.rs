@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Registrations {
     /// The client's address on the control connection. The server serves flows only from this address.
     pub(crate) client: IpAddr,
-    /// The registration of each flow, in the session's order; `None` if no datagram with the flow's secret
+    /// The registration of each flow, in the session's order. `None` if no datagram with the flow's secret
     /// came.
     pub(crate) flows: Vec<Option<Registration>>,
 }
@@ -26,7 +26,7 @@ impl Default for Registrations {
 pub(crate) struct Registration {
     /// The address from which the last registration came.
     pub(crate) from: IpAddr,
-    /// Whether the server answered the registration. It does so if `from` is the address of the control
+    /// True if the server answered the registration. It does so if `from` is the address of the control
     /// connection.
     pub(crate) is_served: bool,
     /// How often the flow has moved to another address or port.

@@ -153,7 +153,7 @@ fn server(is_keyed: bool) -> &'static Arc<Shared> {
     &SERVERS.get_or_init(|| [new(false), new(true)])[usize::from(is_keyed)]
 }
 
-/// How long ago the run began (chosen: some messages are due).
+/// How long ago the run began. We chose it so that some messages are due.
 const NOW_NS: i64 = 1_000_000_000;
 /// The number of rows that a session may keep in this test.
 const MAX_ROWS: u64 = 1000;

@@ -98,12 +98,12 @@ impl ErrorEstimate {
         Self(u16::from(is_synchronised) << 15 | scale << 8 | multiplier)
     }
 
-    /// Whether the clock is synchronised to UTC by an outer source (S).
+    /// Returns true if the clock is synchronised to UTC by an outer source (S).
     pub(crate) const fn is_synchronised(self) -> bool {
         self.0 & 0x8000 != 0
     }
 
-    /// Whether the time stamp has PTP's format (Z).
+    /// Returns true if the time stamp has PTP's format (Z).
     pub(crate) const fn is_ptp(self) -> bool {
         self.0 & 0x4000 != 0
     }

@@ -16,7 +16,7 @@ use super::{DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, 
 use crate::carrier::NativeForm;
 pub use crate::carrier::{Carrier, Ports};
 
-/// How a packet travels by itself.
+/// The form in which a packet travels without UDP.
 pub(crate) const NATIVE: NativeForm = NativeForm {
     protocol: PROTOCOL as u8,
     // RFC 6773 §5.1.
@@ -159,7 +159,8 @@ pub fn decode(bytes: &[u8], carrier: Carrier) -> Result<Decoded<'_>, Malformed> 
     Ok(Decoded { packet, ports, data })
 }
 
-/// CRC-32C of application data, for the Data Checksum option (RFC 4340 §9.3, as in SCTP: RFC 3309).
+/// Computes the CRC-32C of application data, for the Data Checksum option (RFC 4340 §9.3, as in SCTP: RFC
+/// 3309).
 pub fn crc32c(data: &[u8]) -> u32 {
     !data.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(
@@ -190,7 +191,7 @@ fn read_kind(number: u8, reader: &mut Reader<'_>) -> Result<PacketKind, Malforme
     })
 }
 
-/// What is left of the fixed header.
+/// The part of the fixed header that is still to be read.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -203,7 +204,8 @@ impl Reader<'_> {
     }
 }
 
-/// Bytes under the checksum (RFC 4340 §9.2): all, or the header and 4 (CsCov - 1) bytes of data.
+/// The number of bytes under the checksum (RFC 4340 §9.2): all, or the header and 4 (CsCov - 1) bytes of
+/// data.
 fn covered(cscov: u8, header: usize, data: usize) -> Option<usize> {
     match usize::from(cscov & 0xf) {
         0 => Some(header + data),
@@ -211,7 +213,7 @@ fn covered(cscov: u8, header: usize, data: usize) -> Option<usize> {
     }
 }
 
-/// The Internet checksum (RFC 4340 §9.1, RFC 1071) of the first `covered` bytes and the pseudo-header; `None`
+/// The Internet checksum (RFC 4340 §9.1, RFC 1071) of the first `covered` bytes and the pseudo-header. `None`
 /// inside UDP.
 fn checksum(bytes: &[u8], covered: usize, carrier: Carrier) -> Option<u16> {
     let Carrier::Ipv4 { source, destination } = carrier else { return None };

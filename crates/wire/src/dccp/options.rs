@@ -50,14 +50,14 @@ pub enum DccpOption<'a> {
     Ccid {
         /// Option type.
         kind: u8,
-        /// What follows the length.
+        /// The bytes that follow the length.
         data: &'a [u8],
     },
     /// A type that is not known, or a known one with a length that it cannot have.
     Unknown {
         /// Option type.
         kind: u8,
-        /// What follows the length.
+        /// The bytes that follow the length.
         data: &'a [u8],
     },
 }
@@ -65,7 +65,7 @@ pub enum DccpOption<'a> {
 /// A Change or Confirm option (RFC 4340 §6.1, §6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureOption<'a> {
-    /// Which of the four.
+    /// The one of the four options that it is.
     pub kind: FeatureKind,
     /// Feature number (§6.4).
     pub number: u8,
@@ -103,26 +103,26 @@ pub struct Options {
 }
 
 impl Options {
-    /// Bytes that a packet's options may take; chosen: CCID 4's feedback with nine loss intervals takes 129
-    /// (RFC 5622 §8), a Response that confirms all features with an Init Cookie less.
+    /// The bytes that a packet's options may take. We chose the number: CCID 4's feedback with nine loss
+    /// intervals takes 129 (RFC 5622 §8), a Response that confirms all features with an Init Cookie less.
     pub const ROOM: usize = 132;
 
     /// No options.
     pub const EMPTY: Self = Self { bytes: [0; Self::ROOM], size: 0 };
 
-    /// Whether there are none.
+    /// Returns true if there are no options.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.size == 0
     }
 
-    /// Bytes that may still be pushed.
+    /// The number of bytes that may still be pushed.
     #[inline]
     pub const fn room(&self) -> usize {
         Self::ROOM - self.size as usize
     }
 
-    /// Bytes on the wire: padded to a multiple of four (RFC 4340 §5.8).
+    /// The length on the wire, padded to a multiple of four bytes (RFC 4340 §5.8).
     #[inline]
     pub const fn padded_size(&self) -> usize {
         (self.size as usize).next_multiple_of(4)
@@ -263,7 +263,7 @@ impl<'a> Iterator for OptionIter<'a> {
     }
 }
 
-/// The first option of `area` with its type and length, and what follows; `None` at the end or if a length
+/// The first option of `area` with its type and length, and what follows. `None` at the end or if a length
 /// makes no sense, from which on all is ignored (RFC 4340 §5.8).
 fn take_raw(area: &[u8]) -> Option<(&[u8], &[u8])> {
     let kind = *area.first()?;
@@ -323,7 +323,8 @@ fn span(bytes: &[u8]) -> Option<u32> {
     }
 }
 
-/// How many leading bytes of a span are left out: two if the rest is enough (RFC 4340 §13.2).
+/// The number of leading bytes of a span that are left out, which is two if the rest is enough (RFC 4340
+/// §13.2).
 const fn span_bytes(elapsed: u32) -> usize {
     if elapsed <= u16::MAX as u32 { 2 } else { 0 }
 }

@@ -8,8 +8,8 @@
 //!   application data
 //! ```
 //!
-//! Ports and the checksum are the codec's: a state machine has one peer, and nothing on our links corrupts
-//! packets.
+//! Ports and the checksum are left to the codec, because a state machine has one peer, and nothing on our
+//! links corrupts packets.
 
 use super::{Options, Seq};
 
@@ -23,15 +23,15 @@ pub struct DccpPacket {
     /// Checksum Coverage (RFC 4340 §9.2): 0 covers all, 1 the header alone, n the first 4 (n - 1) bytes of
     /// data too.
     pub cscov: u8,
-    /// Whether the numbers are short: 24 bits (RFC 4340 §7.6), as `seq` and `ack` then are.
+    /// True if `seq` and `ack` are short, that is have 24 bits (RFC 4340 §7.6).
     pub short: bool,
-    /// Whether a Data Checksum option contradicts the data (RFC 4340 §9.3); the codec finds it out.
+    /// True if a Data Checksum option contradicts the data (RFC 4340 §9.3), which the codec finds out.
     pub corrupt: bool,
     /// Sequence Number.
     pub seq: Seq,
-    /// Acknowledgement Number; 0 if the type has none.
+    /// Acknowledgement Number, or 0 if the type has none.
     pub ack: Seq,
-    /// Bytes of application data.
+    /// The length of the application data.
     pub payload: u32,
     /// The message that the application data is, if there is any.
     pub message: u64,
@@ -49,18 +49,18 @@ pub enum PacketKind {
     },
     /// The server's answer (§5.3).
     Response {
-        /// The Request's.
+        /// The service code of the Request.
         service: ServiceCode,
     },
     /// Application data (§5.4).
     Data,
     /// An acknowledgement (§5.4).
     Ack,
-    /// Both (§5.4).
+    /// Application data and an acknowledgement (§5.4).
     DataAck,
     /// The server asks the client to close (§5.5).
     CloseReq,
-    /// Closes (§5.5).
+    /// Closes the connection (§5.5).
     Close,
     /// Ends the connection (§5.6).
     Reset(Reset),
@@ -100,7 +100,7 @@ impl ResetCode {
     pub const UNSPECIFIED: Self = Self(0);
     /// The normal end.
     pub const CLOSED: Self = Self(1);
-    /// Given up, because the peer makes no progress.
+    /// The peer makes no progress, so the connection was given up.
     pub const ABORTED: Self = Self(2);
     /// There is no such connection.
     pub const NO_CONNECTION: Self = Self(3);
@@ -147,19 +147,21 @@ impl PacketKind {
         }
     }
 
-    /// Whether it has an acknowledgement number (RFC 4340 §5.2 and §5.4: all but Request and Data).
+    /// Returns true if the type has an acknowledgement number (RFC 4340 §5.2 and §5.4: all but Request and
+    /// Data).
     #[inline]
     pub const fn has_ack(self) -> bool {
         !matches!(self, Self::Request { .. } | Self::Data)
     }
 
-    /// Whether it can carry data to the application (RFC 4340 §7.7.1 counts the others as non-data packets).
+    /// Returns true if the type can carry data to the application (RFC 4340 §7.7.1 counts the others as
+    /// non-data packets).
     #[inline]
     pub const fn is_data(self) -> bool {
         matches!(self, Self::Request { .. } | Self::Response { .. } | Self::Data | Self::DataAck)
     }
 
-    /// Whether it may have short sequence numbers (RFC 4340 §5.1).
+    /// Returns true if the type may have short sequence numbers (RFC 4340 §5.1).
     #[inline]
     pub const fn may_be_short(self) -> bool {
         matches!(self, Self::Data | Self::Ack | Self::DataAck)
@@ -184,7 +186,7 @@ impl DccpPacket {
         }
     }
 
-    /// Bytes before the options.
+    /// The length of what comes before the options, bytes.
     #[inline]
     pub const fn fixed_header_size(&self) -> usize {
         let (generic, ack) = if self.short { (12, 4) } else { (16, 8) };
@@ -195,7 +197,7 @@ impl DccpPacket {
         generic + own + if self.kind.has_ack() { ack } else { 0 }
     }
 
-    /// Bytes of header and padded options: the value of Data Offset.
+    /// The length of header and padded options, bytes. Data Offset says it.
     #[inline]
     pub const fn header_size(&self) -> usize {
         self.fixed_header_size() + self.options.padded_size()

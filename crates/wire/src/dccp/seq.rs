@@ -23,14 +23,14 @@ impl Seq {
         self.0
     }
 
-    /// `self + count` modulo 2^48.
+    /// Returns `self + count` modulo 2^48.
     #[must_use]
     #[inline]
     pub const fn wrapping_add(self, count: u64) -> Self {
         Self::new(self.0.wrapping_add(count))
     }
 
-    /// `self - count` modulo 2^48.
+    /// Returns `self - count` modulo 2^48.
     #[must_use]
     #[inline]
     pub const fn wrapping_sub(self, count: u64) -> Self {
@@ -44,26 +44,27 @@ impl Seq {
         self.wrapping_add(1)
     }
 
-    /// How far `self` lies after `other`: negative if it lies before; half the circle counts as before.
+    /// The distance by which `self` lies after `other`. It is negative if `self` lies before. Half the circle
+    /// counts as before.
     #[inline]
     pub const fn distance_from(self, other: Self) -> i64 {
         // The shift carries the 48th bit to the sign, and back.
         ((self.0.wrapping_sub(other.0) << UNUSED_BITS) as i64) >> UNUSED_BITS
     }
 
-    /// Whether `self` comes before `other` on the shorter way round.
+    /// Returns true if `self` comes before `other` on the shorter way round.
     #[inline]
     pub const fn is_before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 
-    /// Whether `self` comes after `other` on the shorter way round.
+    /// Returns true if `self` comes after `other` on the shorter way round.
     #[inline]
     pub const fn is_after(self, other: Self) -> bool {
         self.distance_from(other) > 0
     }
 
-    /// Whether `self` lies in the range from `low` to `high`, both included.
+    /// Returns true if `self` lies in the range from `low` to `high`, both included.
     #[inline]
     pub const fn is_within(self, low: Self, high: Self) -> bool {
         !self.is_before(low) && !self.is_after(high)

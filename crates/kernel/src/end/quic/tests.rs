@@ -39,7 +39,7 @@ fn pair(session: &SessionSpec) -> Pair {
     pair_with(session, &SECRET)
 }
 
-/// Whether the far end of an end has closed the connection.
+/// Returns true if the far end of an end has closed the connection.
 fn is_closed(pair: &Pair, end: usize) -> bool {
     match &pair.ends[end].lock().channel {
         AnyChannel::Quic(channel) => lock(&channel.connection).engine.was_closed_by_peer(),

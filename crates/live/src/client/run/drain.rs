@@ -30,7 +30,7 @@ pub(super) struct DrainDeadline {
     stop: Instant,
     /// The deadline if nothing arrives after the stop.
     first: Instant,
-    /// The payload bytes that had arrived at the stop; `None` before the stop.
+    /// The payload bytes that had arrived at the stop. `None` before the stop.
     arrived_at_stop: Option<u64>,
     /// The payload bytes that have arrived since the stop, at most [`MAX_DRAINED`].
     drained: u64,
@@ -53,7 +53,8 @@ impl DrainDeadline {
         self.drained = self.drained.max(arrived.saturating_sub(at_stop)).min(MAX_DRAINED);
     }
 
-    /// Returns why the run has to end at `now` although data is missing; `None` if the drain may go on.
+    /// Returns why the run has to end at `now` although data is missing. Returns `None` if the drain may go
+    /// on.
     pub(super) fn overrun(&self, now: Instant) -> Option<String> {
         let patience = Duration::from_millis(self.drained.saturating_mul(1000) / MIN_DRAIN_BYTES_PER_S);
         if now <= self.first.saturating_add(patience) {

@@ -29,19 +29,19 @@ pub(super) fn report_bound(spec: &SessionSpec, moved: impl Iterator<Item = EndPr
 
 /// The largest number of rows of one message. A message has a row when it is sent, when it leaves the host,
 /// when it arrives and when it is read. It also has a row for each copy, and a few rows for retransmissions.
-/// Chosen: four times these four rows.
+/// We chose four times these four rows.
 const ROWS_OF_A_MESSAGE: u64 = 16;
 
 /// The least bytes of one read of a stream. A read takes at least one segment. The payload of a segment is 48
-/// B or more, unless the message itself is smaller (TCP_MIN_SND_MSS of Linux). Chosen: a third of 48 B.
+/// B or more, unless the message itself is smaller (TCP_MIN_SND_MSS of Linux). We chose a third of 48 B.
 const BYTES_OF_A_READ: u64 = 16;
 
-/// The largest number of rows of one sample of state. Chosen: the state of several connections of a flow,
+/// The largest number of rows of one sample of state. We chose what several connections of a flow have,
 /// each with the state of its recovery.
 const SAMPLES_AT_ONCE: u64 = 32;
 
 /// The additional rows of each flow, for messages that waited in the far host's queues and reached no
-/// receiver (chosen).
+/// receiver. We chose the number.
 const SLACK: u64 = 10_000;
 
 #[cfg(test)]

@@ -45,13 +45,13 @@ pub(super) struct Way {
     end: Arc<SharedEnd>,
     /// The datagram that registers the flow.
     packet: [u8; 32],
-    /// Whether the server has answered a registration.
+    /// True if the server has answered a registration.
     is_open: bool,
     /// The count of received messages ([`Traffic::received`]) at its last change.
     received: u64,
     /// The count of sent messages ([`Traffic::sent`]) at that time.
     sent: u64,
-    /// CLOCK_MONOTONIC since when messages were sent and nothing came back; `None` if the way is not silent.
+    /// CLOCK_MONOTONIC since when messages were sent and nothing came back. `None` if the way is not silent.
     silent_since_ns: Option<i64>,
     /// CLOCK_MONOTONIC of the last registration.
     tried_ns: i64,
@@ -82,7 +82,7 @@ impl Way {
         }
     }
 
-    /// Whether the server has answered no registration yet.
+    /// Returns true if the server has answered no registration yet.
     pub(super) const fn is_closed(&self) -> bool {
         !self.is_open
     }
@@ -127,7 +127,7 @@ struct Traffic {
     sent: u64,
     /// The sum of what both ends have received.
     received: u64,
-    /// Whether a connection of DCCP or QUIC should be open and is not. The packets that open it are not
+    /// True if a connection of DCCP or QUIC should be open and is not. The packets that open it are not
     /// counted in `sent`, because they are no messages.
     is_opening: bool,
 }

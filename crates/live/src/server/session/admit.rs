@@ -164,7 +164,7 @@ pub(in crate::server) struct Refusal {
     pub(super) why: String,
     /// The index of the flow that the refusal is about, if it is about a single flow.
     flow: Option<u32>,
-    /// Whether a server without other sessions would have taken the session. The client may then try again.
+    /// True if a server without other sessions would have taken the session. The client may then try again.
     is_for_now: bool,
 }
 
