@@ -35,8 +35,8 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// Makes a link of this rate with an MTU of 1500 bytes. It has no delay, and its queue has no limit. Nothing else
-    /// happens to packets.
+    /// Makes a link of this rate with an MTU of 1500 bytes. It has no delay, and its queue has no limit.
+    /// Nothing else happens to packets.
     pub const fn bare(rate: RateModel) -> Self {
         Self {
             rate,

@@ -321,8 +321,8 @@ pub fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Result<()>
     set_option(socket, level, name, [1])
 }
 
-/// Enlarges the receive buffer of `socket` to [`RECEIVE_BUFFER`], or as far as the system allows. Datagrams
-/// that wait for a late thread then find room. Without CAP_NET_ADMIN the system's limit holds, and the
+/// Enlarges the receive buffer of `socket` to 4 MB, or as far as the system allows. Datagrams that wait for a
+/// late thread then find room. Without CAP_NET_ADMIN the system's limit holds, and the
 /// socket's drop counter shows the effect.
 pub fn enlarge_receive_buffer(socket: BorrowedFd<'_>) {
     if sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {

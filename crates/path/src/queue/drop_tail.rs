@@ -28,8 +28,8 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// Makes a queue in which this many packets may wait. The packet in service does not count, and no packet is
-    /// marked.
+    /// Makes a queue in which this many packets may wait. The packet in service does not count, and no packet
+    /// is marked.
     pub const fn of_packets(limit: Packets) -> Self {
         Self { limit: QueueLimit::Packets(limit), in_service: false, mark_at: None }
     }
