@@ -23,7 +23,8 @@ use std::process::ExitCode;
 
 use talkpath_commands::args::{self, Cli, Command};
 use talkpath_commands::command::{
-    campaign, check, compare, export, merge, monitor, mos, plan, report, run, shell, study, trace, transfer,
+    Context, campaign, check, compare, export, merge, monitor, mos, plan, report, run, shell, study, trace,
+    transfer,
 };
 use talkpath_commands::failure::Failure;
 use talkpath_commands::terminal::Terminal;
@@ -54,14 +55,15 @@ fn main() -> ExitCode {
 fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     let common = &cli.common;
     let linked = &Linked { terminal };
+    let context = Context { common, arenas: linked, terminal };
     match &cli.command {
-        Command::Compare(args) => compare::run(args, common, linked, terminal),
-        Command::Run(args) => run::run(args, common, linked, terminal),
+        Command::Compare(args) => compare::run(args, context),
+        Command::Run(args) => run::run(args, context),
         Command::Shell(args) => path_shell::run(args, common, linked, terminal),
         Command::Plan(args) => plan::run(args, common, terminal),
-        Command::Merge(args) => merge::run(args, common, linked, terminal),
-        Command::Send(args) => transfer::send(args, common, linked, terminal),
-        Command::Burst(args) => transfer::burst(args, common, linked, terminal),
+        Command::Merge(args) => merge::run(args, context),
+        Command::Send(args) => transfer::send(args, context),
+        Command::Burst(args) => transfer::burst(args, context),
         Command::Check(args) => check::run(args, common, terminal),
         Command::Serve(args) => serve::run(args, terminal),
         Command::Monitor(args) => monitor::run(args, common, linked, terminal),

@@ -24,6 +24,7 @@ use serde_json::Value;
 use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
+use crate::arenas::Arenas;
 use crate::args::{Common, DemandArgs, JsonDetail};
 use crate::failure::Failure;
 use crate::running::Outcome;
@@ -32,6 +33,17 @@ use crate::thresholds;
 use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
+
+/// What every command that runs an experiment needs.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The flags that every command has.
+    pub common: &'a Common,
+    /// The arenas of the program.
+    pub arenas: &'a dyn Arenas,
+    /// Where messages are printed.
+    pub terminal: Terminal,
+}
 
 /// What a command prints about a finished run, and by what it judges the run.
 struct Conclusion<'a> {
@@ -45,31 +57,37 @@ struct Conclusion<'a> {
 
 /// Prints the result of a run, writes the file of `--junit`, and returns the failure with which the command
 /// ends.
-fn conclude(
-    outcome: Outcome,
-    conclusion: &Conclusion<'_>,
-    common: &Common,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+fn conclude(outcome: Outcome, conclusion: &Conclusion<'_>, context: Context<'_>) -> Result<(), Failure> {
+    let Context { common, terminal, .. } = context;
     let Outcome { dir, summary, failure } = outcome;
     let printed = if common.json() {
         print_as_json(&summary, common, terminal)
     } else {
         print_as_text(&dir, &summary, conclusion, terminal)
     };
+    end_run(&summary, conclusion.demand, [failure, printed.err()], common, terminal)
+}
+
+/// Writes the file of `--junit`, and returns the failure with which a command ends after it has printed a
+/// run. `failures` are the failures of the run and of printing.
+fn end_run(
+    summary: &Summary,
+    demand: Option<&DemandArgs>,
+    failures: [Option<Failure>; 2],
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let judged = summary.thresholds.as_slice();
-    let junit_written = match conclusion.demand.and_then(|demand| demand.junit.as_deref()) {
-        Some(path) => thresholds::write_junit(path, &summary.name, judged),
-        None => Ok(()),
-    };
-    let unknown_figure = thresholds::unknown(judged);
+    let [failure, unprinted] = failures;
+    let junit = demand.and_then(|demand| demand.junit.as_deref());
+    let unwritten = junit.and_then(|path| thresholds::write_junit(path, &summary.name, judged).err());
     // The text of the result holds a line for each threshold. If that text was not printed, the error holds
     // the lines.
     let threshold = thresholds::failure(judged, common.json() || common.quiet);
-    let is_strict = conclusion.demand.is_some_and(|demand| demand.strict);
+    let is_strict = demand.is_some_and(|demand| demand.strict);
     let invalid = (is_strict && !summary.valid)
         .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
-    terminal.end_with([failure, unknown_figure, threshold, printed.err(), junit_written.err(), invalid])
+    terminal.end_with([failure, thresholds::unknown(judged), threshold, unprinted, unwritten, invalid])
 }
 
 /// Prints the summary as JSON on standard output, and its warnings on standard error.

@@ -148,7 +148,32 @@ struct ToMerge<'m> {
     write_error: Option<Error>,
 }
 
-impl Experiment<'_> {
+impl<'a> Experiment<'a> {
+    /// Describes an experiment that runs all of `plan`, one repetition after the other, and keeps all records.
+    pub fn new(
+        plan: &'a Plan,
+        place: Place,
+        arenas: &'a dyn Connect,
+        observer: Box<dyn Observer>,
+        findings: &'a dyn Findings,
+    ) -> Self {
+        Self {
+            plan,
+            growth: None,
+            takes_turns: false,
+            shard: None,
+            place,
+            arenas,
+            records: Records::All,
+            exact: false,
+            series: SeriesDetail::Sampled,
+            at_once: 1,
+            jobs: 1,
+            observer,
+            findings,
+        }
+    }
+
     /// Runs the whole plan in a new directory.
     pub fn run(&self, destination: Destination<'_>, stop: &AtomicBool) -> Result<Outcome, Error> {
         let run = self.start(destination, stop)?;

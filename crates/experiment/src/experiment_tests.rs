@@ -32,21 +32,7 @@ fn two_cells() -> Plan {
 
 fn experiment<'a>(plan: &'a Plan, arenas: &'a dyn Connect) -> Experiment<'a> {
     let place = Place::new(ArenaKind::Live, Some("host"));
-    Experiment {
-        plan,
-        growth: None,
-        takes_turns: false,
-        shard: None,
-        place,
-        arenas,
-        records: Records::All,
-        exact: false,
-        series: SeriesDetail::Sampled,
-        at_once: 1,
-        jobs: 1,
-        observer: Box::new(Silent),
-        findings: &NoFindings,
-    }
+    Experiment::new(plan, place, arenas, Box::new(Silent), &NoFindings)
 }
 
 /// Keeps the plan's repetition in `dir`, of one message more than `sent`.

@@ -63,15 +63,9 @@ pub enum Verdict {
 }
 
 impl fmt::Display for Verdict {
+    /// Writes the name that the JSON has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Reproduced => "reproduced",
-            Self::Consistent => "consistent",
-            Self::PartlyJudged => "partly-judged",
-            Self::Differs => "differs",
-            Self::NotTested => "not-tested",
-            Self::Disturbed => "disturbed",
-        })
+        self.serialize(f)
     }
 }
 
@@ -88,12 +82,9 @@ pub enum Standing {
 }
 
 impl fmt::Display for Standing {
+    /// Writes the name that the JSON has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Robust => "robust",
-            Self::Fragile => "fragile",
-            Self::OnlyUnder => "only-under",
-        })
+        self.serialize(f)
     }
 }
 
@@ -111,12 +102,9 @@ pub enum Basis {
 }
 
 impl fmt::Display for Basis {
+    /// Writes the name that the JSON has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fitted => "fitted",
-            Self::Assumed => "assumed",
-            Self::Predicted => "predicted",
-        })
+        self.serialize(f)
     }
 }
 

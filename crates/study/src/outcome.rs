@@ -259,14 +259,14 @@ impl CheckOutcome {
 }
 
 impl Value {
-    /// The unit of its metric; `None` if that has none.
+    /// Returns the unit of the metric, or `None` if the metric has no unit.
     pub fn unit(&self) -> Option<Unit> {
         unit_of(self.own_unit, &self.metric)
     }
 }
 
 impl RowOutcome {
-    /// The unit of its metric; `None` if that has none.
+    /// Returns the unit of the metric, or `None` if the metric has no unit.
     pub fn unit(&self) -> Option<Unit> {
         unit_of(self.own_unit, &self.row.metric)
     }

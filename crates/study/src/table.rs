@@ -122,12 +122,8 @@ pub enum Role {
 }
 
 impl fmt::Display for Role {
+    /// Writes the name that the JSON has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Predicted => "predicted",
-            Self::Assumed => "assumed",
-            Self::Fitted => "fitted",
-            Self::Exempt => "exempt",
-        })
+        self.serialize(f)
     }
 }

@@ -10,4 +10,4 @@ pub(crate) use self::check::reproduced;
 pub use self::check::{format_figure, format_requirement, value_labels};
 pub use self::numbers::{format_median, format_number, format_range, unit_suffix};
 pub(crate) use self::reason::{Finding, NotTested, why};
-pub(crate) use self::sets::{Part, Sets, under};
+pub(crate) use self::sets::{Part, SetAnswers, under};

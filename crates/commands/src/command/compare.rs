@@ -18,31 +18,25 @@ use talkpath_units::Rate;
 use self::next_commands::next_commands;
 use self::path::ComparedPath;
 use super::run::new_experiment;
-use super::{Conclusion, conclude, files_of_sweep};
-use crate::arenas::Arenas;
-use crate::args::{Common, CompareArgs, quoted};
+use super::{Conclusion, Context, conclude, files_of_sweep};
+use crate::args::{CompareArgs, quoted};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
 use crate::running::{self, Outcome, TerminalObserver};
 use crate::scenario_file::load_changed;
-use crate::terminal::{Terminal, table_style};
+use crate::terminal::table_style;
 use crate::thresholds;
 use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::place::Place;
 use talkpath_experiment::{Destination, Error, Experiment};
 
 /// Runs the comparison, prints its answer and proposes what to type next.
-pub fn run(
-    args: &CompareArgs,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub fn run(args: &CompareArgs, context: Context<'_>) -> Result<(), Failure> {
     let place = place::from_flags(&args.place)?;
     let path = ComparedPath::choose(args, &place)?;
     if let Some(line) = &args.line {
-        terminal.note(&line.assumptions());
+        context.terminal.note(&line.assumptions());
     }
     refuse_concealment_without_a_call(args)?;
     let plan = make_plan(args, &place, &path)?;
@@ -51,7 +45,7 @@ pub fn run(
     thresholds::refuse_unknown_figures(&plan)?;
     refuse_junit(args.demand.junit.as_deref(), &[])?;
 
-    let outcome = run_comparison(&plan, args, place.clone(), common, arenas, terminal)?;
+    let outcome = run_comparison(&plan, args, place.clone(), context)?;
 
     let mut next = String::new();
     if !args.change.sweep.is_empty() {
@@ -61,7 +55,7 @@ pub fn run(
     let style = table_style(args.place.tables);
     let table = comparison_table(&outcome.summary, args.workload.flow(), &style);
     let conclusion = Conclusion { table: &table, next_commands: &next, demand: Some(&args.demand) };
-    conclude(outcome, &conclusion, common, terminal)
+    conclude(outcome, &conclusion, context)
 }
 
 /// Refuses a flag about the concealment of lost frames if the compared flow is not a call.
@@ -204,9 +198,7 @@ fn run_comparison(
     plan: &Plan,
     args: &CompareArgs,
     place: Place,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
+    context: Context<'_>,
 ) -> Result<Outcome, Failure> {
     let arena = place.arena;
     let rule = GrowthRule::new(args, arena);
@@ -215,18 +207,18 @@ fn run_comparison(
     };
     // The simulator can make the rows of a run again at any time, from the scenario and the seed. So it
     // writes them only if the user asks for records, and keeps exact figures instead.
-    let exact = common.records.is_none() && arena == ArenaKind::Sim;
-    let records = if exact { Records::None } else { common.records() };
+    let exact = context.common.records.is_none() && arena == ArenaKind::Sim;
+    let records = if exact { Records::None } else { context.common.records() };
     let experiment = Experiment {
         growth: Some(&growth),
         // In real time the network changes meanwhile. Taking turns spreads the changes over all transports.
         takes_turns: arena != ArenaKind::Sim,
         records,
         exact,
-        observer: Box::new(TerminalObserver::new(terminal, records)),
-        ..new_experiment(plan, None, place, common, arenas, terminal)
+        observer: Box::new(TerminalObserver::new(context.terminal, records)),
+        ..new_experiment(plan, None, place, context)
     };
-    running::run(&experiment, Destination::Under(&common.out))
+    running::run(&experiment, Destination::Under(&context.common.out))
 }
 
 /// How a comparison grows while its answer is open.

@@ -9,14 +9,14 @@ use talkpath_measure::summary::{Provenance, Summary, Swept};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan};
 
-use super::{Conclusion, again, conclude, jobs};
+use super::{Conclusion, Context, again, conclude, jobs};
 use crate::arenas::Arenas;
-use crate::args::{Common, MergeArgs};
+use crate::args::MergeArgs;
 use crate::failure::Failure;
 use crate::page::Pages;
 use crate::running::Outcome;
 use crate::scenario_file::load_file;
-use crate::terminal::{Terminal, program, shell_path, table_style};
+use crate::terminal::{program, shell_path, table_style};
 use talkpath_experiment::journal;
 use talkpath_experiment::merge::{Merging, missing_repetitions};
 use talkpath_experiment::part::{PartsInMemory, SUMMARY, all_parts};
@@ -29,12 +29,7 @@ use talkpath_experiment::store::whole::write_bytes;
 use talkpath_units::{counted, is_or_are};
 
 /// Checks that the parts belong to one run, merges them and prints the tables of the run.
-pub fn run(
-    args: &MergeArgs,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub fn run(args: &MergeArgs, context: Context<'_>) -> Result<(), Failure> {
     let watch = Stopwatch::start();
     let mut folders: Vec<PartDir> =
         args.parts.iter().map(|path| PartDir::open(path)).collect::<Result<_, _>>()?;
@@ -57,11 +52,11 @@ pub fn run(
         plan: &plan,
         demanded: &plan,
         options: &options,
-        jobs: jobs(common),
+        jobs: jobs(context.common),
         watch: &watch,
         failure: None,
         has_rows: true,
-        provenance: joined_provenance(&folders, arenas),
+        provenance: joined_provenance(&folders, context.arenas),
         findings: &Pages,
     };
     let mut in_journals = PartsInMemory::new();
@@ -76,7 +71,7 @@ pub fn run(
     let table = run_table(&summary, &table_style(args.tables));
     let next_commands = again(&dir, "");
     let conclusion = Conclusion { table: &table, next_commands: &next_commands, demand: None };
-    conclude(Outcome { dir, summary, failure: None }, &conclusion, common, terminal)
+    conclude(Outcome { dir, summary, failure: None }, &conclusion, context)
 }
 
 /// Writes the scenario, the traces and the merged repetitions to `dir`.

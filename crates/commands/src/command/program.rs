@@ -10,14 +10,13 @@ use std::sync::atomic::AtomicBool;
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::place::{Connect, Place};
 use talkpath_experiment::{Destination, Experiment};
-use talkpath_measure::warning;
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan, Setting, fitting_name};
 use talkpath_units::Duration;
 
 use super::compare::path::ComparedPath;
-use super::json_without_runs;
-use crate::args::{Common, JsonDetail, ShellArgs, quoted};
+use super::{end_run, print_as_json};
+use crate::args::{Common, ShellArgs, quoted};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::page::Pages;
@@ -25,7 +24,6 @@ use crate::running::{self, Outcome, TerminalObserver};
 use crate::scenario_file::{load_source_beside, read};
 use crate::terminal::{self, Terminal};
 use crate::thresholds;
-use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 use talkpath_scenario::Source;
 
@@ -114,50 +112,26 @@ pub fn measure(
         run_again: Some(Duration::ZERO),
         ..Place::new(ArenaKind::Emu, None)
     };
-    let experiment = Experiment {
-        plan,
-        growth: None,
-        takes_turns: false,
-        shard: None,
-        place,
-        arenas,
-        records,
-        exact: false,
-        series: common.series,
-        at_once: 1,
-        jobs: 1,
-        observer: Box::new(TerminalObserver::without_bar(terminal, records)),
-        findings: &Pages,
-    };
+    let observer = Box::new(TerminalObserver::without_bar(terminal, records));
+    let defaults = Experiment::new(plan, place, arenas, observer, &Pages);
+    let experiment = Experiment { records, series: common.series, ..defaults };
     let outcome = running::run_until(&experiment, Destination::Under(&common.out), stop)?;
     conclude(outcome, args, common, terminal)
 }
 
 fn conclude(outcome: Outcome, args: &ShellArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let Outcome { dir, summary, failure } = outcome;
-    let judged = summary.thresholds.as_slice();
     let printed = if common.json() {
-        for warning in summary.warnings.iter().filter(|warning| !warning::is_note(warning)) {
-            terminal.warning(warning);
-        }
-        terminal::print(&match common.json_detail {
-            Some(JsonDetail::WithRuns) => json(&summary),
-            _ => json_without_runs(&summary),
-        })
+        print_as_json(&summary, common, terminal)
     } else {
         let table = run_table(&summary, &terminal::table_style(args.tables));
         let report = dir.file(REPORT);
         let page = if report.exists() { format!("\nReport: {}", report.display()) } else { String::new() };
-        let lines = thresholds::lines(judged);
+        let lines = thresholds::lines(&summary.thresholds);
         terminal.note(&format!("\n{}\n{lines}{page}", table.trim_end()));
         Ok(())
     };
-    let junit = args.demand.junit.as_deref();
-    let unwritten = junit.and_then(|path| thresholds::write_junit(path, &summary.name, judged).err());
-    let threshold = thresholds::failure(judged, common.json() || common.quiet);
-    let invalid = (args.demand.strict && !summary.valid)
-        .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
-    terminal.end_with([failure, thresholds::unknown(judged), threshold, printed.err(), unwritten, invalid])
+    end_run(&summary, Some(&args.demand), [failure, printed.err()], common, terminal)
 }
 
 /// The option in messages about what this command sets by itself.

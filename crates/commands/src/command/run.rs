@@ -13,14 +13,13 @@ use self::conclusion::{conclude_part, conclude_run};
 use self::earlier::EarlierRun;
 pub(super) use self::experiment::new_experiment;
 use self::experiment::options;
-use crate::arenas::Arenas;
-use crate::args::{Common, RunArgs};
+use crate::args::RunArgs;
+use crate::command::Context;
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
 use crate::running::{self, Outcome};
 use crate::scenario_file::load_file;
-use crate::terminal::Terminal;
 use crate::thresholds;
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::place::Place;
@@ -29,36 +28,30 @@ use talkpath_experiment::shard::Shard;
 use talkpath_experiment::{Destination, Experiment};
 
 /// Runs the scenario, one part of it, or what is missing of an earlier run.
-pub fn run(args: &RunArgs, common: &Common, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
+pub fn run(args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
     if let Some(path) = &args.resume {
-        let (dir, earlier) = EarlierRun::open(path, "--resume", args, arenas)?;
+        let (dir, earlier) = EarlierRun::open(path, "--resume", args, context)?;
         return match earlier.shard {
-            Some(shard) => earlier.resume_part(dir, shard, common, arenas, terminal),
-            None => earlier.resume(dir, args, common, arenas, terminal),
+            Some(shard) => earlier.resume_part(dir, shard, context),
+            None => earlier.resume(dir, args, context),
         };
     }
     let Some(scenario) = &args.scenario else {
         return Err(Failure::Usage("run needs a scenario file".to_owned()));
     };
     match args.shard.shard {
-        Some(shard) => run_shard(scenario, shard, args, common, arenas, terminal),
-        None => run_whole(scenario, args, common, arenas, terminal),
+        Some(shard) => run_shard(scenario, shard, args, context),
+        None => run_whole(scenario, args, context),
     }
 }
 
 /// Runs all repetitions of `scenario` in a new directory, and prints the tables.
-fn run_whole(
-    scenario: &Path,
-    args: &RunArgs,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+fn run_whole(scenario: &Path, args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
     let place = place::from_flags(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
     refuse_junit(args.demand.junit.as_deref(), &[])?;
-    let outcome = run_plan(&plan, place.clone(), args.rounds, common, arenas, terminal)?;
-    conclude_run(outcome, &place, &plan, args, common, terminal)
+    let outcome = run_plan(&plan, place.clone(), args.rounds, context)?;
+    conclude_run(outcome, &place, &plan, args, context)
 }
 
 /// Runs all repetitions of `plan` in a new directory. If the cells take turns (`takes_turns`), each
@@ -67,41 +60,32 @@ pub(super) fn run_plan(
     plan: &Plan,
     place: Place,
     takes_turns: bool,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
+    context: Context<'_>,
 ) -> Result<Outcome, Failure> {
     thresholds::refuse_unknown_figures(plan)?;
-    let defaults = new_experiment(plan, None, place, common, arenas, terminal);
+    let defaults = new_experiment(plan, None, place, context);
     let experiment = Experiment { takes_turns, ..defaults };
-    running::run(&experiment, Destination::Under(&common.out))
+    running::run(&experiment, Destination::Under(&context.common.out))
 }
 
 /// Runs the part `shard` of a scenario, in a new directory or in the one where the part was begun.
-fn run_shard(
-    scenario: &Path,
-    shard: Shard,
-    args: &RunArgs,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+fn run_shard(scenario: &Path, shard: Shard, args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
     let place = place::from_flags(&args.place)?;
     refuse_shard_flags(&place, args)?;
     if let Some(path) = &args.shard.output
         && RunDir::is_begun(path)
     {
-        return resume_shard(path, shard, args, common, arenas, terminal);
+        return resume_shard(path, shard, args, context);
     }
     let plan = load_file(scenario, &options(args))?;
     thresholds::refuse_unknown_figures(&plan)?;
-    let experiment = new_experiment(&plan, Some(shard), place, common, arenas, terminal);
+    let experiment = new_experiment(&plan, Some(shard), place, context);
     let destination = match &args.shard.output {
         Some(path) => Destination::At(path),
-        None => Destination::Under(&common.out),
+        None => Destination::Under(&context.common.out),
     };
     let part = running::run_part(&experiment, destination)?;
-    conclude_part(part, shard, common, terminal)
+    conclude_part(part, shard, context)
 }
 
 /// Refuses the arenas and flags that a part of a run cannot have.
@@ -124,18 +108,11 @@ fn refuse_shard_flags(place: &Place, args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Runs the missing repetitions of the part `shard`, which an earlier process began at `path`.
-fn resume_shard(
-    path: &Path,
-    shard: Shard,
-    args: &RunArgs,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let (dir, earlier) = EarlierRun::open(path, "-o", args, arenas)?;
+fn resume_shard(path: &Path, shard: Shard, args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
+    let (dir, earlier) = EarlierRun::open(path, "-o", args, context)?;
     let path = path.display();
     match earlier.shard {
-        Some(found) if found == shard => earlier.resume_part(dir, shard, common, arenas, terminal),
+        Some(found) if found == shard => earlier.resume_part(dir, shard, context),
         Some(found) => Err(Failure::Usage(format!("{path}: holds part {found}, not {shard}"))),
         None => Err(Failure::Usage(format!("{path}: holds a whole run, not a part of one"))),
     }

@@ -9,26 +9,20 @@ use talkpath_scenario::{Options, Plan, Setting, Source, fitting_name};
 use talkpath_units::{Duration, counted};
 
 use super::run::run_plan;
-use super::{Conclusion, again, conclude};
-use crate::arenas::Arenas;
-use crate::args::{BurstArgs, Common, SendArgs, TransferArgs, quoted};
+use super::{Conclusion, Context, again, conclude};
+use crate::args::{BurstArgs, SendArgs, TransferArgs, quoted};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
 use crate::running::Outcome;
 use crate::scenario_file::load_source_beside;
-use crate::terminal::{Terminal, table_style};
+use crate::terminal::table_style;
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::part::LOG;
 use talkpath_experiment::place::Place;
 
 /// Sends a file. The far host checks its SHA-256.
-pub fn send(
-    args: &SendArgs,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub fn send(args: &SendArgs, context: Context<'_>) -> Result<(), Failure> {
     let file = args.file.to_string_lossy();
     let file_name = args.file.file_name().map_or(file.clone(), |name| name.to_string_lossy());
     let source = Setting::by(&format!("send {file}"), &format!("{WORKLOAD}.source"), quoted(&file));
@@ -39,16 +33,11 @@ pub fn send(
         default_transport: "tcp",
         lossy_duration: "60 s",
     };
-    transfer.run(&args.transfer, common, arenas, terminal)
+    transfer.run(&args.transfer, context)
 }
 
 /// Sends messages as fast as the transport takes them.
-pub fn burst(
-    args: &BurstArgs,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub fn burst(args: &BurstArgs, context: Context<'_>) -> Result<(), Failure> {
     let BurstArgs { size, count, transfer: flags } = args;
     let is_number = !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
     let size_with_unit = if is_number { format!("{size} B") } else { size.clone() };
@@ -62,7 +51,7 @@ pub fn burst(
         default_transport: "udp",
         lossy_duration: "10 s",
     };
-    transfer.run(flags, common, arenas, terminal)
+    transfer.run(flags, context)
 }
 
 /// The scenario that a command writes: one flow to one host.
@@ -80,23 +69,17 @@ struct Transfer {
 }
 
 impl Transfer {
-    fn run(
-        &self,
-        args: &TransferArgs,
-        common: &Common,
-        arenas: &dyn Arenas,
-        terminal: Terminal,
-    ) -> Result<(), Failure> {
+    fn run(&self, args: &TransferArgs, context: Context<'_>) -> Result<(), Failure> {
         let place = Place { key_file: args.key_file.clone(), ..Place::new(ArenaKind::Live, Some(&args.to)) };
         let plan = self.plan(args)?;
         refuse_junit(args.demand.junit.as_deref(), &[])?;
         // A repetition that the machine disturbed has sent its data all the same, so it does not run again.
         let run_once = Place { run_again: Some(Duration::ZERO), ..place.clone() };
-        let mut outcome = run_plan(&plan, run_once, false, common, arenas, terminal)?;
+        let mut outcome = run_plan(&plan, run_once, false, context)?;
         if self.workload == "file" && outcome.failure.is_none() {
             outcome.failure = incomplete_file(&outcome.summary);
         }
-        conclude_transfer(outcome, &place, args, common, terminal)
+        conclude_transfer(outcome, &place, args, context)
     }
 
     fn plan(&self, args: &TransferArgs) -> Result<Plan, Failure> {
@@ -151,15 +134,14 @@ fn conclude_transfer(
     outcome: Outcome,
     place: &Place,
     args: &TransferArgs,
-    common: &Common,
-    terminal: Terminal,
+    context: Context<'_>,
 ) -> Result<(), Failure> {
     let table = run_table(&outcome.summary, &table_style(args.tables));
     let table = format!("{}\n{}", table.trim_end(), file_lines(&outcome.summary));
     let again = again(&outcome.dir, &place::as_flags(place));
     let next_commands = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
     let conclusion = Conclusion { table: &table, next_commands: &next_commands, demand: Some(&args.demand) };
-    conclude(outcome, &conclusion, common, terminal)
+    conclude(outcome, &conclusion, context)
 }
 
 /// Writes a line for each file in each repetition: whether the file arrived as it was sent.

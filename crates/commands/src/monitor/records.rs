@@ -206,21 +206,9 @@ impl<'a> Recorder<'a> {
     }
 
     fn experiment<'p>(&'p self, plan: &'p Plan, records: Records, series: SeriesDetail) -> Experiment<'p> {
-        Experiment {
-            plan,
-            growth: None,
-            takes_turns: false,
-            shard: None,
-            place: self.keeping.place.clone(),
-            arenas: self.keeping.arenas,
-            records,
-            exact: false,
-            series,
-            at_once: 1,
-            jobs: 1,
-            observer: Box::new(TerminalObserver::new(self.keeping.terminal, records)),
-            findings: &Pages,
-        }
+        let Keeping { place, arenas, terminal, .. } = &self.keeping;
+        let observer = Box::new(TerminalObserver::new(*terminal, records));
+        Experiment { records, series, ..Experiment::new(plan, place.clone(), *arenas, observer, &Pages) }
     }
 
     fn remove_old(&self) -> Result<(), Failure> {

@@ -16,6 +16,7 @@ use super::cells::JudgedCells;
 use crate::arena::ArenaName;
 use crate::claim::{Bound, Check, ClaimKind, Figure, Operand, Tolerance, points};
 use crate::fit::{fit, slope};
+use crate::metric::Units;
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::stats::MIN_VALUES_FOR_SPREAD;
 
@@ -38,14 +39,7 @@ pub(super) fn judge_check(
         Answer::default()
     };
     let singles = count_singles(check.kind, &compared, assumption, cells);
-    let metric = check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default();
     CheckOutcome {
-        name: check.name.clone(),
-        own_unit: cells.study.units.get(&metric).copied(),
-        metric,
-        must: check.kind,
-        basis: check.basis,
-        one_sided: check.one_sided.clone(),
         certain: answer.is_certain,
         figure: answer.figure,
         ci95: answer.interval.map(|interval| (interval.low, interval.high)),
@@ -56,6 +50,29 @@ pub(super) fn judge_check(
         held_by: answer.held_by,
         single_hits: singles.hits,
         single_runs: singles.runs,
+        ..check_without_values(check, &cells.study.units)
+    }
+}
+
+/// Describes a check that no run has judged.
+pub(super) fn check_without_values(check: &Check, units: &Units) -> CheckOutcome {
+    let metric = check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default();
+    CheckOutcome {
+        name: check.name.clone(),
+        own_unit: units.get(&metric).copied(),
+        metric,
+        must: check.kind,
+        basis: check.basis,
+        one_sided: check.one_sided.clone(),
+        values: Vec::new(),
+        compared: check.operands.clone(),
+        figure: None,
+        ci95: None,
+        holds: None,
+        held_by: None,
+        certain: false,
+        single_hits: 0,
+        single_runs: 0,
     }
 }
 

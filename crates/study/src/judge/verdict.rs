@@ -7,13 +7,13 @@
 //! ```
 
 use super::cells::JudgedCells;
-use super::check::judge_check;
+use super::check::{check_without_values, judge_check};
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Check, Claim, Standing, Verdict};
 use crate::outcome::{ArenaVerdict, CheckOutcome, UnderAssumption};
 use crate::selection::SelectedChecks;
 use crate::study::BASE_SET;
-use crate::words::{self, Finding, NotTested, Part, Sets};
+use crate::words::{self, Finding, NotTested, Part, SetAnswers};
 
 /// A claim whose checks are judged under every assumption set.
 pub(super) struct JudgedClaim<'a> {
@@ -51,15 +51,14 @@ impl<'a> JudgedClaim<'a> {
         let finding = self.finding();
         let verdict = finding.verdict;
         let answers = self.answers();
-        let sets = answers.sets(self.base_name());
         ArenaVerdict {
             arena: arena_list(if self.arenas.is_empty() { &self.claim.arenas } else { self.arenas }),
             reproduced: self.reproduced(),
             verdict,
-            standing: standing(verdict, &sets),
+            standing: standing(verdict, &answers),
             expected: finding.expected,
             holds_under_base: self.holds_under_base(verdict),
-            under: words::under(&sets, self.judged_part(verdict).as_ref()),
+            under: words::under(&answers, self.judged_part(verdict).as_ref()),
             why: words::why(self.claim, &finding, self.under_base()),
             checks_left_out: self.checks_left_out.len() as u64,
             n: self.fewest_repetitions(),
@@ -143,8 +142,8 @@ impl<'a> JudgedClaim<'a> {
     }
 
     /// Sorts all assumption sets by their answer to the claim.
-    fn answers(&self) -> Answers {
-        let mut answers = Answers::default();
+    fn answers(&self) -> SetAnswers {
+        let mut answers = SetAnswers { base: self.base_name().clone(), ..SetAnswers::default() };
         for under in &self.by_assumption {
             if let Some(answer) = self.answer(under) {
                 answers.list(answer).push(under.assumption.clone());
@@ -179,7 +178,7 @@ impl<'a> JudgedClaim<'a> {
     }
 
     /// Adds the sets that gave no answer, by their reason.
-    fn add_sets_without_answer(&self, answers: &mut Answers) {
+    fn add_sets_without_answer(&self, answers: &mut SetAnswers) {
         let Self { claim, arenas, cells, checks, .. } = self;
         let name = |set: usize| cells.study.assumptions[set].name.clone();
         for set in cells.selection.sets(cells.study, checks, arenas) {
@@ -230,28 +229,8 @@ impl<'a> JudgedClaim<'a> {
         if !self.by_assumption.is_empty() {
             return Vec::new();
         }
-        self.claim.checks.iter().map(|check| self.without_outcome(check)).collect()
-    }
-
-    fn without_outcome(&self, check: &Check) -> CheckOutcome {
-        let metric = check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default();
-        CheckOutcome {
-            name: check.name.clone(),
-            own_unit: self.cells.study.units.get(&metric).copied(),
-            metric,
-            must: check.kind,
-            basis: check.basis,
-            one_sided: check.one_sided.clone(),
-            values: Vec::new(),
-            compared: check.operands.clone(),
-            figure: None,
-            ci95: None,
-            holds: None,
-            held_by: None,
-            certain: false,
-            single_hits: 0,
-            single_runs: 0,
-        }
+        let units = &self.cells.study.units;
+        self.claim.checks.iter().map(|check| check_without_values(check, units)).collect()
     }
 }
 
@@ -301,23 +280,7 @@ enum Answer {
     SameAsBase,
 }
 
-/// The names of the assumption sets by their answer to a claim, in the order of the study.
-#[derive(Default)]
-struct Answers {
-    holding: Vec<String>,
-    failing: Vec<String>,
-    /// If the base set is undecided, it is also in `holding` or `failing`, by its medians.
-    undecided: Vec<String>,
-    without_effect: Vec<String>,
-    /// The sets under which a run without `--quick` judges the claim, but this run does not.
-    left_out: Vec<String>,
-    /// The sets whose cells did not run to their end.
-    not_run: Vec<String>,
-    /// The sets whose cells ran, but under which a check has no figure.
-    without_figure: Vec<String>,
-}
-
-impl Answers {
+impl SetAnswers {
     const fn list(&mut self, answer: Answer) -> &mut Vec<String> {
         match answer {
             Answer::Holds => &mut self.holding,
@@ -332,26 +295,13 @@ impl Answers {
         let answered = [&self.holding, &self.failing, &self.undecided, &self.without_effect];
         answered.into_iter().flatten().any(|name| name == set)
     }
-
-    fn sets<'s>(&'s self, base: &'s str) -> Sets<'s> {
-        Sets {
-            base,
-            holding: &self.holding,
-            failing: &self.failing,
-            undecided: &self.undecided,
-            without_effect: &self.without_effect,
-            left_out: self.left_out.len(),
-            not_run: self.not_run.len(),
-            without_figure: self.without_figure.len(),
-        }
-    }
 }
 
 /// Says whether a verdict is the same under the other sets. Returns `None` if this is open.
-fn standing(verdict: Verdict, sets: &Sets<'_>) -> Option<Standing> {
+fn standing(verdict: Verdict, sets: &SetAnswers) -> Option<Standing> {
     let contradicting = match verdict {
-        Verdict::Reproduced | Verdict::Consistent => sets.failing,
-        Verdict::Differs => sets.holding,
+        Verdict::Reproduced | Verdict::Consistent => &sets.failing,
+        Verdict::Differs => &sets.holding,
         Verdict::PartlyJudged | Verdict::NotTested | Verdict::Disturbed => return None,
     };
     if !contradicting.is_empty() {

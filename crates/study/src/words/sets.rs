@@ -2,22 +2,23 @@
 
 use talkpath_units::counted;
 
-/// The assumption sets by their answer to a claim, and the number of sets that gave no answer.
-pub(crate) struct Sets<'a> {
+/// The names of the assumption sets by their answer to a claim, in the order of the study.
+#[derive(Default)]
+pub(crate) struct SetAnswers {
     /// The name of the base set.
-    pub(crate) base: &'a str,
-    pub(crate) holding: &'a [String],
-    pub(crate) failing: &'a [String],
+    pub(crate) base: String,
+    pub(crate) holding: Vec<String>,
+    pub(crate) failing: Vec<String>,
     /// The sets that leave the claim open. If the base is one of them, it is also in `holding` or `failing`.
-    pub(crate) undecided: &'a [String],
+    pub(crate) undecided: Vec<String>,
     /// The sets whose runs equal the runs under the base.
-    pub(crate) without_effect: &'a [String],
-    /// The number of sets that `--quick` leaves out.
-    pub(crate) left_out: usize,
-    /// The number of sets whose cells did not run to their end.
-    pub(crate) not_run: usize,
-    /// The number of sets whose cells ran, but under which a check has no figure.
-    pub(crate) without_figure: usize,
+    pub(crate) without_effect: Vec<String>,
+    /// The sets under which a run without `--quick` judges the claim, but this run does not.
+    pub(crate) left_out: Vec<String>,
+    /// The sets whose cells did not run to their end.
+    pub(crate) not_run: Vec<String>,
+    /// The sets whose cells ran, but under which a check has no figure.
+    pub(crate) without_figure: Vec<String>,
 }
 
 /// The number of checks of a claim that were judged, and of all its checks.
@@ -29,7 +30,7 @@ pub(crate) struct Part {
 /// Writes under which sets a claim holds and fails, such as `fails under base; holds under a, b`. The base
 /// comes first. `part` is given if only a part of the checks was judged. The text is empty if no set was
 /// judged.
-pub(crate) fn under(sets: &Sets<'_>, part: Option<&Part>) -> String {
+pub(crate) fn under(sets: &SetAnswers, part: Option<&Part>) -> String {
     let answers = sets.answers_in_words();
     if answers.is_empty() {
         return answers;
@@ -39,46 +40,42 @@ pub(crate) fn under(sets: &Sets<'_>, part: Option<&Part>) -> String {
         text.push_str(&format!("{judged} of {} judged: ", counted(*all, "check")));
     }
     text.push_str(&answers);
-    let undecided = sets.without_base(sets.undecided);
+    let undecided = sets.without_base(&sets.undecided);
     if !undecided.is_empty() {
         text.push_str(&format!("; undecided under {}", undecided.join(", ")));
     }
-    match sets.without_effect {
+    match sets.without_effect.as_slice() {
         [] => {}
         [name] => text.push_str(&format!("; {name} changes nothing here")),
         names => text.push_str(&format!("; {} change nothing here", names.join(", "))),
     }
-    match sets.left_out {
-        0 => {}
-        1 => text.push_str("; 1 more set is judged without --quick"),
-        count => text.push_str(&format!("; {count} more sets are judged without --quick")),
-    }
-    match sets.not_run {
-        0 => {}
-        1 => text.push_str("; 1 more set did not run to its end"),
-        count => text.push_str(&format!("; {count} more sets did not run to their end")),
-    }
-    match sets.without_figure {
-        0 => {}
-        1 => text.push_str("; 1 more set gives no figure"),
-        count => text.push_str(&format!("; {count} more sets give no figure")),
+    for (count, singular, plural) in [
+        (sets.left_out.len(), "set is judged without --quick", "sets are judged without --quick"),
+        (sets.not_run.len(), "set did not run to its end", "sets did not run to their end"),
+        (sets.without_figure.len(), "set gives no figure", "sets give no figure"),
+    ] {
+        match count {
+            0 => {}
+            1 => text.push_str(&format!("; 1 more {singular}")),
+            _ => text.push_str(&format!("; {count} more {plural}")),
+        }
     }
     text
 }
 
-impl Sets<'_> {
+impl SetAnswers {
     /// The number of sets that give no answer.
     pub(crate) const fn unjudged(&self) -> usize {
-        self.left_out + self.not_run + self.without_figure
+        self.left_out.len() + self.not_run.len() + self.without_figure.len()
     }
 
     /// Writes under which sets the claim holds and fails.
     fn answers_in_words(&self) -> String {
         let base = self.base_label();
-        let (holding, failing) = (self.without_base(self.holding), self.without_base(self.failing));
+        let (holding, failing) = (self.without_base(&self.holding), self.without_base(&self.failing));
         let holds_under = clause("holds", &holding);
         let fails_under = clause("fails", &failing);
-        if self.is_base_in(self.holding) {
+        if self.is_base_in(&self.holding) {
             if failing.is_empty() {
                 format!("holds under {base}{}", self.other_sets(&holding))
             } else if holding.is_empty() {
@@ -86,7 +83,7 @@ impl Sets<'_> {
             } else {
                 format!("holds under {base}, {}{fails_under}", holding.join(", "))
             }
-        } else if self.is_base_in(self.failing) {
+        } else if self.is_base_in(&self.failing) {
             if holding.is_empty() {
                 format!("fails under {base}{}", self.other_sets(&failing))
             } else {
@@ -105,14 +102,10 @@ impl Sets<'_> {
         if self.base != "base" {
             remarks.push("base");
         }
-        if self.is_base_in(self.undecided) {
+        if self.is_base_in(&self.undecided) {
             remarks.push("undecided");
         }
-        if remarks.is_empty() {
-            self.base.to_owned()
-        } else {
-            format!("{} ({})", self.base, remarks.join(", "))
-        }
+        if remarks.is_empty() { self.base.clone() } else { format!("{} ({})", self.base, remarks.join(", ")) }
     }
 
     /// Writes the other sets that give the same answer as the base.
@@ -120,7 +113,7 @@ impl Sets<'_> {
         // "All other sets" would be wrong if some sets gave no answer.
         let have_all_answered = self.unjudged() == 0
             && self.without_effect.is_empty()
-            && self.without_base(self.undecided).is_empty();
+            && self.without_base(&self.undecided).is_empty();
         match names {
             [] => String::new(),
             [name] => format!(" and {name}"),
@@ -131,7 +124,7 @@ impl Sets<'_> {
     }
 
     fn is_base_in(&self, names: &[String]) -> bool {
-        names.iter().any(|name| name == self.base)
+        names.iter().any(|name| *name == self.base)
     }
 
     fn without_base<'n>(&self, names: &'n [String]) -> Vec<&'n str> {
@@ -147,45 +140,34 @@ fn clause(verb: &str, names: &[&str]) -> String {
 mod tests {
     use super::*;
 
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
     #[test]
     fn the_base_comes_first_whatever_it_is_called() {
-        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        let under = |holding: &[&str], failing: &[&str]| {
-            let (holding, failing) = (&names(holding)[..], &names(failing)[..]);
-            let (undecided, without_effect) = (&[][..], &[][..]);
-            let (left_out, not_run, without_figure) = (0, 0, 0);
-            let sets = Sets {
-                base: "ns-2",
-                holding,
-                failing,
-                undecided,
-                without_effect,
-                left_out,
-                not_run,
-                without_figure,
-            };
-            under(&sets, None)
-        };
-        assert_eq!(under(&["ns-2", "a", "b", "c"], &[]), "holds under ns-2 (base) and all 3 other sets");
-        assert_eq!(under(&["ns-2", "a"], &["b"]), "holds under ns-2 (base), a; fails under b");
-        assert_eq!(under(&["b"], &["ns-2", "a"]), "fails under ns-2 (base); holds under b; fails under a");
-        assert_eq!(under(&[], &["ns-2", "a", "b"]), "fails under ns-2 (base) and both other sets");
-        assert_eq!(under(&[], &[]), "");
+        let base = || "ns-2".to_owned();
+        for (holding, failing, words) in [
+            (&["ns-2", "a", "b", "c"][..], &[][..], "holds under ns-2 (base) and all 3 other sets"),
+            (&["ns-2", "a"], &["b"], "holds under ns-2 (base), a; fails under b"),
+            (&["b"], &["ns-2", "a"], "fails under ns-2 (base); holds under b; fails under a"),
+            (&[], &["ns-2", "a", "b"], "fails under ns-2 (base) and both other sets"),
+            (&[], &[], ""),
+        ] {
+            let (holding, failing) = (names(holding), names(failing));
+            let sets = SetAnswers { base: base(), holding, failing, ..SetAnswers::default() };
+            assert_eq!(under(&sets, None), words);
+        }
     }
 
     #[test]
     fn sets_that_leave_it_open_and_sets_that_change_nothing_are_named() {
-        let [base, a, b] = ["base", "a", "b"].map(str::to_owned);
-        let holding = [base.clone(), a];
-        let sets = Sets {
-            base: "base",
-            holding: &holding,
-            failing: &[],
-            undecided: &[base, b],
-            without_effect: &["c".to_owned()],
-            left_out: 0,
-            not_run: 0,
-            without_figure: 0,
+        let sets = SetAnswers {
+            base: "base".to_owned(),
+            holding: names(&["base", "a"]),
+            undecided: names(&["base", "b"]),
+            without_effect: names(&["c"]),
+            ..SetAnswers::default()
         };
         let words = "holds under base (undecided) and a; undecided under b; c changes nothing here";
         assert_eq!(under(&sets, None), words);

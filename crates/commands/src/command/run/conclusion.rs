@@ -4,12 +4,12 @@ use talkpath_report::run_table;
 use talkpath_scenario::Plan;
 use talkpath_units::counted;
 
-use crate::args::{Common, RunArgs};
-use crate::command::{Conclusion, again, conclude, files_of_sweep};
+use crate::args::RunArgs;
+use crate::command::{Conclusion, Context, again, conclude, files_of_sweep};
 use crate::failure::Failure;
 use crate::place;
 use crate::running::{EndedPart, Outcome};
-use crate::terminal::{self, Terminal, program};
+use crate::terminal::{self, program};
 use talkpath_experiment::PartOutcome;
 use talkpath_experiment::json::json;
 use talkpath_experiment::place::Place;
@@ -21,8 +21,7 @@ pub(super) fn conclude_run(
     place: &Place,
     plan: &Plan,
     args: &RunArgs,
-    common: &Common,
-    terminal: Terminal,
+    context: Context<'_>,
 ) -> Result<(), Failure> {
     let table = run_table(&outcome.summary, &terminal::table_style(args.place.tables));
     let mut next_commands = again(&outcome.dir, &place::as_flags(place));
@@ -30,19 +29,14 @@ pub(super) fn conclude_run(
         next_commands += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
     let conclusion = Conclusion { table: &table, next_commands: &next_commands, demand: Some(&args.demand) };
-    conclude(outcome, &conclusion, common, terminal)
+    conclude(outcome, &conclusion, context)
 }
 
 /// Prints how many repetitions of a part have run.
-pub(super) fn conclude_part(
-    part: EndedPart,
-    shard: Shard,
-    common: &Common,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub(super) fn conclude_part(part: EndedPart, shard: Shard, context: Context<'_>) -> Result<(), Failure> {
     let EndedPart { outcome, failure } = part;
     let PartOutcome { dir, finished, planned, wall_s, cpu_s, .. } = outcome;
-    let printed = if common.json() {
+    let printed = if context.common.json() {
         terminal::print(&json(&serde_json::json!({
             "dir": dir.path().to_string_lossy(),
             "shard": shard.to_string(),
@@ -52,7 +46,7 @@ pub(super) fn conclude_part(
             "cpu_s": cpu_s,
         })))
     } else {
-        terminal.result(&format!(
+        context.terminal.result(&format!(
             "Part {shard}: {} has {finished} of its {}\n\
              When all parts are there: {} merge DIR... -o RUN\n",
             dir.path().display(),
@@ -60,5 +54,5 @@ pub(super) fn conclude_part(
             program()
         ))
     };
-    terminal.end_with([failure, printed.err()])
+    context.terminal.end_with([failure, printed.err()])
 }

@@ -9,12 +9,13 @@ use talkpath_units::Duration;
 use super::conclusion::{conclude_part, conclude_run};
 use super::experiment::{new_experiment, options};
 use crate::arenas::Arenas;
-use crate::args::{Common, RunArgs};
+use crate::args::RunArgs;
+use crate::command::Context;
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::running::{self, TerminalObserver};
 use crate::scenario_file::load_file;
-use crate::terminal::{Terminal, program, shell_path, shell_word};
+use crate::terminal::{program, shell_path, shell_word};
 use talkpath_experiment::Experiment;
 use talkpath_experiment::place::Place;
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
@@ -38,7 +39,7 @@ impl EarlierRun {
         path: &Path,
         flag: &str,
         args: &RunArgs,
-        arenas: &dyn Arenas,
+        context: Context<'_>,
     ) -> Result<(RunDir, Self), Failure> {
         let refuse = |why: &str| Failure::Usage(format!("{flag} {}: {why}", path.display()));
         let dir = RunDir::open(path)?;
@@ -51,7 +52,7 @@ impl EarlierRun {
             ));
         }
         let options = RunOptions::read(&dir)?;
-        check_program(&options, arenas).map_err(|why| refuse(&why))?;
+        check_program(&options, context.arenas).map_err(|why| refuse(&why))?;
         let place = earlier_place(&options, args)?;
         check_place(&place, args).map_err(|why| refuse(&why))?;
         // A directory from somebody else could name a host of theirs, and files of this machine. So the user
@@ -73,51 +74,30 @@ impl EarlierRun {
     }
 
     /// Runs the missing repetitions of a whole run, and prints its tables.
-    pub(super) fn resume(
-        &self,
-        dir: RunDir,
-        args: &RunArgs,
-        common: &Common,
-        arenas: &dyn Arenas,
-        terminal: Terminal,
-    ) -> Result<(), Failure> {
+    pub(super) fn resume(&self, dir: RunDir, args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
         refuse_junit(args.demand.junit.as_deref(), &[dir.path()])?;
-        let experiment = Experiment {
-            takes_turns: args.rounds || self.options.rounds,
-            ..self.experiment(common, arenas, terminal)?
-        };
+        let experiment =
+            Experiment { takes_turns: args.rounds || self.options.rounds, ..self.experiment(context)? };
         let outcome = running::resume(&experiment, dir, self.options.clone())?;
-        conclude_run(outcome, &self.place, &self.plan, args, common, terminal)
+        conclude_run(outcome, &self.place, &self.plan, args, context)
     }
 
     /// Runs the missing repetitions of the part `shard`.
-    pub(super) fn resume_part(
-        &self,
-        dir: RunDir,
-        shard: Shard,
-        common: &Common,
-        arenas: &dyn Arenas,
-        terminal: Terminal,
-    ) -> Result<(), Failure> {
-        let experiment = self.experiment(common, arenas, terminal)?;
+    pub(super) fn resume_part(&self, dir: RunDir, shard: Shard, context: Context<'_>) -> Result<(), Failure> {
+        let experiment = self.experiment(context)?;
         let part = running::resume_part(&experiment, dir, self.options.clone())?;
-        conclude_part(part, shard, common, terminal)
+        conclude_part(part, shard, context)
     }
 
     /// Describes the experiment as the earlier process ran it: it keeps writing the same records.
-    fn experiment<'p>(
-        &'p self,
-        common: &Common,
-        arenas: &'p dyn Arenas,
-        terminal: Terminal,
-    ) -> Result<Experiment<'p>, Failure> {
+    fn experiment<'p>(&'p self, context: Context<'p>) -> Result<Experiment<'p>, Failure> {
         let records = self.options.records()?;
         Ok(Experiment {
             records,
             exact: self.options.exact,
             series: self.options.series()?,
-            observer: Box::new(TerminalObserver::new(terminal, records)),
-            ..new_experiment(&self.plan, self.shard, self.place.clone(), common, arenas, terminal)
+            observer: Box::new(TerminalObserver::new(context.terminal, records)),
+            ..new_experiment(&self.plan, self.shard, self.place.clone(), context)
         })
     }
 }

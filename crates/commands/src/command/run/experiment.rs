@@ -4,47 +4,38 @@ use std::num::NonZeroUsize;
 
 use talkpath_scenario::{Options, Plan};
 
-use crate::arenas::Arenas;
-use crate::args::{Common, RunArgs};
-use crate::command::jobs;
+use crate::args::RunArgs;
+use crate::command::{Context, jobs};
 use crate::page::Pages;
 use crate::running::TerminalObserver;
-use crate::terminal::Terminal;
 use talkpath_experiment::Experiment;
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::place::Place;
 use talkpath_experiment::shard::Shard;
 
-/// Describes the experiment that runs `plan`, or its part `shard`, with the default of everything that
-/// `common` leaves open.
+/// Describes the experiment that runs `plan`, or its part `shard`, with the defaults of everything that the
+/// user left open.
 pub(in crate::command) fn new_experiment<'p>(
     plan: &'p Plan,
     shard: Option<Shard>,
     place: Place,
-    common: &Common,
-    arenas: &'p dyn Arenas,
-    terminal: Terminal,
+    context: Context<'p>,
 ) -> Experiment<'p> {
     let at_once = match place.arena {
-        ArenaKind::Sim => jobs(common),
+        ArenaKind::Sim => jobs(context.common),
         // Concurrent runs disturb each other in real time, so they run at once only if the user asks.
-        ArenaKind::Emu => common.jobs.map_or(1, NonZeroUsize::get),
+        ArenaKind::Emu => context.common.jobs.map_or(1, NonZeroUsize::get),
         ArenaKind::Live => 1,
     };
+    let records = context.common.records();
+    let observer = Box::new(TerminalObserver::new(context.terminal, records));
     Experiment {
-        plan,
-        growth: None,
-        takes_turns: false,
         shard,
-        place,
-        arenas,
-        records: common.records(),
-        exact: false,
-        series: common.series,
+        records,
+        series: context.common.series,
         at_once,
-        jobs: jobs(common),
-        observer: Box::new(TerminalObserver::new(terminal, common.records())),
-        findings: &Pages,
+        jobs: jobs(context.common),
+        ..Experiment::new(plan, place, context.arenas, observer, &Pages)
     }
 }
 
