@@ -31,7 +31,7 @@ pub fn samples(study: &Study, records: &[Recorded<'_>]) -> Vec<CellSamples> {
     for entry in &study.campaign {
         let Some(cell) = campaign_cells.get(entry.cell.as_str()) else { continue };
         let pair = PairKey { near: &entry.near, far: &entry.far, measure: &entry.measure };
-        let mut samples = CellSamples::begin(cell, base, &cell.full_runs.fingerprint);
+        let mut samples = CellSamples::new(cell, base, &cell.full_runs.fingerprint);
         for record in records_of_pairs.get(&pair).into_iter().flatten() {
             if entry.day.is_none_or(|day| record.measurement.day == day) {
                 add_rounds(&mut samples, record, entry, study);
@@ -69,7 +69,7 @@ fn add_rounds(samples: &mut CellSamples, record: &Recorded<'_>, entry: &Campaign
         let disturbing = is_disturbed.then_some(summary.warnings.as_slice());
         // The repetitions of all days are numbered in one sequence.
         let id = RunId { repetition: samples.samples.len() as u64, seed: first.run.seed };
-        samples.add(Sample::of_campaign(&flows, &summary.clock, id, disturbing, study));
+        samples.add(Sample::from_campaign(&flows, &summary.clock, id, disturbing, study));
     }
 }
 

@@ -7,6 +7,9 @@ use talkpath_units::{Duration, Instant, Seed, fnv1a};
 
 use crate::schedule::{Slot, slots};
 
+/// The number of bits of a measurement's seed.
+const SEED_BITS: u32 = 53;
+
 /// `plan.json` of a campaign's directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -126,9 +129,6 @@ fn measurement(
     };
     UnsortedMeasurement { measurement, random_order }
 }
-
-/// The number of bits of a measurement's seed.
-const SEED_BITS: u32 = 53;
 
 impl Measurement {
     /// Returns the time at which the measurement is due, in ns since the Unix epoch.

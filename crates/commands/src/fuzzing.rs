@@ -16,6 +16,8 @@ use crate::page::command_again;
 use talkpath_experiment::part::Part;
 use talkpath_experiment::run_options::RunOptions;
 
+const METRICS: &str = "talkpath_fuzzed 1";
+
 /// Reads `bytes` as a summary.json. The table must have no control characters, which could steer the
 /// terminal, and the page must have no script but its own.
 pub fn summary(bytes: &[u8]) {
@@ -121,8 +123,6 @@ pub fn metrics_request(bytes: &[u8]) {
         }
     }
 }
-
-const METRICS: &str = "talkpath_fuzzed 1";
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,12 @@ use signal_hook::low_level::exit;
 use crate::arenas::no_thread;
 use crate::failure::Failure;
 
+/// The exit code after a signal: 128 + SIGINT, as shells report it.
+const EXIT_INTERRUPTED: i32 = 130;
+/// Two signals within this time are one request. We chose 0.5 s because a person needs longer to decide
+/// again, and the two signals of one program follow each other sooner.
+const SAME_REQUEST: Duration = Duration::from_millis(500);
+
 /// Starts a thread that waits for the signals. The returned flag becomes true at the first signal.
 pub fn install() -> Result<Arc<AtomicBool>, Failure> {
     let mut signals =
@@ -53,9 +59,3 @@ pub fn leave_to_program() -> Result<Arc<AtomicBool>, Failure> {
     }
     Ok(stop)
 }
-
-/// The exit code after a signal: 128 + SIGINT, as shells report it.
-const EXIT_INTERRUPTED: i32 = 130;
-/// Two signals within this time are one request. We chose 0.5 s because a person needs longer to decide
-/// again, and the two signals of one program follow each other sooner.
-const SAME_REQUEST: Duration = Duration::from_millis(500);

@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+/// The largest file that is read as a key, in bytes. We chose some hundred times the size of a key.
+const MAX_KEY_FILE_BYTES: u64 = 8192;
+
 /// Reads the whole file `path`, which may be a pipe.
 ///
 /// # Errors
@@ -19,9 +22,6 @@ pub fn read_key_file(path: &Path) -> io::Result<Vec<u8>> {
     }
     Ok(bytes)
 }
-
-/// The largest file that is read as a key, in bytes. We chose some hundred times the size of a key.
-const MAX_KEY_FILE_BYTES: u64 = 8192;
 
 #[cfg(test)]
 mod tests {

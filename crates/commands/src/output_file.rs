@@ -9,6 +9,26 @@ use talkpath_experiment::part::{ARRIVALS, CAPTURES, LOG, PACKETS, REPORT, SERIES
 use talkpath_experiment::run_dir::{PARTS, SCENARIO};
 use talkpath_experiment::store::whole::{WRITE_AT_ONCE, write_whole};
 
+/// The files and folders of a run directory that a command writes (docs/reference/records.md).
+const RUN_RECORDS: [&str; 12] = [
+    SCENARIO,
+    SUMMARY,
+    PACKETS,
+    SERIES,
+    LOG,
+    REPORT,
+    PLAY,
+    ARRIVALS,
+    CAPTURES,
+    PARTS,
+    "traces",
+    "events.jsonl",
+];
+
+/// The files and folders that only the directories of studies and of campaigns have.
+const OTHER_RECORDS: [&str; 7] =
+    ["study.json", "study", "plan.json", "journal.jsonl", "uploads.jsonl", "lock", "records"];
+
 /// Refuses to write `target`, which `option` names, if it is a file that belongs to a run. The command works
 /// on the directories `dirs`. In these, it may write the file with the name `own`.
 ///
@@ -114,26 +134,6 @@ pub(crate) fn write_named_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure
 
 /// The page that `talkpath play` writes into a run directory.
 pub const PLAY: &str = "play.html";
-
-/// The files and folders of a run directory that a command writes (docs/reference/records.md).
-const RUN_RECORDS: [&str; 12] = [
-    SCENARIO,
-    SUMMARY,
-    PACKETS,
-    SERIES,
-    LOG,
-    REPORT,
-    PLAY,
-    ARRIVALS,
-    CAPTURES,
-    PARTS,
-    "traces",
-    "events.jsonl",
-];
-
-/// The files and folders that only the directories of studies and of campaigns have.
-const OTHER_RECORDS: [&str; 7] =
-    ["study.json", "study", "plan.json", "journal.jsonl", "uploads.jsonl", "lock", "records"];
 
 #[cfg(test)]
 mod tests {

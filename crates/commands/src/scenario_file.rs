@@ -16,6 +16,16 @@ use crate::failure::Failure;
 use crate::shares::percent_of;
 use talkpath_experiment::run_dir::SCENARIO;
 
+/// The largest scenario file, in bytes.
+const MAX_BYTES: u64 = LARGEST_FILE as u64;
+
+/// The largest trace, in bytes. We chose 256 MiB because a trace of hours at hundreds of megabits per second
+/// is smaller.
+const MAX_TRACE_BYTES: u64 = 256 << 20;
+
+/// A source line is cut after this many characters. We chose 120 because a terminal is rarely wider.
+const MAX_LINE_CHARS: usize = 120;
+
 /// Reads the scenario file `path` and makes its plan.
 pub fn load_file(path: &Path, options: &Options) -> Result<Plan, Failure> {
     let (source, plan) = diagnose_file(path, options)?;
@@ -227,16 +237,6 @@ fn printable(character: char) -> char {
         other => other,
     }
 }
-
-/// The largest scenario file, in bytes.
-const MAX_BYTES: u64 = LARGEST_FILE as u64;
-
-/// The largest trace, in bytes. We chose 256 MiB because a trace of hours at hundreds of megabits per second
-/// is smaller.
-const MAX_TRACE_BYTES: u64 = 256 << 20;
-
-/// A source line is cut after this many characters. We chose 120 because a terminal is rarely wider.
-const MAX_LINE_CHARS: usize = 120;
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,14 @@ use talkpath_units::Duration;
 
 use crate::tasks::CellPlan;
 
+/// The smallest budget, unless the user states one. We chose a minute. In this time the repetitions of a
+/// short run can run again several times, and nobody waits longer.
+const MIN_BUDGET: Duration = Duration::from_secs(60);
+/// How many times one repetition may run again. We chose 5. If a machine disturbs two of three repetitions,
+/// independently of each other, then (2/3)^6 of them stay disturbed after six attempts, which is one in
+/// eleven.
+const MAX_RERUNS: u64 = 5;
+
 /// The budget of one run.
 #[derive(Debug)]
 pub(crate) struct RerunBudget {
@@ -75,14 +83,6 @@ impl RerunBudget {
         all_once.max(MIN_BUDGET)
     }
 }
-
-/// The smallest budget, unless the user states one. We chose a minute. In this time the repetitions of a
-/// short run can run again several times, and nobody waits longer.
-const MIN_BUDGET: Duration = Duration::from_secs(60);
-/// How many times one repetition may run again. We chose 5. If a machine disturbs two of three repetitions,
-/// independently of each other, then (2/3)^6 of them stay disturbed after six attempts, which is one in
-/// eleven.
-const MAX_RERUNS: u64 = 5;
 
 #[cfg(test)]
 mod tests {

@@ -26,6 +26,11 @@ use crate::run_dir::{PARTS, PartKey, RunDir};
 use crate::store::lines::{LineFile, each_line, numbered};
 use crate::store::whole::unexpected_json;
 
+/// The names of the files: `figures-N.jsonl` and `figures-N.rows`.
+const STEM: &str = "figures-";
+const LINES: &str = ".jsonl";
+const ROWS: &str = "rows";
+
 /// The two files of this process. They are created with the first part.
 #[derive(Default)]
 pub struct Journal {
@@ -97,7 +102,7 @@ impl Journal {
         let from = rows.end();
         rows.add(&packed.rows)?;
         // Without this, the record files of the part would be taken for those of the next line.
-        lines.add(&packed.line).inspect_err(|_| rows.cut_back(from))?;
+        lines.add(&packed.line).inspect_err(|_| rows.remove_after(from))?;
         let sizes = packed.sizes.iter().map(|(name, size)| ((*name).to_owned(), *size));
         Ok(PartFiles::new(rows.path(), from, sizes))
     }
@@ -125,11 +130,6 @@ pub fn read(dir: &RunDir) -> Result<PartsInMemory, Error> {
     }
     Ok(parts)
 }
-
-/// The names of the files: `figures-N.jsonl` and `figures-N.rows`.
-const STEM: &str = "figures-";
-const LINES: &str = ".jsonl";
-const ROWS: &str = "rows";
 
 #[cfg(test)]
 mod tests {

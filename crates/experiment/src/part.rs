@@ -29,6 +29,41 @@ use crate::choice::Records;
 use crate::run_dir::{PartId, PartKey, RunDir};
 use crate::store::whole::{open_file, write_bytes, write_whole};
 
+/// The rows of messages.
+pub const PACKETS: &str = "packets.parquet";
+/// The points of states over time.
+pub const SERIES: &str = "series.parquet";
+/// All figures of the run.
+pub const SUMMARY: &str = "summary.json";
+/// Start, end and counts of every flow, as text.
+pub const LOG: &str = "log.txt";
+/// The report.
+pub const REPORT: &str = "report.html";
+/// The log of arrivals of a part, and the folder with the logs of a whole run.
+pub const ARRIVALS: &str = "arrivals";
+/// The capture of a part, and the folder with the captures of a whole run.
+pub const CAPTURES: &str = "captures";
+/// The figures of one repetition, in the folder of a part.
+pub const PART: &str = "part.json";
+
+/// Estimated size of a row in a record file, B: two times and a number. Few rows take more.
+const ROW_BYTES: usize = 16;
+
+/// The estimated size above which the record files of a part have a folder, B. We chose 1 MiB, because the
+/// cost of a folder is small beside the cost of writing so many bytes.
+const MAX_PACKED: usize = 1 << 20;
+
+/// The largest record file without a folder, B. We chose 16 times [`MAX_PACKED`], because [`ROW_BYTES`] is an
+/// estimate. The bound exists because a hole in a damaged file must not fill the memory.
+const MAX_PACKED_FILE: u64 = 16 << 20;
+
+/// How many repetitions, cells or flows a warning names before it counts the others. We chose 5.
+const MAX_NAMED: usize = 5;
+
+/// The largest number of cells of which the page draws every one. We chose 40, because nobody reads more
+/// charts, and the tables have all cells.
+const MAX_DRAWN: usize = 40;
+
 /// The figures, warnings and log lines of one repetition.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Part {
@@ -383,41 +418,6 @@ pub fn record_write_error(path: &Path, why: RecordError) -> Error {
 }
 
 // The names of files in a run directory, as docs/reference/interface.md promises them.
-
-/// The rows of messages.
-pub const PACKETS: &str = "packets.parquet";
-/// The points of states over time.
-pub const SERIES: &str = "series.parquet";
-/// All figures of the run.
-pub const SUMMARY: &str = "summary.json";
-/// Start, end and counts of every flow, as text.
-pub const LOG: &str = "log.txt";
-/// The report.
-pub const REPORT: &str = "report.html";
-/// The log of arrivals of a part, and the folder with the logs of a whole run.
-pub const ARRIVALS: &str = "arrivals";
-/// The capture of a part, and the folder with the captures of a whole run.
-pub const CAPTURES: &str = "captures";
-/// The figures of one repetition, in the folder of a part.
-pub const PART: &str = "part.json";
-
-/// Estimated size of a row in a record file, B: two times and a number. Few rows take more.
-const ROW_BYTES: usize = 16;
-
-/// The estimated size above which the record files of a part have a folder, B. We chose 1 MiB, because the
-/// cost of a folder is small beside the cost of writing so many bytes.
-const MAX_PACKED: usize = 1 << 20;
-
-/// The largest record file without a folder, B. We chose 16 times [`MAX_PACKED`], because [`ROW_BYTES`] is an
-/// estimate. The bound exists because a hole in a damaged file must not fill the memory.
-const MAX_PACKED_FILE: u64 = 16 << 20;
-
-/// How many repetitions, cells or flows a warning names before it counts the others. We chose 5.
-const MAX_NAMED: usize = 5;
-
-/// The largest number of cells of which the page draws every one. We chose 40, because nobody reads more
-/// charts, and the tables have all cells.
-const MAX_DRAWN: usize = 40;
 
 #[cfg(test)]
 mod tests {

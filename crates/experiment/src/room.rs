@@ -21,6 +21,28 @@ use talkpath_measure::{MachineRecord, RunRecord};
 use talkpath_path::RateModel;
 use talkpath_scenario::{Demand, Flow, Scenario};
 
+/// The share of all processors that runs in real time may keep busy together. We chose a half. The other half
+/// is left for wake-ups that come late and for other programs. The lateness of the runs shows whether a half
+/// was too much.
+const SHARE_OF_PROCESSORS: f64 = 0.5;
+/// The number of undisturbed runs after which one more run is admitted at the same time. We chose 8.
+const QUIET_RUNS: u64 = 8;
+/// Processor time for one packet in the emulator and the endpoints, s. Measured: the emulator carries 100,000
+/// to 170,000 packets per processor second (docs/models/emulation.md), and the endpoints take as long again.
+const WORK_S: f64 = 20e-6;
+/// Processor time for the spins of one packet, s: 60 us before its departure, 60 us before it is handed over,
+/// and the cost of the wake-ups. Measured: a call of 100 packets/s takes 0.021 of a processor, and four calls
+/// with 277 packets/s together take 0.05.
+const SPIN_S: f64 = 180e-6;
+/// The payload of a full UDP packet, B: 1500 B less the IPv4 and UDP headers.
+const MOST_PAYLOAD: u64 = 1472;
+/// The size of a full packet, B.
+const FULL_PACKET: f64 = 1500.0;
+/// Packets per second if no link has a fixed rate. We chose about 200 Mbps of full packets.
+const UNKNOWN_RATE: f64 = 16_000.0;
+/// How often a run that waits for room checks whether the user wants to stop.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Admits runs as long as the machine has room for them.
 pub(crate) struct Room {
     state: Mutex<RoomState>,
@@ -257,28 +279,6 @@ fn bottleneck(scenario: &Scenario, flow: &Flow) -> (u32, f64) {
     });
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((u32::MAX, UNKNOWN_RATE))
 }
-
-/// The share of all processors that runs in real time may keep busy together. We chose a half. The other half
-/// is left for wake-ups that come late and for other programs. The lateness of the runs shows whether a half
-/// was too much.
-const SHARE_OF_PROCESSORS: f64 = 0.5;
-/// The number of undisturbed runs after which one more run is admitted at the same time. We chose 8.
-const QUIET_RUNS: u64 = 8;
-/// Processor time for one packet in the emulator and the endpoints, s. Measured: the emulator carries 100,000
-/// to 170,000 packets per processor second (docs/models/emulation.md), and the endpoints take as long again.
-const WORK_S: f64 = 20e-6;
-/// Processor time for the spins of one packet, s: 60 us before its departure, 60 us before it is handed over,
-/// and the cost of the wake-ups. Measured: a call of 100 packets/s takes 0.021 of a processor, and four calls
-/// with 277 packets/s together take 0.05.
-const SPIN_S: f64 = 180e-6;
-/// The payload of a full UDP packet, B: 1500 B less the IPv4 and UDP headers.
-const MOST_PAYLOAD: u64 = 1472;
-/// The size of a full packet, B.
-const FULL_PACKET: f64 = 1500.0;
-/// Packets per second if no link has a fixed rate. We chose about 200 Mbps of full packets.
-const UNKNOWN_RATE: f64 = 16_000.0;
-/// How often a run that waits for room checks whether the user wants to stop.
-const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {

@@ -29,6 +29,27 @@ use crate::Error;
 use crate::store::lock::{Lock, LockError};
 use crate::store::whole::write_bytes;
 
+/// The scenario with every default written out.
+pub const SCENARIO: &str = "scenario.toml";
+/// The options of the run, which a resumed run needs.
+pub const PLAN: &str = "plan.json";
+/// The file that a process locks while it works in the directory.
+const LOCK: &str = "lock";
+/// The folder of the parts.
+pub const PARTS: &str = "parts";
+/// The end of the folder's name if the attempt was cut short.
+const UNFINISHED: &str = "-unfinished";
+/// The name of the folder of the parts while it is removed.
+const DEAD: &str = ".parts.dead";
+
+/// The longest slug, in characters. We chose 60, because file systems allow 255 bytes for a name, and the
+/// name of a run directory has a time, too.
+const MAX_SLUG: usize = 60;
+
+/// The largest number of runs with the same name that start in the same second. We chose 10,000, which is
+/// more than anybody starts.
+const MAX_SAME_SECOND: u32 = 10_000;
+
 /// An open run directory.
 #[derive(Debug)]
 pub struct RunDir {
@@ -388,27 +409,6 @@ pub fn slug(name: &str) -> String {
         trimmed => trimmed.to_owned(),
     }
 }
-
-/// The scenario with every default written out.
-pub const SCENARIO: &str = "scenario.toml";
-/// The options of the run, which a resumed run needs.
-pub const PLAN: &str = "plan.json";
-/// The file that a process locks while it works in the directory.
-const LOCK: &str = "lock";
-/// The folder of the parts.
-pub const PARTS: &str = "parts";
-/// The end of the folder's name if the attempt was cut short.
-const UNFINISHED: &str = "-unfinished";
-/// The name of the folder of the parts while it is removed.
-const DEAD: &str = ".parts.dead";
-
-/// The longest slug, in characters. We chose 60, because file systems allow 255 bytes for a name, and the
-/// name of a run directory has a time, too.
-const MAX_SLUG: usize = 60;
-
-/// The largest number of runs with the same name that start in the same second. We chose 10,000, which is
-/// more than anybody starts.
-const MAX_SAME_SECOND: u32 = 10_000;
 
 #[cfg(test)]
 #[path = "run_dir_tests.rs"]

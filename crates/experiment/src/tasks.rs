@@ -7,6 +7,9 @@ use talkpath_units::{Duration, Seed};
 
 use crate::run_dir::PartId;
 
+/// The fingerprint of all cells in a directory that holds the repetitions of one plan only.
+pub const ONE_PLAN: &str = "";
+
 /// A cell with its number of repetitions and its fingerprint. In a [`Plan`] all cells have the same number
 /// and fingerprint; in a study each cell has its own.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +103,3 @@ pub(crate) fn in_order<'p>(
     }
     tasks
 }
-
-/// The fingerprint of all cells in a directory that holds the repetitions of one plan only.
-pub const ONE_PLAN: &str = "";

@@ -4,6 +4,11 @@
 use serde::{Deserialize, Serialize};
 use talkpath_measure::metrics::confidence::student_t_quantile;
 
+/// The 97.5 % point of the standard normal distribution (NIST/SEMATECH e-Handbook §1.3.6.7.1).
+const NORMAL_975: f64 = 1.959_964;
+/// The largest correlation that is passed to atanh, which is infinite at 1.
+const LARGEST_R: f64 = 1.0 - 1e-15;
+
 /// The least-squares line through points.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
@@ -87,11 +92,6 @@ fn r_squared_interval(r: f64, n: f64) -> (f64, f64) {
     let includes_zero = low < 0.0 && high > 0.0;
     (if includes_zero { 0.0 } else { smaller * smaller }, larger * larger)
 }
-
-/// The 97.5 % point of the standard normal distribution (NIST/SEMATECH e-Handbook §1.3.6.7.1).
-const NORMAL_975: f64 = 1.959_964;
-/// The largest correlation that is passed to atanh, which is infinite at 1.
-const LARGEST_R: f64 = 1.0 - 1e-15;
 
 #[cfg(test)]
 mod tests {

@@ -32,7 +32,7 @@ impl CellSamples {
     /// set.
     pub fn of_one(cell: &Cell, assumption: &str, fingerprint: &str, sampled: Sampled<'_>) -> Self {
         let Sampled { sample, trace, warnings } = sampled;
-        let mut samples = Self::begin(cell, assumption, fingerprint);
+        let mut samples = Self::new(cell, assumption, fingerprint);
         // A disturbed repetition is not drawn, and its warnings are in `Sample::disturbed`.
         if sample.disturbed.is_none() {
             if let Some(trace) = trace {
@@ -190,11 +190,8 @@ mod tests {
             repetition,
             seed: repetition,
             values: losses.map(|losses| ("losses".to_owned(), losses as f64)).into_iter().collect(),
-            beside: 0,
             disturbed: losses.is_none().then(|| "it was late".to_owned()),
-            bent: Vec::new(),
-            delays: BTreeMap::new(),
-            instants: BTreeMap::new(),
+            ..Sample::default()
         };
         let warnings = [format!("{losses:?} losses"), "of all".to_owned()];
         let trace = Some(StateTrace::default());

@@ -1,5 +1,12 @@
-//! Takes from the record of a repetition what a study keeps: the metrics that its claims read, and the traces
-//! that its figures draw.
+//! Reduces the record of a repetition to what a study needs.
+//!
+//! - A *sample* holds the metrics of one repetition that the claims of the study read.
+//! - A *trace* holds the series over time of one repetition that the figures of the study draw. Only a few
+//!   repetitions of a cell keep their trace.
+//! - A *disturbed* repetition is one that the machine disturbed past its stated limits. It is not judged.
+//! - A *bent* metric is one that the machine falsified, because it made packets late. The sample lacks it.
+//!
+//! Begin to read with [`Sample::from_run`] and [`StateTrace::from_run`].
 
 use std::collections::BTreeMap;
 
@@ -20,7 +27,7 @@ use crate::over_time::is_flow_or_copy;
 use crate::stretch::Stretch;
 use crate::study::{Cell, Study};
 
-/// The samples of the repetitions of one cell. A line of a study's journal holds the sample of one
+/// The samples of the repetitions of one cell. Each line of a study's journal is a `CellSamples` with one
 /// repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSamples {
@@ -44,8 +51,9 @@ pub struct CellSamples {
 }
 
 impl CellSamples {
-    /// The samples of `cell` before its first repetition. `assumption` is the name of its assumption set.
-    pub fn begin(cell: &Cell, assumption: &str, fingerprint: &str) -> Self {
+    /// Returns the samples of `cell` before its first repetition. `assumption` is the name of the assumption
+    /// set of the cell.
+    pub fn new(cell: &Cell, assumption: &str, fingerprint: &str) -> Self {
         Self {
             cell: cell.name.clone(),
             arena: cell.arena,
@@ -63,45 +71,46 @@ impl CellSamples {
         self.samples.insert(index, sample);
     }
 
-    /// The samples that are judged: those of the repetitions that the machine did not disturb past its stated
-    /// limits.
+    /// Iterates over the samples that are judged, which are those of undisturbed repetitions.
     pub fn valid(&self) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(|sample| sample.disturbed.is_none())
     }
 
-    /// Whether the machine bent `metric` in at least one repetition.
+    /// Returns whether the machine bent `metric` in at least one repetition.
     pub(crate) fn is_bent(&self, metric: &str) -> bool {
         self.samples.iter().any(|sample| sample.bent.iter().any(|bent| bent == metric))
     }
 
-    /// The values of `metric` by repetition, for the repetitions that are judged and know the metric.
-    pub(crate) fn figures(&self, metric: &str) -> BTreeMap<u64, f64> {
+    /// Returns the values of `metric` by repetition. Repetitions that are not judged or lack the metric are
+    /// left out.
+    pub(crate) fn values_by_repetition(&self, metric: &str) -> BTreeMap<u64, f64> {
         self.valid().filter_map(|sample| Some((sample.repetition, *sample.values.get(metric)?))).collect()
     }
 
-    /// The values of `metric` in the repetitions that are judged and know the metric, in their order.
+    /// Returns the values of `metric` in the order of the repetitions. Repetitions that are not judged or lack
+    /// the metric are left out.
     pub(crate) fn values(&self, metric: &str) -> Vec<f64> {
-        self.figures(metric).into_values().collect()
+        self.values_by_repetition(metric).into_values().collect()
     }
 }
 
 /// The metrics of one repetition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The number of the repetition, from 0.
     pub repetition: u64,
     /// The seed that the repetition ran with.
     pub seed: u64,
-    /// The values of the metrics, by path. A metric that the arena could not know is absent.
+    /// The values of the metrics, by path. A metric that the arena cannot measure is absent.
     pub values: BTreeMap<String, f64>,
     /// The largest number of other runs of the study that ran at the same time. It is 0 in virtual time.
     #[serde(default)]
     pub beside: u64,
-    /// How the machine disturbed this repetition past its stated limits. Such a repetition is not judged.
+    /// The reason why the repetition is disturbed, or `None` if it is not.
     #[serde(default)]
     pub disturbed: Option<String>,
-    /// The metrics that are absent because the machine bent them: it made packets late, so that their values
-    /// would not be values of the path alone.
+    /// The metrics that are absent because the machine bent them. Their values would depend on the machine and
+    /// not on the path alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bent: Vec<String>,
     /// The delays in ms at the percentiles 1 to 99, by flow, for the flows that a figure shows.
@@ -174,17 +183,23 @@ pub struct RunId {
 }
 
 impl Sample {
-    /// Takes the sample of a repetition of `cell`: from its `record`, from its `summary`, and from what was
-    /// `watched` packet by packet (`null` if nothing was). The caller adds the `instants`, from
+    /// Makes the sample of a repetition of `cell` from its record and its summary. `watched` has the figures
+    /// that were counted packet by packet, or is `null`. The caller fills in [`Self::instants`], from
     /// [`StateTrace::instants`].
-    pub fn of(record: &RunRecord, summary: &RunSummary, study: &Study, cell: &Cell, watched: Json) -> Self {
+    pub fn from_run(
+        record: &RunRecord,
+        summary: &RunSummary,
+        study: &Study,
+        cell: &Cell,
+        watched: Json,
+    ) -> Self {
         let mut json = serde_json::to_value(summary).unwrap_or_default();
         json["clock"] = serde_json::to_value(Clock::from(&record.clock)).unwrap_or_default();
         json["log"] = log_fields(record, study);
         json[metric::WATCHED] = watched;
         json[metric::OVER_TIME] = over_time(record, study, cell);
         let id = RunId { repetition: summary.repetition, seed: summary.seed };
-        let mut sample = Self::of_json(&json, id, study);
+        let mut sample = Self::from_json(&json, id, study);
         let late_flows = record.machine.as_ref().map_or(&[][..], |machine| &machine.late_flows);
         sample.remove_bent(&mut json, late_flows, study);
         // Late flows bend single metrics. Any other disturbance makes the whole repetition invalid.
@@ -206,15 +221,14 @@ impl Sample {
         }
     }
 
-    /// Whether the machine neither disturbed this repetition nor bent a metric of it.
+    /// Returns whether the machine neither disturbed this repetition nor bent a metric of it.
     pub fn is_whole(&self) -> bool {
         self.disturbed.is_none() && self.bent.is_empty()
     }
 
-    /// Takes the sample of a repetition that a campaign measured, from its `flows` and the `clock` of its
-    /// measurement. If the machine disturbed the measurement past its stated limits, `disturbing` holds the
-    /// warnings.
-    pub fn of_campaign(
+    /// Makes the sample of a repetition that a campaign measured, from the repetition's flows and the
+    /// measurement's clock. If the repetition is disturbed, `disturbing` holds the warnings.
+    pub fn from_campaign(
         flows: &BTreeMap<&str, &FlowSummary>,
         clock: &Clock,
         run: RunId,
@@ -223,11 +237,11 @@ impl Sample {
     ) -> Self {
         let json = serde_json::json!({ "flows": flows, "clock": clock });
         let disturbed = disturbing.map(disturbance);
-        Self { disturbed, ..Self::of_json(&json, run, study) }
+        Self { disturbed, ..Self::from_json(&json, run, study) }
     }
 
     /// Reads the metrics of `study` from the summary of a repetition.
-    fn of_json(json: &Json, run: RunId, study: &Study) -> Self {
+    fn from_json(json: &Json, run: RunId, study: &Study) -> Self {
         let mut values = BTreeMap::new();
         for path in &study.metrics {
             if let Some(value) = metric::value(json, path, &study.derived) {
@@ -235,16 +249,7 @@ impl Sample {
             }
         }
         let RunId { repetition, seed } = run;
-        Self {
-            repetition,
-            seed,
-            values,
-            beside: 0,
-            disturbed: None,
-            bent: Vec::new(),
-            delays: BTreeMap::new(),
-            instants: BTreeMap::new(),
-        }
+        Self { repetition, seed, values, ..Self::default() }
     }
 }
 
@@ -331,8 +336,9 @@ fn delay_percentiles(
 }
 
 impl StateTrace {
-    /// Takes what the figures draw of `cell` from `record`. Returns `None` if they draw nothing of it.
-    pub fn of(record: &RunRecord, cell: &Cell) -> Option<Self> {
+    /// Makes the trace of a repetition of `cell` from its record. Returns `None` if no figure draws the cell's
+    /// traces.
+    pub fn from_run(record: &RunRecord, cell: &Cell) -> Option<Self> {
         let stretches = &cell.kept.traces;
         if stretches.is_empty() {
             return None;
@@ -345,10 +351,10 @@ impl StateTrace {
             lines.push(TraceLine {
                 entity: series.entity.clone(),
                 kind: kind.to_owned(),
-                points: cut(points, stretch),
+                points: clip(points, stretch),
             });
         }
-        // The record has no series of the goodput: it follows from the messages of the flows.
+        // The record has no series of the goodput. It is computed from the messages of the flows.
         if let Some(&stretch) = stretches.get("goodput") {
             lines.extend(record.flows.iter().map(|flow| goodput_line(flow, stretch)));
         }
@@ -359,8 +365,8 @@ impl StateTrace {
         Some(Self { lines, loss_runs })
     }
 
-    /// The values of the banded lines at equal steps of the stretch that figures of `cell` show, by series
-    /// and entity (`TraceLine::key`).
+    /// Returns the values of the banded lines at equal steps of time, by series and entity
+    /// (`TraceLine::key`). The steps divide the stretch that the figures of `cell` show.
     pub fn instants(&self, cell: &Cell) -> BTreeMap<String, Vec<f64>> {
         let mut instants = BTreeMap::new();
         for line in self.lines.iter().filter(|line| is_banded(&line.kind)) {
@@ -398,17 +404,17 @@ fn loss_runs(record: &RunRecord, stretch: Stretch) -> Vec<LossRun> {
     loss_runs
 }
 
-/// The goodput of a flow in each whole second, in kb/s.
+/// Computes the goodput of a flow in each whole second, in kb/s.
 fn goodput_line(flow: &FlowRecord, stretch: Stretch) -> TraceLine {
     let time = Instant::ZERO..Instant::from_secs(stretch.to.ceil() as u64);
     let bits = goodput::bits_per_second(flow, &time);
     let points = bits.iter().enumerate().map(|(second, &bits)| (second as f64, bits as f64 / 1e3));
-    TraceLine { entity: flow.info.name.clone(), kind: "goodput".to_owned(), points: cut(points, stretch) }
+    TraceLine { entity: flow.info.name.clone(), kind: "goodput".to_owned(), points: clip(points, stretch) }
 }
 
-/// Keeps the points within `stretch`. The first point is at the begin of the stretch and has the value that
-/// held there.
-pub(crate) fn cut(points: impl Iterator<Item = (f64, f64)>, stretch: Stretch) -> Vec<(f64, f64)> {
+/// Returns the points within `stretch`. The first point is at the beginning of the stretch, and has the value
+/// that held there.
+pub(crate) fn clip(points: impl Iterator<Item = (f64, f64)>, stretch: Stretch) -> Vec<(f64, f64)> {
     let Stretch { from, to } = stretch;
     let mut kept: Vec<(f64, f64)> = Vec::new();
     for (at, value) in points.take_while(|point| point.0 <= to) {
@@ -431,17 +437,20 @@ mod tests {
 
     #[test]
     fn a_line_of_the_log_is_a_field() {
-        let of = |line| log_field(line).map(|(name, value)| format!("{name} {value}"));
-        assert_eq!(of("Packet size: 1024 bytes").as_deref(), Some("packet_size 1024.0"));
-        assert_eq!(of("Protocol: tcp-nodelay").as_deref(), Some("protocol \"tcp-nodelay\""));
-        assert_eq!(of("End timestamp: none").as_deref(), Some("end_timestamp \"none\""));
-        assert_eq!(of(""), None);
+        for (line, name, value) in [
+            ("Packet size: 1024 bytes", "packet_size", Json::from(1024.0)),
+            ("Protocol: tcp-nodelay", "protocol", Json::from("tcp-nodelay")),
+            ("End timestamp: none", "end_timestamp", Json::from("none")),
+        ] {
+            assert_eq!(log_field(line), Some((name.to_owned(), value)));
+        }
+        assert_eq!(log_field(""), None);
     }
 
     #[test]
-    fn a_cut_begins_with_the_value_that_held() {
+    fn a_clipped_line_begins_with_the_value_that_held() {
         let points = [(0.0, 1.0), (4.0, 2.0), (6.0, 3.0), (11.0, 4.0)];
         let stretch = Stretch { from: 5.0, to: 10.0 };
-        assert_eq!(cut(points.into_iter(), stretch), [(5.0, 2.0), (6.0, 3.0)]);
+        assert_eq!(clip(points.into_iter(), stretch), [(5.0, 2.0), (6.0, 3.0)]);
     }
 }

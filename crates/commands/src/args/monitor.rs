@@ -10,6 +10,15 @@ use talkpath_units::Duration;
 
 use super::{heading, parse_key_value, workload_parser};
 
+/// The longest session. A server grants a session 3660 s together with its drain.
+const LONGEST_SESSION: Duration = Duration::from_secs(3600);
+/// The longest time that one run directory covers. We chose a day because the directory is put together in
+/// memory, where 8,640 sessions of 10 s fit.
+const LONGEST_ROTATION: Duration = Duration::from_secs(86_400);
+/// The shortest time that one run directory covers. We chose a minute so that the directory holds several
+/// sessions.
+const SHORTEST_ROTATION: Duration = Duration::from_secs(60);
+
 #[derive(Debug, Args)]
 pub struct MonitorArgs {
     /// A scenario whose flows are measured instead of one call. --session replaces its duration
@@ -118,15 +127,6 @@ fn unchecked_amount(text: &str) -> Option<Amount> {
         _ => None,
     }
 }
-
-/// The longest session. A server grants a session 3660 s together with its drain.
-const LONGEST_SESSION: Duration = Duration::from_secs(3600);
-/// The longest time that one run directory covers. We chose a day because the directory is put together in
-/// memory, where 8,640 sessions of 10 s fit.
-const LONGEST_ROTATION: Duration = Duration::from_secs(86_400);
-/// The shortest time that one run directory covers. We chose a minute so that the directory holds several
-/// sessions.
-const SHORTEST_ROTATION: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,8 @@
 
 use super::OwnLink;
 
+const FORM: &str = "expected DOWNLOAD/UPLOAD[/DELAY] with rates in Mb/s and the delay of one direction, as in 50/10 or 50/10/20ms";
+
 /// A line by its download and its upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnLine {
@@ -80,8 +82,6 @@ fn with_unit(rate: &str) -> String {
     let is_number = rate.chars().all(|c| c.is_ascii_digit() || c == '.');
     if is_number { format!("{rate}Mbps") } else { rate.to_owned() }
 }
-
-const FORM: &str = "expected DOWNLOAD/UPLOAD[/DELAY] with rates in Mb/s and the delay of one direction, as in 50/10 or 50/10/20ms";
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,8 @@ use talkpath_scenario::Setting;
 
 use super::quoted;
 
+const FORM: &str = "expected RATE/DELAY[/LIMIT][/QUEUE], as in 10Mbps/15ms/256kB or 10Mbps/15ms/fq_codel";
+
 /// One direction of a line, as `--up` or `--down` describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnLink {
@@ -92,8 +94,6 @@ impl std::fmt::Display for OwnLink {
 fn is_fq_codel(kind: &str) -> bool {
     kind.replace('-', "_").eq_ignore_ascii_case("fq_codel")
 }
-
-const FORM: &str = "expected RATE/DELAY[/LIMIT][/QUEUE], as in 10Mbps/15ms/256kB or 10Mbps/15ms/fq_codel";
 
 #[cfg(test)]
 mod tests {

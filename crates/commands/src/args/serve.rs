@@ -11,6 +11,10 @@ use talkpath_units::{Duration, Rate};
 
 use super::{heading, parse_socket_address};
 
+/// The longest run that a server can allow. We chose a week, so that every session ends some day and others
+/// find a place.
+const MAX_RUN_TIME: Duration = Duration::from_secs(7 * 86_400);
+
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// The address to listen on, for UDP and TCP; port 7160 unless given. The flag may be given several times
@@ -61,7 +65,3 @@ fn parse_max_duration(text: &str) -> Result<Duration, String> {
     let duration = parse_duration(text, MAX_RUN_TIME)?;
     if duration >= Duration::from_secs(1) { Ok(duration) } else { Err("expected at least 1 s".to_owned()) }
 }
-
-/// The longest run that a server can allow. We chose a week, so that every session ends some day and others
-/// find a place.
-const MAX_RUN_TIME: Duration = Duration::from_secs(7 * 86_400);

@@ -10,6 +10,17 @@ use talkpath_units::Duration;
 
 use super::{heading, parse_socket_address};
 
+/// The shortest interval. We chose 1 ms because a probe should not send more than a thousand packets a second
+/// into a path.
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
+/// The size of a packet without TLVs, in bytes (RFC 8762 §4.2.1).
+pub const STAMP_SIZE: u64 = 44;
+/// The largest payload of UDP over IPv4, in bytes (RFC 768, RFC 791: 65,535 minus both headers).
+const MAX_PAYLOAD: u64 = 65_507;
+/// The longest interval, and the longest wait for answers. We chose a minute because no round trip takes
+/// longer.
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
+
 #[derive(Debug, Args)]
 pub struct StampArgs {
     /// The host with a session-reflector; port 862 unless given
@@ -79,17 +90,6 @@ fn parse_dscp(text: &str) -> Result<(u8, u8), String> {
         _ => Err("expected a DSCP from 0 to 63, as in 46, or two, as in 46/0".to_owned()),
     }
 }
-
-/// The shortest interval. We chose 1 ms because a probe should not send more than a thousand packets a second
-/// into a path.
-const MIN_INTERVAL: Duration = Duration::from_millis(1);
-/// The size of a packet without TLVs, in bytes (RFC 8762 §4.2.1).
-pub const STAMP_SIZE: u64 = 44;
-/// The largest payload of UDP over IPv4, in bytes (RFC 768, RFC 791: 65,535 minus both headers).
-const MAX_PAYLOAD: u64 = 65_507;
-/// The longest interval, and the longest wait for answers. We chose a minute because no round trip takes
-/// longer.
-const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

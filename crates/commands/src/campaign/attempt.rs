@@ -8,6 +8,12 @@
 //!   check the records, and move them to their place
 //! ```
 //!
+//! - The *near host* starts the measurement, and the *far host* answers it. *Here* is the machine of the
+//!   coordinator, which is this program.
+//! - The *records* are the run directory of the measurement. The *draft* is the folder in which they are
+//!   unpacked.
+//! - A *fault* says why an attempt failed, and at which host.
+//!
 //! The scenario and the key are written to the standard input of the scripts (`remote.rs`). So neither of
 //! them stays on a host, and no list of processes shows the key. Begin to read with [`Attempt::run`].
 
@@ -50,6 +56,15 @@ const SERVER_MARGIN: Duration = Duration::from_secs(120);
 /// The limit also ends a stream that never ends.
 const UNPACK_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The exit codes of the client: those of `talkpath run` (docs/reference/interface.md), and those of a POSIX
+/// shell for a program that it cannot start. Codes of ssh and of the script are in `remote.rs`.
+const RECORDS_NOT_WRITTEN: i32 = 1;
+const ARENA_NOT_AVAILABLE: i32 = 3;
+const FAR_HOST_FAILED: i32 = 4;
+const THRESHOLD_FAILED: i32 = 5;
+const PROGRAM_NOT_EXECUTABLE: i32 = 126;
+const PROGRAM_NOT_FOUND: i32 = 127;
+
 /// An attempt at a measurement.
 pub(crate) struct Attempt {
     pub(crate) near: Host,
@@ -59,8 +74,8 @@ pub(crate) struct Attempt {
     /// The file with the key of the far server. It is read again for each attempt.
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) seed: u64,
-    /// The value of `--records`.
-    pub(crate) records: String,
+    /// The value of the client's flag `--records`.
+    pub(crate) records_flag: String,
     /// The number of repetitions of all cells together.
     pub(crate) repetitions: u64,
     /// The time after which the attempt is stopped.
@@ -72,19 +87,20 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Measures, and moves the records to their place. The records are then on the disk. The attempt ends
-    /// early as soon as `is_over` returns true.
-    pub(crate) fn run(&self, is_over: &dyn Fn() -> bool) -> Result<(), Fault> {
-        let result = self.measure(is_over).and_then(|()| self.install());
+    /// Measures, moves the records to their place, and waits until they are on the disk. The attempt ends
+    /// early as soon as `is_cancelled` returns true.
+    pub(crate) fn run(&self, is_cancelled: &dyn Fn() -> bool) -> Result<(), Fault> {
+        let result = self.measure(is_cancelled).and_then(|()| self.install());
         // If the draft cannot be removed now, the next coordinator removes it.
         let _ = fs::remove_dir_all(&self.draft);
         result
     }
 
     /// Starts the server and the client, and unpacks the run directory of the client into the draft.
-    fn measure(&self, is_over: &dyn Fn() -> bool) -> Result<(), Fault> {
+    fn measure(&self, is_cancelled: &dyn Fn() -> bool) -> Result<(), Fault> {
         let key = self.key()?;
-        let _server = if self.far.starts_server { Some(self.start_server(&key, is_over)?) } else { None };
+        let _server =
+            if self.far.starts_server { Some(self.start_server(&key, is_cancelled)?) } else { None };
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&self.draft)
@@ -98,17 +114,20 @@ impl Attempt {
             Ok(unpacking) => unpacking,
             Err(error) => return Err(fault_here("cannot start tar", &error)),
         };
-        let Some(client_status) = self.wait_for_client(&mut client, start, is_over) else {
+        let Some(client_status) = self.wait_for_client(&mut client, start, is_cancelled) else {
             client.stop();
             unpacking.stop();
+            if is_cancelled() {
+                return Err(cancelled());
+            }
             let message = format!("timeout: it had not ended after {} s", start.elapsed().as_secs());
             // If the client runs on this machine, the far host is the one that did not answer.
             let slow_host = if self.near.local { &self.far } else { &self.near };
             return Err(fault_at(slow_host, &message));
         };
         let message = client.last_message();
-        // A process of the client's shell may hold the tar stream open until the input of the shell ends.
-        // Dropping the client ends that input.
+        // The client must be dropped before tar is waited for. A background process of the near host may hold
+        // the tar stream open until its standard input is closed, and the drop closes it.
         drop(client);
         let unpacked = unpacking.finish().map_err(|error| fault_here("tar failed", &error))?;
         let Some(tar_status) = unpacked else {
@@ -118,39 +137,41 @@ impl Attempt {
         if tar_status.success() { Ok(()) } else { Err(self.unpack_fault(&unpacking.stderr)) }
     }
 
-    /// Waits until the client ends. Returns `None` if it has not ended within the limit, or if the attempt is
-    /// over.
+    /// Waits until the client ends. Returns `None` if the client has not ended within the limit, or if the
+    /// attempt is cancelled.
     fn wait_for_client(
         &self,
         client: &mut RemoteCommand,
         start: Instant,
-        is_over: &dyn Fn() -> bool,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> Option<ExitStatus> {
         loop {
             if let Some(status) = client.exit_status() {
                 return Some(status);
             }
-            if start.elapsed() > self.limit || is_over() {
+            if start.elapsed() > self.limit || is_cancelled() {
                 return None;
             }
             thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Returns the fault if the client did not measure. The exit codes are those of `talkpath run`
-    /// (docs/reference/interface.md), of the script, of the shell and of ssh.
+    /// Returns the fault if the client did not measure. `message` is the last line of its standard error.
     fn check_client_status(&self, status: ExitStatus, message: String) -> Result<(), Fault> {
         match status.code() {
-            // 5: a threshold of the scenario does not hold, but the measurement is complete.
-            Some(0 | 5) => Ok(()),
-            // 4: the far host failed.
-            Some(4) => Err(fault_at(&self.far, &message)),
+            // If only a threshold does not hold, the measurement is complete.
+            Some(0 | THRESHOLD_FAILED) => Ok(()),
+            Some(FAR_HOST_FAILED) => Err(fault_at(&self.far, &message)),
             Some(SSH_FAILED) if self.near.ssh.is_some() => {
                 Err(fault_at(&self.near, &format!("ssh: {message}")))
             }
-            // 1: results could not be written. 3: the arena is not available. 126 and 127: the shell cannot
-            // run the program, or finds none.
-            Some(1 | 3 | 126 | 127 | SCRIPT_FAILED) => Err(fault_at(&self.near, &message)),
+            Some(
+                RECORDS_NOT_WRITTEN
+                | ARENA_NOT_AVAILABLE
+                | PROGRAM_NOT_EXECUTABLE
+                | PROGRAM_NOT_FOUND
+                | SCRIPT_FAILED,
+            ) => Err(fault_at(&self.near, &message)),
             _ => Err(Fault { why: message, host: None }),
         }
     }
@@ -158,9 +179,8 @@ impl Attempt {
     /// Finds out why tar could not unpack the records.
     fn unpack_fault(&self, tar_stderr: &StderrTail) -> Fault {
         const NOT_UNPACKED: &str = "cannot unpack the records here";
-        // If the disk is full, tar may report only a short write. A write of our own gets the error of the
-        // system. The file has several blocks of a file system, so it does not fit on a full disk. It is
-        // removed together with the draft.
+        // If the disk is full, tar may report only a short write. So we try to write 64 KiB here: on a full
+        // disk this fails with an error that names the cause. The file is removed together with the draft.
         if let Err(error) = fs::write(self.draft.join(".space"), vec![0_u8; 65_536]) {
             return fault_here(NOT_UNPACKED, &error);
         }
@@ -187,10 +207,11 @@ impl Attempt {
             "--seed".to_owned(),
             self.seed.to_string(),
             "--records".to_owned(),
-            self.records.clone(),
+            self.records_flag.clone(),
         ];
         if self.far.emulated.is_some() {
-            // The near host emulates the path, so its processors must not wake up late.
+            // The near host emulates the path in real time. A processor that sleeps wakes up late, and the
+            // emulated delays would be too long.
             arguments.extend(["--arena", "emu", "--keep-awake"].map(str::to_owned));
         } else if let Some(address) = &self.far.address {
             arguments.extend(["--to".to_owned(), address.clone()]);
@@ -206,7 +227,7 @@ impl Attempt {
     }
 
     /// Starts a server on the far host, and waits until the server listens.
-    fn start_server(&self, key: &[u8], is_over: &dyn Fn() -> bool) -> Result<RemoteCommand, Fault> {
+    fn start_server(&self, key: &[u8], is_cancelled: &dyn Fn() -> bool) -> Result<RemoteCommand, Fault> {
         let far_address = self.far.address.as_deref().unwrap_or_default();
         let address = self.far.bind.clone().unwrap_or_else(|| listen_address(far_address));
         let arguments = [key.len().to_string(), program(&self.far), address];
@@ -239,7 +260,10 @@ impl Attempt {
                 let message = server.last_message();
                 return Err(fault_at(&self.far, &format!("the server did not start: {message}")));
             }
-            if start.elapsed() > SERVER_START_TIMEOUT || is_over() {
+            if is_cancelled() {
+                return Err(cancelled());
+            }
+            if start.elapsed() > SERVER_START_TIMEOUT {
                 return Err(fault_at(&self.far, "timeout: the server did not start in time"));
             }
             thread::sleep(POLL_INTERVAL);
@@ -317,7 +341,7 @@ fn tar_command(folder: &Path) -> Command {
     tar
 }
 
-/// Makes the system write a folder and everything below it to the disk, so that a power cut does not lose it.
+/// Flushes a folder and everything below it to the disk, so that a power cut does not lose it.
 fn sync_tree(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -331,12 +355,17 @@ fn sync_tree(folder: &Path) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
-/// A fault of this machine.
+/// Returns the fault of an attempt that the user or the coordinator has stopped.
+fn cancelled() -> Fault {
+    Fault { why: "the attempt was cancelled".to_owned(), host: None }
+}
+
+/// Returns a fault of this machine.
 fn fault_here(what: &str, error: &io::Error) -> Fault {
     Fault { why: format!("{what}: {error}"), host: None }
 }
 
-/// A fault of `host`.
+/// Returns a fault of `host`.
 fn fault_at(host: &Host, message: &str) -> Fault {
     Fault { why: format!("{}: {message}", host.name), host: Some(host.name.clone()) }
 }
@@ -401,7 +430,7 @@ mod tests {
             scenario: String::new(),
             key_file: Some(folder.path().join("key")),
             seed: 1,
-            records: String::new(),
+            records_flag: String::new(),
             repetitions: 1,
             limit: Duration::from_secs(1),
             draft: folder.path().join("draft"),

@@ -40,7 +40,7 @@ struct Coordinator<'a> {
     plan: &'a Plan,
     journal: OpenJournal,
     /// The value of `--records`.
-    records: String,
+    records_flag: String,
     terminal: Terminal,
     /// Becomes true when the user stops the coordinator.
     stop: Arc<AtomicBool>,
@@ -82,7 +82,7 @@ pub(crate) fn coordinate(
         store,
         plan: &plan,
         journal,
-        records: common.records().word().to_owned(),
+        records_flag: common.records().word().to_owned(),
         terminal,
         stop,
         abort: Arc::new(AtomicBool::new(false)),
@@ -211,8 +211,8 @@ impl Coordinator<'_> {
         let report_end = self.report_end.clone();
         let (stop, abort) = (Arc::clone(&self.stop), Arc::clone(&self.abort));
         let worker = thread::Builder::new().spawn(move || {
-            let is_over = || stop.load(Ordering::Relaxed) || abort.load(Ordering::Relaxed);
-            let outcome = attempt.run(&is_over);
+            let is_cancelled = || stop.load(Ordering::Relaxed) || abort.load(Ordering::Relaxed);
+            let outcome = attempt.run(&is_cancelled);
             // If the coordinator has ended meanwhile, the next one finds the records.
             let _ = report_end.send(AttemptEnd { index, outcome });
         });
@@ -262,7 +262,7 @@ impl Coordinator<'_> {
             scenario: text.clone(),
             key_file: far.key_file.as_ref().map(|file| self.loaded.file(file)),
             seed: *seed,
-            records: self.records.clone(),
+            records_flag: self.records_flag.clone(),
             repetitions: *repetitions,
             limit: Duration::from_nanos(expected.as_nanos()) + ATTEMPT_MARGIN,
             draft: self.store.draft(id),

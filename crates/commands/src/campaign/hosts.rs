@@ -324,7 +324,7 @@ fn check_pair(pair: Pair<'_>, loaded: &Loaded, folder: &Path, stop: &AtomicBool)
         scenario: CALL_SCENARIO.to_owned(),
         key_file: far.key_file.as_ref().map(|file| loaded.file(file)),
         seed: 1,
-        records: "none".to_owned(),
+        records_flag: "none".to_owned(),
         repetitions: 1,
         limit: CALL_TIMEOUT,
         draft: folder.join(format!(".{name}")),

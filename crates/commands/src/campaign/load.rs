@@ -11,6 +11,10 @@ use talkpath_units::Duration;
 use crate::failure::Failure;
 use crate::scenario_file::{load_source_beside, read, show};
 
+/// The time that a repetition takes to begin: to connect, and to probe the far clock. We chose 5 s, far
+/// longer than it usually takes, because a measurement that is stopped too early is lost.
+const SET_UP_TIME: Duration = Duration::from_secs(5);
+
 /// A campaign that can run.
 #[derive(Debug)]
 pub(crate) struct Loaded {
@@ -135,7 +139,3 @@ fn longest_time(plan: &Plan) -> Duration {
     }
     round.saturating_mul(plan.repeat)
 }
-
-/// The time that a repetition takes to begin: to connect, and to probe the far clock. We chose 5 s, far
-/// longer than it usually takes, because a measurement that is stopped too early is lost.
-const SET_UP_TIME: Duration = Duration::from_secs(5);

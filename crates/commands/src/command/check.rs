@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 use talkpath_scenario::{Diagnostic, Options, Plan, Source, key_tables, schema};
 
 use crate::args::{CheckArgs, Common};
 use crate::failure::Failure;
 use crate::scenario_file::{diagnose_file, failure};
 use crate::terminal::{Terminal, print};
-use talkpath_experiment::json::json;
+use talkpath_experiment::json::json as to_bytes;
 use talkpath_units::counted;
 
 /// Validates the scenario, or prints the schema or the keys.
@@ -25,12 +25,12 @@ pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), 
     let options = Options { set: args.change.settings().collect(), ..Options::default() };
     let (source, plan) = diagnose_file(path, &options)?;
     match plan {
-        Ok(plan) if common.json() => print(&json(&CheckResult::valid(&source, &plan))),
+        Ok(plan) if common.json() => print(&to_bytes(&valid_as_json(&source, &plan))),
         Ok(plan) => print_valid(path, &plan, terminal),
         Err(diagnostics) => {
             let mut printed = Ok(());
             if common.json() {
-                printed = print(&json(&CheckResult::with_mistakes(&source, &diagnostics.list)));
+                printed = print(&to_bytes(&mistakes_as_json(&source, &diagnostics.list)));
             }
             terminal.end_with([Some(failure(&source, &diagnostics)), printed.err()])
         }
@@ -62,96 +62,60 @@ fn print_valid(path: &Path, plan: &Plan, terminal: Terminal) -> Result<(), Failu
     terminal.result(&text)
 }
 
-/// The object that `--json` prints (docs/reference/interface.md).
-#[derive(Serialize)]
-struct CheckResult<'a> {
-    file: &'a str,
-    valid: bool,
-    /// The name of the scenario, or `null` if the scenario has mistakes.
-    name: Option<&'a str>,
-    /// The number of cells, or `null` if the scenario has mistakes.
-    cells: Option<usize>,
-    /// The number of repetitions of all cells together, or `null` if the scenario has mistakes.
-    repetitions: Option<u64>,
-    mistakes: Vec<Finding<'a>>,
-    warnings: Vec<Finding<'a>>,
-    /// Lines for a person that say how traces and large losses were understood.
-    understood: Vec<&'a str>,
+/// Returns the object that `--json` prints for a valid scenario (docs/reference/interface.md).
+fn valid_as_json(source: &Source, plan: &Plan) -> Value {
+    let mut warnings = findings(source, &plan.warnings);
+    for (key, message) in &plan.understood.not_in_sim {
+        // The line of the key is not known here.
+        let nowhere = Value::Null;
+        warnings.push(json!({
+            "option": nowhere, "line": nowhere, "column": nowhere, "text": nowhere,
+            "key": key, "message": message, "help": nowhere,
+        }));
+    }
+    let cells = plan.cells.len();
+    json!({
+        "file": source.name,
+        "valid": true,
+        "name": plan.name,
+        "cells": cells,
+        "repetitions": plan.repeat.saturating_mul(cells as u64),
+        "mistakes": [],
+        "warnings": warnings,
+        "understood": plan.understood.lines().collect::<Vec<_>>(),
+    })
 }
 
-/// A mistake or a warning.
-#[derive(Serialize)]
-struct Finding<'a> {
-    /// The option of the command line that the finding is about. The line, the column and the text are `null`
-    /// in that case.
-    option: Option<&'a str>,
-    /// The line in the file, from 1.
-    line: Option<usize>,
-    /// The column in characters, from 1.
-    column: Option<usize>,
-    /// The text of the line.
-    text: Option<&'a str>,
-    /// The whole key, such as `flow.call.transport`. It is empty if the finding is about the whole file.
-    key: &'a str,
-    message: &'a str,
-    help: Option<&'a str>,
+/// Returns the object that `--json` prints for a scenario with mistakes.
+fn mistakes_as_json(source: &Source, mistakes: &[Diagnostic]) -> Value {
+    json!({
+        "file": source.name,
+        "valid": false,
+        "name": null,
+        "cells": null,
+        "repetitions": null,
+        "mistakes": findings(source, mistakes),
+        "warnings": [],
+        "understood": [],
+    })
 }
 
-impl<'a> CheckResult<'a> {
-    fn valid(source: &'a Source, plan: &'a Plan) -> Self {
-        let cells = plan.cells.len();
-        let mut warnings = Finding::from_diagnostics(source, &plan.warnings);
-        for (key, message) in &plan.understood.not_in_sim {
-            warnings.push(Finding::about_key(key, message));
-        }
-        Self {
-            file: &source.name,
-            valid: true,
-            name: Some(&plan.name),
-            cells: Some(cells),
-            repetitions: Some(plan.repeat.saturating_mul(cells as u64)),
-            mistakes: Vec::new(),
-            warnings,
-            understood: plan.understood.lines().map(String::as_str).collect(),
-        }
-    }
-
-    fn with_mistakes(source: &'a Source, mistakes: &'a [Diagnostic]) -> Self {
-        Self {
-            file: &source.name,
-            valid: false,
-            name: None,
-            cells: None,
-            repetitions: None,
-            mistakes: Finding::from_diagnostics(source, mistakes),
-            warnings: Vec::new(),
-            understood: Vec::new(),
-        }
-    }
-}
-
-impl<'a> Finding<'a> {
-    /// A finding about a key whose line in the file is not known.
-    const fn about_key(key: &'a str, message: &'a str) -> Self {
-        Self { option: None, line: None, column: None, text: None, key, message, help: None }
-    }
-
-    fn from_diagnostics(source: &'a Source, diagnostics: &'a [Diagnostic]) -> Vec<Self> {
-        diagnostics.iter().map(|diagnostic| Self::from_diagnostic(source, diagnostic)).collect()
-    }
-
-    fn from_diagnostic(source: &'a Source, diagnostic: &'a Diagnostic) -> Self {
-        let Diagnostic { line, column, option, key, message, help, .. } = diagnostic;
+/// Returns the mistakes or warnings as objects. A mistake in an option of the command line has no line, no
+/// column and no text.
+fn findings(source: &Source, diagnostics: &[Diagnostic]) -> Vec<Value> {
+    let mut findings = Vec::new();
+    for Diagnostic { line, column, option, key, message, help, .. } in diagnostics {
         let is_in_file = option.is_none();
         let text = source.text.lines().nth(line.saturating_sub(1));
-        Self {
-            option: option.as_deref(),
-            line: is_in_file.then_some(*line),
-            column: is_in_file.then_some(*column),
-            text: text.filter(|_| is_in_file),
-            key,
-            message,
-            help: help.as_deref(),
-        }
+        findings.push(json!({
+            "option": option,
+            "line": is_in_file.then_some(line),
+            "column": is_in_file.then_some(column),
+            "text": text.filter(|_| is_in_file),
+            "key": key,
+            "message": message,
+            "help": help,
+        }));
     }
+    findings
 }

@@ -31,6 +31,27 @@ use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::place::Place;
 use talkpath_experiment::{Destination, Error, Experiment};
 
+/// The congestion controls that `--workload bulk` compares in `sim` (docs/reference/interface.md).
+const SIM_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
+/// The congestion controls that `--workload bulk` compares over a kernel, which need not have BBR
+/// (docs/reference/interface.md).
+const KERNEL_CONTROLS: [&str; 2] = ["cubic", "reno"];
+/// How long a transport runs in `sim` (docs/reference/interface.md).
+const SIM_DURATION: &str = "60 s";
+/// The numbers of repetitions after which `sim` tries the answer (docs/reference/interface.md). Each is about
+/// twice the one before; `measure::ranking` says what so few tries cost in certainty.
+const REPETITIONS_TRIED: [u64; 5] = [20, 40, 80, 160, 200];
+/// How many rounds run in real time. In each round every transport runs once (docs/reference/interface.md).
+const ROUNDS: u64 = 5;
+/// How long a transport runs in a round without an upload (docs/reference/interface.md).
+const ROUND_DURATION: &str = "2 s";
+/// How long a transport runs in a round beside an upload, and in `sim` on a fast path
+/// (docs/reference/interface.md).
+const SHORT_DURATION: &str = "10 s";
+/// An uplink above this rate is fast: a repetition of 60 s has at least half a million packets
+/// (docs/reference/interface.md).
+const FAST: Rate = Rate::from_bps(100_000_000);
+
 /// Runs the comparison, prints its answer and proposes what to type next.
 pub fn run(args: &CompareArgs, context: Context<'_>) -> Result<(), Failure> {
     let place = place::from_flags(&args.place)?;
@@ -261,24 +282,3 @@ impl GrowthRule {
         Ok(None)
     }
 }
-
-/// The congestion controls that `--workload bulk` compares in `sim` (docs/reference/interface.md).
-const SIM_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
-/// The congestion controls that `--workload bulk` compares over a kernel, which need not have BBR
-/// (docs/reference/interface.md).
-const KERNEL_CONTROLS: [&str; 2] = ["cubic", "reno"];
-/// How long a transport runs in `sim` (docs/reference/interface.md).
-const SIM_DURATION: &str = "60 s";
-/// The numbers of repetitions after which `sim` tries the answer (docs/reference/interface.md). Each is about
-/// twice the one before; `measure::ranking` says what so few tries cost in certainty.
-const REPETITIONS_TRIED: [u64; 5] = [20, 40, 80, 160, 200];
-/// How many rounds run in real time. In each round every transport runs once (docs/reference/interface.md).
-const ROUNDS: u64 = 5;
-/// How long a transport runs in a round without an upload (docs/reference/interface.md).
-const ROUND_DURATION: &str = "2 s";
-/// How long a transport runs in a round beside an upload, and in `sim` on a fast path
-/// (docs/reference/interface.md).
-const SHORT_DURATION: &str = "10 s";
-/// An uplink above this rate is fast: a repetition of 60 s has at least half a million packets
-/// (docs/reference/interface.md).
-const FAST: Rate = Rate::from_bps(100_000_000);

@@ -28,6 +28,10 @@ use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
 use talkpath_units::{counted, is_or_are};
 
+/// A failure names at most this many directories or parts, and counts the others. We chose 5 so that the
+/// message fits on a screen.
+const MAX_NAMED: usize = 5;
+
 /// Checks that the parts belong to one run, merges them and prints the tables of the run.
 pub fn run(args: &MergeArgs, context: Context<'_>) -> Result<(), Failure> {
     let watch = Stopwatch::start();
@@ -320,7 +324,3 @@ fn joined_provenance(folders: &[PartDir], arenas: &dyn Arenas) -> Provenance {
     let listed = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
     Provenance { kernel: listed(kernels), host: listed(hosts), ..(*first).clone() }
 }
-
-/// A failure names at most this many directories or parts, and counts the others. We chose 5 so that the
-/// message fits on a screen.
-const MAX_NAMED: usize = 5;

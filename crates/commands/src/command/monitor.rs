@@ -32,7 +32,7 @@ use crate::monitor::http::BindError;
 use crate::monitor::interval::{Interval, split};
 use crate::monitor::openmetrics::{Format, MonitorState, render};
 use crate::monitor::printer::Printer;
-use crate::monitor::records::{Keeping, Recorder, folder};
+use crate::monitor::records::{RecordOptions, Recorder, folder};
 use crate::monitor::totals::Totals;
 use crate::monitor::{Epoch, http};
 use crate::output_file::write_named;
@@ -41,6 +41,15 @@ use crate::terminal::{self, Terminal};
 use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::place::Place;
 use talkpath_experiment::provenance::provenance;
+
+/// The shortest session. We chose 10 s because each session costs some exchanges with the server at its
+/// beginning and end.
+const SHORTEST_SESSION: Duration = Duration::from_secs(10);
+/// How often the textfile is written. Prometheus reads node_exporter every 15 s or less often (the examples
+/// of Prometheus).
+const TEXTFILE_EVERY: StdDuration = StdDuration::from_secs(10);
+/// How often a waiting thread checks whether the monitor has ended.
+const CHECK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 /// Measures until Ctrl-C, which is the normal end of a monitor.
 pub fn run(
@@ -207,7 +216,7 @@ fn recorder<'a>(
         clocks_synchronised: args.clocks_synchronised,
         ..Place::new(ArenaKind::Live, Some(&args.to))
     };
-    let keeping = Keeping {
+    let options = RecordOptions {
         folder: folder(&common.out, &args.to),
         records: common.records(),
         series: common.series,
@@ -217,7 +226,7 @@ fn recorder<'a>(
         keep: args.keep,
         terminal,
     };
-    Recorder::new(keeping, plan)
+    Recorder::new(options, plan)
 }
 
 /// The state that the threads share.
@@ -317,8 +326,8 @@ impl MonitorOutput<'_> {
         };
         if let Some(recorder) = &self.recorder {
             self.terminal.note(&format!("records: {}", recorder.folder().display()));
-            // The monitor measures even if the records of an earlier one cannot be tidied up.
-            if let Err(why) = recorder.tidy_up() {
+            // The monitor measures even if the records of an earlier one cannot be cleaned up.
+            if let Err(why) = recorder.clean_up() {
                 self.terminal.error(&format!("{why}; it is measured all the same"));
             }
         }
@@ -354,7 +363,7 @@ impl MonitorOutput<'_> {
         let intervals = split(&measured, self.args.interval);
         let at = self.epoch.wall(measured.start_ns);
         if let (Some(recorder), Some(record)) = (&mut self.recorder, measured.record)
-            && let Err(why) = recorder.keep(record, at)
+            && let Err(why) = recorder.add_session(record, at)
         {
             self.state.totals().unrecorded += 1;
             self.complain(&why);
@@ -394,7 +403,7 @@ impl MonitorOutput<'_> {
     /// Prints the event `line` or, without `--json-stream`, the `words` for a person. The event is recorded
     /// in both cases.
     fn report(&mut self, line: &[u8], words: impl FnOnce() -> String) {
-        if let Some(Err(why)) = self.recorder.as_mut().map(|recorder| recorder.note(line)) {
+        if let Some(Err(why)) = self.recorder.as_mut().map(|recorder| recorder.add_events(line)) {
             self.complain(&why);
         }
         if self.args.json_stream {
@@ -459,15 +468,6 @@ fn score(call: &CallSummary) -> String {
         }
     }
 }
-
-/// The shortest session. We chose 10 s because each session costs some exchanges with the server at its
-/// beginning and end.
-const SHORTEST_SESSION: Duration = Duration::from_secs(10);
-/// How often the textfile is written. Prometheus reads node_exporter every 15 s or less often (the examples
-/// of Prometheus).
-const TEXTFILE_EVERY: StdDuration = StdDuration::from_secs(10);
-/// How often a waiting thread checks whether the monitor has ended.
-const CHECK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 #[cfg(test)]
 mod tests {

@@ -17,6 +17,11 @@ use talkpath_experiment::run_dir::{SCENARIO, write_trace};
 use talkpath_experiment::store::whole::write_bytes;
 use talkpath_units::counted;
 
+/// The text lists at most this many cells. We chose 24 so that the list fits on a screen.
+const MAX_LISTED_CELLS: usize = 24;
+/// The text lists at most this many seeds. We chose 3 because they fit on a line.
+const MAX_LISTED_SEEDS: usize = 3;
+
 /// Prints the plan, and writes the files that every machine needs to run its part.
 pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let set = args.change.settings().collect();
@@ -112,8 +117,3 @@ fn span(hops: u64) -> String {
         time => format!("{:.0} h", time / 3_600.0),
     }
 }
-
-/// The text lists at most this many cells. We chose 24 so that the list fits on a screen.
-const MAX_LISTED_CELLS: usize = 24;
-/// The text lists at most this many seeds. We chose 3 because they fit on a line.
-const MAX_LISTED_SEEDS: usize = 3;

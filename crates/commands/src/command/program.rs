@@ -27,6 +27,13 @@ use crate::thresholds;
 use talkpath_experiment::part::REPORT;
 use talkpath_scenario::Source;
 
+/// The option in messages about what this command sets by itself.
+const OURS: &str = "talkpath shell";
+/// The upload of `--beside bulk`.
+const BULK: &str = "{ upload = { transport = \"tcp\", workload = \"bulk\" } }";
+/// How long the path lasts at most (chosen: ten days, near the longest duration of a scenario).
+const LONGEST: &str = "\"240 h\"";
+
 /// Makes the plan of a run of `command` on the path that the options choose.
 ///
 /// # Errors
@@ -133,10 +140,3 @@ fn conclude(outcome: Outcome, args: &ShellArgs, common: &Common, terminal: Termi
     };
     end_run(&summary, Some(&args.demand), [failure, printed.err()], common, terminal)
 }
-
-/// The option in messages about what this command sets by itself.
-const OURS: &str = "talkpath shell";
-/// The upload of `--beside bulk`.
-const BULK: &str = "{ upload = { transport = \"tcp\", workload = \"bulk\" } }";
-/// How long the path lasts at most (chosen: ten days, near the longest duration of a scenario).
-const LONGEST: &str = "\"240 h\"";

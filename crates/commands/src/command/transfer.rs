@@ -21,6 +21,12 @@ use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::part::LOG;
 use talkpath_experiment::place::Place;
 
+/// The flow's name in thresholds (docs/reference/interface.md).
+const FLOW: &str = "transfer";
+const WORKLOAD: &str = "flow.transfer.workload";
+/// How long a transfer runs at most over a transport that repairs losses (docs/reference/interface.md).
+const RELIABLE_DURATION: &str = "10 min";
+
 /// Sends a file. The far host checks its SHA-256.
 pub fn send(args: &SendArgs, context: Context<'_>) -> Result<(), Failure> {
     let file = args.file.to_string_lossy();
@@ -174,12 +180,6 @@ fn incomplete_file(summary: &Summary) -> Option<Failure> {
     let times = if repetitions > 1 { format!(" {incomplete} of {repetitions} times") } else { String::new() };
     Some(Failure::NotHeld(format!("the file did not arrive whole{times}")))
 }
-
-/// The flow's name in thresholds (docs/reference/interface.md).
-const FLOW: &str = "transfer";
-const WORKLOAD: &str = "flow.transfer.workload";
-/// How long a transfer runs at most over a transport that repairs losses (docs/reference/interface.md).
-const RELIABLE_DURATION: &str = "10 min";
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@ use talkpath_experiment::store::lines::last_line;
 pub(crate) fn last_time(path: &Path) -> Option<DateTime<Utc>> {
     let newest = File::open(path).and_then(|file| last_line(&file)).ok();
     newest
-        .and_then(|(_, line)| time_of(&line))
+        .and_then(|line| time_of(&line.text))
         .or_else(|| Some(fs::metadata(path).ok()?.modified().ok()?.into()))
 }
 

@@ -15,40 +15,25 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
-use talkpath_measure::summary::{Clock, DelayMs, FlowSummary};
+use serde_json::{Value, json};
+use talkpath_measure::summary::{DelayMs, FlowSummary};
 
 use super::Epoch;
 use super::interval::{Counts, FlowInterval, Interval, delays};
 use super::totals::{FlowTotals, Totals};
 
 /// Writes an event as a line, with a line feed at the end.
-fn line(event: &'static str, data: impl Serialize) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Event<T> {
-        event: &'static str,
-        data: T,
-    }
-    let mut line = serde_json::to_vec(&Event { event, data }).unwrap_or_default();
-    line.push(b'\n');
-    line
+fn line(event: &str, data: Value) -> Vec<u8> {
+    format!("{}\n", json!({ "event": event, "data": data })).into_bytes()
 }
 
 /// A time in the form of iperf3. `time` is in the form of RFC 3339.
-#[derive(Serialize)]
-struct Timestamp {
-    time: String,
-    timesecs: i64,
-    timemillisecs: i64,
-}
-
-impl From<DateTime<Utc>> for Timestamp {
-    fn from(at: DateTime<Utc>) -> Self {
-        Self {
-            time: at.to_rfc3339_opts(SecondsFormat::Millis, true),
-            timesecs: at.timestamp(),
-            timemillisecs: at.timestamp_millis(),
-        }
-    }
+fn timestamp(at: DateTime<Utc>) -> Value {
+    json!({
+        "time": at.to_rfc3339_opts(SecondsFormat::Millis, true),
+        "timesecs": at.timestamp(),
+        "timemillisecs": at.timestamp_millis(),
+    })
 }
 
 /// The beginning of a monitor, and what it measures.
@@ -69,65 +54,32 @@ pub(crate) struct MonitoredFlow {
     pub(crate) message_bytes: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct StartData<'a> {
-    version: String,
-    system_info: &'a str,
-    timestamp: Timestamp,
-    connecting_to: ConnectingTo<'a>,
-    test_start: TestStart<'a>,
-    streams: Vec<StreamStart<'a>>,
-}
-
-#[derive(Serialize)]
-struct ConnectingTo<'a> {
-    host: &'a str,
-}
-
-#[derive(Serialize)]
-struct TestStart<'a> {
-    protocol: &'a str,
-    num_streams: usize,
-    blksize: Option<u64>,
-    omit: u64,
-    /// The duration is 0, as iperf3 writes a test without an end.
-    duration: u64,
-    interval: f64,
-    session: f64,
-}
-
-#[derive(Serialize)]
-struct StreamStart<'a> {
-    /// The number of the flow, from 1.
-    socket: usize,
-    flow: &'a str,
-    transport: &'a str,
-}
-
 /// Writes the event that the monitor begins. The protocol and the size of messages are those of the first
 /// flow.
 pub(crate) fn start(begun: &MonitorStart<'_>) -> Vec<u8> {
     let mut streams = Vec::new();
     for (index, MonitoredFlow { name, transport, .. }) in begun.flows.iter().enumerate() {
-        streams.push(StreamStart { socket: index + 1, flow: name, transport });
+        // The number of a flow begins at 1.
+        streams.push(json!({ "socket": index + 1, "flow": name, "transport": transport }));
     }
     let first = begun.flows.first();
-    let data = StartData {
-        version: format!("talkpath {}", env!("CARGO_PKG_VERSION")),
-        system_info: &begun.system,
-        timestamp: begun.epoch.wall.into(),
-        connecting_to: ConnectingTo { host: begun.host },
-        test_start: TestStart {
-            protocol: first.map_or("", |flow| &flow.transport),
-            num_streams: begun.flows.len(),
-            blksize: first.and_then(|flow| flow.message_bytes),
-            omit: 0,
-            duration: 0,
-            interval: begun.interval_s,
-            session: begun.session_s,
+    let data = json!({
+        "version": format!("talkpath {}", env!("CARGO_PKG_VERSION")),
+        "system_info": begun.system,
+        "timestamp": timestamp(begun.epoch.wall),
+        "connecting_to": { "host": begun.host },
+        "test_start": {
+            "protocol": first.map_or("", |flow| &flow.transport),
+            "num_streams": begun.flows.len(),
+            "blksize": first.and_then(|flow| flow.message_bytes),
+            "omit": 0,
+            // iperf3 writes 0 for a test without an end.
+            "duration": 0,
+            "interval": begun.interval_s,
+            "session": begun.session_s,
         },
-        streams,
-    };
+        "streams": streams,
+    });
     line("start", data)
 }
 
@@ -191,18 +143,6 @@ impl Span {
     }
 }
 
-#[derive(Serialize)]
-struct IntervalData<'a> {
-    streams: Vec<IntervalStream<'a>>,
-    sum: Span,
-    interval: u64,
-    timestamp: Timestamp,
-    valid: bool,
-    clock: Option<&'a Clock>,
-    warnings: &'a [String],
-    cut: Option<&'a str>,
-}
-
 /// One flow in an interval.
 #[derive(Serialize)]
 struct IntervalStream<'a> {
@@ -237,72 +177,44 @@ pub(crate) fn interval(epoch: Epoch, number: u64, interval: &Interval) -> Vec<u8
             figures,
         });
     }
-    let data = IntervalData {
-        streams,
-        sum: Span::of_all_flows(times, &interval.sum()),
-        interval: number,
-        timestamp: epoch.wall(interval.start_ns).into(),
-        valid: interval.valid,
-        clock: interval.clock.as_ref(),
-        warnings: &interval.warnings,
-        cut: interval.cut.as_deref(),
-    };
+    let data = json!({
+        "streams": streams,
+        "sum": Span::of_all_flows(times, &interval.sum()),
+        "interval": number,
+        "timestamp": timestamp(epoch.wall(interval.start_ns)),
+        "valid": interval.valid,
+        "clock": interval.clock,
+        "warnings": interval.warnings,
+        "cut": interval.cut,
+    });
     line("interval", data)
 }
 
 /// Writes the event that nothing has been measured since `from_ns` of CLOCK_MONOTONIC.
 pub(crate) fn outage(epoch: Epoch, from_ns: i64, why: &str) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct OutageData<'a> {
-        start: f64,
-        timestamp: Timestamp,
-        why: &'a str,
-    }
-    let (start, timestamp) = (epoch.seconds(from_ns), epoch.wall(from_ns).into());
-    line("outage", OutageData { start, timestamp, why })
+    let at = timestamp(epoch.wall(from_ns));
+    line("outage", json!({ "start": epoch.seconds(from_ns), "timestamp": at, "why": why }))
 }
 
 /// Writes the event that the monitor measures again since `to_ns`, after an outage that began at `from_ns`.
 pub(crate) fn recovered(epoch: Epoch, from_ns: i64, to_ns: i64, attempts: u64) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct RecoveredData {
-        start: f64,
-        end: f64,
-        seconds: f64,
-        attempts: u64,
-        timestamp: Timestamp,
-    }
     let (start, end) = (epoch.seconds(from_ns), epoch.seconds(to_ns));
-    let timestamp = epoch.wall(to_ns).into();
-    line("recovered", RecoveredData { start, end, seconds: end - start, attempts, timestamp })
+    let data = json!({
+        "start": start,
+        "end": end,
+        "seconds": end - start,
+        "attempts": attempts,
+        "timestamp": timestamp(epoch.wall(to_ns)),
+    });
+    line("recovered", data)
 }
 
 /// Writes the event that something failed which the user should repair. The monitor continues.
 pub(crate) fn error(message: &str) -> Vec<u8> {
-    line("error", message)
+    line("error", message.into())
 }
 
-#[derive(Serialize)]
-struct EndData<'a> {
-    streams: Vec<StreamEnd<'a>>,
-    sum: Span,
-    intervals: u64,
-    invalid_intervals: u64,
-    measured_seconds: f64,
-    outages: u64,
-    outage_seconds: f64,
-    timestamp: Timestamp,
-}
-
-/// The end of a flow in the form of iperf3: the key is `udp` for datagrams, and `sender` for connections.
-#[derive(Serialize)]
-struct StreamEnd<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    udp: Option<FlowEnd<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sender: Option<FlowEnd<'a>>,
-}
-
+/// One flow over the whole monitor.
 #[derive(Serialize)]
 struct FlowEnd<'a> {
     socket: usize,
@@ -331,23 +243,20 @@ pub(crate) fn end(epoch: Epoch, end_ns: i64, totals: &Totals) -> Vec<u8> {
             round_trip_delay_ms: delays(&flow.round_trips),
             one_way_delay_ms: delays(&flow.one_way),
         };
-        let is_connection = transport.starts_with("tcp");
-        streams.push(if is_connection {
-            StreamEnd { udp: None, sender: Some(flow_end) }
-        } else {
-            StreamEnd { udp: Some(flow_end), sender: None }
-        });
+        // The key is that of iperf3: `sender` for connections, and `udp` for datagrams.
+        let key = if transport.starts_with("tcp") { "sender" } else { "udp" };
+        streams.push(json!({ key: flow_end }));
     }
-    let data = EndData {
-        streams,
-        sum: Span::of_all_flows(times, &totals.sum()),
-        intervals: totals.intervals,
-        invalid_intervals: totals.invalid_intervals,
-        measured_seconds,
-        outages: totals.outages,
-        outage_seconds: totals.outage_s(end_ns),
-        timestamp: epoch.wall(end_ns).into(),
-    };
+    let data = json!({
+        "streams": streams,
+        "sum": Span::of_all_flows(times, &totals.sum()),
+        "intervals": totals.intervals,
+        "invalid_intervals": totals.invalid_intervals,
+        "measured_seconds": measured_seconds,
+        "outages": totals.outages,
+        "outage_seconds": totals.outage_s(end_ns),
+        "timestamp": timestamp(epoch.wall(end_ns)),
+    });
     line("end", data)
 }
 

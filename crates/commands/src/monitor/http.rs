@@ -12,6 +12,19 @@ use std::time::{Duration, Instant};
 
 use super::openmetrics::Format;
 
+/// The path of the metrics: the default of Prometheus for `metrics_path`.
+const PATH: &str = "/metrics";
+const TEXT: &str = "text/plain; charset=utf-8";
+/// The largest number of headers of a request. We chose 32 because Prometheus sends six.
+const MAX_HEADERS: usize = 32;
+/// The largest request, in bytes. We chose 8 KiB because Prometheus sends 300 B.
+pub(crate) const MAX_HEAD: usize = 8 << 10;
+/// The timeout of a request, and that of its answer. We chose 1 s because a scraper on this host needs a
+/// millisecond.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often the server checks whether it shall stop.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Why the metrics cannot be served at an address, in words for a person.
 #[derive(Debug)]
 pub(crate) enum BindError {
@@ -133,19 +146,6 @@ fn page(status: &str, content_type: &str, body: &str, has_body: bool) -> Vec<u8>
     let body = if has_body { body } else { "" };
     [head.as_bytes(), body.as_bytes()].concat()
 }
-
-/// The path of the metrics: the default of Prometheus for `metrics_path`.
-const PATH: &str = "/metrics";
-const TEXT: &str = "text/plain; charset=utf-8";
-/// The largest number of headers of a request. We chose 32 because Prometheus sends six.
-const MAX_HEADERS: usize = 32;
-/// The largest request, in bytes. We chose 8 KiB because Prometheus sends 300 B.
-pub(crate) const MAX_HEAD: usize = 8 << 10;
-/// The timeout of a request, and that of its answer. We chose 1 s because a scraper on this host needs a
-/// millisecond.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often the server checks whether it shall stop.
-const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {

@@ -1,18 +1,19 @@
-//! The records of a monitor. It makes a run directory for each stretch of time or size, in which every
-//! session is a repetition. So `report` and `export` read the directory like that of any other run.
+//! Keeps the records of a monitor in run directories, which `report` and `export` read like any other run.
 //!
 //! ```text
 //!  OUT/monitor-HOST/
-//!    2026-11-21T19-00-00Z-.../     put together: summary.json, packets.parquet, ..., events.jsonl
+//!    2026-11-21T19-00-00Z-.../     closed: summary.json, packets.parquet, ..., events.jsonl
 //!    2026-11-21T20-00-00Z-.../     open: parts/ grows
 //! ```
 //!
-//! A directory that is full is closed: its parts are merged into one run. If a monitor was killed, the next
-//! one closes the directory that was left open. If a directory cannot be closed, that is tried again whenever
-//! another one is full.
+//! - A *session* is one measurement of the monitor. It is one repetition of a run directory.
+//! - The *open* directory receives sessions. It is *full* when it has reached the time or the size of `--rotate`.
+//! - To *close* a directory is to merge its sessions into one run.
+//! - *Retention* (`--keep`) removes the oldest closed directories.
 //!
-//! Retention (`--keep`) removes whole directories of this folder, the oldest first, and only those with an
-//! events.jsonl. The age of a directory counts from its newest event, so that no younger event is removed.
+//! A killed monitor leaves its directory open, and the next monitor closes it. If a directory cannot be closed,
+//! the monitor tries again whenever it closes another one. The age of a directory counts from its newest event,
+//! so that no younger event is removed. Begin to read with [`Recorder`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,16 +35,19 @@ use talkpath_experiment::choice::Records;
 use talkpath_experiment::journal::{self, Journal, Packed};
 use talkpath_experiment::part::{ExtraFiles, Part, all_parts};
 use talkpath_experiment::place::Place;
-use talkpath_experiment::run_dir::{PartKey, RunDir, SCENARIO, slug};
+use talkpath_experiment::run_dir::{PARTS, PartKey, RunDir, SCENARIO, slug};
 use talkpath_experiment::run_options::RunOptions;
 use talkpath_experiment::stopwatch::{Stopwatch, instant_formatter, start_of_run};
 use talkpath_experiment::store::lines::LineFile;
 use talkpath_experiment::{Destination, Experiment};
 use talkpath_measure::series::SeriesDetail;
 
+/// The name of the file of events in a run directory.
+pub(crate) const EVENTS: &str = "events.jsonl";
+
 /// How and where the records are kept.
-pub(crate) struct Keeping<'a> {
-    /// `OUT/monitor-HOST`.
+pub(crate) struct RecordOptions<'a> {
+    /// The folder of the run directories, `OUT/monitor-HOST`.
     pub(crate) folder: PathBuf,
     pub(crate) records: Records,
     pub(crate) series: SeriesDetail,
@@ -56,7 +60,7 @@ pub(crate) struct Keeping<'a> {
 
 /// The records of one monitor.
 pub(crate) struct Recorder<'a> {
-    keeping: Keeping<'a>,
+    options: RecordOptions<'a>,
     /// The plan of one session.
     plan: &'a Plan,
     open: Option<OpenDir>,
@@ -65,75 +69,77 @@ pub(crate) struct Recorder<'a> {
 /// A run directory that receives sessions.
 struct OpenDir {
     dir: RunDir,
-    begun: RunOptions,
-    watch: Stopwatch,
-    since: StdInstant,
+    /// The settings with which the directory was made.
+    settings: RunOptions,
+    stopwatch: Stopwatch,
+    opened_at: StdInstant,
     sessions: u64,
+    /// The size of the sessions and events, in bytes.
     bytes: u64,
     journal: Journal,
     events: LineFile,
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(keeping: Keeping<'a>, plan: &'a Plan) -> Self {
-        Self { keeping, plan, open: None }
+    pub(crate) fn new(options: RecordOptions<'a>, plan: &'a Plan) -> Self {
+        Self { options, plan, open: None }
     }
 
     /// The folder of the records.
     pub(crate) fn folder(&self) -> &Path {
-        &self.keeping.folder
+        &self.options.folder
     }
 
-    /// Closes the directories that a killed monitor left open, and removes the directories that are too old.
-    pub(crate) fn tidy_up(&self) -> Result<(), Failure> {
-        self.close_all_left_open();
+    /// Closes the directories of monitors that were killed, and removes the directories that are too old.
+    pub(crate) fn clean_up(&self) -> Result<(), Failure> {
+        self.close_abandoned();
         self.remove_old()
     }
 
-    /// Closes all directories on which no monitor works. A killed monitor left them open, or they could not
-    /// be closed when they were full.
-    fn close_all_left_open(&self) {
-        for path in run_dirs(&self.keeping.folder) {
+    /// Closes all open directories on which no monitor works. Their monitor was killed, or could not close
+    /// them.
+    fn close_abandoned(&self) {
+        for path in run_dirs(&self.options.folder) {
             // If one directory cannot be closed, the others are closed all the same.
-            if let Err(why) = self.close_left_open(&path) {
-                self.keeping.terminal.warning(&format!("{why}; {} stays as it is", path.display()));
+            if let Err(why) = self.close_if_abandoned(&path) {
+                self.options.terminal.warning(&format!("{why}; {} stays as it is", path.display()));
             }
         }
     }
 
-    fn close_left_open(&self, path: &Path) -> Result<(), Failure> {
+    fn close_if_abandoned(&self, path: &Path) -> Result<(), Failure> {
         let mut dir = RunDir::open(path)?;
         // Another monitor may work on the directory, or this monitor.
         if !dir.has_parts() || dir.lock().is_err() {
             return Ok(());
         }
-        let (begun, resolved) = (RunOptions::read(&dir)?, read(&dir.file(SCENARIO))?);
-        // The last line of the events may have been cut short when the monitor was killed. Opening removes
-        // it.
+        let (settings, scenario) = (RunOptions::read(&dir)?, read(&dir.file(SCENARIO))?);
+        // If a kill cut the last event short, opening the file removes that event.
         LineFile::open(&dir.file(EVENTS))?;
-        self.close(&mut dir, (&begun, &resolved), &Stopwatch::start())
+        self.close(&mut dir, &settings, &scenario, &Stopwatch::start())
     }
 
-    /// Closes the open directory if it is full. This happens before a session and its events are kept.
+    /// Closes the open directory if it is full. Call this before a session and its events are added, so that
+    /// both go to the same directory.
     pub(crate) fn rotate_if_full(&mut self) -> Result<(), Failure> {
         if self.open.as_ref().is_some_and(|open| self.is_full(open)) { self.rotate() } else { Ok(()) }
     }
 
-    /// Keeps a session that began at `at`.
-    pub(crate) fn keep(&mut self, mut record: RunRecord, at: DateTime<Utc>) -> Result<(), Failure> {
-        let (records, plan) = (self.keeping.records, self.plan);
-        let open = self.opened()?;
+    /// Adds a session that began at `at`.
+    pub(crate) fn add_session(&mut self, mut record: RunRecord, at: DateTime<Utc>) -> Result<(), Failure> {
+        let (records, plan) = (self.options.records, self.plan);
+        let open = self.open_dir()?;
         record.repetition = open.sessions;
         let cell = &plan.cells[0];
         let part = Part::new(&record, plan, cell, false, instant_formatter(at));
-        let none = ExtraFiles { arrivals: None, capture: None };
-        open.bytes += match Packed::new(&part, &record, &none, records)? {
+        let no_files = ExtraFiles { arrivals: None, capture: None };
+        open.bytes += match Packed::new(&part, &record, &no_files, records)? {
             Some(packed) => {
                 open.journal.add(&open.dir, &packed)?;
                 packed.size()
             }
             None => {
-                part.save(&open.dir, &record, &none, records, false)?;
+                part.save(&open.dir, &record, &no_files, records, false)?;
                 size(&open.dir.part_folder(PartKey::whole(part.id())))
             }
         };
@@ -141,57 +147,60 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Keeps the lines of events.
-    pub(crate) fn note(&mut self, lines: &[u8]) -> Result<(), Failure> {
-        let open = self.opened()?;
+    /// Adds lines of events.
+    pub(crate) fn add_events(&mut self, lines: &[u8]) -> Result<(), Failure> {
+        let open = self.open_dir()?;
         open.events.add(lines)?;
         open.bytes += lines.len() as u64;
         Ok(())
     }
 
-    /// Closes the open directory, and those that could not be closed before, and removes the ones that are
-    /// too old.
+    /// Closes the open directory and all abandoned ones, and removes the directories that are too old.
     pub(crate) fn rotate(&mut self) -> Result<(), Failure> {
         // Old directories are removed first, because on a full disk no directory can be closed.
         let removed = self.remove_old();
-        self.close_all_left_open();
-        let closed = self.open.take().map_or(Ok(()), |mut open| {
-            self.close(&mut open.dir, (&open.begun, &self.plan.resolved), &open.watch)
-        });
-        closed.and(self.remove_old()).and(removed)
+        self.close_abandoned();
+        let closed = match self.open.take() {
+            Some(mut open) => self.close(&mut open.dir, &open.settings, &self.plan.resolved, &open.stopwatch),
+            None => Ok(()),
+        };
+        let removed_again = self.remove_old();
+        closed.and(removed_again).and(removed)
     }
 
     fn is_full(&self, open: &OpenDir) -> bool {
-        match self.keeping.rotate {
-            Amount::Time(time) => open.since.elapsed() >= StdDuration::from_nanos(time.as_nanos()),
+        match self.options.rotate {
+            Amount::Time(time) => open.opened_at.elapsed() >= StdDuration::from_nanos(time.as_nanos()),
             Amount::Bytes(bytes) => open.bytes >= bytes,
         }
     }
 
-    fn opened(&mut self) -> Result<&mut OpenDir, Failure> {
+    /// Returns the open directory, and makes one if there is none.
+    fn open_dir(&mut self) -> Result<&mut OpenDir, Failure> {
         let open = match self.open.take() {
             Some(open) => open,
             None => {
-                let watch = Stopwatch::start();
-                let Keeping { records, series, .. } = self.keeping;
+                let stopwatch = Stopwatch::start();
+                let RecordOptions { records, series, .. } = self.options;
                 let experiment = self.experiment(self.plan, records, series);
-                let (dir, begun) = experiment
-                    .open(Destination::Under(&self.keeping.folder), &watch)
+                let (dir, settings) = experiment
+                    .open(Destination::Under(&self.options.folder), &stopwatch)
                     .map_err(|why| experiment_failure(why, records))?;
                 let events = LineFile::open(&dir.file(EVENTS))?;
-                let (since, journal) = (StdInstant::now(), Journal::default());
-                OpenDir { dir, begun, watch, since, sessions: 0, bytes: 0, journal, events }
+                let (opened_at, journal) = (StdInstant::now(), Journal::default());
+                OpenDir { dir, settings, stopwatch, opened_at, sessions: 0, bytes: 0, journal, events }
             }
         };
         Ok(self.open.insert(open))
     }
 
-    /// Merges the sessions of `dir` into one run, with the settings with which it was begun.
+    /// Merges the sessions of `dir` into one run. `scenario` is the resolved scenario of one session.
     fn close(
         &self,
         dir: &mut RunDir,
-        (begun, resolved): (&RunOptions, &str),
-        watch: &Stopwatch,
+        settings: &RunOptions,
+        scenario: &str,
+        stopwatch: &Stopwatch,
     ) -> Result<(), Failure> {
         let kept = journal::read(dir)?;
         let sessions = all_parts(dir, &kept)?.len() as u64;
@@ -199,56 +208,57 @@ impl<'a> Recorder<'a> {
             // The directory has only events, because no session was measured in its time.
             return Ok(dir.remove_parts()?);
         }
-        let text = with_repetitions(resolved, sessions);
+        let text = with_repetitions(scenario, sessions);
         let plan =
             load_source_beside(&dir.file(SCENARIO), &Source::new(SCENARIO, text), &Options::default())?;
-        Ok(self.experiment(&plan, begun.records()?, begun.series()?).close(dir, kept, begun, watch)?)
+        Ok(self
+            .experiment(&plan, settings.records()?, settings.series()?)
+            .close(dir, kept, settings, stopwatch)?)
     }
 
     fn experiment<'p>(&'p self, plan: &'p Plan, records: Records, series: SeriesDetail) -> Experiment<'p> {
-        let Keeping { place, arenas, terminal, .. } = &self.keeping;
+        let RecordOptions { place, arenas, terminal, .. } = &self.options;
         let observer = Box::new(TerminalObserver::new(*terminal, records));
         Experiment { records, series, ..Experiment::new(plan, place.clone(), *arenas, observer, &Pages) }
     }
 
     fn remove_old(&self) -> Result<(), Failure> {
-        let Some(keep) = self.keeping.keep else { return Ok(()) };
+        let Some(keep) = self.options.keep else { return Ok(()) };
         let open = self.open.as_ref().map(|open| open.dir.path());
-        let mut closed: Vec<PathBuf> = run_dirs(&self.keeping.folder)
-            .into_iter()
-            .filter(|path| {
-                Some(path.as_path()) != open && !path.join(talkpath_experiment::run_dir::PARTS).is_dir()
-            })
-            .collect();
-        closed.sort();
-        let old = match keep {
+        let mut closed = run_dirs(&self.options.folder);
+        closed.retain(|path| Some(path.as_path()) != open && !path.join(PARTS).is_dir());
+        match keep {
             Amount::Time(time) => {
-                let is_old = |path: &PathBuf| ended(path).is_some_and(|at| age(at) > time.as_nanos());
-                closed.into_iter().filter(is_old).collect()
+                closed.retain(|path| last_event(path).is_some_and(|at| age_ns(at) > time.as_nanos()));
             }
-            Amount::Bytes(bytes) => beyond(closed, bytes),
-        };
-        for path in old {
+            Amount::Bytes(bytes) => {
+                let newest = count_newest(&closed, bytes);
+                closed.truncate(closed.len() - newest);
+            }
+        }
+        for path in closed {
             fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?;
         }
         Ok(())
     }
 }
 
-/// The oldest directories of `closed` that must go so that the others have at most `bytes`. `closed` is in
-/// the order of time.
-fn beyond(closed: Vec<PathBuf>, bytes: u64) -> Vec<PathBuf> {
-    let mut kept = 0;
-    let mut fits = |path: &PathBuf| {
-        kept += size(path);
-        kept <= bytes
-    };
-    let newest = closed.iter().rev().take_while(|path| fits(path)).count();
-    let count = closed.len() - newest;
-    closed.into_iter().take(count).collect()
+/// Counts how many of the newest directories have at most `bytes` together. `dirs` are in the order of time.
+fn count_newest(dirs: &[PathBuf], bytes: u64) -> usize {
+    let mut total = 0;
+    let mut count = 0;
+    for path in dirs.iter().rev() {
+        total += size(path);
+        if total > bytes {
+            break;
+        }
+        count += 1;
+    }
+    count
 }
 
-/// The run directories of a monitor in `folder`, in the order of their names.
+/// Returns the run directories of a monitor in `folder`, in the order of their names. A name begins with the
+/// time at which the directory was made.
 fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -260,36 +270,32 @@ fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The time of the newest event in the run directory `path`.
-fn ended(path: &Path) -> Option<DateTime<Utc>> {
+/// Returns the time of the newest event in the run directory `path`.
+fn last_event(path: &Path) -> Option<DateTime<Utc>> {
     let begun = start_of_run(path)?;
     Some(last_time(&path.join(EVENTS)).map_or(begun, |last| last.max(begun)))
 }
 
-/// How long ago `at` was, in ns.
-fn age(at: DateTime<Utc>) -> u64 {
+/// Returns how long ago `at` was, in ns.
+fn age_ns(at: DateTime<Utc>) -> u64 {
     (Utc::now() - at).num_nanoseconds().and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0)
 }
 
-/// The size of all files below `path`, in bytes.
+/// Returns the size of all files below `path`, in bytes. Symbolic links are not followed.
 fn size(path: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(path) else { return 0 };
-    let of_entry = |entry: fs::DirEntry| match entry.metadata() {
-        // Symbolic links are not followed.
-        Ok(meta) if meta.is_dir() => size(&entry.path()),
-        Ok(meta) => meta.len(),
+    let entry_size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => size(&entry.path()),
+        Ok(metadata) => metadata.len(),
         Err(_) => 0,
     };
-    entries.filter_map(Result::ok).map(of_entry).sum()
+    entries.filter_map(Result::ok).map(entry_size).sum()
 }
 
-/// The folder under `out` that holds the records about `host`.
+/// Returns the folder under `out` that holds the records about `host`.
 pub(crate) fn folder(out: &Path, host: &str) -> PathBuf {
     out.join(format!("monitor-{}", slug(host)))
 }
-
-/// The name of the file of events in a run directory.
-pub(crate) const EVENTS: &str = "events.jsonl";
 
 #[cfg(test)]
 mod tests {
@@ -300,6 +306,9 @@ mod tests {
     use talkpath_experiment::choice::ArenaKind;
     use talkpath_experiment::stopwatch::FILE_NAME_TIME;
     use talkpath_scenario::Setting;
+    use talkpath_units::Duration;
+
+    const HOUR: Amount = Amount::Time(Duration::from_secs(3600));
 
     fn plan() -> Plan {
         let source = Source::new("monitor", "drain = \"2 s\"");
@@ -311,7 +320,7 @@ mod tests {
 
     fn recorder<'a>(folder: &Path, plan: &'a Plan, rotate: Amount, keep: Option<Amount>) -> Recorder<'a> {
         let place = Place::new(ArenaKind::Live, Some("host"));
-        let keeping = Keeping {
+        let options = RecordOptions {
             folder: folder.to_path_buf(),
             records: Records::All,
             series: SeriesDetail::Sampled,
@@ -321,15 +330,15 @@ mod tests {
             keep,
             terminal: Terminal::plain(),
         };
-        Recorder::new(keeping, plan)
+        Recorder::new(options, plan)
     }
 
     fn fill(recorder: &mut Recorder<'_>, sessions: u64) {
         for number in 0..sessions {
             recorder.rotate_if_full().unwrap();
-            recorder.note(b"{}\n").unwrap();
+            recorder.add_events(b"{}\n").unwrap();
             let record = session(number, 0, 1_000, 7).record.unwrap();
-            recorder.keep(record, Utc::now()).unwrap();
+            recorder.add_session(record, Utc::now()).unwrap();
         }
     }
 
@@ -368,19 +377,18 @@ mod tests {
     #[test]
     fn a_directory_that_a_killed_monitor_left_open_is_closed_by_the_next() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
-        let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
-        let mut killed = recorder(folder.path(), &plan, hour, None);
+        let mut killed = recorder(folder.path(), &plan, HOUR, None);
         fill(&mut killed, 2);
         assert!(run_dirs(folder.path())[0].join("parts").is_dir());
         // Still locked: somebody works on it.
-        recorder(folder.path(), &plan, hour, None).tidy_up().unwrap();
+        recorder(folder.path(), &plan, HOUR, None).clean_up().unwrap();
         assert!(run_dirs(folder.path())[0].join("parts").is_dir());
         drop(killed);
         // The next one keeps less, and measures something else.
         let another = Plan { resolved: "name = \"another\"".to_owned(), ..plan.clone() };
-        let mut other = recorder(folder.path(), &another, hour, None);
-        other.keeping.records = Records::Summary;
-        other.tidy_up().unwrap();
+        let mut other = recorder(folder.path(), &another, HOUR, None);
+        other.options.records = Records::Summary;
+        other.clean_up().unwrap();
         assert!(run_dirs(folder.path())[0].join("packets.parquet").is_file());
         let dirs = run_dirs(folder.path());
         assert_eq!((dirs.len(), runs_in(&dirs[0])), (1, 2));
@@ -389,14 +397,13 @@ mod tests {
     #[test]
     fn one_broken_directory_does_not_keep_the_others_from_being_closed() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
-        let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
         let broken = folder.path().join("2020-01-01T00-00-00Z-a");
         fs::create_dir_all(broken.join("parts")).unwrap();
         for name in [SCENARIO, EVENTS, "parts/plan.json"] {
             fs::write(broken.join(name), "{").unwrap();
         }
-        fill(&mut recorder(folder.path(), &plan, hour, None), 2);
-        recorder(folder.path(), &plan, hour, None).tidy_up().unwrap();
+        fill(&mut recorder(folder.path(), &plan, HOUR, None), 2);
+        recorder(folder.path(), &plan, HOUR, None).clean_up().unwrap();
         let dirs = run_dirs(folder.path());
         assert_eq!((dirs.len(), runs_in(&dirs[1])), (2, 2));
         assert!(broken.join("parts").is_dir(), "what it holds is not thrown away");
@@ -422,7 +429,7 @@ mod tests {
     #[test]
     fn old_directories_are_removed_even_if_the_open_one_cannot_be_closed() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
-        let day = Amount::Time(talkpath_units::Duration::from_secs(86_400));
+        let day = Amount::Time(Duration::from_secs(86_400));
         let mut recorder = recorder(folder.path(), &plan, day, Some(day));
         fill(&mut recorder, 1);
         let open = run_dirs(folder.path())[0].clone();
@@ -450,8 +457,8 @@ mod tests {
             // Files of a copy are all new.
             fs::write(path.join(EVENTS), event(ended)).unwrap();
         }
-        let keep = Amount::Time(talkpath_units::Duration::from_secs(day.as_secs()));
-        recorder(folder.path(), &plan, keep, Some(keep)).tidy_up().unwrap();
+        let keep = Amount::Time(Duration::from_secs(day.as_secs()));
+        recorder(folder.path(), &plan, keep, Some(keep)).clean_up().unwrap();
         let left = run_dirs(folder.path());
         assert!(left.len() == 1 && left[0].to_string_lossy().ends_with("full-now"), "{left:?}");
     }
@@ -459,11 +466,10 @@ mod tests {
     #[test]
     fn a_line_that_a_killed_monitor_cut_short_is_removed_when_its_directory_is_closed() {
         let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
-        let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
-        fill(&mut recorder(folder.path(), &plan, hour, None), 1);
+        fill(&mut recorder(folder.path(), &plan, HOUR, None), 1);
         let events = run_dirs(folder.path())[0].join(EVENTS);
         fs::write(&events, "{}\n{\"eve").unwrap();
-        recorder(folder.path(), &plan, hour, None).tidy_up().unwrap();
+        recorder(folder.path(), &plan, HOUR, None).clean_up().unwrap();
         assert_eq!(fs::read_to_string(events).unwrap(), "{}\n");
     }
 
@@ -493,14 +499,15 @@ mod tests {
             names.sort();
             names
         };
-        let keep = |amount| recorder(folder.path(), &plan, Amount::Bytes(1), Some(amount)).tidy_up().unwrap();
+        let keep =
+            |amount| recorder(folder.path(), &plan, Amount::Bytes(1), Some(amount)).clean_up().unwrap();
         keep(Amount::Bytes(2_500));
         assert!(
             !names().contains(&"2020-01-01T00-00-00Z-a".to_owned()) && names().len() == 4,
             "{:?}",
             names()
         );
-        keep(Amount::Time(talkpath_units::Duration::from_secs(7 * 86_400)));
+        keep(Amount::Time(Duration::from_secs(7 * 86_400)));
         assert_eq!(
             names(),
             ["2020-01-01T00-00-00Z-somebodys".to_owned(), format!("{recent}-a"), "notes".to_owned()]

@@ -1,8 +1,11 @@
-//! Files to which lines are added. A line counts once its line feed is there. A full disk or a kill may leave
-//! a part of a line at the end of the file. The next process that adds to the file cuts this part off.
+//! Files to which lines are added.
+//!
+//! A *whole line* ends with a line feed. A full disk or a kill may leave a *fragment* of a line at the end of
+//! the file. Readers ignore the fragment, and the next process that adds to the file removes it.
 //!
 //! Begin to read with [`LineFile::add`], which writes, and [`each_line`], which reads.
 
+use core::ops::Range;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -12,6 +15,14 @@ use std::path::{Path, PathBuf};
 use super::lock::O_NOFOLLOW;
 use super::whole::open_file;
 use crate::Error;
+
+/// The longest line, B. We chose 64 MiB. A line with the figures of a repetition takes about 1 MiB. A damaged
+/// file may have a hole of any size without a line feed, and reading it must not fill the memory.
+const MAX_LINE: u64 = 64 << 20;
+const TOO_LONG: &str = "a line is longer than 64 MiB";
+/// The number of bytes at the end of a file in which the last line is searched first. We chose 64 KiB, because
+/// a line about an interval of a flow takes 3 kB.
+const FIRST_TAIL: u64 = 65_536;
 
 /// A file of lines to which this process alone adds.
 #[derive(Debug)]
@@ -28,9 +39,9 @@ impl LineFile {
     /// # Errors
     /// Returns [`Error::Write`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = appending().read(true).open(path);
+        let file = append_options().read(true).open(path);
         let file = file.map_err(|why| Error::write(path, why))?;
-        let (end, _) = last_line(&file).map_err(|why| Error::write(path, why))?;
+        let end = last_line(&file).map_err(|why| Error::write(path, why))?.end;
         Self::begin(file, path, end)
     }
 
@@ -39,7 +50,7 @@ impl LineFile {
     /// # Errors
     /// Returns [`Error::Write`].
     pub fn open_at(path: &Path, end: u64) -> Result<Self, Error> {
-        let file = appending().open(path).map_err(|why| Error::write(path, why))?;
+        let file = append_options().open(path).map_err(|why| Error::write(path, why))?;
         Self::begin(file, path, end)
     }
 
@@ -52,7 +63,7 @@ impl LineFile {
         let mut number = 0_u64;
         loop {
             let path = folder.join(format!("{stem}{number}{ending}"));
-            match appending().create_new(true).open(&path) {
+            match append_options().create_new(true).open(&path) {
                 Ok(file) => return Self::begin(file, &path, 0),
                 Err(why) if why.kind() == ErrorKind::AlreadyExists => number += 1,
                 Err(why) => return Err(Error::write(&path, why)),
@@ -62,7 +73,7 @@ impl LineFile {
 
     fn begin(file: File, path: &Path, end: u64) -> Result<Self, Error> {
         let lines = Self { file, path: path.to_path_buf(), end };
-        lines.cut().map_err(|why| Error::write(path, why))?;
+        lines.remove_fragment().map_err(|why| Error::write(path, why))?;
         Ok(lines)
     }
 
@@ -95,11 +106,14 @@ impl LineFile {
 
     /// Adds `lines` and calls `finish` with the file.
     fn add_and(&mut self, lines: &[u8], finish: impl Fn(&File) -> io::Result<()>) -> Result<(), Error> {
-        // An earlier failed write may have left bytes that could not be cut off then. The new lines must not
-        // follow them.
-        let written = self.cut().and_then(|()| self.file.write_all(lines)).and_then(|()| finish(&self.file));
+        // An earlier failed write may have left a fragment that could not be removed then. The new lines must
+        // not follow it.
+        let written = self
+            .remove_fragment()
+            .and_then(|()| self.file.write_all(lines))
+            .and_then(|()| finish(&self.file));
         if let Err(why) = written {
-            let _ = self.cut();
+            let _ = self.remove_fragment();
             return Err(Error::write(&self.path, why));
         }
         self.end += lines.len() as u64;
@@ -107,14 +121,14 @@ impl LineFile {
     }
 
     /// Removes all lines after the offset `end`, at which a line ends.
-    pub fn cut_back(&mut self, end: u64) {
+    pub fn remove_after(&mut self, end: u64) {
         self.end = end;
-        // If this fails, the bytes are cut off before the next line is added.
-        let _ = self.cut();
+        // If this fails, the lines are removed before the next line is added.
+        let _ = self.remove_fragment();
     }
 
-    /// Cuts off what follows the last whole line.
-    fn cut(&self) -> io::Result<()> {
+    /// Removes the fragment after the last whole line.
+    fn remove_fragment(&self) -> io::Result<()> {
         if self.file.metadata()?.len() > self.end { self.file.set_len(self.end) } else { Ok(()) }
     }
 }
@@ -124,10 +138,10 @@ impl LineFile {
 /// # Errors
 /// Returns [`Error::Read`].
 pub fn numbered(folder: &Path, stem: &str, ending: &str) -> Result<Vec<PathBuf>, Error> {
-    let unread = |why| Error::read(folder, why);
+    let read_error = |why| Error::read(folder, why);
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unread)? {
-        let path = entry.map_err(unread)?.path();
+    for entry in fs::read_dir(folder).map_err(read_error)? {
+        let path = entry.map_err(read_error)?.path();
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let Some(digits) = name.strip_prefix(stem).and_then(|name| name.strip_suffix(ending)) else {
             continue;
@@ -140,93 +154,115 @@ pub fn numbered(folder: &Path, stem: &str, ending: &str) -> Result<Vec<PathBuf>,
     Ok(files.into_iter().map(|(_, path)| path).collect())
 }
 
-fn appending() -> OpenOptions {
+fn append_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).append(true).custom_flags(O_NOFOLLOW);
     options
 }
 
-/// Adds `line` to the file `path`, to which other processes may add at the same time. If a kill cut the last
-/// line short, this ends it with a line feed first. Everything is written at once, so that the lines of two
-/// processes do not mix.
+/// Adds `line` to the file `path`, to which other processes may add at the same time.
+///
+/// If the file ends with a fragment, a line feed is written before the line. The fragment cannot be removed,
+/// because it may be the beginning of another process's line. Everything is written in one call, so that the
+/// lines of two processes do not mix.
 ///
 /// # Errors
 /// Returns the error of the system.
 pub fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
-    let is_cut = last_byte(path).is_ok_and(|last| last.is_some_and(|last| last != b'\n'));
-    let line = if is_cut { [b"\n", line].concat() } else { line.to_vec() };
-    appending().open(path)?.write_all(&line)
+    let ends_with_fragment = last_byte(path).is_ok_and(|last| last.is_some_and(|last| last != b'\n'));
+    let line = if ends_with_fragment { [b"\n", line].concat() } else { line.to_vec() };
+    append_options().open(path)?.write_all(&line)
 }
 
 /// Returns the last byte of the file `path`, or `None` if the file is empty.
 fn last_byte(path: &Path) -> io::Result<Option<u8>> {
     let file = open_file(path)?;
-    let Some(at) = file.metadata()?.len().checked_sub(1) else { return Ok(None) };
+    let Some(offset) = file.metadata()?.len().checked_sub(1) else { return Ok(None) };
     let mut last = [0];
-    file.read_exact_at(&mut last, at)?;
+    file.read_exact_at(&mut last, offset)?;
     Ok(Some(last[0]))
 }
 
-/// Calls `take` with each whole line of the file `path`, with its line feed. Only one line is in memory at a
-/// time, because 100,000 lines take as much memory as the values that are read from them.
+/// Calls `handle` with each whole line of the file `path`, with its line feed. Only one line is in memory at a
+/// time, because a file may have 100,000 lines.
 ///
 /// # Errors
-/// Returns the error of `take`, or [`Error::Read`] if the file cannot be read or has a line longer than 64
+/// Returns the error of `handle`, or [`Error::Read`] if the file cannot be read or has a line longer than 64
 /// MiB.
-pub fn each_line<E: From<Error>>(path: &Path, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-    let unread = |why: io::Error| Error::read(path, why);
-    let mut file = BufReader::new(open_file(path).map_err(unread)?);
+pub fn each_line<E: From<Error>>(
+    path: &Path,
+    mut handle: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let read_error = |why: io::Error| Error::read(path, why);
+    let mut file = BufReader::new(open_file(path).map_err(read_error)?);
     let mut line = Vec::new();
-    while (&mut file).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unread)? > 0 {
+    while (&mut file).take(MAX_LINE).read_until(b'\n', &mut line).map_err(read_error)? > 0 {
         if !line.ends_with(b"\n") {
-            if line.len() as u64 == LONGEST_LINE {
-                return Err(unread(io::Error::other(TOO_LONG)).into());
+            if line.len() as u64 == MAX_LINE {
+                return Err(read_error(io::Error::other(TOO_LONG)).into());
             }
-            // A kill or a full disk cut the last line short.
+            // The file ends with a fragment.
             break;
         }
-        take(&line)?;
+        handle(&line)?;
         line.clear();
     }
     Ok(())
 }
 
-/// The longest line, B. We chose 64 MiB. A line with the figures of a repetition takes about 1 MiB. The bound
-/// exists because a hole in a damaged file must not fill the memory.
-const LONGEST_LINE: u64 = 64 << 20;
-const TOO_LONG: &str = "a line is longer than 64 MiB";
+/// The last whole line of a file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LastLine {
+    /// The offset behind the line feed, B. It is 0 if the file has no whole line.
+    pub end: u64,
+    /// The line without its line feed.
+    pub text: Vec<u8>,
+}
 
-/// Finds the last whole line of `file`. Returns the offset at which the line ends, and the line without its
-/// line feed. A file without a whole line gives 0 and an empty line.
+/// Finds the last whole line of `file`. Only the end of the file is read, because the file may be long.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or if the last line or the bytes after it are longer than
-/// `LONGEST_LINE`.
-pub fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
+/// [`MAX_LINE`].
+pub fn last_line(file: &File) -> io::Result<LastLine> {
     let length = file.metadata()?.len();
-    let mut back = READ_AT_ONCE;
-    loop {
-        if back > LONGEST_LINE {
-            return Err(io::Error::other(TOO_LONG));
-        }
-        let from = length.saturating_sub(back);
-        let mut tail = vec![0; usize::try_from(length - from).map_err(io::Error::other)?];
-        file.read_exact_at(&mut tail, from)?;
-        let line_end = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n');
-        let end = line_end(&tail);
-        let begin = end.and_then(|end| line_end(&tail[..end])).map(|before| before + 1);
-        match (begin, end) {
-            (Some(begin), Some(end)) => return Ok((from + end as u64 + 1, tail[begin..end].to_vec())),
-            (None, Some(end)) if from == 0 => return Ok((end as u64 + 1, tail[..end].to_vec())),
-            (None, None) if from == 0 => return Ok((0, Vec::new())),
-            _ => back = back.saturating_mul(4),
+    let mut tail_length = FIRST_TAIL;
+    while tail_length <= MAX_LINE {
+        let start = length.saturating_sub(tail_length);
+        let mut tail = vec![0; usize::try_from(length - start).map_err(io::Error::other)?];
+        file.read_exact_at(&mut tail, start)?;
+        match last_line_in(&tail) {
+            LineInTail::Whole(line) => {
+                return Ok(LastLine { end: start + line.end as u64 + 1, text: tail[line].to_vec() });
+            }
+            LineInTail::EndOnly(end) if start == 0 => {
+                return Ok(LastLine { end: end as u64 + 1, text: tail[..end].to_vec() });
+            }
+            LineInTail::None if start == 0 => return Ok(LastLine::default()),
+            LineInTail::EndOnly(_) | LineInTail::None => tail_length *= 4,
         }
     }
+    Err(io::Error::other(TOO_LONG))
 }
 
-/// How many bytes at the end of the file are searched for the last line first. We chose 64 KiB. A line about
-/// an interval of a flow takes 3 kB.
-const READ_AT_ONCE: u64 = 65_536;
+/// The part of a file's last line that is in the tail of the file.
+enum LineInTail {
+    /// The line is whole. The range is without the line feed.
+    Whole(Range<usize>),
+    /// The line begins before the tail. Its line feed is at this index.
+    EndOnly(usize),
+    /// The tail has no line feed.
+    None,
+}
+
+fn last_line_in(tail: &[u8]) -> LineInTail {
+    let last_feed = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n');
+    let Some(end) = last_feed(tail) else { return LineInTail::None };
+    match last_feed(&tail[..end]) {
+        Some(feed_before) => LineInTail::Whole(feed_before + 1..end),
+        None => LineInTail::EndOnly(end),
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -254,17 +290,9 @@ mod tests {
         });
         assert!(ended.unwrap_err().to_string().contains(TOO_LONG));
         assert_eq!(lines, [b"1\n"]);
-    }
-
-    #[test]
-    fn a_hole_at_the_end_of_a_file_of_lines_does_not_fill_the_memory() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lines.jsonl");
-        fs::write(&path, "1\n").unwrap();
-        OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         let why = LineFile::open(&path).unwrap_err().to_string();
         assert!(why.contains(TOO_LONG), "{why}");
-        assert!(fs::metadata(&path).unwrap().len() == 1 << 40, "what nobody understands is not cut off");
+        assert!(fs::metadata(&path).unwrap().len() == 1 << 40, "a damaged file is not changed");
     }
 
     #[test]

@@ -6,6 +6,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+/// The flag with which open(2) fails if the last part of the path is a symbolic link.
+pub const O_NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+
 /// A lock that this process holds. It is released when this is dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -81,9 +84,6 @@ impl Drop for Lock {
         let _ = self.file.unlock();
     }
 }
-
-/// The flag with which open(2) fails if the last part of the path is a symbolic link.
-pub const O_NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,19 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
+/// The end of a draft's name.
+const DRAFT_ENDING: &str = ".draft";
+
+/// The mode of a new file, from which the system takes the umask (open(2)).
+const MODE_BEFORE_UMASK: u32 = 0o666;
+
+/// How many bytes are collected for one write. We chose 64 KiB. Record files are made in pieces of 8 KiB, and
+/// a system call for each piece takes longer than one more copy.
+pub const WRITE_AT_ONCE: usize = 64 * 1024;
+/// How many bytes are read before they are searched for a NUL. We chose 1 MiB. At most so many bytes are read
+/// in vain, in the first piece of a hole.
+const PIECE_BYTES: u64 = 1 << 20;
+
 /// Writes the file `path`: `fill` writes into a draft with another name, which is then renamed to `path`. If
 /// anything fails, the draft is removed and an older file at `path` stays.
 ///
@@ -135,19 +148,6 @@ pub fn find_file(path: &Path) -> io::Result<Option<File>> {
         found => found.map(Some),
     }
 }
-
-/// The end of a draft's name.
-const DRAFT_ENDING: &str = ".draft";
-
-/// The mode of a new file, from which the system takes the umask (open(2)).
-const MODE_BEFORE_UMASK: u32 = 0o666;
-
-/// How many bytes are collected for one write. We chose 64 KiB. Record files are made in pieces of 8 KiB, and
-/// a system call for each piece takes longer than one more copy.
-pub const WRITE_AT_ONCE: usize = 64 * 1024;
-/// How many bytes are read before they are searched for a NUL. We chose 1 MiB. At most so many bytes are read
-/// in vain, in the first piece of a hole.
-const PIECE_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

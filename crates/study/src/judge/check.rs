@@ -165,7 +165,7 @@ fn count_singles(
         let Some(samples) = cells.samples(&operand.cell, *arena, assumption) else {
             return Singles::default();
         };
-        figures_of_operands.push(samples.figures(&operand.metric));
+        figures_of_operands.push(samples.values_by_repetition(&operand.metric));
     }
     let Some(first) = figures_of_operands.first() else { return Singles::default() };
     let mut singles = Singles::default();

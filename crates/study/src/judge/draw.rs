@@ -10,11 +10,14 @@ use crate::outcome::{
     Drawing, FigureLine, FigureOutcome, FigurePoint, RowOutcome, RunShare, TableOutcome, TracePanel,
 };
 use crate::over_time::is_flow_or_copy;
-use crate::sample::{CellSamples, KeptTrace, Sample, cut};
+use crate::sample::{CellSamples, KeptTrace, Sample, clip};
 use crate::stats::{Median, median};
 use crate::study::{AxisTitles, BASE_SET, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine};
 use crate::table::{PublishedRow, PublishedTable};
 use talkpath_units::counted;
+
+/// The number of percentiles in [`Sample::delays`], which are the percentiles 1 to 99.
+const PERCENTILES: usize = 99;
 
 /// Draws `figure`. Returns `None` if there is nothing to draw because none of its cells ran.
 pub(super) fn draw(figure: &Figure, cells: &JudgedCells<'_>) -> Option<FigureOutcome> {
@@ -218,7 +221,7 @@ fn add_trace(panel: &mut TracePanel, kept: &KeptTrace, figure: &FigureKind, suff
     }
     for line in &kept.trace.lines {
         if line.kind == *series && line.entity.starts_with(entity) {
-            let points = cut(line.points.iter().copied(), *seconds);
+            let points = clip(line.points.iter().copied(), *seconds);
             panel.steps.push(TraceLine {
                 entity: format!("{}{suffix}", line.entity),
                 kind: line.kind.clone(),
@@ -358,6 +361,3 @@ fn median_delay(samples: &CellSamples, flow: &str, index: usize) -> Option<Media
     let delays: Vec<f64> = samples.valid().filter_map(delay).collect();
     median(&delays)
 }
-
-/// The number of percentiles in [`Sample::delays`], which are the percentiles 1 to 99.
-const PERCENTILES: usize = 99;

@@ -19,6 +19,9 @@ use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Figure, Operand, Tolerance, Verdict};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
 
+/// The key of a check, for messages.
+const CHECK: &str = "claim.check";
+
 /// The kind of a check and its operands. The names of the operands can still contain `{AXIS}`.
 struct Comparison {
     kind: ClaimKind,
@@ -247,9 +250,6 @@ impl Loader<'_, '_> {
         Some(operands)
     }
 }
-
-/// The key of a check, for messages.
-const CHECK: &str = "claim.check";
 
 /// The message for a check that has none of the forms, or several.
 const CHECK_FORMS: &str = "expected one of: `cell`, `ratio`, `difference`, `slope` or `r_squared`, each with `value` and `within`, \

@@ -9,6 +9,9 @@ use crate::file::{FigureEntry, LineEntry, MediansEntry, ScatterEntry, TraceEntry
 use crate::study::{AxisTitles, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine, Printed};
 use crate::table::PublishedRow;
 
+/// The series that a trace can show.
+const TRACE_SERIES: [&str; 4] = ["cwnd", "queue", "loss-runs", "goodput"];
+
 /// What the lines of a figure of medians have in common.
 struct MediansFigure<'a> {
     /// The metric of the lines that name no metric.
@@ -170,9 +173,6 @@ impl Loader<'_, '_> {
         }
     }
 }
-
-/// The series that a trace can show.
-const TRACE_SERIES: [&str; 4] = ["cwnd", "queue", "loss-runs", "goodput"];
 
 /// Returns what the publication prints for a metric of a cell. The role is that of the first row.
 fn printed(wanted: CellMetric<'_>, rows: &[PublishedRow]) -> Printed {

@@ -8,6 +8,20 @@ use crate::metric::{self, Derived, Metrics, Units};
 use crate::over_time::{OverTime, TimeFigure};
 use crate::stretch::Stretch;
 
+/// The units that a study may state for a metric.
+const STATED_UNITS: [Unit; 10] = [
+    Unit::Ms,
+    Unit::Seconds,
+    Unit::Bps,
+    Unit::Pps,
+    Unit::Share,
+    Unit::Packets,
+    Unit::Bytes,
+    Unit::Count,
+    Unit::Score,
+    Unit::Ppm,
+];
+
 impl Loader<'_, '_> {
     pub(super) fn derived_metrics(&mut self) -> Metrics {
         let mut metrics = Metrics::new();
@@ -83,20 +97,6 @@ impl Loader<'_, '_> {
         }
     }
 }
-
-/// The units that a study may state for a metric.
-const STATED_UNITS: [Unit; 10] = [
-    Unit::Ms,
-    Unit::Seconds,
-    Unit::Bps,
-    Unit::Pps,
-    Unit::Share,
-    Unit::Packets,
-    Unit::Bytes,
-    Unit::Count,
-    Unit::Score,
-    Unit::Ppm,
-];
 
 /// The message for a metric that has none of the forms, or several.
 const METRIC_FORMS: &str = "expected one of: `ratio` or `difference` with two paths; `sum` or `mean` with paths; \

@@ -76,8 +76,13 @@ fn read(text: &str) -> Result<Study, Diagnostics> {
     load("test-1999", &Source::new("study.toml", text), &[Source::new("call.toml", SCENARIO)])
 }
 
+/// Reads a study without mistakes.
+fn valid(text: &str) -> Study {
+    read(text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
 fn study() -> Study {
-    read(STUDY).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+    valid(STUDY)
 }
 
 fn mistakes(from: &str, to: &str) -> String {
@@ -95,18 +100,14 @@ fn samples_in(
     let one = |&(name, assumption, values): &(&str, &str, [f64; 6])| {
         let index = study.assumptions.iter().position(|it| it.name == assumption).expect("a set");
         let cell = study.cell(name, arena, index).expect("a cell");
-        let mut samples = CellSamples::begin(cell, assumption, "");
+        let mut samples = CellSamples::new(cell, assumption, "");
         samples.samples = (0..)
             .zip(values)
             .map(|(repetition, value)| Sample {
                 repetition,
                 seed: repetition,
                 values: BTreeMap::from([("flows.call.loss_rate".to_owned(), value)]),
-                beside: 0,
-                disturbed: None,
-                bent: Vec::new(),
-                delays: BTreeMap::new(),
-                instants: BTreeMap::new(),
+                ..Sample::default()
             })
             .take(selection.runs(cell).map_or(0, |plan| plan.repeat as usize))
             .collect();
@@ -445,7 +446,7 @@ check = [{ name = "ratio", metric = "flows.call.loss_rate", ratio = ["call-far",
 fn an_entry_s_shorter_form_keeps_its_places() {
     let entry = "axes = { delay = [\"near\", \"far\"] }\nquick = { repeat = 1, set = { duration = \"100 ms\" } }\nemu = { quick = false }";
     let text = STUDY.replacen("axes = { delay = [\"near\", \"far\"] }", entry, 1);
-    let study = read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let study = valid(&text);
     let quick = |arena| study.cell("call-far", arena, 0).unwrap().quick_runs.clone();
     let sim = quick(ArenaName::Sim).unwrap();
     assert_eq!((sim.repeat, sim.scenario.duration.as_millis()), (1, 100));
@@ -498,7 +499,7 @@ fn a_seed_and_keys_of_the_caller_stand_over_those_of_every_cell() {
 }
 
 fn with_arenas() -> Study {
-    read(&format!("{STUDY}{ARENAS}")).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+    valid(&format!("{STUDY}{ARENAS}"))
 }
 
 #[test]
@@ -549,7 +550,7 @@ fn claims_are_judged_in_each_arena_and_between_them() {
 #[test]
 fn the_shorter_run_judges_a_claim_by_the_checks_that_it_has_in_an_arena() {
     let text = format!("{STUDY}{ARENAS}").replacen("within = \"10%\" }]", TWO_CHECKS, 1);
-    let study = read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let study = valid(&text);
     let verdict = |arena, quick| {
         let selection = Selection { arenas: vec![arena], is_quick: quick, claim_ids: vec!["C1".to_owned()] };
         let all =
@@ -567,7 +568,7 @@ fn the_shorter_run_judges_a_claim_by_the_checks_that_it_has_in_an_arena() {
         "cell = \"call-far\", quick = [], value = 0.01",
         1,
     );
-    let none = read(&none).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let none = valid(&none);
     let selection =
         Selection { arenas: vec![ArenaName::Emu], is_quick: true, claim_ids: vec!["C1".to_owned()] };
     let found = judge(&none, &selection, &[]).claims.remove(0).in_first_arena;
@@ -579,7 +580,7 @@ fn a_shorter_run_that_leaves_a_check_out_decides_nothing_in_favour() {
     let with = |expected: &str| {
         let text = STUDY.replacen("within = \"10%\" }]", NOT_IN_QUICK, 1);
         let text = text.replacen("expected = \"reproduced\"", &format!("expected = \"{expected}\""), 1);
-        read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+        valid(&text)
     };
     let judged = |study: &Study, far: [f64; 6]| {
         let selection =

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 use crate::scenario_file::{load_source, load_source_beside, read};
 use talkpath_experiment::place::Place;
 
+/// The file name that messages use for the part of the scenario that `compare` writes itself.
+const WRITTEN_HERE: &str = "talkpath compare";
+
 /// The path over which the transports are compared.
 pub(in crate::command) struct ComparedPath<'a> {
     name: String,
@@ -123,6 +126,3 @@ fn missing_direction(given: &str, missing: &str) -> Failure {
         "{given} without {missing}: a line has an upload and a download; give {missing} too, or give --path for the direction that is missing"
     ))
 }
-
-/// The file name that messages use for the part of the scenario that `compare` writes itself.
-const WRITTEN_HERE: &str = "talkpath compare";

@@ -30,6 +30,26 @@ use talkpath_experiment::part::{PACKETS, SERIES, SUMMARY};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::{find_file, open_file, unexpected_json};
 
+/// The table of messages: one row for each message and direction.
+const MESSAGES: RowTable<PacketRow, PacketRows<File>> = RowTable {
+    file: PACKETS,
+    columns: message_columns,
+    cell: |row| row.cell,
+    fill: message_row,
+    read: read_packets,
+    rows_of_record: |record| Box::new(packet_rows(record)),
+};
+
+/// The table of series: one row for each point of a quantity over time.
+const SERIES_POINTS: RowTable<SeriesRow, SeriesRows<File>> = RowTable {
+    file: SERIES,
+    columns: series_columns,
+    cell: |row| row.cell,
+    fill: series_row,
+    read: read_series,
+    rows_of_record: |record| Box::new(series_rows(record)),
+};
+
 /// Writes a table of the run to `out`. `write_failure` makes the failure for a failed write.
 pub(super) fn write(
     source: &ExportSource<'_>,
@@ -60,26 +80,6 @@ fn table_failure(error: RecordError, write_failure: impl Fn(io::Error) -> Failur
         other => write_failure(io::Error::other(other)),
     }
 }
-
-/// The table of messages: one row for each message and direction.
-const MESSAGES: RowTable<PacketRow, PacketRows<File>> = RowTable {
-    file: PACKETS,
-    columns: message_columns,
-    cell: |row| row.cell,
-    fill: message_row,
-    read: read_packets,
-    rows_of_record: |record| Box::new(packet_rows(record)),
-};
-
-/// The table of series: one row for each point of a quantity over time.
-const SERIES_POINTS: RowTable<SeriesRow, SeriesRows<File>> = RowTable {
-    file: SERIES,
-    columns: series_columns,
-    cell: |row| row.cell,
-    fill: series_row,
-    read: read_series,
-    rows_of_record: |record| Box::new(series_rows(record)),
-};
 
 /// A table whose rows come from a record file. If the run has no such file, they come from running it again.
 struct RowTable<Row, Stored> {

@@ -30,6 +30,9 @@ use talkpath_experiment::store::lines::{LineFile, each_line, numbered};
 use talkpath_experiment::store::lock::Lock;
 use talkpath_experiment::store::whole::{read_json, write_bytes};
 
+const STEM: &str = "cells-";
+const LINES: &str = ".jsonl";
+
 /// What identifies a run of a study. A run can go on only where a run with the same identity stopped.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
@@ -195,9 +198,6 @@ impl<'a> CellName<'a> {
         format!("{}\n{}\n{}", self.arena, self.assumption, self.cell)
     }
 }
-
-const STEM: &str = "cells-";
-const LINES: &str = ".jsonl";
 
 fn day(directory: &Path) -> Option<String> {
     start_of_run(directory).map(|at| at.format("%Y-%m-%d").to_string())

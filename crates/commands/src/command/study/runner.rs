@@ -204,7 +204,7 @@ impl Keeper for Stage<'_> {
     fn is_usable(&self, id: PartId, record: &RunRecord) -> bool {
         let is_whole = |cell: StageCell<'_>| {
             let summary = summarise(record, &BTreeMap::new());
-            Sample::of(record, &summary, self.runner.study, cell.cell, Json::Null).is_whole()
+            Sample::from_run(record, &summary, self.runner.study, cell.cell, Json::Null).is_whole()
         };
         record.valid || self.cell(id.cell).is_some_and(is_whole)
     }
@@ -224,10 +224,10 @@ impl Keeper for Stage<'_> {
             Json::Null
         };
         let is_drawn = runner.folder.cell(stage_cell.name(), |kept| kept.wants_trace(cell, repetition));
-        let trace = is_drawn.then(|| StateTrace::of(&record, cell)).flatten();
+        let trace = is_drawn.then(|| StateTrace::from_run(&record, cell)).flatten();
         let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
         let summary = summarise(&record, &BTreeMap::new());
-        let sample = Sample::of(&record, &summary, runner.study, cell, watched);
+        let sample = Sample::from_run(&record, &summary, runner.study, cell, watched);
         let sample = Sample { beside: other_runs, instants, ..sample };
         let acceptance = if record.valid || sample.is_whole() {
             Acceptance::Accepted
