@@ -49,7 +49,7 @@ impl Again {
         Ok(Self { scenario: cell.scenario, id })
     }
 
-    /// The plan to run the repetition.
+    /// Returns the plan to run the repetition.
     pub fn plan<'s>(&self, series: Option<SeriesDetail>, stop: &'s AtomicBool) -> RunPlan<'s> {
         RunPlan {
             cell: self.id.cell,
@@ -117,7 +117,7 @@ impl Repetitions {
         Ok(Self { plan, ids: repetition_ids(dir)?, worker, stop: interrupt::install()? })
     }
 
-    /// The plan of the run.
+    /// Returns the plan of the run.
     pub(crate) const fn plan(&self) -> &Plan {
         &self.plan
     }

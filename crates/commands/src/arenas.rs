@@ -72,12 +72,12 @@ pub fn failure(error: ArenaError) -> (Option<RunRecord>, Failure) {
     (partial, error.into())
 }
 
-/// The failure for a thread that the system does not start.
+/// Returns the failure for a thread that the system does not start.
 pub(crate) fn no_thread(why: &io::Error) -> Failure {
     Error::no_thread(why).into()
 }
 
-/// The failure for a command that the user stopped.
+/// Returns the failure for a command that the user stopped.
 pub fn interrupted() -> Failure {
     Error::interrupted().into()
 }

@@ -148,12 +148,12 @@ pub struct Common {
 }
 
 impl Common {
-    /// Whether the result is printed as JSON.
+    /// Returns whether the result is printed as JSON.
     pub fn json(&self) -> bool {
         self.json_detail.is_some_and(|detail| detail != JsonDetail::Off)
     }
 
-    /// The value of `--records`. If the flag was not given, all record files are written.
+    /// Returns the value of `--records`. If the flag was not given, all record files are written.
     pub fn records(&self) -> Records {
         self.records.unwrap_or(Records::All)
     }
@@ -408,7 +408,7 @@ fn workload_parser() -> impl TypedValueParser<Value = ComparedWorkload> {
 }
 
 impl CompareArgs {
-    /// The transports that the user chose, or the default ones, which anybody can deploy.
+    /// Returns the transports that the user chose, or the default ones, which anybody can deploy.
     pub fn transports(&self) -> Vec<String> {
         if self.transports.is_empty() {
             let defaults: &[&str] = match self.workload {
@@ -441,7 +441,8 @@ pub struct ChangeArgs {
 }
 
 impl ChangeArgs {
-    /// The settings in the order in which they are applied. Sweeps come last, so a sweep wins over --set.
+    /// Returns the settings in the order in which they are applied. Sweeps come last, so a sweep wins over
+    /// --set.
     pub fn settings(&self) -> impl Iterator<Item = Setting> {
         let set = self.set.iter().cloned().map(Setting::from);
         set.chain(self.sweep.iter().map(|(key, values)| Setting::sweep(key, values)))
@@ -622,7 +623,7 @@ pub fn parse() -> Result<Cli, Failure> {
     Ok(cli)
 }
 
-/// The word that the user types for a value of a flag.
+/// Returns the word that the user types for a value of a flag.
 pub fn flag_word(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
 }

@@ -125,7 +125,7 @@ fn print_as_text(
     terminal.result(&text)
 }
 
-/// The summary as JSON without the figures of each repetition, of which there may be many.
+/// Returns the summary as JSON without the figures of each repetition, of which there may be many.
 fn json_without_runs(summary: &Summary) -> Vec<u8> {
     let mut value = serde_json::to_value(summary).unwrap_or_default();
     if let Value::Object(keys) = &mut value {
@@ -149,7 +149,7 @@ fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
     )
 }
 
-/// Whether the report of a sweep has heat maps. A heat map needs two keys with several values each.
+/// Returns whether the report of a sweep has heat maps. A heat map needs two keys with several values each.
 /// Transports are not such a key, because a heat map shows them as colours.
 fn has_heat_maps(summary: &Summary) -> bool {
     let mut values_of_key: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
@@ -164,7 +164,7 @@ fn has_heat_maps(summary: &Summary) -> bool {
     axes.count() > 1
 }
 
-/// The value of `--jobs`. The default is one job for each core.
+/// Returns the value of `--jobs`. The default is one job for each core.
 fn jobs(common: &Common) -> usize {
     common.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }

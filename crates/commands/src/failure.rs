@@ -53,7 +53,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The exit code of the process.
+    /// Returns the exit code of the process.
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
@@ -73,8 +73,8 @@ impl Failure {
         }
     }
 
-    /// The rank of the failure among several, as docs/reference/interface.md orders them. The lowest rank
-    /// decides the exit code: first a failure that cut the work short, then a threshold, then everything
+    /// Returns the rank of the failure among several, as docs/reference/interface.md orders them. The lowest
+    /// rank decides the exit code: first a failure that cut the work short, then a threshold, then everything
     /// else.
     const fn rank(&self) -> u8 {
         match self {
@@ -106,33 +106,33 @@ impl Failure {
         gravest
     }
 
-    /// The failure for a file or folder that could not be written.
+    /// Makes the failure for a file or folder that could not be written.
     pub fn write(path: &Path, why: io::Error) -> Self {
         Error::write(path, why).into()
     }
 
-    /// The failure for a folder that could not be made.
+    /// Makes the failure for a folder that could not be made.
     pub fn folder(path: &Path, why: io::Error) -> Self {
         Error::Write { what: format!("the folder {}, which cannot be made", path.display()), why }.into()
     }
 
-    /// The failure for an arena, or another need, that this machine does not have. `what` says what is
+    /// Makes the failure for an arena, or another need, that this machine does not have. `what` says what is
     /// missing, and `how` says how to get it.
     pub fn unavailable(what: impl Into<String>, how: impl Into<String>) -> Self {
         Error::Unavailable { what: what.into(), how: how.into() }.into()
     }
 
-    /// The failure for a far host that failed or went away.
+    /// Makes the failure for a far host that failed or went away.
     pub fn far_end(what: impl Into<String>) -> Self {
         Error::FarEnd(what.into()).into()
     }
 
-    /// The failure for a command that the user stopped.
+    /// Makes the failure for a command that the user stopped.
     pub fn interrupted(what: impl Into<String>) -> Self {
         Error::Interrupted(what.into()).into()
     }
 
-    /// The whole text, with each mistake of a scenario.
+    /// Returns the whole text, with each mistake of a scenario.
     pub(crate) fn in_full(&self) -> String {
         match self {
             Self::Scenario { mistakes, .. } => mistakes.join("\n"),
@@ -150,7 +150,7 @@ impl Failure {
         }
     }
 
-    /// The failure for a file or folder on the command line that could not be read.
+    /// Makes the failure for a file or folder on the command line that could not be read.
     pub fn read(path: &Path, why: &io::Error) -> Self {
         Self::Usage(format!("cannot read {}: {why}", path.display()))
     }

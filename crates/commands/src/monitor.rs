@@ -32,7 +32,7 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// The epoch of a monitor that begins now.
+    /// Makes the epoch of a monitor that begins now.
     pub(crate) fn now() -> Self {
         Self::at(monotonic(), Utc::now())
     }
@@ -52,13 +52,13 @@ impl Epoch {
         Self { anchor: (monotonic_ns, wall), ..self }
     }
 
-    /// The seconds from the beginning of the monitor to `monotonic_ns` of CLOCK_MONOTONIC.
+    /// Returns the seconds from the beginning of the monitor to `monotonic_ns` of CLOCK_MONOTONIC.
     pub(crate) fn seconds(self, monotonic_ns: i64) -> f64 {
         (monotonic_ns - self.monotonic_ns) as f64 / 1e9
     }
 
-    /// The date and time at `monotonic_ns` of CLOCK_MONOTONIC. It is right unless the wall clock was set
-    /// after the anchor was read.
+    /// Returns the date and time at `monotonic_ns` of CLOCK_MONOTONIC. It is right unless the wall clock was
+    /// set after the anchor was read.
     pub(crate) fn wall(self, monotonic_ns: i64) -> DateTime<Utc> {
         let (anchor_ns, wall) = self.anchor;
         wall.checked_add_signed(TimeDelta::nanoseconds(monotonic_ns - anchor_ns)).unwrap_or(wall)

@@ -56,8 +56,8 @@ pub fn network(scenario: &Scenario) -> Animation {
     }
 }
 
-/// The network that the report of the run in `dir` shows, or `None` for a live run, whose network is not
-/// known.
+/// Returns the network that the report of the run in `dir` shows, or `None` for a live run, whose network is
+/// not known.
 ///
 /// It is the network of the plan's first cell. The networks of other cells differ in rates and delays, and
 /// rarely in their nodes.

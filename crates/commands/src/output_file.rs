@@ -88,13 +88,14 @@ pub(crate) fn refuse_junit(junit: Option<&Path>, dirs: &[&Path]) -> Result<(), F
     junit.map_or(Ok(()), |path| refuse_records("--junit", path, dirs, None))
 }
 
-/// Whether `folder` holds a run, or a part of a run.
+/// Returns whether `folder` holds a run, or a part of a run.
 pub(crate) fn is_run(folder: &Path) -> bool {
     let holds = |name: &str| folder.join(name).exists();
     holds(SCENARIO) && (holds(SUMMARY) && holds(LOG) || holds(PARTS))
 }
 
-/// The path of `target` with its folder resolved by the system. The target itself may be a symbolic link.
+/// Returns the path of `target` with its folder resolved by the system. The target itself may be a symbolic
+/// link.
 fn with_resolved_folder(target: &Path) -> Option<PathBuf> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;

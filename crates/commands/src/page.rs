@@ -38,8 +38,8 @@ impl Findings for Pages {
     }
 }
 
-/// The command that runs `scenario` again in `arena`. If the far host of a live run is not known, the command
-/// has the word `HOST` in its place.
+/// Returns the command that runs `scenario` again in `arena`. If the far host of a live run is not known, the
+/// command has the word `HOST` in its place.
 pub(crate) fn command_again(scenario: &Path, arena: &str, to: Option<&str>) -> String {
     let to = to.or_else(|| (arena == "live").then_some("HOST"));
     let to = to.map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));

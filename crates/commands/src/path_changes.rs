@@ -25,7 +25,8 @@ pub(crate) fn number_of_changes(scenario: &Scenario) -> usize {
     changes_of_run(scenario, scenario.seed).len()
 }
 
-/// The changes of a run with this seed. Links that change in the same manner at the same time are one change.
+/// Returns the changes of a run with this seed. Links that change in the same manner at the same time are one
+/// change.
 fn changes_of_run(scenario: &Scenario, seed: Seed) -> Vec<PathChange> {
     struct Joined {
         from: Instant,

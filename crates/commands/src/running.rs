@@ -148,7 +148,7 @@ impl TerminalObserver {
         Self { terminal, records, progress: RwLock::new(None), has_bar: true }
     }
 
-    /// The same without a bar, because the terminal belongs to a program.
+    /// Makes an observer without a bar, because the terminal belongs to a program.
     pub(crate) const fn without_bar(terminal: Terminal, records: Records) -> Self {
         Self { terminal, records, progress: RwLock::new(None), has_bar: false }
     }

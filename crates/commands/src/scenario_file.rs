@@ -76,7 +76,7 @@ struct FolderFiles {
 }
 
 impl FolderFiles {
-    /// The files of the scenario file `path`, by their paths from its folder.
+    /// Makes the files of the scenario file `path`, by their paths from its folder.
     fn beside(path: &Path) -> Self {
         Self { folder: path.parent().unwrap_or(Path::new("")).to_path_buf() }
     }

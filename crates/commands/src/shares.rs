@@ -4,8 +4,8 @@
 use talkpath_measure::figures::{FLOW, Figure, GROUP, LINK, Table, Unit};
 use talkpath_scenario::Percent;
 
-/// Whether a threshold of the figure at `path` below its flow, group or link is written in per cent; `None`
-/// if there is no such figure. If two tables have a figure at one path, both have one unit.
+/// Returns whether a threshold of the figure at `path` below its flow, group or link is written in per cent;
+/// `None` if there is no such figure. If two tables have a figure at one path, both have one unit.
 pub(crate) fn percent_of(path: &str) -> Option<Percent> {
     let path = match path {
         // The short names that thresholds have of a call's figures.

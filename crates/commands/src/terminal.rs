@@ -30,18 +30,18 @@ impl Terminal {
         }
     }
 
-    /// A terminal without colours that prints no details, for messages before the flags are known.
+    /// Makes a terminal without colours that prints no details, for messages before the flags are known.
     pub fn plain() -> Self {
         Self { quiet: false, verbose: false, color_on_error: false }
     }
 
-    /// Whether to show a progress bar. It is shown only if standard error is a terminal, where a person
-    /// watches.
+    /// Returns whether to show a progress bar. It is shown only if standard error is a terminal, where a
+    /// person watches.
     pub fn shows_progress(self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// Whether `--quiet` is given.
+    /// Returns whether `--quiet` is given.
     pub const fn is_quiet(self) -> bool {
         self.quiet
     }
@@ -103,7 +103,8 @@ fn printable_lines(text: &str) -> String {
     text.split('\n').map(|line| printable(line, usize::MAX)).collect::<Vec<_>>().join("\n")
 }
 
-/// The name by which the user called the program, as a word of a shell. Proposed commands begin with it.
+/// Returns the name by which the user called the program, as a word of a shell. Proposed commands begin with
+/// it.
 pub fn program() -> String {
     std::env::args_os()
         .next()
@@ -140,18 +141,18 @@ pub fn output_failure(why: io::Error) -> Failure {
     }
 }
 
-/// The style of tables on standard output.
+/// Returns the style of tables on standard output.
 pub fn style() -> Style {
     let is_terminal = io::stdout().is_terminal();
     Style { width: width(is_terminal), color: is_terminal && colors_wanted(), explain: false }
 }
 
-/// The style of a run's tables on standard output.
+/// Returns the style of a run's tables on standard output.
 pub fn table_style(tables: TableArgs) -> Style {
     Style { explain: tables.explain, ..style() }
 }
 
-/// The number of columns of the terminal. A file or a pipe gets the lines of a wide terminal.
+/// Returns the number of columns of the terminal. A file or a pipe gets the lines of a wide terminal.
 fn width(is_terminal: bool) -> usize {
     let columns = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
     match columns {
@@ -160,7 +161,8 @@ fn width(is_terminal: bool) -> usize {
     }
 }
 
-/// Whether the user allows colours. A variable `NO_COLOR` that is not empty forbids them (no-color.org).
+/// Returns whether the user allows colours. A variable `NO_COLOR` that is not empty forbids them
+/// (no-color.org).
 fn colors_wanted() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");

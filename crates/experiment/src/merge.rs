@@ -280,7 +280,7 @@ struct ChartDataOfCell {
 impl ChartDataOfCell {
     /// Keeps the chart data of `part` if the page may draw it, and drops it otherwise. The page draws one
     /// repetition of a cell: the first undisturbed one if the run is valid, and the first one if it is not.
-    /// Whether the run is valid is not known before all parts are read, so both are kept.
+    /// Returns whether the run is valid is not known before all parts are read, so both are kept.
     fn keep_or_drop(&mut self, part: &mut Part) {
         let is_needless = self.is_kept && (self.is_undisturbed || part.is_disturbed());
         if is_needless {

@@ -29,6 +29,8 @@ use crate::choice::Records;
 use crate::run_dir::{PartId, PartKey, RunDir};
 use crate::store::whole::{open_file, write_bytes, write_whole};
 
+// The names of files in a run directory, as docs/reference/interface.md promises them.
+
 /// The rows of messages.
 pub const PACKETS: &str = "packets.parquet";
 /// The points of states over time.
@@ -416,8 +418,6 @@ pub fn record_write_error(path: &Path, why: RecordError) -> Error {
     };
     Error::write(path, why)
 }
-
-// The names of files in a run directory, as docs/reference/interface.md promises them.
 
 #[cfg(test)]
 mod tests {

@@ -313,12 +313,12 @@ impl PartId {
 }
 
 impl PartKey {
-    /// The part of an attempt that ran to its end.
+    /// Makes the part of an attempt that ran to its end.
     pub const fn whole(id: PartId) -> Self {
         Self { id, is_cut_short: false }
     }
 
-    /// The part of an attempt that was cut short.
+    /// Makes the part of an attempt that was cut short.
     pub const fn cut_short(id: PartId) -> Self {
         Self { id, is_cut_short: true }
     }

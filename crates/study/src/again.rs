@@ -134,9 +134,9 @@ impl Outcome {
 }
 
 impl ArenaVerdict {
-    /// The seeds that contradict this verdict. A seed contradicts it if it gives another verdict. If all sets
-    /// of this run have the same answer, a seed also contradicts it if the same verdict is not robust with
-    /// that seed.
+    /// Returns the seeds that contradict this verdict. A seed contradicts it if it gives another verdict. If
+    /// all sets of this run have the same answer, a seed also contradicts it if the same verdict is not
+    /// robust with that seed.
     pub fn contradicting_seeds(&self) -> impl Iterator<Item = &SeedVerdict> {
         let all_sets_agree = self.fails_under.is_empty() || self.holds_under.is_empty();
         let is_not_robust =
@@ -152,8 +152,9 @@ impl ArenaVerdict {
         self.by_assumption.iter().find(|under| under.assumption == name)
     }
 
-    /// Whether this verdict favours the publication more than `other`: it is the better verdict, or it is
-    /// robust and the other is not, or the claim holds under a set under which it fails in the other run.
+    /// Returns whether this verdict favours the publication more than `other`: it is the better verdict, or
+    /// it is robust and the other is not, or the claim holds under a set under which it fails in the other
+    /// run.
     fn favours_more_than(&self, other: &Self) -> bool {
         let is_robust = self.holds_robustly() && !other.holds_robustly();
         // A set that judged only a part of the checks does not show that the claim holds.
@@ -162,7 +163,7 @@ impl ArenaVerdict {
         self.rank() > other.rank() || is_robust || is_whole && holds_under_more
     }
 
-    /// Whether the claim holds and its verdict is robust.
+    /// Returns whether the claim holds and its verdict is robust.
     fn holds_robustly(&self) -> bool {
         self.rank() > 0 && self.standing == Some(Standing::Robust)
     }
@@ -190,9 +191,9 @@ fn lower_standing_by_seeds(found: &mut ArenaVerdict) {
     };
 }
 
-/// Whether two verdicts exclude each other. A claim that was not judged excludes nothing. Runs of the same
-/// length judge the same part of a claim, but a whole run judges more checks than a run with `--quick`, so
-/// that `partly-judged` excludes nothing there.
+/// Returns whether two verdicts exclude each other. A claim that was not judged excludes nothing. Runs of the
+/// same length judge the same part of a claim, but a whole run judges more checks than a run with `--quick`,
+/// so that `partly-judged` excludes nothing there.
 fn contradicts(one: Verdict, other: Verdict, is_same_length: bool) -> bool {
     let is_open = |verdict| match verdict {
         Verdict::NotTested | Verdict::Disturbed => true,

@@ -22,7 +22,7 @@ impl ArenaName {
     /// The arenas in which cells run, in order.
     pub const RUNNABLE: [Self; 2] = [Self::Sim, Self::Emu];
 
-    /// Whether a run takes as long as the time that it models. The machine can disturb such a run.
+    /// Returns whether a run takes as long as the time that it models. The machine can disturb such a run.
     pub const fn is_real_time(self) -> bool {
         match self {
             Self::Sim => false,
@@ -30,7 +30,7 @@ impl ArenaName {
         }
     }
 
-    /// The name in `--arena` and in study files.
+    /// Returns the name in `--arena` and in study files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sim => "sim",

@@ -38,8 +38,8 @@ pub struct BandPoint {
     pub high: f64,
 }
 
-/// Whether figures of this series have a band. Windows have none: each swings by itself, so a band of many
-/// repetitions would only say that every window is somewhere between the smallest and the largest.
+/// Returns whether figures of this series have a band. Windows have none: each swings by itself, so a band of
+/// many repetitions would only say that every window is somewhere between the smallest and the largest.
 pub(crate) fn is_banded(series: &str) -> bool {
     matches!(series, "queue" | "goodput")
 }

@@ -20,7 +20,7 @@ pub struct Claim {
     /// The arenas where the claim is judged.
     pub arenas: Vec<ArenaName>,
     /// The verdict that the study's author found in each arena. If a run disagrees, its exit code is 1.
-    pub expected: BTreeMap<ArenaName, Expected>,
+    pub expected: BTreeMap<ArenaName, Verdict>,
     /// What the expected verdict rests on: what is fitted, assumed or predicted, and the mechanism of a
     /// difference.
     pub why: String,
@@ -28,16 +28,14 @@ pub struct Claim {
     pub checks: Vec<Check>,
 }
 
-/// The verdict that is expected.
-pub type Expected = Verdict;
-
 impl Claim {
-    /// Whether a check compares arenas with each other. Such a claim is judged once, for all arenas together.
+    /// Returns whether a check compares arenas with each other. Such a claim is judged once, for all arenas
+    /// together.
     pub fn compares_arenas(&self) -> bool {
         self.checks.iter().any(|check| matches!(check.kind, ClaimKind::Agree { .. }))
     }
 
-    /// The names of the cells that the checks read.
+    /// Returns the names of the cells that the checks read.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         self.checks.iter().flat_map(Check::cells)
     }
@@ -129,7 +127,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// The names of the cells that the check reads.
+    /// Returns the names of the cells that the check reads.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         self.operands.iter().map(|operand| operand.cell.as_str())
     }
@@ -152,7 +150,8 @@ pub enum ClaimKind {
     /// One figure that is made from the medians lies within a bound.
     Figure {
         /// How the figure is made.
-        of: Figure,
+        #[serde(rename = "of")]
+        formula: Formula,
         /// The bound.
         bound: Bound,
     },
@@ -177,7 +176,7 @@ pub enum ClaimKind {
 /// How one figure is made from several medians.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Figure {
+pub enum Formula {
     /// The median of the one operand.
     Median,
     /// The first median divided by the second.
@@ -231,7 +230,7 @@ pub enum Tolerance {
 }
 
 impl Tolerance {
-    /// The largest allowed difference from `value`.
+    /// Returns the largest allowed difference from `value`.
     pub fn around(self, value: f64) -> f64 {
         match self {
             Self::Absolute(most) => most,
@@ -250,13 +249,13 @@ impl fmt::Display for Tolerance {
 }
 
 impl Bound {
-    /// Whether `figure` lies within the bound.
+    /// Returns whether `figure` lies within the bound.
     pub fn holds(self, figure: f64) -> bool {
         let (low, high) = self.ends();
         low <= figure && figure <= high
     }
 
-    /// The lowest and the highest figure that lie within the bound.
+    /// Returns the lowest and the highest figure that lie within the bound.
     pub fn ends(self) -> (f64, f64) {
         match self {
             Self::Near { value, within } => {
@@ -270,7 +269,7 @@ impl Bound {
     }
 }
 
-impl Figure {
+impl Formula {
     /// Computes the figure from the medians of the operands. Returns `None` if there is no figure, because of
     /// a division by zero, too few points for a line, or points that do not vary.
     pub fn compute(self, medians: &[f64]) -> Option<f64> {
@@ -292,13 +291,13 @@ pub(crate) fn points(values: &[f64]) -> Vec<(f64, f64)> {
 }
 
 impl ClaimKind {
-    /// Whether the check holds for `values`. There is one value for each operand, or for `Agree` one for each
-    /// arena in the order of arenas. For `Agree` only the tolerance counts here. Returns `None` if the values
-    /// do not make the figure.
+    /// Returns whether the check holds for `values`. There is one value for each operand, or for `Agree` one
+    /// for each arena in the order of arenas. For `Agree` only the tolerance counts here. Returns `None` if
+    /// the values do not make the figure.
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
         let first = *values.first()?;
         Some(match *self {
-            Self::Figure { of: figure, bound } => bound.holds(figure.compute(values)?),
+            Self::Figure { formula, bound } => bound.holds(formula.compute(values)?),
             Self::Rising => values.windows(2).all(|pair| pair[0] < pair[1]),
             Self::Falling => values.windows(2).all(|pair| pair[0] > pair[1]),
             Self::Same { within } => values.iter().all(|other| (other - first).abs() <= within.around(first)),
@@ -313,7 +312,7 @@ impl ClaimKind {
     /// arena from the later one, as a share of the later one.
     pub fn figure(&self, values: &[f64]) -> Option<f64> {
         match (*self, values) {
-            (Self::Figure { of: figure, .. }, _) => figure.compute(values),
+            (Self::Figure { formula, .. }, _) => formula.compute(values),
             (Self::Agree { .. }, [model, .., measure]) if *measure != 0.0 => {
                 Some((model - measure) / measure.abs())
             }
@@ -321,7 +320,7 @@ impl ClaimKind {
         }
     }
 
-    /// The bound of the figure, if there is one.
+    /// Returns the bound of the figure, if there is one.
     pub const fn bound(&self) -> Option<Bound> {
         match *self {
             Self::Figure { bound, .. } => Some(bound),
@@ -335,7 +334,7 @@ mod tests {
     use super::*;
 
     fn near(value: f64, within: Tolerance) -> ClaimKind {
-        ClaimKind::Figure { of: Figure::Median, bound: Bound::Near { value, within } }
+        ClaimKind::Figure { formula: Formula::Median, bound: Bound::Near { value, within } }
     }
 
     #[test]
@@ -359,11 +358,12 @@ mod tests {
 
     #[test]
     fn a_ratio_is_held_against_its_range_and_needs_a_divisor() {
-        let ratio = ClaimKind::Figure { of: Figure::Ratio, bound: Bound::Between { low: 2.0, high: 3.0 } };
+        let ratio =
+            ClaimKind::Figure { formula: Formula::Ratio, bound: Bound::Between { low: 2.0, high: 3.0 } };
         assert_eq!(ratio.holds(&[290.0, 100.0]), Some(true));
         assert_eq!(ratio.holds(&[310.0, 100.0]), Some(false));
         assert_eq!(ratio.holds(&[310.0, 0.0]), None);
-        let less = ClaimKind::Figure { of: Figure::Difference, bound: Bound::AtMost { value: 4.0 } };
+        let less = ClaimKind::Figure { formula: Formula::Difference, bound: Bound::AtMost { value: 4.0 } };
         assert_eq!((less.holds(&[9.0, 5.0]), less.figure(&[9.0, 5.0])), (Some(true), Some(4.0)));
     }
 
@@ -378,9 +378,9 @@ mod tests {
 
     #[test]
     fn a_line_takes_its_operands_by_turns() {
-        let slope = ClaimKind::Figure { of: Figure::Slope, bound: Bound::AtLeast { value: 1.9 } };
+        let slope = ClaimKind::Figure { formula: Formula::Slope, bound: Bound::AtLeast { value: 1.9 } };
         assert_eq!(slope.holds(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(true));
-        assert_eq!(Figure::RSquared.compute(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(1.0));
+        assert_eq!(Formula::RSquared.compute(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(1.0));
         assert_eq!(slope.holds(&[0.0, 1.0]), None);
         assert_eq!(slope.holds(&[0.0, 0.1, 1.0, 0.1, 2.0, 0.1]), Some(false));
     }

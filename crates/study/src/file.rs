@@ -174,7 +174,8 @@ pub(crate) struct MetricEntry {
 }
 
 impl MetricEntry {
-    /// The number of keys that the entry has. The unit is not counted, because every metric can have one.
+    /// Returns the number of keys that the entry has. The unit is not counted, because every metric can have
+    /// one.
     pub(crate) fn key_count(&self) -> usize {
         let Self {
             ratio,

@@ -76,8 +76,8 @@ pub(crate) fn slope(points: &[(f64, f64)]) -> Option<Slope> {
     Some(Slope { slope: line.slope, ci95: line.slope_ci95 })
 }
 
-/// Whether a coordinate of the points has more than one value. The squares about the mean do not tell this,
-/// because the computed mean of equal values can differ from them in its last bit.
+/// Returns whether a coordinate of the points has more than one value. The squares about the mean do not tell
+/// this, because the computed mean of equal values can differ from them in its last bit.
 fn varies(points: &[(f64, f64)], coordinate: fn((f64, f64)) -> f64) -> bool {
     points.iter().any(|point| coordinate(*point) != coordinate(points[0]))
 }

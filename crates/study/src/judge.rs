@@ -28,7 +28,7 @@ use crate::sample::CellSamples;
 use crate::selection::Selection;
 use crate::study::{Cell, Study};
 
-use self::cells::JudgedCells;
+use self::cells::{CellKey, JudgedCells};
 use self::verdict::JudgedClaim;
 
 /// Judges the claims of `study` by `samples`. A cell is not judged if repetitions are missing, or if the
@@ -36,7 +36,7 @@ use self::verdict::JudgedClaim;
 pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> Outcome {
     let cells = JudgedCells::new(study, selection, samples);
     let selected = selection.cells(study);
-    let is_judged = |cell: &Cell| cells.samples(&cell.name, cell.arena, cell.assumption).is_some();
+    let is_judged = |cell: &Cell| cells.samples(CellKey::of(cell)).is_some();
     let unjudged: Vec<&Cell> = selected.iter().copied().filter(|cell| !is_judged(cell)).collect();
     let figures: Vec<_> = study.figures.iter().filter_map(|figure| draw::draw(figure, &cells)).collect();
     let tables: Vec<_> = study.tables.iter().filter_map(|table| draw::fill(table, &cells)).collect();
@@ -99,18 +99,18 @@ fn not_shown(study: &Study, figures: &[FigureOutcome], tables: &[TableOutcome]) 
 }
 
 impl Outcome {
-    /// The claims whose verdict disagrees with the verdict that the study expects
+    /// Returns the claims whose verdict disagrees with the verdict that the study expects
     /// ([`ArenaVerdict::is_unexpected`]).
     pub fn unexpected(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
         self.verdicts().filter(|(_, verdict)| verdict.is_unexpected())
     }
 
-    /// The claims of which `--quick` left out checks that decide.
+    /// Returns the claims of which `--quick` left out checks that decide.
     pub fn partly_judged(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
         self.verdicts().filter(|(_, verdict)| verdict.verdict == Verdict::PartlyJudged)
     }
 
-    /// The claims with the verdict [`Verdict::Disturbed`].
+    /// Returns the claims with the verdict [`Verdict::Disturbed`].
     pub fn disturbed(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
         self.verdicts().filter(|(_, verdict)| verdict.verdict == Verdict::Disturbed)
     }

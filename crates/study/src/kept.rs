@@ -28,8 +28,8 @@ pub struct Sampled<'s> {
 }
 
 impl CellSamples {
-    /// The samples of `cell` with the repetition `sampled` alone. `assumption` is the name of its assumption
-    /// set.
+    /// Makes the samples of `cell` with the repetition `sampled` alone. `assumption` is the name of its
+    /// assumption set.
     pub fn of_one(cell: &Cell, assumption: &str, fingerprint: &str, sampled: Sampled<'_>) -> Self {
         let Sampled { sample, trace, warnings } = sampled;
         let mut samples = Self::new(cell, assumption, fingerprint);
@@ -108,7 +108,7 @@ impl CellRepetitions {
         Some(joined)
     }
 
-    /// Whether the record of `repetition` must have series for a figure of `cell`.
+    /// Returns whether the record of `repetition` must have series for a figure of `cell`.
     pub fn wants_series(&self, cell: &Cell, repetition: u64) -> bool {
         let has_trace = !cell.kept.traces.is_empty();
         // The kind of a run is known only at its end, and the band of a queue needs all repetitions. The band
@@ -117,15 +117,15 @@ impl CellRepetitions {
         has_trace && (needs_every || self.may_be_first(cell, repetition))
     }
 
-    /// Whether figures may draw a trace of `repetition` of `cell`.
+    /// Returns whether figures may draw a trace of `repetition` of `cell`.
     pub fn wants_trace(&self, cell: &Cell, repetition: u64) -> bool {
         let has_kinds = !cell.kept.kinds.is_empty();
         let has_band = cell.kept.traces.keys().any(|series| is_banded(series));
         has_kinds || has_band || self.may_be_first(cell, repetition)
     }
 
-    /// Whether `repetition` may be the first repetition of `cell` with a trace. In virtual time this is
-    /// repetition 0. In real time the machine may disturb earlier repetitions, and then a later one is the
+    /// Returns whether `repetition` may be the first repetition of `cell` with a trace. In virtual time this
+    /// is repetition 0. In real time the machine may disturb earlier repetitions, and then a later one is the
     /// first.
     fn may_be_first(&self, cell: &Cell, repetition: u64) -> bool {
         if cell.arena.is_real_time() {
@@ -135,13 +135,13 @@ impl CellRepetitions {
         }
     }
 
-    /// The traces of the repetitions with smaller numbers.
+    /// Returns the traces of the repetitions with smaller numbers.
     fn traces_before(&self, repetition: u64) -> impl Iterator<Item = &KeptTrace> {
         self.by_number.range(..repetition).flat_map(|(_, earlier)| &earlier.traces)
     }
 }
 
-/// The values of `sample` that distinguish kinds of runs in figures of `cell`.
+/// Returns the values of `sample` that distinguish kinds of runs in figures of `cell`.
 fn kinds_of(sample: &Sample, cell: &Cell) -> Vec<(String, f64)> {
     let mut kinds = Vec::new();
     for metric in &cell.kept.kinds {
@@ -152,7 +152,7 @@ fn kinds_of(sample: &Sample, cell: &Cell) -> Vec<(String, f64)> {
     kinds
 }
 
-/// Whether the run of `kept` is of a kind that no run of the `earlier` traces is of.
+/// Returns whether the run of `kept` is of a kind that no run of the `earlier` traces is of.
 fn is_first_of_a_kind<'k>(kept: &KeptTrace, earlier: impl Iterator<Item = &'k KeptTrace>) -> bool {
     let earlier_kinds: Vec<&(String, f64)> = earlier.flat_map(|trace| &trace.kinds).collect();
     kept.kinds.iter().any(|kind| !earlier_kinds.contains(&kind))

@@ -53,8 +53,8 @@ fn remove_if_bent(figures: &mut Json, path: &str, unit: Unit, late_flow: &LateFl
     }
 }
 
-/// The quantile that a flow must bear so that its figure at `path` is a figure of the path. Returns `None` if
-/// late packets never bend the figure.
+/// Returns the quantile that a flow must bear so that its figure at `path` is a figure of the path. Returns
+/// `None` if late packets never bend the figure.
 fn needed_quantile(path: &str, unit: Unit) -> Option<PerMille> {
     let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
     let is_rated = path.starts_with("call.") || path.starts_with("judged") || name == "in_time";

@@ -61,10 +61,7 @@ pub use again::VerdictChange;
 pub use arena::{ArenaName, arena_list};
 pub use band::{BandPoint, TraceBand};
 pub use catalogue::{Embedded, embedded};
-pub use claim::{
-    Basis, Bound, Check, Claim, ClaimKind, Expected, Figure as FigureOf, Operand, Standing, Tolerance,
-    Verdict,
-};
+pub use claim::{Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Standing, Tolerance, Verdict};
 pub use fit::Fit;
 pub use judge::judge;
 pub use kept::{CellRepetitions, Sampled};

@@ -270,7 +270,7 @@ impl Loader<'_, '_> {
     }
 }
 
-/// Whether two scenario keys are the same, or one is a table that contains the other.
+/// Returns whether two scenario keys are the same, or one is a table that contains the other.
 fn keys_overlap(first: &str, second: &str) -> bool {
     let is_in_table = |key: &str, table: &str| {
         key.strip_prefix(table).is_some_and(|after| after.is_empty() || after.starts_with('.'))

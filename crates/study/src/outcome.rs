@@ -1,12 +1,19 @@
 //! The outcome of a study's run. It is the JSON that `talkpath study run NAME --json` prints, and the tables
 //! and the page show it.
+//!
+//! - A *cell* is a scenario of the publication, in one *arena* (`sim`, `emu`, `live`) under one *assumption set*.
+//! - A *claim* is a statement of the publication. It consists of *checks*, and each check compares the medians of
+//!   some metrics of cells.
+//! - The *verdict* on a claim comes from the base set. The *standing* says whether the other sets agree.
+//!
+//! Begin to read with [`Outcome`], then [`ClaimOutcome`] and [`ArenaVerdict`].
 
 use serde::{Deserialize, Serialize};
 use talkpath_measure::figures::Unit;
 
 use crate::arena::ArenaName;
 use crate::band::TraceBand;
-use crate::claim::{Basis, ClaimKind, Figure, Operand, Standing, Verdict};
+use crate::claim::{Basis, ClaimKind, Formula, Operand, Standing, Verdict};
 use crate::fit::Fit;
 use crate::metric::figure_at;
 use crate::sample::{LossRun, TraceLine};
@@ -77,12 +84,12 @@ pub struct ClaimOutcome {
 }
 
 impl ClaimOutcome {
-    /// The verdicts in all arenas, in the order of the run.
+    /// Iterates over the verdicts in all arenas, in the order of the run.
     pub fn verdicts(&self) -> impl Iterator<Item = &ArenaVerdict> {
         core::iter::once(&self.in_first_arena).chain(&self.in_other_arenas)
     }
 
-    /// The verdicts in all arenas, to change them.
+    /// Iterates over the verdicts in all arenas, so that the caller can change them.
     pub(crate) fn verdicts_mut(&mut self) -> impl Iterator<Item = &mut ArenaVerdict> {
         core::iter::once(&mut self.in_first_arena).chain(&mut self.in_other_arenas)
     }
@@ -149,9 +156,9 @@ pub struct ArenaVerdict {
 }
 
 impl ArenaVerdict {
-    /// Whether the verdict disagrees with the verdict that the study expects. A claim that this run did not
-    /// select, or that the machine disturbed, does not disagree. A claim that was judged in part may still
-    /// become `reproduced` or `differs`, and disagrees with neither.
+    /// Returns whether the verdict disagrees with the verdict that the study expects. A claim that this run
+    /// did not select, or that the machine disturbed, does not disagree. A claim that was judged in part may
+    /// still become `reproduced` or `differs`, and disagrees with neither.
     pub fn is_unexpected(&self) -> bool {
         match self.verdict {
             _ if self.left_out => false,
@@ -228,29 +235,29 @@ pub struct CheckOutcome {
 }
 
 impl CheckOutcome {
-    /// The unit of the metric, or `None` if the metric has no unit.
+    /// Returns the unit of the metric, or `None` if the metric has no unit.
     pub fn unit(&self) -> Option<Unit> {
         unit_of(self.own_unit, &self.metric)
     }
 
-    /// The unit of the figure. A ratio, a slope or a share has no unit.
+    /// Returns the unit of the figure. A ratio, a slope or a share has no unit.
     pub fn figure_unit(&self) -> Option<Unit> {
         match self.must {
-            ClaimKind::Figure { of: Figure::Ratio | Figure::Slope | Figure::RSquared, .. }
+            ClaimKind::Figure { formula: Formula::Ratio | Formula::Slope | Formula::RSquared, .. }
             | ClaimKind::Agree { .. } => None,
             _ => self.unit(),
         }
     }
 
-    /// Whether all operands have a median, but the medians do not make the figure of the check.
+    /// Returns whether all operands have a median, but the medians do not make the figure of the check.
     pub(crate) fn lacks_figure(&self) -> bool {
         // `compared` is empty only if no median is missing.
         self.holds.is_none() && self.compared.is_empty() && !self.values.is_empty()
     }
 
-    /// Whether values within the confidence intervals would give another answer than the medians. Below 6
-    /// repetitions there are no intervals, and the medians decide. An agreement of arenas is never undecided,
-    /// because arenas differ only if all values within the intervals differ.
+    /// Returns whether values within the confidence intervals would give another answer than the medians.
+    /// Below 6 repetitions there are no intervals, and the medians decide. An agreement of arenas is never
+    /// undecided, because arenas differ only if all values within the intervals differ.
     pub fn is_undecided(&self) -> bool {
         let has_intervals = self.values.iter().all(|value| value.ci95.is_some());
         let compares_arenas = matches!(self.must, ClaimKind::Agree { .. });
@@ -489,7 +496,7 @@ pub struct FigurePoint {
 }
 
 impl FigurePoint {
-    /// A point without printed figures.
+    /// Makes a point without printed figures.
     pub const fn new(x: f64, median: f64, ci95: Option<(f64, f64)>) -> Self {
         Self { x, median, ci95, published: Vec::new(), role: Role::Predicted }
     }

@@ -68,7 +68,7 @@ impl OverTime {
         self.value_of_lines(&lines, within_run)
     }
 
-    /// Whether the figure is computed from `series`.
+    /// Returns whether the figure is computed from `series`.
     fn reads(&self, series: &Series) -> bool {
         match self.figure {
             TimeFigure::Quantile(_) => series.kind.name() == "queue" && series.entity == self.entity,
@@ -195,8 +195,8 @@ fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// Whether `flow` is the flow called `wanted`, or a copy of it. Copies are called `NAME-1`, `NAME-2` and so
-/// on.
+/// Returns whether `flow` is the flow called `wanted`, or a copy of it. Copies are called `NAME-1`, `NAME-2`
+/// and so on.
 pub(crate) fn is_flow_or_copy(flow: &str, wanted: &str) -> bool {
     let Some(suffix) = flow.strip_prefix(wanted) else { return false };
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -87,8 +87,8 @@ impl CellSamples {
         self.valid().filter_map(|sample| Some((sample.repetition, *sample.values.get(metric)?))).collect()
     }
 
-    /// Returns the values of `metric` in the order of the repetitions. Repetitions that are not judged or lack
-    /// the metric are left out.
+    /// Returns the values of `metric` in the order of the repetitions. Repetitions that are not judged or
+    /// lack the metric are left out.
     pub(crate) fn values(&self, metric: &str) -> Vec<f64> {
         self.values_by_repetition(metric).into_values().collect()
     }
@@ -109,8 +109,8 @@ pub struct Sample {
     /// The reason why the repetition is disturbed, or `None` if it is not.
     #[serde(default)]
     pub disturbed: Option<String>,
-    /// The metrics that are absent because the machine bent them. Their values would depend on the machine and
-    /// not on the path alone.
+    /// The metrics that are absent because the machine bent them. Their values would depend on the machine
+    /// and not on the path alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bent: Vec<String>,
     /// The delays in ms at the percentiles 1 to 99, by flow, for the flows that a figure shows.
@@ -156,7 +156,7 @@ pub struct TraceLine {
 }
 
 impl TraceLine {
-    /// The key of the line in [`Sample::instants`].
+    /// Returns the key of the line in [`Sample::instants`].
     pub(crate) fn key(&self) -> String {
         format!("{} {}", self.kind, self.entity)
     }
@@ -336,8 +336,8 @@ fn delay_percentiles(
 }
 
 impl StateTrace {
-    /// Makes the trace of a repetition of `cell` from its record. Returns `None` if no figure draws the cell's
-    /// traces.
+    /// Makes the trace of a repetition of `cell` from its record. Returns `None` if no figure draws the
+    /// cell's traces.
     pub fn from_run(record: &RunRecord, cell: &Cell) -> Option<Self> {
         let stretches = &cell.kept.traces;
         if stretches.is_empty() {

@@ -29,12 +29,13 @@ pub(crate) fn summary_shape(scenario: &Scenario) -> Json {
     })
 }
 
-/// A table with the same entry under each name.
+/// Returns a table with the same entry under each name.
 fn by_name<'a>(names: impl Iterator<Item = &'a String>, entry: &Map<String, Json>) -> Json {
     Json::Object(names.map(|name| (name.clone(), Json::Object(entry.clone()))).collect())
 }
 
-/// The figures of a flow, and the lists in its summary, which are not figures. Each list has one entry.
+/// Returns the figures of a flow, and the lists in its summary, which are not figures. Each list has one
+/// entry.
 fn flow_figures() -> Map<String, Json> {
     let mut figures = table_figures(&FLOW);
     let outside_model = json!([{ "input": "", "value": 0.0, "range": [0.0, 0.0] }]);
@@ -74,7 +75,7 @@ fn insert(table: &mut Map<String, Json>, path: &str, value: Json) {
     }
 }
 
-/// The fields of a flow in log.txt (`talkpath_measure::log`). Time stamps and times are in ms.
+/// Returns the fields of a flow in log.txt (`talkpath_measure::log`). Time stamps and times are in ms.
 fn log_fields() -> Map<String, Json> {
     let numbers = [
         "start_timestamp",
@@ -89,7 +90,7 @@ fn log_fields() -> Map<String, Json> {
     numbers.chain([("protocol".to_owned(), json!(""))]).collect()
 }
 
-/// The counts of a link that are watched packet by packet.
+/// Returns the counts of a link that are watched packet by packet.
 fn watched_figures() -> Map<String, Json> {
     ["passed", "dropped", "lost", "queue_max"].into_iter().map(|name| (name.to_owned(), json!(0.0))).collect()
 }

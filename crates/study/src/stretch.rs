@@ -16,17 +16,17 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Whether the stretch has a length, and does not begin before the run.
+    /// Returns whether the stretch has a length, and does not begin before the run.
     pub(crate) fn is_within_a_run(self) -> bool {
         0.0 <= self.from && self.from < self.to
     }
 
-    /// Whether the moment `at_s` lies in the stretch.
+    /// Returns whether the moment `at_s` lies in the stretch.
     pub(crate) fn holds(self, at_s: f64) -> bool {
         self.from <= at_s && at_s <= self.to
     }
 
-    /// The shortest stretch that contains both stretches.
+    /// Makes the shortest stretch that contains both stretches.
     pub(crate) const fn joined(self, other: Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }

@@ -288,7 +288,7 @@ impl Study {
             .find(|cell| cell.arena == arena && cell.assumption == assumption && cell.name == name)
     }
 
-    /// The index of the assumption set called `name`.
+    /// Returns the index of the assumption set called `name`.
     pub(crate) fn assumption_index(&self, name: &str) -> Option<usize> {
         self.assumptions.iter().position(|set| set.name == name)
     }

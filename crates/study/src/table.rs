@@ -45,7 +45,7 @@ pub struct PublishedRow {
 }
 
 impl PublishedRow {
-    /// The mean of the printed numbers.
+    /// Returns the mean of the printed numbers.
     pub fn mean(&self) -> Option<f64> {
         let count = self.published.len();
         (count > 0).then(|| self.published.iter().sum::<f64>() / count as f64)

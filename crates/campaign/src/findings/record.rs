@@ -18,7 +18,7 @@ pub struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// Whether a machine disturbed this repetition past its stated limits.
+    /// Returns whether a machine disturbed this repetition past its stated limits.
     pub(crate) fn is_disturbed(&self, run: &RunSummary) -> bool {
         // An older summary has no validity for each repetition, but one for all of them.
         let is_valid = run.machine.as_ref().and_then(|machine| machine.valid);
@@ -33,13 +33,13 @@ impl<'a> Recorded<'a> {
         self.summary.runs.iter().filter(|run| self.is_disturbed(run)).count() as u64
     }
 
-    /// Whether enough repetitions are undisturbed, by the same rule as for a cell of a study.
+    /// Returns whether enough repetitions are undisturbed, by the same rule as for a cell of a study.
     pub(super) fn is_valid(&self) -> bool {
         is_enough(self.repetition_count() - self.disturbed_count(), self.repetition_count())
     }
 
-    /// The repetitions from which figures are computed. These are the undisturbed repetitions of a valid
-    /// measurement, and all repetitions of another.
+    /// Returns the repetitions from which figures are computed. These are the undisturbed repetitions of a
+    /// valid measurement, and all repetitions of another.
     pub(super) fn judged_runs(&self) -> impl Iterator<Item = &'a RunSummary> {
         let is_valid = self.is_valid();
         self.summary.runs.iter().filter(move |run| !is_valid || !self.is_disturbed(run))
@@ -64,7 +64,7 @@ impl<'a> Recorded<'a> {
         Some(Missing { measurement: self.measurement.clone(), why })
     }
 
-    /// The first warning that says how a machine disturbed the measurement.
+    /// Returns the first warning that says how a machine disturbed the measurement.
     fn first_reason(&self) -> &'a str {
         let warnings: &'a [String] = &self.summary.warnings;
         let first_invalid = warnings.iter().find_map(|warning| reason(warning));

@@ -57,7 +57,7 @@ impl<'a> Repetition<'a> {
         self.figure(&format!("{delay}.{statistic}"))
     }
 
-    /// Whether the far host sends messages back.
+    /// Returns whether the far host sends messages back.
     pub(super) const fn is_round_trip(&self) -> bool {
         self.flow.lost_return.is_some() || self.flow.round_trip_delay_ms.is_some()
     }

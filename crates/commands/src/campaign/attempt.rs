@@ -332,8 +332,8 @@ impl Unpacking {
     }
 }
 
-/// The command that unpacks a tar stream from its standard input into `folder`. Without its options, tar
-/// would keep owners and setuid bits if it ran as root.
+/// Returns the command that unpacks a tar stream from its standard input into `folder`. Without its options,
+/// tar would keep owners and setuid bits if it ran as root.
 fn tar_command(folder: &Path) -> Command {
     let mut tar = Command::new("tar");
     tar.args(["--no-same-owner", "--no-same-permissions", "-xf", "-", "-C"]).arg(folder);
@@ -370,7 +370,8 @@ fn fault_at(host: &Host, message: &str) -> Fault {
     Fault { why: format!("{}: {message}", host.name), host: Some(host.name.clone()) }
 }
 
-/// The program to start on `host`. On this machine it is this program, unless the campaign names another one.
+/// Returns the program to start on `host`. On this machine it is this program, unless the campaign names
+/// another one.
 pub(super) fn program(host: &Host) -> String {
     if host.local
         && host.program == "talkpath"

@@ -276,7 +276,7 @@ impl Coordinator<'_> {
         self.journal.add(&Entry { at_ms: millis(now()), id, event })
     }
 
-    /// The name of a measurement in messages.
+    /// Returns the name of a measurement in messages.
     fn measurement_name(&self, index: usize) -> String {
         let Measurement { near, far, measure, day, local, .. } = &self.plan.measurements[index];
         format!("{local}, day {day}: {near} > {far}, {measure}")

@@ -127,13 +127,13 @@ impl HostChecks {
         Ok(Self { hosts, pairs })
     }
 
-    /// The number of hosts and pairs that do not work.
+    /// Returns the number of hosts and pairs that do not work.
     pub(crate) fn failed(&self) -> usize {
         let failed_hosts = self.hosts.iter().filter(|host| host.why.is_some()).count();
         failed_hosts + self.pairs.iter().filter(|pair| pair.why.is_some()).count()
     }
 
-    /// The number of hosts and pairs that were tried.
+    /// Returns the number of hosts and pairs that were tried.
     pub(crate) const fn tried(&self) -> usize {
         self.hosts.len() + self.pairs.len()
     }

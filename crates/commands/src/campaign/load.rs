@@ -84,12 +84,12 @@ impl Loaded {
         Ok(Self { fingerprint: fingerprint(&campaign, &texts), campaign, folder, scenarios })
     }
 
-    /// The scenario that `measure` runs towards the host `far`.
+    /// Returns the scenario that `measure` runs towards the host `far`.
     pub(crate) fn prepared(&self, measure: &str, far: &Host) -> Option<&Prepared> {
         self.scenarios.get(&(measure.to_owned(), far.emulated.clone()))
     }
 
-    /// The path of a file that the campaign names.
+    /// Returns the path of a file that the campaign names.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -129,8 +129,8 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
     Ok(Prepared { text: plan.resolved, repetitions, expected })
 }
 
-/// The longest time that a measurement takes if nothing fails. Each repetition takes its duration, its drain,
-/// and some time to begin.
+/// Returns the longest time that a measurement takes if nothing fails. Each repetition takes its duration,
+/// its drain, and some time to begin.
 fn longest_time(plan: &Plan) -> Duration {
     let mut round = Duration::ZERO;
     for cell in &plan.cells {

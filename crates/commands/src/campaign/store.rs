@@ -71,7 +71,7 @@ pub(crate) struct OpenJournal {
 }
 
 impl Store {
-    /// The directory of the campaign. It is the directory that the flags name, or `campaign-NAME` under
+    /// Makes the directory of the campaign. It is the directory that the flags name, or `campaign-NAME` under
     /// `out`.
     pub(crate) fn new(args: &CampaignFileArgs, loaded: &Loaded, out: &Path) -> Self {
         let default_path = || out.join(format!("campaign-{}", slug(&loaded.campaign.name)));
@@ -94,13 +94,13 @@ impl Store {
         self.file(PLAN)
     }
 
-    /// The folder of the records of a measurement.
+    /// Returns the folder of the records of a measurement.
     pub(crate) fn records(&self, id: &str) -> PathBuf {
         self.path.join(RECORDS).join(id)
     }
 
-    /// A folder into which an attempt fetches the records of a measurement. Each attempt gets a folder of its
-    /// own, because an attempt of a coordinator that was killed may still be writing.
+    /// Returns a folder into which an attempt fetches the records of a measurement. Each attempt gets a
+    /// folder of its own, because an attempt of a coordinator that was killed may still be writing.
     pub(crate) fn draft(&self, id: &str) -> PathBuf {
         self.path.join(RECORDS).join(format!(".{id}.{}", now().as_nanos()))
     }
@@ -188,7 +188,7 @@ impl Store {
         Ok(entries)
     }
 
-    /// Whether a coordinator is working on the campaign.
+    /// Returns whether a coordinator is working on the campaign.
     pub(crate) fn is_at_work(&self) -> bool {
         Lock::is_held(&self.file(LOCK)).unwrap_or(false)
     }
@@ -272,7 +272,7 @@ impl Store {
     }
 }
 
-/// The failure for a whole line of the journal that is not an entry.
+/// Returns the failure for a whole line of the journal that is not an entry.
 fn unexpected_line(path: &Path, number: usize, why: &str) -> Failure {
     Failure::Usage(format!(
         "{}:{number}: not what this talkpath ({}) writes there: {why}; a newer one may have written it: go on with that one",

@@ -182,8 +182,8 @@ fn plan_with_duration(
     path.load(&Options { set, seed: args.place.seed, repeat: Some(repeat), ..Options::default() })
 }
 
-/// Whether an upload runs beside the compared flow. On a real network it does so only if the user asks,
-/// because an upload fills somebody else's network.
+/// Returns whether an upload runs beside the compared flow. On a real network it does so only if the user
+/// asks, because an upload fills somebody else's network.
 const fn has_load(args: &CompareArgs, arena: ArenaKind) -> bool {
     match arena {
         ArenaKind::Sim | ArenaKind::Emu => !args.alone,
@@ -191,8 +191,8 @@ const fn has_load(args: &CompareArgs, arena: ArenaKind) -> bool {
     }
 }
 
-/// The congestion controls that the user chose. For `bulk` the default is to compare those that the arena
-/// has.
+/// Returns the congestion controls that the user chose. For `bulk` the default is to compare those that the
+/// arena has.
 fn congestion_controls(args: &CompareArgs, place: &Place) -> Vec<String> {
     if !args.cc.is_empty() || args.workload != ComparedWorkload::Bulk {
         return args.cc.clone();
@@ -204,7 +204,7 @@ fn congestion_controls(args: &CompareArgs, place: &Place) -> Vec<String> {
     compared.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// Whether the uplink is so fast that 20 repetitions of 60 s would take long to simulate.
+/// Returns whether the uplink is so fast that 20 repetitions of 60 s would take long to simulate.
 fn has_fast_uplink(plan: &Plan) -> bool {
     let links = plan.cells.iter().flat_map(|cell| &cell.scenario.links);
     let mut uplinks = links.filter(|link| link.name == "up");

@@ -146,8 +146,8 @@ impl PartDir {
         Ok(Self { path: path.to_path_buf(), dir, options, shard, in_journal, keys })
     }
 
-    /// Whether `other` has the same scenario.toml and the same traces, byte for byte. In that case it has the
-    /// same plan, which need not be made again. A plan of 100,000 cells takes seconds and hundreds of
+    /// Returns whether `other` has the same scenario.toml and the same traces, byte for byte. In that case it
+    /// has the same plan, which need not be made again. A plan of 100,000 cells takes seconds and hundreds of
     /// megabytes.
     fn has_same_files(&self, other: &Self, plan: &Plan) -> bool {
         let is_same = |name: &str| {
@@ -307,12 +307,12 @@ fn absent_parts_line(folders: &[PartDir], missing_of_part: &BTreeMap<u64, u64>) 
     Some(format!("not among the directories: part {}{more}", named.join(", ")))
 }
 
-/// The time at which the first of the parts began. Times in UTC in the form of RFC 3339 sort as text.
+/// Returns the time at which the first of the parts began. Times in UTC in the form of RFC 3339 sort as text.
 fn earliest_start(folders: &[PartDir]) -> String {
     folders.iter().map(|folder| folder.options.started.clone()).min().unwrap_or_default()
 }
 
-/// The machines that ran the parts. If no part names its machine, it is this machine.
+/// Returns the machines that ran the parts. If no part names its machine, it is this machine.
 fn joined_provenance(folders: &[PartDir], arenas: &dyn Arenas) -> Provenance {
     let machines: Vec<&Provenance> =
         folders.iter().filter_map(|folder| folder.options.provenance.as_ref()).collect();

@@ -51,7 +51,7 @@ fn write_inputs(folder: &Path, plan: &Plan) -> Result<(), Failure> {
     Ok(write_bytes(&folder.join(SCENARIO), plan.resolved.as_bytes())?)
 }
 
-/// The plan as JSON, with the keys of docs/reference/interface.md.
+/// Returns the plan as JSON, with the keys of docs/reference/interface.md.
 fn as_json(plan: &Plan) -> Value {
     let cell = |cell: &Cell| json!({ "cell": cell.index, "sweep": *cell.sweep, "cost_s": seconds(cell.scenario.cost()) });
     json!({
@@ -64,7 +64,7 @@ fn as_json(plan: &Plan) -> Value {
     })
 }
 
-/// The plan as text for a person.
+/// Returns the plan as text for a person.
 fn as_text(plan: &Plan) -> String {
     let (cells, repeat) = (plan.cells.len() as u64, plan.repeat);
     let seeds: Vec<_> = (0..repeat)

@@ -68,7 +68,7 @@ fn plan_of_path(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
     path.load(&Options { set, seed: args.seed, repeat: Some(1), ..Options::default() })
 }
 
-/// The flows of the scenario `file`, on its path unless the options choose another one.
+/// Returns the flows of the scenario `file`, on its path unless the options choose another one.
 fn plan_with_background(args: &ShellArgs, file: &Path, command: &[String]) -> Result<Plan, Failure> {
     let mut set = Vec::new();
     if let Some(path) = &args.path {

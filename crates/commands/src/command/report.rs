@@ -111,7 +111,7 @@ fn check_output(target: &Path, dirs: &[RunDir]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether both paths lead to the same file. A file that does not exist is not the same as any other.
+/// Returns whether both paths lead to the same file. A file that does not exist is not the same as any other.
 fn is_same_file(path: &Path, other: &Path) -> bool {
     match (fs::canonicalize(path), fs::canonicalize(other)) {
         (Ok(path), Ok(other)) => path == other,
@@ -119,7 +119,7 @@ fn is_same_file(path: &Path, other: &Path) -> bool {
     }
 }
 
-/// Whether `dir` has the rows of its messages.
+/// Returns whether `dir` has the rows of its messages.
 ///
 /// # Errors
 /// Returns a [`Failure`] if the file of the rows exists, but cannot be opened.
@@ -129,7 +129,7 @@ fn has_rows(dir: &RunDir) -> Result<bool, Failure> {
     Ok(found.is_some())
 }
 
-/// Whether `dir` has no rows, but running it again gives them.
+/// Returns whether `dir` has no rows, but running it again gives them.
 fn needs_new_run(dir: &RunDir) -> Result<bool, Failure> {
     Ok(!has_rows(dir)? && head_of(dir).is_ok_and(|head| check_repeatable(&head).is_ok()))
 }
@@ -303,8 +303,9 @@ fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellChartData {
     cell_chart_data(run, cell.map_or("", |cell| &cell.label))
 }
 
-/// Whether one-way figures of a flow may be shown. The summary describes the clock of its worst repetition. A
-/// repetition with a better clock is recognised by its one-way delays, which only a trusted clock gives.
+/// Returns whether one-way figures of a flow may be shown. The summary describes the clock of its worst
+/// repetition. A repetition with a better clock is recognised by its one-way delays, which only a trusted
+/// clock gives.
 fn has_trusted_clock(summary: &Summary, flow: Option<&FlowSummary>) -> bool {
     summary.clock.trusted || flow.is_some_and(|flow| flow.one_way_delay_ms.is_some())
 }

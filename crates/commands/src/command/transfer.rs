@@ -128,7 +128,7 @@ impl Transfer {
     }
 }
 
-/// Whether the transport of every flow sends lost data again.
+/// Returns whether the transport of every flow sends lost data again.
 fn repairs_losses(plan: &Plan) -> bool {
     let mut flows = plan.cells.iter().flat_map(|cell| &cell.scenario.flows);
     flows.all(|flow| flow.transport.kind().features().is_reliable)

@@ -27,7 +27,7 @@ fn line(event: &str, data: Value) -> Vec<u8> {
     format!("{}\n", json!({ "event": event, "data": data })).into_bytes()
 }
 
-/// A time in the form of iperf3. `time` is in the form of RFC 3339.
+/// Returns a time in the form of iperf3. `time` is in the form of RFC 3339.
 fn timestamp(at: DateTime<Utc>) -> Value {
     json!({
         "time": at.to_rfc3339_opts(SecondsFormat::Millis, true),
@@ -114,7 +114,7 @@ struct SpanTimes {
 }
 
 impl Span {
-    /// The messages of all flows together.
+    /// Adds up the messages of all flows.
     fn of_all_flows(times: SpanTimes, counts: &Counts) -> Self {
         let SpanTimes { start, end, seconds } = times;
         Self {
@@ -133,7 +133,7 @@ impl Span {
         }
     }
 
-    /// The messages of one flow, which also has a jitter and an order.
+    /// Describes the messages of one flow, which also has a jitter and an order.
     fn of_flow(times: SpanTimes, counts: &Counts, figures: &FlowSummary) -> Self {
         Self {
             jitter_ms: figures.rtp_jitter_ms,

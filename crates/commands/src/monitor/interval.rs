@@ -87,7 +87,8 @@ impl Counts {
         self.bytes += other.bytes;
     }
 
-    /// The lost messages in per cent of the messages whose fate is known. Unfinished messages do not count.
+    /// Returns the lost messages in per cent of the messages whose fate is known. Unfinished messages do not
+    /// count.
     pub(crate) fn lost_percent(&self) -> f64 {
         let decided = self.received + self.lost;
         if decided == 0 { 0.0 } else { self.lost as f64 * 100.0 / decided as f64 }
@@ -113,7 +114,7 @@ impl Counts {
 }
 
 impl Interval {
-    /// The counts of all flows together.
+    /// Returns the counts of all flows together.
     pub(crate) fn sum(&self) -> Counts {
         let mut sum = Counts::default();
         self.flows.iter().for_each(|flow| sum.add(&flow.counts));
@@ -242,7 +243,7 @@ fn delay_histogram(trips: &[Trip]) -> Histogram {
     histogram
 }
 
-/// The statistics of delays, in the form of summary.json.
+/// Returns the statistics of delays, in the form of summary.json.
 pub(crate) fn delays(histogram: &Histogram) -> Option<DelayMs> {
     delay_ms(histogram)
 }
@@ -254,7 +255,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A message each 20 ms for `ms`; each `lost`th is missing, and the others take 3 ms.
+    /// Returns a message each 20 ms for `ms`; each `lost`th is missing, and the others take 3 ms.
     pub(crate) fn session(number: u64, start_ns: i64, ms: u64, lost: u64) -> MonitorSession {
         let (length, record) = (Duration::from_millis(ms), call_record(ms, lost));
         MonitorSession { number, start_ns, length, record: Some(record), cut: None }

@@ -85,7 +85,7 @@ pub(crate) struct MonitorState<'a> {
     pub(crate) now_ns: i64,
 }
 
-/// A family with one sample.
+/// Returns a family with one sample.
 const fn single(
     name: &'static str,
     kind: FamilyKind,
@@ -95,7 +95,7 @@ const fn single(
     Family { name, kind, help, unit: Unit::One, source: SampleSource::Monitor(value) }
 }
 
-/// A family with the sum of the count at `path`.
+/// Returns a family with the sum of the count at `path`.
 const fn sum(name: &'static str, path: &'static str, count: fn(&Counts) -> u64) -> Family {
     Family {
         name,
@@ -106,12 +106,12 @@ const fn sum(name: &'static str, path: &'static str, count: fn(&Counts) -> u64) 
     }
 }
 
-/// A family with the last value of the figure at `path`.
+/// Returns a family with the last value of the figure at `path`.
 const fn last(name: &'static str, path: &'static str) -> Family {
     Family { name, kind: FamilyKind::Gauge, help: "", unit: Unit::One, source: SampleSource::Last(path) }
 }
 
-/// A family with a histogram of delays.
+/// Returns a family with a histogram of delays.
 const fn delays(name: &'static str, help: &'static str, value: fn(&FlowTotals) -> &Histogram) -> Family {
     Family {
         name,
@@ -127,7 +127,7 @@ impl Family {
         Self { unit: Unit::Seconds, ..self }
     }
 
-    /// The figure of summary.json that the family shows, if it shows one.
+    /// Returns the figure of summary.json that the family shows, if it shows one.
     fn figure(&self) -> Option<&'static Figure<FlowSummary>> {
         match self.source {
             SampleSource::Sum(path, _) | SampleSource::Last(path) => Some(FLOW.row(path)),

@@ -11,9 +11,9 @@
 //! - To *close* a directory is to merge its sessions into one run.
 //! - *Retention* (`--keep`) removes the oldest closed directories.
 //!
-//! A killed monitor leaves its directory open, and the next monitor closes it. If a directory cannot be closed,
-//! the monitor tries again whenever it closes another one. The age of a directory counts from its newest event,
-//! so that no younger event is removed. Begin to read with [`Recorder`].
+//! A killed monitor leaves its directory open, and the next monitor closes it. If a directory cannot be
+//! closed, the monitor tries again whenever it closes another one. The age of a directory counts from its
+//! newest event, so that no younger event is removed. Begin to read with [`Recorder`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ impl<'a> Recorder<'a> {
         Self { options, plan, open: None }
     }
 
-    /// The folder of the records.
+    /// Returns the folder of the records.
     pub(crate) fn folder(&self) -> &Path {
         &self.options.folder
     }

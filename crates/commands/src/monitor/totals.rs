@@ -80,21 +80,21 @@ impl Totals {
         }
     }
 
-    /// The length of all outages until `now_ns`, in seconds. The current outage counts too.
+    /// Returns the length of all outages until `now_ns`, in seconds. The current outage counts too.
     pub(crate) fn outage_s(&self, now_ns: i64) -> f64 {
         let open_ns = self.down_since_ns.map_or(0, |from_ns| (now_ns - from_ns).max(0));
         (self.outage_ns + open_ns) as f64 / 1e9
     }
 
-    /// The length of all outages as a counter, which must never fall (OpenMetrics 1.0, "Counter"). The
-    /// monitor learns the end of an outage a little late, so the counter first runs too far. It then stays
-    /// until the true length has reached it.
+    /// Returns the length of all outages as a counter, which must never fall (OpenMetrics 1.0, "Counter").
+    /// The monitor learns the end of an outage a little late, so the counter first runs too far. It then
+    /// stays until the true length has reached it.
     pub(crate) fn outage_counter_s(&self, now_ns: i64) -> f64 {
         self.shown_outage_s.set(self.outage_s(now_ns).max(self.shown_outage_s.get()));
         self.shown_outage_s.get()
     }
 
-    /// The counts of all flows together.
+    /// Returns the counts of all flows together.
     pub(crate) fn sum(&self) -> Counts {
         let mut sum = Counts::default();
         self.flows.values().for_each(|flow| sum.add(&flow.counts));

@@ -27,11 +27,22 @@ pub(super) struct JudgedCells<'a> {
 
 /// One cell in one arena under one assumption set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct CellKey<'a> {
-    arena: ArenaName,
+pub(super) struct CellKey<'a> {
+    pub(super) arena: ArenaName,
     /// Index into [`Study::assumptions`].
-    assumption: usize,
-    cell: &'a str,
+    pub(super) assumption: usize,
+    pub(super) cell: &'a str,
+}
+
+impl<'a> CellKey<'a> {
+    pub(super) fn of(cell: &'a Cell) -> Self {
+        Self { arena: cell.arena, assumption: cell.assumption, cell: &cell.name }
+    }
+
+    /// Returns the key of the cell under the base set.
+    pub(super) const fn base(cell: &'a str, arena: ArenaName) -> Self {
+        Self { arena, assumption: BASE_SET, cell }
+    }
 }
 
 /// In how many repetitions of a cell a metric is known.
@@ -57,7 +68,7 @@ impl<'a> JudgedCells<'a> {
         let mut disturbed = BTreeSet::new();
         for cell in &study.cells {
             let Some(plan) = selection.runs(cell) else { continue };
-            let key = CellKey { arena: cell.arena, assumption: cell.assumption, cell: &cell.name };
+            let key = CellKey::of(cell);
             let Some(&samples) = samples_by_key.get(&key) else { continue };
             let ran = samples.samples.len() as u64;
             if ran < plan.repeat {
@@ -76,24 +87,18 @@ impl<'a> JudgedCells<'a> {
     }
 
     /// Returns the samples of a cell that is judged.
-    pub(super) fn samples(&self, cell: &str, arena: ArenaName, assumption: usize) -> Option<&'a CellSamples> {
-        self.by_key.get(&CellKey { arena, assumption, cell }).copied()
+    pub(super) fn samples(&self, key: CellKey<'_>) -> Option<&'a CellSamples> {
+        self.by_key.get(&key).copied()
     }
 
     /// Computes the median of one metric of a cell. Returns `None` if the cell is not judged or the metric
     /// has no median.
-    pub(super) fn value(
-        &self,
-        cell: &str,
-        arena: ArenaName,
-        assumption: usize,
-        metric: &str,
-    ) -> Option<Value> {
-        let values = judged_values(self.samples(cell, arena, assumption)?, metric)?;
+    pub(super) fn value(&self, key: CellKey<'_>, metric: &str) -> Option<Value> {
+        let values = judged_values(self.samples(key)?, metric)?;
         let found = median(&values)?;
         Some(Value {
-            cell: cell.to_owned(),
-            arena,
+            cell: key.cell.to_owned(),
+            arena: key.arena,
             metric: metric.to_owned(),
             own_unit: self.study.units.get(metric).copied(),
             n: found.n,
@@ -105,24 +110,18 @@ impl<'a> JudgedCells<'a> {
     }
 
     /// Counts the repetitions of a cell that know `metric`. Returns `None` if the metric has no median.
-    pub(super) fn known_share(
-        &self,
-        cell: &str,
-        arena: ArenaName,
-        assumption: usize,
-        metric: &str,
-    ) -> Option<KnownShare> {
-        let samples = self.samples(cell, arena, assumption)?;
+    pub(super) fn known_share(&self, key: CellKey<'_>, metric: &str) -> Option<KnownShare> {
+        let samples = self.samples(key)?;
         let values = judged_values(samples, metric)?;
         Some(KnownShare { known: values.len(), judged: samples.valid().count() })
     }
 
     /// Returns the medians of all metrics of `cell`, or `None` if the cell is not judged.
     pub(super) fn cell_outcome(&self, cell: &Cell) -> Option<CellOutcome> {
-        let samples = self.samples(&cell.name, cell.arena, cell.assumption)?;
+        let samples = self.samples(CellKey::of(cell))?;
         let mut metrics = BTreeMap::new();
         for metric in &self.study.metrics {
-            if let Some(value) = self.value(&cell.name, cell.arena, cell.assumption, metric) {
+            if let Some(value) = self.value(CellKey::of(cell), metric) {
                 metrics.insert(metric.clone(), value);
             }
         }
@@ -138,15 +137,15 @@ impl<'a> JudgedCells<'a> {
         })
     }
 
-    /// Whether `checks` have no verdict under the base set only because the machine disturbed their runs:
-    /// every cell ran to its end, but one cell is disturbed, or one metric has no median because the machine
-    /// bent it.
+    /// Returns whether `checks` have no verdict under the base set only because the machine disturbed their
+    /// runs: every cell ran to its end, but one cell is disturbed, or one metric has no median because the
+    /// machine bent it.
     pub(super) fn lacks_only_disturbed(&self, checks: &[&Check], arenas: &[ArenaName]) -> bool {
         let mut has_disturbed_cell = false;
         for check in checks {
             for operand in &check.operands {
                 for &arena in arenas {
-                    let key = CellKey { arena, assumption: BASE_SET, cell: &operand.cell };
+                    let key = CellKey::base(&operand.cell, arena);
                     if self.disturbed.contains(&key) {
                         has_disturbed_cell = true;
                     } else if !self.by_key.contains_key(&key) {
@@ -158,8 +157,8 @@ impl<'a> JudgedCells<'a> {
         has_disturbed_cell || self.has_bent_operand(checks, arenas)
     }
 
-    /// Whether a metric that `checks` read under the base set has no median, and the machine bent this metric
-    /// in at least one repetition.
+    /// Returns whether a metric that `checks` read under the base set has no median, and the machine bent
+    /// this metric in at least one repetition.
     fn has_bent_operand(&self, checks: &[&Check], arenas: &[ArenaName]) -> bool {
         checks.iter().flat_map(|check| &check.operands).any(|operand| {
             self.base_samples(operand, arenas).any(|samples| {
@@ -180,26 +179,26 @@ impl<'a> JudgedCells<'a> {
         })
     }
 
-    /// The samples of the cell of `operand` under the base set, in each of `arenas` where the cell is judged.
+    /// Returns the samples of the cell of `operand` under the base set, in each of `arenas` where the cell is
+    /// judged.
     fn base_samples<'s>(
         &'s self,
         operand: &'s Operand,
         arenas: &'s [ArenaName],
     ) -> impl Iterator<Item = &'a CellSamples> + 's {
-        arenas.iter().filter_map(|&arena| self.samples(&operand.cell, arena, BASE_SET))
+        arenas.iter().filter_map(|&arena| self.samples(CellKey::base(&operand.cell, arena)))
     }
 
-    /// Whether at least one cell of `checks` is not judged under the set with index `assumption`.
+    /// Returns whether at least one cell of `checks` is not judged under the set with index `assumption`.
     pub(super) fn lacks_cells(&self, checks: &[&Check], arenas: &[ArenaName], assumption: usize) -> bool {
-        checks
-            .iter()
-            .flat_map(|check| check.cells())
-            .any(|cell| arenas.iter().any(|&arena| self.samples(cell, arena, assumption).is_none()))
+        checks.iter().flat_map(|check| check.cells()).any(|cell| {
+            arenas.iter().any(|&arena| self.samples(CellKey { arena, assumption, cell }).is_none())
+        })
     }
 
-    /// Whether every cell of `checks` that is judged under the set with index `assumption` measured exactly
-    /// what it measured under the base set. The base set itself, and a set without a judged cell, do not
-    /// count as equal.
+    /// Returns whether every cell of `checks` that is judged under the set with index `assumption` measured
+    /// exactly what it measured under the base set. The base set itself, and a set without a judged cell, do
+    /// not count as equal.
     pub(super) fn equals_base(&self, checks: &[&Check], arenas: &[ArenaName], assumption: usize) -> bool {
         if assumption == BASE_SET {
             return false;
@@ -207,9 +206,10 @@ impl<'a> JudgedCells<'a> {
         let mut has_compared = false;
         for cell in checks.iter().flat_map(|check| check.cells()) {
             for &arena in arenas {
-                let Some(samples) = self.samples(cell, arena, assumption) else { continue };
+                let key = CellKey { arena, assumption, cell };
+                let Some(samples) = self.samples(key) else { continue };
                 let is_equal = self
-                    .samples(cell, arena, BASE_SET)
+                    .samples(CellKey::base(cell, arena))
                     .is_some_and(|base| judged_metrics(base).eq(judged_metrics(samples)));
                 if !is_equal {
                     return false;
@@ -221,7 +221,7 @@ impl<'a> JudgedCells<'a> {
     }
 }
 
-/// The metrics of each repetition that is judged.
+/// Returns the metrics of each repetition that is judged.
 fn judged_metrics(samples: &CellSamples) -> impl Iterator<Item = &BTreeMap<String, f64>> {
     samples.valid().map(|sample: &Sample| &sample.values)
 }

@@ -12,9 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use super::cells::JudgedCells;
+use super::cells::{CellKey, JudgedCells};
 use crate::arena::ArenaName;
-use crate::claim::{Bound, Check, ClaimKind, Figure, Operand, Tolerance, points};
+use crate::claim::{Bound, Check, ClaimKind, Formula, Operand, Tolerance, points};
 use crate::fit::{fit, slope};
 use crate::metric::Units;
 use crate::outcome::{CheckOutcome, HeldBy, Value};
@@ -31,7 +31,8 @@ pub(super) fn judge_check(
     let compared = compared(check, arenas);
     let mut values: Vec<Value> = Vec::new();
     for Compared { operand, arena } in &compared {
-        values.extend(cells.value(&operand.cell, *arena, assumption, &operand.metric));
+        values
+            .extend(cells.value(CellKey { arena: *arena, assumption, cell: &operand.cell }, &operand.metric));
     }
     let answer = if values.len() == compared.len() {
         answer_by_medians(check.kind, &values)
@@ -162,7 +163,7 @@ fn count_singles(
     let mut figures_of_operands: Vec<BTreeMap<u64, f64>> = Vec::new();
     for Compared { operand, arena } in compared {
         // A cell that is not judged leaves nothing to compare.
-        let Some(samples) = cells.samples(&operand.cell, *arena, assumption) else {
+        let Some(samples) = cells.samples(CellKey { arena: *arena, assumption, cell: &operand.cell }) else {
             return Singles::default();
         };
         figures_of_operands.push(samples.values_by_repetition(&operand.metric));
@@ -193,27 +194,29 @@ fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<Interval> {
         points(&medians)
     };
     match kind {
-        ClaimKind::Figure { of: Figure::Median, .. } => confidence_interval(values.first()?),
-        ClaimKind::Figure { of: Figure::Ratio, .. } => {
+        ClaimKind::Figure { formula: Formula::Median, .. } => confidence_interval(values.first()?),
+        ClaimKind::Figure { formula: Formula::Ratio, .. } => {
             let divisor = confidence_interval(values.last()?)?;
             // A ratio has no bounds if its divisor may be zero.
             if divisor.contains(0.0) {
                 return None;
             }
-            Interval::of_pairs(values, confidence_interval, |pair| Figure::Ratio.compute(pair))
+            Interval::of_pairs(values, confidence_interval, |pair| Formula::Ratio.compute(pair))
         }
-        ClaimKind::Figure { of: Figure::Difference, .. } => {
-            Interval::of_pairs(values, confidence_interval, |pair| Figure::Difference.compute(pair))
+        ClaimKind::Figure { formula: Formula::Difference, .. } => {
+            Interval::of_pairs(values, confidence_interval, |pair| Formula::Difference.compute(pair))
         }
-        ClaimKind::Figure { of: Figure::Slope, .. } => slope(&points())?.ci95.map(Interval::from),
-        ClaimKind::Figure { of: Figure::RSquared, .. } => fit(&points())?.r_squared_ci95.map(Interval::from),
+        ClaimKind::Figure { formula: Formula::Slope, .. } => slope(&points())?.ci95.map(Interval::from),
+        ClaimKind::Figure { formula: Formula::RSquared, .. } => {
+            fit(&points())?.r_squared_ci95.map(Interval::from)
+        }
         ClaimKind::Agree { .. } => Interval::of_pairs(values, measured_interval, |pair| kind.figure(pair)),
         ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => None,
     }
 }
 
-/// Whether all values within the confidence intervals give the answer `holds`. `figure` is the interval of
-/// the check's one figure.
+/// Returns whether all values within the confidence intervals give the answer `holds`. `figure` is the
+/// interval of the check's one figure.
 fn is_certain(kind: ClaimKind, values: &[Value], figure: Option<Interval>, holds: bool) -> bool {
     match kind {
         ClaimKind::Figure { bound, .. } => {
@@ -238,14 +241,16 @@ fn is_certain(kind: ClaimKind, values: &[Value], figure: Option<Interval>, holds
     }
 }
 
-/// Whether the whole interval of a figure lies within `bound` (if the check `holds`) or outside of it.
+/// Returns whether the whole interval of a figure lies within `bound` (if the check `holds`) or outside of
+/// it.
 fn is_bound_certain(bound: Bound, figure: Interval, holds: bool) -> bool {
     let (least, most) = bound.ends();
     if holds { figure.low >= least && figure.high <= most } else { figure.high < least || figure.low > most }
 }
 
-/// Whether the answer to a rising order is certain. The order holds for certain if the intervals of no two
-/// neighbours touch. It fails for certain if two neighbours fall, or if both are the same single value.
+/// Returns whether the answer to a rising order is certain. The order holds for certain if the intervals of
+/// no two neighbours touch. It fails for certain if two neighbours fall, or if both are the same single
+/// value.
 fn is_order_certain(rising: &[Interval], holds: bool) -> bool {
     if holds {
         rising.windows(2).all(|pair| pair[0].high < pair[1].low)
@@ -254,8 +259,8 @@ fn is_order_certain(rising: &[Interval], holds: bool) -> bool {
     }
 }
 
-/// Whether it is certain that all values are within the tolerance of the first (if the check `holds`), or
-/// that one value is not.
+/// Returns whether it is certain that all values are within the tolerance of the first (if the check
+/// `holds`), or that one value is not.
 fn is_sameness_certain(intervals: &[Interval], within: Tolerance, holds: bool) -> bool {
     let [first, others @ ..] = intervals else { return false };
     if holds {
@@ -279,8 +284,8 @@ impl From<(f64, f64)> for Interval {
 }
 
 impl Interval {
-    /// The range of the figures that `figure_of` makes of the ends of the intervals of the first and the last
-    /// value.
+    /// Returns the range of the figures that `figure_of` makes of the ends of the intervals of the first and
+    /// the last value.
     fn of_pairs(
         values: &[Value],
         interval_of: impl Fn(&Value) -> Option<Self>,
@@ -299,37 +304,37 @@ impl Interval {
         Some(Self { low, high })
     }
 
-    /// Whether `value` lies within the interval, its ends included.
+    /// Returns whether `value` lies within the interval, its ends included.
     fn contains(self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Whether every value of the interval is within the tolerance of every value of `reference`. A relative
-    /// tolerance is a share of the reference below 100 %, so that the ends of the intervals decide.
+    /// Returns whether every value of the interval is within the tolerance of every value of `reference`. A
+    /// relative tolerance is a share of the reference below 100 %, so that the ends of the intervals decide.
     fn is_near(self, reference: Self, within: Tolerance) -> bool {
         self.high - reference.low <= within.around(reference.low)
             && reference.high - self.low <= within.around(reference.high)
     }
 
-    /// Whether no value of the interval is within the tolerance of any value of `reference`.
+    /// Returns whether no value of the interval is within the tolerance of any value of `reference`.
     fn is_far_from(self, reference: Self, within: Tolerance) -> bool {
         self.low - reference.high > within.around(reference.high)
             || reference.low - self.high > within.around(reference.low)
     }
 }
 
-/// The confidence interval of a median, from 6 repetitions on.
+/// Returns the confidence interval of a median, from 6 repetitions on.
 fn confidence_interval(value: &Value) -> Option<Interval> {
     value.ci95.map(Interval::from)
 }
 
-/// The confidence intervals of all medians, or `None` if a median has no interval.
+/// Returns the confidence intervals of all medians, or `None` if a median has no interval.
 fn confidence_intervals(values: &[Value]) -> Option<Vec<Interval>> {
     values.iter().map(confidence_interval).collect()
 }
 
-/// The interval of a median that is compared with the median of another arena. Of 5 repetitions it is their
-/// range.
+/// Returns the interval of a median that is compared with the median of another arena. Of 5 repetitions it is
+/// their range.
 fn measured_interval(value: &Value) -> Option<Interval> {
     let range = Interval { low: value.min, high: value.max };
     confidence_interval(value).or_else(|| (value.n >= MIN_VALUES_FOR_SPREAD).then_some(range))

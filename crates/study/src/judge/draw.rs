@@ -1,7 +1,7 @@
 //! Draws the figures of the publication again and fills its tables, from the cells that ran under the base
 //! set.
 
-use super::cells::JudgedCells;
+use super::cells::{CellKey, JudgedCells};
 use crate::TraceLine;
 use crate::arena::ArenaName;
 use crate::band::band;
@@ -63,7 +63,7 @@ pub(super) fn draw(figure: &Figure, cells: &JudgedCells<'_>) -> Option<FigureOut
 }
 
 impl Drawing {
-    /// Whether the drawing consists of lines, and no line has a point.
+    /// Returns whether the drawing consists of lines, and no line has a point.
     fn lacks_lines(&self) -> bool {
         match self {
             Self::Lines { lines }
@@ -86,7 +86,7 @@ pub(super) fn fill(table: &PublishedTable, cells: &JudgedCells<'_>) -> Option<Ta
 fn fill_row(row: &PublishedRow, cells: &JudgedCells<'_>) -> RowOutcome {
     let mut values = Vec::new();
     for &arena in &cells.selection.arenas {
-        values.extend(cells.value(&row.cell, arena, BASE_SET, &row.metric));
+        values.extend(cells.value(CellKey::base(&row.cell, arena), &row.metric));
     }
     // A share of 0 is not defined.
     let printed_mean = row.mean().filter(|mean| *mean != 0.0);
@@ -97,12 +97,12 @@ fn fill_row(row: &PublishedRow, cells: &JudgedCells<'_>) -> RowOutcome {
     RowOutcome { row: row.clone(), own_unit: cells.study.units.get(&row.metric).copied(), values, off }
 }
 
-/// The end of a label that names `arena`. It is empty if the run has only one arena.
+/// Returns the end of a label that names `arena`. It is empty if the run has only one arena.
 fn arena_suffix(cells: &JudgedCells<'_>, arena: ArenaName) -> String {
     if cells.selection.arenas.len() > 1 { format!(", {arena}") } else { String::new() }
 }
 
-/// The title of the vertical axis of a trace.
+/// Returns the title of the vertical axis of a trace.
 fn trace_title(series: &str, cap: Option<f64>) -> String {
     match (series, cap) {
         ("loss-runs", _) => "packets lost in a row".to_owned(),
@@ -113,7 +113,7 @@ fn trace_title(series: &str, cap: Option<f64>) -> String {
     }
 }
 
-/// Whether `panels` show nothing. Panels of loss runs without a loss show that no packet was lost.
+/// Returns whether `panels` show nothing. Panels of loss runs without a loss show that no packet was lost.
 fn lack_points(panels: &[TracePanel], series: &str) -> bool {
     let are_empty = panels.iter().all(|panel| panel.steps.is_empty() && panel.loss_runs.is_empty());
     panels.is_empty() || (series != "loss-runs" && are_empty)
@@ -124,7 +124,7 @@ fn panels(figure: &FigureKind, cells: &JudgedCells<'_>) -> Vec<TracePanel> {
     let FigureKind::Trace { cell, kinds, .. } = figure else { return Vec::new() };
     let mut arenas_and_samples = Vec::new();
     for &arena in &cells.selection.arenas {
-        if let Some(samples) = cells.samples(cell, arena, BASE_SET) {
+        if let Some(samples) = cells.samples(CellKey::base(cell, arena)) {
             arenas_and_samples.push((arena, samples));
         }
     }
@@ -271,7 +271,7 @@ fn median_lines(x: &FigureAxis, lines: &[MedianLine], cells: &JudgedCells<'_>) -
     drawn
 }
 
-/// The points of one line in one arena, one for each cell that ran.
+/// Returns the points of one line in one arena, one for each cell that ran.
 fn median_points(
     x: &FigureAxis,
     line: &MedianLine,
@@ -284,7 +284,7 @@ fn median_points(
             FigureAxis::Numbers(numbers) => numbers.get(index).copied(),
             FigureAxis::Names(_) => Some(index as f64),
         };
-        let value = cells.value(cell, arena, BASE_SET, &line.metric);
+        let value = cells.value(CellKey::base(cell, arena), &line.metric);
         let (Some(x), Some(value)) = (x, value) else { continue };
         let printed = line.published.get(index).cloned().unwrap_or_default();
         points.push(FigurePoint {
@@ -304,8 +304,8 @@ fn scatter_lines(x: &str, y: &str, groups: &[LabelledCells], cells: &JudgedCells
     for group in groups {
         let mut points = Vec::new();
         for cell in &group.cells {
-            let x_value = cells.value(cell, arena, BASE_SET, x);
-            let y_value = cells.value(cell, arena, BASE_SET, y);
+            let x_value = cells.value(CellKey::base(cell, arena), x);
+            let y_value = cells.value(CellKey::base(cell, arena), y);
             if let (Some(x), Some(y)) = (x_value, y_value) {
                 points.push(FigurePoint::new(x.median, y.median, y.ci95));
             }
@@ -324,15 +324,15 @@ fn draw_quantiles(cell: &str, flows: &[String], cells: &JudgedCells<'_>) -> Opti
     // The order of arenas is from the model to the world.
     arenas.sort_unstable();
     let [model, .., measure] = arenas.as_slice() else { return None };
-    let model_samples = cells.samples(cell, *model, BASE_SET)?;
-    let measure_samples = cells.samples(cell, *measure, BASE_SET)?;
+    let model_samples = cells.samples(CellKey::base(cell, *model))?;
+    let measure_samples = cells.samples(CellKey::base(cell, *measure))?;
     let titles = AxisTitles { x: format!("delay in {measure}, ms"), y: format!("delay in {model}, ms") };
     let lines = quantile_lines(model_samples, measure_samples, flows);
     Some((titles, Drawing::Quantiles { lines }))
 }
 
-/// The lines of a figure of quantiles, one for each flow. A point is one percentile: its median over the
-/// repetitions of both arenas.
+/// Returns the lines of a figure of quantiles, one for each flow. A point is one percentile: its median over
+/// the repetitions of both arenas.
 fn quantile_lines(model: &CellSamples, measure: &CellSamples, flows: &[String]) -> Vec<FigureLine> {
     let Some(first) = model.valid().next() else { return Vec::new() };
     let mut lines = Vec::new();
@@ -355,7 +355,8 @@ fn quantile_lines(model: &CellSamples, measure: &CellSamples, flows: &[String]) 
     lines
 }
 
-/// The median over the repetitions of one percentile of a flow's delays. The percentile is `index` + 1.
+/// Returns the median over the repetitions of one percentile of a flow's delays. The percentile is `index` +
+/// 1.
 fn median_delay(samples: &CellSamples, flow: &str, index: usize) -> Option<Median> {
     let delay = |sample: &Sample| sample.delays.get(flow)?.get(index).copied();
     let delays: Vec<f64> = samples.valid().filter_map(delay).collect();

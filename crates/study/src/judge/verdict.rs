@@ -80,7 +80,7 @@ impl<'a> JudgedClaim<'a> {
         &self.cells.study.assumptions[BASE_SET].name
     }
 
-    /// The outcome under the base set, if a cell of it is judged.
+    /// Returns the outcome under the base set, if a cell of it is judged.
     fn under_base(&self) -> Option<&UnderAssumption> {
         self.by_assumption.iter().find(|under| under.assumption == *self.base_name())
     }
@@ -98,7 +98,7 @@ impl<'a> JudgedClaim<'a> {
         Finding { verdict, not_tested, expected: self.expected(), left_out: &self.checks_left_out }
     }
 
-    /// The verdict of a claim whose judged checks all hold under the base set.
+    /// Returns the verdict of a claim whose judged checks all hold under the base set.
     fn holding_verdict(&self) -> Verdict {
         if !self.checks_left_out.is_empty() {
             // The checks that were left out may fail.
@@ -110,8 +110,8 @@ impl<'a> JudgedClaim<'a> {
         }
     }
 
-    /// The verdict that the study expects in the first arena, which stands for all arenas that the claim
-    /// compares.
+    /// Returns the verdict that the study expects in the first arena, which stands for all arenas that the
+    /// claim compares.
     fn expected(&self) -> Verdict {
         let arena = self.arenas.first().or(self.claim.arenas.first());
         arena.and_then(|arena| self.claim.expected.get(arena)).copied().unwrap_or(Verdict::NotTested)
@@ -159,7 +159,7 @@ impl<'a> JudgedClaim<'a> {
         answers
     }
 
-    /// The answer of one assumption set. Returns `None` if the set does not judge the claim.
+    /// Returns the answer of one assumption set. Returns `None` if the set does not judge the claim.
     fn answer(&self, under: &UnderAssumption) -> Option<Answer> {
         let holds = under.holds?;
         let Self { arenas, cells, checks, .. } = self;
@@ -196,14 +196,14 @@ impl<'a> JudgedClaim<'a> {
         }
     }
 
-    /// Whether the claim holds under the base set. Returns `None` if the base set was not judged, and also if
-    /// the checks of a `verdict` of a part hold, because the checks that were left out may fail.
+    /// Returns whether the claim holds under the base set. Returns `None` if the base set was not judged, and
+    /// also if the checks of a `verdict` of a part hold, because the checks that were left out may fail.
     fn holds_under_base(&self, verdict: Verdict) -> Option<bool> {
         let holds = self.under_base()?.holds?;
         if holds && verdict == Verdict::PartlyJudged { None } else { Some(holds) }
     }
 
-    /// The figures of the claim in words, under the first set that judges it.
+    /// Returns the figures of the claim in words, under the first set that judges it.
     fn reproduced(&self) -> String {
         match self.by_assumption.iter().find(|under| under.holds.is_some()) {
             Some(under) => words::reproduced(under, self.checks_left_out.len()),
@@ -218,13 +218,14 @@ impl<'a> JudgedClaim<'a> {
         (verdict == Verdict::PartlyJudged).then_some(Part { judged, all })
     }
 
-    /// The smallest number of repetitions behind a compared median. It is 0 if no median was compared.
+    /// Returns the smallest number of repetitions behind a compared median. It is 0 if no median was
+    /// compared.
     fn fewest_repetitions(&self) -> u64 {
         let checks = self.by_assumption.iter().flat_map(|under| &under.checks);
         checks.flat_map(|check| &check.values).map(|value| value.n).min().unwrap_or(0)
     }
 
-    /// The checks of a claim that no set judges, so that a reader sees what would be compared.
+    /// Returns the checks of a claim that no set judges, so that a reader sees what would be compared.
     fn checks_without_outcome(&self) -> Vec<CheckOutcome> {
         if !self.by_assumption.is_empty() {
             return Vec::new();
@@ -235,13 +236,14 @@ impl<'a> JudgedClaim<'a> {
 }
 
 impl Finding<'_> {
-    /// Whether the claim has no verdict because this run did not select the arenas or the cells of the claim.
+    /// Returns whether the claim has no verdict because this run did not select the arenas or the cells of
+    /// the claim.
     const fn is_left_out(&self) -> bool {
         matches!(self.not_tested, Some(NotTested::Arena(_) | NotTested::LeftOut { .. }))
     }
 }
 
-/// Whether `arenas` are too few to judge `claim`. A claim that compares arenas needs two.
+/// Returns whether `arenas` are too few to judge `claim`. A claim that compares arenas needs two.
 fn lacks_arena(claim: &Claim, arenas: &[ArenaName]) -> bool {
     arenas.is_empty() || (claim.compares_arenas() && arenas.len() < 2)
 }
@@ -290,7 +292,7 @@ impl SetAnswers {
         }
     }
 
-    /// Whether `set` gave an answer.
+    /// Returns whether `set` gave an answer.
     fn contain(&self, set: &str) -> bool {
         let answered = [&self.holding, &self.failing, &self.undecided, &self.without_effect];
         answered.into_iter().flatten().any(|name| name == set)

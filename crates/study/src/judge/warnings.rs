@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use talkpath_units::{counted, is_or_are, is_same_but_for_plural};
 
-use super::cells::JudgedCells;
+use super::cells::{CellKey, JudgedCells};
 use crate::arena::ArenaName;
 use crate::sample::CellSamples;
 use crate::study::{Cell, Study};
@@ -96,7 +96,8 @@ fn partly_known_metrics(cells: &JudgedCells<'_>) -> Vec<String> {
         for operand in checks.iter().flat_map(|check| &check.operands) {
             for &arena in &arenas {
                 for (set, assumption) in cells.study.assumptions.iter().enumerate() {
-                    let share = cells.known_share(&operand.cell, arena, set, &operand.metric);
+                    let key = CellKey { arena, assumption: set, cell: &operand.cell };
+                    let share = cells.known_share(key, &operand.metric);
                     let Some(share) = share.filter(|share| share.known < share.judged) else { continue };
                     let unknown = share.judged - share.known;
                     warnings.insert(format!(
@@ -134,7 +135,7 @@ fn merge_alike<'a>(warnings: impl Iterator<Item = &'a String>) -> Vec<String> {
     merged
 }
 
-/// Whether two warnings differ only in their numbers. A noun after a number may differ in its plural:
+/// Returns whether two warnings differ only in their numbers. A noun after a number may differ in its plural:
 /// `1 packet came` and `3 packets came` differ only in their numbers.
 fn differ_only_in_numbers(one: &str, other: &str) -> bool {
     let without_digits = |word: &str| word.replace(|c: char| c.is_ascii_digit() || c == '.', "");

@@ -16,7 +16,7 @@ use super::Loader;
 use super::axes::{AxisValue, combinations};
 use super::lookup::Lookup;
 use crate::arena::{ArenaName, arena_list};
-use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Figure, Operand, Tolerance, Verdict};
+use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Tolerance, Verdict};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
 
 /// The key of a check, for messages.
@@ -295,14 +295,14 @@ fn kind_and_source(
     let bound = bound(check, within);
     // The kinds are `None` if the bound or the tolerance that they need is missing, or if there is one that
     // they do not have.
-    let figure = |figure: Figure| bound.map(|bound| ClaimKind::Figure { of: figure, bound });
+    let figure = |formula: Formula| bound.map(|bound| ClaimKind::Figure { formula, bound });
     let unbound = |kind: ClaimKind| (!has_bound_key && within.is_none()).then_some(kind);
     let same = within.filter(|_| !has_bound_key).map(|within| ClaimKind::Same { within });
 
     let mut forms: Vec<(Option<ClaimKind>, OperandSource<'_>)> = Vec::new();
     let lists = [
-        (&check.ratio, figure(Figure::Ratio)),
-        (&check.difference, figure(Figure::Difference)),
+        (&check.ratio, figure(Formula::Ratio)),
+        (&check.difference, figure(Formula::Difference)),
         (&check.rising, unbound(ClaimKind::Rising)),
         (&check.falling, unbound(ClaimKind::Falling)),
         (&check.same, same),
@@ -310,7 +310,7 @@ fn kind_and_source(
     for (list, kind) in lists {
         forms.extend(list.as_deref().map(|list| (kind, OperandSource::List(list))));
     }
-    let lines = [(&check.slope, figure(Figure::Slope)), (&check.r_squared, figure(Figure::RSquared))];
+    let lines = [(&check.slope, figure(Formula::Slope)), (&check.r_squared, figure(Formula::RSquared))];
     for (line, kind) in lines {
         forms.extend(line.as_ref().map(|line| (kind, OperandSource::Line(line))));
     }
@@ -319,7 +319,7 @@ fn kind_and_source(
         forms.push((kind, OperandSource::Cell(check.cell.as_ref()?)));
     }
     if forms.is_empty() {
-        forms.push((figure(Figure::Median), OperandSource::Cell(check.cell.as_ref()?)));
+        forms.push((figure(Formula::Median), OperandSource::Cell(check.cell.as_ref()?)));
     }
     match forms.pop() {
         Some((Some(kind), source)) if forms.is_empty() => Some((kind, source)),
@@ -355,16 +355,16 @@ fn wrong_operand_count(kind: ClaimKind, operand_count: usize) -> Option<&'static
     // A point of a line has two operands, x and y.
     let point_count = operand_count / 2;
     let (is_right, message) = match kind {
-        ClaimKind::Figure { of: Figure::Median, .. } | ClaimKind::Agree { .. } => {
+        ClaimKind::Figure { formula: Formula::Median, .. } | ClaimKind::Agree { .. } => {
             (operand_count == 1, "expected one cell")
         }
-        ClaimKind::Figure { of: Figure::Ratio | Figure::Difference, .. } => {
+        ClaimKind::Figure { formula: Formula::Ratio | Formula::Difference, .. } => {
             (operand_count == 2, "expected two cells or operands to compare")
         }
-        ClaimKind::Figure { of: Figure::Slope, .. } => {
+        ClaimKind::Figure { formula: Formula::Slope, .. } => {
             (point_count >= 3, "expected at least three cells for a line")
         }
-        ClaimKind::Figure { of: Figure::RSquared, .. } => (
+        ClaimKind::Figure { formula: Formula::RSquared, .. } => (
             point_count >= 4,
             "expected at least four cells, because R squared of three points has no confidence interval",
         ),

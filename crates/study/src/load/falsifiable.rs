@@ -6,7 +6,7 @@ use core::ops::Range;
 use super::Loader;
 use super::lookup::{CellMetric, Lookup};
 use crate::arena::ArenaName;
-use crate::claim::{Bound, Check, ClaimKind, Figure, Operand};
+use crate::claim::{Bound, Check, ClaimKind, Formula, Operand};
 use crate::metric::{Metrics, ValueRange, value_range};
 use crate::study::BASE_SET;
 
@@ -75,7 +75,7 @@ impl Loader<'_, '_> {
 /// Returns the reason why a check holds, or fails, whatever the runs measure. Returns `None` if runs decide
 /// it.
 fn reason_why_always_true(check: &Check, lookup: &Lookup<'_>) -> Option<String> {
-    if matches!(check.kind, ClaimKind::Figure { of: Figure::Slope | Figure::RSquared, .. }) {
+    if matches!(check.kind, ClaimKind::Figure { formula: Formula::Slope | Formula::RSquared, .. }) {
         reason_line_over_itself(check).or_else(|| reason_bound_too_wide(check, lookup.derived))
     } else {
         reason_equal_operands(check, lookup).or_else(|| reason_bound_too_wide(check, lookup.derived))
@@ -142,12 +142,12 @@ fn missing_end(check: &Check, derived: &Metrics) -> Option<&'static str> {
 
 /// Returns the values that the figure of a check can have. Returns `None` if the check has no figure.
 fn figure_range(check: &Check, derived: &Metrics) -> Option<ValueRange> {
-    let ClaimKind::Figure { of: figure, .. } = check.kind else { return None };
+    let ClaimKind::Figure { formula, .. } = check.kind else { return None };
     let is_never_negative = |operand: &Operand| value_range(&operand.metric, derived).lowest >= 0.0;
-    Some(match figure {
-        Figure::Median => value_range(&check.operands.first()?.metric, derived),
-        Figure::Ratio if check.operands.iter().all(is_never_negative) => ValueRange::NOT_NEGATIVE,
-        Figure::Ratio | Figure::Difference | Figure::Slope => ValueRange::UNLIMITED,
-        Figure::RSquared => ValueRange::SHARE,
+    Some(match formula {
+        Formula::Median => value_range(&check.operands.first()?.metric, derived),
+        Formula::Ratio if check.operands.iter().all(is_never_negative) => ValueRange::NOT_NEGATIVE,
+        Formula::Ratio | Formula::Difference | Formula::Slope => ValueRange::UNLIMITED,
+        Formula::RSquared => ValueRange::SHARE,
     })
 }

@@ -55,7 +55,7 @@ impl<'a> Lookup<'a> {
         self.by_name.get(cell).map(|named| named.scenario)
     }
 
-    /// The duration of a run of `cell`, in s.
+    /// Returns the duration of a run of `cell`, in s.
     pub(super) fn duration_s(&self, cell: &str) -> Option<f64> {
         self.scenario(cell).map(|scenario| scenario.duration.as_secs_f64())
     }

@@ -32,7 +32,7 @@ pub enum Derived {
 }
 
 impl Derived {
-    /// The metrics that this metric is computed from.
+    /// Returns the metrics that this metric is computed from.
     pub(crate) fn parts(&self) -> Vec<&str> {
         match self {
             Self::Ratio(first, second) | Self::Difference(first, second) => vec![first, second],

@@ -3,7 +3,7 @@
 use talkpath_measure::figures::Unit;
 
 use super::numbers::{Scale, format_median, format_number};
-use crate::claim::{Bound, ClaimKind, Figure, Operand, Tolerance};
+use crate::claim::{Bound, ClaimKind, Formula, Operand, Tolerance};
 use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
 
 /// The figures of a claim are written one by one if it has at most this many checks. We chose 8 because more
@@ -22,8 +22,8 @@ pub fn format_figure(check: &CheckOutcome) -> Option<String> {
             });
             Some(format!("{:+.1} {interval}%", 100.0 * figure))
         }
-        ClaimKind::Figure { of: kind, .. } => {
-            let FigureName { name, synonym } = figure_name(kind)?;
+        ClaimKind::Figure { formula, .. } => {
+            let FigureName { name, synonym } = figure_name(formula)?;
             let number = Scale::new(check.figure_unit()).with_interval(figure, check.ci95);
             let is_named = check.name.contains(name) || check.name.contains(synonym);
             Some(if is_named { number } else { format!("{name} {number}") })
@@ -32,19 +32,19 @@ pub fn format_figure(check: &CheckOutcome) -> Option<String> {
     }
 }
 
-/// The name of a kind of figure, and another word for it in the names of checks.
+/// The name of a figure, and another word for it in the names of checks.
 struct FigureName {
     name: &'static str,
     synonym: &'static str,
 }
 
-const fn figure_name(kind: Figure) -> Option<FigureName> {
-    let (name, synonym) = match kind {
-        Figure::Median => return None,
-        Figure::Ratio => ("ratio", "over"),
-        Figure::Difference => ("difference", "less"),
-        Figure::Slope => ("slope", "slope"),
-        Figure::RSquared => ("R²", "R squared"),
+const fn figure_name(formula: Formula) -> Option<FigureName> {
+    let (name, synonym) = match formula {
+        Formula::Median => return None,
+        Formula::Ratio => ("ratio", "over"),
+        Formula::Difference => ("difference", "less"),
+        Formula::Slope => ("slope", "slope"),
+        Formula::RSquared => ("R²", "R squared"),
     };
     Some(FigureName { name, synonym })
 }

@@ -64,7 +64,7 @@ pub(crate) fn under(sets: &SetAnswers, part: Option<&Part>) -> String {
 }
 
 impl SetAnswers {
-    /// The number of sets that give no answer.
+    /// Returns the number of sets that give no answer.
     pub(crate) const fn unjudged(&self) -> usize {
         self.left_out.len() + self.not_run.len() + self.without_figure.len()
     }
@@ -96,7 +96,7 @@ impl SetAnswers {
         }
     }
 
-    /// The name of the base set, such as `ns-2 (base)` or `base (undecided)`.
+    /// Returns the name of the base set, such as `ns-2 (base)` or `base (undecided)`.
     fn base_label(&self) -> String {
         let mut remarks = Vec::new();
         if self.base != "base" {

@@ -2,7 +2,7 @@
 
 use talkpath_study::{ArenaName, Selection, Study};
 
-use super::{STUDY, read};
+use super::{STUDY, refused, valid};
 
 const CAMPAIGN: &str = r#"
 [[campaign]]
@@ -22,14 +22,14 @@ fn text() -> String {
 }
 
 fn study() -> Study {
-    read(&text()).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+    valid(&text())
 }
 
 #[track_caller]
 fn says(from: &str, to: &str, what: &str) {
     let text = text();
     assert!(text.contains(from), "{from}");
-    let said = read(&text.replacen(from, to, 1)).expect_err("a mistake").to_string();
+    let said = refused(&text.replacen(from, to, 1));
     assert!(said.contains(what), "{said}");
 }
 
@@ -78,6 +78,6 @@ fn what_a_campaign_s_entry_has_wrong_is_said_at_its_place() {
     let alone = "arenas = [\"sim\", \"campaign\"]\nexpected = { sim";
     let text = text().replacen("expected = { sim", alone, 1);
     let text = text.replacen("within = \"10%\" }", "within = \"10%\", arenas = [\"emu\"] }", 1);
-    let said = read(&text).expect_err("a mistake").to_string();
+    let said = refused(&text);
     assert!(said.contains("the claim is not judged in emu"), "{said}");
 }

@@ -81,13 +81,18 @@ fn valid(text: &str) -> Study {
     read(text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
+/// Reads a study with mistakes, and returns the message.
+fn refused(text: &str) -> String {
+    read(text).expect_err("a mistake").to_string()
+}
+
 fn study() -> Study {
     valid(STUDY)
 }
 
 fn mistakes(from: &str, to: &str) -> String {
     assert!(STUDY.contains(from), "{from}");
-    read(&STUDY.replacen(from, to, 1)).expect_err("a mistake").to_string()
+    refused(&STUDY.replacen(from, to, 1))
 }
 
 /// Six repetitions of each named cell in `arena`, `losses` its loss rates.
@@ -123,6 +128,11 @@ fn samples(study: &Study, losses: &[(&str, &str, [f64; 6])]) -> Vec<CellSamples>
 fn outcome(losses: &[(&str, &str, [f64; 6])]) -> Outcome {
     let study = study();
     judge(&study, &Selection::default(), &samples(&study, losses))
+}
+
+/// The verdict on the first claim in the simulator.
+fn first_verdict(study: &Study, losses: &[(&str, &str, [f64; 6])]) -> ArenaVerdict {
+    judge(study, &Selection::default(), &samples(study, losses)).claims.remove(0).in_first_arena
 }
 
 const ONE: [f64; 6] = [0.010, 0.0105, 0.0095, 0.010, 0.010, 0.010];
@@ -266,7 +276,7 @@ fn a_standing_is_open_until_every_set_has_run() {
 fn a_claim_of_fitted_checks_alone_is_consistent() {
     let fitted = STUDY.replacen("basis = \"predicted\"", "basis = \"fitted\"", 1);
     let verdict = |text: &str| {
-        let study = read(text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let study = valid(text);
         let all = samples(&study, &[("call-near", "base", ONE), ("call-far", "base", ONE)]);
         judge(&study, &Selection::default(), &all).claims.remove(0).in_first_arena
     };
@@ -453,7 +463,7 @@ fn an_entry_s_shorter_form_keeps_its_places() {
     assert_eq!(quick(ArenaName::Emu), None);
     let in_emu = read(&text.replace("emu = { quick = false }", "emu = { quick = { repeat = 2 } }")).unwrap();
     assert_eq!(in_emu.cell("call-far", ArenaName::Emu, 0).unwrap().quick_runs.as_ref().unwrap().repeat, 2);
-    let wrong = read(&text.replace("\"100 ms\"", "\"100 miles\"")).expect_err("a mistake").to_string();
+    let wrong = refused(&text.replace("\"100 ms\"", "\"100 miles\""));
     assert!(wrong.starts_with("study.toml:28:"), "{wrong}");
 }
 

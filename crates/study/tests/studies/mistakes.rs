@@ -1,6 +1,6 @@
 //! What is refused when a study is read, and where.
 
-use super::{ARENAS, STUDY, mistakes, read};
+use super::{ARENAS, STUDY, mistakes, read, refused, valid};
 
 #[test]
 fn a_check_that_cannot_fail_is_a_mistake() {
@@ -34,11 +34,11 @@ fn a_check_that_cannot_fail_is_a_mistake() {
         "metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]",
         "metric = \"clock.offset_ms\", cell = \"call-far\", at_least = 0.0, one_sided = \"no more is said\"",
     );
-    read(&offset).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    valid(&offset);
     // Two names for one scenario.
     let twins =
         STUDY.replace("far = { \"path.up.delay\" = \"50 ms\" }", "far = { \"path.up.delay\" = \"1 ms\" }");
-    let twins = read(&twins).expect_err("a mistake").to_string();
+    let twins = refused(&twins);
     assert!(twins.contains("the same scenario with the same seeds"), "{twins}");
 }
 
@@ -48,8 +48,7 @@ fn a_number_that_is_none_and_a_line_through_three_points_are_mistakes() {
         let told = mistakes("value = 0.01", &format!("value = {value}"));
         assert!(told.contains(&format!("found {value}, expected a finite number")), "{told}");
     }
-    read(&STUDY.replacen("value = 0.01", "value = 0.010_0", 1))
-        .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    valid(&STUDY.replacen("value = 0.01", "value = 0.010_0", 1));
     let line = "r_squared = { x = \"flows.call.loss_rate\", y = \"flows.call.loss_rate\", cells = [\"call-near\", \"call-far\", \"call-far\"] }, at_least = 0.8";
     let told = mistakes("metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]", line);
     assert!(told.contains("expected at least four cells"), "{told}");
@@ -74,7 +73,7 @@ fn a_magnitude_has_bounds_on_both_sides_or_a_reason() {
         STUDY.replace("metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]", check)
     };
     let delay = "metric = \"flows.call.one_way_delay_ms.p90\", cell = \"call-far\", at_least = 2.0";
-    let open = read(&of(delay)).expect_err("a mistake").to_string();
+    let open = refused(&of(delay));
     assert!(
         open.contains("`at_least` alone lets any larger value pass") && open.contains("one_sided"),
         "{open}"
@@ -83,12 +82,11 @@ fn a_magnitude_has_bounds_on_both_sides_or_a_reason() {
         "metric = \"flows.call.loss_rate\", difference = [\"call-near\", \"call-far\"], at_most = 0.1";
     assert!(read(&of(difference)).is_err());
     let reason = "one_sided = \"the sentence says no more\"";
-    let study = read(&of(&format!("{delay}, {reason}"))).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let study = valid(&of(&format!("{delay}, {reason}")));
     assert_eq!(study.claims[1].checks[0].one_sided.as_deref(), Some("the sentence says no more"));
     // A share, and what cannot be negative, have the other end of their own.
     for closed in ["at_least = 0.2", "at_most = 0.2"] {
-        read(&of(&format!("metric = \"flows.call.loss_rate\", cell = \"call-far\", {closed}")))
-            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        valid(&of(&format!("metric = \"flows.call.loss_rate\", cell = \"call-far\", {closed}")));
     }
 }
 
@@ -114,7 +112,7 @@ fn a_metric_that_no_run_has_is_a_mistake_with_the_list_of_those_there_are() {
     let derived =
         STUDY.replace("[axis.delay]", "[metric]\nd = { sum = [\"flows.call-*.lost\"] }\n\n[axis.delay]");
     let derived = derived.replacen("flows.call.loss_rate", "d", 1).replacen("value = 0.01", "value = 1.0", 1);
-    let derived = read(&derived).expect_err("a mistake").to_string();
+    let derived = refused(&derived);
     assert!(derived.contains("flows has no \"call-*\""), "{derived}");
 }
 
@@ -168,7 +166,7 @@ fn every_entry_tells_its_own_mistake_of_form() {
         .replace("scenario = \"call.toml\"", "scenarios = \"call.toml\"")
         .replace("value = 0.01,", "valu = 0.01,")
         .replace("expected = \"differs\"", "expected = \"maybe\"");
-    let all = read(&text).expect_err("mistakes").to_string();
+    let all = refused(&text);
     for (place, name) in
         [(":3:", "yeer"), (":17:", "tex"), (":26:", "scenarios"), (":36:", "valu"), (":42:", "")]
     {
@@ -183,9 +181,9 @@ fn every_entry_tells_its_own_mistake_of_form() {
     assert!(text.contains("value: found string \"1 %\", expected a number"), "{text}");
     // With what the rest says against it.
     let both = STUDY.replace("text = \"Slower.\"", "tex = \"Slower.\"").replace("\"50 ms\"", "\"50 miles\"");
-    let both = read(&both).expect_err("mistakes").to_string();
+    let both = refused(&both);
     assert!(both.contains("tex: unknown key (did you mean `text`?)") && both.contains("miles"), "{both}");
-    let broken = read("title = \nyear = = 3\n").expect_err("mistakes").to_string();
+    let broken = refused("title = \nyear = = 3\n");
     assert!(broken.contains("study.toml:1:") && broken.contains("study.toml:2:"), "{broken}");
 }
 
@@ -211,7 +209,7 @@ fn mistakes_of_several_arenas_and_metrics_are_told_too() {
     let mistakes = |from: &str, to: &str| {
         let text = format!("{STUDY}{ARENAS}");
         assert!(text.contains(from), "{from}");
-        read(&text.replacen(from, to, 1)).expect_err("a mistake").to_string()
+        refused(&text.replacen(from, to, 1))
     };
     let arena = mistakes("[arena.emu]", "[arena.ems]");
     assert!(arena.contains("ems"), "{arena}");
@@ -233,6 +231,6 @@ fn mistakes_of_several_arenas_and_metrics_are_told_too() {
     let text = format!("{STUDY}{ARENAS}")
         .replace("\"50 ms\"", "\"50 miles\"")
         .replace("cell = \"call-far\", agree", "cell = \"x\", agree");
-    let both = read(&text).expect_err("mistakes").to_string();
+    let both = refused(&text);
     assert!(both.contains("miles") && both.contains("no cell called"), "{both}");
 }

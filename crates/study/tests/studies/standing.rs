@@ -1,11 +1,17 @@
 //! What the other assumption sets make of a verdict.
 
-use talkpath_study::{ArenaName, Selection, Standing, Verdict, format_requirement, judge};
+use talkpath_study::{ArenaName, Selection, Standing, Study, Verdict, format_requirement, judge};
 
-use super::{ONE, ONE_AGAIN, STUDY, TWO, outcome, read, samples, samples_in};
+use super::{ONE, ONE_AGAIN, STUDY, TWO, first_verdict, outcome, samples, samples_in, valid};
 
 /// The medians' interval reaches over the bounds of `C1`.
 const WIDE: [f64; 6] = [0.010, 0.017, 0.004, 0.0105, 0.0095, 0.010];
+
+/// The study, whose first claim also has a check of the near cell that holds.
+fn with_near_check() -> Study {
+    let near = "}, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", at_most = 0.5, one_sided = \"none\" }]";
+    valid(&STUDY.replacen("}]", near, 1))
+}
 
 #[test]
 fn a_set_that_changes_no_run_of_a_claim_s_cells_supports_nothing() {
@@ -37,11 +43,10 @@ fn a_set_within_whose_intervals_the_answer_changes_neither_holds_nor_fails() {
 
 #[test]
 fn a_set_that_runs_some_of_the_cells_can_make_a_claim_fail() {
-    let near = "}, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", at_most = 0.5, one_sided = \"none\" }]";
-    let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let study = with_near_check();
     let under = |far: [f64; 6]| {
         let runs = [("call-near", "base", ONE), ("call-far", "base", ONE), ("call-far", "slow", far)];
-        judge(&study, &Selection::default(), &samples(&study, &runs)).claims.remove(0).in_first_arena
+        first_verdict(&study, &runs)
     };
     let found = under(TWO);
     assert_eq!((found.verdict, found.standing), (Verdict::Reproduced, Some(Standing::Fragile)));
@@ -52,8 +57,7 @@ fn a_set_that_runs_some_of_the_cells_can_make_a_claim_fail() {
 
 #[test]
 fn a_check_that_fails_under_the_base_decides_whatever_another_one_lacks() {
-    let near = "}, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", at_most = 0.5, one_sided = \"none\" }]";
-    let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let study = with_near_check();
     let verdict = |far: [f64; 6]| {
         let runs = samples(&study, &[("call-far", "base", far)]);
         judge(&study, &Selection::default(), &runs).claims.remove(0).in_first_arena.verdict
@@ -63,10 +67,9 @@ fn a_check_that_fails_under_the_base_decides_whatever_another_one_lacks() {
 
 #[test]
 fn a_set_that_changes_none_of_those_cells_that_it_runs_supports_nothing() {
-    let near = "}, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", at_most = 0.5, one_sided = \"none\" }]";
-    let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let study = with_near_check();
     let runs = [("call-near", "base", ONE), ("call-far", "base", TWO), ("call-far", "slow", TWO)];
-    let found = judge(&study, &Selection::default(), &samples(&study, &runs)).claims.remove(0).in_first_arena;
+    let found = first_verdict(&study, &runs);
     assert_eq!((found.verdict, found.standing), (Verdict::Differs, None));
     assert_eq!(found.without_effect, ["slow"]);
 }
@@ -74,8 +77,8 @@ fn a_set_that_changes_none_of_those_cells_that_it_runs_supports_nothing() {
 #[test]
 fn an_order_whose_cells_did_not_run_names_both_sides() {
     let order = "}, { name = \"order\", metric = \"flows.call.loss_rate\", falling = [\"call-near\", \"call-far\"] }]";
-    let study = read(&STUDY.replacen("}]", order, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let found = judge(&study, &Selection::default(), &samples(&study, &[])).claims.remove(0).in_first_arena;
+    let study = valid(&STUDY.replacen("}]", order, 1));
+    let found = first_verdict(&study, &[]);
     assert_eq!(found.verdict, Verdict::NotTested);
     let asked: Vec<String> = found.not_judged.iter().map(format_requirement).collect();
     assert_eq!(asked, ["1 % ± 10 %", "call-far less than call-near"]);
@@ -96,7 +99,7 @@ fn a_claim_that_was_not_tested_says_what_it_would_compare() {
 fn a_set_whose_cells_ran_and_give_no_figure_is_not_called_unfinished() {
     let of_one = "cell = \"call-far\", value = 0.01, within = \"10%\"";
     let ratio = "ratio = [\"call-far\", \"call-near\"], between = [1.5, 2.5]";
-    let study = read(&STUDY.replacen(of_one, ratio, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let study = valid(&STUDY.replacen(of_one, ratio, 1));
     let judged = |near: [[f64; 6]; 2]| {
         let runs = [
             ("call-near", "base", near[0]),
@@ -128,7 +131,7 @@ fn a_claim_is_consistent_where_all_checks_that_are_judged_were_fitted() {
     let two = "within = \"10%\", basis = \"fitted\" }, { name = \"near\", metric = \"flows.call.loss_rate\", \
                cell = \"call-near\", at_most = 0.5, one_sided = \"none\", arenas = [\"emu\"] }]";
     let study = STUDY.replacen("within = \"10%\" }]", two, 1);
-    let study = read(&study).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let study = valid(&study);
     let verdict = |arena| {
         let selection = Selection { arenas: vec![arena], ..Selection::default() };
         let runs = [("call-near", "base", ONE), ("call-far", "base", ONE)];

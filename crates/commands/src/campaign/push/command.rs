@@ -108,8 +108,8 @@ impl Running {
         CopyError::Store(format!("{}: {why}", self.program))
     }
 
-    /// Whether the command has ended. Its status is not collected here, so that no other process can get its
-    /// pid.
+    /// Returns whether the command has ended. Its status is not collected here, so that no other process can
+    /// get its pid.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))

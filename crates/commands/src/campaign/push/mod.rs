@@ -102,7 +102,7 @@ impl Push {
         Self { command: command.clone(), directory, name, root, stop }
     }
 
-    /// The text of the command in uploads.jsonl and in messages.
+    /// Returns the text of the command in uploads.jsonl and in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -189,7 +189,7 @@ impl Push {
         self.copy(&self.directory.plan_file(), &format!("{}/plan.json", self.root), copied)
     }
 
-    /// Whether the records of the measurement are complete.
+    /// Returns whether the records of the measurement are complete.
     fn is_measured(&self, measurement: &Measurement) -> bool {
         self.directory.records(&measurement.id).join(SUMMARY).is_file()
     }

@@ -266,7 +266,7 @@ fn hangs(traps: &str) -> String {
     format!("{traps}sleep 600 & echo $! > \"$3/child\"; while :; do sleep 600; done")
 }
 
-/// Whether the process that a script of [`hangs`] started is there, and no zombie.
+/// Returns whether the process that a script of [`hangs`] started is there, and no zombie.
 fn child_runs(lab: &Lab) -> bool {
     let id = fs::read_to_string(lab.share().join("child")).unwrap();
     let status = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();

@@ -210,7 +210,8 @@ impl Worker {
     }
 }
 
-/// The time from the beginning of a pass to the beginning of the next one, after a number of failed passes.
+/// Returns the time from the beginning of a pass to the beginning of the next one, after a number of failed
+/// passes.
 fn wait_after(failed_passes: u32, retry: Duration) -> Duration {
     retry.saturating_mul(1 << failed_passes.saturating_sub(1).min(MAX_DOUBLINGS))
 }

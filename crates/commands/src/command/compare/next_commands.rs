@@ -35,7 +35,7 @@ pub(super) fn next_commands(args: &CompareArgs, arena: ArenaKind, summary: &Summ
     }
 }
 
-/// The flags for everything but the path. They are the same in every arena.
+/// Returns the flags for everything but the path. They are the same in every arena.
 fn comparison_flags(args: &CompareArgs, summary: &Summary) -> String {
     let mut flags = Flags::default();
     if !args.transports.is_empty() {
@@ -63,7 +63,7 @@ fn comparison_flags(args: &CompareArgs, summary: &Summary) -> String {
     flags.text
 }
 
-/// The flags for the path.
+/// Returns the flags for the path.
 fn path_flags(args: &CompareArgs) -> String {
     let mut flags = Flags::default();
     // The default path is named as well, so that the user sees that the path stays the same. Only a line that

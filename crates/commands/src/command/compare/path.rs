@@ -46,7 +46,7 @@ impl<'a> ComparedPath<'a> {
         }
     }
 
-    /// The name of the path in the run's name.
+    /// Returns the name of the path in the run's name.
     pub(in crate::command) fn name(&self) -> &str {
         &self.name
     }
@@ -103,12 +103,12 @@ impl<'a> ComparedPath<'a> {
     }
 }
 
-/// Whether `key` is a key of the path.
+/// Returns whether `key` is a key of the path.
 pub(super) fn is_path_key(key: &str) -> bool {
     key.split('.').next() == Some("path")
 }
 
-/// The first flag or key that describes or changes the path, if the user gave one.
+/// Returns the first flag or key that describes or changes the path, if the user gave one.
 fn first_path_option(args: &CompareArgs) -> Option<&str> {
     if args.line.is_some() {
         return Some("--line");
@@ -120,7 +120,7 @@ fn first_path_option(args: &CompareArgs) -> Option<&str> {
     changed_keys.find(|key| is_path_key(key))
 }
 
-/// The error for a line that has the flag `given`, but not the flag `missing`.
+/// Returns the error for a line that has the flag `given`, but not the flag `missing`.
 fn missing_direction(given: &str, missing: &str) -> Failure {
     Failure::Usage(format!(
         "{given} without {missing}: a line has an upload and a download; give {missing} too, or give --path for the direction that is missing"

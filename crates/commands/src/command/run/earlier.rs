@@ -129,8 +129,8 @@ fn check_program(options: &RunOptions, arenas: &dyn Arenas) -> Result<(), String
     Ok(())
 }
 
-/// The place where the earlier process ran. A flag of the command line wins over what that process wrote
-/// down, but for the arena and the far host: [`check_place`] refuses others.
+/// Returns the place where the earlier process ran. A flag of the command line wins over what that process
+/// wrote down, but for the arena and the far host: [`check_place`] refuses others.
 fn earlier_place(options: &RunOptions, args: &RunArgs) -> Result<Place, Failure> {
     let asked = &args.place;
     Ok(Place {

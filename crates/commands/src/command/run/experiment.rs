@@ -39,7 +39,7 @@ pub(in crate::command) fn new_experiment<'p>(
     }
 }
 
-/// The changes that the command line makes to the scenario.
+/// Returns the changes that the command line makes to the scenario.
 pub(super) fn options(args: &RunArgs) -> Options {
     Options {
         set: args.change.settings().chain(args.demand.settings()).collect(),

@@ -39,7 +39,7 @@ pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) ->
     terminal.end_with([judged.err(), printed.err()])
 }
 
-/// The command that judges the same claims again, for the page.
+/// Returns the command that judges the same claims again, for the page.
 fn same_command(args: &StudyJudgeArgs) -> String {
     let (name, campaign) = (shell_word(&args.name), shell_word(&args.campaign.to_string_lossy()));
     let claims: String = args.claims.iter().map(|id| format!(" --claim {}", shell_word(id))).collect();

@@ -77,13 +77,13 @@ impl Identity {
 }
 
 impl StudyDir {
-    /// The path of the directory.
+    /// Returns the path of the directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The day on which the run began, in UTC, from the name of the directory. It is `None` if the directory
-    /// was renamed.
+    /// Returns the day on which the run began, in UTC, from the name of the directory. It is `None` if the
+    /// directory was renamed.
     pub(super) fn day(&self) -> Option<String> {
         day(&self.path)
     }

@@ -263,7 +263,7 @@ fn read(path: &Path) -> Result<Outcome, Failure> {
     Ok(read_json(&outcome)?)
 }
 
-/// Whether the name of the file says that it is compressed by gzip (RFC 1952).
+/// Returns whether the name of the file says that it is compressed by gzip (RFC 1952).
 fn is_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz")
 }

@@ -104,8 +104,8 @@ fn write_outcome(
     print_outcome(outcome, &folder.file(REPORT), common, terminal)
 }
 
-/// The command that makes the same run again, for the page. It names the copy of the study beside the page,
-/// because whoever has the page also has the copy.
+/// Returns the command that makes the same run again, for the page. It names the copy of the study beside the
+/// page, because whoever has the page also has the copy.
 fn same_command(args: &StudyRunArgs, outcome: &Outcome) -> String {
     let name = shell_word(&format!("{STUDY_COPY}/{}", outcome.study));
     let mut command = format!("# In this directory, which holds the study:\ntalkpath study run {name}");
@@ -156,7 +156,7 @@ fn networks(study: &Study) -> Vec<Animation> {
     animations
 }
 
-/// The arenas that `--arena` selects, each once.
+/// Returns the arenas that `--arena` selects, each once.
 fn arena_names(kinds: &[StudyArena]) -> Vec<ArenaName> {
     let mut arenas = Vec::new();
     for kind in kinds {

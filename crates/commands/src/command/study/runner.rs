@@ -140,7 +140,7 @@ impl<'a> Stage<'a> {
         progress
     }
 
-    /// The samples of the cells of which every repetition has ended.
+    /// Returns the samples of the cells of which every repetition has ended.
     fn complete_cells(&self, progress: &Progress) -> Vec<CellSamples> {
         let complete = self.cells.iter().filter(|cell| progress.missing(cell.plan()) == 0);
         complete.filter_map(|cell| self.runner.folder.cell(cell.name(), |kept| kept.joined())).collect()
