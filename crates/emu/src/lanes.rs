@@ -23,10 +23,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::mpsc::Sender;
 
+use talkpath_measure::rtp::{RtpHeader, RtpSources};
 use talkpath_measure::{DropCause, Fate, MessageRecord};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
-use self::rtp::{RtpHeader, RtpSources};
 use crate::decision::LANES;
 use crate::flow_interval::FlowInterval;
 use crate::packet::{Host, Parsed, Protocol, UDP_HEADER, acknowledgement, addresses, segment_range};

@@ -38,6 +38,7 @@ mod properties;
 pub mod ranking;
 pub mod record;
 pub mod record_file;
+pub mod rtp;
 pub mod series;
 pub mod statistic;
 pub mod summarise;

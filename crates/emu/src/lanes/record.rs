@@ -21,7 +21,7 @@ use talkpath_measure::{
 use talkpath_model::Dscp;
 use talkpath_units::{Duration, Instant, counted};
 
-use super::{Conversation, Lanes, Leg, MAX_CONVERSATIONS, link_of};
+use super::{Conversation, Lanes, Leg, MAX_CONVERSATIONS, link_of, rtp};
 use crate::packet::Host;
 
 /// The largest number of conversations with a name in the record. We chose 32, because a person still reads a
@@ -111,10 +111,10 @@ fn rtp_streams(flows: &[ProgramFlow<'_>]) -> Vec<FlowRecord> {
     let mut streams = Vec::new();
     for flow in flows {
         let [leg] = flow.legs[..] else { continue };
-        for (payload_type, source) in leg.rtp.streams() {
-            let group = format!("rtp-{payload_type}-{}", streams.len() + 1);
+        for (_, source) in leg.rtp.streams() {
+            let group = format!("rtp-{}-{}", source.payload_type(), streams.len() + 1);
             let name = format!("{group}-{}", flow.link());
-            streams.push(source.record(payload_type, &name, group, &leg.packets));
+            streams.push(rtp::record(source, &name, group, &leg.packets));
         }
     }
     streams
