@@ -310,6 +310,7 @@ const BORDERS: &[(&str, &[&str])] = &[
     ("scenario", &["units", "path", "config", "model"]),
     ("measure", &["units", "config"]),
     ("fixtures", &["units", "measure"]),
+    ("capture", &["units", "config", "measure"]),
     ("flow", &["units", "config", "wire", "model", "measure"]),
     ("arena", &["units", "path", "config", "model", "measure"]),
     ("sim", &["units", "path", "config", "wire", "transport", "quic", "model", "measure", "flow", "arena"]),
@@ -334,6 +335,7 @@ const BORDERS: &[(&str, &[&str])] = &[
             "campaign",
             "report",
             "experiment",
+            "capture",
         ],
     ),
     (

@@ -1,0 +1,194 @@
+//! Reads captures of other programs, and makes records of the streams of RTP in them.
+//!
+//! ```text
+//! file ─► blocks ─► packets ─► datagrams ─► RTP, RTCP, SDP ─► streams ─► RunRecord, which is rated as a
+//! run's
+//!     file.rs        link.rs     observed.rs, rtcp.rs, sdp.rs   stream.rs
+//! ```
+//!
+//! - *capture*: a file of packets, in the formats pcap and pcapng.
+//! - *stream*: the packets of RTP of one source from one address and port to another
+//!   (`talkpath_measure::rtp`).
+//! - *encoding*: the meaning of a payload type: a codec's name and the rate of its timestamps.
+//! - *one-way delay*: the time from the sender of a stream to the place of the capture. A capture does not
+//!   have it (`one_way.rs`).
+//!
+//! Begin to read with [`read`]. Memory is bounded, whatever the file holds: by the largest block, the number
+//! of packets of RTP that are kept, and the number of conversations.
+//!
+//! Left out: tunnels, fragments of IP, RTP over TCP, SIP that is spread over several TCP segments, the repair
+//! of RED (RFC 2198), and time stamps of a sender's clock that runs faster or slower than ours.
+
+mod encoding;
+mod figures;
+mod file;
+mod link;
+mod numbers;
+mod observed;
+mod one_way;
+mod options;
+mod rtcp;
+mod sdp;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use talkpath_measure::summary::RtpStream;
+use talkpath_measure::{ClockRecord, FlowRecord, RunRecord, warning};
+use talkpath_units::{Duration, Instant, counted};
+
+pub use self::encoding::{Encoding, EncodingSource};
+pub use self::file::{Damage, ReadError};
+pub use self::observed::Counts;
+pub use self::one_way::OneWayBasis;
+pub use self::options::Options;
+pub use self::stream::StreamSummary;
+
+use self::observed::Observed;
+use self::one_way::OneWay;
+use self::stream::{Limits, Stream};
+
+/// The streams of a capture.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// The record, with a flow for each stream. The time 0 is the time of the earliest packet, or the time
+    /// at which it was due.
+    pub record: RunRecord,
+    /// What is known about each stream, in the order of the flows.
+    pub streams: Vec<StreamSummary>,
+    /// The figures of tshark's `-z rtp,streams`, by the name of the flow.
+    pub figures: BTreeMap<String, RtpStream>,
+    /// Where the file is damaged. The record has what comes before.
+    pub damage: Option<Damage>,
+    /// The counts of what the capture holds.
+    pub counts: Counts,
+}
+
+/// Reads a capture.
+///
+/// # Errors
+/// Returns an error if `file` cannot be read, or if it is not a capture. If it is damaged behind its
+/// beginning, what comes before is returned with the [`Damage`].
+pub fn read(file: impl Read + Send, options: &Options) -> Result<Capture, ReadError> {
+    let mut observed = Observed::default();
+    let damage = file::read_packets(file, |packet| observed.take(packet))?;
+    Ok(rate(&observed, options, damage))
+}
+
+/// Makes the records of all streams.
+fn rate(observed: &Observed, options: &Options, damage: Option<Damage>) -> Capture {
+    let mut limits = Limits::default();
+    let mut streams = Vec::new();
+    let mut names = Names::default();
+    let found_streams = observed.streams();
+    for found in &found_streams {
+        let one_way = OneWay::of(found.source, &observed.reports, options.one_way);
+        let stream = Stream::new(found, observed, options, one_way, &mut limits);
+        let name = names.next(&stream);
+        streams.push((name, stream));
+    }
+    // The delay of a packet begins before the capture does. The record has no times below zero.
+    let origin_ns = streams.iter().filter_map(|(_, stream)| stream.earliest_ns()).min().unwrap_or(0);
+    let mut record = RunRecord { valid: true, ..RunRecord::default() };
+    let mut capture_figures = BTreeMap::new();
+    let mut summaries = Vec::new();
+    for (name, stream) in &streams {
+        let flow = stream.record(name, origin_ns);
+        record.window_end = record.window_end.max(end_of(&flow));
+        record.flows.push(flow);
+        capture_figures.extend(stream.figures().map(|figures| (name.clone(), figures)));
+        summaries.push(stream.summary(name, origin_ns));
+    }
+    let bases: Vec<OneWay> = streams.iter().map(|(_, stream)| stream.one_way).collect();
+    record.clock = clock(&bases);
+    record.warnings = warnings(observed, &summaries, &bases, limits);
+    Capture { record, streams: summaries, figures: capture_figures, damage, counts: observed.counts }
+}
+
+/// The time behind the last message of a flow.
+fn end_of(flow: &FlowRecord) -> Instant {
+    let times = flow.forward.messages.iter().flat_map(|message| [Some(message.due), message.received]);
+    let last = times.flatten().max().unwrap_or(Instant::ZERO);
+    last.saturating_add(Duration::from_nanos(1))
+}
+
+/// The names of the flows: `call-1` if a stream is rated, `rtp-96-1` otherwise. All calls have one number
+/// after another, so that a threshold on `call` is about each of them.
+#[derive(Default)]
+struct Names {
+    calls: usize,
+    others: usize,
+}
+
+impl Names {
+    fn next(&mut self, stream: &Stream<'_>) -> String {
+        if stream.is_rated() {
+            self.calls += 1;
+            return format!("call-{}", self.calls);
+        }
+        self.others += 1;
+        format!("rtp-{}-{}", stream.payload_type(), self.others)
+    }
+}
+
+/// The comparison of the clocks, which is what the one-way delays rest on.
+fn clock(one_ways: &[OneWay]) -> ClockRecord {
+    let mut sentences: Vec<String> = one_ways.iter().map(|one_way| one_way.sentence()).collect();
+    sentences.sort_unstable();
+    sentences.dedup();
+    ClockRecord {
+        offset_ms: None,
+        skew_ppm: None,
+        uncertainty_ms: None,
+        change_uncertainty_ms: None,
+        synchronised: false,
+        trusted: true,
+        why: sentences.join("; "),
+    }
+}
+
+/// What distorts the figures, and what a reader has to know.
+fn warnings(
+    observed: &Observed,
+    streams: &[StreamSummary],
+    one_ways: &[OneWay],
+    limits: Limits,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if observed.counts.beyond_limit > 0 {
+        warnings.push(format!(
+            "the capture is too large: {} of RTP left out; cut it into pieces, for example with editcap",
+            counted(observed.counts.beyond_limit, "packet")
+        ));
+    }
+    if limits.is_reached() {
+        warnings.push(
+            "the sequence numbers have gaps of millions of packets: the streams are cut where the record is full"
+                .to_owned(),
+        );
+    }
+    if observed.counts.fragments > 0 {
+        warnings.push(format!(
+            "{} of IP left out: a stream whose packets are fragmented looks as if they were lost",
+            counted(observed.counts.fragments, "fragment")
+        ));
+    }
+    let mut is_assumed = false;
+    for one_way in one_ways {
+        is_assumed |= one_way.basis == OneWayBasis::Assumed;
+    }
+    if is_assumed {
+        warnings.push(format!(
+            "a capture has no one-way delay, and no RTCP reports tell it: {} is assumed for the fastest packet of each \
+             stream; --one-way says better",
+            one_way::ASSUMED
+        ));
+    }
+    warnings.extend(streams.iter().flat_map(StreamSummary::warnings));
+    warnings.extend(streams.iter().map(|stream| warning::note(stream.line())));
+    warnings
+}
+
+#[cfg(test)]
+mod tests;
