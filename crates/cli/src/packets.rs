@@ -10,11 +10,13 @@ use talkpath_commands::arenas::interrupted;
 use talkpath_commands::args::{CaptureAt, ExportArgs, ExportFormat};
 use talkpath_commands::failure::Failure;
 use talkpath_commands::interrupt;
+use talkpath_commands::scenario_file::load_file;
 use talkpath_commands::summary_file::head_of;
-use talkpath_emu::{CaptureError, export_capture};
+use talkpath_emu::{Calls, CaptureError, export_capture};
 use talkpath_experiment::part::CAPTURES;
-use talkpath_experiment::run_dir::{PartId, RunDir};
+use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
 use talkpath_model::IpVersion;
+use talkpath_scenario::Options;
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 use talkpath_sim::journey::{journeys, write_nam};
 use talkpath_sim::qlog::qlog;
@@ -79,7 +81,11 @@ fn export_kept_packets(
         )),
         _ => Failure::read(&path, &why),
     })?;
-    export_capture(&file, args.at == CaptureAt::Far, args.encapsulated, writer).map_err(|why| match why {
+    // A scenario of another version may not be understood any more. Its calls stay as they travelled.
+    let plan = load_file(&dir.file(SCENARIO), &Options::default()).ok();
+    let calls = plan.as_ref().and_then(|plan| plan.cell(id.cell)).map(|cell| Calls::of(&cell.scenario));
+    let (far, calls) = (args.at == CaptureAt::Far, calls.unwrap_or_default());
+    export_capture(&file, far, args.encapsulated, &calls, writer).map_err(|why| match why {
         CaptureError::Io(why) => unwritten(why),
         damaged @ CaptureError::Damaged => Failure::Usage(format!("{}: {damaged}", path.display())),
     })

@@ -11,6 +11,9 @@
 //! bytes of each packet and [`MAX_BYTES`] in all. Packets that are left out are counted. A checksum that a
 //! kernel left to its device is completed first, as the device would have done.
 
+mod calls;
+mod wrapped;
+
 use std::io::{self, Write};
 
 use talkpath_config::{EncapsulatedKind, TransportKind};
@@ -19,17 +22,16 @@ use talkpath_units::{Instant, counted};
 use talkpath_wire::carrier::NativeForm;
 use talkpath_wire::encapsulated::native_form;
 
+pub use self::calls::Calls;
+use self::wrapped::{UDP_HEADER, WrappedPacket};
+
 use crate::device::complete_checksum;
-use crate::packet::{IPV6_HEADER, Parsed, UDP, checksum, sum};
+use crate::packet::Parsed;
 
 /// The largest capture of a repetition, bytes. We chose 256 MiB, which it takes in memory and on disk.
 const MAX_BYTES: usize = 256 << 20;
 /// The size of a piece of the capture in memory, bytes.
 const PIECE: usize = 1 << 20;
-/// The size of UDP's header, bytes (RFC 768).
-const UDP_HEADER: usize = 8;
-/// The bits of an IPv4 header that only a fragment has: more fragments, or an offset (RFC 791 §3.1).
-const FRAGMENT_BITS: u16 = 0x3fff;
 
 /// An interface of the pcapng file: the end of a flow that sees a packet, and the protocol of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +169,8 @@ pub enum CaptureError {
 
 /// Writes the packets that the far ends of all flows saw, or the near ends if `far` is false. `file` is the
 /// capture of the run. A protocol of ours is taken out of UDP if it has a form without UDP, as DCCP has (IP
-/// protocol 33). If `encapsulated` is true, it is written as it travelled, in UDP.
+/// protocol 33). `calls` are written as RTP. If `encapsulated` is true, all packets are written as they
+/// travelled.
 ///
 /// # Errors
 /// Returns [`CaptureError`] if the capture is damaged or the output cannot be written.
@@ -175,6 +178,7 @@ pub fn export_capture(
     file: &[u8],
     far: bool,
     encapsulated: bool,
+    calls: &Calls,
     out: &mut dyn Write,
 ) -> Result<(), CaptureError> {
     pcapng::write_header(out, &[if far { "far end" } else { "near end" }])?;
@@ -187,6 +191,11 @@ pub fn export_capture(
         let form = interface.inside.filter(|_| !encapsulated).and_then(native_form);
         // The exported file has the interface of one end only.
         let exported = CapturedPacket { interface: 0, ..packet };
+        let is_call = interface.inside.is_none() && !encapsulated;
+        if let Some(rtp) = calls.as_rtp(packet.bytes, packet.original_size).filter(|_| is_call) {
+            pcapng::write_packet(out, CapturedPacket { bytes: &rtp, ..exported })?;
+            continue;
+        }
         match form.and_then(|form| unwrapped(packet.bytes, packet.original_size, &form)) {
             Some(native) => {
                 let original_size = packet.original_size - UDP_HEADER as u32;
@@ -198,22 +207,11 @@ pub fn export_capture(
     Ok(())
 }
 
-/// A captured IP packet that carries the packet of another protocol in UDP.
-struct WrappedPacket<'a> {
-    is_v6: bool,
-    ip_header: &'a [u8],
-    udp_header: &'a [u8],
-    /// The captured bytes of the packet in UDP.
-    inner: &'a [u8],
-    /// The size of the packet in UDP as it travelled, bytes.
-    inner_size: usize,
-}
-
 /// Takes the packet of a protocol of talkpath out of UDP, in the protocol's own `form`. `bytes` are the
 /// captured bytes of an IP packet, which had `original` bytes. Returns `None` if there is no such packet in
 /// it, or if too few bytes were captured.
 fn unwrapped(bytes: &[u8], original: u32, form: &NativeForm) -> Option<Vec<u8>> {
-    let wrapped = WrappedPacket::parse(bytes, original, form)?;
+    let wrapped = WrappedPacket::parse(bytes, original, form.smallest_header)?;
     let mut native = wrapped.native_ip_header(form)?;
     let header_size = native.len();
     native.extend_from_slice(wrapped.inner);
@@ -222,77 +220,6 @@ fn unwrapped(bytes: &[u8], original: u32, form: &NativeForm) -> Option<Vec<u8>> 
     let checksum = wrapped.native_checksum(&native[header_size..], form)?;
     native[checksum_at..checksum_at + 2].copy_from_slice(&checksum.to_be_bytes());
     Some(native)
-}
-
-impl<'a> WrappedPacket<'a> {
-    fn parse(bytes: &'a [u8], original: u32, form: &NativeForm) -> Option<Self> {
-        let is_v6 = *bytes.first()? >> 4 == 6;
-        let header_size = if is_v6 { IPV6_HEADER } else { usize::from(bytes[0] & 0x0f) * 4 };
-        let fragment_field = u16::from_be_bytes([*bytes.get(6)?, *bytes.get(7)?]);
-        let is_fragment = !is_v6 && fragment_field & FRAGMENT_BITS != 0;
-        let (ip_header, udp) = bytes.split_at_checked(header_size)?;
-        let (udp_header, inner) = udp.split_at_checked(UDP_HEADER)?;
-        let has_udp = header_size >= 20 && *bytes.get(protocol_at(is_v6))? == UDP && !is_fragment;
-        if !has_udp || inner.len() < form.smallest_header {
-            return None;
-        }
-        let inner_size = (original as usize).checked_sub(header_size + UDP_HEADER)?;
-        Some(Self { is_v6, ip_header, udp_header, inner, inner_size })
-    }
-
-    /// Makes the IP header of the packet without UDP. Returns `None` if the packet is too large for it.
-    fn native_ip_header(&self, form: &NativeForm) -> Option<Vec<u8>> {
-        let mut header = self.ip_header.to_vec();
-        header[protocol_at(self.is_v6)] = form.protocol;
-        if self.is_v6 {
-            header[4..6].copy_from_slice(&u16::try_from(self.inner_size).ok()?.to_be_bytes());
-        } else {
-            let total = u16::try_from(self.ip_header.len() + self.inner_size).ok()?;
-            header[2..4].copy_from_slice(&total.to_be_bytes());
-            header[10..12].fill(0);
-            let check = checksum(&header);
-            header[10..12].copy_from_slice(&check.to_be_bytes());
-        }
-        Some(header)
-    }
-
-    /// Computes the checksum of the packet without UDP. `inner` are the captured bytes, whose checksum field
-    /// is zero. Returns `None` if bytes that the checksum covers were not captured and cannot be computed.
-    fn native_checksum(&self, inner: &[u8], form: &NativeForm) -> Option<u16> {
-        let covered = (form.covered)(self.inner, self.inner_size);
-        let contents = match inner.get(..covered) {
-            Some(bytes) => sum(bytes),
-            None if covered == self.inner_size => u32::from(self.sum_by_udp_checksum()),
-            None => return None,
-        };
-        let pseudo_header = self.address_sum() + u32::from(form.protocol) + self.inner_size as u32;
-        Some(!fold(pseudo_header + u32::from(fold(contents))))
-    }
-
-    /// Computes the sum of all bytes of the packet in UDP, although not all were captured. UDP's checksum is
-    /// the complement of the sum of all bytes that it covers.
-    fn sum_by_udp_checksum(&self) -> u16 {
-        let covered = sum(&[!self.udp_header[6], !self.udp_header[7]]);
-        let udp_size = (self.inner_size + UDP_HEADER) as u32;
-        let headers = self.address_sum() + u32::from(UDP) + udp_size + sum(&self.udp_header[..6]);
-        fold(covered + u32::from(!fold(headers)))
-    }
-
-    fn address_sum(&self) -> u32 {
-        let addresses = if self.is_v6 { 8..40 } else { 12..20 };
-        sum(&self.ip_header[addresses])
-    }
-}
-
-/// Returns the position of the protocol's number in an IP header.
-const fn protocol_at(is_v6: bool) -> usize {
-    if is_v6 { 6 } else { 9 }
-}
-
-/// Adds the carries to a sum (RFC 1071).
-const fn fold(sum: u32) -> u16 {
-    let once = (sum & 0xffff) + (sum >> 16);
-    ((once & 0xffff) + (once >> 16)) as u16
 }
 
 /// Returns the names of the interfaces, by number.
@@ -310,7 +237,8 @@ mod tests {
     use talkpath_wire::dccp::codec::{Carrier, Ports, decode, encode};
     use talkpath_wire::dccp::{DccpPacket, PacketKind, Seq};
 
-    use super::super::packet::parse;
+    use super::super::packet::{UDP, checksum, parse, sum};
+    use super::wrapped::fold;
     use super::*;
 
     const DCCP: NativeForm = native_form(EncapsulatedKind::Dccp).unwrap();
@@ -404,7 +332,7 @@ mod tests {
         let kept = 6 - left_out as usize;
         let seen = |far, encapsulated| {
             let mut out = Vec::new();
-            export_capture(&file, far, encapsulated, &mut out).unwrap();
+            export_capture(&file, far, encapsulated, &Calls::default(), &mut out).unwrap();
             let packets: Result<Vec<_>, _> = pcapng::read_packets(&out).collect();
             let sizes =
                 |packet: &CapturedPacket<'_>| (packet.at, packet.bytes.len(), packet.original_size as usize);
@@ -416,6 +344,9 @@ mod tests {
         assert_eq!(seen(false, true).len(), kept - 1);
         let mut out = Vec::new();
         let half = &file[..file.len() - 5];
-        assert!(matches!(export_capture(half, false, true, &mut out), Err(CaptureError::Damaged)));
+        assert!(matches!(
+            export_capture(half, false, true, &Calls::default(), &mut out),
+            Err(CaptureError::Damaged)
+        ));
     }
 }

@@ -79,7 +79,7 @@ use talkpath_wire::machine::Machines;
 use crate::shell::Program;
 
 pub use arrival_log::{LogError, LogHeader};
-pub use capture::{CaptureError, export_capture};
+pub use capture::{Calls, CaptureError, export_capture};
 pub use flow_interval::FlowInterval;
 pub use forwarding::{Forwarding, Handover, measure_forwarding, measure_plain_loop};
 pub use preemption::{Preemption, PreemptionModel};
