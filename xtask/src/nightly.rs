@@ -185,8 +185,14 @@ const NIGHTLY: [Job; 31] = [
     Job {
         name: "fuzz-files",
         minutes: 2,
-        what: "a minute of fuzzing: what a foreign directory or file holds, four targets in turn",
-        run: |root, end| fuzz_in_turn(root, &["summary_file", "state_files", "campaign_file", "trace"], end),
+        what: "a minute of fuzzing: what a foreign directory or file holds, five targets in turn",
+        run: |root, end| {
+            fuzz_in_turn(
+                root,
+                &["summary_file", "state_files", "campaign_file", "trace", "capture_file"],
+                end,
+            )
+        },
     },
     Job {
         name: "fuzz-live-control",

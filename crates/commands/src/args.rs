@@ -17,6 +17,7 @@ mod mos;
 mod own_line;
 mod own_link;
 mod precedence;
+mod rate;
 mod serve;
 mod shard;
 mod shell;
@@ -51,6 +52,7 @@ pub use self::mos::{MosArgs, Share};
 pub use self::own_line::OwnLine;
 pub use self::own_link::OwnLink;
 use self::precedence::apply_precedence;
+pub use self::rate::RateArgs;
 pub use self::serve::ServeArgs;
 pub use self::shard::{MergeArgs, PlanArgs, ShardArgs};
 pub use self::shell::ShellArgs;
@@ -261,6 +263,8 @@ pub enum Command {
     Play(PlayArgs),
     /// Compute the emulator's decisions again from its log, and fail at any difference
     Replay(ReplayArgs),
+    /// Rate the calls in a capture (pcap, pcapng) as those of a run
+    Rate(Box<RateArgs>),
     /// Compute the mean opinion score (MOS) of a call from a delay, a loss and a codec
     Mos(MosArgs),
     /// Say what a trace or a line of tc holds, and write it as a scenario reads it

@@ -9,6 +9,7 @@ pub mod monitor;
 pub mod mos;
 pub mod plan;
 pub mod program;
+pub mod rate;
 pub mod report;
 pub mod run;
 pub mod shell;

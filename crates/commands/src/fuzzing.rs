@@ -3,9 +3,12 @@
 //! any bytes. The tests here run the committed corpora, so that a target that fails is found without the
 //! fuzzer.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use talkpath_campaign::{Entry, Plan, Uploads};
+use talkpath_capture::{Options as CaptureOptions, read as read_capture};
+use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::Summary;
 use talkpath_report::{Page, Style, html, run_table};
 use talkpath_scenario::campaign::Campaign;
@@ -97,6 +100,21 @@ pub fn trace(text: &str) {
     }
 }
 
+/// Reads `bytes` as a capture. Each stream must have a flow, whose packets and losses are its rows.
+pub fn capture(bytes: &[u8]) {
+    match read_capture(bytes, &CaptureOptions::default()) {
+        Err(why) => assert!(!why.to_string().is_empty()),
+        Ok(capture) => {
+            assert_eq!(capture.streams.len(), capture.record.flows.len());
+            for (stream, flow) in capture.streams.iter().zip(&capture.record.flows) {
+                assert_eq!(stream.packets + stream.lost, flow.forward.messages.len() as u64);
+            }
+            let summary = summarise(&capture.record, &BTreeMap::new());
+            assert_eq!(summary.flows.len(), capture.streams.len());
+        }
+    }
+}
+
 /// A folder in which every file has the same text.
 struct OneFile<'a>(&'a str);
 
@@ -147,6 +165,7 @@ mod tests {
         assert!(run_corpus("campaign_file", text(campaign_file)) >= 2);
         assert!(run_corpus("trace", text(trace)) >= 4);
         assert!(run_corpus("metrics_request", metrics_request) >= 4);
+        assert!(run_corpus("capture_file", capture) >= 3);
     }
 
     #[test]

@@ -118,6 +118,9 @@ impl Understood {
 /// docs/reference/format.md tells the history.
 pub const SUMMARY_FORMAT: u32 = 3;
 
+/// The arena in the summary of a capture, which ran in none (`talkpath rate`).
+pub const CAPTURE: &str = "capture";
+
 /// The format of talkpath 0.2.0, which has no key for the format.
 const fn first_format() -> u32 {
     1

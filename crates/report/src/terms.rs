@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use talkpath_measure::judge::judge_flow;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::summary::{
-    Basis, CallSummary, FlowSummary, JudgedBy, JudgedFigure, RunSummary, Summary,
+    Basis, CAPTURE, CallSummary, FlowSummary, JudgedBy, JudgedFigure, RunSummary, Summary,
 };
 
 use self::meanings::{
@@ -31,6 +31,9 @@ use crate::view::{CellView, names};
 
 /// Describes the run in a few words: `sim, 1 repetition, seed 1, percentiles exact`.
 pub(crate) fn about_run(summary: &Summary) -> String {
+    if summary.arena == CAPTURE {
+        return format!("{CAPTURE}, percentiles {}", summary.percentiles);
+    }
     let counts = || summary.cells.iter().map(|cell| cell.n);
     let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     let first = summary.counted_runs().min_by_key(|run| (run.repetition, run.cell));

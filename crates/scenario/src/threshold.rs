@@ -196,10 +196,11 @@ fn find_flow(name: &str, cells: &[&ThresholdCell<'_>]) -> Result<ThresholdSubjec
     Ok(ThresholdSubject::Flow { name: name.to_owned(), members })
 }
 
-/// Whether `name` begins as the flows of programs do: with the protocol of their packets.
+/// Whether `name` begins as the flows of programs do: with the protocol of their packets, or with `call`,
+/// which names the calls of a capture.
 fn is_flow_of_program(name: &str) -> bool {
     let protocol = name.split('-').next().unwrap_or(name);
-    ["tcp", "udp", "rtp", "sctp", "icmp", "icmpv6", "ip", "others"].contains(&protocol)
+    ["tcp", "udp", "rtp", "call", "sctp", "icmp", "icmpv6", "ip", "others"].contains(&protocol)
 }
 
 fn unknown_subject(name: &str, noun: &str, known: BTreeSet<&str>) -> Problem {

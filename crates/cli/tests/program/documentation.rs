@@ -147,9 +147,12 @@ fn every_cargo_command_in_the_documentation_names_what_there_is() {
     assert!(checked > 5, "{checked} names found");
 }
 
+/// A call that somebody captured, which the guides rate.
+const CAPTURED_CALL: &[u8] = include_bytes!("../../../../fuzz/corpus/capture_file/pcap-sll");
+
 /// Runs every line of the `sh` blocks of a guide in turn, in one folder. That folder has the project's
-/// scenarios, and each TOML block whose first line is `# NAME.toml` as a file. A test of its own for each
-/// guide: they run beside each other.
+/// scenarios, a captured call, and each TOML block whose first line is `# NAME.toml` as a file. A test of its
+/// own for each guide: they run beside each other.
 fn try_guide(name: &str, expected: usize) {
     let bench = Bench::new();
     let page = fs::read_to_string(root().join("docs/guide").join(name)).unwrap();
@@ -161,6 +164,7 @@ fn try_guide(name: &str, expected: usize) {
             bench.file(file, block);
         }
     }
+    bench.file("call.pcapng", CAPTURED_CALL);
     let mut served = None;
     let mut tried = 0;
     let blocks = page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
@@ -217,7 +221,7 @@ fn shell(bench: &Bench, line: &str, served: Option<&Served>) -> Command {
 
 #[test]
 fn every_command_of_the_guide_to_measuring_a_line_works() {
-    try_guide("measure-a-line.md", 9);
+    try_guide("measure-a-line.md", 11);
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod paths;
 mod play;
 #[path = "../../../live/tests/support/quiet.rs"]
 mod quiet;
+mod rate;
 mod runs;
 mod shards;
 mod shell;

@@ -196,7 +196,7 @@ fn a_stream_of_rtp_has_a_row_with_its_loss_its_jitter_and_a_score() {
     bench.file("speaker.py", SPEAKER);
     let path = ["--isolated", "--up", "1Mbps/30ms", "--down", "1Mbps/30ms", "--loss", "4%"];
     let demand = ["--require", "rtp-8-up.call.mos >= 1", "--", "python3", "speaker.py"];
-    run(&bench, &[&path[..], &demand].concat()).unwrap().succeeds();
+    run(&bench, &[&path[..], &["--capture"], &demand].concat()).unwrap().succeeds();
     let flows = flows(&bench);
     let stream = &flows["rtp-8-1-up"];
     assert_eq!((&stream["sent"], &stream["transport"]), (&150.into(), &"rtp".into()), "{flows}");
@@ -206,6 +206,17 @@ fn a_stream_of_rtp_has_a_row_with_its_loss_its_jitter_and_a_score() {
     assert!(jitter.is_some_and(|jitter| (2.0..12.0).contains(&jitter)), "{stream}");
     let score = stream["call"]["mos"].as_f64().unwrap();
     assert!((1.0..4.4).contains(&score), "{stream}");
+
+    // The capture at the far end gives the stream's loss and jitter back.
+    let recorded = bench.only_run().to_string_lossy().into_owned();
+    bench.run(&["export", &recorded, "--format", "pcapng", "--at", "far", "-o", "far.pcapng"]).succeeds();
+    let rated = bench.run(&["rate", "far.pcapng", "--one-way", "30ms", "--json=runs"]).succeeds().summary();
+    let captured = &rated["runs"][0]["flows"]["call-1"];
+    assert_eq!(captured["received"], stream["received"], "{captured} {stream}");
+    // A capture does not show packets that were lost before the first or behind the last one.
+    assert!(captured["lost"].as_u64().unwrap() <= lost, "{captured} {stream}");
+    let captured_jitter = captured["rtp_jitter_ms"].as_f64().unwrap();
+    assert!((captured_jitter - jitter.unwrap()).abs() < 0.1, "{captured_jitter} {stream}");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use talkpath_scenario::{Setting, split_threshold};
 use super::heading;
 use crate::shares::percent_of;
 
-/// The flags about what a run must hold. `compare`, `run`, `shell`, `send` and `burst` share them.
+/// The flags about what a run must hold. `compare`, `run`, `shell`, `rate`, `send` and
+/// `burst` share them.
 #[derive(Debug, Args)]
 pub struct DemandArgs {
     /// What a figure of summary.json must hold, such as `call.mos >= 3.6`, `call.mos.p10 >= 3` (.mean,

@@ -30,7 +30,7 @@ pub struct MosArgs {
 }
 
 /// Makes a parser for the names of the codecs whose impairment is known.
-fn codec_parser() -> impl TypedValueParser<Value = Codec> {
+pub(super) fn codec_parser() -> impl TypedValueParser<Value = Codec> {
     let words = Codec::ALL.iter().map(|codec| PossibleValue::new(codec.name()).help(codec.row().about));
     PossibleValuesParser::new(words).try_map(|word| Codec::named(&word).ok_or("no codec"))
 }

@@ -170,6 +170,7 @@ pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
         | Command::Burst(_)
         | Command::Check(_)
         | Command::Stamp(_)
+        | Command::Rate(_)
         | Command::Mos(_)
         | Command::Doctor => return None,
     };

@@ -13,7 +13,8 @@ pub struct Page<'a> {
     pub summary: &'a Summary,
     /// The data of the charts, with at most one entry for each cell. A cell without an entry has tables only.
     pub chart_data: &'a [CellChartData],
-    /// The scenario with all its defaults, as TOML.
+    /// The scenario with all its defaults, as TOML. Empty if there is none, because the page is that of a
+    /// capture.
     pub scenario_toml: &'a str,
     /// The command that repeats the run.
     pub command: &'a str,

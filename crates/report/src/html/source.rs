@@ -1,7 +1,7 @@
 //! The section about the source of the figures: the program, the seeds, the clock, and how to repeat the run.
 
 use maud::{Markup, html};
-use talkpath_measure::summary::{Clock, RunSummary};
+use talkpath_measure::summary::{CAPTURE, Clock, RunSummary};
 
 use super::document::definitions;
 use super::page::Page;
@@ -12,23 +12,30 @@ const MAX_SEEDS: usize = 10;
 
 pub(super) fn source(page: &Page<'_>) -> Markup {
     let summary = page.summary;
-    let facts = [
+    let mut facts = vec![
         Term::new("talkpath", &*summary.talkpath),
         Term::new("arena", &*summary.arena),
         Term::new("started", &*summary.started),
         Term::new("took", format!("{:.1} s, {:.1} s of CPU time", summary.wall_s, summary.cpu_s)),
-        Term::new("seeds", seeds(&summary.runs)),
+    ];
+    // A capture has no randomness of ours.
+    if summary.arena != CAPTURE {
+        facts.push(Term::new("seeds", seeds(&summary.runs)));
+    }
+    facts.extend([
         Term::new("percentiles", &*summary.percentiles),
         Term::new("clock", describe_clock(&summary.clock)),
         Term::new("valid", if summary.valid { "yes" } else { "no" }),
-    ];
+    ]);
     html! {
         (definitions(&facts))
         p { "To repeat it:" }
         pre tabindex="0" { code { (page.command) } }
-        details {
-            summary { "The scenario as resolved" }
-            pre tabindex="0" { code { (page.scenario_toml) } }
+        @if !page.scenario_toml.is_empty() {
+            details {
+                summary { "The scenario as resolved" }
+                pre tabindex="0" { code { (page.scenario_toml) } }
+            }
         }
     }
 }

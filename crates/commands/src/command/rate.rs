@@ -1,0 +1,267 @@
+//! `talkpath rate`: the calls in a capture, rated as a run is.
+//!
+//! ```text
+//! capture ─► talkpath_capture ─► RunRecord ─► Summary ─► thresholds ─► tables, report.html, summary.json
+//! ```
+//!
+//! There is no scenario, so the directory has neither scenario.toml nor parts. summary.json has two keys more
+//! than that of a run: `streams` and `capture`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+
+use serde_json::{Value, json as json_value};
+use talkpath_capture::{Capture, Counts, Options as CaptureOptions, read};
+use talkpath_experiment::part::{PACKETS, REPORT, SUMMARY, record_write_error};
+use talkpath_experiment::provenance::provenance;
+use talkpath_experiment::run_dir::RunDir;
+use talkpath_experiment::stopwatch::Stopwatch;
+use talkpath_experiment::store::whole::{write_bytes, write_whole};
+use talkpath_experiment::{choice::Records, json::json};
+use talkpath_measure::chart_data::cell_chart_data;
+use talkpath_measure::record_file::write_packets;
+use talkpath_measure::summarise::{cell_summaries, summarise};
+use talkpath_measure::summary::{CAPTURE, Clock, SUMMARY_FORMAT, Summary, Understood};
+use talkpath_measure::warning;
+use talkpath_report::{Page, comparisons, html, run_table};
+use talkpath_scenario::{Options, Plan, Source, load};
+use talkpath_units::counted;
+
+use super::{Conclusion, Context, print_as_text};
+use crate::args::{Common, JsonDetail, RateArgs};
+use crate::failure::Failure;
+use crate::output_file::refuse_junit;
+use crate::terminal::{self, Terminal, shell_path, shell_word};
+use crate::thresholds;
+
+/// Rates the streams of a capture, and prints what came of it.
+///
+/// # Errors
+/// Returns the gravest of what did not hold. A capture that is damaged is rated as far as it can be read, and
+/// is an error nevertheless.
+pub fn run(args: &RateArgs, context: Context<'_>) -> Result<(), Failure> {
+    let Context { common, arenas, terminal } = context;
+    refuse_junit(args.demand.junit.as_deref(), &[])?;
+    let demanded = demanded(args)?;
+    let watch = Stopwatch::start();
+    let file = File::open(&args.capture).map_err(|why| Failure::read(&args.capture, &why))?;
+    let name = args.capture.display().to_string();
+    let capture =
+        read(file, &capture_options(args)).map_err(|why| Failure::Usage(format!("{name}: {why}")))?;
+    let damage = damage(&name, &capture);
+    if capture.streams.is_empty() {
+        let why = nothing_found(&name, &capture.counts);
+        return Err(Failure::Usage(damage.map_or_else(|| why.clone(), |damage| format!("{why}; {damage}"))));
+    }
+    let mut summary = summary(args, &capture, &watch);
+    summary.provenance = Some(provenance(arenas.revision()));
+    summary.warnings.extend(damage.clone());
+    warning::sort(&mut summary.warnings);
+    summary.comparisons = comparisons(&summary);
+    summary.thresholds = thresholds::judge(&demanded, &summary);
+    summary.wall_s = watch.wall_s();
+    summary.cpu_s = watch.cpu_s();
+    let written = write(args, common, &capture, &summary, &watch);
+    let (dir, failure) = match written {
+        Ok(dir) => (Some(dir), None),
+        Err(why) => (None, Some(why)),
+    };
+    let printed = print(args, common, &capture, &summary, dir.as_ref(), terminal);
+    let judged = summary.thresholds.as_slice();
+    let junit = args.demand.junit.as_deref();
+    let unwritten = junit.and_then(|path| thresholds::write_junit(path, &summary.name, judged).err());
+    let threshold = thresholds::failure(judged, common.json() || common.quiet);
+    let damage = damage.map(Failure::Usage);
+    terminal.end_with([failure, damage, thresholds::unknown(judged), threshold, printed.err(), unwritten])
+}
+
+fn capture_options(args: &RateArgs) -> CaptureOptions {
+    CaptureOptions {
+        payload_types: args.payload_type.iter().cloned().collect(),
+        codec: args.codec,
+        one_way: args.one_way,
+        names: args.names,
+    }
+}
+
+/// Makes a plan that has the thresholds of the command line. The flows of a capture are known after it was
+/// read, as those of a program are, so the plan has a program in the place of flows.
+fn demanded(args: &RateArgs) -> Result<Plan, Failure> {
+    let source = Source::new(OURS, NO_SCENARIO);
+    let options = Options { set: args.demand.settings().collect(), ..Options::default() };
+    let plan = load(&source, &options).map_err(|mistakes| Failure::Usage(mistakes.to_string()))?;
+    thresholds::refuse_unknown_figures(&plan)?;
+    Ok(plan)
+}
+
+/// Says where the capture is damaged, if it is.
+fn damage(name: &str, capture: &Capture) -> Option<String> {
+    let damage = capture.damage.as_ref()?;
+    Some(format!(
+        "{name}: the block that begins at byte {} is damaged: {}. The figures are those of the {} before it",
+        damage.at,
+        damage.what,
+        counted(capture.counts.packets, "packet")
+    ))
+}
+
+fn nothing_found(name: &str, counts: &Counts) -> String {
+    let Counts { packets, udp, fragments, unknown, .. } = *counts;
+    let mut text = format!(
+        "{name}: found no stream of RTP: of {} {udp} are datagrams of UDP, and none of their sources sends 16 packets whose \
+         numbers follow each other",
+        counted(packets, "packet")
+    );
+    if fragments > 0 {
+        text += &format!("; {} of IP left out", counted(fragments, "fragment"));
+    }
+    if unknown > 0 {
+        text += &format!("; {unknown} have a link layer or headers that are not known");
+    }
+    text
+}
+
+/// Computes all figures but what is compared and judged.
+fn summary(args: &RateArgs, capture: &Capture, watch: &Stopwatch) -> Summary {
+    let record = &capture.record;
+    let mut run = summarise(record, &BTreeMap::new());
+    for (name, figures) in &capture.figures {
+        if let Some(flow) = run.flows.get_mut(name) {
+            flow.rtp_stream = Some(*figures);
+        }
+    }
+    let runs = vec![run];
+    let Counts { packets, udp, .. } = capture.counts;
+    let file = args.capture.file_name().unwrap_or_default().to_string_lossy();
+    let setting = format!(
+        "{} of RTP among {} of the capture, {udp} of them UDP",
+        counted(capture.streams.len(), "stream"),
+        counted(packets, "packet")
+    );
+    Summary {
+        format: SUMMARY_FORMAT,
+        talkpath: env!("CARGO_PKG_VERSION").to_owned(),
+        name: talkpath_units::printable(&file, LONGEST_NAME),
+        arena: CAPTURE.to_owned(),
+        started: watch.started(),
+        wall_s: 0.0,
+        cpu_s: 0.0,
+        valid: true,
+        warnings: record.warnings.clone(),
+        percentiles: "exact".to_owned(),
+        clock: Clock::from(&record.clock),
+        cells: cell_summaries(&runs),
+        runs,
+        comparisons: Vec::new(),
+        thresholds: Vec::new(),
+        provenance: None,
+        understood: Understood { setting: vec![setting], ..Understood::default() },
+    }
+}
+
+/// Writes the directory of the capture, with the page, the summary and the rows.
+fn write(
+    args: &RateArgs,
+    common: &Common,
+    capture: &Capture,
+    summary: &Summary,
+    watch: &Stopwatch,
+) -> Result<RunDir, Failure> {
+    let name = args.capture.file_stem().unwrap_or_default().to_string_lossy();
+    let mut dir = RunDir::create(&common.out, &watch.started_for_file_name(), &format!("rate {name}"))?;
+    // A capture has no parts.
+    dir.remove_parts()?;
+    write_bytes(&dir.file(SUMMARY), &json(&value(capture, summary, true)))?;
+    if common.records() >= Records::All {
+        let path = dir.file(PACKETS);
+        write_whole(&path, |writer| {
+            write_packets(&capture.record, writer).map_err(|why| record_write_error(&path, why))
+        })?;
+    }
+    let page = Page {
+        summary,
+        chart_data: &[cell_chart_data(&capture.record, "")],
+        scenario_toml: "",
+        command: &command_again(args),
+        changes: &[],
+        network: None,
+    };
+    write_bytes(&dir.file(REPORT), html(&page).as_bytes())?;
+    Ok(dir)
+}
+
+/// The command that rates the capture again.
+fn command_again(args: &RateArgs) -> String {
+    let mut text = format!("talkpath rate {}", shell_path(&args.capture));
+    for (number, encoding) in &args.payload_type {
+        let rate = encoding.clock_rate.map_or_else(String::new, |rate| format!("/{rate}"));
+        text += &format!(" --payload-type {}", shell_word(&format!("{number}={}{rate}", encoding.name)));
+    }
+    if let Some(codec) = args.codec {
+        text += &format!(" --codec {}", codec.name());
+    }
+    if let Some(one_way) = args.one_way {
+        text += &format!(" --one-way {}ms", one_way.as_millis_f64());
+    }
+    text
+}
+
+/// The summary with what only a capture has. `with_runs` says whether it has the figures of the only
+/// repetition a second time, as those of a run.
+fn value(capture: &Capture, summary: &Summary, with_runs: bool) -> Value {
+    let mut value = serde_json::to_value(summary).unwrap_or_default();
+    if let Value::Object(keys) = &mut value {
+        if !with_runs {
+            keys.shift_remove("runs");
+        }
+        let streams = serde_json::to_value(&capture.streams).unwrap_or_default();
+        keys.insert("streams".to_owned(), streams);
+        let damaged_at = capture.damage.as_ref().map(|damage| damage.at);
+        let Counts { packets, udp, fragments, unknown, beyond_limit } = capture.counts;
+        keys.insert(
+            "capture".to_owned(),
+            json_value!({
+                "packets": packets,
+                "udp": udp,
+                "fragments": fragments,
+                "unknown": unknown,
+                "beyond_limit": beyond_limit,
+                "damaged_at": damaged_at,
+            }),
+        );
+    }
+    value
+}
+
+fn print(
+    args: &RateArgs,
+    common: &Common,
+    capture: &Capture,
+    summary: &Summary,
+    dir: Option<&RunDir>,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    if common.json() {
+        for warning in summary.warnings.iter().filter(|warning| !warning::is_note(warning)) {
+            terminal.warning(warning);
+        }
+        let with_runs = common.json_detail == Some(JsonDetail::WithRuns);
+        return terminal::print(&json(&value(capture, summary, with_runs)));
+    }
+    let table = run_table(summary, &terminal::table_style(args.tables));
+    match dir {
+        Some(dir) => {
+            let conclusion = Conclusion { table: &table, next_commands: "", demand: Some(&args.demand) };
+            print_as_text(dir, summary, &conclusion, terminal)
+        }
+        None => terminal.result(&format!("{}\n{}", table.trim_end(), thresholds::lines(&summary.thresholds))),
+    }
+}
+
+/// The command in messages about thresholds.
+const OURS: &str = "talkpath rate";
+/// Stands for the scenario that a capture does not have.
+const NO_SCENARIO: &str = "name = \"capture\"\nduration = \"1 s\"\npath = \"lan\"\nflow = {}\n\
+                           [program]\ncommand = [\"capture\"]\n";
+/// The longest name of a capture on its page. We chose 100 characters.
+const LONGEST_NAME: usize = 100;
