@@ -1,4 +1,8 @@
-//! Defines a table column by column, so that the head of a column and the text of its cells stand together.
+//! Defines a table column by column, so that the head of a column and its cells are in one place.
+//!
+//! ```text
+//! columns.add(Column::numbers("messages", "sent"), |flow| count(flow.sent));
+//! ```
 
 use talkpath_measure::figures::Figure;
 

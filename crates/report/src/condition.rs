@@ -1,4 +1,9 @@
 //! Groups of cells that can be compared, and the other flows that run in them.
+//!
+//! - A *condition* is the cells that differ in the transport of the compared flow only.
+//! - The *other flows* run at the same time as the compared flow. Its copies are not among them.
+//!
+//! Begin to read with [`conditions`].
 
 use std::collections::BTreeMap;
 
@@ -15,9 +20,10 @@ pub(crate) struct Condition<'a> {
     /// is swept.
     pub label: String,
     pub cells: Vec<CellView<'a>>,
-    /// [`Summary::valid`]. A run that is not valid names no best transport.
+    /// Whether the run is valid ([`Summary::valid`]). A run that is not valid names no best transport.
     pub is_valid: bool,
-    /// [`talkpath_measure::summary::Understood::assumed_queues`].
+    /// The links whose queue has the default size
+    /// ([`talkpath_measure::summary::Understood::assumed_queues`]).
     pub assumed_queues: &'a [String],
 }
 
@@ -105,7 +111,7 @@ impl Condition<'_> {
         self.common_pairs(flow).map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// The swept keys and values that all cells have in common, by reference.
+    /// Iterates over the swept keys and values that all cells have in common.
     pub(crate) fn common_pairs(&self, flow: &str) -> impl Iterator<Item = (&String, &Value)> {
         let differing_keys = [transport_key(flow), RUN_KEY.to_owned()];
         let first = self.cells.first().map(|cell| &cell.cell.sweep);

@@ -8,7 +8,7 @@ use crate::columns::Columns;
 use crate::grid::{Column, Grid, printable};
 use crate::number::{UNKNOWN, count};
 
-/// The most lengths of loss runs that a cell shows.
+/// A cell shows at most 8 lengths of loss runs.
 const MAX_LENGTHS: usize = 8;
 
 /// A row of the table.

@@ -1,7 +1,11 @@
-//! What tables and sentences read of a flow.
+//! The figures of a flow that tables and sentences show.
+//!
+//! - A *metric* says where a figure comes from: its path in summary.json, or how it is computed here.
+//! - The value of a metric in a cell is the mean or the median over the repetitions (`crate::view`).
+//!
+//! Begin to read with [`Metric`], then [`Metric::of_run`].
 
-use talkpath_measure::figures::statistic_of;
-use talkpath_measure::figures::{FLOW, GROUP};
+use talkpath_measure::figures::{FLOW, GROUP, statistic_of};
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{FlowSummary, GroupSummary, JudgedBy, RunSummary};
 

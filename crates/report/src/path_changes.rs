@@ -29,16 +29,16 @@ pub struct PathChange {
     pub text: String,
 }
 
-/// The most changes that a panel marks with lines. A panel with more changes has ticks. We chose 24 because
-/// there is then still room for three letters between two lines.
+/// A panel marks at most 24 changes with lines, and more changes with ticks. We chose 24 because three
+/// letters then still fit between two lines.
 const MAX_LINES: usize = 24;
-/// The most changes that a caption lists. We chose 6 because they take three rows on a phone.
+/// A caption lists at most 6 changes. We chose 6 because they take three rows on a phone.
 const MAX_LISTED: usize = 6;
 /// The length of a tick, in SVG units.
 const TICK: f64 = 7.0;
-/// The least distance of two marks. Marks that are closer look like one mark.
+/// Marks are at least this far apart. Closer marks look like one mark.
 const MIN_MARK_DISTANCE: f64 = 0.5;
-/// The least width of a band. A narrower band is hidden by its line.
+/// A band is at least this wide. A narrower band is hidden by its line.
 const MIN_BAND_WIDTH: f64 = 1.0;
 
 /// Marks `changes` in `panel`, within the group of the panel that moves if the reader enlarges it.

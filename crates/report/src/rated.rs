@@ -10,7 +10,7 @@ use talkpath_measure::summary::{CallSummary, JudgedFigure, ModelInput, OutsideMo
 
 use crate::number::list;
 
-/// The most calls that are named. We chose 6 because a comparison has about as many transports.
+/// A sentence names at most 6 calls. We chose 6 because a comparison has about as many transports.
 const MAX_NAMED: usize = 6;
 
 /// The share of the repetitions that gaps bar.

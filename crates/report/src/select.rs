@@ -18,9 +18,9 @@ use crate::metric::DelayKind;
 use crate::path_changes::{CellChanges, PathChange};
 use crate::view::{CellView, RUN_KEY, is_copy, transport_key};
 
-/// The most lines in one panel. We chose 8 because a reader cannot follow more lines.
+/// A panel has at most 8 lines. We chose 8 because a reader cannot follow more lines.
 const MAX_LINES: usize = 8;
-/// The most panels under one another. We chose 6 because a reader cannot compare more panels.
+/// A chart has at most 6 panels under one another. We chose 6 because a reader cannot compare more panels.
 pub(crate) const MAX_PANELS: usize = 6;
 
 /// The cells and the flow that a set of charts shows.
@@ -134,7 +134,7 @@ impl<'a> ChartScope<'a> {
     fn count_flows(&self, kind: DelayKind) -> usize {
         let cells: Vec<CellView<'_>> = match self.cell_numbers {
             Some(numbers) => {
-                numbers.iter().filter_map(|&number| CellView::of(self.summary, number)).collect()
+                numbers.iter().filter_map(|&number| CellView::find(self.summary, number)).collect()
             }
             None => CellView::all(self.summary),
         };
@@ -150,7 +150,7 @@ impl<'a> ChartScope<'a> {
 
     /// Returns the label of a flow's line, and the appearance of its transport.
     fn name_flow(&self, cell: &CellChartData, flow: &FlowChartData) -> (String, &'static Display) {
-        let view = CellView::of(self.summary, cell.cell);
+        let view = CellView::find(self.summary, cell.cell);
         let recorded = view.as_ref().map(|view| view.transport(&flow.flow).display);
         let display = recorded.unwrap_or_else(|| display::display(&flow.transport));
         if !self.has_several_cells() {

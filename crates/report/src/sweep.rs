@@ -27,8 +27,8 @@ use crate::number::{UNKNOWN, count, counted, list};
 use crate::verdict::{JudgedFlow, figure_style};
 use crate::view::TransportView;
 
-/// The most combinations for which a page has tables. A combination takes about 2 kB, and we chose 2000 so
-/// that a page stays below 10 MB.
+/// A page has tables of at most 2000 combinations. We chose 2000 because a combination takes about 2 kB, so
+/// the page stays below 10 MB.
 pub(crate) const MAX_ON_PAGE: usize = 2000;
 
 /// One judged flow at all combinations of the swept values.
@@ -75,12 +75,12 @@ impl<'a> Sweep<'a> {
         self.combinations.len() > MAX_ON_PAGE
     }
 
-    /// The least usable figure of each result.
+    /// The floor of each result: the least figure with which the flow is usable.
     pub(crate) fn floors(&self) -> impl Iterator<Item = f64> {
         self.results().map(|result| result.usable.floor)
     }
 
-    /// The least usable figure, if it is the same for all results.
+    /// The floor, if all results have the same one.
     pub(crate) fn floor(&self) -> Option<f64> {
         let first = self.floors().next()?;
         self.floors().all(|floor| floor.total_cmp(&first).is_eq()).then_some(first)

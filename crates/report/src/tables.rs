@@ -32,8 +32,8 @@ use crate::usable::UsableCall;
 use crate::verdict::{IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP};
 use crate::view::CellView;
 
-/// The most rows of a table of flows or links. We chose 500 because summary.json has the single figures of as
-/// many copies.
+/// A table of flows or links has at most 500 rows. We chose 500 because summary.json has the single figures
+/// of as many copies.
 const MAX_ROWS: usize = 500;
 
 /// Makes the table with one row for each flow of a cell. If the cell has several repetitions, a value is the

@@ -1,8 +1,13 @@
-//! The words of a legend, which explains what stands in tables.
+//! Legends, which explain the words of tables.
+//!
+//! - A *term* is a word with its meaning. A *definition* is true for every run. A *finding* is known about
+//!   this run alone.
+//! - A *topic* decides where a term is in the legend.
+//!
+//! Begin to read with [`Term`], then [`legend`].
 
 use talkpath_measure::figures::Table;
 
-/// A word and its meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Term {
     pub name: &'static str,

@@ -1,7 +1,14 @@
 //! Reads figures and names out of a [`Summary`].
 //!
-//! A cell with one repetition shows the figures of that repetition. A cell with several repetitions shows the
-//! mean or the median over them, as `measure` computed it (`measure::statistic` says which of the two).
+//! - A *cell* is one combination of swept values, and a *repetition* is a run of a cell with a seed of its
+//!   own. A cell with one repetition shows the figures of that repetition. A cell with several repetitions
+//!   shows the mean or the median over them, as `measure` computed it (`measure::statistic` says which of the
+//!   two).
+//! - A flow with `count` or with two directions has *copies*: `call-1`, `call-up`. All copies of a flow are a
+//!   *group*. Copies are *summed up* if the summary has the figures of the group alone.
+//! - The *judged figure* of a flow says in one number how well the flow was served (`measure::judge`).
+//!
+//! Begin to read with [`CellView`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +59,7 @@ impl<'a> CellView<'a> {
     }
 
     /// The cell with this number. Returns `None` if the summary does not have this cell.
-    pub(crate) fn of(summary: &'a Summary, number: u64) -> Option<Self> {
+    pub(crate) fn find(summary: &'a Summary, number: u64) -> Option<Self> {
         let cell = summary.cells.iter().find(|cell| cell.cell == number)?;
         let mut runs: Vec<_> = summary.counted_runs().filter(|run| run.cell == number).collect();
         runs.sort_by_key(|run| run.repetition);
@@ -245,7 +252,7 @@ impl<'a> CellView<'a> {
     }
 }
 
-/// The least share of unfinished messages that tables show. We chose a tenth because the share of lost
+/// Tables show the share of unfinished messages from a tenth on. We chose a tenth because the share of lost
 /// messages can then be far from the truth. A queue of some hundred ms leaves fewer messages unfinished.
 const MANY_UNFINISHED: f64 = 0.1;
 
@@ -370,7 +377,7 @@ mod tests {
         for (valid, count) in [(true, 2), (false, 3)] {
             summary.valid = valid;
             assert_eq!(CellView::all(&summary)[0].runs.len(), count);
-            assert_eq!(CellView::of(&summary, 0).unwrap().runs.len(), count);
+            assert_eq!(CellView::find(&summary, 0).unwrap().runs.len(), count);
         }
     }
 

@@ -19,7 +19,7 @@
 //! Begin to read with `plan.rs`, then `pass/mod.rs`. The key `path.up.rate = "8 Mbps"` passes these files:
 //!
 //! ```text
-//! plan ─► tree ─► pass/set ─► pass/values ─► pass/sweep ─► pass/kernel ─► pass/check ─► read ─► quantity
+//! plan ─► tree ─► pass/set ─► pass/values ─► pass/sweep ─► pass/check ─► read ─► quantity
 //!      ─► resolve/mod ─► resolve/link ─► section ─► LinkConfig::rate
 //! ```
 //!

@@ -20,7 +20,7 @@ use crate::keys::ROOT;
 use crate::options::Options;
 use crate::pass::check::{self, Checks};
 use crate::pass::sweep::{Sweep, SweptCell};
-use crate::pass::{kernel, set, values};
+use crate::pass::{set, values};
 use crate::reading::Reading;
 use crate::resolve;
 use crate::resolved_form::{keep_common, resolved_form};
@@ -100,7 +100,7 @@ pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) ->
 /// Reads a plan without its warnings. All mistakes go to the log of `reading`.
 fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
     let Document { root, is_toml } = tree::document(reading.source, &mut reading.log)?;
-    let root = run_passes(&FILE_PASSES, root, reading);
+    let root = FILE_PASSES.iter().fold(root, |tree, pass| pass(tree, reading));
     let sweep = Sweep::read(&root, reading.options, &mut reading.log);
     if !is_toml {
         // A key that seems to be missing may be in the line with the wrong syntax, so only present keys are
@@ -128,15 +128,8 @@ fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
 /// A step that makes the next tree of a tree. Its mistakes and warnings go to the log of the reading.
 type Pass = fn(Table, &mut Reading<'_>) -> Table;
 
-/// The passes over a file, in order. The sweep then makes the cells.
+/// The passes over a file, in order. The sweep then makes the cells. Each cell is checked and resolved.
 const FILE_PASSES: [Pass; 2] = [set::set_options, values::replace_values];
-
-/// The passes over a cell, in order. [`resolve`] then makes the scenario of the cell.
-const CELL_PASSES: [Pass; 2] = [kernel::apply_kernel, check::check_cell];
-
-fn run_passes(passes: &[Pass], root: Table, reading: &mut Reading<'_>) -> Table {
-    passes.iter().fold(root, |tree, pass| pass(tree, reading))
-}
 
 /// The cells of a scenario.
 struct Cells {
@@ -155,7 +148,7 @@ fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
     let mut flow_count = 0;
     for index in 0..sweep.cells() {
         let SweptCell { root, values, label } = sweep.cell(index, &mut reading.log);
-        let tree = run_passes(&CELL_PASSES, root, reading);
+        let tree = check::check(root, &ROOT, Checks::ALL.with(reading.options), &mut reading.log);
         let scenario = resolve_cell(&tree, reading);
         if reading.log.is_full() {
             return None;

@@ -181,6 +181,11 @@ impl Tagged {
     pub(crate) const PLAIN: Self =
         Self { noun: "", variants: &[], later: &[], number: None, by_key: None, quantity: None };
 
+    /// Returns the key `name` of any variant.
+    pub(crate) fn any_key(&self, name: &str) -> Option<&'static Key> {
+        self.variants.iter().find_map(|variant| variant.key(name))
+    }
+
     pub(crate) fn variant(&self, name: &str) -> Option<&'static Variant> {
         self.variants.iter().find(|variant| is_same_word(variant.name, name))
     }

@@ -279,7 +279,7 @@ fn a_word_with_an_underscore_in_place_of_its_hyphen_means_the_same() {
 #[test]
 fn a_key_in_a_table_that_the_file_does_not_have_makes_the_table() {
     let delay = Setting::new("flow.call.workload.playout.delay", "60 ms");
-    let why = refused(BASE, &[delay.clone()]);
+    let why = refused(BASE, &[delay]);
     assert!(why.contains("flow.call.workload.playout.kind: missing") && why.contains("fixed"), "{why}");
     let set = [("flow.call.workload.playout.delay", "60 ms"), ("flow.call.workload.playout.kind", "fixed")];
     assert_eq!(plan(BASE, &set).cells.len(), 1);

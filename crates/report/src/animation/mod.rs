@@ -15,8 +15,8 @@ use crate::plot::svg::SvgName;
 pub use frame::Place;
 pub(crate) use frame::still;
 
-/// The most nodes of a network that is drawn. We chose 300 because on the width of a page the nodes and links
-/// of a larger network lie over each other, and the drawing would be most of the page.
+/// A network with more than 300 nodes is not drawn. We chose 300 because on the width of a page the nodes and
+/// links of a larger network lie over each other, and the drawing would be most of the page.
 const MAX_NODES: usize = 300;
 
 /// The network of a run, and the hops that the page plays.

@@ -11,7 +11,7 @@ use crate::usable::receivers_decide;
 use crate::verdict::{JudgedFlow, Verdict};
 use crate::view::{CellView, is_copy};
 
-/// The most answers of a flow that the page writes in full. The table over the sweep has every answer.
+/// The page writes at most 3 answers of a flow in full. The table over the sweep has every answer.
 pub(super) const FULL_ANSWERS: usize = 3;
 
 pub(super) fn answers(summary: &Summary, judged_flows: &[JudgedFlow<'_>], sweeps: &[Sweep<'_>]) -> Markup {

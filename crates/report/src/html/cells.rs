@@ -12,12 +12,12 @@ use crate::term::Terms;
 use crate::terms::{FlowMeanings, RunLegend};
 use crate::view::CellView;
 
-/// The most cells that the page has in full. If there are more, their figures are in summary.json alone.
+/// The page has the tables of every cell if there are at most 24 cells. The figures of more cells are in
+/// summary.json alone.
 pub(crate) const DETAILED_CELLS: usize = 24;
-/// The most cells whose tables are open. The tables of more cells are folded.
+/// The tables of more than 4 cells are folded.
 const OPEN_CELLS: usize = 4;
-/// The most flows for which the page has every figure. We chose 100 because each flow takes a column of some
-/// kB.
+/// The page has every figure of at most 100 flows. We chose 100 because each flow takes a column of some kB.
 const DETAILED_FLOWS: usize = 100;
 
 pub(super) fn cells(page: &Page<'_>) -> Markup {

@@ -41,7 +41,7 @@ fn cell_note(summary: &Summary) -> String {
     if summary.cells.len() < 2 {
         return String::new();
     }
-    let Some(first) = CellView::of(summary, summary.cells[0].cell) else { return String::new() };
+    let Some(first) = CellView::find(summary, summary.cells[0].cell) else { return String::new() };
     let transports = first.cell.sweep.keys().filter(|key| key.ends_with(".transport"));
     match first.sweep_label(&transports.map(String::as_str).collect::<Vec<_>>()) {
         label if label.is_empty() => String::new(),

@@ -7,7 +7,7 @@ use super::document::definitions;
 use super::page::Page;
 use crate::term::Term;
 
-/// The most seeds that the page lists. The others are in summary.json.
+/// The page lists at most 10 seeds. All seeds are in summary.json.
 const MAX_SEEDS: usize = 10;
 
 pub(super) fn source(page: &Page<'_>) -> Markup {

@@ -9,10 +9,9 @@ use crate::receiver::receivers;
 use crate::sweep::table::SweepTable;
 use crate::sweep::{MAX_ON_PAGE, Sweep};
 
-/// The most rows of a table that is open. A longer table is folded. We chose 40 because this is about a
-/// screen.
+/// A table with more than 40 rows is folded. We chose 40 because so many rows fill a screen.
 const OPEN_ROWS: usize = 40;
-/// The most links, or flows, that a caption names. The others are counted.
+/// A caption names at most 4 links or flows, and counts the others.
 const MAX_NAMED: usize = 4;
 
 pub(super) fn sweeps(page: &Page<'_>, sweeps: &[Sweep<'_>]) -> Markup {

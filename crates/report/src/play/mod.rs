@@ -13,9 +13,9 @@ use crate::animation::{Animation, PlayHop, colour, still};
 use crate::display::display;
 use crate::html::document;
 
-/// The most names of links with one description that the page lists. The others are counted.
+/// The page lists at most 4 links of one description, and counts the others.
 const MAX_LINK_NAMES: usize = 4;
-/// The most flows in the legend. The others are counted.
+/// The legend has at most 12 flows, and counts the others.
 const MAX_FLOW_NAMES: usize = 12;
 
 /// Writes the page. It loads no other file. `talkpath` is the version of the program.

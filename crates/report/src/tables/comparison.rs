@@ -23,7 +23,7 @@ use crate::usable::{Usable, with_both};
 use crate::verdict::{self, Cause, FigureStyle, JudgedFlow, Verdict};
 use crate::view::CellView;
 
-/// The most other flows that have columns. We chose 2 because an answer describes as many.
+/// At most 2 other flows have columns. We chose 2 because an answer describes as many.
 const MAX_OTHER_FLOWS: usize = 2;
 
 /// The tables that compare the transports of a flow, one for each condition.

@@ -6,7 +6,7 @@ use crate::grid::printable;
 use crate::metric::{Metric, Quantile};
 use crate::view::CellView;
 
-/// The most characters of a name in a table. We chose 32 because longer names leave no room for figures.
+/// A name in a table has at most 32 characters. We chose 32 because longer names leave no room for figures.
 const MAX_NAME: usize = 32;
 
 /// The title over a call's figures with the receiver that adapts its playout.

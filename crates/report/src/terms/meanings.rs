@@ -19,8 +19,7 @@ use crate::term::{Term, Terms, Topic};
 use crate::verdict::{figure_style, limit_ms};
 use crate::view::CellView;
 
-/// The most floors that a meaning names. We chose 3 because more floors are a list, and the conditions have
-/// them.
+/// A meaning names at most 3 floors. We chose 3 because more floors are a list, which the conditions have.
 const MAX_FLOORS: usize = 3;
 
 /// The rule that makes a call unusable because of its gaps (`measure::metrics::gaps`).

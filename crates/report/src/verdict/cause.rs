@@ -8,14 +8,14 @@ use crate::number::{ms, percent};
 use crate::receiver::playout;
 use crate::view::CellView;
 
-/// The least wait in ms for which a queue is the cause. We chose 100 ms because this is what the 150 ms of
-/// ITU-T G.114 leave for a queue if the path takes 50 ms.
+/// A queue is the cause if packets wait in it for at least 100 ms. We chose 100 ms because ITU-T G.114 asks
+/// for a delay of at most 150 ms, which leaves 100 ms for a queue if the path takes 50 ms.
 pub(super) const LONG_WAIT_MS: f64 = 100.0;
 /// A call with a smaller share of late or missing frames counts as heard whole. We chose a thousandth because
 /// it takes two points of R from G.711 without concealment (ITU-T G.107 §7.5 with G.113's Bpl of 4.3).
 const HARDLY_ANY: f64 = 0.001;
-/// The least share of lost messages that is the cause. We chose a hundredth because a codec with concealment
-/// still hides as many losses.
+/// Loss is the cause if at least a hundredth of the messages is lost. We chose a hundredth because a codec
+/// with concealment still hides as many losses.
 const MUCH_LOSS: f64 = 0.01;
 /// The longest delay of a conversation in ms, one way. We chose half of the 400 ms from mouth to ear beyond
 /// which ITU-T G.114 (05/2003) plans no network, because the MOS falls well before.

@@ -18,12 +18,12 @@ use crate::view::CellView;
 /// `queue`.
 const ASSUMED_QUEUE: &str =
     ", assuming that it holds 1000 packets: the scenario does not say, and yours decides";
-/// The most different values that one sentence lists. We chose 3 because of more values a reader wants the
-/// least and the most, and the table has all of them.
+/// A sentence lists at most 3 different values. We chose 3 because a reader of more values wants the smallest
+/// and the largest, and the table has all of them.
 const MAX_VALUES: usize = 3;
-/// The most other flows that an answer describes. We chose 2 because the table has columns for as many.
+/// An answer describes at most 2 other flows. We chose 2 because the table has columns for as many.
 const MAX_NEIGHBOURS: usize = 2;
-/// The most further repetitions that an answer proposes. We chose 10000 because nobody runs more to tell two
+/// An answer proposes at most 10000 further repetitions. We chose 10000 because nobody runs more to tell two
 /// transports apart.
 pub const HOPELESS: u64 = 10_000;
 

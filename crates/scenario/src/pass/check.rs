@@ -17,15 +17,14 @@ use super::set::{expand_tagged, implied_variant};
 use crate::bound;
 use crate::diagnostic::{Log, Place};
 use crate::form::{form, or_list, table_form};
-use crate::keys::{LINK, ROOT};
+use crate::keys::{KERNEL, LINK};
 use crate::names;
 use crate::options::{Options, PercentOf};
 use crate::preset::presets;
 use crate::quantity::{self, DimensionRange, Problem};
 use crate::read::{self, KeyPath, wrong};
-use crate::reading::Reading;
 use crate::spec::{Default, Key, Kind, TAG, TableSpec, Tagged, Variant};
-use crate::transports;
+use crate::transports::{self, TRANSPORT};
 use crate::tree::{Entry, Meaning, Node, Table, Value, parse_value};
 
 /// The rules for a whole tree.
@@ -51,27 +50,19 @@ impl Checks {
     }
 }
 
-pub(crate) fn check_cell(cell: Table, reading: &mut Reading<'_>) -> Table {
-    check(cell, &ROOT, Checks::ALL.with(reading.options), &mut reading.log)
-}
-
 /// Returns the table with its defaults, and each right value with its meaning. The keys are in the order of
 /// the key table `spec`. Mistakes go to `log`, and unknown keys are left out.
 pub(crate) fn check(mut table: Table, spec: &TableSpec, checks: Checks, log: &mut Log) -> Table {
-    Checker { checks, log }.check_table(&mut table, spec, &Place::START, KeyPath::ROOT);
+    Checker { checks, kernel: None, log }.check_table(&mut table, spec, &Place::START, KeyPath::ROOT);
     table
-}
-
-/// Returns a tagged table with its defaults, and does not report its mistakes.
-pub(crate) fn with_defaults(mut node: Node, tagged: &'static Tagged) -> Node {
-    let log = &mut Log::default();
-    Checker { checks: Checks::PRESENT, log }.check_tagged(&mut node, tagged, KeyPath::ROOT);
-    node
 }
 
 /// Checks tables and values in place.
 struct Checker<'a> {
     checks: Checks,
+    /// The checked value of the key `kernel`, whose keys are defaults of Linux transports. `None` before the
+    /// key, which comes before the flows, and without it.
+    kernel: Option<Table>,
     log: &'a mut Log,
 }
 
@@ -193,10 +184,16 @@ impl Checker<'_> {
         let Some(variant) = variant else { return };
         expand_tagged(node, tagged);
         let Node { value: Value::Table(table), place, meaning, .. } = node else { return };
+        if let Some(kernel) = self.kernel.as_ref().filter(|_| core::ptr::eq(tagged, &TRANSPORT)) {
+            set_kernel_values(table, variant, kernel);
+        }
         self.report_unknown(table, variant.name, &[&names_of(variant.keys)[..], &[TAG]].concat(), at);
         let tag = table.take(TAG);
         self.check_keys(table, variant.keys, place, at);
         self.set_followers(table, variant, place, at);
+        if core::ptr::eq(tagged, &KERNEL) {
+            self.kernel = Some(table.clone());
+        }
         table.entries.splice(0..0, tag);
         *meaning = Some(Meaning::Variant(variant));
     }
@@ -266,13 +263,14 @@ impl Checker<'_> {
             return self.log.mistake(&node.place, at, wrong(node, &form));
         };
         // Flows and links are the tables that may have copies, so steps are for maps alone.
-        let mut checker = Checker { checks: Checks { allows_steps: true, ..self.checks }, log: self.log };
+        self.checks.allows_steps = true;
         for Entry { name, place, node } in &mut tables.entries {
             if let Err(problem) = check_name(name, spec) {
-                checker.log.mistake(place, at, problem);
+                self.log.mistake(place, at, problem);
             }
-            checker.check_inner_table(node, spec, Some(place), at.key(name));
+            self.check_inner_table(node, spec, Some(place), at.key(name));
         }
+        self.checks.allows_steps = false;
     }
 
     fn check_list(&mut self, node: &mut Node, spec: &TableSpec, at: KeyPath<'_>) {
@@ -311,6 +309,22 @@ impl Checker<'_> {
 
 fn names_of(keys: &[Key]) -> Vec<&'static str> {
     keys.iter().map(|key| key.name).collect()
+}
+
+/// Sets the keys that the file leaves open in a transport with `stack = "linux"` to the values of the kernel:
+/// what the build of a kernel and its administrator determine. The stack follows Linux 6.18 with every
+/// kernel, because changes of TCP itself between versions are left out.
+fn set_kernel_values(transport: &mut Table, variant: &Variant, kernel: &Table) {
+    let is_linux = transport.get("stack").map_or(Some("linux"), Node::as_text) == Some("linux");
+    if variant.key("stack").is_none() || !is_linux {
+        return;
+    }
+    for entry in &kernel.entries {
+        let is_right = entry.node.meaning.is_some();
+        if is_right && transport.get(&entry.name).is_none() && variant.key(&entry.name).is_some() {
+            transport.set(&entry.name, entry.node.clone());
+        }
+    }
 }
 
 /// Returns the ranges of a kind whose values may be steps.
@@ -360,6 +374,7 @@ fn check_name(name: &str, spec: &TableSpec) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::ROOT;
     use crate::tree;
 
     /// Collects the keys of `table` whose values should have a meaning and have none.
@@ -387,7 +402,7 @@ mod tests {
 
     #[test]
     fn every_value_and_every_default_of_a_scenario_without_mistakes_has_its_meaning() {
-        for variant in transports::TRANSPORT.variants {
+        for variant in TRANSPORT.variants {
             let text = format!(
                 "duration = \"1 s\"\nkernel = \"debian-12\"\npath = {{ up = {{ loss = 0.1, queue = \"fq\" }}, \
                  down = {{ jitter = {{ kind = \"pareto\", mean = \"1 ms\" }} }} }}\n[far_clock]\n\

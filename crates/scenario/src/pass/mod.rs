@@ -5,15 +5,13 @@
 //! | [`set`] | sets the keys of the command line | the file |
 //! | [`values`] | replaces percentages by numbers, and reads named files | the file |
 //! | [`sweep`] | removes `[sweep]`, and sets the values of a cell | each cell |
-//! | [`kernel`] | sets the values of the key `kernel` in Linux transports | each cell |
 //! | [`check`] | adds the meaning of each right value, and every default | each cell, swept files |
 //!
 //! [`crate::plan`] runs the passes in this order. Then [`crate::resolve`] makes the model of the meanings, so
 //! no value is read a second time. The pass `set` comes before `values` because the command line may name
-//! files. The pass `kernel` comes after `sweep` because the kernel may be swept.
+//! files.
 
 pub(crate) mod check;
-pub(crate) mod kernel;
 pub(crate) mod set;
 pub(crate) mod sweep;
 pub(crate) mod values;

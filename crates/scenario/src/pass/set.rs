@@ -7,6 +7,8 @@
 //!
 //! Begin to read with [`set_options`], then [`set`] and [`expand_star`].
 
+use std::collections::BTreeSet;
+
 use crate::bound;
 use crate::diagnostic::{Log, Place};
 use crate::keys::ROOT;
@@ -16,7 +18,7 @@ use crate::preset::preset;
 use crate::quantity::{Problem, percentage};
 use crate::read;
 use crate::reading::Reading;
-use crate::spec::{Kind, TAG, TableSpec, Tagged, Variant};
+use crate::spec::{Key, Kind, TAG, TableSpec, Tagged, Variant};
 use crate::tree::{self, Entry, Node, Table, Value, split};
 
 /// Sets the keys of the command line. A scenario without a name gets the name of its file, and a path's name
@@ -148,16 +150,41 @@ pub(crate) fn set(root: &mut Table, names: &[String], value: Node) -> Result<(),
     set_in_table(root, &ROOT, &names, value)
 }
 
-fn set_in_table(
+fn set_in_table(table: &mut Table, spec: &TableSpec, names: &[&str], value: Node) -> Result<(), Problem> {
+    let unknown = |name: &str| unknown_key(name, spec.noun, spec.keys.iter().map(|key| key.name));
+    set_key(table, |name| spec.key(name), unknown, names, value)
+}
+
+/// Sets a key of a tagged table, which may be one of any variant, because the variant may follow.
+fn set_in_tagged(node: &mut Node, tagged: &Tagged, names: &[&str], value: Node) -> Result<(), Problem> {
+    expand_tagged(node, tagged);
+    let table = become_table(node);
+    if let [TAG, rest @ ..] = names {
+        if !rest.is_empty() {
+            return Err(no_keys(TAG));
+        }
+        table.set(TAG, value);
+        return Ok(());
+    }
+    let unknown = |name: &str| {
+        let keys = tagged.variants.iter().flat_map(|variant| variant.keys);
+        let known: BTreeSet<_> = keys.map(|key| key.name).chain([TAG]).collect();
+        unknown_key(name, tagged.noun, known.iter().copied())
+    };
+    set_key(table, |name| tagged.any_key(name), unknown, names, value)
+}
+
+/// Sets a key of `table`, or a key inside it. `find_key` describes the keys of the table, and `unknown` is
+/// the problem of any other key.
+fn set_key(
     table: &mut Table,
-    spec: &'static TableSpec,
+    find_key: impl Fn(&str) -> Option<&'static Key>,
+    unknown: impl Fn(&str) -> Problem,
     names: &[&str],
     value: Node,
 ) -> Result<(), Problem> {
     let [first, rest @ ..] = names else { return Ok(()) };
-    let Some(key) = spec.key(first) else {
-        return Err(unknown_key(first, spec.noun, spec.keys.iter().map(|key| key.name)));
-    };
+    let key = find_key(first).ok_or_else(|| unknown(first))?;
     if rest.is_empty() {
         check_single_value(&key.kind, &value)?;
         table.set(first, value);
@@ -196,10 +223,7 @@ fn set_in_node(
             expand_path(node);
             set_in_table(become_table(node), spec, names, value)
         }
-        Kind::Tagged(tagged) => {
-            expand_tagged(node, tagged);
-            set_in_tagged(node, tagged, names, value)
-        }
+        Kind::Tagged(tagged) => set_in_tagged(node, tagged, names, value),
         Kind::Map(spec) => set_in_map(node, spec, name, names, value),
         Kind::List(spec) => set_in_list(node, spec, name, names, value),
         Kind::Sweep => {
@@ -232,7 +256,7 @@ fn set_in_node(
 /// Sets a key of a table with a name, such as `[link.wan]`. `name` is the key of the map, `link`.
 fn set_in_map(
     node: &mut Node,
-    spec: &'static TableSpec,
+    spec: &TableSpec,
     name: &str,
     names: &[&str],
     value: Node,
@@ -243,18 +267,14 @@ fn set_in_map(
         let known: Vec<_> = tables.entries.iter().map(|entry| entry.name.clone()).collect();
         return Err(unknown_name(first, name, &known));
     };
-    if rest.is_empty() {
-        *inner = value;
-        return Ok(());
-    }
-    set_in_table(become_table(inner), spec, rest, value)
+    set_in_inner(inner, spec, rest, value)
 }
 
 /// Sets a key of a table in a list, such as `[[change]]`. The first name is the number of the table, from 1.
 /// `name` is the key of the list, `change`.
 fn set_in_list(
     node: &mut Node,
-    spec: &'static TableSpec,
+    spec: &TableSpec,
     name: &str,
     names: &[&str],
     value: Node,
@@ -273,52 +293,20 @@ fn set_in_list(
             format!("found `{name}.{first}`, expected the number of a [[{name}]], from 1 to {count}")
         }));
     };
-    if rest.is_empty() {
+    set_in_inner(inner, spec, rest, value)
+}
+
+/// Sets a whole table of a map or a list, or a key in it.
+fn set_in_inner(inner: &mut Node, spec: &TableSpec, names: &[&str], value: Node) -> Result<(), Problem> {
+    if names.is_empty() {
         *inner = value;
         return Ok(());
     }
-    set_in_table(become_table(inner), spec, rest, value)
+    set_in_table(become_table(inner), spec, names, value)
 }
 
 fn no_keys(name: &str) -> Problem {
     Problem::new(format!("`{name}` has no keys of its own"))
-}
-
-fn set_in_tagged(
-    node: &mut Node,
-    tagged: &'static Tagged,
-    names: &[&str],
-    value: Node,
-) -> Result<(), Problem> {
-    let [first, rest @ ..] = names else { return Ok(()) };
-    let keys = || tagged.variants.iter().flat_map(|variant| variant.keys).filter(|key| key.name == *first);
-    if *first != TAG && keys().next().is_none() {
-        let known = tagged.variants.iter().flat_map(|variant| variant.keys).map(|key| key.name);
-        let mut known: Vec<_> = known.chain([TAG]).collect();
-        known.sort_unstable();
-        known.dedup();
-        return Err(unknown_key(first, tagged.noun, known.iter().copied()));
-    }
-    let table = become_table(node);
-    match (rest, keys().next()) {
-        ([], key) => {
-            if let Some(key) = key {
-                check_single_value(&key.kind, &value)?;
-            }
-            table.set(first, value);
-            Ok(())
-        }
-        (_, Some(key)) => {
-            if table.get(first).is_none() && matches!(key.kind, Kind::Table(_) | Kind::Tagged(_)) {
-                table.set(first, Node::new(Value::Table(Table::default()), value.place.clone()));
-            }
-            match table.get_mut(first) {
-                Some(inner) => set_in_node(inner, &key.kind, first, rest, value),
-                None => Err(no_keys(first)),
-            }
-        }
-        _ => Err(no_keys(first)),
-    }
 }
 
 /// The name that stands for every name.

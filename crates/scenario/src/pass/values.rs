@@ -81,8 +81,7 @@ fn replace_in_tagged(inner: &mut Table, tagged: &'static Tagged, at: KeyPath<'_>
     for entry in &mut inner.entries {
         // If the kind is not known, for example because a sweep sets it, a key of any variant is taken.
         let known_key = variant.and_then(|variant| variant.key(&entry.name));
-        let any_key = || tagged.variants.iter().find_map(|variant| variant.key(&entry.name));
-        if let Some(key) = known_key.or_else(any_key) {
+        if let Some(key) = known_key.or_else(|| tagged.any_key(&entry.name)) {
             replace_value(&mut entry.node, &key.kind, at.key(&entry.name), reading);
         }
     }
@@ -123,10 +122,7 @@ fn kind_below(kind: &'static Kind, names: &[&str]) -> Option<&'static Kind> {
         Kind::Path(spec) if *first == "*" => kind_below(&spec.keys.first()?.kind, rest),
         Kind::Path(spec) => kind_in_table(spec, names),
         Kind::Map(spec) | Kind::List(spec) => kind_in_table(spec, rest),
-        Kind::Tagged(tagged) => {
-            let key = tagged.variants.iter().find_map(|variant| variant.key(first))?;
-            kind_below(&key.kind, rest)
-        }
+        Kind::Tagged(tagged) => kind_below(&tagged.any_key(first)?.kind, rest),
         Kind::LinkRate { .. } if names == ["trace"] => Some(&Kind::File(FileKind::RateTrace)),
         _ => None,
     }
