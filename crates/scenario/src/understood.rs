@@ -79,8 +79,8 @@ fn not_in_sim(cells: &[&Scenario]) -> Vec<(String, String)> {
     ignored
 }
 
-/// Returns the names of the links in a cell whose drop-tail queue has the default limit. `cell` is its filled
-/// tree.
+/// Returns the names of the links in a cell whose drop-tail queue has the default limit. `cell` is its
+/// checked tree.
 pub(crate) fn assumed_queues(cell: &Table) -> Vec<String> {
     let mut names = Vec::new();
     for links in ["path", "link"].iter().filter_map(|parent| cell.get(parent)?.as_table()) {

@@ -12,7 +12,7 @@ use crate::diagnostic::Log;
 use crate::read::KeyPath;
 use crate::tree::{Node, Table};
 
-/// Warns of the traces of one cell. `root` is its filled tree, and `duration` the time for which its flows
+/// Warns of the traces of one cell. `root` is its checked tree, and `duration` the time for which its flows
 /// send.
 pub(crate) fn warn_of_traces(root: &Table, duration: Duration, contents: &Contents, log: &mut Log) {
     for parent in ["path", "link"] {
