@@ -35,6 +35,7 @@ def run(
     keep_awake: bool = False,
     run_again: str | None = None,
     rounds: bool = False,
+    allow_program: bool = False,
     require: Sequence[str] = (),
     fail_if: Sequence[str] = (),
     junit: File | None = None,
@@ -65,6 +66,7 @@ def run(
         run_again: in `emu` and `live`: for how long repetitions that the machine disturbed run again: `2 min`; `0s`
             is never.
         rounds: in `emu` and `live`: in each repetition every cell has its turn.
+        allow_program: run the program of a scenario with `program`, which has all rights of your user, in `emu`.
         require: what figures must hold: `["call.mos >= 3.6"]`.
         fail_if: what they must not hold.
         junit: the file that says whether each threshold holds, as JUnit's XML.
@@ -89,7 +91,7 @@ def run(
             *_place(arena, to, key_file, repeat, seed),
             *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
             *_option("--run-again", run_again),
-            *_switches({"--rounds": rounds}),
+            *_switches({"--rounds": rounds, "--allow-program": allow_program}),
             *_each("--require", require),
             *_each("--fail-if", fail_if),
             *_option("--junit", junit),

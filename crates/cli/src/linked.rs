@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::iter;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Value as Json;
@@ -13,6 +14,7 @@ use talkpath_commands::failure::Failure;
 use talkpath_commands::key_file::read_key_file;
 use talkpath_commands::terminal::Terminal;
 use talkpath_emu::EmuArena;
+use talkpath_emu::shell::{Nursery, RepeatedProgram};
 use talkpath_experiment::Error;
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::place::{Connect, Place, Worker};
@@ -35,6 +37,8 @@ pub(crate) const MACHINES: Machines = Machines::made_by(new_machine);
 pub(crate) struct Linked {
     /// Prints the warnings of a live run while it goes on.
     pub(crate) terminal: Terminal,
+    /// Starts the programs of scenarios. `None` if no scenario may run one.
+    pub(crate) nursery: Option<Arc<Nursery>>,
 }
 
 impl Connect for Linked {
@@ -47,6 +51,12 @@ impl Connect for Linked {
                 let others = (1..jobs).map(|_| EmuArena::default());
                 let workers = iter::once(first).chain(others).map(|arena| -> Worker {
                     let arena = arena.with_machines(MACHINES);
+                    let arena = match &self.nursery {
+                        Some(nursery) => {
+                            arena.with_program(Box::new(RepeatedProgram::new(Arc::clone(nursery))))
+                        }
+                        None => arena,
+                    };
                     match place.capture {
                         Some(snaplen) => Box::new(arena.capturing(snaplen)),
                         None => Box::new(arena),

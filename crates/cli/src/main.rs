@@ -20,6 +20,7 @@ mod packets;
 mod watched;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use talkpath_commands::args::{self, Cli, Command};
 use talkpath_commands::command::{
@@ -28,6 +29,7 @@ use talkpath_commands::command::{
 };
 use talkpath_commands::failure::Failure;
 use talkpath_commands::terminal::Terminal;
+use talkpath_emu::shell::Nursery;
 
 use crate::command::{doctor, path_shell, play, replay, serve, stamp};
 use crate::linked::Linked;
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
 /// Runs the command of the command line.
 fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     let common = &cli.common;
-    let linked = &Linked { terminal };
+    let linked = &Linked { terminal, nursery: nursery(&cli.command)? };
     let context = Context { common, arenas: linked, terminal };
     match &cli.command {
         Command::Compare(args) => compare::run(args, context),
@@ -80,6 +82,14 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Doctor => doctor::run(common, terminal),
         Command::Completions { shell } => shell::completions(*shell),
         Command::Man { command } => shell::man(command.as_deref()),
+    }
+}
+
+/// Splits the nursery of programs off if the command may run some. This process has one thread yet.
+fn nursery(command: &Command) -> Result<Option<Arc<Nursery>>, Failure> {
+    match command {
+        Command::Run(args) if args.allow_program => path_shell::nursery().map(Some),
+        _ => Ok(None),
     }
 }
 

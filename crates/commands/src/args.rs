@@ -468,6 +468,10 @@ pub struct RunArgs {
     /// Continue a run that was killed or interrupted. Finished repetitions are kept and do not run again
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "RUN_DIR")]
     pub resume: Option<PathBuf>,
+    /// Run the program of a scenario with `[program]`, on this machine and with all rights of your user. The
+    /// arena is then emu
+    #[arg(help_heading = heading::WHERE, long)]
+    pub allow_program: bool,
     #[command(flatten)]
     pub shard: ShardArgs,
     #[command(flatten)]

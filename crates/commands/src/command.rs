@@ -24,6 +24,7 @@ use std::thread;
 use serde_json::Value;
 use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
+use talkpath_units::counted;
 
 use crate::arenas::Arenas;
 use crate::args::{Common, DemandArgs, JsonDetail};
@@ -32,7 +33,7 @@ use crate::running::Outcome;
 use crate::terminal::{self, Terminal, program, shell_path};
 use crate::thresholds;
 use talkpath_experiment::json::json;
-use talkpath_experiment::part::REPORT;
+use talkpath_experiment::part::{PROGRAM, REPORT};
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 
 /// What every command that runs an experiment needs.
@@ -88,7 +89,26 @@ fn end_run(
     let is_strict = demand.is_some_and(|demand| demand.strict);
     let invalid = (is_strict && !summary.valid)
         .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
-    terminal.end_with([failure, thresholds::unknown(judged), threshold, unprinted, unwritten, invalid])
+    let failed_program = failed_program(&summary);
+    terminal.end_with([
+        failure,
+        thresholds::unknown(judged),
+        threshold,
+        failed_program,
+        unprinted,
+        unwritten,
+        invalid,
+    ])
+}
+
+/// The failure for repetitions in which the program of the user failed.
+fn failed_program(summary: &Summary) -> Option<Failure> {
+    let outcomes = || summary.runs.iter().filter_map(|run| run.program.as_ref());
+    let failed = outcomes().filter(|outcome| outcome.failure.is_some()).count();
+    (failed > 0).then(|| {
+        let all = counted(outcomes().count(), "repetition");
+        Failure::NotHeld(format!("the program failed in {failed} of {all}; {PROGRAM} has what it printed"))
+    })
 }
 
 /// Prints the summary as JSON on standard output, and its warnings on standard error.

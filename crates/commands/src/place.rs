@@ -8,13 +8,18 @@ use crate::args;
 use crate::failure::Failure;
 use crate::terminal::{shell_path, shell_word};
 
-/// Reads the place from the flags. `--to` without `--arena` means `live`. A flag that the arena has no use
-/// for is refused.
+/// Reads the place from the flags. The arena is `sim` if the flags do not say it.
 pub(crate) fn from_flags(flags: &args::Place) -> Result<Place, Failure> {
+    with_usual_arena(flags, ArenaKind::Sim)
+}
+
+/// Reads the place from the flags. `--to` without `--arena` means `live`. Without both the arena is `usual`.
+/// A flag that the arena has no use for is refused.
+pub(crate) fn with_usual_arena(flags: &args::Place, usual: ArenaKind) -> Result<Place, Failure> {
     let arena = match (flags.arena, &flags.to) {
         (Some(arena), _) => arena,
         (None, Some(_)) => ArenaKind::Live,
-        (None, None) => ArenaKind::Sim,
+        (None, None) => usual,
     };
     refuse_flags_of_other_arenas(flags, arena)?;
     let place = Place {

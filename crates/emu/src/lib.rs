@@ -99,7 +99,7 @@ pub struct EmuArena {
     capture: Option<Vec<u8>>,
     report: Option<EmuReport>,
     machines: Machines,
-    /// The user's program, which runs once.
+    /// The user's program.
     program: Option<Box<dyn Program>>,
 }
 
@@ -127,8 +127,8 @@ impl EmuArena {
         self
     }
 
-    /// Makes a program of the user run on the path of the scenario, which must have a `program`. The run
-    /// lasts until the program has ended.
+    /// Makes a program of the user run on the path of each scenario that has a `program`. Such a run lasts
+    /// until the program has ended.
     #[must_use]
     pub fn with_program(mut self, program: Box<dyn Program>) -> Self {
         self.program = Some(program);
@@ -173,7 +173,7 @@ impl EmuArena {
             snaplen: self.snaplen,
             machines: self.machines,
             stranger,
-            program: self.program.as_deref_mut(),
+            program: scenario.program.as_ref().and(self.program.as_deref_mut()),
         };
         let mut results = repetition.run()?;
         far_clock::apply_far_clock(&mut results.record, scenario);

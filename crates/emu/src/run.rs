@@ -120,8 +120,13 @@ impl Repetition<'_, '_> {
         };
         let (emulated, mut disturbance) = ready.run(emulator, program)?;
         disturbance.add_kernel_counts(&mut world);
-        if let Some(program) = &self.program {
+        let mut program_outcome = None;
+        if let Some(program) = &mut self.program {
             warnings.extend(program.notes().into_iter().map(warning::note));
+            program_outcome = program.take_outcome().map_err(|what| ArenaError::Unavailable {
+                what,
+                how: "is the program installed, and in a folder of $PATH?".to_owned(),
+            })?;
         }
         let ended = EndedRun {
             scenario: self.scenario,
@@ -131,7 +136,9 @@ impl Repetition<'_, '_> {
             emulated,
             disturbance,
         };
-        Ok(ended.into_results(warnings))
+        let mut results = ended.into_results(warnings);
+        results.record.program = program_outcome;
+        Ok(results)
     }
 
     /// Checks whether the emulator can run the scenario. Returns the specification of the session.

@@ -22,6 +22,8 @@ mod door;
 mod entry;
 mod launcher;
 mod names;
+mod nursery;
+mod repeated;
 mod way_out;
 
 use std::fmt;
@@ -32,17 +34,23 @@ pub use addresses::{END_ADDRESSES, EndAddresses};
 pub use door::{Door, DoorError, Guest, PairName};
 pub use entry::HostEntry;
 pub use launcher::{CommandLine, Ended, Launcher};
+pub use nursery::Nursery;
+pub use repeated::RepeatedProgram;
 pub use way_out::WayOut;
+
+use talkpath_measure::ProgramOutcome;
+use talkpath_model::Program as Described;
 
 use crate::flow_interval::FlowInterval;
 
 /// A program that runs inside the emulated network.
 pub trait Program: Send {
-    /// Starts the program. It enters the network by `entries`, those of the first and the second host.
+    /// Starts the program that the scenario describes. It enters the network by `entries`, those of the first
+    /// and the second host.
     ///
     /// # Errors
     /// Returns the system's error if the program cannot be started.
-    fn start(&mut self, entries: [HostEntry; 2]) -> io::Result<()>;
+    fn start(&mut self, described: &Described, entries: [HostEntry; 2]) -> io::Result<()>;
 
     /// Returns true once the program has ended.
     fn is_over(&mut self) -> bool;
@@ -59,6 +67,19 @@ pub trait Program: Send {
     /// Returns what a reader of the record has to know of the program's network, in sentences.
     fn notes(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Returns true if the run counts even if the user has stopped it.
+    fn counts_if_stopped(&self) -> bool {
+        false
+    }
+
+    /// Takes what came of a program whose end is a result of the run. `None` if its end is none.
+    ///
+    /// # Errors
+    /// Returns why the program could not be run at all, as a sentence for the user.
+    fn take_outcome(&mut self) -> Result<Option<ProgramOutcome>, String> {
+        Ok(None)
     }
 }
 
@@ -104,6 +125,13 @@ impl NearEnd {
         &mut self.launcher
     }
 }
+
+/// What a user of the way out has to know.
+pub const PROXY: &str = "the way out to this machine's network is pasta, a proxy: beyond the path, TCP's round trips, ECN \
+                         marks and packet sizes are pasta's";
+/// What a user has to know where there is no way out.
+pub const NO_PASTA: &str = "the command reaches nothing beyond the path, because pasta is not installed (Debian, Ubuntu: apt \
+                            install passt); run the server at the far end";
 
 impl fmt::Debug for NearEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

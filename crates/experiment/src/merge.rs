@@ -24,11 +24,15 @@ use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::metrics::histogram;
 use talkpath_measure::statistic::is_enough;
 use talkpath_measure::summarise::cell_summaries;
-use talkpath_measure::summary::{Clock, Provenance, RunSummary, SUMMARY_FORMAT, Summary, Understood};
+use talkpath_measure::summary::{
+    Clock, ProgramFigureSummary, ProgramSummary, Provenance, RunSummary, SUMMARY_FORMAT, Summary, Understood,
+};
 use talkpath_measure::warning;
-use talkpath_scenario::Plan;
+use talkpath_scenario::{Cell, Plan};
 
-use self::record_files::{PartRecords, RecordFiles, copy_each, merge_records, write_log};
+use self::record_files::{
+    PartRecords, RecordFiles, copy_each, merge_records, write_log, write_program_outputs,
+};
 use crate::Error;
 use crate::choice::{ArenaKind, Records};
 use crate::findings::{Findings, FinishedRun};
@@ -38,7 +42,10 @@ use crate::run_options::RunOptions;
 use crate::stopwatch::Stopwatch;
 use crate::store::whole::{read_json, write_bytes, write_whole};
 use crate::summary_file::write_summary;
-use crate::warnings::{identical_warning, left_out_warning, missing_warning, rerun_note, warnings_of_run};
+use crate::warnings::{
+    failed_program_warning, identical_warning, left_out_warning, missing_warning, part_name, rerun_note,
+    warnings_of_run,
+};
 
 /// A run whose parts are to be merged.
 pub struct Merging<'a> {
@@ -97,6 +104,8 @@ impl Merging<'_> {
         // The log lines are moved out of the parts, so that the summary of many repetitions needs less
         // memory.
         let log: Vec<String> = parts.iter_mut().map(|part| mem::take(&mut part.log)).collect();
+        let outputs: Vec<String> =
+            parts.iter_mut().filter_map(|part| take_program_output(self.plan, part)).collect();
         let mut chart_data: Vec<CellChartData> =
             parts.iter_mut().filter_map(|part| part.chart_data.take()).collect();
 
@@ -117,6 +126,7 @@ impl Merging<'_> {
             copy_each(dir, &records, ARRIVALS),
             copy_each(dir, &records, CAPTURES),
             write_log(dir, &log),
+            write_program_outputs(dir, &outputs),
             self.write_summary(dir, &summary),
             write_bytes(&dir.file(REPORT), page.as_bytes()),
         ];
@@ -213,6 +223,7 @@ impl Merging<'_> {
         let mut warnings = warnings_of_run(self.plan, &by_use.counted);
         warnings.extend(left_out_warning(self.plan, parts.len(), &by_use.left_out));
         warnings.extend(rerun_note(parts));
+        warnings.extend(failed_program_warning(self.plan, parts));
         if is_simulated {
             for (key, message) in &self.plan.understood.not_in_sim {
                 warnings.push(format!("{SCENARIO}: {key}: {message}"));
@@ -309,6 +320,26 @@ pub(crate) fn summary_so_far(plan: &Plan, in_memory: &PartsInMemory) -> Summary 
     summary
 }
 
+/// Describes the program of the user, if the cell has one whose end is a result.
+fn program_summary(cell: &Cell) -> Option<ProgramSummary> {
+    let program = cell.scenario.program.as_ref().filter(|program| !program.is_of_shell)?;
+    let figures = program.figures.iter().map(|figure| {
+        let (unit, less_is_better) = (figure.unit.clone(), figure.less_is_better);
+        (figure.name.clone(), ProgramFigureSummary { unit, less_is_better })
+    });
+    Some(ProgramSummary { command: program.command.clone(), figures: figures.collect() })
+}
+
+/// Takes what the program of a repetition printed, below a line that names the repetition and its outcome.
+fn take_program_output(plan: &Plan, part: &mut Part) -> Option<String> {
+    let outcome = part.summary.program.as_ref()?;
+    let failure = outcome.failure.as_deref().unwrap_or("it ended with exit code 0");
+    let name = part_name(plan, part);
+    let seconds = outcome.seconds;
+    let output = mem::take(&mut part.program_output);
+    Some(format!("=== {name}: {failure}, after {seconds:.3} s\n{output}"))
+}
+
 /// Returns a valid summary that has nothing but the name of the plan.
 fn empty_summary(plan: &Plan) -> Summary {
     Summary {
@@ -325,6 +356,7 @@ fn empty_summary(plan: &Plan) -> Summary {
         clock: Clock::from(&ClockRecord::default()),
         cells: Vec::new(),
         runs: Vec::new(),
+        program: plan.cells.first().and_then(program_summary),
         comparisons: Vec::new(),
         thresholds: Vec::new(),
         provenance: None,

@@ -39,6 +39,8 @@ pub const SERIES: &str = "series.parquet";
 pub const SUMMARY: &str = "summary.json";
 /// Start, end and counts of every flow, as text.
 pub const LOG: &str = "log.txt";
+/// What the program of the user printed in each repetition, as text.
+pub const PROGRAM: &str = "program.txt";
 /// The report.
 pub const REPORT: &str = "report.html";
 /// The log of arrivals of a part, and the folder with the logs of a whole run.
@@ -85,6 +87,9 @@ pub struct Part {
     is_closed: bool,
     /// The lines of the repetition in log.txt.
     pub log: String,
+    /// What the program of the user printed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub program_output: String,
     /// The data of the report's charts; `None` if the report does not draw this repetition.
     #[serde(rename = "figures")]
     pub chart_data: Option<CellChartData>,
@@ -221,6 +226,7 @@ impl Part {
             silent,
             is_closed,
             log: log_txt(record, stamp),
+            program_output: record.program.as_ref().map(|program| program.output.clone()).unwrap_or_default(),
             chart_data: (may_be_drawn && is_drawn(plan, cell)).then(|| cell_chart_data(record, &cell.label)),
             files: PartFiles::default(),
         }

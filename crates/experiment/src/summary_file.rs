@@ -66,6 +66,7 @@ fn without_lists(summary: &Summary) -> Summary {
         warnings: summary.warnings.clone(),
         percentiles: summary.percentiles.clone(),
         clock: summary.clock.clone(),
+        program: summary.program.clone(),
         comparisons: summary.comparisons.clone(),
         thresholds: summary.thresholds.clone(),
         provenance: summary.provenance.clone(),

@@ -19,7 +19,7 @@ use talkpath_units::{counted, is_or_are};
 use self::combined::{FlowOfCopy, RepetitionWarnings, combine};
 pub(crate) use self::identical::identical_warning;
 use crate::Error;
-use crate::part::{Part, first_few};
+use crate::part::{PROGRAM, Part, first_few};
 use crate::run_dir::{PartId, SCENARIO};
 
 /// Returns the warnings about the scenario file, and then the combined warnings of the repetitions `parts`.
@@ -79,6 +79,25 @@ pub(crate) fn rerun_note(parts: &[Part]) -> Option<String> {
     Some(warning::note(format!("{repetitions} ran again{total}: disturbed past the stated limits")))
 }
 
+/// Warns of the repetitions in which the program of the user has failed. Returns `None` if none has.
+pub(crate) fn failed_program_warning(plan: &Plan, parts: &[Part]) -> Option<String> {
+    let mut failed = Vec::new();
+    for part in parts {
+        if let Some(why) = part.summary.program.as_ref().and_then(|program| program.failure.as_ref()) {
+            failed.push(format!("{}: {why}", part_name(plan, part)));
+        }
+    }
+    if failed.is_empty() {
+        return None;
+    }
+    let (count, total) = (failed.len(), counted(parts.len(), "repetition"));
+    let names = first_few(failed.into_iter());
+    Some(format!(
+        "the program failed in {count} of {total}, whose figures of the program are not known; what it printed is in \
+         {PROGRAM}: {names}"
+    ))
+}
+
 /// Warns that the repetitions `missing` have no whole part, and says why if `failure` is the reason.
 pub(crate) fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Error>) -> String {
     let reason = match failure {
@@ -102,7 +121,7 @@ fn missing_name(plan: &Plan, id: PartId) -> String {
 
 /// Returns the name of a repetition that has a part: `transport = tcp, repetition 3`. The name leaves out
 /// whatever all repetitions of the plan have in common.
-fn part_name(plan: &Plan, part: &Part) -> String {
+pub(crate) fn part_name(plan: &Plan, part: &Part) -> String {
     let PartId { cell, repetition } = part.id();
     match cell_label(plan, cell) {
         "" => format!("repetition {repetition}"),

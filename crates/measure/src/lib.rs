@@ -54,8 +54,8 @@ pub use talkpath_config::Codec;
 pub use message::{CallTerms, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms};
 pub use record::{
     BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LateFlow, LatenessRecord,
-    LinkRecord, MachineRecord, QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series, SeriesKind,
-    TurnRoundRecord,
+    LinkRecord, MachineRecord, ProgramOutcome, QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series,
+    SeriesKind, TurnRoundRecord,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;

@@ -5,6 +5,7 @@
 
 use core::fmt;
 use core::ops::Range;
+use std::collections::BTreeMap;
 
 use talkpath_units::{Bytes, Duration, Instant};
 
@@ -38,12 +39,28 @@ pub struct RunRecord {
     pub drain: Duration,
     /// How the machine disturbed a run in real time. `None` in a simulation.
     pub machine: Option<MachineRecord>,
+    /// What came of the program of the user. `None` if no program ran, or if its end is not a result.
+    pub program: Option<ProgramOutcome>,
     /// How the clocks of the two hosts compare.
     pub clock: ClockRecord,
     /// False if the machine disturbed a run in real time beyond the stated limits.
     pub valid: bool,
     /// What disturbed or distorted this run, in words for the user.
     pub warnings: Vec<String>,
+}
+
+/// What came of a program of the user that ran on the path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramOutcome {
+    /// Why the repetition has failed, as a sentence about the program without a full stop: `it ended with
+    /// exit code 3`. `None` if the program ended with exit code 0 and printed all figures.
+    pub failure: Option<String>,
+    /// How long the command ran, s.
+    pub seconds: f64,
+    /// The figures in its output, by their names. `None` if it has failed.
+    pub figures: BTreeMap<String, Option<f64>>,
+    /// The end of what it printed, for a person.
+    pub output: String,
 }
 
 /// What is known about the clock of the far host.

@@ -18,7 +18,8 @@ use talkpath_units::{Duration, Instant};
 
 pub use self::cell::cell_summaries;
 use self::convert::{
-    summarise_break, summarise_ecn, summarise_file, summarise_link, summarise_machine, summarise_turn_rounds,
+    summarise_break, summarise_ecn, summarise_file, summarise_link, summarise_machine, summarise_program,
+    summarise_turn_rounds,
 };
 use self::message_figures::{MessageFigures, rate_calls_by_half_round_trips};
 pub use self::numbers::flow_metrics;
@@ -48,6 +49,7 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
         flows,
         links: links.collect(),
         machine: machine.map(|machine| Box::new(summarise_machine(machine, record.valid))),
+        program: record.program.as_ref().map(|outcome| Box::new(summarise_program(outcome))),
     }
 }
 

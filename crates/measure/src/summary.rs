@@ -14,6 +14,7 @@ mod legs;
 mod link;
 mod machine;
 mod multipath;
+mod program;
 mod spreads;
 mod swept;
 mod threshold;
@@ -32,6 +33,7 @@ pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
 pub use machine::{LateMs, MachineSummary};
 pub use multipath::MultipathSummary;
+pub use program::{ProgramFigureSummary, ProgramRunSummary, ProgramSummary};
 pub use spreads::Spreads;
 pub use swept::Swept;
 pub use threshold::{ThresholdOutcome, ThresholdSummary};
@@ -63,6 +65,9 @@ pub struct Summary {
     pub percentiles: String,
     /// How far the figures of one direction can be trusted.
     pub clock: Clock,
+    /// The program of the user (`[program]`). `None` if the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramSummary>,
     /// One entry for each repetition of each cell.
     pub runs: Vec<RunSummary>,
     /// One entry for each cell, over its repetitions.
@@ -233,6 +238,9 @@ pub struct RunSummary {
     /// How the machine kept up with real time. `None` in `sim`.
     #[serde(default)]
     pub machine: Option<Box<MachineSummary>>,
+    /// What came of the program of the user. `None` if the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Box<ProgramRunSummary>>,
 }
 
 impl RunSummary {
@@ -505,6 +513,9 @@ pub struct CellSummary {
     /// By group name, then by metric, for flows with copies: `goodput_bps`, `jain_index`, ...
     #[serde(default)]
     pub groups: BTreeMap<String, Spreads>,
+    /// The figures of the program of the user by their names, over the repetitions that did not fail.
+    #[serde(default, skip_serializing_if = "Spreads::is_empty")]
+    pub program: Spreads,
 }
 
 /// A metric over repetitions.

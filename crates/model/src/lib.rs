@@ -21,6 +21,7 @@ mod dscp;
 mod host_port;
 mod judging;
 mod kernel;
+mod program;
 mod scenario;
 mod topology;
 mod workload;
@@ -30,9 +31,10 @@ pub use dscp::{DSCP_NAMES, Dscp};
 pub use host_port::host_and_port;
 pub use judging::{Concealment, Judging, Playout};
 pub use kernel::KernelProfile;
+pub use program::{FigureSource, Program, ProgramFigure};
 pub use scenario::{
     Direction, Due, EchoWrite, FarClock, Flow, IpVersion, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM,
-    NamedLink, Program, Receiver, Scenario, SecondPath, USUAL_MTU,
+    NamedLink, Receiver, Scenario, SecondPath, USUAL_MTU,
 };
 pub use talkpath_config::Codec;
 pub use topology::{LinkNodes, Node, Topology};

@@ -11,6 +11,7 @@ use talkpath_units::{Bytes, Duration, Seed};
 use crate::dscp::Dscp;
 use crate::judging::Judging;
 use crate::kernel::KernelProfile;
+use crate::program::Program;
 use crate::workload::WorkloadConfig;
 
 /// One cell of a scenario file. It can run with any seed.
@@ -36,7 +37,7 @@ pub struct Scenario {
     /// The kernel of both hosts, if the scenario names one. The transports of the flows already have its
     /// values.
     pub kernel: Option<KernelProfile>,
-    /// The program that ran on the path beside the flows (`talkpath shell`). `None` if only flows ran.
+    /// The program that runs on the path beside the flows. `None` if only flows run.
     pub program: Option<Program>,
     /// Whether the scenario has a `path` or `link` tables. Without them `links` are a perfect path, which
     /// stands for the network of a live run. The other arenas refuse such a scenario
@@ -64,16 +65,23 @@ impl Scenario {
         }
     }
 
-    /// Checks that the scenario has only flows, for arenas that run no programs of the user.
+    /// Checks that the scenario has only flows, for commands and arenas that run no programs of the user.
     ///
     /// # Errors
-    /// The scenario has a program.
+    /// Returns a message that names the program, if the scenario has one.
     pub fn has_no_program(&self) -> Result<(), String> {
         match &self.program {
             None => Ok(()),
-            Some(_) => Err("the scenario was run with a program of the user, which only `talkpath shell` runs: take out \
-                            the key `program`, and give it a flow"
-                .to_owned()),
+            Some(program) if program.is_of_shell => {
+                Err("the scenario was run with a program of the user, which only `talkpath shell` runs: take out \
+                     the key `program`, and give it a flow"
+                    .to_owned())
+            }
+            Some(program) => Err(format!(
+                "the scenario runs a program of the user, {}. Only `talkpath run --allow-program` runs it, in --arena \
+                 emu",
+                program.lines()
+            )),
         }
     }
 
@@ -84,13 +92,6 @@ impl Scenario {
         let mtus = links.filter_map(|link| self.links.get(link.0 as usize)).map(|link| link.config.mtu);
         mtus.min().unwrap_or(USUAL_MTU).saturating_sub(self.ip.extra_header())
     }
-}
-
-/// A program of the user that ran on the path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    /// The name of the program, or the words of its whole command.
-    pub command: Vec<String>,
 }
 
 /// The version of IP that carries the flows.

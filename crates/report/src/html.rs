@@ -15,9 +15,11 @@ mod page;
 mod source;
 mod sweep;
 
-use maud::html;
+use maud::{Markup, html};
+use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
+use crate::program::ProgramFigures;
 use crate::receiver::receivers;
 use crate::sweep::Sweep;
 use crate::terms;
@@ -38,6 +40,7 @@ pub fn html(page: &Page<'_>) -> String {
     let answer =
         Section { id: "answer", title: "Answer", body: answer::answers(summary, &judged_flows, &sweeps) };
     let details = [
+        Section { id: "program", title: "The program", body: program(summary) },
         Section { id: "sweep", title: "Over the sweep", body: sweep::sweeps(page, &sweeps) },
         Section { id: "compared", title: "Transports compared", body: compared::tables(page, &judged_flows) },
         Section { id: "figures", title: "Figures", body: charts::charts(page, &judged_flows) },
@@ -66,6 +69,11 @@ pub fn html(page: &Page<'_>) -> String {
     let mut about = vec![terms::about_run(summary)];
     about.extend(receivers(summary));
     document(&summary.name, &about.join("; "), &main, &summary.talkpath)
+}
+
+/// The figures of the program of the user. Empty if none ran.
+fn program(summary: &Summary) -> Markup {
+    ProgramFigures::new(summary).map_or_else(|| html! {}, |program| program.html())
 }
 
 #[cfg(test)]

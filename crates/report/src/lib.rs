@@ -39,6 +39,7 @@ mod number;
 mod path_changes;
 mod play;
 mod plot;
+mod program;
 mod rated;
 mod receiver;
 mod select;

@@ -143,6 +143,7 @@ fn join_facts(parts: &[RunPart]) -> Option<Summary> {
         warnings: join_warnings(parts),
         percentiles: listed(|summary| &summary.percentiles),
         clock,
+        program: parts.first().and_then(|part| part.summary.program.clone()),
         runs: Vec::new(),
         cells: Vec::new(),
         comparisons: Vec::new(),

@@ -25,6 +25,7 @@ use crate::condition::conditions;
 use crate::grid::{Grid, GridText, columns_of, paint, printable, wrap};
 use crate::html;
 use crate::number::count;
+use crate::program::ProgramFigures;
 use crate::receiver::receivers;
 use crate::sweep::Sweep;
 use crate::sweep::table::SweepTable;
@@ -91,6 +92,15 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         text.add_losses(summary);
     }
     text.append(&tables);
+    if let Some(program) = ProgramFigures::new(summary) {
+        let (grid, note) = program.table(MAX_SWEEP_ROWS);
+        text.add_title("The program");
+        text.add_grid(&grid);
+        if let Some(note) = note {
+            text.add_paragraph(&note);
+            text.add_empty_line();
+        }
+    }
     let cells = CellView::all(summary);
     if cells.len() > MAX_CELLS {
         let page = if cells.len() <= html::DETAILED_CELLS { ", and in report.html" } else { "" };

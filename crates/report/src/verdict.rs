@@ -44,7 +44,7 @@ pub use self::words::HOPELESS;
 pub(crate) use self::writing::{FigureStyle, figure_style, rule};
 use crate::condition::{Condition, conditions};
 use crate::metric::{DelayKind, Quantile};
-use crate::view::{CellView, judged_flows};
+use crate::view::{CellView, judged_flows, transport_key};
 
 /// One judged flow with its cells. The cells are grouped into conditions, within which only the flow's
 /// transport differs.
@@ -158,7 +158,12 @@ pub fn lacking(summary: &Summary) -> Lacking {
 impl<'a> FlowCells<'a> {
     /// Groups the cells of `summary` into conditions, for each judged flow.
     pub(crate) fn all(summary: &'a Summary) -> Vec<Self> {
-        let flows = judged_flows(summary).into_iter();
+        // What a program of the user sends is not judged: its flows have other names in each repetition.
+        let is_of_program = |flow: &String| {
+            summary.program.is_some()
+                && summary.cells.iter().all(|cell| !cell.sweep.contains_key(&transport_key(flow)))
+        };
+        let flows = judged_flows(summary).into_iter().filter(|flow| !is_of_program(flow));
         flows.map(|flow| Self { conditions: conditions(summary, &flow), flow }).collect()
     }
 

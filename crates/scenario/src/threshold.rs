@@ -5,6 +5,7 @@
 //! FLOW.PATH[@KEY=VALUE[, KEY=VALUE]...] OPERATOR VALUE       call.mos@path.up.loss=0.01 >= 3.6
 //! link.NAME.PATH[@...]                  OPERATOR VALUE       link.up.queue_delay_ms.p95 <= 50
 //! PROTOCOL-PORT[...].PATH[@...]         OPERATOR VALUE       tcp-443-down.one_way_delay_ms.p95 <= 80
+//! program.FIGURE[@...]                  OPERATOR VALUE       program.stalls <= 1
 //! ```
 //!
 //! - A *figure* is a number in summary.json. Its *path* is the keys that lead to it.
@@ -62,6 +63,11 @@ pub enum ThresholdSubject {
         /// What the names in summary.json have in common: `tcp-443` is each of `tcp-443-1-up`,
         /// `tcp-443-1-down` and `tcp-443-2-up`, and `tcp-443-up` is the first and the third.
         name: String,
+    },
+    /// The program of the user. The path of the figure is its name.
+    Program {
+        /// The names of all figures that the program prints.
+        figures: Vec<String>,
     },
     /// A link.
     Link {
@@ -166,6 +172,9 @@ fn parse_left_side(text: &str, cells: &[ThresholdCell<'_>]) -> Result<LeftSide, 
 /// The word before the name of a link.
 const LINK: &str = "link";
 
+/// The word before the name of a figure of the program.
+const PROGRAM: &str = "program";
+
 fn find_link(name: &str, cells: &[&ThresholdCell<'_>]) -> Result<ThresholdSubject, Problem> {
     let links: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.subjects.links()).collect();
     if links.iter().any(|pattern| link::matches(pattern, name)) {
@@ -181,6 +190,10 @@ fn find_flow(name: &str, cells: &[&ThresholdCell<'_>]) -> Result<ThresholdSubjec
         if !members.iter().any(|earlier| earlier == member) {
             members.push(member.to_owned());
         }
+    }
+    if members.is_empty() && name == PROGRAM && cells.iter().all(|cell| cell.subjects.has_program()) {
+        let names: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.subjects.program_figures()).collect();
+        return Ok(ThresholdSubject::Program { figures: names.into_iter().map(str::to_owned).collect() });
     }
     if members.is_empty() && is_flow_of_program(name) && cells.iter().all(|cell| cell.subjects.has_program())
     {
@@ -305,6 +318,20 @@ impl<'a> SubjectNames<'a> {
         }
     }
 
+    /// Returns the names of the figures that the program prints.
+    fn program_figures(self) -> Vec<&'a str> {
+        match self {
+            Self::Scenario(scenario) => {
+                let figures = scenario.program.iter().flat_map(|program| &program.figures);
+                figures.map(|figure| figure.name.as_str()).collect()
+            }
+            Self::File(root) => {
+                let program = root.get(PROGRAM).and_then(Node::as_table);
+                program.and_then(|program| table_names(program, "figures")).unwrap_or_default()
+            }
+        }
+    }
+
     /// Returns the names of the `[flow.NAME]` tables.
     fn groups(self) -> Vec<&'a str> {
         match self {
@@ -367,6 +394,10 @@ mod tests {
         let expected = ThresholdSubject::ProgramFlows { name: "tcp-443-up".to_owned() };
         assert_eq!(plan.thresholds[0].subject, expected);
         assert!(read(program, "call").is_err());
+        let with_figure = "[program]\ncommand = [\"player\"]\nfigures.stalls = { json = \"$.stalls\" }";
+        let expected = ThresholdSubject::Program { figures: vec!["stalls".to_owned()] };
+        assert_eq!(read(with_figure, "program").unwrap().thresholds[0].subject, expected);
+        assert!(read("", "program").is_err());
         assert!(read("", "tcp-443-up").is_err());
     }
 

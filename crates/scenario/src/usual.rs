@@ -32,6 +32,7 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     // The whole scenario.
     ("duration", Duration, S, H),
     ("drain", Duration, 100 * MS, MIN),
+    ("timeout", Duration, S, H),
     ("warm_up", Duration, 100 * MS, 10 * MIN),
     ("offset", Duration, US, H),
     ("jump", Duration, US, H),

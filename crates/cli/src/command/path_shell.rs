@@ -24,12 +24,13 @@ use talkpath_commands::failure::Failure;
 use talkpath_commands::interrupt;
 use talkpath_commands::terminal::{Terminal, program as our_name};
 use talkpath_emu::shell::{
-    CommandLine, Door, DoorError, END_ADDRESSES, Ended, Guest, HostEntry, Launcher, NearEnd, PairName,
-    Program, WayOut,
+    CommandLine, Door, DoorError, END_ADDRESSES, Ended, Guest, HostEntry, Launcher, NO_PASTA, NearEnd,
+    Nursery, PROXY, PairName, Program, WayOut,
 };
 use talkpath_emu::{EmuArena, FlowInterval};
 use talkpath_experiment::Error;
 use talkpath_experiment::place::{Connect, Place, Worker};
+use talkpath_model::Program as Described;
 
 use crate::linked::{Linked, MACHINES};
 
@@ -60,7 +61,7 @@ fn run_near_end(
     linked: &Linked,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let command = command_line(args, "TALKPATH_PEER", END_ADDRESSES.far[0].to_string());
+    let command = command_line(args, END_ADDRESSES.far[0].to_string());
     let plan = program::plan(args, &recorded_words(&command, args.names)).map_err(not_run)?;
     // A shell without a name can be joined by the number of its process.
     let own = || PairName::parse(&format!("shell-{}", std::process::id())).ok();
@@ -110,10 +111,7 @@ impl WantedWayOut {
         }
         match find_program("pasta") {
             Some(pasta) => WayOut::split_off(&pasta).map(Self::Wanted),
-            None => Ok(Self::None(
-                "the command reaches nothing beyond the path, because pasta is not installed (Debian, Ubuntu: apt \
-                 install passt); run the server at the far end",
-            )),
+            None => Ok(Self::None(NO_PASTA)),
         }
     }
 
@@ -123,6 +121,11 @@ impl WantedWayOut {
             Self::None(sentence) => (None, sentence.to_owned()),
         }
     }
+}
+
+/// Splits off the process that starts the programs of scenarios (`run --allow-program`).
+pub(crate) fn nursery() -> Result<Arc<Nursery>, Failure> {
+    Nursery::split_off(find_program("pasta")).map(Arc::new).map_err(|why| no_process(&why))
 }
 
 /// Finds the program `name` as a shell does.
@@ -171,7 +174,7 @@ fn run_far_end(args: &ShellArgs, pair: &PairName, terminal: Terminal) -> Result<
              it out to join the far end of the pair {pair}"
         ))));
     }
-    let command = command_line(args, "TALKPATH_PEER", END_ADDRESSES.near[0].to_string());
+    let command = command_line(args, END_ADDRESSES.near[0].to_string());
     let mut launcher = split_off(&command)?;
     let stop = interrupt::leave_to_program().map_err(not_run)?;
     let guest = join(pair, &stop, terminal)?;
@@ -252,12 +255,12 @@ fn directory() -> PathBuf {
     }
 }
 
-/// The command of the options, or the user's shell. `variable` tells it the address of the other end.
-fn command_line(args: &ShellArgs, variable: &'static str, value: String) -> CommandLine {
+/// The command of the options, or the user's shell. `peer` is the address of the other end.
+fn command_line(args: &ShellArgs, peer: String) -> CommandLine {
     let mut words = args.command.iter().cloned();
     let shell = || env::var_os("SHELL").filter(|shell| !shell.is_empty());
     let program = words.next().or_else(shell).unwrap_or_else(|| OsString::from("/bin/sh"));
-    CommandLine { program, arguments: words.collect(), variables: vec![(variable, value)] }
+    CommandLine { program, arguments: words.collect(), variables: vec![("TALKPATH_PEER".to_owned(), peer)] }
 }
 
 /// The words of the command that the record keeps: the name of the program, or all if the user allows it.
@@ -281,7 +284,7 @@ struct Watched {
 }
 
 impl Program for Watched {
-    fn start(&mut self, [near, far]: [HostEntry; 2]) -> std::io::Result<()> {
+    fn start(&mut self, _: &Described, [near, far]: [HostEntry; 2]) -> std::io::Result<()> {
         match self.near.open(far)? {
             None => self.terminal.note(&self.way_out),
             Some(Ok(())) => {
@@ -320,6 +323,10 @@ impl Program for Watched {
 
     fn notes(&self) -> Vec<String> {
         vec![self.way_out.clone()]
+    }
+
+    fn counts_if_stopped(&self) -> bool {
+        true
     }
 }
 
@@ -393,9 +400,6 @@ impl Connect for WithProgram<'_> {
     }
 }
 
-/// What a user of the way out has to know.
-const PROXY: &str = "the way out to this machine's network is pasta, a proxy: beyond the path, TCP's round trips, ECN \
-                     marks and packet sizes are pasta's";
 /// The time between two looks at what has changed.
 const LOOK: Duration = Duration::from_millis(20);
 /// The longest word of a command in the record (chosen).

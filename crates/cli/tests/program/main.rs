@@ -19,6 +19,7 @@ mod monitor;
 mod multipath;
 mod paths;
 mod play;
+mod programs;
 #[path = "../../../live/tests/support/quiet.rs"]
 mod quiet;
 mod rate;

@@ -121,6 +121,12 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
         let file = far.emulated.as_deref().unwrap_or_default();
         return Err(Failure::Usage(format!("host.{}.emulated: {file} has no `path`", far.name)));
     }
+    for cell in &plan.cells {
+        // No host of a campaign is asked whether it allows a program.
+        cell.scenario
+            .has_no_program()
+            .map_err(|why| Failure::Usage(format!("measure.{}: {why}", measure.name)))?;
+    }
     if !plan.traces.is_empty() {
         return Err(Failure::Usage(format!("measure.{}: a campaign cannot use traces", measure.name)));
     }

@@ -94,7 +94,7 @@ fn common_settings(args: &ShellArgs, command: &[String]) -> Vec<Setting> {
     let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     let mut set = vec![
         Setting::by(OURS, "duration", LONGEST),
-        Setting::by(OURS, "program", format!("{{ command = [{}] }}", words.join(", "))),
+        Setting::by(OURS, "program", format!("{{ command = [{}], shell = true }}", words.join(", "))),
     ];
     set.extend(args.demand.settings());
     set

@@ -152,6 +152,7 @@ fn summary(args: &RateArgs, capture: &Capture, watch: &Stopwatch) -> Summary {
         clock: Clock::from(&record.clock),
         cells: cell_summaries(&runs),
         runs,
+        program: None,
         comparisons: Vec::new(),
         thresholds: Vec::new(),
         provenance: None,

@@ -1,6 +1,7 @@
 //! `talkpath run` runs a scenario file. With `--shard` it runs one part of the scenario's repetitions, and
 //! with `--resume` it goes on with a run, or with a part, that an earlier process began.
 
+mod allowed;
 mod conclusion;
 mod earlier;
 mod experiment;
@@ -9,6 +10,7 @@ use std::path::Path;
 
 use talkpath_scenario::Plan;
 
+use self::allowed::{check_program, usual_arena};
 use self::conclusion::{conclude_part, conclude_run};
 use self::earlier::EarlierRun;
 pub(super) use self::experiment::new_experiment;
@@ -47,8 +49,9 @@ pub fn run(args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
 
 /// Runs all repetitions of `scenario` in a new directory, and prints the tables.
 fn run_whole(scenario: &Path, args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
-    let place = place::from_flags(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
+    check_program(&plan, args)?;
+    let place = place::with_usual_arena(&args.place, usual_arena(&plan))?;
     refuse_junit(args.demand.junit.as_deref(), &[])?;
     let outcome = run_plan(&plan, place.clone(), args.rounds, context)?;
     conclude_run(outcome, &place, &plan, args, context)
@@ -78,6 +81,7 @@ fn run_shard(scenario: &Path, shard: Shard, args: &RunArgs, context: Context<'_>
         return resume_shard(path, shard, args, context);
     }
     let plan = load_file(scenario, &options(args))?;
+    check_program(&plan, args)?;
     thresholds::refuse_unknown_figures(&plan)?;
     let experiment = new_experiment(&plan, Some(shard), place, context);
     let destination = match &args.shard.output {

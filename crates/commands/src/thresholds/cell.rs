@@ -67,6 +67,9 @@ pub(super) fn member_figures(
             }
             figures
         }
+        ThresholdSubject::Program { .. } => {
+            one_entry(runs.iter().map(|run| program_figure(run, path)).collect())
+        }
         ThresholdSubject::ProgramFlows { name } => {
             let flows: BTreeSet<&String> = runs.iter().flat_map(|run| run.flows.keys()).collect();
             let mut figures = Vec::new();
@@ -92,6 +95,18 @@ fn read_each<'a, T: 'static>(
     owner: impl Fn(&'a RunSummary) -> Option<&'a Box<T>>,
 ) -> Vec<RepetitionFigure> {
     runs.iter().map(|run| RepetitionFigure::read(table, owner(run).map(Box::as_ref), path)).collect()
+}
+
+/// The figure of the program in a repetition. It is `null` if the repetition has failed.
+fn program_figure(run: &RunSummary, name: &str) -> RepetitionFigure {
+    let figure = run.program.as_ref().map(|program| program.figures.get(name));
+    let value = match figure {
+        None => FigureValue::OwnerMissing,
+        Some(None) => FigureValue::NoSuchFigure,
+        Some(Some(None)) => FigureValue::Null,
+        Some(Some(Some(number))) => FigureValue::Number(*number),
+    };
+    RepetitionFigure { value, messages: None }
 }
 
 /// Returns whether `name` names the `flow` of a program. Flows are called PROTOCOL-PORT-NUMBER-DIRECTION,

@@ -55,7 +55,7 @@ pub(super) fn check_figure(threshold: &Threshold) -> Result<(), String> {
     if paths.contains(name) || statistic_path.is_some_and(|path| paths.contains(path)) {
         return Ok(());
     }
-    if !matches!(threshold.subject, ThresholdSubject::Link { .. }) {
+    if matches!(threshold.subject, ThresholdSubject::Flow { .. } | ThresholdSubject::ProgramFlows { .. }) {
         // The run makes up the names of counts, such as the marks of packets, so each name is right.
         if FLOW.counts(name).is_some() {
             return Ok(());
@@ -75,10 +75,11 @@ pub(super) fn figure_in_no_cell_message(threshold: &Threshold) -> String {
 }
 
 /// Returns the paths of all figures that `subject` can have, but for counts by name.
-fn figure_paths(subject: &ThresholdSubject) -> BTreeSet<&'static str> {
+fn figure_paths(subject: &ThresholdSubject) -> BTreeSet<&str> {
     match subject {
         ThresholdSubject::Flow { .. } => table_paths(&FLOW).chain(table_paths(&GROUP)).collect(),
         ThresholdSubject::ProgramFlows { .. } => table_paths(&FLOW).collect(),
+        ThresholdSubject::Program { figures } => figures.iter().map(String::as_str).collect(),
         ThresholdSubject::Link { .. } => table_paths(&LINK).collect(),
     }
 }
@@ -92,6 +93,7 @@ fn unknown_figure_message(threshold: &Threshold, paths: &BTreeSet<&str>) -> Stri
         ThresholdSubject::Flow { name, .. } | ThresholdSubject::ProgramFlows { name } => {
             format!("the flow {name}")
         }
+        ThresholdSubject::Program { .. } => "the program".to_owned(),
         ThresholdSubject::Link { name } => format!("the link {name}"),
     };
     format!(

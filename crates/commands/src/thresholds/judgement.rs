@@ -237,7 +237,9 @@ fn has_subject(scenario: &Scenario, subject: &ThresholdSubject) -> bool {
         ThresholdSubject::Flow { members, .. } => {
             scenario.flows.iter().any(|flow| members.contains(&flow.name))
         }
-        ThresholdSubject::ProgramFlows { .. } => scenario.program.is_some(),
+        ThresholdSubject::ProgramFlows { .. } | ThresholdSubject::Program { .. } => {
+            scenario.program.is_some()
+        }
         ThresholdSubject::Link { name } => scenario.links.iter().any(|link| link.name == *name),
     }
 }

@@ -148,17 +148,16 @@ impl ReadyRun<'_> {
     }
 
     /// Waits until the program has ended, or until all messages are delivered if there is no program. Returns
-    /// true if the user has interrupted a run without a program.
+    /// true if the user has interrupted a run that does not count then.
     fn wait_until_over(
         &self,
         program: Option<HostProgram<'_>>,
         is_broken: &dyn Fn() -> bool,
     ) -> Result<bool, ArenaError> {
-        if let Some(program) = program {
-            program.run(self.plan, self.clock, is_broken)?;
-            return Ok(false);
+        match program {
+            Some(program) => program.run(self.scenario, self.plan, self.clock, is_broken),
+            None => Ok(self.wait_until_delivered(is_broken)),
         }
-        Ok(self.wait_until_delivered(is_broken))
     }
 
     /// Waits until all messages are delivered, or until no message has arrived for the scenario's `drain`.
@@ -205,30 +204,35 @@ impl SessionEnds {
 
 impl HostProgram<'_> {
     /// Starts the program and waits until it has ended. If the user interrupts the run, or if a thread of the
-    /// run has ended, the program is asked to end.
+    /// run has ended, the program is asked to end. Returns true if the user has interrupted a run that does
+    /// not count then.
     ///
     /// # Errors
     /// Returns an error if the program cannot be started.
     fn run(
         self,
+        scenario: &Scenario,
         plan: &RunPlan<'_>,
         clock: RunClock,
         is_broken: &dyn Fn() -> bool,
-    ) -> Result<(), ArenaError> {
+    ) -> Result<bool, ArenaError> {
         let Self { program, entries } = self;
-        program.start(entries).map_err(|error| ArenaError::Unavailable {
+        let Some(described) = &scenario.program else { return Ok(false) };
+        program.start(described, entries).map_err(|error| ArenaError::Unavailable {
             what: format!("the program cannot be started inside the network: {error}"),
             how: "see the limits of processes and open files (ulimit -u, ulimit -n)".to_owned(),
         })?;
+        let mut is_interrupted = false;
         while !program.is_over() {
             let now = clock.now();
             (plan.progress)(now);
-            if plan.interrupt.load(Ordering::Relaxed) || is_broken() {
+            is_interrupted = plan.interrupt.load(Ordering::Relaxed);
+            if is_interrupted || is_broken() {
                 program.ask_to_end();
             }
             clock.sleep_until(now.saturating_add(WATCH), WATCH);
         }
-        Ok(())
+        Ok(is_interrupted && !program.counts_if_stopped())
     }
 }
 

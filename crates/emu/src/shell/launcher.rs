@@ -10,12 +10,13 @@
 //! whose parent has ended becomes a child of the launcher, whatever session it is in. So the launcher can
 //! kill each of them when the command has ended, or when this process has.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -40,7 +41,16 @@ pub struct CommandLine {
     /// The arguments.
     pub arguments: Vec<OsString>,
     /// Further variables of its environment.
-    pub variables: Vec<(&'static str, String)>,
+    pub variables: Vec<(String, String)>,
+}
+
+/// Where the output of a command goes. Its input is then empty.
+#[derive(Debug)]
+pub(super) struct Streams {
+    /// For the standard output.
+    pub(super) output: OwnedFd,
+    /// For the standard error.
+    pub(super) error: OwnedFd,
 }
 
 /// How a command ended.
@@ -60,8 +70,11 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Launcher {
     channel: OwnedFd,
-    process: Pid,
+    /// `None` if the launcher is a child of the nursery.
+    process: Option<Pid>,
     ended: Option<Ended>,
+    /// Whether a server waits for packets.
+    is_ready: bool,
     /// Why the command does not reach all that it should, as a sentence for the user.
     trouble: Option<String>,
     /// When the command was asked to end for the first time.
@@ -111,22 +124,27 @@ impl Launcher {
     /// # Errors
     /// Returns the system's error, and [`io::ErrorKind::Unsupported`] if this process has a second thread.
     pub fn split_off(command: &CommandLine) -> io::Result<Self> {
-        if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
+        check_one_thread()?;
         let (channel, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         match fork::fork()? {
-            fork::Forked::Parent(process) => {
-                Ok(Self { channel, process, ended: None, trouble: None, asked: None })
-            }
+            fork::Forked::Parent(process) => Ok(Self::new(channel, Some(process))),
             fork::Forked::Child => {
                 drop(channel);
                 // A panic must not run the code of this process in the launcher, too.
-                let _ = catch_unwind(AssertUnwindSafe(|| serve(&theirs, command)));
+                let _ = catch_unwind(AssertUnwindSafe(|| serve(&theirs, command, None)));
                 fork::exit_now()
             }
         }
+    }
+
+    /// The launcher at the other end of `channel`, which is a child of the nursery.
+    pub(super) const fn of_nursery(channel: OwnedFd) -> Self {
+        Self::new(channel, None)
+    }
+
+    const fn new(channel: OwnedFd, process: Option<Pid>) -> Self {
+        Self { channel, process, ended: None, trouble: None, is_ready: false, asked: None }
     }
 
     /// Starts the command inside the host. If the path has a way out behind its other end, `has_way_out` is
@@ -137,6 +155,20 @@ impl Launcher {
     pub fn start(&self, entry: &HostEntry, has_way_out: bool) -> io::Result<()> {
         let message = if has_way_out { START_WITH_WAY_OUT } else { START };
         fork::send_descriptors(self.channel.as_fd(), &[message], &entry.descriptors()?)
+    }
+
+    /// Starts the command inside the host, and then looks for a new socket there that waits for connections or
+    /// datagrams.
+    ///
+    /// # Errors
+    /// Returns the system's error if the launcher has gone.
+    pub(super) fn start_server(&self, entry: &HostEntry) -> io::Result<()> {
+        fork::send_descriptors(self.channel.as_fd(), &[START_SERVER], &entry.descriptors()?)
+    }
+
+    /// True if a server waits for packets. It is known once [`Launcher::is_over`] has been called after that.
+    pub(super) const fn is_ready(&self) -> bool {
+        self.is_ready
     }
 
     /// Sends `signal` to the command. A command that was asked to end 5 s ago is killed instead.
@@ -159,6 +191,10 @@ impl Launcher {
                     self.trouble = Some(String::from_utf8_lossy(&message[1..length]).into_owned());
                     continue;
                 }
+                Ok((1, _)) if message[0] == READY => {
+                    self.is_ready = true;
+                    continue;
+                }
                 Ok((5, _)) => {
                     let [kind, a, b, c, d, ..] = message;
                     self.ended = Some(Ended::from_message([kind, a, b, c, d]));
@@ -166,7 +202,7 @@ impl Launcher {
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return false,
                 _ => self.ended = Some(Ended::Unknown),
             }
-            fork::reap(self.process);
+            self.reap();
         }
         true
     }
@@ -175,6 +211,13 @@ impl Launcher {
     /// known once [`Launcher::is_over`] has been called after the command's start.
     pub const fn take_trouble(&mut self) -> Option<String> {
         self.trouble.take()
+    }
+
+    /// Waits for the launcher's end, if it is a child of this process.
+    fn reap(&self) {
+        if let Some(process) = self.process {
+            fork::reap(process);
+        }
     }
 
     /// How the command ended. `None` if it has not ended.
@@ -188,16 +231,27 @@ impl Drop for Launcher {
     fn drop(&mut self) {
         if self.ended.is_none() {
             let _ = rustix::net::shutdown(&self.channel, rustix::net::Shutdown::Both);
-            fork::reap(self.process);
+            self.reap();
         }
     }
 }
 
-/// The life of the launcher.
-fn serve(channel: &OwnedFd, command: &CommandLine) {
+/// Checks that this process has no second thread, because only such a process may enter a user namespace.
+///
+/// # Errors
+/// Returns [`io::ErrorKind::Unsupported`] if it has one.
+pub(super) fn check_one_thread() -> io::Result<()> {
+    match fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
+        true => Err(io::ErrorKind::Unsupported.into()),
+        false => Ok(()),
+    }
+}
+
+/// The life of the launcher. With `streams` the command has no terminal.
+pub(super) fn serve(channel: &OwnedFd, command: &CommandLine, streams: Option<Streams>) {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let_signals_pass();
-    let ended = match enter_and_start(channel, command) {
+    let ended = match enter_and_start(channel, command, streams) {
         Err(None) => return,
         Err(Some(error)) => Ended::NotStarted(error.raw_os_error().unwrap_or(libc::EIO)),
         Ok(process) => wait_for(channel, process),
@@ -226,10 +280,14 @@ fn ignored_signals() -> u64 {
 
 /// Waits for the namespaces, enters them and starts the command. The error is `None` if this process has
 /// ended before it said so.
-fn enter_and_start(channel: &OwnedFd, command: &CommandLine) -> Result<Pid, Option<io::Error>> {
+fn enter_and_start(
+    channel: &OwnedFd,
+    command: &CommandLine,
+    streams: Option<Streams>,
+) -> Result<Pid, Option<io::Error>> {
     let (mut message, mut descriptors) = ([0], Vec::new());
     let entry = match fork::receive_descriptors(channel.as_fd(), &mut message, &mut descriptors) {
-        Ok(1) if [START, START_WITH_WAY_OUT].contains(&message[0]) => {
+        Ok(1) if [START, START_WITH_WAY_OUT, START_SERVER].contains(&message[0]) => {
             HostEntry::from_descriptors(descriptors).ok_or(None)?
         }
         _ => return Err(None),
@@ -244,9 +302,51 @@ fn enter_and_start(channel: &OwnedFd, command: &CommandLine) -> Result<Pid, Opti
         let _ = rustix::net::send(channel, text, SendFlags::NOSIGNAL);
     }
     let CommandLine { program, arguments, variables } = command;
-    let started = Command::new(program).args(arguments).envs(variables.iter().cloned()).spawn();
-    let child = started.map_err(Some)?;
+    let mut described = Command::new(program);
+    described.args(arguments).envs(variables.iter().cloned());
+    if let Some(Streams { output, error }) = streams {
+        described.stdin(Stdio::null()).stdout(output).stderr(error);
+    }
+    let before = waiting_sockets();
+    let child = described.spawn().map_err(Some)?;
+    // The launcher's copies of the streams must not keep them open.
+    drop(described);
+    if message == [START_SERVER] {
+        tell_when_ready(channel, &before);
+    }
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(None)
+}
+
+/// Says that a socket waits for packets that is not among `before`. It stops looking after some seconds.
+fn tell_when_ready(channel: &OwnedFd, before: &BTreeSet<String>) {
+    let begun = Instant::now();
+    while begun.elapsed() < LONGEST_STARTING {
+        if !waiting_sockets().is_subset(before) {
+            let _ = rustix::net::send(channel, &[READY], SendFlags::NOSIGNAL);
+            return;
+        }
+        // The parent has a message, or has gone. Who waits for the command sees to that.
+        let mut fds = [PollFd::new(channel, PollFlags::IN)];
+        if poll(&mut fds, Some(&SOCKET_LOOK)).is_ok_and(|ready| ready > 0) {
+            return;
+        }
+    }
+}
+
+/// The sockets of this network that wait for connections or datagrams, by their inodes (proc_pid_net(5)).
+fn waiting_sockets() -> BTreeSet<String> {
+    let mut inodes = BTreeSet::new();
+    // The states TCP_LISTEN, and TCP_CLOSE of a datagram socket that is not connected (net/tcp_states.h).
+    for (file, state) in [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")] {
+        let text = fs::read_to_string(format!("/proc/self/net/{file}")).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+            if columns.get(3) == Some(&state) {
+                inodes.extend(columns.get(9).map(|inode| (*inode).to_owned()));
+            }
+        }
+    }
+    inodes
 }
 
 /// Leads packets to other networks into the path, and names to the resolvers behind it.
@@ -341,7 +441,14 @@ const MOST_LOOKS: u32 = 5000;
 const START: u8 = 1;
 const SIGNAL: u8 = 2;
 const START_WITH_WAY_OUT: u8 = 3;
+const START_SERVER: u8 = 5;
 /// The first byte of the launcher's message with a sentence. The messages of [`Ended`] begin with less.
 const TROUBLE: u8 = 4;
+/// The launcher's message that a server waits for packets.
+const READY: u8 = 6;
+/// How long a launcher looks for a socket of a server. We chose 5 s because a server in Java takes two.
+const LONGEST_STARTING: Duration = Duration::from_secs(5);
+/// The time between two looks for a socket.
+const SOCKET_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 /// The size of the longest message of the launcher in bytes.
 const LONGEST_MESSAGE: usize = 512;

@@ -47,7 +47,8 @@ use super::names::{RESOLVER_V4, RESOLVER_V6};
 #[derive(Debug)]
 pub struct WayOut {
     channel: OwnedFd,
-    keeper: Pid,
+    /// `None` if the keeper is a child of the nursery.
+    keeper: Option<Pid>,
 }
 
 impl WayOut {
@@ -58,7 +59,7 @@ impl WayOut {
     pub fn split_off(pasta: &Path) -> io::Result<Self> {
         let (channel, theirs) = pair()?;
         match fork::fork()? {
-            fork::Forked::Parent(keeper) => Ok(Self { channel, keeper }),
+            fork::Forked::Parent(keeper) => Ok(Self { channel, keeper: Some(keeper) }),
             fork::Forked::Child => {
                 drop(channel);
                 // A panic must not run the code of this process in the keeper, too.
@@ -66,6 +67,11 @@ impl WayOut {
                 fork::exit_now()
             }
         }
+    }
+
+    /// The way out whose keeper is at the other end of `channel`.
+    pub(super) const fn of_nursery(channel: OwnedFd) -> Self {
+        Self { channel, keeper: None }
     }
 
     /// Opens the way out of the second host, whose entry is `far`.
@@ -90,12 +96,14 @@ impl WayOut {
 impl Drop for WayOut {
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&self.channel, rustix::net::Shutdown::Both);
-        fork::reap(self.keeper);
+        if let Some(keeper) = self.keeper {
+            fork::reap(keeper);
+        }
     }
 }
 
 /// The life of the keeper.
-fn keep(channel: &OwnedFd, pasta: &Path) {
+pub(super) fn keep(channel: &OwnedFd, pasta: &Path) {
     // The signals of the terminal are for the command alone.
     let _ = rustix::process::setsid();
     let (mut message, mut descriptors) = ([0], Vec::new());

@@ -11,9 +11,9 @@ use talkpath_measure::record_file::{
 
 use crate::Error;
 use crate::choice::Records;
-use crate::part::{LOG, PACKETS, PartFiles, SERIES, record_write_error};
+use crate::part::{LOG, PACKETS, PROGRAM, PartFiles, SERIES, record_write_error};
 use crate::run_dir::{PartId, RunDir, own_folder};
-use crate::store::whole::{WRITE_AT_ONCE, find_file, write_whole};
+use crate::store::whole::{WRITE_AT_ONCE, find_file, write_bytes, write_whole};
 
 /// The record files of one part.
 pub(super) struct PartRecords {
@@ -130,6 +130,15 @@ pub(super) fn write_log(dir: &RunDir, logs: &[String]) -> Result<(), Error> {
         }
         Ok(())
     })
+}
+
+/// Writes program.txt, which has `outputs`, the texts of the repetitions whose program printed something. A
+/// run without them has no such file.
+pub(super) fn write_program_outputs(dir: &RunDir, outputs: &[String]) -> Result<(), Error> {
+    match outputs {
+        [] => Ok(()),
+        outputs => write_bytes(&dir.file(PROGRAM), outputs.join("\n").as_bytes()),
+    }
 }
 
 #[cfg(test)]

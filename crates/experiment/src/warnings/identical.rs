@@ -133,6 +133,7 @@ mod tests {
             groups: BTreeMap::new(),
             links: BTreeMap::new(),
             machine: None,
+            program: None,
         };
         let identical =
             |cell, loss, delay: &str| [run(cell, 0, 50, loss, delay), run(cell, 1, 50, loss, delay)];

@@ -35,12 +35,14 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary], previous: Option<&CellSummary
         }
     }
     let mut confidence = Confidence::default();
+    let program = spreads_of_program(runs, &mut confidence);
     CellSummary {
         cell,
         sweep: runs.first().map(|run| run.sweep.clone()).unwrap_or_default(),
         n: runs.len() as u64,
         flows: spreads_by_name(&flows, runs.len(), previous.map(|cell| &cell.flows), &mut confidence),
         groups: spreads_by_name(&groups, runs.len(), previous.map(|cell| &cell.groups), &mut confidence),
+        program,
     }
 }
 
@@ -63,6 +65,22 @@ fn spreads_by_name(
         spreads_by_name.insert(name.to_owned(), Spreads::new(spreads, previous));
     }
     spreads_by_name
+}
+
+/// Computes the spread of each figure of the program of the user.
+fn spreads_of_program(runs: &[&RunSummary], confidence: &mut Confidence) -> Spreads {
+    let mut values_by_name: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    for (name, value) in runs.iter().filter_map(|run| run.program.as_ref()).flat_map(|run| &run.figures) {
+        values_by_name.entry(name).or_default().extend(value);
+    }
+    let mut spreads = BTreeMap::new();
+    for (name, values) in values_by_name {
+        if let Some(mut spread) = confidence.spread(&values) {
+            spread.n = (values.len() < runs.len()).then_some(values.len() as u64);
+            spreads.insert(name.clone(), spread);
+        }
+    }
+    Spreads::of_names(spreads)
 }
 
 /// Computes the spread of one figure. Returns `None` if no repetition knows the figure.

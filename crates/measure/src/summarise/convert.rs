@@ -4,11 +4,11 @@ use talkpath_units::{Duration, Instant};
 
 use crate::summary::{
     BreakSummary, Clock, DropsByCause, EcnSummary, FileSummary, LateMs, LinkSummary, MachineSummary,
-    QueueDelayMs, QueuePackets, TurnRoundMs,
+    ProgramRunSummary, QueueDelayMs, QueuePackets, TurnRoundMs,
 };
 use crate::{
     BreakRecord, ClockRecord, EcnRecord, FileRecord, LatenessRecord, LinkRecord, MachineRecord,
-    QueueDelayRecord, TurnRoundRecord,
+    ProgramOutcome, QueueDelayRecord, TurnRoundRecord,
 };
 
 /// Summarises the figures of one link.
@@ -113,4 +113,10 @@ impl From<&ClockRecord> for Clock {
         let why = why.clone();
         Self { offset_ms, skew_ppm, uncertainty_ms, change_uncertainty_ms, synchronised, trusted, why }
     }
+}
+
+/// The outcome of a program, without its output.
+pub(super) fn summarise_program(outcome: &ProgramOutcome) -> ProgramRunSummary {
+    let ProgramOutcome { failure, seconds, figures, output: _ } = outcome;
+    ProgramRunSummary { failure: failure.clone(), seconds: *seconds, figures: figures.clone() }
 }

@@ -35,6 +35,17 @@ impl Spreads {
         Self { paths, spreads: pairs.into_iter().map(|(_, spread)| spread).collect() }
     }
 
+    /// Makes the spreads of figures that the user has named.
+    pub fn of_names(spreads: BTreeMap<String, Spread>) -> Self {
+        let (paths, spreads): (Vec<_>, Vec<_>) = spreads.into_iter().unzip();
+        Self { paths: paths.into_iter().map(Cow::Owned).collect(), spreads: spreads.into() }
+    }
+
+    /// Returns true if there is no figure.
+    pub fn is_empty(&self) -> bool {
+        self.spreads.is_empty()
+    }
+
     /// Returns the spread of the figure at `path`.
     pub fn get(&self, path: &str) -> Option<&Spread> {
         self.spreads.get(self.index_of(path)?)
@@ -74,9 +85,7 @@ impl Serialize for Spreads {
 
 impl<'de> Deserialize<'de> for Spreads {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (paths, spreads): (Vec<_>, Vec<_>) =
-            BTreeMap::<String, Spread>::deserialize(deserializer)?.into_iter().unzip();
-        Ok(Self { paths: paths.into_iter().map(Cow::Owned).collect(), spreads: spreads.into() })
+        BTreeMap::deserialize(deserializer).map(Self::of_names)
     }
 }
 

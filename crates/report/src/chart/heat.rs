@@ -36,7 +36,7 @@ const FONT_SIZES: (f64, f64) = (4.0, 12.0);
 /// The smallest font size that can be read. A cell leaves its figure out rather than use a smaller one.
 const LEGIBLE_FONT_SIZE: f64 = 7.0;
 /// The most maps under one another. We chose 6 as for the panels of the lines over a sweep.
-const MAX_MAPS: usize = 6;
+pub(super) const MAX_MAPS: usize = 6;
 /// The most abbreviated lists of transports that a caption writes out. We chose 3 because more are longer
 /// than the rest of the caption.
 const MAX_EXPLAINED_LISTS: usize = 3;
@@ -144,8 +144,8 @@ impl HeatMapChart<'_> {
         format!(
             "A cell for each of the {} combinations of {} and {}.",
             self.sweep.combinations.len(),
-            self.x_axis().key,
-            self.y_axis().key
+            self.frame().x_axis.key,
+            self.frame().y_axis.key
         )
     }
 
@@ -165,47 +165,12 @@ impl HeatMapChart<'_> {
         }
     }
 
-    fn x_axis(&self) -> &Axis {
-        &self.sweep.axes[self.x]
-    }
-
-    fn y_axis(&self) -> &Axis {
-        &self.sweep.axes[self.y]
-    }
-
-    fn column_count(&self) -> usize {
-        self.x_axis().values.len()
-    }
-
-    fn row_count(&self) -> usize {
-        self.y_axis().values.len()
-    }
-
-    fn column_width(&self) -> f64 {
-        (WIDTH - RIGHT - LEFT) / self.column_count() as f64
-    }
-
-    fn map_height(&self) -> f64 {
-        self.row_count() as f64 * ROW_HEIGHT
-    }
-
-    /// The top of the row of a value. The first value has the lowest row. `map_top` is the top of the map.
-    fn row_top(&self, map_top: f64, value_index: usize) -> f64 {
-        map_top + (self.row_count() - 1 - value_index) as f64 * ROW_HEIGHT
-    }
-
     fn draw(&self, maps: &[HeatMap<'_>]) -> Svg {
+        let frame = self.frame();
         let has_names = maps.iter().any(|map| !map.name.is_empty());
-        let head = if has_names { TOP + NAME_ROW } else { TOP };
-        let height = head + self.map_height() + FOOT;
-        let mut svg = Svg::new(WIDTH, height * maps.len() as f64);
+        let mut svg = Svg::new(WIDTH, frame.height(has_names) * maps.len() as f64);
         for (index, map) in maps.iter().enumerate() {
-            let map_top = head + index as f64 * height;
-            if !map.name.is_empty() {
-                let point = (TITLE_LEFT, map_top - 9.0 - NAME_ROW);
-                svg.text(SvgText::starting_at(point, "name", &map.name));
-            }
-            self.draw_axes(&mut svg, map_top);
+            let map_top = frame.begin(&mut svg, index, &map.name, has_names);
             for combination in &map.combinations {
                 self.draw_cell(&mut svg, combination, map_top);
             }
@@ -213,49 +178,19 @@ impl HeatMapChart<'_> {
         svg
     }
 
-    fn draw_axes(&self, svg: &mut Svg, map_top: f64) {
-        let (x_axis, y_axis) = (self.x_axis(), self.y_axis());
-        let (width, bottom) = (self.column_width(), map_top + self.map_height());
-        let label_length = |index: usize| x_axis.percent_label(index).chars().count();
-        let longest_label = (0..self.column_count()).map(label_length).max().unwrap_or(1);
-        // If the labels are wider than the cells, only each second value has a label, or each third, and so
-        // on.
-        let stride = ((LABEL_LETTER_WIDTH * longest_label as f64 + 4.0) / width).ceil().max(1.0) as usize;
-        for index in (0..self.column_count()).step_by(stride) {
-            let middle = LEFT + (index as f64 + 0.5) * width;
-            let label = x_axis.percent_label(index);
-            svg.text(SvgText::centred_at((middle, bottom + 17.0), "tick", &label));
-        }
-        for index in 0..self.row_count() {
-            let baseline = self.row_top(map_top, index) + ROW_HEIGHT / 2.0 + 4.0;
-            let label = y_axis.percent_label(index);
-            svg.text(SvgText::ending_at((LEFT - 7.0, baseline), "tick", &label));
-        }
-        svg.text(SvgText::starting_at((LEFT, bottom + 37.0), "title", &x_axis.title_in_words()));
-        // The title is above the values, because a map with few rows is lower than the title is long.
-        svg.text(SvgText::starting_at((TITLE_LEFT, map_top - 9.0), "title", &y_axis.title_in_words()));
+    fn frame(&self) -> MapFrame<'_> {
+        MapFrame { x_axis: &self.sweep.axes[self.x], y_axis: &self.sweep.axes[self.y] }
     }
 
     fn draw_cell(&self, svg: &mut Svg, combination: &Combination<'_>, map_top: f64) {
-        let width = self.column_width();
-        let CellLook { text, style } = match self.kind {
+        let frame = self.frame();
+        let width = frame.column_width();
+        let look = match self.kind {
             HeatMapKind::Winner => winner_and_figure(self.sweep, combination, width),
             HeatMapKind::Figure => self.figure(combination),
         };
-        let (x_value, y_value) = (combination.value_indices[self.x], combination.value_indices[self.y]);
-        svg.heat_cell(&SvgHeatCell {
-            rect: SvgRect {
-                style: &style,
-                left: LEFT + x_value as f64 * width,
-                top: self.row_top(map_top, y_value),
-                width: width - CELL_GAP,
-                height: ROW_HEIGHT - CELL_GAP,
-                ..SvgRect::default()
-            },
-            text: &text,
-            font_size: fitting_font_size(&text, width).clamp(FONT_SIZES.0, FONT_SIZES.1),
-            tooltip: &self.tooltip(combination),
-        });
+        let place = (combination.value_indices[self.x], combination.value_indices[self.y]);
+        frame.draw_cell(svg, place, map_top, &look, &self.tooltip(combination));
     }
 
     /// The figure of the best transport. The colour is stronger the better the figure is.
@@ -292,6 +227,106 @@ impl HeatMapChart<'_> {
     }
 }
 
+/// The axes of maps, and the places of their cells.
+pub(super) struct MapFrame<'a> {
+    /// The horizontal axis.
+    pub(super) x_axis: &'a Axis,
+    /// The vertical axis. Its first value has the lowest row.
+    pub(super) y_axis: &'a Axis,
+}
+
+impl MapFrame<'_> {
+    fn column_count(&self) -> usize {
+        self.x_axis.values.len()
+    }
+
+    fn row_count(&self) -> usize {
+        self.y_axis.values.len()
+    }
+
+    pub(super) fn column_width(&self) -> f64 {
+        (WIDTH - RIGHT - LEFT) / self.column_count() as f64
+    }
+
+    fn map_height(&self) -> f64 {
+        self.row_count() as f64 * ROW_HEIGHT
+    }
+
+    fn head(has_names: bool) -> f64 {
+        if has_names { TOP + NAME_ROW } else { TOP }
+    }
+
+    /// The height of a map with its axes. Maps under one another have names.
+    pub(super) fn height(&self, has_names: bool) -> f64 {
+        Self::head(has_names) + self.map_height() + FOOT
+    }
+
+    /// The top of the row of a value. `map_top` is the top of the map.
+    fn row_top(&self, map_top: f64, value_index: usize) -> f64 {
+        map_top + (self.row_count() - 1 - value_index) as f64 * ROW_HEIGHT
+    }
+
+    /// Draws the axes and the name of the map with this index from above. Returns the top of its cells.
+    pub(super) fn begin(&self, svg: &mut Svg, index: usize, name: &str, has_names: bool) -> f64 {
+        let map_top = Self::head(has_names) + index as f64 * self.height(has_names);
+        if !name.is_empty() {
+            let point = (TITLE_LEFT, map_top - 9.0 - NAME_ROW);
+            svg.text(SvgText::starting_at(point, "name", name));
+        }
+        self.draw_axes(svg, map_top);
+        map_top
+    }
+
+    fn draw_axes(&self, svg: &mut Svg, map_top: f64) {
+        let (x_axis, y_axis) = (self.x_axis, self.y_axis);
+        let (width, bottom) = (self.column_width(), map_top + self.map_height());
+        let label_length = |index: usize| x_axis.percent_label(index).chars().count();
+        let longest_label = (0..self.column_count()).map(label_length).max().unwrap_or(1);
+        // If the labels are wider than the cells, only each second value has a label, or each third, and so
+        // on.
+        let stride = ((LABEL_LETTER_WIDTH * longest_label as f64 + 4.0) / width).ceil().max(1.0) as usize;
+        for index in (0..self.column_count()).step_by(stride) {
+            let middle = LEFT + (index as f64 + 0.5) * width;
+            let label = x_axis.percent_label(index);
+            svg.text(SvgText::centred_at((middle, bottom + 17.0), "tick", &label));
+        }
+        for index in 0..self.row_count() {
+            let baseline = self.row_top(map_top, index) + ROW_HEIGHT / 2.0 + 4.0;
+            let label = y_axis.percent_label(index);
+            svg.text(SvgText::ending_at((LEFT - 7.0, baseline), "tick", &label));
+        }
+        svg.text(SvgText::starting_at((LEFT, bottom + 37.0), "title", &x_axis.title_in_words()));
+        // The title is above the values, because a map with few rows is lower than the title is long.
+        svg.text(SvgText::starting_at((TITLE_LEFT, map_top - 9.0), "title", &y_axis.title_in_words()));
+    }
+
+    /// Draws a cell. `place` has the indices of its values on both axes.
+    pub(super) fn draw_cell(
+        &self,
+        svg: &mut Svg,
+        place: (usize, usize),
+        map_top: f64,
+        look: &CellLook,
+        tooltip: &str,
+    ) {
+        let width = self.column_width();
+        let (x_value, y_value) = place;
+        svg.heat_cell(&SvgHeatCell {
+            rect: SvgRect {
+                style: &look.style,
+                left: LEFT + x_value as f64 * width,
+                top: self.row_top(map_top, y_value),
+                width: width - CELL_GAP,
+                height: ROW_HEIGHT - CELL_GAP,
+                ..SvgRect::default()
+            },
+            text: &look.text,
+            font_size: fitting_font_size(&look.text, width).clamp(FONT_SIZES.0, FONT_SIZES.1),
+            tooltip,
+        });
+    }
+}
+
 /// The figures that have the faintest and the strongest colour.
 #[derive(Clone, Copy)]
 struct ColourRange {
@@ -321,13 +356,13 @@ impl ColourRange {
 }
 
 /// The text and the colour of a cell.
-struct CellLook {
-    text: String,
-    style: String,
+pub(super) struct CellLook {
+    pub(super) text: String,
+    pub(super) style: String,
 }
 
 impl CellLook {
-    fn unknown() -> Self {
+    pub(super) fn unknown() -> Self {
         Self { text: "–".to_owned(), style: "fill:none".to_owned() }
     }
 }

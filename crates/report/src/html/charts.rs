@@ -11,6 +11,7 @@ use super::sweep::sweep_charts;
 use crate::chart::{Chart, LineKind, ccdf, delay_over_time, loss_runs, over_time};
 use crate::metric::DelayKind;
 use crate::number::counted;
+use crate::program::ProgramFigures;
 use crate::select::ChartScope;
 use crate::sweep::{MAX_ON_PAGE, Sweep};
 use crate::terms::shown_repetition;
@@ -122,7 +123,7 @@ pub(crate) fn chart_file(chart: &Chart) -> Option<String> {
 fn all_charts(page: &Page<'_>) -> Vec<Chart> {
     let flows = FlowCells::all(page.summary);
     let judged_flows: Vec<JudgedFlow<'_>> = flows.iter().map(FlowCells::judge).collect();
-    let mut charts = Vec::new();
+    let mut charts = ProgramFigures::new(page.summary).map_or_else(Vec::new, |program| program.charts());
     for sweep in judged_flows.iter().filter_map(Sweep::beyond_answers) {
         charts.extend(sweep_charts(page, &sweep));
     }

@@ -10,6 +10,7 @@ mod change;
 mod flow;
 mod kernel;
 mod link;
+mod program;
 mod root;
 mod tables;
 
@@ -18,6 +19,7 @@ pub(crate) use change::{CHANGE, CHANGED_QUEUE};
 pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use kernel::KERNEL;
 pub(crate) use link::{LINK, PATH, REORDERING, TOKEN_BUCKET};
+pub(crate) use program::{FIGURE, PROGRAM};
 pub(crate) use root::{FAR_CLOCK, ROOT};
 pub use tables::{campaign_key_tables, key_tables, transport_names};
 

@@ -1,7 +1,7 @@
 //! The keys at the top of a scenario file.
 
 use crate::spec::{
-    ANY_DURATION, Default, Key, Kind, LONGEST_NAME, Listed, SOME_DURATION, TableSpec, Words, key, quantity,
+    ANY_DURATION, Default, Key, Kind, LONGEST_NAME, SOME_DURATION, TableSpec, Words, key, quantity,
 };
 
 /// The file itself.
@@ -91,9 +91,9 @@ const ROOT_KEYS: &[Key] = &[
     ),
     key(
         "program",
-        Kind::Table(&PROGRAM),
+        Kind::Table(&super::PROGRAM),
         Default::Absent("only flows of our own cross the path"),
-        "the program that `talkpath shell` ran on the path. `run` and `compare` refuse such a scenario",
+        "a program of the user on the path. `talkpath run --allow-program` runs it, in the arena `emu`; nothing else does",
     ),
     key(
         "sweep",
@@ -109,20 +109,6 @@ const ROOT_KEYS: &[Key] = &[
          They do not change what runs",
     ),
 ];
-
-/// The program of a run of `talkpath shell`.
-static PROGRAM: TableSpec = TableSpec {
-    noun: "a program",
-    keys: &[key(
-        "command",
-        Kind::Names(&COMMAND),
-        Default::Required,
-        "the name of the program; with `--names` the words of the whole command",
-    )],
-};
-
-/// The words of a command.
-static COMMAND: Listed = Listed { one: "a word", many: "words", example: "[\"iperf3\"]", most: 1000 };
 
 /// RFC 791, RFC 8200.
 static IP: Words = Words { noun: "a version of IP", known: &["ipv4", "ipv6"], later: &[], why: "" };

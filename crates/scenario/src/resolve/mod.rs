@@ -9,8 +9,9 @@
 mod change;
 mod flow;
 pub(crate) mod link;
+mod program;
 
-use talkpath_model::{FarClock, IpVersion, KernelProfile, NamedLink, Program, Scenario};
+use talkpath_model::{FarClock, IpVersion, KernelProfile, NamedLink, Scenario};
 use talkpath_units::Seed;
 
 use crate::contents::Contents;
@@ -36,6 +37,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         );
     }
     let far_clock = far_clock(&section, log);
+    let program = program::program(root, duration, log);
     let flow_tables = flow::flow_tables(root, log);
     let named: Vec<_> = flow_tables.iter().flat_map(flow::FlowTable::named_links).collect();
     let ip = match section.choice("ip") {
@@ -71,19 +73,12 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         far_clock,
         ip,
         kernel: kernel(&section),
-        program: program(root),
+        program,
         has_path: links.is_known,
         changes: changes?,
         links: shrunk(links.resolved?),
         flows: shrunk(flows?),
     })
-}
-
-/// The program that the scenario was run with.
-fn program(root: &Table) -> Option<Program> {
-    let table = root.get("program")?.as_table()?;
-    let words = table.get("command")?.names()?;
-    Some(Program { command: words.map(|(word, _)| word.to_owned()).collect() })
 }
 
 /// Frees the unused memory of `list`. A list of one flow has space for four, and a large sweep has a list in

@@ -4,6 +4,7 @@ use talkpath_report::run_table;
 use talkpath_scenario::Plan;
 use talkpath_units::counted;
 
+use super::allowed::has_program;
 use crate::args::RunArgs;
 use crate::command::{Conclusion, Context, again, conclude, files_of_sweep};
 use crate::failure::Failure;
@@ -24,12 +25,18 @@ pub(super) fn conclude_run(
     context: Context<'_>,
 ) -> Result<(), Failure> {
     let table = run_table(&outcome.summary, &terminal::table_style(args.place.tables));
-    let mut next_commands = again(&outcome.dir, &place::as_flags(place));
+    let mut next_commands = again(&outcome.dir, &flags_again(place, plan));
     if plan.cells.len() > 1 {
         next_commands += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
     let conclusion = Conclusion { table: &table, next_commands: &next_commands, demand: Some(&args.demand) };
     conclude(outcome, &conclusion, context)
+}
+
+/// The flags that run `plan` again at `place`.
+fn flags_again(place: &Place, plan: &Plan) -> String {
+    let program = if has_program(plan) { " --allow-program" } else { "" };
+    format!("{}{program}", place::as_flags(place))
 }
 
 /// Prints how many repetitions of a part have run.
