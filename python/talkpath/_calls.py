@@ -104,6 +104,8 @@ def compare(
     transports: Sequence[str] | Literal["all"] = (),
     workload: Literal["voice", "bulk", "game-60hz"] = "voice",
     no_plc: bool = False,
+    codec: Codec | None = None,
+    ptime: str | None = None,
     path: File | None = None,
     line: str | None = None,
     up: str | None = None,
@@ -143,6 +145,8 @@ def compare(
             Of a `bulk` workload `tcp`.
         workload: what is carried.
         no_plc: the receiver of a call plays silence for a missing frame, and does not conceal it.
+        codec: of a call, G.711 unless given.
+        ptime: the time between two packets of a call: `30 ms`.
         path: a preset, such as `home-adsl`, or a file with `up` and `down`.
         line: your line by its download and upload in Mb/s, and its one-way delay if you know it: `50/10/20ms`.
         up: your line away from you: `10Mbps/15ms/256kB`.
@@ -162,6 +166,8 @@ def compare(
     flags = [
         *_option("--transports", ",".join(listed(transports)) or None),
         *_option("--workload", workload),
+        *_option("--codec", codec),
+        *_option("--ptime", ptime),
         *_option("--path", path),
         *_option("--line", line),
         *_option("--up", up),
@@ -187,6 +193,9 @@ def compare(
 def mos(
     *,
     codec: Codec = "g711",
+    bandwidth: Literal["nb", "mb", "wb", "swb", "fb"] | None = None,
+    bitrate: str | None = None,
+    cbr: bool = False,
     no_plc: bool = False,
     one_way: str | None = None,
     loss: float | str | None = None,
@@ -196,17 +205,24 @@ def mos(
 
     Args:
         codec: whose impairment is taken.
-        no_plc: the receiver plays silence for a missing frame; `g729a` always conceals it.
+        bandwidth: of Opus' speech, `swb` unless given. It decides the scale of the score.
+        bitrate: of Opus, `32 kbps` unless given.
+        cbr: Opus has a constant bit rate.
+        no_plc: the receiver plays silence for a missing frame; `g729a` always conceals it, and
+            `opus` always conceals it.
         one_way: from mouth to ear: `150 ms`.
         loss: frames that are not played: `0.01` or `1%`; 1 alone is refused.
         burst_ratio: mean length of the runs of lost frames, over that at random.
 
     Returns:
-        What `mos --json` prints: `r`, `mos`, `id`, `ie_eff` (what took from R), `concealment` and `outside_model`.
+        What `mos --json` prints: `r`, `mos`, `scale`, `id`, `ie_eff` (what took from R), `concealment`, `source` and
+        `outside_model`.
     """
     flags = [
         *_option("--codec", codec),
-        *_switches({"--no-plc": no_plc}),
+        *_option("--bandwidth", bandwidth),
+        *_option("--bitrate", bitrate),
+        *_switches({"--cbr": cbr, "--no-plc": no_plc}),
         *_option("--one-way", one_way),
         *_option("--loss", loss),
         *_option("--burst-ratio", burst_ratio),

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Literal
 
-Codec = Literal["g711", "g729a"]
+Codec = Literal["g711", "g729a", "opus"]
 """A voice codec."""

@@ -35,6 +35,7 @@ use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, Type
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use talkpath_experiment::choice::{ArenaKind, Choice, Records};
+use talkpath_measure::Codec;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::{ComparedWorkload, Setting, parse_duration, transport_names};
 use talkpath_units::Duration;
@@ -364,6 +365,12 @@ pub struct CompareArgs {
     /// voice: has no effect, because concealment is the default
     #[arg(help_heading = heading::TRAFFIC, long, hide = true, conflicts_with = "no_plc")]
     pub plc: bool,
+    /// voice: the codec of the call (default: g711)
+    #[arg(help_heading = heading::TRAFFIC, long, value_parser = mos::codec_parser())]
+    pub codec: Option<Codec>,
+    /// voice: the time between two packets, as in `30ms` (default: 20 ms)
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "TIME")]
+    pub ptime: Option<String>,
     /// Congestion controls of TCP. Each TCP transport runs once with each of them, and the upload has the
     /// first (default: CUBIC as in the kernel; for `bulk` cubic,reno and in sim also bbr)
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "A,B,...", value_delimiter = ',')]

@@ -23,7 +23,10 @@ mod quic;
 mod size;
 mod words;
 
-pub use codec::{Codec, CodecConcealment, CodecRow, FrameShape, G711_FRAMES, Impairment, SILENCE};
+pub use codec::{
+    Bandwidth, ChosenFrames, Codec, CodecConcealment, CodecRow, Coding, FrameShape, Frames, G711_FRAMES,
+    Impairment, Rated, SILENCE, Scale, SilenceShape,
+};
 pub use congestion::CongestionControlKind;
 pub use encapsulated::*;
 pub use features::Features;

@@ -2,7 +2,7 @@
 
 use talkpath_measure::metrics::in_time;
 use talkpath_measure::metrics::playout::OTHER_WAIT;
-use talkpath_measure::{CallTerms, FlowInfo, PlayoutRule, Terms};
+use talkpath_measure::{CallTerms, Carriage, FlowInfo, PlayoutRule, Terms};
 use talkpath_model::{Concealment, Flow, Judging, Playout};
 use talkpath_units::Instant;
 
@@ -41,8 +41,13 @@ fn terms(flow: &Flow) -> Terms {
                 Concealment::Concealed => true,
             };
             let call = flow.workload.voice().map(|voice| CallTerms {
-                codec: voice.codec,
+                codec: voice.codec(),
+                rated: voice.coding.rated(is_concealed),
                 frame: voice.ptime,
+                carriage: Carriage {
+                    copies: u8::try_from(voice.copies()).unwrap_or(u8::MAX),
+                    earlier: voice.earlier_packets(),
+                },
                 playout,
                 is_concealed,
                 other_wait,

@@ -117,7 +117,7 @@ fn an_echo_per_read_writes_each_read_back_before_the_next_and_one_per_message_ea
 
 #[test]
 fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_taken() {
-    let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
+    let voice = Voice::of_one_size(Duration::from_millis(20), Bytes::new(160), STOP);
     let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP).on_host();
     let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [100].into(), ..Socket::default() };
@@ -139,7 +139,7 @@ fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_tak
 
 #[test]
 fn a_message_that_is_taken_in_parts_leaves_nothing_behind_for_the_one_that_waits_next() {
-    let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
+    let voice = Voice::of_one_size(Duration::from_millis(20), Bytes::new(160), STOP);
     let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP).on_host();
     let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [100, 60].into(), ..Socket::default() };
@@ -155,7 +155,7 @@ fn a_message_that_is_taken_in_parts_leaves_nothing_behind_for_the_one_that_waits
 
 #[test]
 fn what_is_due_on_a_connection_that_has_ended_is_never_sent() {
-    let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
+    let voice = Voice::of_one_size(Duration::from_millis(20), Bytes::new(160), STOP);
     let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP);
     let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [160].into(), ..Socket::default() };
@@ -171,7 +171,7 @@ fn what_is_due_on_a_connection_that_has_ended_is_never_sent() {
 #[test]
 fn what_a_clock_has_due_before_the_connection_is_open_is_never_sent_and_the_rest_is_due_as_before() {
     let calls = [10, 45].map(|opens_ms| {
-        let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
+        let voice = Voice::of_one_size(Duration::from_millis(20), Bytes::new(160), STOP);
         let sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP);
         let mut sender = sender.with_clock_from(Instant::from_millis(10));
         let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
@@ -196,7 +196,7 @@ fn what_a_clock_has_due_before_the_connection_is_open_is_never_sent_and_the_rest
 
 #[test]
 fn of_a_connection_that_never_opens_every_message_until_the_end_is_noted_as_never_sent() {
-    let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
+    let voice = Voice::of_one_size(Duration::from_millis(20), Bytes::new(160), STOP);
     let sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP);
     let mut sender = sender.with_clock_from(Instant::from_millis(500));
     let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);

@@ -140,7 +140,7 @@ fn run(mut flows: [Flow; 2]) -> ([LegRecord; 2], Connection) {
 }
 
 fn call() -> AnyWorkload {
-    AnyWorkload::Voice(Voice::new(Duration::from_millis(20), Bytes::new(160), STOP))
+    AnyWorkload::Voice(Voice::of_one_size(Duration::from_millis(20), Bytes::new(160), STOP))
 }
 
 fn transfer() -> AnyWorkload {

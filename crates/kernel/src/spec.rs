@@ -204,12 +204,12 @@ impl FlowSpec {
     }
 
     /// Returns true if the messages are in a stream and each begins with a frame.
-    pub(crate) const fn is_framed(&self) -> bool {
+    pub(crate) fn is_framed(&self) -> bool {
         !self.features().keeps_messages && self.workload.has_drawn_sizes()
     }
 
     /// Returns true if each message carries its number.
-    pub(crate) const fn names_messages(&self) -> bool {
+    pub(crate) fn names_messages(&self) -> bool {
         self.features().keeps_messages || self.is_framed()
     }
 
@@ -272,7 +272,8 @@ impl FlowSpec {
 
 #[cfg(test)]
 mod tests {
-    use talkpath_model::{Codec, VoiceConfig, VoiceHeaders};
+    use talkpath_config::Coding;
+    use talkpath_model::{VoiceConfig, VoiceHeaders};
     use talkpath_scenario::{Options, Source, load};
     use talkpath_units::{Duration, Rate};
 
@@ -354,10 +355,11 @@ mod tests {
             gap: Duration::from_nanos(gap_ns),
         };
         let voice = WorkloadConfig::Voice(VoiceConfig {
-            codec: Codec::G711,
+            coding: Coding::G711,
             ptime: Duration::from_millis(30),
             size: Bytes::new(240),
             headers: VoiceHeaders::default(),
+            sender: None,
         });
         let cbr = || cbr(133_601, 1);
         // Messages a second, payload bits a second.

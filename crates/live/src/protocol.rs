@@ -42,7 +42,7 @@ pub(crate) use registrations::{Registration, Registrations};
 /// lines of a terminal.
 const MAX_SHOWN: usize = 500;
 /// The version of this protocol. Both sides must speak the same version.
-pub(crate) const VERSION: u32 = 13;
+pub(crate) const VERSION: u32 = 14;
 /// The length of the hello's filling, bytes. So a hello is longer than the longest answer to it.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send, bytes.

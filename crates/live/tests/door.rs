@@ -197,7 +197,7 @@ fn a_report_without_end_is_left_when_the_user_says_so() {
 #[test]
 fn a_server_of_another_version_is_told_in_a_sentence() {
     let older =
-        "it speaks version 9 of the protocol, this client version 13; use the same talkpath at both ends";
+        "it speaks version 9 of the protocol, this client version 14; use the same talkpath at both ends";
     let server = false_server(older, 0, |_, _| json!({}));
     let Err(ArenaError::Unwelcome(what)) = run(server, &one_call()) else { panic!("it is too old") };
     assert!(what.contains(older), "{what}");

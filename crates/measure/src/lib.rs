@@ -49,9 +49,11 @@ pub mod tap;
 mod testing;
 pub mod warning;
 
-pub use talkpath_config::Codec;
+pub use talkpath_config::{Bandwidth, Codec, Coding, Rated, Scale};
 
-pub use message::{CallTerms, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms};
+pub use message::{
+    CallTerms, Carriage, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms,
+};
 pub use record::{
     BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LateFlow, LatenessRecord,
     LinkRecord, MachineRecord, ProgramOutcome, QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series,

@@ -3,7 +3,7 @@
 //! A *leg* is one direction of a flow: the way of the messages, or the way back of their echoes. A leg has a
 //! record of each message. Begin to read with [`MessageRecord`] and [`Fate`].
 
-use talkpath_config::Codec;
+use talkpath_config::{Codec, Rated};
 use talkpath_units::{Bytes, Duration, Instant};
 
 /// What a reader of a flow's records must know about the flow. The scenario is not needed.
@@ -69,12 +69,16 @@ pub struct Terms {
 }
 
 /// How the receiver plays a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CallTerms {
     /// The codec of the speech.
     pub codec: Codec,
-    /// The time between two frames.
+    /// The constants of the speech in the E-model. `None` if nobody published them for this coding.
+    pub rated: Option<Rated>,
+    /// The time between two packets. The receiver takes the speech of a packet as one frame.
     pub frame: Duration,
+    /// In how many packets the sender sends the speech.
+    pub carriage: Carriage,
     /// How the receiver chooses its playout delay.
     pub playout: PlayoutRule,
     /// Whether the receiver conceals missing frames as the codec does. Otherwise it plays silence.
@@ -82,6 +86,22 @@ pub struct CallTerms {
     /// The playout delay of a second receiver, beyond the smallest delay of the call. If the scenario does
     /// not set the playout, the call is rated with this receiver, too.
     pub other_wait: Option<Duration>,
+}
+
+/// In how many packets a sender sends the speech of a frame. A frame has arrived as soon as one of them has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carriage {
+    /// The number of times that each packet is sent, at least 1.
+    pub copies: u8,
+    /// The number of earlier frames that each packet also has, by RED (RFC 2198) or by in-band FEC.
+    pub earlier: u8,
+}
+
+impl Default for Carriage {
+    /// Each frame is in one packet.
+    fn default() -> Self {
+        Self { copies: 1, earlier: 0 }
+    }
 }
 
 /// How a receiver chooses its playout delay.

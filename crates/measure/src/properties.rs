@@ -11,7 +11,7 @@ use crate::summarise::summarise_flow;
 use crate::summary::{Direction, FlowSummary, Ledger};
 use crate::testing::{flow_of, leg, run};
 use crate::{
-    CallTerms, Codec, DropCause, Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, PlayoutRule,
+    CallTerms, Carriage, Codec, DropCause, Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, PlayoutRule,
     RunRecord, Series, SeriesKind, SeriesTap, Terms, chart_data,
 };
 
@@ -87,7 +87,15 @@ fn any_call() -> impl Strategy<Value = CallTerms> {
     let playout = prop_oneof![Just(PlayoutRule::Adaptive), fixed];
     (playout, 1..200_u64, any::<bool>(), any::<bool>()).prop_map(|(playout, ms, is_concealed, has_other)| {
         let other_wait = has_other.then_some(Duration::from_millis(60));
-        CallTerms { codec: Codec::G711, frame: Duration::from_millis(ms), playout, is_concealed, other_wait }
+        CallTerms {
+            codec: Codec::G711,
+            rated: Codec::G711.rated(is_concealed),
+            frame: Duration::from_millis(ms),
+            carriage: Carriage::default(),
+            playout,
+            is_concealed,
+            other_wait,
+        }
     })
 }
 

@@ -24,6 +24,7 @@ mod kernel;
 mod program;
 mod scenario;
 mod topology;
+mod voice;
 mod workload;
 
 pub use cost::{HOPS_OF_A_REPETITION, NANOS_OF_A_HOP};
@@ -38,4 +39,5 @@ pub use scenario::{
 };
 pub use talkpath_config::Codec;
 pub use topology::{LinkNodes, Node, Topology};
-pub use workload::{Demand, LEAST_DRAWN, MessageSize, VoiceConfig, VoiceHeaders, WorkloadConfig};
+pub use voice::{LAST_DRAW, Silence, SizeSpread, VoiceConfig, VoiceHeaders, VoiceSender};
+pub use workload::{Demand, LEAST_DRAWN, MessageSize, WorkloadConfig};

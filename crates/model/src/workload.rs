@@ -9,8 +9,9 @@
 //! [`WorkloadConfig::demand`], from which most other methods follow.
 
 use serde::{Deserialize, Serialize};
-use talkpath_config::{Codec, G711_FRAMES};
 use talkpath_units::{Bytes, Duration, Rate};
+
+use crate::voice::VoiceConfig;
 
 /// The messages that an application sends. Two real hosts exchange this type as JSON, in ns, B and bit/s.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,50 +59,14 @@ pub enum WorkloadConfig {
     },
 }
 
-/// A call: which packets its sender sends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VoiceConfig {
-    /// The codec of the speech.
-    #[serde(skip)]
-    pub codec: Codec,
-    /// The time between two packets (packetisation time).
-    #[serde(rename = "ptime_ns")]
-    pub ptime: Duration,
-    /// The size of a message: the speech of one packet with its headers.
-    pub size: Bytes,
-    /// The headers within `size`.
-    #[serde(skip)]
-    pub headers: VoiceHeaders,
-}
-
-/// The bytes of a message of a call that are not speech.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VoiceHeaders {
-    /// The length before each packet on a stream (RFC 4571 §2).
-    pub length: Bytes,
-    /// The fixed header of RTP (RFC 3550 §5.1). It is zero for a call without RTP.
-    pub rtp: Bytes,
-    /// The header extensions of RTP (RFC 3550 §5.3.1).
-    pub extensions: Bytes,
-    /// The authentication tag of SRTP (RFC 3711 §3.1).
-    pub tag: Bytes,
-}
-
-impl VoiceHeaders {
-    /// Returns the headers together.
-    pub fn total(self) -> Bytes {
-        self.length + self.rtp + self.extensions + self.tag
-    }
-}
-
 /// The payload of a workload's messages. In JSON a constant size is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum MessageSize {
     /// All messages have this size.
     Constant(Bytes),
-    /// The sender chooses each size at random, uniformly from `min` to `max`, both included. The message
-    /// tells its size to the receiver.
+    /// The sender chooses each size at random from `min` to `max`, both included: uniformly, but for a call.
+    /// The message tells its size to the receiver.
     Uniform {
         /// The smallest size.
         min: Bytes,
@@ -186,24 +151,16 @@ pub enum Demand {
 
 impl WorkloadConfig {
     /// A call without RTP: 160 B of G.711 every 20 ms (ITU-T G.711; RFC 3551 §4.2).
-    pub const G711: Self = Self::Voice(VoiceConfig {
-        codec: Codec::G711,
-        ptime: G711_FRAMES.usual_time,
-        size: G711_FRAMES.size(G711_FRAMES.usual_time),
-        headers: VoiceHeaders {
-            length: Bytes::ZERO,
-            rtp: Bytes::ZERO,
-            extensions: Bytes::ZERO,
-            tag: Bytes::ZERO,
-        },
-    });
+    pub const G711: Self = Self::Voice(VoiceConfig::G711);
 
     /// Returns the largest load that the workload puts on its transport.
     pub fn demand(&self) -> Demand {
         match *self {
-            Self::Voice(VoiceConfig { ptime, size, .. }) => {
-                Demand::Clocked { size, messages: 1, nanos: u128::from(ptime.as_nanos()) }
-            }
+            Self::Voice(ref voice) => Demand::Clocked {
+                size: voice.sizes().largest(),
+                messages: voice.copies(),
+                nanos: u128::from(voice.ptime.as_nanos()),
+            },
             Self::Cbr { rate, size } => {
                 // At 1 bit/s one message of mean size takes this long, and so do `rate` messages at `rate`
                 // bit/s.
@@ -222,11 +179,10 @@ impl WorkloadConfig {
     }
 
     /// Returns the payload of the messages, or `None` if it depends on the room in the transport.
-    pub const fn sizes(&self) -> Option<MessageSize> {
+    pub fn sizes(&self) -> Option<MessageSize> {
         match self {
-            Self::Voice(VoiceConfig { size, .. }) | Self::Burst { size, .. } => {
-                Some(MessageSize::Constant(*size))
-            }
+            Self::Voice(voice) => Some(voice.sizes()),
+            Self::Burst { size, .. } => Some(MessageSize::Constant(*size)),
             Self::Cbr { size, .. } => Some(*size),
             Self::Bulk { .. } | Self::File { .. } => None,
         }
@@ -234,7 +190,7 @@ impl WorkloadConfig {
 
     /// Returns the payload of all messages, or `None` if the sizes differ or depend on the room in the
     /// transport.
-    pub const fn constant_size(&self) -> Option<Bytes> {
+    pub fn constant_size(&self) -> Option<Bytes> {
         match self.sizes() {
             Some(sizes) => sizes.constant(),
             None => None,
@@ -242,7 +198,7 @@ impl WorkloadConfig {
     }
 
     /// Whether the sender chooses the size of each message at random.
-    pub const fn has_drawn_sizes(&self) -> bool {
+    pub fn has_drawn_sizes(&self) -> bool {
         matches!(self.sizes(), Some(MessageSize::Uniform { .. }))
     }
 
@@ -328,7 +284,7 @@ const NANOS_PER_BYTE_AT_1_BPS: u128 = 8 * 1_000_000_000;
 mod tests {
     use super::*;
 
-    /// The texts are those of version 13 of the live arena's protocol; those of constant sizes are as in
+    /// The texts are those of version 14 of the live arena's protocol; those of constant sizes are as in
     /// version 9.
     #[test]
     fn every_workload_comes_back_from_its_text_and_a_file_without_its_path() {

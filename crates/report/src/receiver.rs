@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use talkpath_measure::Codec;
 use talkpath_measure::summary::{CallSummary, Summary};
+use talkpath_measure::{Codec, Scale};
 
 use crate::grid::printable;
 
@@ -34,7 +34,20 @@ pub(crate) fn receivers(summary: &Summary) -> Option<String> {
             entries.collect::<Vec<_>>().join("; ")
         }
     };
-    Some(format!("MOS for {text}"))
+    let note = if has_several_scales(summary) { "; not compared: different scales" } else { "" };
+    Some(format!("MOS for {text}{note}"))
+}
+
+/// Whether the calls are rated on more than one scale. Their scores are then not comparable.
+fn has_several_scales(summary: &Summary) -> bool {
+    let flows = summary.runs.iter().flat_map(|run| run.flows.values());
+    let scales: BTreeSet<&str> = flows.filter_map(|flow| flow.call.as_deref()).map(scale).collect();
+    scales.len() > 1
+}
+
+/// Returns the scale of a call's score. Old summaries name none. At that time narrowband was the only one.
+pub(crate) fn scale(call: &CallSummary) -> &str {
+    if call.scale.is_empty() { Scale::Narrow.name() } else { &call.scale }
 }
 
 fn flows_by_receiver(summary: &Summary) -> Vec<ReceiverFlows<'_>> {
@@ -58,11 +71,17 @@ fn has_flow_with_several(receivers: &[ReceiverFlows<'_>]) -> bool {
 
 /// Describes a receiver: `G.711 without concealment, adaptive playout`.
 fn describe_receiver(call: &CallSummary) -> String {
-    let mut text = format!("{} {}, {}", codec(call), concealment(call), playout(call));
+    let mut text = format!("{}{} {}, {}", codec(call), scale_note(call), concealment(call), playout(call));
     if let Some(second) = &call.other_receiver {
         text.push_str(&format!(", and with {}", named_receiver(&second.playout)));
     }
     text
+}
+
+/// Names the scale, if it is not that of narrowband: ` on the swb scale`.
+fn scale_note(call: &CallSummary) -> String {
+    let scale = scale(call);
+    if scale == Scale::Narrow.name() { String::new() } else { format!(" on the {} scale", printable(scale)) }
 }
 
 fn codec(call: &CallSummary) -> String {
@@ -76,7 +95,7 @@ fn concealment(call: &CallSummary) -> String {
     if matches!(name, "" | "none") {
         return "without concealment".to_owned();
     }
-    let mut known = Codec::ALL.iter().map(|codec| codec.row().concealed);
+    let mut known = Codec::ALL.iter().map(|codec| codec.row().concealment);
     let title = known.find(|concealed| concealed.name == name).map(|concealed| concealed.title.to_owned());
     format!("with concealment ({})", title.unwrap_or_else(|| printable(name)))
 }
@@ -125,6 +144,17 @@ mod tests {
         let both = "MOS for G.711 without concealment, adaptive playout (call); G.711 with concealment (Appendix I), \
                     playout fixed 60 ms (talk)";
         assert_eq!(receivers(&summary).as_deref(), Some(both));
+    }
+
+    #[test]
+    fn scores_of_two_scales_are_said_not_to_be_compared() {
+        let mut summary = fixture::summary(1);
+        let call = summary.runs[1].flows.get_mut("call").unwrap().call.as_mut().unwrap();
+        (call.codec, call.scale) = ("opus".to_owned(), "swb".to_owned());
+        call.concealment = "opus".to_owned();
+        let swept = "MOS for G.711 without concealment, adaptive playout; or Opus on the swb scale with concealment (its \
+                     own), adaptive playout; not compared: different scales";
+        assert_eq!(receivers(&summary).as_deref(), Some(swept));
     }
 
     #[test]

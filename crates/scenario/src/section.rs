@@ -4,7 +4,7 @@
 //! or wrong; a wrong value is already in the log. A getter named `..._or_word` returns `Some(None)` for a key
 //! that has a word in place of a quantity, such as `"default"`.
 
-use talkpath_units::{Bytes, Duration, Packets};
+use talkpath_units::{Bytes, Duration, Packets, Rate};
 
 use crate::diagnostic::{Log, Place};
 use crate::quantity::{Amount, Dimension, Problem};
@@ -80,6 +80,10 @@ impl<'a> Section<'a> {
 
     pub(crate) fn bytes(&self, name: &str) -> Option<Bytes> {
         self.bytes_or_word(name)?
+    }
+
+    pub(crate) fn rate(&self, name: &str) -> Option<Rate> {
+        Some(Rate::from_bps(self.amount_or_word(name, Dimension::Rate)??))
     }
 
     pub(crate) fn packets_or_word(&self, name: &str) -> Option<Option<Packets>> {

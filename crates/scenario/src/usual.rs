@@ -93,6 +93,7 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     ("size", Size, 1, 64 * K),
     ("min_size", Size, 8, 64 * K),
     ("ptime", Duration, 5 * MS, 200 * MS),
+    ("bitrate", Rate, 6 * K, 128 * K),
     ("deadline", Duration, 5 * MS, MIN),
     ("gap", Duration, MS, 10 * MIN),
     ("bytes", Size, K, 100 * G),

@@ -111,8 +111,8 @@ fn judging(section: &Section<'_>) -> Option<Judging> {
             Some(_) => Some(playout(section)?),
             None => None,
         };
-        let concealment = match section.choice("concealment")? {
-            SILENCE => Concealment::Silence,
+        let concealment = match section.node("concealment") {
+            Some(_) if section.choice("concealment")? == SILENCE => Concealment::Silence,
             _ => Concealment::Concealed,
         };
         return Some(Judging::Call { playout, concealment, floor: section.number("floor")? });

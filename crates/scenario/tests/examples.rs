@@ -15,6 +15,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("dumbbell.toml", include_str!("../../../scenarios/dumbbell.toml")),
     ("sweep.toml", include_str!("../../../scenarios/sweep.toml")),
     ("slow-receiver.toml", include_str!("../../../scenarios/slow-receiver.toml")),
+    ("red.toml", include_str!("../../../scenarios/red.toml")),
 ];
 
 const CAMPAIGNS: &[(&str, &str)] = &[

@@ -43,7 +43,10 @@ fn a_call_is_played_as_its_keys_say() {
     assert_eq!(ramjee.judging, Judging::Call { playout: Some(Playout::Ramjee), concealment, floor: 3.1 });
     let playout = Some(Playout::Fixed(Duration::from_millis(60)));
     assert_eq!(call.judging, Judging::Call { playout, concealment: Concealment::Silence, floor: 3.6 });
-    assert_eq!(call.workload, WorkloadConfig::G711, "what is sent is the same");
+    let usual = flow("\"voice\"").workload;
+    assert_eq!(call.workload, usual, "what is sent is the same");
+    let bare = flow("{ kind = \"voice\", rtp = false }").workload;
+    assert_eq!(bare, WorkloadConfig::G711);
 }
 
 #[test]

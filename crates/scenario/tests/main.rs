@@ -17,3 +17,4 @@ mod robust;
 mod steps;
 mod topology;
 mod units;
+mod voice;

@@ -38,7 +38,7 @@ impl Story {
             r#"
             duration = "5 s"
             [path]
-            up = {{ rate = "200 kbps", delay = "20 ms", loss = 0.02, queue = {{ kind = "drop-tail", mark_at = "2 packets" }} }}
+            up = {{ rate = "216 kbps", delay = "20 ms", loss = 0.02, queue = {{ kind = "drop-tail", mark_at = "2 packets" }} }}
             down = {{ rate = "1 Mbps", delay = "20 ms", loss = 0.01 }}
             [flow.call]
             transport = {transport}

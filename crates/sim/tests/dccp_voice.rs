@@ -14,7 +14,7 @@ fn call(transport: &str, one_way_ms: u64) -> RunRecord {
         down = {{ rate = "1 Gbps", delay = "{one_way_ms} ms" }}
         [flow.call]
         transport = "{transport}"
-        workload = {{ kind = "voice", codec = "g711", echo = true }}
+        workload = {{ kind = "voice", rtp = false, codec = "g711", echo = true }}
         "#
     ))
 }
@@ -30,7 +30,7 @@ fn call_within_a_host(transport: &str) -> RunRecord {
         down = {{ delay = "0 ms" }}
         [flow.call]
         transport = "{transport}"
-        workload = {{ kind = "voice", codec = "g711", echo = true }}
+        workload = {{ kind = "voice", rtp = false, codec = "g711", echo = true }}
         "#
     ))
 }

@@ -18,7 +18,7 @@ fn call(transport: &str, loss: f64) -> RunRecord {
         down = {{ rate = "2 Mbps", delay = "20 ms", loss = {loss} }}
         [flow.call]
         transport = {transport}
-        workload = {{ kind = "voice", codec = "g711", echo = true }}
+        workload = {{ kind = "voice", rtp = false, codec = "g711", echo = true }}
         due = "opening"
         "#
     ))
@@ -157,7 +157,7 @@ fn beside_a_transfer(call: &str, transfer: &str) -> RunRecord {
         start = "1 s"
         [flow.call]
         transport = {{ {call} }}
-        workload = {{ kind = "voice", codec = "g711", echo = true }}
+        workload = {{ kind = "voice", rtp = false, codec = "g711", echo = true }}
         "#
     ))
 }
@@ -302,7 +302,7 @@ fn a_datagram_that_the_engine_discards_is_missing_for_want_of_keys() {
             down = {{ rate = "2 Mbps", delay = "20 ms", loss = 0.15 }}
             [flow.call]
             transport = {{ kind = "quic-datagram", zero_rtt = {zero_rtt} }}
-            workload = {{ kind = "voice", codec = "g711", echo = true }}
+            workload = {{ kind = "voice", rtp = false, codec = "g711", echo = true }}
             "#
         ));
         for leg in legs(&record, 0) {
@@ -329,7 +329,7 @@ fn what_expires_under_way_arrives_with_rows_and_without() {
             down = {{ rate = "2 Mbps", delay = "120 ms", loss = 0.01 }}
             [flow.call]
             transport = {{ kind = "quic", carry = "{carry}", expire = "60 ms" }}
-            workload = {{ kind = "voice", codec = "g711" }}
+            workload = {{ kind = "voice", rtp = false, codec = "g711" }}
             "#
         );
         let (rows, none) = (common::run(&scenario), common::run_without_rows(&scenario));
@@ -353,7 +353,7 @@ fn beside_downloads(transport: &str, queue: &str) -> RunRecord {
         down = {{ rate = "20 Mbps", delay = "10 ms", queue = {queue} }}
         [flow.call]
         transport = "{transport}"
-        workload = {{ kind = "voice", codec = "g711", echo = true }}
+        workload = {{ kind = "voice", rtp = false, codec = "g711", echo = true }}
         [flow.load]
         transport = "tcp"
         workload = "bulk"

@@ -45,7 +45,7 @@ fn in_round_trips(
         {path_line}
         [flow.call]
         transport = "{transport}"
-        workload = {{ kind = "voice", codec = "g711", echo = true, echo_write = "{echo_write}" }}
+        workload = {{ kind = "voice", rtp = false, codec = "g711", echo = true, echo_write = "{echo_write}" }}
         {flow_line}
         "#
     ));

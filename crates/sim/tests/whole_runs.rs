@@ -13,7 +13,7 @@ const ADSL: &str = r#"
     down = { rate = "8 Mbps", delay = "20 ms", loss = 0.01, jitter = { kind = "normal", sd = "2 ms" } }
     [flow.call]
     transport = "udp"
-    workload = { kind = "voice", codec = "g711", echo = true }
+    workload = { kind = "voice", rtp = false, codec = "g711", echo = true }
     [flow.upload]
     transport = "tcp"
     workload = { kind = "bulk" }
@@ -282,7 +282,7 @@ fn what_waits_in_an_autotuned_send_buffer_is_as_much_as_in_the_kernel_of_the_pro
             down = {{ rate = "40 Mbps", delay = "9 ms", queue = "fq_codel" }}
             [flow.call]
             transport = "udp"
-            workload = {{ kind = "voice", codec = "g711", echo = true }}
+            workload = {{ kind = "voice", rtp = false, codec = "g711", echo = true }}
             [flow.upload]
             transport = "tcp"
             workload = "bulk"

@@ -2,15 +2,24 @@
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use talkpath_measure::Codec;
-use talkpath_scenario::{as_percent, parse_duration, percentage};
-use talkpath_units::Duration;
+use talkpath_measure::{Bandwidth, Codec};
+use talkpath_scenario::{as_percent, parse_duration, parse_rate, percentage};
+use talkpath_units::{Duration, Rate};
 
 #[derive(Debug, Args)]
 pub struct MosArgs {
     /// The codec
     #[arg(long, default_value = Codec::G711.name(), value_parser = codec_parser())]
     pub codec: Codec,
+    /// opus: the bandwidth of the speech, which decides the scale of the score (default: swb)
+    #[arg(long, value_parser = bandwidth_parser())]
+    pub bandwidth: Option<Bandwidth>,
+    /// opus: the bit rate, as in `24kbps` (default: 32 kbps)
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub bitrate: Option<Rate>,
+    /// opus: the bit rate is constant. Without this flag it holds on average
+    #[arg(long)]
+    pub cbr: bool,
     /// g711: the receiver plays silence where a frame is missing. Without this flag it conceals missing
     /// frames by G.711 Appendix I
     #[arg(long)]
@@ -29,7 +38,13 @@ pub struct MosArgs {
     pub burst_ratio: f64,
 }
 
-/// Makes a parser for the names of the codecs whose impairment is known.
+/// Makes a parser for the names of bandwidths.
+fn bandwidth_parser() -> impl TypedValueParser<Value = Bandwidth> {
+    let words = Bandwidth::WORDS.iter().copied().map(PossibleValue::new);
+    PossibleValuesParser::new(words).try_map(|word| Bandwidth::named(&word).ok_or("no bandwidth"))
+}
+
+/// Makes a parser for the names of codecs.
 pub(super) fn codec_parser() -> impl TypedValueParser<Value = Codec> {
     let words = Codec::ALL.iter().map(|codec| PossibleValue::new(codec.name()).help(codec.row().about));
     PossibleValuesParser::new(words).try_map(|word| Codec::named(&word).ok_or("no codec"))

@@ -59,7 +59,7 @@ pub fn run(args: &CompareArgs, context: Context<'_>) -> Result<(), Failure> {
     if let Some(line) = &args.line {
         context.terminal.note(&line.assumptions());
     }
-    refuse_concealment_without_a_call(args)?;
+    refuse_speech_without_a_call(args)?;
     let plan = make_plan(args, &place, &path)?;
     refuse_single_candidate(args, &place)?;
     // A threshold about a figure that no run has is refused now, and not after a long run.
@@ -79,19 +79,23 @@ pub fn run(args: &CompareArgs, context: Context<'_>) -> Result<(), Failure> {
     conclude(outcome, &conclusion, context)
 }
 
-/// Refuses a flag about the concealment of lost frames if the compared flow is not a call.
-fn refuse_concealment_without_a_call(args: &CompareArgs) -> Result<(), Failure> {
-    let flag = if args.plc {
-        "--plc"
-    } else if args.no_plc {
-        "--no-plc"
-    } else {
-        return Ok(());
-    };
+/// Refuses a flag about speech if the compared flow is not a call.
+fn refuse_speech_without_a_call(args: &CompareArgs) -> Result<(), Failure> {
     if args.workload == ComparedWorkload::Voice {
         return Ok(());
     }
-    Err(Failure::Usage(format!("{flag} belongs to --workload voice: only a call has frames to conceal")))
+    let flags = [
+        ("--plc", args.plc, "frames to conceal"),
+        ("--no-plc", args.no_plc, "frames to conceal"),
+        ("--codec", args.codec.is_some(), "a codec"),
+        ("--ptime", args.ptime.is_some(), "packets of speech"),
+    ];
+    match flags.iter().find(|(_, is_set, _)| *is_set) {
+        None => Ok(()),
+        Some((flag, _, what)) => {
+            Err(Failure::Usage(format!("{flag} belongs to --workload voice: only a call has {what}")))
+        }
+    }
 }
 
 /// Refuses a comparison that has only one transport with only one congestion control.
@@ -171,6 +175,13 @@ fn plan_with_duration(
     set.extend(comparison.settings());
     if args.no_plc {
         set.push(Setting::by("--no-plc", "flow.call.workload.concealment", quoted("none")));
+    }
+    if let Some(codec) = args.codec {
+        let option = format!("--codec {}", codec.name());
+        set.push(Setting::by(&option, "flow.call.workload.codec", quoted(codec.name())));
+    }
+    if let Some(ptime) = &args.ptime {
+        set.push(Setting::by(&format!("--ptime {ptime}"), "flow.call.workload.ptime", quoted(ptime)));
     }
     set.extend(args.change.settings());
     set.extend(args.demand.settings());

@@ -1,8 +1,10 @@
-//! `talkpath mos` computes the opinion score of a call by the E-model (ITU-T G.107).
+//! `talkpath mos` computes the opinion score of a call by the E-model, on the scale of its codec (ITU-T G.107,
+//! G.107.1 and G.107.2).
 
 use serde::Serialize;
-use talkpath_measure::metrics::e_model::{Call, Rating};
+use talkpath_measure::metrics::e_model::{Call, Rating, scale_row};
 use talkpath_measure::summary::OutsideModel;
+use talkpath_measure::{Codec, Coding, Rated};
 use talkpath_scenario::as_percent;
 
 use crate::args::{Common, MosArgs};
@@ -13,24 +15,42 @@ use talkpath_experiment::json::json;
 /// Prints the score, the rating R with its impairments, and which inputs lie outside the model. With `--json`
 /// it prints all of these as an object.
 pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let rated = rated(args)?;
     let call = Call {
         mouth_to_ear_ms: args.one_way.as_millis_f64(),
         loss: args.loss.value,
         burst_ratio: args.burst_ratio,
-        codec: args.codec.impairment(has_concealment(args)?),
+        codec: rated,
     };
     let Rating { r, mos, id, ie_eff } = call.rate();
     let outside_model = call.outside();
     let concealment = args.codec.concealment(!args.no_plc);
     if common.json() {
-        return terminal::print(&json(&Figures { r, mos, id, ie_eff, concealment, outside_model }));
+        let (scale, source) = (rated.scale.name(), rated.source);
+        return terminal::print(&json(&Figures {
+            r,
+            mos,
+            scale,
+            id,
+            ie_eff,
+            concealment,
+            source,
+            outside_model,
+        }));
     }
+    let scale = scale_row(rated.scale);
     let at_least = if r <= 0.0 { "; R is 0 at the least" } else { "" };
     let mut text = format!(
-        "MOS {mos:.2}, R {r:.1} of 93.2: {}\n\
-         Echo and delay take {id:.1}, codec and loss {ie_eff:.1}{at_least} (ITU-T G.107, 06/2015, narrowband)\n",
-        satisfaction(r)
+        "MOS {mos:.2}, R {r:.1} of {}: {}\n\
+         Echo and delay take {id:.1}, codec and loss {ie_eff:.1}{at_least} ({}, {})\n",
+        scale.best,
+        satisfaction(r / scale.stretch),
+        scale.recommendation,
+        scale.speech
     );
+    if args.codec == Codec::OPUS {
+        text += &format!("Codec and loss by {}, which is no standard\n", rated.source);
+    }
     // The user may have meant a large loss in per cent, so the text says how it was understood.
     if args.loss.value > LARGE_LOSS {
         let loss = as_percent(args.loss.value).replace('%', " %");
@@ -50,17 +70,45 @@ const LARGE_LOSS: f64 = 0.2;
 struct Figures {
     r: f64,
     mos: f64,
+    /// The same word as in summary.json.
+    scale: &'static str,
     id: f64,
     ie_eff: f64,
     /// The same word as in summary.json.
     concealment: &'static str,
+    /// Where the codec's figures were published.
+    source: &'static str,
     /// The same words as in summary.json.
     outside_model: Vec<OutsideModel>,
 }
 
+/// Returns the codec's constants in the E-model.
+fn rated(args: &MosArgs) -> Result<Rated, Failure> {
+    let is_concealed = has_concealment(args)?;
+    let mut coding = Coding::usual(args.codec);
+    if args.codec == Codec::OPUS {
+        coding.bandwidth = args.bandwidth.unwrap_or(coding.bandwidth);
+        coding.bit_rate = args.bitrate.unwrap_or(coding.bit_rate);
+        coding.is_vbr = !args.cbr;
+    } else if args.bandwidth.is_some() || args.bitrate.is_some() || args.cbr {
+        return Err(Failure::Usage(format!(
+            "--bandwidth, --bitrate and --cbr belong to opus: {} has one bit rate",
+            args.codec.name()
+        )));
+    }
+    coding.rated(is_concealed).ok_or_else(|| {
+        Failure::Usage(
+            "nobody published the impairment of Opus at this bandwidth and bit rate. Published are nb from 6 to 9 \
+             kb/s (with --cbr to 11), wb from 11 to 13 (with --cbr 12 to 15) and swb from 14 to 40 (with --cbr from \
+             16), in packets of 20 ms (Alahmadi et al. 2021)"
+                .to_owned(),
+        )
+    })
+}
+
 /// Whether the receiver conceals missing frames. `--no-plc` is refused for a codec that always does.
 fn has_concealment(args: &MosArgs) -> Result<bool, Failure> {
-    if args.no_plc && args.codec.row().silence.is_none() {
+    if args.no_plc && args.codec.always_conceals() {
         return Err(Failure::Usage(format!(
             "--no-plc belongs to g711: {} conceals by itself, and its figures hold for that",
             args.codec.name()
@@ -69,7 +117,8 @@ fn has_concealment(args: &MosArgs) -> Result<bool, Failure> {
     Ok(!args.no_plc)
 }
 
-/// How satisfied users are at the rating `r` (ITU-T G.107, 06/2015, Table B.1).
+/// How satisfied users are at the rating `r` (ITU-T G.107, 06/2015, Table B.1). Ratings of other scales are
+/// first brought to the scale of that table.
 const fn satisfaction(r: f64) -> &'static str {
     match r {
         90.0.. => "users are very satisfied",

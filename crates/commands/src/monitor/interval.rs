@@ -251,7 +251,7 @@ pub(crate) fn delays(histogram: &Histogram) -> Option<DelayMs> {
 #[cfg(test)]
 pub(crate) mod tests {
     use talkpath_fixtures::call_record;
-    use talkpath_measure::{CallTerms, Codec, Fate, PlayoutRule};
+    use talkpath_measure::{CallTerms, Carriage, Codec, Fate, PlayoutRule};
 
     use super::*;
 
@@ -354,7 +354,9 @@ pub(crate) mod tests {
             let frame = Duration::from_millis(20);
             let call = CallTerms {
                 codec: Codec::G711,
+                rated: Codec::G711.rated(false),
                 frame,
+                carriage: Carriage::default(),
                 playout: PlayoutRule::Adaptive,
                 is_concealed: false,
                 other_wait: None,

@@ -30,7 +30,8 @@ impl Calls {
             let port = u16::try_from(usize::from(FIRST_PORT) + index);
             if let (Ok(port), TransportKind::Udp, WorkloadConfig::Voice(voice)) =
                 (port, flow.transport.kind(), &flow.workload)
-                && voice.codec == Codec::G711
+                && voice.codec() == Codec::G711
+                && voice.sender.is_none()
             {
                 // A packet of G.711 has 8 samples each millisecond.
                 samples.insert(port, u32::try_from(voice.ptime.as_micros() * 8 / 1000).unwrap_or(0));

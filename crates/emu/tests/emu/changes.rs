@@ -13,7 +13,7 @@ fn call(changes: &str) -> Option<Ran> {
     run(&format!(
         "name = \"changes\"\nduration = \"3 s\"\n\
          [path]\nup = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\ndown = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\n\
-         [flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\", codec = \"g711\" }}\n{changes}"
+         [flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\", rtp = false, codec = \"g711\" }}\n{changes}"
     ))
 }
 

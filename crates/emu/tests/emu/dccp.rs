@@ -25,7 +25,7 @@ fn calls_over_every_ccid_come_back_whole_in_both_directions() {
                 [flow.ccid{ccid}-{direction}]
                 transport = "dccp-ccid{ccid}"
                 direction = "{direction}"
-                workload = {{ kind = "voice", codec = "g711", echo = true }}
+                workload = {{ kind = "voice", rtp = false, codec = "g711", echo = true }}
                 due = "opening"
                 "#
                 )

@@ -45,7 +45,7 @@ fn an_echo_over_udp_takes_the_paths_round_trip() {
             down = { rate = "1 Gbps", delay = "25 ms" }
             [flow.call]
             transport = "udp"
-            workload = { kind = "voice", codec = "g711", echo = true }
+            workload = { kind = "voice", rtp = false, codec = "g711", echo = true }
             due = "opening"
             "#,
         ) else {
@@ -123,7 +123,7 @@ fn a_far_clock_that_jumps_is_found_and_costs_the_one_way_figures_alone() {
         down = { rate = "1 Gbps", delay = "10 ms" }
         [flow.call]
         transport = "udp"
-        workload = { kind = "voice", codec = "g711", echo = true }
+        workload = { kind = "voice", rtp = false, codec = "g711", echo = true }
         due = "opening"
     "#;
     judge_run(scenario, |ran| {
@@ -148,19 +148,19 @@ fn nagle_costs_what_the_kernel_holds_and_nodelay_nothing() {
         down = { rate = "1 Gbps", delay = "50 ms" }
         [flow.udp]
         transport = "udp"
-        workload = { kind = "voice", codec = "g711", echo = true }
+        workload = { kind = "voice", rtp = false, codec = "g711", echo = true }
         due = "opening"
         [flow.nodelay]
         transport = "tcp-nodelay"
-        workload = { kind = "voice", codec = "g711", echo = true }
+        workload = { kind = "voice", rtp = false, codec = "g711", echo = true }
         due = "opening"
         [flow.read]
         transport = "tcp"
-        workload = { kind = "voice", codec = "g711", echo = true, echo_write = "per-read" }
+        workload = { kind = "voice", rtp = false, codec = "g711", echo = true, echo_write = "per-read" }
         due = "opening"
         [flow.message]
         transport = "tcp"
-        workload = { kind = "voice", codec = "g711", echo = true, echo_write = "per-message" }
+        workload = { kind = "voice", rtp = false, codec = "g711", echo = true, echo_write = "per-message" }
         due = "opening"
         "#;
     judge_run(scenario, |ran| {
@@ -492,7 +492,7 @@ fn fq_codel_on_the_uplink_cures_the_call_beside_a_kernels_upload() {
         let round_trip = |path: &str| {
             let ran = run(&format!(
                 "name = \"adsl\"\nduration = \"10 s\"\nwarm_up = \"4 s\"\npath = \"{path}\"\n\
-                 [flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\", echo = true }}\ndue = \"opening\"\n\
+                 [flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\", rtp = false, echo = true }}\ndue = \"opening\"\n\
                  [flow.upload]\ntransport = {{ kind = \"tcp\", cc = \"cubic\" }}\nworkload = \"bulk\"\n"
             ))?;
             let summary = summarise(&ran.record, &BTreeMap::new());
@@ -530,7 +530,7 @@ fn datagrams_and_segments_over_ipv6_have_their_true_sizes_and_are_cut_by_their_s
             mtu = "BACK"
             [flow.small]
             transport = "udp"
-            workload = { kind = "voice", codec = "g711", echo = true }
+            workload = { kind = "voice", rtp = false, codec = "g711", echo = true }
             due = "opening"
             route = ["wide"]
             return_route = ["back"]
@@ -548,7 +548,7 @@ fn datagrams_and_segments_over_ipv6_have_their_true_sizes_and_are_cut_by_their_s
             return_route = ["wide"]
             [flow.dccp]
             transport = "dccp-ccid2"
-            workload = { kind = "voice", codec = "g711" }
+            workload = { kind = "voice", rtp = false, codec = "g711" }
             due = "opening"
             route = ["wide"]
             return_route = ["back"]
@@ -592,7 +592,7 @@ fn a_log_of_another_path_is_told() {
         down = { rate = "1 Mbps", delay = "5 ms" }
         [flow.call]
         transport = "udp"
-        workload = { kind = "voice", codec = "g711", echo = true }
+        workload = { kind = "voice", rtp = false, codec = "g711", echo = true }
         due = "opening"
         "#)
     else {

@@ -18,7 +18,7 @@ fn calls_come_back_whole_in_both_directions_whatever_carries_them() {
             for direction in ["up", "down"] {
                 flows += &format!(
                     "\n[flow.{carry}-{direction}]\ntransport = \"{carry}\"\ndirection = \"{direction}\"\n\
-                     workload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\ndue = \"opening\"\n"
+                     workload = {{ kind = \"voice\", rtp = false, codec = \"g711\", echo = true }}\ndue = \"opening\"\n"
                 );
             }
         }
@@ -160,7 +160,7 @@ fn beside_a_transfer(call: &str, transfer: &str) -> String {
          down = {{ rate = \"2 Mbps\", delay = \"10 ms\" }}\n\
          [flow.transfer]\ntransport = {{ {transfer} }}\nworkload = {{ kind = \"bulk\", bytes = \"600 kB\" }}\n\
          start = \"1 s\"\n\
-         [flow.call]\ntransport = {{ {call} }}\nworkload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\ndue = \"opening\"\n"
+         [flow.call]\ntransport = {{ {call} }}\nworkload = {{ kind = \"voice\", rtp = false, codec = \"g711\", echo = true }}\ndue = \"opening\"\n"
     )
 }
 
@@ -277,7 +277,7 @@ fn a_ticket_of_an_earlier_connection_saves_a_round_trip() {
                 "name = \"early\"\nduration = \"1 s\"\n[path]\n\
                  up = {{ rate = \"10 Mbps\", delay = \"40 ms\" }}\ndown = {{ rate = \"10 Mbps\", delay = \"40 ms\" }}\n\
                  [flow.call]\ntransport = {{ kind = \"quic-datagram\", zero_rtt = {zero_rtt} }}\n\
-                 workload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\ndue = \"opening\"\n"
+                 workload = {{ kind = \"voice\", rtp = false, codec = \"g711\", echo = true }}\ndue = \"opening\"\n"
             )) else {
                 return;
             };

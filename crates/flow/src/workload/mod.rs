@@ -2,7 +2,7 @@
 //!
 //! | workload | clock | a message |
 //! | --- | --- | --- |
-//! | [`Voice`] | the codec's | a frame every `ptime` |
+//! | [`Voice`] | the codec's | the speech of each `ptime`, or of talkspurts alone |
 //! | [`Cbr`] | `rate` and the mean size, without drift | `size` bytes, or drawn for each message |
 //! | [`Bulk`] | none: waits for room | as large as fits |
 //! | file, as [`Bulk`] | none | as large as fits, up to `size` |
@@ -50,7 +50,7 @@ impl AnyWorkload {
             WorkloadConfig::File { size, .. } => {
                 Self::Bulk(Bulk::new(config.transfer_size(), stop).with_largest_message(size))
             }
-            WorkloadConfig::Voice(ref voice) => Self::Voice(Voice::new(voice.ptime, voice.size, stop)),
+            WorkloadConfig::Voice(ref voice) => Self::Voice(Voice::new(voice, seed, stop)),
             WorkloadConfig::Cbr { rate, size } => Self::Cbr(Cbr::new(rate, size, seed, stop)),
             WorkloadConfig::Bulk { bytes } => Self::Bulk(Bulk::new(bytes, stop)),
             WorkloadConfig::Burst { count, size, repeat, gap } => {

@@ -1,8 +1,23 @@
-//! Voice: one frame each packetisation time, whatever the network does (RFC 3551 §4.2).
+//! Voice: a packet of speech each packetisation time, whatever the network does (RFC 3551 §4.2).
 //!
-//! Frame k is due at open + k ptime. There is no silence suppression: every frame is sent.
+//! Packet k is due at open + k ptime. A sender that suppresses silence leaves out the packets of silences:
+//!
+//! ```text
+//!  slots of ptime  ┌─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┐
+//!                  │T│T│T│T│D│ │ │ │ │ │T│T│T│     T speech, D the description of the silence
+//!                  └─┴─┴─┴─┴─┴─┴─┴─┴─┴─┴─┴─┴─┘
+//! ```
+//!
+//! Talkspurts and silences last as those of ITU-T P.59: exponentially distributed, 1.004 s and 1.587 s in the
+//! mean, rounded up to whole packets. A call begins with a talkspurt. The two directions of a conversation
+//! are drawn independently here, so people talk at the same time more often than in P.59.
+//!
+//! The message of a packet that is sent several times has a number for each copy. All are due together.
 
-use talkpath_units::{Bytes, Duration, Instant};
+use std::collections::VecDeque;
+
+use talkpath_model::{LAST_DRAW, SizeSpread, VoiceConfig, VoiceSender};
+use talkpath_units::{Bytes, Duration, Instant, Seed, Stream};
 use talkpath_wire::Message;
 
 use super::source::{Awaits, Workload};
@@ -13,15 +28,60 @@ pub struct Voice {
     ptime: Duration,
     size: Bytes,
     stop: Instant,
-    /// Due time of the frame `seq`; `None` before the connection opened.
+    /// Due time of the message `seq`; `None` before the connection opened.
     next: Option<Instant>,
     seq: u64,
+    /// `None` if all packets have the same size and are sent once.
+    sender: Option<Box<SenderState>>,
+}
+
+/// A sender whose packets differ, or that sends packets several times.
+#[derive(Clone, Debug)]
+struct SenderState {
+    config: VoiceSender,
+    /// The mean payload.
+    mean: Bytes,
+    /// Draws the sizes.
+    sizes: Stream,
+    /// Draws the talkspurts and silences.
+    spurts: Stream,
+    phase: Phase,
+    /// The packet of the current slot, if it was begun.
+    current: Option<Packet>,
+    /// The payloads of the packets before the current one, the newest last. It begins anew after a silence.
+    earlier: VecDeque<Bytes>,
+}
+
+/// A packet that has copies left to send.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    size: Bytes,
+    copies_left: u8,
+}
+
+/// The part of a conversation that the current slot belongs to. The numbers count slots of one packet.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// Speech, with this many slots left.
+    Talkspurt { left: u64 },
+    /// Silence that began `since` slots ago, with this many slots left.
+    Silence { since: u64, left: u64 },
 }
 
 impl Voice {
-    /// Frames of `size` every `ptime`, none at or after `stop`.
-    pub const fn new(ptime: Duration, size: Bytes, stop: Instant) -> Self {
-        Self { ptime, size, stop, next: None, seq: 0 }
+    /// Makes the packets of `config`, none at or after `stop`. What is random is drawn from `seed`.
+    pub fn new(config: &VoiceConfig, seed: Seed, stop: Instant) -> Self {
+        let ptime = config.ptime.max(SHORTEST_PACKET);
+        let sender = config.sender.map(|sender| {
+            let mean = config.size.saturating_sub(sender.headers);
+            Box::new(SenderState::new(sender, mean, ptime, seed))
+        });
+        Self { sender, ..Self::of_one_size(ptime, config.size, stop) }
+    }
+
+    /// Makes packets of `size` every `ptime`, none at or after `stop`.
+    pub const fn of_one_size(ptime: Duration, size: Bytes, stop: Instant) -> Self {
+        Self { ptime, size, stop, next: None, seq: 0, sender: None }
     }
 }
 
@@ -37,10 +97,13 @@ impl Workload for Voice {
 
     fn poll_message(&mut self, _writable: Bytes, now: Instant) -> Option<Message> {
         let due = self.next.filter(|due| *due <= now && *due < self.stop)?;
-        let message = Message { seq: self.seq, size: self.size, due };
+        let (size, slots) = match &mut self.sender {
+            None => (self.size, 1),
+            Some(sender) => sender.next_message(self.ptime),
+        };
+        let message = Message { seq: self.seq, size, due };
         self.seq += 1;
-        // A frame time of zero would never let the clock move on.
-        self.next = Some(due.saturating_add(self.ptime.max(Duration::from_nanos(1))));
+        self.next = Some(due.saturating_add(self.ptime.saturating_mul(slots)));
         Some(message)
     }
 
@@ -53,38 +116,96 @@ impl Workload for Voice {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl SenderState {
+    fn new(config: VoiceSender, mean: Bytes, ptime: Duration, seed: Seed) -> Self {
+        let mut spurts = seed.stream("talkspurt");
+        let phase = Phase::Talkspurt { left: slots(&mut spurts, TALKSPURT, ptime) };
+        let sizes = seed.stream("size");
+        Self { config, mean, sizes, spurts, phase, current: None, earlier: VecDeque::new() }
+    }
 
-    #[test]
-    fn a_call_of_one_second_has_fifty_frames_on_the_codecs_clock() {
-        let open = Instant::from_millis(37);
-        let mut voice = Voice::new(Duration::from_millis(20), Bytes::new(160), Instant::from_millis(1037));
-        assert_eq!(voice.poll_message(Bytes::MAX, open), None, "not open yet");
-        assert!(!voice.is_finished());
-        voice.open(open);
-        let mut dues = Vec::new();
-        while let Some(now) = voice.poll_timeout() {
-            while let Some(message) = voice.poll_message(Bytes::ZERO, now) {
-                assert_eq!(message.size, Bytes::new(160));
-                assert_eq!(message.seq, dues.len() as u64);
-                dues.push(message.due);
+    /// Returns the size of the next message, and the number of slots until the message after it is due.
+    fn next_message(&mut self, ptime: Duration) -> (Bytes, u64) {
+        let mut packet = match self.current.take() {
+            Some(packet) => packet,
+            None => Packet { size: self.next_size(), copies_left: self.config.copies.max(1) },
+        };
+        packet.copies_left -= 1;
+        if packet.copies_left > 0 {
+            self.current = Some(packet);
+            return (packet.size, 0);
+        }
+        let slots = self.advance(ptime);
+        if slots > 1 {
+            self.earlier.clear();
+        }
+        (packet.size, slots)
+    }
+
+    /// Returns the size of the packet of the current slot, with its headers.
+    fn next_size(&mut self) -> Bytes {
+        let descriptor = self.config.silence.and_then(|silence| silence.descriptor);
+        let payload = match (self.phase, descriptor) {
+            (Phase::Silence { .. }, Some(descriptor)) => descriptor,
+            _ if self.config.spread == SizeSpread::Constant => self.mean,
+            _ => self.config.spread.size(self.mean, self.sizes.below(LAST_DRAW + 1)),
+        };
+        let size = self.config.headers + self.config.payload(payload, self.earlier.iter().copied());
+        if self.config.red > 0 {
+            self.earlier.push_back(payload);
+            if self.earlier.len() > usize::from(self.config.red) {
+                self.earlier.pop_front();
             }
         }
-        let expected: Vec<_> = (0..50).map(|k| open + Duration::from_millis(20) * k).collect();
-        assert_eq!(dues, expected);
-        assert!(voice.is_finished());
+        size
     }
 
-    #[test]
-    fn a_late_poll_gets_every_overdue_frame_with_its_own_due_time() {
-        let mut voice = Voice::new(Duration::from_millis(20), Bytes::new(160), Instant::from_secs(1));
-        voice.open(Instant::ZERO);
-        let late = Instant::from_millis(45);
-        let dues: Vec<_> =
-            core::iter::from_fn(|| voice.poll_message(Bytes::ZERO, late)).map(|m| m.due).collect();
-        assert_eq!(dues, [0, 20, 40].map(Instant::from_millis));
-        assert_eq!(voice.poll_timeout(), Some(Instant::from_millis(60)));
+    /// Goes to the next slot that has a packet. Returns how many slots later it is.
+    fn advance(&mut self, ptime: Duration) -> u64 {
+        let Some(silence) = self.config.silence else { return 1 };
+        let every = silence.every.map(|every| (every.as_nanos() / ptime.as_nanos()).max(1));
+        let mut skipped: u64 = 0;
+        loop {
+            match self.phase {
+                Phase::Talkspurt { left } if left > 1 => {
+                    self.phase = Phase::Talkspurt { left: left - 1 };
+                    return skipped + 1;
+                }
+                Phase::Talkspurt { .. } => {
+                    self.phase = Phase::Silence { since: 0, left: slots(&mut self.spurts, SILENCE, ptime) };
+                    skipped += 1;
+                    if silence.descriptor.is_some() {
+                        return skipped;
+                    }
+                }
+                Phase::Silence { since, left } => {
+                    let step = every.map_or(left, |every| every - since % every);
+                    skipped = skipped.saturating_add(step.min(left));
+                    if step < left {
+                        self.phase = Phase::Silence { since: since + step, left: left - step };
+                    } else {
+                        self.phase = Phase::Talkspurt { left: slots(&mut self.spurts, TALKSPURT, ptime) };
+                    }
+                    return skipped;
+                }
+            }
+        }
     }
 }
+
+/// Draws how many packets a talkspurt or a silence lasts, at least one.
+fn slots(spurts: &mut Stream, mean: Duration, ptime: Duration) -> u64 {
+    let nanos = spurts.exponential() * mean.as_nanos() as f64;
+    // The conversion saturates. Its argument is never negative.
+    ((nanos / ptime.as_nanos() as f64).ceil() as u64).max(1)
+}
+
+/// The mean talkspurt and the mean pause (ITU-T P.59, Table 1).
+const TALKSPURT: Duration = Duration::from_millis(1004);
+const SILENCE: Duration = Duration::from_millis(1587);
+
+/// A packet time of zero would never let the clock move on.
+const SHORTEST_PACKET: Duration = Duration::from_nanos(1);
+
+#[cfg(test)]
+mod tests;

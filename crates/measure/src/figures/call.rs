@@ -120,6 +120,12 @@ pub(super) const CALL: &[Row] = &[
     .less(),
     Row::flag("call.usable", "usable as a call", usable!(), |f| call(f)?.usable).more(),
     Row::word("call.codec", "codec", "what the speech is coded by", |f| Some(&call(f)?.codec)),
+    Row::word(
+        "call.scale",
+        "scale of the score",
+        "the scale of the opinion score: nb, wb, swb or fb; scores of two scales are not comparable",
+        |f| Some(&call(f)?.scale),
+    ),
     Row::word("call.playout", "playout", "how the receiver chooses its playout delay", |f| {
         Some(&call(f)?.playout)
     }),

@@ -286,6 +286,7 @@ pub(crate) fn all_known() -> FlowSummary {
                 range: (1.0, 8.0),
             }],
             codec: "g711".to_owned(),
+            scale: "nb".to_owned(),
             playout: "adaptive".to_owned(),
             concealment: "none".to_owned(),
             basis: Basis::OneWay,

@@ -18,12 +18,14 @@
 //! ([`CallCounter::halve`]).
 
 use core::cmp::Ordering;
+use std::borrow::Cow;
 
 use talkpath_units::SignedDuration;
 
 use super::frames::Frames;
 use super::minimum_plus_wait::MinimumPlusWait;
 use super::playout::{Heard, Playout, beyond_least_words};
+use super::reassembly::{ArrivedFrame, Reassembly};
 use super::trip::round_trip;
 use super::{e_model, gaps};
 use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs, OtherReceiver, OutsideModel};
@@ -67,6 +69,7 @@ pub(crate) enum Clocks {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listener {
     terms: CallTerms,
+    reassembly: Reassembly,
     playout: Playout,
     frames: Frames,
     /// The playout delays, one for each talkspurt.
@@ -123,17 +126,17 @@ impl CallCounter {
     pub(crate) fn add(&mut self, frame: &MessageRecord, echo: Option<&MessageRecord>) {
         match self {
             Self::OneWay(listener) | Self::OneWayUntrusted(listener) => {
-                listener.add(frame.seq, delay_of(frame));
+                listener.add(frame, delay_of(frame));
             }
             Self::BothWays(both) => {
-                both.forward.add(frame.seq, delay_of(frame));
+                both.forward.add(frame, delay_of(frame));
                 if let Some(echo) = echo {
-                    both.back.add(frame.seq, delay_of(echo));
+                    both.back.add(frame, delay_of(echo));
                 }
             }
             Self::HalfRoundTrips(listener) => {
                 let half = |delay: SignedDuration| SignedDuration::from_nanos(delay.as_nanos() / 2);
-                listener.add(frame.seq, round_trip(frame, echo).delay().map(half));
+                listener.add(frame, round_trip(frame, echo).delay().map(half));
             }
         }
     }
@@ -141,8 +144,9 @@ impl CallCounter {
     /// Rates the call, which is usable if its score reaches `floor`. Returns `None` if there was no frame,
     /// and for one direction between clocks that are not trusted.
     pub(crate) fn finish(&self, floor: f64) -> Option<CallSummary> {
+        let call = self.with_waiting_frames();
         let forward = Some(Direction::Forward);
-        let (basis, directions) = match self {
+        let (basis, directions) = match &*call {
             Self::OneWayUntrusted(_) => return None,
             Self::OneWay(listener) => (Basis::OneWay, vec![(listener, forward)]),
             Self::BothWays(both) => {
@@ -170,7 +174,8 @@ impl CallCounter {
     /// played nothing, the delays are not known, and the loss alone decides. Returns `None` if there was no
     /// frame, and for a flow with an echo.
     pub(crate) fn halve(&self, other: &Self, floor: f64) -> Option<CallSummary> {
-        let (this, other) = (self.one_way_listener()?, other.one_way_listener()?);
+        let (this, other) = (self.with_waiting_frames(), other.with_waiting_frames());
+        let (this, other) = (this.one_way_listener()?, other.one_way_listener()?);
         let direction = Some(Direction::Forward);
 
         let delays = this.mouth_to_ear_ms().zip(other.mouth_to_ear_ms());
@@ -193,6 +198,30 @@ impl CallCounter {
         let halved = delays.map(|(this, other)| (this + other) / 2.0);
         let second = this.rate(this_second.frames, halved, floor, direction);
         Some(call.with_other_receiver(second.and_then(|second| this.other_receiver(second, halved))))
+    }
+
+    /// Returns the call after its last packet: frames that waited for later packets are heard as they are.
+    fn with_waiting_frames(&self) -> Cow<'_, Self> {
+        let is_waiting = match self {
+            Self::OneWay(listener) | Self::OneWayUntrusted(listener) | Self::HalfRoundTrips(listener) => {
+                listener.reassembly.is_waiting()
+            }
+            Self::BothWays(both) => both.forward.reassembly.is_waiting() || both.back.reassembly.is_waiting(),
+        };
+        if !is_waiting {
+            return Cow::Borrowed(self);
+        }
+        let mut call = self.clone();
+        match &mut call {
+            Self::OneWay(listener) | Self::OneWayUntrusted(listener) | Self::HalfRoundTrips(listener) => {
+                listener.add_waiting_frames();
+            }
+            Self::BothWays(both) => {
+                both.forward.add_waiting_frames();
+                both.back.add_waiting_frames();
+            }
+        }
+        Cow::Owned(call)
     }
 
     /// The listener of a call in one direction. Returns `None` for a call in both directions.
@@ -234,6 +263,7 @@ impl Listener {
         let second_receiver = |wait| MinimumPlusWait::new(terms.frame, wait, least_delay_ns);
         Self {
             terms,
+            reassembly: Reassembly::new(terms.carriage, terms.frame),
             playout: Playout::new(terms.frame, terms.playout),
             frames: Frames::new(terms.frame),
             playout_delays: Vec::new(),
@@ -241,8 +271,15 @@ impl Listener {
         }
     }
 
-    /// Adds the frame `seq` with its delay, which is `None` if the frame did not arrive.
-    fn add(&mut self, seq: u64, delay: Option<SignedDuration>) {
+    /// Adds a packet of the call with its delay, which is `None` if the packet did not arrive.
+    fn add(&mut self, packet: &MessageRecord, delay: Option<SignedDuration>) {
+        if let Some(frame) = self.reassembly.add(packet.seq, packet.due, delay) {
+            self.add_frame(frame);
+        }
+    }
+
+    fn add_frame(&mut self, frame: ArrivedFrame) {
+        let ArrivedFrame { number: seq, delay, .. } = frame;
         if let Some(second_receiver) = &mut self.second_receiver {
             second_receiver.add(delay.map(SignedDuration::as_nanos));
         }
@@ -253,6 +290,14 @@ impl Listener {
                 Some(last) if last.delay == delay => last.frames += 1,
                 _ => self.playout_delays.push(PlayoutDelay { delay, frames: 1 }),
             }
+        }
+    }
+
+    /// Adds the frames that waited for later packets.
+    fn add_waiting_frames(&mut self) {
+        let frames: Vec<ArrivedFrame> = self.reassembly.finish().collect();
+        for frame in frames {
+            self.add_frame(frame);
         }
     }
 
@@ -294,7 +339,7 @@ impl Listener {
             mouth_to_ear_ms: mean_ms.unwrap_or(0.0).max(0.0),
             loss: frames.loss()?,
             burst_ratio: frames.burst_ratio(),
-            codec: self.terms.codec.impairment(self.terms.is_concealed),
+            codec: self.terms.rated?,
         };
         let e_model::Rating { r, mos, .. } = call.rate();
         let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
@@ -326,6 +371,7 @@ impl Listener {
             usable: Some(own.is_usable),
             outside_model: own.outside_model,
             codec: self.terms.codec.name().to_owned(),
+            scale: self.terms.rated.map_or("", |rated| rated.scale.name()).to_owned(),
             playout: match self.terms.playout {
                 PlayoutRule::Adaptive => "adaptive".to_owned(),
                 PlayoutRule::Ramjee => "ramjee".to_owned(),

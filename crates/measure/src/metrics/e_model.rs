@@ -1,5 +1,5 @@
 //! The E-model predicts how people rate a telephone connection over which they talk. This is ITU-T G.107
-//! (06/2015) for narrowband, in full.
+//! (06/2015) for narrowband, in full. The scales of wider speech are in `scales`.
 //!
 //! ```text
 //!  R = Ro - Is - Id - Ie,eff + A      (7-1)      MOS follows from R (Annex B)
@@ -25,9 +25,12 @@
 //!
 //! Begin to read with [`Call::rate`].
 
-use talkpath_config::Impairment;
+mod scales;
+
+use talkpath_config::{Impairment, Rated, Scale};
 
 use crate::summary::{ModelInput, OutsideModel};
+pub use scales::{FULLY_BURSTY, ScaleRow, scale_row};
 
 /// The inputs that the network and the playout change.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,8 +42,8 @@ pub struct Call {
     /// The mean length of the runs of lost frames, divided by the mean length if frames were lost at random
     /// (§7.5). It is 1 for random losses, and larger for bursts.
     pub burst_ratio: f64,
-    /// How much the codec impairs the speech.
-    pub codec: Impairment,
+    /// How much the codec impairs the speech, and on which scale.
+    pub codec: Rated,
 }
 
 /// The rating of a call.
@@ -48,7 +51,7 @@ pub struct Call {
 pub struct Rating {
     /// The transmission rating factor. It can be above 100. The factor of a [`Call`] is at least 0.
     pub r: f64,
-    /// The estimated mean opinion score of a conversation, 1 to 4.5.
+    /// The estimated mean opinion score of a conversation, 1 to 4.5, on the scale of the codec.
     pub mos: f64,
     /// Id: by how much echo and delay lower R.
     pub id: f64,
@@ -128,11 +131,19 @@ impl Call {
     /// telephones, so T = Ta and Tr = 2 T (§7.4). The documentation of the module says what happens outside
     /// the ranges of Table 2.
     pub fn rate(&self) -> Rating {
+        match self.codec.scale {
+            Scale::Narrow => self.rate_narrowband(),
+            Scale::Wide | Scale::SuperWide | Scale::Full => scales::rate(self),
+        }
+    }
+
+    fn rate_narrowband(&self) -> Rating {
         let delay_ms = self.mouth_to_ear_ms;
         let inputs =
             Inputs { echo_delay_ms: delay_ms, loop_delay_ms: 2.0 * delay_ms, delay_ms, ..Inputs::default() };
         let (smallest, largest) = BURST_RATIO;
-        let rating = inputs.rate(self.codec, self.loss, self.burst_ratio.clamp(smallest, largest));
+        let burst_ratio = self.burst_ratio.clamp(smallest, largest);
+        let rating = inputs.rate_with(scales::codec_impairment(&Self { burst_ratio, ..*self }));
         let r = if self.loss >= 1.0 { 0.0 } else { rating.r.max(0.0) };
         Rating { r, mos: mos(r), ..rating }
     }
@@ -146,6 +157,10 @@ impl Call {
             OutsideModel { input: ModelInput::Loss, value: loss, range: LOSS },
             OutsideModel { input: ModelInput::BurstRatio, value: burst_ratio, range: BURST_RATIO },
         ];
+        if self.codec.bursty_bpl.is_some() {
+            // Such a codec has a Bpl for bursts in place of the model's burst ratio.
+            inputs.pop();
+        }
         inputs.retain(|input| {
             let (smallest, largest) = input.range;
             input.value < smallest || largest < input.value
@@ -157,11 +172,16 @@ impl Call {
 impl Inputs {
     /// Rates a connection with `codec`. `loss` is the share of lost frames, 0 to 1.
     pub fn rate(&self, codec: Impairment, loss: f64, burst_ratio: f64) -> Rating {
+        let most = scale_row(Scale::Narrow).most_impairment;
+        self.rate_with(effective_equipment_impairment(codec, loss, burst_ratio, most))
+    }
+
+    /// Rates a connection whose codec and losses have the impairment `ie_eff`.
+    fn rate_with(&self, ie_eff: f64) -> Rating {
         let noise = self.noise();
         let ro = 15.0 - 1.5 * (self.send_loudness + noise);
         let id =
             self.talker_echo_impairment(noise) + self.listener_echo_impairment(ro) + self.delay_impairment();
-        let ie_eff = effective_equipment_impairment(codec, loss, burst_ratio);
         let r = ro - self.simultaneous_impairment(ro, noise) - id - ie_eff + self.advantage;
         Rating { r, mos: mos(r), id, ie_eff }
     }
@@ -252,13 +272,14 @@ impl Inputs {
     }
 }
 
-/// Returns Ie,eff: the impairment by the codec and by losses (7-29). `loss` is a share, 0 to 1.
-fn effective_equipment_impairment(codec: Impairment, loss: f64, burst_ratio: f64) -> f64 {
+/// Returns Ie,eff: the impairment by the codec and by losses (7-29). `loss` is a share, 0 to 1. `most` is the
+/// impairment that total loss comes to: 95 in G.107.
+fn effective_equipment_impairment(codec: Impairment, loss: f64, burst_ratio: f64, most: f64) -> f64 {
     let percent = 100.0 * loss;
     if percent <= 0.0 {
         return codec.ie;
     }
-    codec.ie + (95.0 - codec.ie) * percent / (percent / burst_ratio + codec.bpl)
+    codec.ie + (most - codec.ie) * percent / (percent / burst_ratio + codec.bpl)
 }
 
 /// Returns the mean opinion score of a conversation with the rating factor `r` (Annex B, B-4).
@@ -303,19 +324,24 @@ mod tests {
 
     use super::*;
 
-    const G711: Impairment = Impairment { ie: 0.0, bpl: 4.3 };
-    const G711_CONCEALED: Impairment = Impairment { ie: 0.0, bpl: 25.1 };
-    const G729A_VAD: Impairment = Impairment { ie: 11.0, bpl: 19.0 };
+    const G711: Rated = rated(0.0, 4.3);
+    const G711_CONCEALED: Rated = rated(0.0, 25.1);
+    const G729A_VAD: Rated = rated(11.0, 19.0);
+
+    pub(super) const fn rated(ie: f64, bpl: f64) -> Rated {
+        let impairment = Impairment { ie, bpl };
+        Rated { scale: Scale::Narrow, impairment, bursty_bpl: None, source: "" }
+    }
 
     const GOOD: Call = Call { mouth_to_ear_ms: 0.0, loss: 0.0, burst_ratio: 1.0, codec: G711 };
 
-    fn assert_close(what: &str, is: f64, should_be: f64, within: f64) {
+    pub(super) fn assert_close(what: &str, is: f64, should_be: f64, within: f64) {
         assert!((is - should_be).abs() <= within, "{what}: {is} and not {should_be}");
     }
 
     #[test]
     fn the_defaults_of_the_recommendation_give_93_2() {
-        let rating = Inputs::default().rate(G711, 0.0, 1.0);
+        let rating = Inputs::default().rate(G711.impairment, 0.0, 1.0);
         assert_close("R", rating.r, 93.2, 0.05);
         assert_close("MOS", rating.mos, 4.41, 0.005);
     }
@@ -472,7 +498,7 @@ mod tests {
             more_ms in 0.0..5_000_f64, more_loss in 0.0..=1_f64, more_bursts in 0.0..20_f64,
             ie in 0.0..40_f64, bpl in 4.3..40_f64,
         ) {
-            let call = Call { mouth_to_ear_ms, loss, burst_ratio, codec: Impairment { ie, bpl } };
+            let call = Call { mouth_to_ear_ms, loss, burst_ratio, codec: rated(ie, bpl) };
             let before = call.rate().mos;
             let later = Call { mouth_to_ear_ms: mouth_to_ear_ms + more_ms, ..call };
             let lossier = Call { loss: (loss + more_loss).min(1.0), ..call };

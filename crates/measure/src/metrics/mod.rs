@@ -21,6 +21,7 @@ pub(crate) mod minimum_plus_wait;
 pub(crate) mod payload_sizes;
 pub mod percentile;
 pub mod playout;
+pub(crate) mod reassembly;
 pub mod reordering;
 pub mod settling;
 pub mod share;

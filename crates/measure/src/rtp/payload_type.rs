@@ -1,9 +1,9 @@
 //! The payload types with a fixed meaning, and how a stream of speech is rated.
 
-use talkpath_config::Codec;
+use talkpath_config::{Codec, Frames};
 use talkpath_units::Duration;
 
-use crate::{CallTerms, PlayoutRule};
+use crate::{CallTerms, Carriage, PlayoutRule};
 
 /// The meaning of a payload type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +54,21 @@ pub const fn is_comfort_noise(payload_type: u8) -> bool {
 
 /// Returns how a stream of RTP is rated as a call: by a receiver with an adaptive playout delay, which
 /// conceals what is missing. `frame` is the time between two packets.
-pub const fn call_terms(codec: Codec, frame: Duration) -> CallTerms {
-    CallTerms { codec, frame, playout: PlayoutRule::Adaptive, is_concealed: true, other_wait: None }
+pub fn call_terms(codec: Codec, frame: Duration) -> CallTerms {
+    // A capture does not tell what a sender chose, so such a codec has no rating.
+    let rated = match codec.row().frames {
+        Frames::OneSize(_) => codec.rated(true),
+        Frames::Chosen(_) => None,
+    };
+    CallTerms {
+        codec,
+        rated,
+        frame,
+        carriage: Carriage::default(),
+        playout: PlayoutRule::Adaptive,
+        is_concealed: true,
+        other_wait: None,
+    }
 }
 
 /// Returns the usual clock rate that is within 5 % of `rate`. Returns `None` if there is none.

@@ -1,4 +1,4 @@
-use talkpath_config::Codec;
+use talkpath_config::{Codec, Impairment, Rated, Scale};
 use talkpath_units::Bytes;
 
 use super::*;
@@ -7,12 +7,19 @@ use crate::summary::{
 };
 use crate::testing::{flow, leg, message, ms, run};
 use crate::{
-    CallTerms, ClockRecord, Fate, LinkRecord, MachineRecord, PlayoutRule, QueueDelayRecord, Terms,
+    CallTerms, Carriage, ClockRecord, Fate, LinkRecord, MachineRecord, PlayoutRule, QueueDelayRecord, Terms,
     TurnRoundRecord,
 };
 
 const PLAIN_CALL: CallTerms = CallTerms {
     codec: Codec::G711,
+    rated: Some(Rated {
+        scale: Scale::Narrow,
+        impairment: Impairment { ie: 0.0, bpl: 4.3 },
+        bursty_bpl: None,
+        source: "ITU-T G.113",
+    }),
+    carriage: Carriage { copies: 1, earlier: 0 },
     frame: Duration::from_millis(20),
     playout: PlayoutRule::Adaptive,
     is_concealed: false,

@@ -49,6 +49,10 @@ pub struct CallSummary {
     /// The codec of the speech: `g711`.
     #[serde(default)]
     pub codec: String,
+    /// The scale of the score: `nb`, `wb`, `swb` or `fb`. Scores of two scales are not comparable. Empty in
+    /// summaries of earlier versions, which had narrowband alone.
+    #[serde(default)]
+    pub scale: String,
     /// How the receiver chooses its playout delay: `adaptive`, or `fixed` and the wait.
     pub playout: String,
     /// What the receiver plays if a frame is missing: `none`, or `g711-appendix-i`.

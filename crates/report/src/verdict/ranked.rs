@@ -12,6 +12,7 @@ use super::{Cause, Verdict};
 use crate::condition::Condition;
 use crate::metric::{DelayKind, Metric, Quantile};
 use crate::rated::barred;
+use crate::receiver;
 use crate::view::{CellView, TransportView, is_copy};
 
 /// The transports of one condition, ranked with one receiver. `words` writes the sentences of the answer.
@@ -63,6 +64,9 @@ impl<'a> RankedTransports<'a> {
         let cells = condition.cells.iter().enumerate();
         let candidates: Vec<Candidate<'_>> =
             cells.filter_map(|(index, cell)| Candidate::new(index, cell, flow, receiver)).collect();
+        if !have_one_scale(&candidates) {
+            return None;
+        }
         let first_figure = candidates.first()?.judged.values().next()?;
         let (judged_by, floor) = (first_figure.by, first_figure.floor);
 
@@ -143,6 +147,13 @@ impl<'a> RankedTransports<'a> {
     }
 }
 
+/// Whether the calls of all candidates are rated on one scale. Scores of two scales are not comparable.
+fn have_one_scale(candidates: &[Candidate<'_>]) -> bool {
+    let mut scales = candidates.iter().filter_map(Candidate::scale);
+    let Some(first) = scales.next() else { return true };
+    scales.all(|scale| scale == first)
+}
+
 impl<'a> Candidate<'a> {
     /// Returns `None` if the cell lacks the flow, or if the flow is not judged in any repetition.
     fn new(cell_index: usize, cell: &'a CellView<'a>, flow: &str, receiver: Receiver) -> Option<Self> {
@@ -151,6 +162,12 @@ impl<'a> Candidate<'a> {
             return None;
         }
         Some(Self { cell_index, cell, transport: cell.transport(flow), flow: cell.resolve(flow)?, judged })
+    }
+
+    /// The scale of the call's score. Returns `None` if the flow is not a call, or if its copies are summed up.
+    fn scale(&self) -> Option<&str> {
+        let call = self.cell.run()?.flows.get(self.flow)?.call.as_deref()?;
+        Some(receiver::scale(call))
     }
 
     /// The playout of the call's receiver, for example `adaptive` or `fixed 60 ms`. Returns `None` if the

@@ -1,12 +1,15 @@
 //! The workload `voice`: a call.
 //!
-//! - The *codec* makes a *frame* of speech every *ptime* (packetisation time).
+//! - The *codec* makes *frames* of speech. A packet carries the frames of one *ptime* (packetisation time).
 //! - The *playout* is the receiver's jitter buffer: it tells when a frame is played.
 //! - The *concealment* is what the receiver plays in place of a missing frame.
 
-use talkpath_config::{Codec, FrameShape, SILENCE};
+mod coding;
+mod sender;
+
+use talkpath_config::{Bandwidth, Codec, SILENCE};
 use talkpath_model::{VoiceConfig, VoiceHeaders, WorkloadConfig};
-use talkpath_units::{Bytes, Duration};
+use talkpath_units::Bytes;
 
 use super::{ECHO, ECHO_WRITE_KEY, FlowTerms, MeasuredWorkload, Workload};
 use crate::diagnostic::Log;
@@ -17,16 +20,64 @@ use crate::spec::{Default, Kind, SOME_DURATION, Tagged, Variant, VariantKey, Wor
 pub(super) const VOICE: Workload = Workload {
     keys: Variant {
         name: "voice",
-        doc: "a frame on the codec's clock, whatever the network does",
+        doc: "a call: a packet of speech each `ptime`, whatever the network does",
         keys: &[
             key("codec", Kind::Choice(&CODEC), Default::Is("\"g711\""), Codec::FRAMES_DOC),
             key(
                 "ptime",
                 quantity(PTIME),
                 Default::Is("\"20 ms\""),
-                "time between frames, a whole number of milliseconds; the frame grows with it",
+                "time between packets; a packet has the speech of this time",
             ),
-            key("rtp", Kind::Flag, Default::Is("false"), RTP_DOC),
+            key(
+                "frames",
+                Kind::Count { least: 1, most: 48 },
+                Default::Absent("the fewest frames of the codec that fill `ptime`"),
+                "number of the codec's frames in a packet: with `ptime = \"60 ms\"`, 3 frames of 20 ms or 1 of 60 ms",
+            ),
+            key(
+                "bandwidth",
+                Kind::Choice(&BANDWIDTH),
+                Default::Absent("`swb`; the other codecs are narrowband"),
+                "opus: the bandwidth of the speech, from narrowband (4 kHz) to full band (20 kHz); it decides the scale of the opinion score",
+            ),
+            key(
+                "bitrate",
+                quantity(BITRATE),
+                Default::Absent("32 kbps; the other codecs have one bit rate"),
+                "opus: the bits of speech per second, headers not counted",
+            ),
+            key(
+                "vbr",
+                Kind::Flag,
+                Default::Absent("`true`; the other codecs have one size"),
+                "opus: whether `bitrate` holds on average only; sizes are then drawn as libopus makes them",
+            ),
+            key(
+                "fec",
+                Kind::Flag,
+                Default::Is("false"),
+                "opus: whether each packet has the frame before it at a lower quality, within `bitrate` (in-band FEC)",
+            ),
+            key(
+                "dtx",
+                Kind::Flag,
+                Default::Is("false"),
+                "whether silence is suppressed: only talkspurts are sent, as long as those of ITU-T P.59, and what describes the silence between them",
+            ),
+            key(
+                "red",
+                Kind::Count { least: 0, most: 9 },
+                Default::Is("0"),
+                "number of earlier packets whose speech each packet repeats (RFC 2198); a lost packet then comes that much later",
+            ),
+            key(
+                "copies",
+                Kind::Count { least: 1, most: 4 },
+                Default::Is("1"),
+                "how often each packet is sent, at once",
+            ),
+            key("rtp", Kind::Flag, Default::Is("true"), RTP_DOC),
             key("srtp", Kind::Flag, Default::Is("false"), SRTP_DOC),
             key(
                 "extensions",
@@ -46,7 +97,7 @@ pub(super) const VOICE: Workload = Workload {
             key(
                 "concealment",
                 Kind::Choice(&CONCEALMENT),
-                Default::Is("\"g711-appendix-i\""),
+                Default::Absent("the concealment of the codec"),
                 Codec::CONCEALMENTS_DOC,
             ),
             key("floor", MOS, Default::Is("3.1"), "the least opinion score (MOS) of a usable call"),
@@ -92,10 +143,15 @@ static PLAYOUT: Tagged = Tagged {
 /// The range of opinion scores of the E-model (ITU-T G.107, Annex B).
 const MOS: Kind = Kind::Number { above: 1.0, most: 4.5 };
 
-/// RFC 3551 §4.2: a receiver should accept packets of 0 to 200 ms of speech.
-const PTIME: &[DimensionRange] = &[range(Dimension::Duration, 1_000_000, 200_000_000)];
+/// RFC 3551 §4.2: a receiver should accept packets of 0 to 200 ms of speech. Opus has the shortest frame.
+const PTIME: &[DimensionRange] = &[range(Dimension::Duration, 2_500_000, 200_000_000)];
 
-const CODEC: Words = Words { noun: "a codec", known: Codec::OF_FLOWS, later: Codec::LATER, why: "" };
+/// The bit rates of Opus. No other codec has a choice.
+const BITRATE: &[DimensionRange] = &[range(Dimension::Rate, 6_000, 128_000)];
+
+const BANDWIDTH: Words = Words { noun: "a bandwidth", known: Bandwidth::WORDS, later: &[], why: "" };
+
+const CODEC: Words = Words { noun: "a codec", known: Codec::NAMES, later: Codec::LATER, why: "" };
 
 const RTP_DOC: &str = "whether each packet has the 12 B of RTP's header (RFC 3550 §5.1), and over a stream also its \
      length of 2 B (RFC 4571 §2); without it the headers are left out";
@@ -106,24 +162,17 @@ const SRTP_DOC: &str = "whether each packet has the authentication tag of SRTP, 
 const EXTENSIONS: &[DimensionRange] = &[range(Dimension::Size, 0, 1000)];
 
 fn read(section: &Section<'_>, terms: FlowTerms<'_>, log: &mut Log) -> Option<MeasuredWorkload> {
-    let ptime = section.duration("ptime")?;
-    if ptime.as_nanos() % NANOS_PER_MS != 0 {
-        let message = format!("found {ptime}, expected a whole number of milliseconds");
-        section.problem("ptime", Problem::new(message), log);
-        return None;
-    }
-    let codec = Codec::named(section.choice("codec")?)?;
-    let frames = codec.row().frames?;
-    if let Err(message) = check_ptime(codec.name(), frames, ptime) {
-        section.problem("ptime", Problem::new(message), log);
-        return None;
-    }
-    if let Err(message) = check_concealment(codec, section.choice("concealment")?) {
+    let coding = coding::read(section, log)?;
+    if section.node("concealment").is_some()
+        && let Err(message) = check_concealment(coding.codec, section.choice("concealment")?)
+    {
         section.problem("concealment", Problem::new(message), log);
         return None;
     }
     let headers = read_headers(section, terms.is_stream, log)?;
-    let voice = VoiceConfig { codec, ptime, size: frames.size(ptime) + headers.total(), headers };
+    let sender = sender::read(section, &coding, headers, log)?;
+    let size = coding.packet_size() + headers.total();
+    let voice = VoiceConfig { coding, ptime: coding.packet_time(), size, headers, sender };
     Some(MeasuredWorkload { workload: WorkloadConfig::Voice(voice), count_key: "ptime" })
 }
 
@@ -167,47 +216,33 @@ const RTP_LENGTH: Bytes = Bytes::new(2);
 /// The authentication tag of SRTP with the default of 80 bits (RFC 3711 §5.2).
 const SRTP_TAG: Bytes = Bytes::new(10);
 
-/// Checks that a frame of `codec` can be as long as `ptime`.
-fn check_ptime(codec: &str, frames: FrameShape, ptime: Duration) -> Result<(), String> {
-    if frames.can_be(ptime) {
-        return Ok(());
-    }
-    Err(format!("found {ptime}, expected a multiple of {}, the shortest frame of {codec}", frames.time))
-}
-
 /// Checks that a receiver of `codec` can use the concealment `word`.
 fn check_concealment(codec: Codec, word: &str) -> Result<(), String> {
-    if word != SILENCE || !codec.always_conceals() {
+    let (name, own) = (codec.name(), codec.row().concealment.name);
+    if word == own || (word == SILENCE && !codec.always_conceals()) {
         return Ok(());
     }
-    let (name, concealment) = (codec.name(), codec.row().concealed.name);
-    Err(format!(
-        "found {SILENCE:?}, but {name} conceals by itself: expected {concealment:?}, or leave it out"
-    ))
+    let why = if word == SILENCE { "conceals by itself" } else { "has another concealment" };
+    Err(format!("found {word:?}, but {name} {why}: expected {own:?}, or leave it out"))
 }
-
-const NANOS_PER_MS: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_a_codec_does_not_support_is_refused_with_one_that_it_supports() {
-        let silent = check_concealment(Codec::G729A, SILENCE).unwrap_err();
+    fn a_concealment_that_a_codec_does_not_have_is_refused_with_its_own() {
+        let refused = |codec, word| check_concealment(codec, word).unwrap_err();
         assert_eq!(
-            silent,
+            refused(Codec::G729A, SILENCE),
             "found \"none\", but g729a conceals by itself: expected \"g729a\", or leave it out"
+        );
+        assert_eq!(
+            refused(Codec::OPUS, "g711-appendix-i"),
+            "found \"g711-appendix-i\", but opus has another concealment: expected \"opus\", or leave it out"
         );
         assert_eq!(check_concealment(Codec::G729A, "g729a"), Ok(()));
         assert_eq!(check_concealment(Codec::G711, SILENCE), Ok(()));
-        let time = Duration::from_millis(20);
-        let gsm = FrameShape { bytes: 33, time, usual_time: time };
-        assert_eq!(
-            check_ptime("gsm-fr", gsm, Duration::from_millis(30)).unwrap_err(),
-            "found 30 ms, expected a multiple of 20 ms, the shortest frame of gsm-fr"
-        );
-        assert_eq!(check_ptime("gsm-fr", gsm, Duration::from_millis(60)), Ok(()));
     }
 
     /// The keys' texts and defaults are written by hand; the table of codecs is not.
@@ -216,23 +251,16 @@ mod tests {
         let usual = Codec::default();
         let key = |name: &str| VOICE.keys.keys.iter().find(|key| key.name == name).unwrap();
         let default = |name: &str| match key(name).default {
-            Default::Is(text) => text,
+            Default::Is(text) | Default::Absent(text) => text,
             _ => panic!("{name} has a default"),
         };
-        let frames = usual.row().frames.unwrap();
         assert_eq!(default("codec"), format!("\"{}\"", usual.name()));
-        assert_eq!(default("ptime"), format!("\"{} ms\"", frames.usual_time.as_millis()));
-        assert_eq!(default("concealment"), format!("\"{}\"", usual.concealment(true)));
-        let doc = key("concealment").doc;
-        for is_concealed in [true, false] {
-            let (word, bpl) = (usual.concealment(is_concealed), usual.impairment(is_concealed).bpl);
-            assert!(
-                doc.contains(&format!("`{word}`")) && doc.contains(&bpl.to_string()),
-                "{word}, {bpl}: {doc}"
-            );
-        }
+        assert_eq!(default("ptime"), format!("\"{} ms\"", usual.row().frames.usual_time().as_millis()));
+        let opus = talkpath_config::Coding::usual(Codec::OPUS);
+        assert!(default("bandwidth").starts_with(&format!("`{}`", opus.bandwidth.name())));
+        assert!(default("bitrate").starts_with(&format!("{} kbps", opus.bit_rate.as_bps() / 1000)));
         for word in Codec::CONCEALMENTS {
-            assert!(doc.contains(&format!("`{word}`")), "{word}: {doc}");
+            assert!(key("concealment").doc.contains(&format!("`{word}`")), "{word}");
         }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Addresses tell flows and ends apart: flow k (from 1) is 10.0.k/256.k%256 at its near end and
 //! 10.128.k/256.k%256 at its far one. Checksums are right. A voice frame over a datagram transport is RTP
-//! with payload type 0, PCMU (RFC 3551 §6). In a flow with `rtp = false` the header and the samples together
-//! have the frame's size, so that nothing on the wire changes length. A stream's bytes are zeros: the simulator carries none.
+//! with the payload type of its codec (RFC 3551 §6). In a flow with `rtp = false` the header and the samples
+//! together have the frame's size, so that nothing on the wire changes length. A stream's bytes are zeros:
+//! the simulator carries none.
 
-use talkpath_model::{Codec, VoiceConfig};
+use talkpath_model::VoiceConfig;
 use talkpath_units::Ecn;
 use talkpath_wire::carrier::{Carrier, Ports};
 use talkpath_wire::encapsulated::{EncapsulatedPacket, native_form};
@@ -29,6 +30,8 @@ pub(super) struct Envelope {
 /// The fields of RTP that all packets of a call share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RtpFrame {
+    /// The payload type.
+    pub(super) payload_type: u8,
     /// By how much the timestamp grows from packet to packet.
     pub(super) samples: u32,
     /// The header extensions, with their own header of 4 B.
@@ -36,12 +39,17 @@ pub(super) struct RtpFrame {
 }
 
 impl RtpFrame {
-    /// Returns the fields of a call, or `None` if we write no RTP of its codec.
+    /// Returns the fields of a call, or `None` if its packets are no bare RTP: numbers of messages are those
+    /// of RTP only if each message is one packet, with a clock that has no gaps.
     pub(super) fn of(voice: &VoiceConfig) -> Option<Self> {
-        // A packet of G.711 has 8 samples each millisecond.
-        let samples = u32::try_from(voice.ptime.as_micros() * 8 / 1000).ok()?;
+        let is_plain = voice
+            .sender
+            .is_none_or(|sender| sender.silence.is_none() && sender.red == 0 && sender.copies <= 1);
+        let row = voice.codec().row();
+        let ticks = u128::from(voice.ptime.as_nanos()) * u128::from(row.clock_hz) / 1_000_000_000;
+        let samples = u32::try_from(ticks).ok()?;
         let extensions = u32::try_from(voice.headers.extensions.get()).ok()?;
-        (voice.codec == Codec::G711).then_some(Self { samples, extensions })
+        is_plain.then_some(Self { payload_type: row.payload_type, samples, extensions })
     }
 }
 
@@ -81,12 +89,15 @@ fn udp_frame(datagram: &Datagram, envelope: &Envelope) -> Vec<u8> {
 /// One message of a datagram transport.
 fn message(seq: u64, size: u32, envelope: &Envelope) -> Vec<u8> {
     let mut payload = Vec::with_capacity(size as usize);
-    if let Some(RtpFrame { samples, extensions }) = envelope.voice
+    if let Some(RtpFrame { payload_type, samples, extensions }) = envelope.voice
         && size >= RTP_HEADER + extensions
     {
         // RFC 3550 §5.1: version 2 and whether there are extensions; the first packet of a talkspurt has the
         // marker.
-        payload.extend([if extensions > 0 { 0x90 } else { 0x80 }, if seq == 0 { 0x80 } else { 0 }]);
+        payload.extend([
+            if extensions > 0 { 0x90 } else { 0x80 },
+            payload_type | if seq == 0 { 0x80 } else { 0 },
+        ]);
         payload.extend((seq as u16).to_be_bytes());
         payload.extend((seq as u32).wrapping_mul(samples).to_be_bytes());
         payload.extend((u32::from(envelope.flow) << 1 | u32::from(envelope.outward)).to_be_bytes());
@@ -97,7 +108,8 @@ fn message(seq: u64, size: u32, envelope: &Envelope) -> Vec<u8> {
             payload.resize((RTP_HEADER + extensions) as usize, 0);
         }
     }
-    let fill = if envelope.voice.is_some() { PCMU_SILENCE } else { 0 };
+    let is_pcmu = envelope.voice.is_some_and(|voice| voice.payload_type == PCMU);
+    let fill = if is_pcmu { PCMU_SILENCE } else { 0 };
     payload.resize(size as usize, fill);
     payload
 }
@@ -251,6 +263,8 @@ const PORT_CLIENTS: u16 = 49_152;
 const TTL: u8 = 64;
 /// RFC 3550 §5.1.
 const RTP_HEADER: u32 = 12;
+/// RFC 3551 §6.
+const PCMU: u8 = 0;
 /// ITU-T G.711: positive zero of the mu-law.
 const PCMU_SILENCE: u8 = 0xff;
 

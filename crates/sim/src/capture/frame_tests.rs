@@ -8,7 +8,7 @@ use talkpath_wire::{SackBlock, SegmentOptions};
 
 use super::*;
 
-const VOICE: RtpFrame = RtpFrame { samples: 160, extensions: 0 };
+const VOICE: RtpFrame = RtpFrame { payload_type: 0, samples: 160, extensions: 0 };
 
 fn envelope(voice: Option<RtpFrame>) -> Envelope {
     Envelope { flow: 1, outward: true, identification: 7, ecn: Ecn::NotEct, voice, encapsulated: false }

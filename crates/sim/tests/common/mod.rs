@@ -80,7 +80,7 @@ pub(crate) fn digest_with_rows(text: &str) -> u64 {
             (flow.ecn, flow.counters.opening) = (None, None);
             // How a call is rated is no part of what happened.
             if let Some(call) = &mut flow.info.terms.call {
-                (call.is_concealed, call.other_wait) = (false, None);
+                (call.is_concealed, call.other_wait, call.rated) = (false, None, None);
             }
         }
         let taken = core::mem::take(&mut record.links);
@@ -139,8 +139,10 @@ const FIGURES: &str = include_str!("../digests/figures.txt");
 /// Fields that records have had only since: of a call's terms, of a flow and its directions, of its counts
 /// and trips, and of a clock.
 #[allow(dead_code, reason = "each test file is a program of its own")]
-const LATER: [&str; 11] = [
+const LATER: [&str; 13] = [
     "codec: g711, ",
+    "rated: None, ",
+    "carriage: Carriage { copies: 1, earlier: 0 }, ",
     ", other_wait: None",
     ", arrivals_unknown: false",
     ", ecn: None",

@@ -59,6 +59,12 @@ fn comparison_flags(args: &CompareArgs, summary: &Summary) -> String {
     if args.no_plc {
         flags.push("--no-plc");
     }
+    if let Some(codec) = args.codec {
+        flags.push_value("--codec", codec.name());
+    }
+    if let Some(ptime) = &args.ptime {
+        flags.push_value("--ptime", ptime);
+    }
     flags.push_changes(args, |key| !is_path_key(key));
     flags.text
 }

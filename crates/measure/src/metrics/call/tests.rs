@@ -1,8 +1,9 @@
 use proptest::prelude::*;
-use talkpath_config::{Codec, Impairment};
+use talkpath_config::{Codec, Impairment, Rated, Scale};
 use talkpath_units::Duration;
 
 use super::*;
+use crate::Carriage;
 use crate::judge;
 use crate::metrics::playout::OTHER_WAIT;
 use crate::summary::{FlowSummary, ModelInput};
@@ -11,13 +12,30 @@ use crate::testing::message;
 const FLOOR: f64 = judge::CALL_FLOOR;
 const TERMS: CallTerms = CallTerms {
     codec: Codec::G711,
+    rated: Some(Rated {
+        scale: Scale::Narrow,
+        impairment: Impairment { ie: 0.0, bpl: 4.3 },
+        bursty_bpl: None,
+        source: "ITU-T G.113",
+    }),
+    carriage: Carriage { copies: 1, earlier: 0 },
     frame: Duration::from_millis(20),
     playout: PlayoutRule::Adaptive,
     is_concealed: false,
     other_wait: None,
 };
 /// With the second receiver.
-const BOTH: CallTerms = CallTerms { is_concealed: true, other_wait: Some(OTHER_WAIT), ..TERMS };
+const BOTH: CallTerms = CallTerms { other_wait: Some(OTHER_WAIT), ..CONCEALED };
+const CONCEALED: CallTerms = CallTerms {
+    rated: Some(Rated {
+        scale: Scale::Narrow,
+        impairment: Impairment { ie: 0.0, bpl: 25.1 },
+        bursty_bpl: None,
+        source: "ITU-T G.113",
+    }),
+    is_concealed: true,
+    ..TERMS
+};
 
 fn counted(
     terms: CallTerms,
@@ -49,7 +67,7 @@ fn an_even_path_of_30_ms_is_70_ms_from_mouth_to_ear() {
         mouth_to_ear_ms: 70.0,
         loss: 0.0,
         burst_ratio: 1.0,
-        codec: Codec::G711.impairment(false),
+        codec: Codec::G711.rated(false).unwrap(),
     };
     assert!((call.r - by_hand.rate().r).abs() < 1e-6, "{}", call.r);
 }
@@ -109,11 +127,12 @@ fn of_two_flows_between_wrong_clocks_each_has_half_the_round_trip_and_its_own_lo
 fn concealment_changes_how_loss_sounds_and_nothing_else() {
     let lossy = |seq: u64| (seq % 33 != 3).then_some(30);
     let plain = counted(TERMS, true, (0..3_300).map(lossy)).finish(FLOOR).unwrap();
-    let terms = CallTerms { is_concealed: true, ..TERMS };
+    let terms = CONCEALED;
     let concealed = counted(terms, true, (0..3_300).map(lossy)).finish(FLOOR).unwrap();
     assert_eq!((plain.concealment.as_str(), concealed.concealment.as_str()), ("none", "g711-appendix-i"));
     let rated = |bpl| {
-        let (loss, codec) = (100.0 / 3_300.0, Impairment { ie: 0.0, bpl });
+        let loss = 100.0 / 3_300.0;
+        let codec = Rated { impairment: Impairment { ie: 0.0, bpl }, ..TERMS.rated.unwrap() };
         e_model::Call { mouth_to_ear_ms: 70.0, loss, burst_ratio: 1.0, codec }.rate().r
     };
     assert!((plain.r - rated(4.3)).abs() < 1e-3 && (concealed.r - rated(25.1)).abs() < 1e-3);
@@ -146,7 +165,7 @@ fn a_call_of_which_nothing_came_is_rated_one_and_a_call_without_frames_not_at_al
 #[test]
 fn nothing_is_rated_below_a_call_of_which_nothing_is_heard() {
     // With concealment, and half of each second lost in one run.
-    let terms = CallTerms { is_concealed: true, ..TERMS };
+    let terms = CONCEALED;
     let half = counted(terms, true, (0..3_000).map(|seq| (seq % 500 < 250).then_some(30))).finish(FLOOR);
     let dead = counted(terms, true, [None; 3_000]).finish(FLOOR);
     let (half, dead) = (half.unwrap(), dead.unwrap());
@@ -163,7 +182,7 @@ fn nothing_is_rated_below_a_call_of_which_nothing_is_heard() {
 
 #[test]
 fn a_gap_of_a_second_bars_a_call_that_its_score_calls_usable() {
-    let terms = CallTerms { is_concealed: true, ..TERMS };
+    let terms = CONCEALED;
     let with = |frames: u64| {
         let heard = |seq: u64| (!(200..200 + frames).contains(&seq)).then_some(30);
         counted(terms, true, (0..3_000).map(heard)).finish(FLOOR).unwrap()
@@ -181,7 +200,7 @@ fn a_gap_of_a_second_bars_a_call_that_its_score_calls_usable() {
 
 #[test]
 fn the_direction_that_gaps_bar_is_the_worse_one() {
-    let mut call = CallCounter::new(CallTerms { is_concealed: true, ..TERMS }, true, Clocks::One);
+    let mut call = CallCounter::new(CONCEALED, true, Clocks::One);
     for seq in 0..3_000 {
         // One gap of a second there, and 3 % of single losses back, which score lower.
         let there = message(seq, (!(200..250).contains(&seq)).then_some(30));
@@ -194,7 +213,7 @@ fn the_direction_that_gaps_bar_is_the_worse_one() {
 
 #[test]
 fn a_direction_of_which_nothing_is_heard_is_the_worse_one() {
-    let terms = CallTerms { is_concealed: true, ..TERMS };
+    let terms = CONCEALED;
     let mut call = CallCounter::new(terms, true, Clocks::One);
     for seq in 0..3_000 {
         let there = message(seq, (seq % 500 < 250).then_some(30));
