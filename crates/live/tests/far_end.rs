@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::quiet::undisturbed;
 use crate::support::relay::Relay;
-use crate::support::{MACHINES, Serving, TRANSPORTS, echo, run, run_with, scenario, voice};
+use crate::support::{MACHINES, Serving, TRANSPORTS, echoed, run, run_with, scenario, voice};
 use talkpath_arena::ArenaError;
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions};
 use talkpath_measure::{Fate, RunRecord};
-use talkpath_model::EchoWrite;
 
 /// What an attempt to reach `address` says.
 fn refusal(address: &str, key: Option<&[u8]>) -> String {
@@ -42,7 +41,7 @@ fn a_far_end_that_dies_leaves_what_was_measured() {
         for transport in TRANSPORTS {
             let mut server = Serving::loopback();
             let address = server.address;
-            let flow = echo(voice("call", transport), EchoWrite::PerMessage);
+            let flow = echoed("call", transport);
             let client = std::thread::spawn(move || run(address, &scenario(5000, vec![flow])));
             std::thread::sleep(Duration::from_millis(900));
             let died = Instant::now();
@@ -53,7 +52,7 @@ fn a_far_end_that_dies_leaves_what_was_measured() {
             assert!(what.contains(&address.to_string()), "{what}");
             let flow = &record.flows[0];
             let echo = flow.echo.as_ref().unwrap();
-            let returned = echo.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+            let returned = echo.count(Fate::Delivered);
             assert!((10..250).contains(&returned), "{transport}: {returned} round trips");
             assert!(flow.forward.messages.len() >= returned);
             assert!(flow.forward.messages[..returned - 1].iter().all(|row| row.fate == Fate::Delivered));
@@ -72,18 +71,13 @@ fn a_flow_whose_connection_is_reset_ends_alone() {
         let server = Serving::loopback();
         let relay = Relay { reset_data_after: Some(Duration::from_millis(700)), ..Relay::default() };
         let address = relay.start(server.address);
-        let flows =
-            ["udp", "tcp-nodelay"].map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
+        let flows = ["udp", "tcp-nodelay"].map(|name| echoed(name, name)).to_vec();
         let record = run(address, &scenario(2000, flows)).unwrap();
         assert!(record.valid, "the path ended a flow, no machine disturbed the run: {:?}", record.warnings);
         let [call, chat] = &record.flows[..] else { panic!() };
-        let fates = |fate| chat.forward.messages.iter().filter(|row| row.fate == fate).count();
-        let of_call = &call.echo.as_ref().unwrap().messages;
-        assert_eq!(
-            of_call.iter().filter(|row| row.fate == Fate::Delivered).count(),
-            100,
-            "it goes to its end"
-        );
+        let fates = |fate| chat.forward.count(fate);
+        let of_call = call.echo.as_ref().unwrap();
+        assert_eq!(of_call.count(Fate::Delivered), 100, "it goes to its end");
         assert_eq!(chat.forward.messages.len(), 100, "what was due after the reset is recorded, too");
         assert!((25..60).contains(&fates(Fate::Delivered)), "{} delivered", fates(Fate::Delivered));
         assert!(fates(Fate::NotOpen) > 40, "{} not open", fates(Fate::NotOpen));
@@ -123,7 +117,7 @@ fn run_beside_clock(wrong_ns: impl Fn(f64) -> f64 + Send + Sync + 'static) -> Ru
         answer.to_string()
     };
     let address = Relay { edit: Arc::new(edit), ..Relay::default() }.start(server.address);
-    run(address, &scenario(5000, vec![echo(voice("call", "udp"), EchoWrite::PerMessage)])).unwrap()
+    run(address, &scenario(5000, vec![echoed("call", "udp")])).unwrap()
 }
 
 #[test]
@@ -158,7 +152,7 @@ fn a_user_who_interrupts_keeps_what_was_measured() {
         let interrupt = Arc::new(AtomicBool::new(false));
         let client = std::thread::spawn({
             let interrupt = Arc::clone(&interrupt);
-            let flows = vec![echo(voice("call", "udp"), EchoWrite::PerMessage), voice("other", "tcp")];
+            let flows = vec![echoed("call", "udp"), voice("other", "tcp")];
             move || run_with(address, &scenario(5000, flows), None, &interrupt)
         });
         std::thread::sleep(Duration::from_millis(900));
@@ -167,7 +161,7 @@ fn a_user_who_interrupts_keeps_what_was_measured() {
             panic!()
         };
         for flow in &record.flows {
-            let delivered = flow.forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+            let delivered = flow.forward.count(Fate::Delivered);
             assert!((10..250).contains(&delivered), "{}: {delivered}", flow.info.name);
             assert!(
                 flow.forward.messages.iter().all(|row| row.fate != Fate::Missing),
@@ -259,7 +253,7 @@ fn a_session_beyond_the_limits_is_refused_before_it_begins() {
     };
     assert!(refused(100, vec![voice("a", "udp"), voice("b", "udp")]).contains("2 flows"));
     assert!(refused(3000, vec![voice("a", "udp")]).contains("duration"));
-    let doubled = echo(voice("a", "udp"), EchoWrite::PerMessage);
+    let doubled = echoed("a", "udp");
     assert!(refused(100, vec![doubled]).contains("128000 bps"));
     assert!(run(server.address, &scenario(100, vec![voice("a", "udp")])).is_ok());
 }
@@ -293,15 +287,11 @@ fn ipv6_works_where_the_host_has_it() {
         let server = Serving::at("[::]:0", None, Limits::default());
         let port = server.address.port();
         for address in [format!("[::1]:{port}"), format!("127.0.0.1:{port}")] {
-            let flows = ["udp", "tcp"].map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
+            let flows = ["udp", "tcp"].map(|name| echoed(name, name)).to_vec();
             let record = run(address.parse().unwrap(), &scenario(200, flows)).unwrap();
             for flow in &record.flows {
                 let echo = flow.echo.as_ref().unwrap();
-                assert_eq!(
-                    echo.messages.iter().filter(|row| row.fate == Fate::Delivered).count(),
-                    10,
-                    "{address}"
-                );
+                assert_eq!(echo.count(Fate::Delivered), 10, "{address}");
             }
         }
     });
@@ -314,15 +304,14 @@ fn several_clients_measure_at_once() {
         let address = server.address;
         let clients: Vec<_> = (0..4)
             .map(|_| {
-                let flows =
-                    ["udp", "tcp"].map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
+                let flows = ["udp", "tcp"].map(|name| echoed(name, name)).to_vec();
                 std::thread::spawn(move || run(address, &scenario(600, flows)))
             })
             .collect();
         for client in clients {
             for flow in &client.join().unwrap().unwrap().flows {
                 let echo = flow.echo.as_ref().unwrap();
-                assert_eq!(echo.messages.iter().filter(|row| row.fate == Fate::Delivered).count(), 30);
+                assert_eq!(echo.count(Fate::Delivered), 30);
             }
         }
     });

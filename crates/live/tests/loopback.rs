@@ -3,12 +3,12 @@
 
 use crate::support::quiet::undisturbed;
 use crate::support::relay::Relay;
-use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, usual_cc, voice};
+use crate::support::{Serving, TRANSPORTS, cbr, down, echo, echoed, run, scenario, usual_cc, voice};
 use talkpath_arena::ArenaError;
 use talkpath_config::{Carry, QuicConfig, TransportConfig};
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::{IpSeen, MultipathSummary};
-use talkpath_measure::{Fate, FlowRecord, LegRecord, RunRecord, SeriesKind};
+use talkpath_measure::{Fate, FlowRecord, RunRecord, SeriesKind};
 use talkpath_model::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
@@ -86,7 +86,7 @@ fn whole_runs(address: std::net::SocketAddr, flow: impl Fn(&str) -> Flow) {
 fn a_datagram_of_this_host_is_stamped_when_it_leaves() {
     undisturbed(|| {
         let server = Serving::loopback();
-        let flows = vec![voice("up", "udp"), down(echo(voice("answer", "udp"), EchoWrite::PerMessage))];
+        let flows = vec![voice("up", "udp"), down(echoed("answer", "udp"))];
         let record = run(server.address, &scenario(400, flows)).unwrap();
         let sent_here = [&record.flows[0].forward, record.flows[1].echo.as_ref().unwrap()];
         for leg in sent_here {
@@ -152,7 +152,7 @@ fn dscp_ttl_and_path_mtu_are_seen_in_both_directions() {
 #[test]
 fn a_host_that_is_late_does_not_pass_for_the_path() {
     let server = Serving::loopback();
-    let scenario = scenario(1000, vec![echo(voice("call", "udp"), EchoWrite::PerMessage)]);
+    let scenario = scenario(1000, vec![echoed("call", "udp")]);
     let mut was_late = false;
     for _ in 0..3 {
         let pulses =
@@ -173,7 +173,7 @@ fn a_host_that_is_late_does_not_pass_for_the_path() {
 fn an_echo_comes_back_whole_over_every_transport() {
     undisturbed(|| {
         let server = Serving::loopback();
-        whole_runs(server.address, |name| echo(voice(name, name), EchoWrite::PerMessage));
+        whole_runs(server.address, |name| echoed(name, name));
         whole_runs(server.address, |name| echo(voice(name, name), EchoWrite::PerRead));
     });
 }
@@ -213,8 +213,7 @@ fn bulk_arrives_byte_for_byte_in_both_directions_beside_a_call() {
             workload: WorkloadConfig::Bulk { bytes: Some(Bytes::new(3_000_001)) },
             ..voice(name, "tcp")
         };
-        let flows =
-            vec![bulk("upload"), down(bulk("download")), echo(voice("call", "udp"), EchoWrite::PerMessage)];
+        let flows = vec![bulk("upload"), down(bulk("download")), echoed("call", "udp")];
         let record = run(server.address, &scenario(400, flows)).unwrap();
         for flow in &record.flows[..2] {
             let leg = &flow.forward;
@@ -280,8 +279,8 @@ fn bulk_over_dccp_goes_both_ways_under_its_congestion_control() {
                 assert_eq!(leg.messages.iter().map(|row| row.size.get()).sum::<u64>(), 30_001, "{name}");
                 // One message a packet: 1500 B less 60 B of headers.
                 assert!(leg.messages.iter().rev().skip(1).all(|row| row.size.get() == 1440), "{name}");
-                let delivered = leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
-                let losses = leg.messages.iter().filter(|row| row.fate == Fate::Missing).count();
+                let delivered = leg.count(Fate::Delivered);
+                let losses = leg.count(Fate::Missing);
                 assert_eq!(delivered + losses, leg.messages.len(), "{name}: all left");
                 assert!(delivered > 0, "{name}: {:?}", record.warnings);
             }
@@ -299,7 +298,7 @@ fn bulk_over_dccp_goes_both_ways_under_its_congestion_control() {
 fn a_dccp_message_says_when_it_left_at_either_end() {
     undisturbed(|| {
         let server = Serving::loopback();
-        let flow = echo(voice("call", "dccp-ccid2"), EchoWrite::PerMessage);
+        let flow = echoed("call", "dccp-ccid2");
         let record = run(server.address, &scenario(400, vec![flow])).unwrap();
         let flow = &record.flows[0];
         for row in flow.forward.messages.iter().chain(&flow.echo.as_ref().unwrap().messages) {
@@ -323,7 +322,7 @@ fn bulk_over_quic_goes_both_ways_whatever_carries_it() {
                 let leg = &flow.forward;
                 assert!(leg.messages.iter().all(|row| row.fate != Fate::Refused), "{name}");
                 assert_eq!(leg.messages.iter().map(|row| row.size.get()).sum::<u64>(), 300_001, "{name}");
-                let delivered = leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+                let delivered = leg.count(Fate::Delivered);
                 // A socket of this host may be full; streams send again what it had no room for.
                 let least =
                     if *name == "quic-datagram" { leg.messages.len() / 2 } else { leg.messages.len() };
@@ -366,7 +365,7 @@ fn a_call_and_a_transfer_share_a_connection_in_either_direction_and_have_their_o
                 let bulk = Flow { workload, start, ..voice("bulk", "quic-stream") };
                 let flows = vec![
                     sharing(bulk, transfer),
-                    sharing(echo(voice("call", "quic-stream"), EchoWrite::PerMessage), call),
+                    sharing(echoed("call", "quic-stream"), call),
                     voice("beside", "udp"),
                 ];
                 let flows = flows.into_iter().map(|flow| if is_down { down(flow) } else { flow });
@@ -377,17 +376,15 @@ fn a_call_and_a_transfer_share_a_connection_in_either_direction_and_have_their_o
                 assert_eq!(bytes, 200_001, "{name}");
                 let begins = bulk.forward.messages.iter().map(|row| row.due).min().unwrap();
                 assert!(begins >= Instant::from_millis(200), "{name}: the transfer begins at {begins}");
-                let delivered =
-                    |leg: &LegRecord| leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
                 let calls = [&call_flow.forward, call_flow.echo.as_ref().unwrap(), &beside.forward];
                 for leg in calls {
                     assert!((40..=51).contains(&leg.messages.len()), "{name}: {}", leg.messages.len());
                     // A socket of this host may have no room for a datagram of the transfer.
-                    let all = leg.messages.len();
-                    assert!(delivered(leg) + 5 >= all, "{name}: {} of {all}", delivered(leg));
+                    let (delivered, all) = (leg.count(Fate::Delivered), leg.messages.len());
+                    assert!(delivered + 5 >= all, "{name}: {delivered} of {all}");
                 }
                 if transfer != Carry::Datagram {
-                    assert_eq!(delivered(&bulk.forward), bulk.forward.messages.len(), "{name}");
+                    assert_eq!(bulk.forward.count(Fate::Delivered), bulk.forward.messages.len(), "{name}");
                 }
                 assert!(call_flow.counters.data_packets.unwrap() <= 110, "{name}: {:?}", call_flow.counters);
             }
@@ -416,7 +413,7 @@ fn what_expires_at_the_far_end_is_told_apart_from_what_was_lost() {
 #[test]
 fn a_connection_that_may_use_several_paths_says_whether_it_could() {
     let multipath = |name: &str| {
-        let mut flow = echo(voice(name, "tcp-nodelay"), EchoWrite::PerMessage);
+        let mut flow = echoed(name, "tcp-nodelay");
         let TransportConfig::Tcp(config) = &mut flow.transport else { panic!("a TCP flow") };
         config.multipath = true;
         flow

@@ -6,11 +6,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration as StdDuration;
 
 use crate::support::quiet::undisturbed;
-use crate::support::{Serving, echo, scenario, voice};
+use crate::support::{Serving, echoed, scenario};
 use talkpath_arena::{ArenaError, Happening, MonitorSession};
 use talkpath_kernel::clock::monotonic;
 use talkpath_live::{Key, Limits, LiveOptions, Monitor};
-use talkpath_model::EchoWrite;
 
 /// Monitors `host` in sessions of `ms`; `handle` says when it is enough.
 fn monitor(host: &str, ms: u64, handle: &mut dyn FnMut(&Happening) -> bool) -> Vec<Happening> {
@@ -26,7 +25,7 @@ fn monitor_with(
     key: Option<Key>,
     handle: &mut dyn FnMut(&Happening) -> bool,
 ) -> (Vec<Happening>, Result<(), ArenaError>) {
-    let scenario = scenario(ms, vec![echo(voice("call", "udp"), EchoWrite::PerMessage)]);
+    let scenario = scenario(ms, vec![echoed("call", "udp")]);
     let (interrupt, until) = (AtomicBool::new(false), AtomicI64::new(0));
     let monitor = Monitor {
         host,

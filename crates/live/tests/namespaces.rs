@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::bridge::{Bridge, FAR, Impairment, Namespace, Way, measured};
 use crate::support::quiet::{skip, undisturbed};
-use crate::support::{self, MACHINES, Serving, cbr, down, echo, run, scenario, voice};
+use crate::support::{self, MACHINES, Serving, cbr, down, echo, echoed, run, scenario, voice};
 use talkpath_config::{Carry, QuicConfig, TransportConfig};
 use talkpath_live::{Limits, ServeOptions, Server};
 use talkpath_measure::summary::LegSummary;
@@ -58,7 +58,7 @@ fn of_leg(leg: &LegSummary) -> (usize, usize, usize) {
 /// The counts that the record's own fates and copies say.
 fn recorded(leg: &LegRecord) -> Counts {
     Counts {
-        missing: leg.messages.iter().filter(|row| row.fate == Fate::Missing).count(),
+        missing: leg.count(Fate::Missing),
         duplicates: leg.messages.iter().map(|row| (row.copies as usize).saturating_sub(1)).sum(),
         reordered: counts(usize::MAX, &leg.arrivals).reordered,
     }
@@ -272,21 +272,17 @@ fn an_address_of_one_link_is_reached_by_every_transport() {
     let record = host.run(|| {
         // The interface of index 1 is loopback.
         let server = Serving::at("[fe80::1%1]:0", None, Limits::default());
-        let calls =
-            ["udp", "tcp", "quic-datagram"].map(|name| echo(voice(name, name), EchoWrite::PerMessage));
+        let calls = ["udp", "tcp", "quic-datagram"].map(|name| echoed(name, name));
         run(server.address, &scenario(200, calls.to_vec()))
     });
     for flow in &record.unwrap().flows {
-        let back = &flow.echo.as_ref().unwrap().messages;
-        let delivered = back.iter().filter(|row| row.fate == Fate::Delivered).count();
-        assert_eq!(delivered, 10, "{}", flow.info.name);
+        assert_eq!(flow.echo.as_ref().unwrap().count(Fate::Delivered), 10, "{}", flow.info.name);
     }
 }
 
-/// RFC 4340 §1.1: what the network copies or turns round reaches the application so, as it does over UDP.
 /// A call over UDP, one over TCP, and a bulk over TCP, for `ms`.
 fn three_flows(ms: u64) -> Scenario {
-    let calls = ["udp", "tcp-nodelay"].map(|name| echo(voice(name, name), EchoWrite::PerMessage));
+    let calls = ["udp", "tcp-nodelay"].map(|name| echoed(name, name));
     let workload = WorkloadConfig::Bulk { bytes: None };
     let bulk = Flow { workload, ..voice("bulk", "tcp") };
     scenario(ms, calls.into_iter().chain([bulk]).collect())
@@ -358,6 +354,7 @@ fn a_path_that_drops_large_packets_stops_the_bulk_alone_and_it_says_so() {
     });
 }
 
+/// RFC 4340 §1.1: what the network copies or turns round reaches the application so, as it does over UDP.
 #[test]
 fn what_dccp_loses_and_overtakes_equals_the_bridges_log() {
     undisturbed(|| {
@@ -395,7 +392,7 @@ fn what_a_stream_waits_behind_a_lost_segment_is_not_the_far_hosts_turn_round() {
     undisturbed(|| {
         let impairment =
             Impairment { tcp_loss: 0.03, seed: 4, ..Impairment::delay(Duration::from_millis(100)) };
-        let flow = echo(voice("call", "tcp-nodelay"), EchoWrite::PerMessage);
+        let flow = echoed("call", "tcp-nodelay");
         // Which packets are lost depends on their order. In 3 s a lost SYN left 72 messages, and none waited.
         let Some(outcome) = measure(impairment, scenario(6000, vec![flow]), "behind") else { return };
         let there = &outcome.record.flows[0].forward.messages;
@@ -492,9 +489,9 @@ fn a_strangers_damaged_datagram_is_no_word_against_the_run() {
 #[test]
 fn flows_start_in_time_on_a_long_path_and_a_first_message_waits_for_its_connection_only() {
     undisturbed(|| {
-        let streams = ["tcp", "tcp-nodelay"].into_iter().flat_map(|name| {
-            [echo(voice(&format!("{name} up"), name), EchoWrite::PerMessage), down(voice(name, name))]
-        });
+        let streams = ["tcp", "tcp-nodelay"]
+            .into_iter()
+            .flat_map(|name| [echoed(&format!("{name} up"), name), down(voice(name, name))]);
         let flows = streams.chain([voice("udp", "udp"), down(voice("udp down", "udp"))]).collect();
         let impairment = Impairment::delay(Duration::from_millis(150));
         let Some(outcome) = measure(impairment, scenario(1500, flows), "first") else { return };

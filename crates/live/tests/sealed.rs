@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use talkpath_arena::ArenaError;
 use talkpath_live::{Key, Limits};
 use talkpath_measure::{Fate, RunRecord};
-use talkpath_model::{EchoWrite, Flow};
+use talkpath_model::Flow;
 
 use crate::support::quiet::undisturbed;
 use crate::support::way::{Passes, way};
-use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run_with, scenario, voice};
+use crate::support::{Serving, TRANSPORTS, cbr, down, echoed, run_with, scenario};
 
 fn key() -> Key {
     Key::new(b"0123456789abcdef0123456789abcdef").unwrap()
@@ -27,7 +27,7 @@ fn keyed(address: SocketAddr, flows: Vec<Flow>) -> Result<RunRecord, ArenaError>
 }
 
 fn call() -> Vec<Flow> {
-    vec![echo(voice("call", "udp"), EchoWrite::PerMessage)]
+    vec![echoed("call", "udp")]
 }
 
 fn untouched() -> Box<Passes> {
@@ -119,8 +119,7 @@ fn a_client_s_own_datagram_is_no_echo() {
 fn every_transport_and_size_is_measured_with_a_key_as_without_one() {
     undisturbed(|| {
         let server = server();
-        let mut flows: Vec<Flow> =
-            TRANSPORTS.map(|name| echo(voice(name, name), EchoWrite::PerMessage)).to_vec();
+        let mut flows: Vec<Flow> = TRANSPORTS.map(|name| echoed(name, name)).to_vec();
         for size in [1, 7, 8, 15, 16, 20, 1464] {
             flows.push(cbr(&format!("up{size}"), "udp", size * 8 * 50 / 1000 + 1, size));
             flows.push(down(cbr(&format!("down{size}"), "udp", size * 8 * 50 / 1000 + 1, size)));

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use talkpath_arena::ArenaError;
 use talkpath_measure::{FlowRecord, RunRecord};
-use talkpath_model::EchoWrite;
 use talkpath_path::{Change, ChangeTimes, LinkValues};
 
 use crate::support::relay::Relay;
-use crate::support::{Serving, down, echo, run, scenario, voice};
+use crate::support::{Serving, down, echoed, run, scenario, voice};
 
 /// How many messages came to the end of their way.
 fn received(flow: &FlowRecord) -> usize {
@@ -58,7 +57,7 @@ fn where_no_datagram_gets_through_flows_over_tcp_are_measured_and_the_others_are
     relay.drops_datagrams.store(true, Ordering::Relaxed);
     let address = relay.start(server.address);
     let flows = ["udp", "tcp", "quic-datagram", "dccp-ccid2"]
-        .map(|name| echo(voice(name, name), EchoWrite::PerMessage))
+        .map(|name| echoed(name, name))
         .into_iter()
         .chain([down(voice("down", "udp"))]);
     let record = run(address, &scenario(1000, flows.collect())).unwrap();
@@ -79,7 +78,7 @@ fn datagrams_that_are_let_through_later_open_their_flows_during_the_run() {
     relay.drops_datagrams.store(true, Ordering::Relaxed);
     let drops = Arc::clone(&relay.drops_datagrams);
     let address = relay.start(server.address);
-    let flows = vec![echo(voice("echo", "udp"), EchoWrite::PerMessage), down(voice("down", "udp"))];
+    let flows = vec![echoed("echo", "udp"), down(voice("down", "udp"))];
     // They are waited for before the run as well.
     let record =
         while_set(&drops, Duration::from_secs(4), false, || run(address, &scenario(5000, flows)).unwrap());
@@ -96,11 +95,11 @@ fn flows_that_a_translator_gives_another_port_register_anew_after_a_second_of_si
     let forgets = Arc::clone(&relay.forgets);
     let address = relay.start(server.address);
     let flows = vec![
-        echo(voice("echo", "udp"), EchoWrite::PerMessage),
+        echoed("echo", "udp"),
         voice("up", "udp"),
         down(voice("down", "udp")),
-        echo(voice("dccp", "dccp-ccid2"), EchoWrite::PerMessage),
-        echo(voice("quic", "quic-datagram"), EchoWrite::PerMessage),
+        echoed("dccp", "dccp-ccid2"),
+        echoed("quic", "quic-datagram"),
     ];
     let record =
         while_set(&forgets, Duration::from_secs(2), true, || run(address, &scenario(6000, flows)).unwrap());

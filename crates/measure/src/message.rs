@@ -126,12 +126,17 @@ pub struct LegRecord {
     /// The time and the number of bytes of each read by the far application, if the transport is a stream. A
     /// message counts as delivered when its last byte is read, but goodput counts the bytes of each read.
     pub reads: Vec<(Instant, Bytes)>,
-    /// Whether nobody knows what arrived and when, because the receiving host went away with its half of the
+    /// True if nobody knows what arrived and when, because the receiving host went away with its half of the
     /// record.
     pub arrivals_unknown: bool,
 }
 
 impl LegRecord {
+    /// Returns the number of messages that ended as `fate`.
+    pub fn count(&self, fate: Fate) -> usize {
+        self.messages.iter().filter(|row| row.fate == fate).count()
+    }
+
     /// Returns the time and the number of bytes of each delivery. Duplicates do not count.
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = (Instant, u64)> + '_ {
         let reads = self.reads.iter().map(|&(at, bytes)| (at, bytes.get()));

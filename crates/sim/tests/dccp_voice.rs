@@ -2,7 +2,7 @@
 
 use crate::common;
 use talkpath_measure::summarise::summarise;
-use talkpath_measure::{DropCause, Fate, LegRecord, RunRecord};
+use talkpath_measure::{DropCause, Fate, RunRecord};
 
 fn call(transport: &str, one_way_ms: u64) -> RunRecord {
     common::run(&format!(
@@ -35,16 +35,12 @@ fn call_within_a_host(transport: &str) -> RunRecord {
     ))
 }
 
-fn count(leg: &LegRecord, fate: Fate) -> usize {
-    leg.messages.iter().filter(|row| row.fate == fate).count()
-}
-
 fn holds_for_any(record: &RunRecord, name: &str) {
     let forward = &record.flows[0].forward;
     let echo = record.flows[0].echo.as_ref().expect("the call has an echo");
     // A frame each 20 ms for 30 s, less what is due before the connection is open.
     assert!((1_490..=1_500).contains(&forward.messages.len()), "{name}: {}", forward.messages.len());
-    let delivered = count(forward, Fate::Delivered);
+    let delivered = forward.count(Fate::Delivered);
     assert_eq!(echo.messages.len(), delivered, "{name}: what arrived was written back");
     for link in &record.links {
         assert_eq!((link.lost, link.dropped), (0, 0), "{name}");
@@ -52,7 +48,7 @@ fn holds_for_any(record: &RunRecord, name: &str) {
     for leg in [forward, echo] {
         // The path loses nothing, so what is missing found no room in the sender's own queue.
         let unsent = leg.messages.iter().filter(|row| row.drop_cause == Some(DropCause::SendQueue)).count();
-        assert_eq!(count(leg, Fate::Missing), unsent, "{name}");
+        assert_eq!(leg.count(Fate::Missing), unsent, "{name}");
     }
     let goodput = summarise(record, &Default::default()).flows["call"].goodput_bps.expect("frames arrived");
     assert!(goodput <= 64_000.0 * 1.001, "{name}: {goodput}");

@@ -31,10 +31,6 @@ fn named(transport: &str) -> String {
     format!("\"{transport}\"")
 }
 
-fn count(leg: &LegRecord, fate: Fate) -> usize {
-    leg.messages.iter().filter(|row| row.fate == fate).count()
-}
-
 fn legs(record: &RunRecord, flow: usize) -> [&LegRecord; 2] {
     let flow = &record.flows[flow];
     [&flow.forward, flow.echo.as_ref().expect("the flow has an echo")]
@@ -46,7 +42,7 @@ fn a_call_without_loss_arrives_whole_over_each_carry() {
         let record = call(&named(transport), 0.0);
         for leg in legs(&record, 0) {
             assert!((985..=1000).contains(&leg.messages.len()), "{transport}: {}", leg.messages.len());
-            assert_eq!(count(leg, Fate::Delivered), leg.messages.len(), "{transport}");
+            assert_eq!(leg.count(Fate::Delivered), leg.messages.len(), "{transport}");
             // The first frames leave behind packets of the handshake and of the search for the path's MTU, a
             // full one of which takes 6 ms.
             for row in &leg.messages[SEARCH..] {
@@ -70,7 +66,7 @@ fn datagrams_are_lost_once_and_streams_repair() {
         let lost: u64 = record.links.iter().map(|link| link.lost).sum();
         assert!(lost > 40, "{transport}: {lost} packets");
         for leg in legs(&record, 0) {
-            let missing = count(leg, Fate::Missing);
+            let missing = leg.count(Fate::Missing);
             if transport == "quic-datagram" {
                 assert!((10..70).contains(&missing), "{transport}: {missing}");
                 let lost = |row: &&_| -> bool {
@@ -86,7 +82,7 @@ fn datagrams_are_lost_once_and_streams_repair() {
                 };
                 assert_eq!(leg.messages.iter().filter(lost).count(), missing);
             } else {
-                assert_eq!(count(leg, Fate::Delivered), leg.messages.len(), "{transport}");
+                assert_eq!(leg.count(Fate::Delivered), leg.messages.len(), "{transport}");
                 assert!(leg.messages.iter().any(|row| row.transmissions > 1), "{transport}");
             }
         }
@@ -170,7 +166,7 @@ fn a_message_that_expires_never_leaves_and_says_so() {
         let call = format!("kind = \"{carry}\", expire = \"80 ms\", cc = \"newreno\"");
         let record = beside_a_transfer(&call, "kind = \"tcp\"");
         let leg = legs(&record, 1)[0];
-        let expired = count(leg, Fate::Expired);
+        let expired = leg.count(Fate::Expired);
         for row in &leg.messages {
             match row.fate {
                 Fate::Expired => assert_eq!((row.received, row.drop_cause), (None, None), "{carry}"),
@@ -195,7 +191,7 @@ fn flows_of_one_connection_keep_their_messages_apart_and_share_its_packets() {
         let name = format!("{call} beside {transfer}");
         for leg in legs(&record, 1) {
             assert!(leg.messages.len() > 980, "{name}: {}", leg.messages.len());
-            let whole = count(leg, Fate::Delivered);
+            let whole = leg.count(Fate::Delivered);
             assert!(whole * 100 > leg.messages.len() * 85, "{name}: {whole} of {}", leg.messages.len());
             assert!(leg.messages.iter().all(|row| row.size == Bytes::new(160)), "{name}");
         }
@@ -306,7 +302,7 @@ fn a_datagram_that_the_engine_discards_is_missing_for_want_of_keys() {
             "#
         ));
         for leg in legs(&record, 0) {
-            assert_eq!(count(leg, Fate::Unfinished), 0, "0-RTT {zero_rtt}, seed {seed}");
+            assert_eq!(leg.count(Fate::Unfinished), 0, "0-RTT {zero_rtt}, seed {seed}");
             let of = |cause| leg.messages.iter().filter(|row| row.drop_cause == Some(cause)).count();
             // Nothing here fills a socket's buffer.
             assert_eq!(of(DropCause::SocketBuffer), 0, "0-RTT {zero_rtt}, seed {seed}");

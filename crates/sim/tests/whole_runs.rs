@@ -68,14 +68,11 @@ fn every_missing_frame_has_its_cause_and_the_links_agree() {
     let missing = |leg: &talkpath_measure::LegRecord, cause| {
         leg.messages.iter().filter(|row| row.fate == Fate::Missing && row.drop_cause == Some(cause)).count()
     };
-    let all_missing = |leg: &talkpath_measure::LegRecord| {
-        leg.messages.iter().filter(|row| row.fate == Fate::Missing).count()
-    };
     let echo = call.echo.as_ref().expect("the call has an echo");
-    assert_eq!(all_missing(&call.forward), missing(&call.forward, DropCause::Queue));
-    assert_eq!(all_missing(echo), missing(echo, DropCause::Loss));
-    assert!(all_missing(echo) > 0, "one percent of a thousand echoes");
-    let delivered = call.forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+    assert_eq!(call.forward.count(Fate::Missing), missing(&call.forward, DropCause::Queue));
+    assert_eq!(echo.count(Fate::Missing), missing(echo, DropCause::Loss));
+    assert!(echo.count(Fate::Missing) > 0, "one percent of a thousand echoes");
+    let delivered = call.forward.count(Fate::Delivered);
     assert_eq!(delivered, echo.messages.len(), "what arrived was written back");
 }
 
@@ -172,9 +169,7 @@ fn a_slow_receiver_drops_datagrams_but_pushes_a_stream_back() {
         ))
     };
     let udp = run("\"udp\"");
-    let delivered = |record: &RunRecord| {
-        record.flows[0].forward.messages.iter().filter(|row| row.fate == Fate::Delivered).count()
-    };
+    let delivered = |record: &RunRecord| record.flows[0].forward.count(Fate::Delivered);
     let sent = udp.flows[0].forward.messages.len();
     assert_eq!(sent, 10_000);
     // One message each 1.5 ms: 6667 in ten seconds, and the thirty that the socket holds at the end.

@@ -91,6 +91,11 @@ pub fn echo(flow: Flow, write: EchoWrite) -> Flow {
     Flow { echo: Some(write), ..flow }
 }
 
+/// A call whose messages the far application echoes one by one.
+pub fn echoed(name: &str, transport: &str) -> Flow {
+    echo(voice(name, transport), EchoWrite::PerMessage)
+}
+
 pub fn down(flow: Flow) -> Flow {
     Flow { direction: Direction::Down, ..flow }
 }
