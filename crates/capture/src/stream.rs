@@ -211,15 +211,15 @@ impl<'a> Stream<'a> {
         let Some((encoding, _)) = &self.encoding else {
             let number = self.payload_type();
             return Some(format!(
-                "nothing says what payload type {number} means; --payload-type {number}=NAME does"
+                "nothing says what payload type {number} means, so say --payload-type {number}=NAME"
             ));
         };
         let name = &encoding.name;
         if encoding.is_opus() && self.is_encrypted {
-            return Some(format!("{name} is not rated: SRTP hides which bandwidth and mode it has"));
+            return Some(format!("SRTP hides the bandwidth and the mode of {name}"));
         }
         if encoding.codec().is_none() {
-            return Some(format!("{name} is not rated: talkpath has no opinion score for it"));
+            return Some(format!("talkpath has none for {name}"));
         }
         Some("the time between its packets is not known".to_owned())
     }

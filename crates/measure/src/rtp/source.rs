@@ -41,7 +41,7 @@ pub struct RtpPacket {
 
 impl RtpSources {
     /// Takes note of a packet whose row in its leg has the number `row`. Returns whether the packet was kept.
-    /// Beyond [`MOST_SOURCES`] no source is noted.
+    /// Beyond 64 sources no source is noted.
     pub fn note(&mut self, header: RtpHeader, row: u32) -> bool {
         let RtpHeader { payload_type, is_marked, sequence, timestamp, source, payload, first_byte } = header;
         if !self.by_source.contains_key(&source) && self.by_source.len() >= MOST_SOURCES {
