@@ -87,9 +87,9 @@ pub(crate) fn lines(judged: &[ThresholdSummary]) -> String {
     text
 }
 
-/// Returns the failure for thresholds that fail (exit code 5) or are undecided (exit code 6). If some fail and
-/// others are undecided, the exit code is 5. With `with_lines` the message holds the lines of the thresholds, for a user who has
-/// not read them yet.
+/// Returns the failure for thresholds that fail (exit code 5) or are undecided (exit code 6). If some fail
+/// and others are undecided, the exit code is 5. With `with_lines` the message holds the lines of the
+/// thresholds, for a user who has not read them yet.
 pub(crate) fn failure(judged: &[ThresholdSummary], with_lines: bool) -> Option<Failure> {
     let count = |thresholds: &[&ThresholdSummary], singular: &str, plural: &str| match judged.len() {
         1 => format!("the threshold {singular}"),

@@ -149,7 +149,8 @@ struct ToMerge<'m> {
 }
 
 impl<'a> Experiment<'a> {
-    /// Describes an experiment that runs all of `plan`, one repetition after the other, and keeps all records.
+    /// Describes an experiment that runs all of `plan`, one repetition after the other, and keeps all
+    /// records.
     pub fn new(
         plan: &'a Plan,
         place: Place,

@@ -1,9 +1,10 @@
 //! The outcome of a study's run. It is the JSON that `talkpath study run NAME --json` prints, and the tables
 //! and the page show it.
 //!
-//! - A *cell* is a scenario of the publication, in one *arena* (`sim`, `emu`, `live`) under one *assumption set*.
-//! - A *claim* is a statement of the publication. It consists of *checks*, and each check compares the medians of
-//!   some metrics of cells.
+//! - A *cell* is a scenario of the publication, in one *arena* (`sim`, `emu`, `live`) under one *assumption
+//!   set*.
+//! - A *claim* is a statement of the publication. It consists of *checks*, and each check compares the medians
+//!   of some metrics of cells.
 //! - The *verdict* on a claim comes from the base set. The *standing* says whether the other sets agree.
 //!
 //! Begin to read with [`Outcome`], then [`ClaimOutcome`] and [`ArenaVerdict`].

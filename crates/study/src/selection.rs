@@ -1,11 +1,11 @@
 //! Selects which claims of a study a run judges, and which cells have to run for them.
 //!
-//! - A *cell* is a scenario of the publication, in one arena and under one *assumption set*. The first set is the
-//!   *base set*.
+//! - A *cell* is a scenario of the publication, in one arena and under one *assumption set*. The first set is
+//!   the *base set*.
 //! - A *claim* is a statement of the publication. It consists of *checks*, and each check reads some cells.
 //! - An *arena* is where cells run: in the simulator, in the emulator, or live.
-//! - A *full run* runs every cell. A *quick run* (`--quick`) leaves some cells and checks out, and repeats the
-//!   other cells less often.
+//! - A *full run* runs every cell. A *quick run* (`--quick`) leaves some cells and checks out, and repeats
+//!   the other cells less often.
 //!
 //! Begin to read with [`Selection::cells`].
 
@@ -117,7 +117,8 @@ impl Selection {
         self.sets(study, checks, &[arena]).contains(&BASE_SET)
     }
 
-    /// Returns whether every cell that `checks` read runs in every arena of `arenas` under the assumption set.
+    /// Returns whether every cell that `checks` read runs in every arena of `arenas` under the assumption
+    /// set.
     fn can_judge(&self, study: &Study, checks: &[&Check], arenas: &[ArenaName], set: usize) -> bool {
         for cell_name in checks.iter().flat_map(|check| check.cells()) {
             for &arena in arenas {

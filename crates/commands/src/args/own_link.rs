@@ -60,8 +60,8 @@ impl OwnLink {
         }
     }
 
-    /// The settings of the link `up` or `down` in the scenario. Without `--line`, the flag of this description
-    /// has the same name as the link.
+    /// The settings of the link `up` or `down` in the scenario. Without `--line`, the flag of this
+    /// description has the same name as the link.
     pub fn settings(&self, link: &str) -> Vec<Setting> {
         let option = self.line.clone().unwrap_or_else(|| format!("--{link} {}", self.text));
         let set = |key: &str, value: String| Setting::by(&option, &format!("path.{link}.{key}"), value);

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! - A *session* is one measurement of the monitor. It is one repetition of a run directory.
-//! - The *open* directory receives sessions. It is *full* when it has reached the time or the size of `--rotate`.
+//! - The *open* directory receives sessions. It is *full* when it has reached the time or the size of
+//!   `--rotate`.
 //! - To *close* a directory is to merge its sessions into one run.
 //! - *Retention* (`--keep`) removes the oldest closed directories.
 //!

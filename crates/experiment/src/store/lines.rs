@@ -20,8 +20,8 @@ use crate::Error;
 /// file may have a hole of any size without a line feed, and reading it must not fill the memory.
 const MAX_LINE: u64 = 64 << 20;
 const TOO_LONG: &str = "a line is longer than 64 MiB";
-/// The number of bytes at the end of a file in which the last line is searched first. We chose 64 KiB, because
-/// a line about an interval of a flow takes 3 kB.
+/// The number of bytes at the end of a file in which the last line is searched first. We chose 64 KiB,
+/// because a line about an interval of a flow takes 3 kB.
 const FIRST_TAIL: u64 = 65_536;
 
 /// A file of lines to which this process alone adds.
@@ -183,8 +183,8 @@ fn last_byte(path: &Path) -> io::Result<Option<u8>> {
     Ok(Some(last[0]))
 }
 
-/// Calls `handle` with each whole line of the file `path`, with its line feed. Only one line is in memory at a
-/// time, because a file may have 100,000 lines.
+/// Calls `handle` with each whole line of the file `path`, with its line feed. Only one line is in memory at
+/// a time, because a file may have 100,000 lines.
 ///
 /// # Errors
 /// Returns the error of `handle`, or [`Error::Read`] if the file cannot be read or has a line longer than 64
