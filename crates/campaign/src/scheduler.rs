@@ -68,8 +68,7 @@ enum MeasurementState {
         failures: u32,
         /// The end of the back-off.
         not_before: Instant,
-        /// The reason of the last failure.
-        why: Option<String>,
+        last_fault: Option<String>,
     },
     Running {
         failures: u32,
@@ -82,7 +81,7 @@ enum MeasurementState {
 struct HostState {
     name: String,
     /// The largest number of concurrent measurements with this host.
-    at_once: u64,
+    max_running: u64,
     /// The number of measurements with this host that run now.
     running: u64,
     /// The number of failures at this host since its last success.
@@ -90,7 +89,7 @@ struct HostState {
     /// The end of the back-off.
     not_before: Instant,
     /// The reason of the last failure since the last success.
-    why: Option<String>,
+    last_fault: Option<String>,
 }
 
 /// Whether a measurement can begin now.
@@ -106,7 +105,7 @@ enum Readiness {
     Expired {
         why: String,
     },
-    /// A back-off is not over, or a host is busy. At `until` the back-off or the window ends.
+    /// A back-off is not over, or a host is busy. Before `until` this changes only if a measurement ends.
     Blocked {
         until: Instant,
     },
@@ -117,17 +116,23 @@ enum Readiness {
 
 impl<'p> Scheduler<'p> {
     /// Rebuilds the state of a campaign from the `entries` of its journal. `now` is the time at which this
-    /// process begins. `at_once` holds the largest number of concurrent measurements of each host of the
-    /// plan.
-    pub fn new(plan: &'p Plan, at_once: &[u64], retry: Duration, entries: &[Entry], now: Instant) -> Self {
-        let waiting = MeasurementState::Waiting { failures: 0, not_before: Instant::ZERO, why: None };
+    /// process begins. `max_running` holds the largest number of concurrent measurements of each host of
+    /// the plan.
+    pub fn new(
+        plan: &'p Plan,
+        max_running: &[u64],
+        retry: Duration,
+        entries: &[Entry],
+        now: Instant,
+    ) -> Self {
+        let waiting = MeasurementState::Waiting { failures: 0, not_before: Instant::ZERO, last_fault: None };
         let host_state = |(index, name): (usize, &String)| HostState {
             name: name.clone(),
-            at_once: at_once.get(index).copied().unwrap_or(1),
+            max_running: max_running.get(index).copied().unwrap_or(1),
             running: 0,
             failures: 0,
             not_before: Instant::ZERO,
-            why: None,
+            last_fault: None,
         };
         let mut scheduler = Self {
             plan,
@@ -137,8 +142,8 @@ impl<'p> Scheduler<'p> {
             begun: now,
             first_open: 0,
         };
-        // A plan can have many thousand measurements, and a journal as many entries. The plan is sorted by
-        // time, so a list of the ids is sorted to find each entry's measurement quickly.
+        // A plan can have many thousand measurements, and a journal as many entries. The plan is in the order
+        // of time. So the ids are sorted once, and each entry finds its measurement by binary search.
         let ids = plan.measurements.iter().map(|measurement| measurement.id.as_str());
         let mut sorted_ids: Vec<(&str, usize)> = ids.zip(0..).collect();
         sorted_ids.sort_unstable();
@@ -180,7 +185,7 @@ impl<'p> Scheduler<'p> {
         }
         if let Some((failures, index)) = best {
             self.states[index] = MeasurementState::Running { failures };
-            for host in self.pair(index) {
+            for host in self.host_indices(index) {
                 self.hosts[host].running += 1;
             }
             return Step::Begin(index);
@@ -199,10 +204,12 @@ impl<'p> Scheduler<'p> {
 
     /// Finds out whether a measurement can begin at `now`.
     fn readiness(&self, index: usize, now: Instant) -> Readiness {
-        let (failures, not_before, why) = match &self.states[index] {
+        let (failures, not_before, last_fault) = match &self.states[index] {
             MeasurementState::Done | MeasurementState::Abandoned => return Readiness::Closed,
             MeasurementState::Running { .. } => return Readiness::Running,
-            MeasurementState::Waiting { failures, not_before, why } => (*failures, *not_before, why),
+            MeasurementState::Waiting { failures, not_before, last_fault } => {
+                (*failures, *not_before, last_fault)
+            }
         };
         let measurement = &self.plan.measurements[index];
         let (due, window_end) = (measurement.due(), measurement.until());
@@ -210,20 +217,22 @@ impl<'p> Scheduler<'p> {
             return Readiness::NotDue { due };
         }
         if window_end <= now {
-            return Readiness::Expired { why: self.reason(index, failures, why.as_deref()) };
+            return Readiness::Expired { why: self.reason(index, failures, last_fault.as_deref()) };
         }
         let back_off_end = self.back_off_end(index, not_before);
         if back_off_end > now {
             return Readiness::Blocked { until: back_off_end.min(window_end) };
         }
-        let are_hosts_free =
-            self.pair(index).into_iter().all(|host| self.hosts[host].running < self.hosts[host].at_once);
+        let are_hosts_free = self
+            .host_indices(index)
+            .into_iter()
+            .all(|host| self.hosts[host].running < self.hosts[host].max_running);
         if are_hosts_free { Readiness::Ready { failures } } else { Readiness::Blocked { until: window_end } }
     }
 
     /// Records that a measurement has ended. Returns the event for the journal.
     pub fn finish(&mut self, index: usize, outcome: Result<(), Fault>, now: Instant) -> Event {
-        for host in self.pair(index) {
+        for host in self.host_indices(index) {
             self.hosts[host].running = self.hosts[host].running.saturating_sub(1);
         }
         let event = match outcome {
@@ -234,13 +243,13 @@ impl<'p> Scheduler<'p> {
         event
     }
 
-    /// Records that the event of a [`Step::Abandon`] is in the journal.
+    /// Marks a measurement as abandoned. Call this when the event of its [`Step::Abandon`] is in the journal.
     pub fn set_abandoned(&mut self, index: usize) {
         self.states[index] = MeasurementState::Abandoned;
     }
 
-    /// Returns the earliest time at which a measurement may begin, as far as failures delay it. Returns
-    /// `None` if the measurement runs, or if it is not tried any more.
+    /// Returns the earliest time at which a measurement is tried again. Busy hosts may delay it further.
+    /// Returns `None` if the measurement runs now, or if it is not tried any more.
     pub fn next_try(&self, index: usize) -> Option<Instant> {
         let MeasurementState::Waiting { not_before, .. } = self.states.get(index)? else { return None };
         let measurement = &self.plan.measurements[index];
@@ -260,21 +269,21 @@ impl<'p> Scheduler<'p> {
             MeasurementState::Done | MeasurementState::Abandoned => return,
         };
         match event {
-            // If this is the last event, the process in which the measurement ran has ended, so the
-            // measurement still waits.
+            // The measurement stays in the state `Waiting`. If no later event follows in the journal, the
+            // coordinator was killed during the measurement, so the measurement has to begin again.
             Event::Begun => {}
             Event::Done => {
                 self.states[index] = MeasurementState::Done;
-                for host in self.pair(index) {
+                for host in self.host_indices(index) {
                     let host = &mut self.hosts[host];
-                    (host.failures, host.not_before, host.why) = (0, Instant::ZERO, None);
+                    (host.failures, host.not_before, host.last_fault) = (0, Instant::ZERO, None);
                 }
             }
             Event::Failed { why, host } => {
                 let failures = failures + 1;
                 let not_before = now.saturating_add(self.back_off(failures));
                 self.states[index] =
-                    MeasurementState::Waiting { failures, not_before, why: Some(why.clone()) };
+                    MeasurementState::Waiting { failures, not_before, last_fault: Some(why.clone()) };
                 if let Some(host) = host {
                     self.fail_host(index, host, why, now);
                 }
@@ -285,19 +294,23 @@ impl<'p> Scheduler<'p> {
 
     /// Begins the back-off of the host called `name`, if it takes part in the measurement.
     fn fail_host(&mut self, index: usize, name: &str, why: &str, now: Instant) {
-        let Some(host) = self.pair(index).into_iter().find(|host| self.hosts[*host].name == name) else {
+        let Some(host) = self.host_indices(index).into_iter().find(|host| self.hosts[*host].name == name)
+        else {
             return;
         };
         let failures = self.hosts[host].failures + 1;
         let not_before = now.saturating_add(self.back_off(failures));
         let host = &mut self.hosts[host];
-        (host.failures, host.not_before, host.why) = (failures, not_before, Some(why.to_owned()));
+        (host.failures, host.not_before, host.last_fault) = (failures, not_before, Some(why.to_owned()));
     }
 
     /// Returns the time at which the back-offs of a measurement and of its hosts are over. `not_before` is
     /// the end of the measurement's own back-off.
     fn back_off_end(&self, index: usize, not_before: Instant) -> Instant {
-        self.pair(index).into_iter().map(|host| self.hosts[host].not_before).fold(not_before, Instant::max)
+        self.host_indices(index)
+            .into_iter()
+            .map(|host| self.hosts[host].not_before)
+            .fold(not_before, Instant::max)
     }
 
     /// Returns the back-off after this number of failures.
@@ -305,26 +318,26 @@ impl<'p> Scheduler<'p> {
         self.retry.saturating_mul(1 << failures.saturating_sub(1).min(MAX_DOUBLINGS))
     }
 
-    /// Says why a measurement was not made in its window. `why` is the reason of its last failure.
-    fn reason(&self, index: usize, failures: u32, why: Option<&str>) -> String {
+    /// Says why a measurement was not made in its window.
+    fn reason(&self, index: usize, failures: u32, last_fault: Option<&str>) -> String {
         let measurement = &self.plan.measurements[index];
-        if let Some(why) = why {
+        if let Some(fault) = last_fault {
             let times = times(failures.into());
-            return format!("tried {times} in its window; the last time: {why}");
+            return format!("tried {times} in its window; the last time: {fault}");
         }
         if measurement.until() <= self.begun {
             return "the coordinator did not run in its window".to_owned();
         }
-        let mut hosts = self.pair(index).into_iter().map(|host| &self.hosts[host]);
-        let is_in_back_off = |host: &&HostState| host.not_before > measurement.due() && host.why.is_some();
-        match hosts.find(is_in_back_off).and_then(|host| host.why.as_ref()) {
+        let mut hosts = self.host_indices(index).into_iter().map(|host| &self.hosts[host]);
+        let is_in_back_off =
+            |host: &&HostState| host.not_before > measurement.due() && host.last_fault.is_some();
+        match hosts.find(is_in_back_off).and_then(|host| host.last_fault.as_ref()) {
             Some(why) => format!("not tried in its window, because of a failure before it: {why}"),
             None => format!("{} and {} were not both free in its window", measurement.near, measurement.far),
         }
     }
 
-    /// Returns the indices of the hosts of a measurement.
-    fn pair(&self, index: usize) -> [usize; 2] {
+    fn host_indices(&self, index: usize) -> [usize; 2] {
         let measurement = &self.plan.measurements[index];
         let host = |name: &str| self.hosts.iter().position(|host| host.name == name).unwrap_or(0);
         [host(&measurement.near), host(&measurement.far)]

@@ -71,7 +71,7 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Monitor(args) => monitor::run(args, common, linked, terminal),
         Command::Stamp(args) => stamp::run(args, common, terminal),
         Command::Campaign(args) => campaign::run(args, common, terminal),
-        Command::Study(args) => study::run(args, common, linked, terminal),
+        Command::Study(args) => study::run(args, context),
         Command::Report(args) => report::run(args, linked, terminal),
         Command::Export(args) => export::run(args, linked, terminal),
         Command::Play(args) => play::run(args, terminal),

@@ -53,7 +53,6 @@ pub(crate) struct AttemptPlan<'a> {
     pub(crate) max_other_runs: u64,
 }
 
-/// The result of an attempt.
 pub(crate) struct AttemptResult<'a> {
     /// The arena's result.
     pub(crate) outcome: Result<RunRecord, ArenaError>,

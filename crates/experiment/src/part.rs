@@ -102,7 +102,6 @@ pub struct Part {
 /// other.
 #[derive(Clone, Debug, Default)]
 pub struct PartFiles {
-    /// The file of the journal.
     journal_file: PathBuf,
     ranges: Vec<FileRange>,
 }

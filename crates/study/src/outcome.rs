@@ -3,8 +3,8 @@
 //!
 //! - A *cell* is a scenario of the publication, in one *arena* (`sim`, `emu`, `live`) under one *assumption
 //!   set*.
-//! - A *claim* is a statement of the publication. It consists of *checks*, and each check compares the medians
-//!   of some metrics of cells.
+//! - A *claim* is a statement of the publication. It consists of *checks*, and each check compares the
+//!   medians of some metrics of cells.
 //! - The *verdict* on a claim comes from the base set. The *standing* says whether the other sets agree.
 //!
 //! Begin to read with [`Outcome`], then [`ClaimOutcome`] and [`ArenaVerdict`].

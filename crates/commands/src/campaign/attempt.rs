@@ -365,7 +365,6 @@ fn fault_here(what: &str, error: &io::Error) -> Fault {
     Fault { why: format!("{what}: {error}"), host: None }
 }
 
-/// Returns a fault of `host`.
 fn fault_at(host: &Host, message: &str) -> Fault {
     Fault { why: format!("{}: {message}", host.name), host: Some(host.name.clone()) }
 }

@@ -72,7 +72,6 @@ pub(super) struct RemoteCommand {
 }
 
 impl RemoteCommand {
-    /// Starts `script` on `host`.
     pub(super) fn start(host: &Host, script: Script<'_>) -> Result<Self, String> {
         let mut command = shell_command(host, &script);
         command.stdin(Stdio::piped()).stdout(script.stdout).stderr(Stdio::piped());

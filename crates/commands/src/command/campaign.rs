@@ -108,7 +108,6 @@ fn run_campaign(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> 
     terminal.end_with([strict, printed.err()])
 }
 
-/// Prints the status.
 fn print_status(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.file)?;
     let store = Store::new(args, &loaded, &common.out);
@@ -155,7 +154,6 @@ fn with_store(mut status: Status, loaded: &Loaded, store: &Store) -> Status {
     status
 }
 
-/// Writes the report.
 fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.file.file)?;
     let store = Store::new(&args.file, &loaded, &common.out);

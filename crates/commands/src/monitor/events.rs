@@ -23,7 +23,7 @@ use super::interval::{Counts, FlowInterval, Interval, delays};
 use super::totals::{FlowTotals, Totals};
 
 /// Writes an event as a line, with a line feed at the end.
-fn line(event: &str, data: Value) -> Vec<u8> {
+fn line(event: &str, data: &Value) -> Vec<u8> {
     format!("{}\n", json!({ "event": event, "data": data })).into_bytes()
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn start(begun: &MonitorStart<'_>) -> Vec<u8> {
         },
         "streams": streams,
     });
-    line("start", data)
+    line("start", &data)
 }
 
 /// The messages of a stretch of time.
@@ -105,7 +105,6 @@ struct Span {
     sender: bool,
 }
 
-/// The times of a [`Span`].
 #[derive(Clone, Copy)]
 struct SpanTimes {
     start: f64,
@@ -187,13 +186,13 @@ pub(crate) fn interval(epoch: Epoch, number: u64, interval: &Interval) -> Vec<u8
         "warnings": interval.warnings,
         "cut": interval.cut,
     });
-    line("interval", data)
+    line("interval", &data)
 }
 
 /// Writes the event that nothing has been measured since `from_ns` of CLOCK_MONOTONIC.
 pub(crate) fn outage(epoch: Epoch, from_ns: i64, why: &str) -> Vec<u8> {
     let at = timestamp(epoch.wall(from_ns));
-    line("outage", json!({ "start": epoch.seconds(from_ns), "timestamp": at, "why": why }))
+    line("outage", &json!({ "start": epoch.seconds(from_ns), "timestamp": at, "why": why }))
 }
 
 /// Writes the event that the monitor measures again since `to_ns`, after an outage that began at `from_ns`.
@@ -206,12 +205,12 @@ pub(crate) fn recovered(epoch: Epoch, from_ns: i64, to_ns: i64, attempts: u64) -
         "attempts": attempts,
         "timestamp": timestamp(epoch.wall(to_ns)),
     });
-    line("recovered", data)
+    line("recovered", &data)
 }
 
 /// Writes the event that something failed which the user should repair. The monitor continues.
 pub(crate) fn error(message: &str) -> Vec<u8> {
-    line("error", message.into())
+    line("error", &message.into())
 }
 
 /// One flow over the whole monitor.
@@ -257,7 +256,7 @@ pub(crate) fn end(epoch: Epoch, end_ns: i64, totals: &Totals) -> Vec<u8> {
         "outage_seconds": totals.outage_s(end_ns),
         "timestamp": timestamp(epoch.wall(end_ns)),
     });
-    line("end", data)
+    line("end", &data)
 }
 
 #[cfg(test)]

@@ -30,7 +30,6 @@ pub(crate) struct Interval {
     pub(crate) cut: Option<String>,
 }
 
-/// One flow in one interval.
 #[derive(Debug)]
 pub(crate) struct FlowInterval {
     pub(crate) name: String,

@@ -69,7 +69,6 @@ enum SampleSource {
     Last(&'static str),
     /// One sample for each flow: the payload that was delivered, in bytes.
     Payload,
-    /// One histogram for each flow.
     Delays(fn(&FlowTotals) -> &Histogram),
 }
 
@@ -95,7 +94,6 @@ const fn single(
     Family { name, kind, help, unit: Unit::One, source: SampleSource::Monitor(value) }
 }
 
-/// Returns a family with the sum of the count at `path`.
 const fn sum(name: &'static str, path: &'static str, count: fn(&Counts) -> u64) -> Family {
     Family {
         name,
@@ -111,7 +109,6 @@ const fn last(name: &'static str, path: &'static str) -> Family {
     Family { name, kind: FamilyKind::Gauge, help: "", unit: Unit::One, source: SampleSource::Last(path) }
 }
 
-/// Returns a family with a histogram of delays.
 const fn delays(name: &'static str, help: &'static str, value: fn(&FlowTotals) -> &Histogram) -> Family {
     Family {
         name,

@@ -148,7 +148,6 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Adds lines of events.
     pub(crate) fn add_events(&mut self, lines: &[u8]) -> Result<(), Failure> {
         let open = self.open_dir()?;
         open.events.add(lines)?;

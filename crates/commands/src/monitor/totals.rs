@@ -35,7 +35,6 @@ pub(crate) struct Totals {
     pub(crate) clock_uncertainty_ms: Option<f64>,
 }
 
-/// The totals of one flow.
 #[derive(Debug, Default)]
 pub(crate) struct FlowTotals {
     pub(crate) transport: String,

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::number_ranges::RangeText;
 
-/// The warnings of one repetition.
 pub(super) struct RepetitionWarnings<'a> {
     /// How the repetition is called in a warning: `transport = tcp, repetition 3`.
     pub(super) name: String,

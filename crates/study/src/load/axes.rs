@@ -19,7 +19,6 @@ use super::Loader;
 /// The axes of an entry: the name of each axis, and its values.
 pub(super) type Axes = BTreeMap<String, Vec<String>>;
 
-/// One value of one axis.
 #[derive(Clone, Copy)]
 pub(super) struct AxisValue<'a> {
     axis: &'a str,

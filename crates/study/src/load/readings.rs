@@ -14,7 +14,6 @@ use crate::table::PublishedTable;
 
 /// The metrics that a study reads.
 pub(super) struct Readings<'a> {
-    /// The metrics that are read of one cell.
     of_cells: Vec<CellMetric<'a>>,
     /// The metrics that are read of every cell.
     of_all_cells: Vec<&'a str>,
@@ -82,7 +81,6 @@ impl<'a> Readings<'a> {
     }
 }
 
-/// Adds the metrics that a figure reads.
 fn add_figure<'a>(figure: &'a Figure, readings: &mut Vec<CellMetric<'a>>) {
     match &figure.kind {
         FigureKind::Cells { lines, .. } => {

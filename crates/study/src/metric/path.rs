@@ -68,7 +68,6 @@ pub(crate) struct ValueRange {
 impl ValueRange {
     pub(crate) const UNLIMITED: Self = Self { lowest: f64::NEG_INFINITY, highest: f64::INFINITY };
     pub(crate) const NOT_NEGATIVE: Self = Self { lowest: 0.0, highest: f64::INFINITY };
-    /// From 0 to 1.
     pub(crate) const SHARE: Self = Self { lowest: 0.0, highest: 1.0 };
     pub(super) const CORRELATION: Self = Self { lowest: -1.0, highest: 1.0 };
 }

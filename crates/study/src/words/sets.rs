@@ -124,7 +124,7 @@ impl SetAnswers {
     }
 
     fn is_base_in(&self, names: &[String]) -> bool {
-        names.iter().any(|name| *name == self.base)
+        names.contains(&self.base)
     }
 
     fn without_base<'n>(&self, names: &'n [String]) -> Vec<&'n str> {

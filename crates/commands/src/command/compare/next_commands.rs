@@ -69,7 +69,6 @@ fn comparison_flags(args: &CompareArgs, summary: &Summary) -> String {
     flags.text
 }
 
-/// Returns the flags for the path.
 fn path_flags(args: &CompareArgs) -> String {
     let mut flags = Flags::default();
     // The default path is named as well, so that the user sees that the path stays the same. Only a line that

@@ -103,7 +103,6 @@ impl<'a> ComparedPath<'a> {
     }
 }
 
-/// Returns whether `key` is a key of the path.
 pub(super) fn is_path_key(key: &str) -> bool {
     key.split('.').next() == Some("path")
 }

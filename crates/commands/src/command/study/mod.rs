@@ -20,8 +20,8 @@ use talkpath_study::{ArenaName, Changes, ClaimOutcome, Outcome, Selection, Study
 use talkpath_units::counted;
 
 use self::find::{find, load_embedded};
-use crate::arenas::Arenas;
 use crate::args::{Common, StudyArgs, StudyCommand};
+use crate::command::Context;
 use crate::failure::Failure;
 use crate::terminal::{self, Terminal, program, shell_path};
 
@@ -34,12 +34,8 @@ const SMALLEST_STUDY: [(&str, &str); 2] =
     [(STUDY_FILE, include_str!("smallest/study.toml")), ("call.toml", include_str!("smallest/call.toml"))];
 
 /// Runs the subcommand.
-pub fn run(
-    args: &StudyArgs,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub fn run(args: &StudyArgs, context: Context<'_>) -> Result<(), Failure> {
+    let Context { common, terminal, .. } = context;
     match &args.command {
         StudyCommand::List => list(common, terminal),
         StudyCommand::Show { name } => {
@@ -50,7 +46,7 @@ pub fn run(
         StudyCommand::Diff(args) => kept::diff(args, common, terminal),
         StudyCommand::Keep(args) => kept::keep(args, terminal),
         StudyCommand::Fill(args) => kept::fill(args, terminal),
-        StudyCommand::Run(args) => run::run(args, common, arenas, terminal),
+        StudyCommand::Run(args) => run::run(args, context),
         StudyCommand::Judge(args) => campaign::run(args, common, terminal),
     }
 }

@@ -17,7 +17,7 @@ use super::runner::{ConnectedArena, Runner};
 use super::{OUTCOME, check_verdicts, print_outcome, select};
 use crate::arenas::Arenas;
 use crate::args::{Common, StudyArena, StudyRunArgs};
-use crate::command::jobs;
+use crate::command::{Context, jobs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::network::network;
@@ -31,12 +31,8 @@ const MAX_CONCURRENT_RUNS: usize = 16;
 const BASE_SET: usize = 0;
 
 /// Runs the scenarios of a study, judges its claims, and writes the page.
-pub(super) fn run(
-    args: &StudyRunArgs,
-    common: &Common,
-    arenas: &dyn Arenas,
-    terminal: Terminal,
-) -> Result<(), Failure> {
+pub(super) fn run(args: &StudyRunArgs, context: Context<'_>) -> Result<(), Failure> {
+    let Context { common, arenas, terminal } = context;
     let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
     let selection = select(&study, arena_names(&args.arena), args.quick, &args.claims)?;
     let stop = interrupt::install()?;
@@ -75,7 +71,6 @@ pub(super) fn run(
     terminal.end_with([failure, judged.err(), printed.err()])
 }
 
-/// Connects to an arena.
 fn connect(arena: ArenaName, common: &Common, arenas: &dyn Arenas) -> Result<ConnectedArena, Failure> {
     // Keeping the processors awake needs no privilege.
     let place = Place { keep_awake: arena.is_real_time(), ..Place::new(arena_kind(arena), None) };

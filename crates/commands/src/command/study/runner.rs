@@ -255,7 +255,6 @@ struct StageObserver<'a> {
 struct Remaining {
     /// The number of missing repetitions of each cell, by the index of the cell.
     repetitions: BTreeMap<u64, u64>,
-    /// The number of cells that are done.
     done_cells: usize,
     /// The path time of the missing repetitions, in ms.
     path_time_ms: u64,
