@@ -223,7 +223,7 @@ pub struct LastLine {
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or if the last line or the bytes after it are longer than
-/// [`MAX_LINE`].
+/// `MAX_LINE`.
 pub fn last_line(file: &File) -> io::Result<LastLine> {
     let length = file.metadata()?.len();
     let mut tail_length = FIRST_TAIL;
