@@ -17,7 +17,7 @@ use crate::columns::Columns;
 use crate::display::{Display, display};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::html::{Section, document, table_of_contents};
-use crate::number::{UNKNOWN, counted, decimals, fixed};
+use crate::number::{UNKNOWN, counted, decimals, distinct, fixed};
 
 /// Two opinion scores that differ by no more are alike, as in the answer of `compare`.
 const ALIKE_MOS: f64 = 0.1;
@@ -264,12 +264,9 @@ fn day_tables(findings: &Findings) -> Markup {
 
 fn day_table(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid {
     let rows: Vec<&DayRow> = findings.days.iter().filter(|row| row.measure == measure).collect();
-    let mut transports: Vec<&String> = Vec::new();
+    let transports = distinct(rows.iter().map(|row| &row.transport));
     let mut rows_by_day: BTreeMap<PairAndDay<'_>, Vec<&DayRow>> = BTreeMap::new();
     for row in &rows {
-        if !transports.contains(&&row.transport) {
-            transports.push(&row.transport);
-        }
         let key = PairAndDay { near: &row.near, far: &row.far, day: row.day };
         rows_by_day.entry(key).or_default().push(row);
     }
@@ -352,15 +349,8 @@ fn table_of_reasons(measurements: &[Missing], caption: &str) -> Markup {
     Grid { columns: columns.into(), rows }.html(caption)
 }
 
-/// The names of the measures, in the order of the findings.
 fn measures(findings: &Findings) -> Vec<&str> {
-    let mut measures: Vec<&str> = Vec::new();
-    for row in &findings.matrix {
-        if !measures.contains(&row.measure.as_str()) {
-            measures.push(&row.measure);
-        }
-    }
-    measures
+    distinct(findings.matrix.iter().map(|row| row.measure.as_str()))
 }
 
 /// A row has the colour of its transport. The options of the transport follow its name after a space.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use talkpath_measure::summary::{JudgedBy, Summary};
 
 use crate::metric::DelayKind;
+use crate::number::distinct;
 use crate::view::{CellView, RUN_KEY, is_copy, is_numbered_copy, transport_key};
 
 /// Cells that differ in one flow's transport only, so that the transports can be compared.
@@ -87,14 +88,8 @@ impl Condition<'_> {
 
     /// All flows but `flow` and its copies. The copies of a transfer are one entry.
     pub(crate) fn other_flows_by_group(&self, flow: &str) -> Vec<OtherFlow> {
-        let mut others: Vec<OtherFlow> = Vec::new();
-        for name in self.other_flows(flow) {
-            let other = self.copies_with(&name).unwrap_or(OtherFlow::Single(name));
-            if !others.contains(&other) {
-                others.push(other);
-            }
-        }
-        others
+        let others = self.other_flows(flow).into_iter();
+        distinct(others.map(|name| self.copies_with(&name).unwrap_or(OtherFlow::Single(name))))
     }
 
     /// The copies of a transfer that the flow `name` is one of. Returns `None` if `name` is not such a copy.

@@ -15,7 +15,6 @@ const MAX_LENGTHS: usize = 8;
 struct DetailRow {
     /// The name of the figure with its unit.
     title: String,
-    /// Writes the figure of a flow.
     text: Box<dyn Fn(&FlowSummary) -> String>,
 }
 

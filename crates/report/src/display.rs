@@ -85,7 +85,6 @@ impl Look {
         format!("var(--t-{})", self.display.kind)
     }
 
-    /// The `style` attribute of a line.
     pub(crate) fn line_style(self) -> String {
         format!("stroke:{};stroke-dasharray:{}", self.colour(), self.dash())
     }

@@ -122,7 +122,6 @@ impl Grid {
         self.columns.iter().flat_map(|column| column.terms.clone()).collect()
     }
 
-    /// Writes the table as HTML.
     pub(crate) fn html(&self, caption: &str) -> Markup {
         let groups = groups(self.columns.iter());
         html! {
@@ -262,7 +261,6 @@ impl<'a> Layout<'a> {
 struct ColumnGroup {
     /// Empty for a column without a group.
     title: String,
-    /// The number of columns.
     columns: usize,
 }
 

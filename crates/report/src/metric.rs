@@ -106,7 +106,6 @@ impl Metric {
         self.path().map_or(Statistic::Mean, statistic_of)
     }
 
-    /// The value for a flow in one repetition.
     fn of_flow(self, flow: &FlowSummary) -> Option<f64> {
         match self {
             Self::Flow(path) => FLOW.find(path)?.number(flow),

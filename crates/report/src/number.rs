@@ -47,6 +47,17 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
+/// Returns each of the items once, in the order of their first appearance.
+pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for item in items {
+        if !distinct.contains(&item) {
+            distinct.push(item);
+        }
+    }
+    distinct
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

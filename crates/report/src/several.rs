@@ -14,6 +14,7 @@ use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::summary::{CellSummary, Clock, RunSummary, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
 
+use crate::number::distinct;
 use crate::view::RUN_KEY;
 
 /// One of several runs.
@@ -159,7 +160,6 @@ fn join_facts(parts: &[RunPart]) -> Option<Summary> {
     })
 }
 
-/// The warnings of all runs, each with the label of its run.
 fn join_warnings(parts: &[RunPart]) -> Vec<String> {
     let mut warnings = Vec::new();
     for RunPart { label, summary, .. } in parts {
@@ -167,17 +167,6 @@ fn join_warnings(parts: &[RunPart]) -> Vec<String> {
     }
     warning::sort(&mut warnings);
     warnings
-}
-
-/// The different texts, in the order of their first appearance.
-fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
-    let mut distinct: Vec<String> = Vec::new();
-    for text in texts {
-        if !distinct.contains(&text) {
-            distinct.push(text);
-        }
-    }
-    distinct
 }
 
 #[cfg(test)]

@@ -59,7 +59,6 @@ impl<'a> Sweep<'a> {
         Self::new(judged).filter(|sweep| !has_one_answer || !sweep.is_compared())
     }
 
-    /// Whether transports are compared.
     pub(crate) fn is_compared(&self) -> bool {
         self.combinations.iter().any(|combination| combination.verdict.is_some())
     }

@@ -180,7 +180,6 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Adds the table over a sweep, and its terms.
     fn add_sweep_table(&mut self, sweep: &Sweep<'_>, judged: &JudgedFlow<'_>) {
         let SweepTable { grid, note } = sweep.table_within(self.max_sweep_rows_of_flow);
         if self.names_flows {
@@ -251,7 +250,6 @@ impl StyledText {
         self.add_wrapped(text, "", "  ", PLAIN);
     }
 
-    /// Adds a painted paragraph.
     fn add_painted(&mut self, text: &str, sgr: &str) {
         self.add_wrapped(text, "", "", sgr);
     }
@@ -263,7 +261,6 @@ impl StyledText {
         self.text.push('\n');
     }
 
-    /// Adds a title in one line.
     fn add_title(&mut self, title: &str) {
         self.text.push_str(&paint(&printable(title), BOLD, self.style.color));
         self.text.push('\n');

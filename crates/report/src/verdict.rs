@@ -59,7 +59,6 @@ pub(crate) struct JudgedFlow<'a> {
     pub conditions: Vec<ConditionVerdict<'a>>,
 }
 
-/// A condition, and the verdict on its transports.
 pub(crate) struct ConditionVerdict<'a> {
     pub condition: &'a Condition<'a>,
     /// `None` if the condition does not have two transports to compare. The verdict is boxed because it takes

@@ -188,7 +188,6 @@ impl<'a> CellView<'a> {
         !self.runs.is_empty() && self.runs.iter().all(never_opened)
     }
 
-    /// The judged figure of `flow` in each repetition, by the number of the repetition.
     pub(crate) fn judged_figures(&self, flow: &str) -> BTreeMap<u64, JudgedFigure> {
         self.judged_figures_with(flow, Receiver::Own)
     }
@@ -317,7 +316,6 @@ pub(crate) fn main_flow(summary: &Summary) -> String {
 /// The sweep key that tells several runs on one page apart. The name is not a key of a scenario.
 pub(crate) const RUN_KEY: &str = "run";
 
-/// The sweep key of a flow's transport.
 pub(crate) fn transport_key(flow: &str) -> String {
     format!("flow.{flow}.transport")
 }

@@ -180,7 +180,6 @@ impl Comparison<'_> {
         transports
     }
 
-    /// Returns the option that a mistake in the sweep names.
     const fn sweep_option(&self) -> &str {
         if self.cc.value.is_empty() { self.transports.option } else { self.cc.option }
     }

@@ -113,7 +113,6 @@ impl fmt::Display for Diagnostics {
 
 impl core::error::Error for Diagnostics {}
 
-/// The place that a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A range of bytes in the file.

@@ -3,7 +3,6 @@
 use crate::quantity::{self, DimensionRange};
 use crate::spec::{Kind, TableSpec};
 
-/// Describes the values of a kind.
 pub(crate) fn form(kind: &Kind) -> String {
     match kind {
         Kind::Text { .. } | Kind::File(_) => "some text".to_owned(),

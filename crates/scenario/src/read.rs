@@ -35,7 +35,6 @@ impl<'a> KeyPath<'a> {
         Self { parent: Some(self), name }
     }
 
-    /// Returns the last name.
     pub(crate) const fn name(&self) -> &'a str {
         self.name
     }

@@ -44,7 +44,6 @@ pub(crate) fn keep_common(common: &mut Table, other: &Table) {
     });
 }
 
-/// Removes the key with these names, if it is there.
 fn remove_key(table: &mut Table, names: &[String]) {
     match names {
         [] => {}

@@ -116,7 +116,6 @@ pub(crate) struct Words {
     pub(crate) why: &'static str,
 }
 
-/// The description of a list of names.
 #[derive(Debug)]
 pub(crate) struct Listed {
     /// The noun for one item: "a link".
@@ -160,7 +159,6 @@ pub(crate) struct Variant {
 }
 
 impl Kind {
-    /// Whether the values are shares of 1.
     pub(crate) const fn is_share(&self) -> bool {
         match self {
             Self::Probability => true,
@@ -181,7 +179,6 @@ impl Tagged {
     pub(crate) const PLAIN: Self =
         Self { noun: "", variants: &[], later: &[], number: None, by_key: None, quantity: None };
 
-    /// Returns the key `name` of any variant.
     pub(crate) fn any_key(&self, name: &str) -> Option<&'static Key> {
         self.variants.iter().find_map(|variant| variant.key(name))
     }

@@ -332,7 +332,6 @@ impl<'a> SubjectNames<'a> {
         }
     }
 
-    /// Returns the names of the `[flow.NAME]` tables.
     fn groups(self) -> Vec<&'a str> {
         match self {
             Self::Scenario(scenario) => scenario.flows.iter().map(|flow| flow.group.as_str()).collect(),

@@ -184,19 +184,16 @@ impl Node {
 }
 
 impl Table {
-    /// Makes a table with one key.
     pub(crate) fn with_key(name: &str, node: Node) -> Self {
         let mut table = Self::default();
         table.set(name, node);
         table
     }
 
-    /// Returns the value of the key `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&Node> {
         self.entry(name).map(|entry| &entry.node)
     }
 
-    /// Returns the entry of the key `name`.
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
@@ -217,12 +214,10 @@ impl Table {
         }
     }
 
-    /// Removes the key `name` and returns its value.
     pub(crate) fn remove(&mut self, name: &str) -> Option<Node> {
         self.take(name).map(|entry| entry.node)
     }
 
-    /// Removes the key `name` and returns its entry.
     pub(crate) fn take(&mut self, name: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.name == name)?;
         Some(self.entries.remove(at))

@@ -75,7 +75,6 @@ struct Layout<'a> {
     animation: &'a Animation,
     /// SVG units.
     height: f64,
-    /// The number of nodes in each column.
     column_sizes: BTreeMap<i64, usize>,
 }
 
@@ -103,7 +102,6 @@ impl<'a> Layout<'a> {
         (x, EDGE_MARGIN + place.y * (self.height - 2.0 * EDGE_MARGIN))
     }
 
-    /// The number of nodes in the column of a place.
     fn column_size(&self, place: Place) -> usize {
         self.column_sizes.get(&column(place)).copied().unwrap_or(0)
     }

@@ -39,7 +39,6 @@ struct Block {
     height: f64,
 }
 
-/// The parts of a drawing's `svg` element.
 struct SvgParts<'a> {
     /// The attributes without `viewBox`: those before it, and those behind it.
     attributes: (&'a str, &'a str),

@@ -355,7 +355,6 @@ impl ColourRange {
     }
 }
 
-/// The text and the colour of a cell.
 pub(super) struct CellLook {
     pub(super) text: String,
     pub(super) style: String,

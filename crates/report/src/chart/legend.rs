@@ -38,7 +38,6 @@ impl LegendEntry {
         Self::new(name, Sample::line(line_style))
     }
 
-    /// The name of a line with the markers of `look`.
     pub(crate) fn marked_line(name: &str, look: Look) -> Self {
         Self::new(name, Sample::marked_line(look))
     }

@@ -9,6 +9,7 @@ use talkpath_measure::chart_data::StepLine;
 use super::legend::{LegendEntry, Sample};
 use super::shared::{Chart, extent, not_drawn_note, shared_scale_note};
 use crate::display::Look;
+use crate::number::distinct;
 use crate::path_changes;
 use crate::plot::panel::{LEFT, Panel, PanelStack, Quantity, X_RANGE};
 use crate::plot::scale::{Scale, tick_label};
@@ -18,8 +19,8 @@ use crate::select::{CellSeries, Selection, is_flow_or_copy};
 const TOP: f64 = 24.0;
 const PANEL_HEIGHT: f64 = 100.0;
 const GAP: f64 = 30.0;
-/// The most lines in a panel. We chose 4 because there are four grey styles, and a reader cannot follow more
-/// lines.
+/// A panel has at most 4 lines. We chose 4 because there are four grey styles, and a reader cannot follow
+/// more lines.
 const MAX_LINES: usize = 4;
 /// The styles of lines that are not of the compared flow. They have no colour of a transport.
 const NEUTRAL_STYLES: [&str; MAX_LINES] = [
@@ -159,12 +160,8 @@ struct Entities<'a> {
 
 impl<'a> Entities<'a> {
     fn new(cells: &[&CellSeries<'a>], kind: LineKind, compared_flow: &'a str) -> Self {
-        let mut names: Vec<&str> = Vec::new();
-        for line in cells.iter().flat_map(|cell| cell.lines(kind)) {
-            if !names.contains(&line.entity.as_str()) {
-                names.push(&line.entity);
-            }
-        }
+        let lines = cells.iter().flat_map(|cell| cell.lines(kind));
+        let mut names: Vec<&str> = distinct(lines.map(|line| line.entity.as_str()));
         // The chart data has only the first lines of a cell, and the number of the others. The cells of a
         // sweep mostly have the same lines, so the largest number stands for all cells.
         let without_data =

@@ -36,7 +36,6 @@ const LABEL_DISTANCE: f64 = 46.0;
 /// The width of a letter of these labels, rounded up.
 const LABEL_LETTER_WIDTH: f64 = 8.0;
 
-/// The axes of a sweep in a chart.
 pub(super) struct ChartAxes {
     /// The index of the horizontal axis.
     pub x: usize,
@@ -161,9 +160,7 @@ struct SweepChart<'a> {
 
 struct Drawing {
     svg: Svg,
-    /// Whether a line has a band.
     has_bands: bool,
-    /// Whether a marker has a ring.
     has_rings: bool,
 }
 
@@ -254,7 +251,6 @@ struct TransportLine<'a> {
 
 /// A point of a line, in SVG units.
 struct LinePoint {
-    /// The index of the swept value.
     value_index: usize,
     mean: Point,
     interval: Option<IntervalEnds>,
@@ -376,12 +372,10 @@ fn draw_swept_axis(svg: &mut Svg, panel: &Panel, axis: &Axis, title: Option<&str
     }
 }
 
-/// The factor from the judged figure to the unit of the axis.
 fn axis_factor(judged_by: JudgedBy) -> f64 {
     figure_style(judged_by).scale.factor
 }
 
-/// The title of an axis with judged figures.
 pub(super) fn axis_title(judged_by: JudgedBy) -> &'static str {
     match judged_by {
         JudgedBy::Mos => "MOS",

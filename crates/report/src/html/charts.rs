@@ -119,7 +119,6 @@ pub(crate) fn chart_file(chart: &Chart) -> Option<String> {
     chart.svg_file(&chart_file_css()).map(|file| replace_control_characters(&file))
 }
 
-/// Every chart of the page, in the order of the page.
 fn all_charts(page: &Page<'_>) -> Vec<Chart> {
     let flows = FlowCells::all(page.summary);
     let judged_flows: Vec<JudgedFlow<'_>> = flows.iter().map(FlowCells::judge).collect();

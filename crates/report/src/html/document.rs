@@ -146,7 +146,6 @@ fn transport_colours(colour: fn(&Display) -> &'static str) -> String {
     display::all().map(|display| format!(" --t-{}: {};", display.kind, colour(display))).collect()
 }
 
-/// A list of terms, each with its meaning.
 pub(super) fn definitions(terms: &[Term]) -> Markup {
     html! {
         dl.terms {

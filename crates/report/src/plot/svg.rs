@@ -115,7 +115,6 @@ impl Svg {
         });
     }
 
-    /// Draws a straight line.
     pub(crate) fn line(&mut self, class: &str, (x1, y1): Point, (x2, y2): Point) {
         let data = format!("M{} {}L{} {}", coordinate(x1), coordinate(y1), coordinate(x2), coordinate(y2));
         self.path(&SvgPath { class, data: &data, ..SvgPath::default() });

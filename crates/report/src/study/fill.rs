@@ -26,9 +26,7 @@ use self::tables::{table_of_cells, table_of_chart, tables_of_printed, tables_of_
 use super::pictures::{Picture, picture_links, pictures};
 use super::words::{claim_counts, verdict_in_words};
 
-/// The beginning of a marker.
 const MARKER_BEGIN: &str = "<!-- study ";
-/// The end of a marker.
 const MARKER_END: &str = " -->";
 /// The comment that ends a place.
 const PLACE_END: &str = "<!-- end -->";

@@ -16,7 +16,6 @@ const FIGURE_WORD_END: &str = "igure";
 /// The texts between two numbers of a list.
 const SEPARATORS: [&str; 3] = [", ", " and ", " to "];
 
-/// Writes `text` with a link at each mention of a figure.
 pub(super) fn link_figures(text: &str, figures: &[FigureOutcome]) -> Markup {
     let mut linked = String::new();
     let mut written = 0;

@@ -48,7 +48,6 @@ pub(super) fn picture_links(outcome: &Outcome) -> String {
     text
 }
 
-/// Whether the outcome has the data of a chart.
 fn has_data(figure: &FigureOutcome) -> bool {
     match &figure.drawing {
         Drawing::Traces { panels, .. } => {

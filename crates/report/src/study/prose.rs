@@ -12,7 +12,6 @@ pub(super) struct ProseColumn<'a> {
 
 /// A row of a table of running text. Its first cell is the head of the row.
 pub(super) struct ProseRow {
-    /// Whether the head is marked.
     pub(super) is_marked: bool,
     pub(super) cells: Vec<Markup>,
 }

@@ -11,7 +11,7 @@ use talkpath_study::{
 };
 
 use super::prose::{ProseColumn, ProseRow, prose_table};
-use crate::number::list;
+use crate::number::{distinct, list};
 
 pub(super) struct OurRuns {
     /// The head of our values' column: `here, in sim and emu`.
@@ -96,16 +96,9 @@ pub(super) fn row_name(row: &PublishedRow) -> String {
 
 /// A table with columns. The notes are below the table.
 fn grid(table: &TableOutcome, our_runs: &OurRuns) -> Markup {
-    let mut columns: Vec<&str> = Vec::new();
-    let mut row_names: Vec<&str> = Vec::new();
-    for row in table.rows.iter().map(|outcome| &outcome.row) {
-        if !columns.contains(&row.column.as_str()) {
-            columns.push(&row.column);
-        }
-        if !row_names.contains(&row.what.as_str()) {
-            row_names.push(&row.what);
-        }
-    }
+    let printed_rows = || table.rows.iter().map(|outcome| &outcome.row);
+    let columns: Vec<&str> = distinct(printed_rows().map(|row| row.column.as_str()));
+    let row_names: Vec<&str> = distinct(printed_rows().map(|row| row.what.as_str()));
     let rows: Vec<ProseRow> =
         row_names.iter().map(|name| grid_row(table, name, &columns, our_runs)).collect();
     html! {

@@ -101,12 +101,10 @@ impl Combination<'_> {
 }
 
 impl SeriesResult {
-    /// The share of the repetitions that are usable.
     pub(crate) fn usable_share(&self) -> f64 {
         self.usable.share
     }
 
-    /// Whether all repetitions are usable.
     pub(crate) fn is_usable_always(&self) -> bool {
         self.usable_share() >= 1.0
     }

@@ -13,7 +13,6 @@ use crate::grid::{Column, Grid, Role, Row};
 use crate::number::{UNKNOWN, count};
 use crate::verdict::figure_style;
 
-/// The table over a sweep.
 pub(crate) struct SweepTable {
     pub grid: Grid,
     /// Says which combinations do not have a row of their own. `None` if each has a row.
@@ -43,7 +42,6 @@ impl<'a> RowGroup<'a> {
 }
 
 impl Sweep<'_> {
-    /// The table with at most `max_rows` rows.
     pub(crate) fn table_within(&self, max_rows: usize) -> SweepTable {
         let singles: Vec<RowGroup<'_>> = self.combinations.iter().map(RowGroup::single).collect();
         if singles.len() <= max_rows {

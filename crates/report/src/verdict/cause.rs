@@ -77,7 +77,6 @@ pub(crate) enum LossPlace {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Distance {
     kind: DelayKind,
-    /// The shortest delay in ms.
     shortest_ms: f64,
     limit: Limit,
 }

@@ -144,7 +144,6 @@ struct CureIndex(BTreeMap<(String, String), usize>);
 struct CureCondition {
     /// Index of the condition.
     condition: usize,
-    /// The key of the link's queue.
     queue_key: String,
 }
 

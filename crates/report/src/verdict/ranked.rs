@@ -42,7 +42,6 @@ pub(super) struct Candidate<'a> {
     pub(super) transport: TransportView,
     /// The name of the judged flow in this cell. If the flow has copies, it is the name of the worst copy.
     pub(super) flow: &'a str,
-    /// The judged figure of each repetition, by the number of the repetition.
     pub(super) judged: BTreeMap<u64, JudgedFigure>,
 }
 

@@ -10,7 +10,7 @@ use super::figure_style;
 use super::ranked::{ALIKE_MS, Candidate, CandidateCause, RankedTransports};
 use crate::condition::OtherFlow;
 use crate::metric::{Metric, Quantile};
-use crate::number::{count, counted, fixed, list, ms, percent};
+use crate::number::{count, counted, distinct, fixed, list, ms, percent};
 use crate::rated::outside_sentence;
 use crate::view::CellView;
 
@@ -30,7 +30,6 @@ pub const HOPELESS: u64 = 10_000;
 /// The value of a metric over one transport.
 struct TransportValue<'a> {
     value: f64,
-    /// The transport's name, as people write it.
     transport: &'a str,
 }
 
@@ -582,15 +581,10 @@ pub(super) fn silent_transports<'a>(
     cells: impl Iterator<Item = &'a CellView<'a>>,
     flow: &str,
 ) -> Option<String> {
-    let mut not_open: Vec<String> = Vec::new();
-    let mut not_heard: Vec<String> = Vec::new();
-    for cell in cells.filter(|cell| cell.is_silent(flow)) {
-        let names = if cell.is_unopened(flow) { &mut not_open } else { &mut not_heard };
-        let name = cell.transport(flow).label;
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let silent = cells.filter(|cell| cell.is_silent(flow));
+    let (unopened, unheard): (Vec<_>, Vec<_>) = silent.partition(|cell| cell.is_unopened(flow));
+    let names = |cells: Vec<&CellView<'_>>| distinct(cells.iter().map(|cell| cell.transport(flow).label));
+    let (not_open, not_heard) = (names(unopened), names(unheard));
     let mut sentences = Vec::new();
     if !not_open.is_empty() {
         sentences.push(format!("{} did not open.", list(&not_open)));

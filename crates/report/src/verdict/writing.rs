@@ -19,7 +19,6 @@ pub(crate) struct FigureStyle {
     after: &'static str,
 }
 
-/// The style of the figures of this kind.
 pub(crate) const fn figure_style(judged_by: JudgedBy) -> FigureStyle {
     match judged_by {
         JudgedBy::Mos => {

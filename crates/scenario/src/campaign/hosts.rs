@@ -112,7 +112,6 @@ fn mesh(host_count: usize) -> Vec<HostPair> {
     pairs
 }
 
-/// Returns the pairs of the hub with every other host.
 fn read_hub(choice: &Section<'_>, hosts: &[Host], log: &mut Log) -> Vec<HostPair> {
     let Some(name) = choice.text("hub") else { return Vec::new() };
     match find_host(name, hosts) {
@@ -155,7 +154,6 @@ fn parse_pair(text: &str, hosts: &[Host]) -> Result<HostPair, Problem> {
     Ok(pair)
 }
 
-/// Returns the index of the host called `name`.
 fn find_host(name: &str, hosts: &[Host]) -> Result<usize, Problem> {
     if let Some(index) = hosts.iter().position(|host| host.name == name) {
         return Ok(index);

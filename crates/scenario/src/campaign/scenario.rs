@@ -50,7 +50,6 @@ impl Measure {
         settings
     }
 
-    /// Makes a setting whose mistakes name this measure.
     fn setting(&self, key: &str, value: String) -> Setting {
         Setting::by(&format!("measure.{}: {key} = {value}", self.name), key, value)
     }

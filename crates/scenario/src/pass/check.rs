@@ -67,7 +67,6 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Checks a table that begins at `place`.
     fn check_table(&mut self, table: &mut Table, spec: &TableSpec, place: &Place, at: KeyPath<'_>) {
         self.report_unknown(table, spec.noun, &names_of(spec.keys), at);
         self.check_keys(table, spec.keys, place, at);

@@ -28,7 +28,6 @@ pub(crate) struct Sweep {
 /// One line of `[sweep]`.
 #[derive(Debug)]
 struct Axis {
-    /// The key as the file writes it.
     key: String,
     /// The keys that `key` stands for, each split into its names. A key with `*` stands for several.
     keys: Vec<Vec<String>>,

@@ -19,7 +19,6 @@ use crate::reading::Reading;
 use crate::spec::{FileKind, Kind, TAG, TableSpec, Tagged, is_same_word};
 use crate::tree::{Node, Table, Value, parse_value, split};
 
-/// Replaces the values in `root` and in its sweep.
 pub(crate) fn replace_values(mut root: Table, reading: &mut Reading<'_>) -> Table {
     replace_in_table(&mut root, &ROOT, KeyPath::ROOT, reading);
     if let Some(Value::Table(sweep)) = root.get_mut("sweep").map(|node| &mut node.value) {
@@ -128,7 +127,6 @@ fn kind_below(kind: &'static Kind, names: &[&str]) -> Option<&'static Kind> {
     }
 }
 
-/// Replaces a percentage by the share.
 fn replace_share(node: &mut Node, at: KeyPath<'_>, log: &mut Log) {
     match &node.value {
         Value::Text(text) => {

@@ -46,7 +46,6 @@ fn takes_rate(ranges: &[DimensionRange]) -> bool {
     ranges.iter().any(|range| range.dimension == Dimension::Rate)
 }
 
-/// Returns a hint for a unit that no dimension has.
 fn spelling_help(unit: &str, number: &str, ranges: &[DimensionRange]) -> Option<String> {
     if takes_rate(ranges)
         && let Some(unit_bytes) = bytes_per_second(unit)

@@ -155,7 +155,6 @@ fn changes_of_table(
     Ok(Some(indices.iter().map(change).collect()))
 }
 
-/// Returns the indices of the links that change.
 fn indices_of_links(section: &Section<'_>, links: &[NamedLink]) -> Result<Vec<u32>, KeyProblem> {
     let Some(name) = section.text("link") else { return Ok((0..links.len() as u32).collect()) };
     let named = (0..).zip(links).filter(|(_, link)| matches(name, &link.name));
@@ -232,7 +231,6 @@ fn values_without_loss(section: &Section<'_>) -> Option<LinkValues> {
     Some(values)
 }
 
-/// Whether an outage drops the packets that wait.
 fn drops_waiting(section: &Section<'_>) -> bool {
     section.choice("waiting") == Some("drop")
 }

@@ -41,7 +41,6 @@ pub(crate) struct FlowContext<'a> {
 }
 
 impl<'a> FlowTable<'a> {
-    /// Returns the names of links in the routes of this flow.
     pub(crate) fn named_links(&self) -> Vec<NameInRoute<'a>> {
         let mut links = Vec::new();
         for key in ["route", "return_route", "second_route", "second_return_route"] {
@@ -287,7 +286,6 @@ impl Routes {
         Some(Self { route: route?, return_route: return_route?, second_path, direction })
     }
 
-    /// Returns the links of all routes.
     fn links(&self) -> impl Iterator<Item = &LinkIndex> {
         let second = self.second_path.iter().flat_map(SecondPath::links);
         self.route.iter().chain(&self.return_route).chain(second)

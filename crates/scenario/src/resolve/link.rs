@@ -43,7 +43,6 @@ pub(crate) struct Links {
     ip: IpVersion,
 }
 
-/// A link's table in the file.
 struct LinkTable {
     /// The name, perhaps with `{n}`.
     name: String,
@@ -54,7 +53,6 @@ struct LinkTable {
 pub(crate) struct NameInRoute<'a> {
     /// The name, perhaps with `{n}`.
     pub(crate) name: &'a str,
-    /// The number of copies of the flow.
     pub(crate) copies: u64,
 }
 

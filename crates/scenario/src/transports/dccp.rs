@@ -199,7 +199,6 @@ fn tfrc(ccid: CcidKind, section: &Section<'_>) -> Option<DccpConfig> {
     })
 }
 
-/// Reads the keys that all CCIDs have.
 fn common_config(ccid: CcidKind, section: &Section<'_>) -> Option<DccpConfig> {
     Some(DccpConfig {
         ecn: section.flag("ecn")?,

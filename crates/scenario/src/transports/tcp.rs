@@ -307,7 +307,6 @@ fn with_mechanisms(
     })
 }
 
-/// Returns `config` with the buffers that the keys choose.
 fn with_buffers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
     let header_room = section.bytes("header_room")?;
     Some(TcpConfig {
@@ -321,7 +320,6 @@ fn with_buffers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> 
     })
 }
 
-/// Returns `config` with the timers that the keys choose.
 fn with_timers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
     Some(TcpConfig {
         delayed_ack: match section.meaning("delayed_ack")? {

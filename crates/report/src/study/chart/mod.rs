@@ -16,7 +16,6 @@ use self::shared::sentences;
 use crate::chart::{Chart, id_part};
 use crate::plot::svg::SvgName;
 
-/// Draws a figure of the publication.
 pub(super) fn chart(figure: &FigureOutcome) -> Chart {
     let untitled = match &figure.drawing {
         Drawing::Traces { panels, seconds, levels } => traces::draw(figure, panels, *seconds, levels),

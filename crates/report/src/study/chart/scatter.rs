@@ -20,7 +20,6 @@ const MARKERS: [Marker; 5] =
 /// The style of the least-squares line.
 const FIT_STYLE: &str = "stroke:var(--ink);stroke-dasharray:6 3";
 
-/// The factors from a value to the unit of its axis.
 #[derive(Clone, Copy)]
 struct AxisFactors {
     x: f64,

@@ -131,7 +131,6 @@ impl PrintedMarkers<'_> {
     }
 }
 
-/// The style of a printed value's marker.
 pub(super) fn printed_style(colour: &str) -> String {
     format!("fill:var(--page);stroke:{colour};stroke-width:1.3")
 }

@@ -74,7 +74,6 @@ impl TraceChart<'_> {
         svg
     }
 
-    /// The highest value of all panels.
     fn highest(&self) -> f64 {
         let panels = || self.panels.iter();
         let steps = panels().flat_map(|panel| &panel.steps).flat_map(|line| &line.points);

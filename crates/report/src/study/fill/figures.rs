@@ -54,7 +54,6 @@ impl<'a> CheckFigure<'a> {
     }
 }
 
-/// Writes the figures of the checks whose names match `pattern`.
 pub(super) fn claim_figure(claim: &ClaimOutcome, pattern: &str, options: &Options) -> Result<String, String> {
     let checks = find_checks(claim, pattern, options)?;
     if options.counts_held_checks {
