@@ -8,6 +8,9 @@
 - `call`: a call by WebRTC between two Chromium on LTE. Both connect, and the round trips that they measure are
   those of the path. Chromium runs with --no-sandbox, because its sandbox needs namespaces of its own.
 
+- `same_path`: calls over UDP and TCP between a talkpath in each shell of a pair, and the same calls of `compare --arena
+  emu` on the same path: the same round trips, losses and scores.
+
 What is not installed is said to be missing. Exit code 1 if one differs, 3 if all are missing; the last line says
 what was judged.
 """
@@ -256,7 +259,30 @@ def call(folder):
     judged.append(f"a call of Chromium ({received} packets, {', '.join(f'{trip:.0f} ms' for trip in trips)})")
 
 
-for part in [exact, call]:
+def same_path(folder):
+    calls = ["--transports", "udp,tcp", "--repeat", "3", "--duration", "4s", "--json"]
+    path = ["--up", "5Mbps/15ms", "--down", "5Mbps/25ms"]
+    far = f"exec '{TALKPATH}' serve --open >/dev/null 2>&1"
+    near = f"sleep 1; exec '{TALKPATH}' compare --to 192.0.2.2 --clocks-synchronised --out inner {' '.join(calls)}"
+    _, printed = pair(folder, path, near, far, 120)
+    options = dict(cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True, timeout=120)
+    outer = [TALKPATH, "compare", "--arena", "emu", "--alone", "--out", "outer", *path, *calls]
+    outside = subprocess.run(outer, **options).stdout
+
+    def figures(text):
+        cells = json.loads(text)["cells"]
+        return {cell["sweep"]["flow.call.transport"]: cell["flows"]["call"] for cell in cells}
+
+    inside, outside = figures(printed), figures(outside)
+    check(sorted(inside) == sorted(outside) == ["tcp", "udp"], f"transports: {sorted(inside)}, {sorted(outside)}")
+    for transport, flow in inside.items():
+        for figure, tolerance in [("round_trip_delay_ms.p50", 1.0), ("loss_rate", 0.005), ("call.mos", 0.05)]:
+            here, there = (flows[figure]["median"] for flows in [flow, outside[transport]])
+            check(abs(here - there) <= tolerance, f"{transport}: {figure} is {here} in the shell, {there} in emu")
+    judged.append("calls of talkpath as in emu")
+
+
+for part in [exact, call, same_path]:
     with tempfile.TemporaryDirectory() as folder:
         try:
             part(folder)

@@ -7,7 +7,8 @@
 //!
 //! - *conversation*: all packets between two endpoints, in both directions. A packet without ports (ICMP)
 //!   belongs to the conversation of its two addresses. A later fragment belongs to the conversation of its
-//!   first fragment.
+//!   first fragment. Datagrams of a connection of QUIC from another port belong to the conversation that began
+//!   the connection, while its connection IDs show it (`quic.rs`).
 //! - *lane*: the flow that the network takes a conversation for. A queue that has one queue for each flow so
 //!   has one queue for each conversation ([`LANES`]).
 //! - *row*: the arrival of a packet, its wait in the queue, and its departure or the cause of its loss.
@@ -16,6 +17,8 @@
 //! [`MAX_CONVERSATIONS`] conversations, later packets share the last one. Such packets cross the path as all
 //! others do, and the record says how many there were.
 
+mod dns;
+mod quic;
 pub(super) mod record;
 mod rtp;
 
@@ -27,6 +30,8 @@ use talkpath_measure::rtp::{RtpHeader, RtpSources};
 use talkpath_measure::{DropCause, Fate, MessageRecord};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
+use self::dns::LookedUp;
+use self::quic::QuicConnections;
 use crate::decision::LANES;
 use crate::flow_interval::FlowInterval;
 use crate::packet::{Host, Parsed, Protocol, UDP_HEADER, acknowledgement, addresses, segment_range};
@@ -38,12 +43,18 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const MAX_ROWS: usize = 4_000_000;
 /// The largest number of conversations. We chose 4096, because a browser opens some hundred.
 const MAX_CONVERSATIONS: usize = 4096;
+/// The port of DNS (RFC 1035 §4.2.1).
+const DNS_PORT: u16 = 53;
 
 /// All conversations of a run.
 pub(super) struct Lanes {
     /// The number of the first lane in the network.
     first: u32,
     by_endpoints: BTreeMap<Endpoints, u32>,
+    /// The connections of QUIC, which may go on from other endpoints.
+    quic: QuicConnections,
+    /// The names that were looked up. `None` if the record has neither names nor addresses.
+    names: Option<LookedUp>,
     pub(super) conversations: Vec<Conversation>,
     rows: usize,
     /// The number of packets without a row.
@@ -139,10 +150,12 @@ pub(super) struct Entered {
 
 impl Lanes {
     /// Makes the lanes of a network whose first lane has the number `first`.
-    pub(super) const fn new(first: u32) -> Self {
+    pub(super) fn new(first: u32) -> Self {
         Self {
             first,
             by_endpoints: BTreeMap::new(),
+            quic: QuicConnections::default(),
+            names: None,
             conversations: Vec::new(),
             rows: 0,
             without_row: 0,
@@ -154,6 +167,13 @@ impl Lanes {
     /// Makes these lanes report to `reader` while packets come.
     pub(super) fn reporting(mut self, reader: Option<Sender<FlowInterval>>) -> Self {
         self.reader = reader;
+        self
+    }
+
+    /// Makes the record of these lanes have the addresses of conversations, and the names that were looked up,
+    /// if `keeps_names` is true.
+    pub(super) fn keeping_names(mut self, keeps_names: bool) -> Self {
+        self.names = keeps_names.then(LookedUp::default);
         self
     }
 
@@ -205,6 +225,7 @@ impl Lanes {
             Some(known) => known,
             None => self.find(host, packet, parsed)?,
         };
+        self.note_datagram(host, packet, parsed, conversation);
         let leg = &mut self.conversations.get_mut(conversation as usize)?.legs[host.index()];
         leg.note(packet, parsed, now);
         leg.since_report.sent += 1;
@@ -214,8 +235,7 @@ impl Lanes {
         match (number, parsed.protocol) {
             (Some(_), Protocol::Tcp) => leg.acknowledgements.push(acknowledgement(packet, parsed)),
             (Some(row), Protocol::Udp) => {
-                let payload = packet.get(parsed.header + UDP_HEADER..parsed.length);
-                if let Some(header) = payload.filter(|_| parsed.part.is_whole()).and_then(RtpHeader::read) {
+                if let Some(header) = datagram_payload(packet, parsed).and_then(RtpHeader::read) {
                     leg.rtp.note(header, row);
                 }
             }
@@ -227,6 +247,17 @@ impl Lanes {
         }
         let row = PacketRow { conversation, leg: host, number };
         Some(Entered { lane: self.first + conversation % LANES, conversation, row })
+    }
+
+    /// Takes note of what a datagram says about other packets: the connection IDs of QUIC, and the names of
+    /// addresses.
+    fn note_datagram(&mut self, host: Host, packet: &[u8], parsed: &Parsed, conversation: u32) {
+        let Some(payload) = datagram_payload(packet, parsed) else { return };
+        let Some((from, (from_port, _))) = addresses(packet, parsed.ip).zip(parsed.ports) else { return };
+        self.quic.note((host, (from.0, from_port)), payload, conversation);
+        if let Some(names) = self.names.as_mut().filter(|_| host == Host::Second && from_port == DNS_PORT) {
+            names.note(payload);
+        }
     }
 
     /// Takes note that the service of a packet began at `began`.
@@ -280,6 +311,12 @@ impl Lanes {
         if let Some(known) = self.by_endpoints.get(&endpoints) {
             return Some(*known);
         }
+        let known = datagram_payload(packet, parsed)
+            .and_then(|payload| self.quic.find((host.other(), receiver), payload));
+        if let Some(known) = known {
+            self.by_endpoints.insert(endpoints, known);
+            return Some(known);
+        }
         if self.conversations.len() >= MAX_CONVERSATIONS {
             return u32::try_from(MAX_CONVERSATIONS - 1).ok();
         }
@@ -323,6 +360,12 @@ impl Conversation {
             Host::Second => self.endpoints.near.1,
         }
     }
+}
+
+/// The payload of a datagram that is whole. `None` for other packets.
+fn datagram_payload<'a>(packet: &'a [u8], parsed: &Parsed) -> Option<&'a [u8]> {
+    let is_datagram = parsed.protocol == Protocol::Udp && parsed.part.is_whole();
+    packet.get(parsed.header + UDP_HEADER..parsed.length).filter(|_| is_datagram)
 }
 
 /// The link that packets of this host enter first.
@@ -407,5 +450,50 @@ impl IntervalCounts {
         let mean_wait = (served > 0).then(|| waited / served);
         let longest_wait = (served > 0).then_some(longest_wait);
         FlowInterval { flow, from, to, sent, bytes, received, lost, mean_wait, longest_wait }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::parse;
+
+    /// A datagram over IPv4 between the client 192.0.2.1 and the server 192.0.2.2.
+    fn datagram(from: Host, client_port: u16, payload: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(28 + payload.len()).unwrap();
+        let (mut addresses, mut ports) = ([[192, 0, 2, 1], [192, 0, 2, 2]], [client_port, 443]);
+        if from == Host::Second {
+            addresses.reverse();
+            ports.reverse();
+        }
+        let mut bytes = vec![0x45, 0];
+        bytes.extend(length.to_be_bytes());
+        bytes.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
+        bytes.extend(addresses.concat());
+        bytes.extend(ports.map(u16::to_be_bytes).concat());
+        bytes.extend((length - 20).to_be_bytes());
+        bytes.extend([0, 0]);
+        bytes.extend(payload);
+        bytes
+    }
+
+    #[test]
+    fn a_connection_of_quic_whose_client_gets_another_port_stays_one_conversation() {
+        let mut lanes = Lanes::new(0);
+        let mut arrive = |from, port, payload: &[u8]| {
+            let packet = datagram(from, port, payload);
+            let parsed = parse(&packet).unwrap();
+            lanes.on_arrival(from, &packet, &parsed, None, Instant::ZERO).unwrap().conversation
+        };
+        let long = |source: u8| [&[0xc3, 0, 0, 0, 1, 4, 9, 9, 9, 9, 8][..], &[source; 8], &[0; 30]].concat();
+        let short = |destination: u8| [&[0x41][..], &[destination; 8], &[0; 30]].concat();
+        assert_eq!(arrive(Host::First, 5000, &long(1)), 0);
+        assert_eq!(arrive(Host::Second, 5000, &long(2)), 0);
+        assert_eq!(arrive(Host::First, 5000, &short(2)), 0);
+        assert_eq!(arrive(Host::First, 5001, &short(2)), 0, "another port, the same ID");
+        assert_eq!(arrive(Host::Second, 5001, &short(1)), 0, "and back");
+        assert_eq!(arrive(Host::First, 5002, &short(3)), 1, "an ID that nobody has shown");
+        let legs = &lanes.conversations[0].legs;
+        assert_eq!(legs.each_ref().map(|leg| leg.packets.len()), [3, 2]);
     }
 }

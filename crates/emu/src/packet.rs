@@ -82,7 +82,7 @@ pub(super) enum Protocol {
 }
 
 /// One of the two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Host {
     /// The first host, on which flows with direction up begin.
     First,

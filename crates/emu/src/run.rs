@@ -215,10 +215,11 @@ impl Repetition<'_, '_> {
             mtu,
             clock,
             flows: ends.emulated_flows(scenario, session),
-            lanes: self
-                .program
-                .as_mut()
-                .map(|program| Lanes::new(first_program_lane).reporting(program.take_reader())),
+            lanes: self.program.as_mut().map(|program| {
+                Lanes::new(first_program_lane)
+                    .reporting(program.take_reader())
+                    .keeping_names(program.keeps_names())
+            }),
         })
     }
 }

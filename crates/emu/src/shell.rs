@@ -64,6 +64,11 @@ pub trait Program: Send {
         None
     }
 
+    /// Returns true if the record shall have the addresses of flows, and the names that were looked up.
+    fn keeps_names(&self) -> bool {
+        false
+    }
+
     /// Returns what a reader of the record has to know of the program's network, in sentences.
     fn notes(&self) -> Vec<String> {
         Vec::new()

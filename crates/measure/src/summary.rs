@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use answer::{Answer, AnswerKind, Comparison, Cure, ReceiverAnswer, TwoOutcomes};
 pub use call::{CallSummary, ModelInput, MouthToEarMs, OtherReceiver, OutsideModel, ReceiverMatters};
 pub use flow::FlowSummary;
-pub use ip::{IpSeen, IpSummary};
+pub use ip::{IpSeen, IpSummary, OnPathMs};
 pub use ledger::Ledger;
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};

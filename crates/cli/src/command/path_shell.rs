@@ -82,7 +82,14 @@ fn run_near_end(
     let near = NearEnd::new(launcher, door, way_out);
     let stream = args.json_stream.as_deref().map(|file| JsonStream::open(file, terminal)).transpose();
     let (reader, writer) = stream.map_err(not_run)?.unzip();
-    let near = Watched { near, ended: Arc::clone(&ended), way_out: sentence, reader, terminal };
+    let near = Watched {
+        near,
+        ended: Arc::clone(&ended),
+        way_out: sentence,
+        reader,
+        keeps_names: args.names,
+        terminal,
+    };
     let arenas = WithProgram { linked, program: Mutex::new(Some(Box::new(near))) };
     let measured = program::measure(args, &plan, common, &arenas, &stop, terminal);
     // The emulator has gone, and with it the other end of the writer's channel.
@@ -280,6 +287,8 @@ struct Watched {
     /// What the user has to know of the way out. It is complete once the program was started.
     way_out: String,
     reader: Option<Sender<FlowInterval>>,
+    /// Whether the record has the addresses of flows, and the names that were looked up.
+    keeps_names: bool,
     terminal: Terminal,
 }
 
@@ -323,6 +332,10 @@ impl Program for Watched {
 
     fn notes(&self) -> Vec<String> {
         vec![self.way_out.clone()]
+    }
+
+    fn keeps_names(&self) -> bool {
+        self.keeps_names
     }
 
     fn counts_if_stopped(&self) -> bool {

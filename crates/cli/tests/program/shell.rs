@@ -344,3 +344,79 @@ fn another_user_cannot_join_a_pair() {
     let Ok(output) = output else { return eprintln!("SKIP: no setpriv here") };
     Seen::of(output).fails(125, &["error:"]);
 }
+
+#[test]
+fn addresses_are_in_the_record_only_with_names() {
+    let record = |names: &[&str]| {
+        let bench = Bench::new();
+        let ping =
+            format!("'{PROGRAM}' stamp --to $TALKPATH_PEER --count 3 --interval 10ms --wait 10ms; true");
+        let path = ["--path", "lan", "--isolated"];
+        run(&bench, &[&path[..], names, &["--", "sh", "-c", &ping]].concat())?.succeeds();
+        let run = bench.only_run();
+        Some(
+            ["summary.json", "scenario.toml", "report.html", "log.txt"]
+                .map(|file| fs::read_to_string(run.join(file)).unwrap()),
+        )
+    };
+    let Some(without) = record(&[]) else { return };
+    assert!(
+        without.iter().all(|text| !text.contains("192.0.2.") && !text.contains("TALKPATH_PEER")),
+        "{without:?}"
+    );
+    let [summary, scenario, ..] = record(&["--names"]).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    let ip = &summary["runs"][0]["flows"]["udp-862-1-up"]["ip"];
+    assert_eq!(ip["far"], "192.0.2.2:862", "{ip}");
+    assert!(ip["near"].as_str().unwrap().starts_with("192.0.2.1:"), "{ip}");
+    assert!(scenario.contains("TALKPATH_PEER"), "{scenario}");
+}
+
+/// The disk is a small tmpfs in a mount namespace of its own.
+#[test]
+fn a_full_disk_ends_the_record_and_not_the_command() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("full")).unwrap();
+    let arguments = "shell --path lan --isolated --out full/runs --json-stream full/stream -- sh -c \
+         'head -c 1M /dev/zero > full/fill; sleep 1.5; echo it ran on; exit 7'";
+    let script = format!("mount -t tmpfs -o size=300k none full && exec '{PROGRAM}' {arguments}");
+    let mut command = bench.prepared(Command::new("unshare"), &["--mount", "sh", "-c", &script]);
+    let seen = Seen::of(command.env("XDG_RUNTIME_DIR", bench.path("run")).output().unwrap());
+    if !seen.out.contains("it ran on")
+        && (seen.err.contains("unshare") || seen.err.contains("mount") || seen.code == Some(125))
+    {
+        eprintln!("SKIP: no mounts or namespaces here: {}", seen.err);
+        return;
+    }
+    assert_eq!((seen.code, seen.out.as_str()), (Some(7), "it ran on\n"), "{}", seen.err);
+    assert!(
+        seen.err.contains("cannot write full/runs/") && seen.err.contains("No space left"),
+        "{}",
+        seen.err
+    );
+}
+
+/// The path of a scenario with `[[change]]` changes under the command, and its flows run beside.
+#[test]
+fn a_path_that_changes_does_so_under_the_command() {
+    let bench = Bench::new();
+    bench.file(
+        "a.toml",
+        "duration = \"9 s\"\npath = { up = { rate = \"10 Mbps\", delay = \"5 ms\" }, down = { rate = \"10 Mbps\", delay = \"5 ms\" } }\n\
+         [flow]\n[program]\ncommand = [\"x\"]\n[[change]]\nat = \"1 s\"\nlink = \"up\"\ndelay = \"65 ms\"\n",
+    );
+    let send = format!(
+        "for n in 1 2; do '{PROGRAM}' stamp --to $TALKPATH_PEER --count 10 --interval 10ms --wait 0ms; sleep 1.2; done; true"
+    );
+    let Some(seen) = run(&bench, &["--background", "a.toml", "--isolated", "--", "sh", "-c", &send]) else {
+        return;
+    };
+    seen.succeeds();
+    let flows = flows(&bench);
+    // The far host answers by ICMP, which is a conversation, too.
+    let is_stamp = |name: &str| name.starts_with("udp-862-") && name.ends_with("-up");
+    let stamps = flows.as_object().unwrap().iter().filter(|(name, _)| is_stamp(name));
+    let least: Vec<f64> = stamps.map(|(_, flow)| flow["one_way_delay_ms"]["min"].as_f64().unwrap()).collect();
+    let [before, after] = least[..] else { panic!("{flows}") };
+    assert!((5.0..40.0).contains(&before) && (65.0..100.0).contains(&after), "{flows}");
+}

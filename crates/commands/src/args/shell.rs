@@ -36,7 +36,8 @@ pub struct ShellArgs {
     pub seed: Option<u64>,
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// Keep the whole command in the record, and not only the name of its program
+    /// Keep the whole command in the record, the addresses of flows, and the names that were looked up.
+    /// Without it the record has the name of the program alone
     #[arg(help_heading = heading::FILES, long)]
     pub names: bool,
     /// Write a line of JSON for each second and flow to FILE, which may be a pipe, while the command runs

@@ -11,9 +11,10 @@
 //! one flow in each direction.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use talkpath_measure::series::SeriesDetail;
-use talkpath_measure::summary::{IpSeen, IpSummary};
+use talkpath_measure::summary::{IpSeen, IpSummary, OnPathMs};
 use talkpath_measure::{
     EcnRecord, Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, Series, SeriesKind,
     SeriesTap, warning,
@@ -21,7 +22,7 @@ use talkpath_measure::{
 use talkpath_model::Dscp;
 use talkpath_units::{Duration, Instant, counted};
 
-use super::{Conversation, Lanes, Leg, MAX_CONVERSATIONS, link_of, rtp};
+use super::{Conversation, Endpoints, Lanes, Leg, MAX_CONVERSATIONS, link_of, rtp};
 use crate::packet::Host;
 
 /// The largest number of conversations with a name in the record. We chose 32, because a person still reads a
@@ -47,12 +48,16 @@ struct ProgramFlow<'a> {
     transport: String,
     leg: Host,
     legs: Vec<&'a Leg>,
+    /// The endpoints, if the record has addresses.
+    endpoints: Option<Endpoints>,
+    /// The name under which the program found one of the two addresses.
+    looked_up: Option<&'a str>,
 }
 
 impl ProgramRecord {
     /// Makes the records of `lanes`.
     pub(crate) fn of(lanes: &Lanes) -> Self {
-        let flows = program_flows(&lanes.conversations);
+        let flows = program_flows(lanes);
         let mut warnings = vec![warning::note(describe_waits(&flows))];
         if lanes.without_row > 0 {
             warnings.push(format!(
@@ -76,8 +81,9 @@ impl ProgramRecord {
 
 /// Makes the flows of all conversations. The smallest conversations share a flow if there are more than
 /// [`MAX_NAMED`].
-fn program_flows(conversations: &[Conversation]) -> Vec<ProgramFlow<'_>> {
-    let mut by_size: Vec<(usize, &Conversation)> = conversations.iter().enumerate().collect();
+fn program_flows(lanes: &Lanes) -> Vec<ProgramFlow<'_>> {
+    let names = lanes.names.as_ref();
+    let mut by_size: Vec<(usize, &Conversation)> = lanes.conversations.iter().enumerate().collect();
     by_size.sort_by_key(|(number, conversation)| (core::cmp::Reverse(conversation.bytes()), *number));
     let (large, others) = by_size.split_at(by_size.len().min(MAX_NAMED));
     let mut large = large.to_vec();
@@ -86,9 +92,18 @@ fn program_flows(conversations: &[Conversation]) -> Vec<ProgramFlow<'_>> {
     for (number, conversation) in large {
         let transport = conversation.transport();
         let group = conversation.name(number);
+        let endpoints = conversation.endpoints;
+        let looked_up = names
+            .and_then(|names| names.name_of(endpoints.far.0).or_else(|| names.name_of(endpoints.near.0)));
         for leg in Host::BOTH {
-            let legs = vec![&conversation.legs[leg.index()]];
-            flows.push(ProgramFlow { group: group.clone(), transport: transport.clone(), leg, legs });
+            flows.push(ProgramFlow {
+                group: group.clone(),
+                transport: transport.clone(),
+                leg,
+                legs: vec![&conversation.legs[leg.index()]],
+                endpoints: names.map(|_| endpoints),
+                looked_up,
+            });
         }
     }
     if !others.is_empty() {
@@ -99,6 +114,8 @@ fn program_flows(conversations: &[Conversation]) -> Vec<ProgramFlow<'_>> {
                 transport: "several".to_owned(),
                 leg,
                 legs,
+                endpoints: None,
+                looked_up: None,
             });
         }
     }
@@ -112,9 +129,8 @@ fn rtp_streams(flows: &[ProgramFlow<'_>]) -> Vec<FlowRecord> {
     for flow in flows {
         let [leg] = flow.legs[..] else { continue };
         for (_, source) in leg.rtp.streams() {
-            let group = format!("rtp-{}-{}", source.payload_type(), streams.len() + 1);
-            let name = format!("{group}-{}", flow.link());
-            streams.push(rtp::record(source, &name, group, &leg.packets));
+            let name = format!("rtp-{}-{}-{}", source.payload_type(), streams.len() + 1, flow.link());
+            streams.push(rtp::record(source, &name, name.clone(), &leg.packets));
         }
     }
     streams
@@ -127,11 +143,12 @@ impl ProgramFlow<'_> {
             0 => String::new(),
             missing => format!(", and {} did not arrive", counted(missing as u64, "packet")),
         };
-        let round_trip = self.round_trip().map_or_else(String::new, |time| {
-            format!(", and its round trips took {:.1} ms in the median", time.as_millis_f64())
+        let round_trip = on_path(self.round_trips()).map_or_else(String::new, |times| {
+            format!(", and its round trips took {:.1} ms in the median", times.p50)
         });
+        let name = self.looked_up.map_or_else(String::new, |name| format!(" ({name})"));
         format!(
-            "{} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{missing}{round_trip}",
+            "{}{name} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{missing}{round_trip}",
             self.group,
             self.link(),
             waits.median.as_millis_f64(),
@@ -164,7 +181,8 @@ impl ProgramFlow<'_> {
         let capable = sum(|leg| leg.capable) > 0;
         let info = FlowInfo {
             name: self.name(),
-            group: self.group.clone(),
+            // Each direction is a group of its own, because the two directions of a program are no copies.
+            group: self.name(),
             transport: self.transport.clone(),
             start,
             clocked: false,
@@ -197,12 +215,29 @@ impl ProgramFlow<'_> {
         for (&number, count) in self.legs.iter().flat_map(|leg| &leg.dscp) {
             *dscp.entry(Dscp::from_byte(number << 2).to_string()).or_default() += count;
         }
-        IpSummary { forward: IpSeen { dscp: Some(dscp), ..IpSeen::default() }, ..IpSummary::default() }
+        let text = |(address, port): (IpAddr, u16)| match port {
+            0 => address.to_string(),
+            port => SocketAddr::new(address, port).to_string(),
+        };
+        IpSummary {
+            forward: IpSeen { dscp: Some(dscp), ..IpSeen::default() },
+            queue_delay_ms: on_path(self.queue_delays()),
+            round_trip_ms: on_path(self.round_trips()),
+            near: self.endpoints.map(|endpoints| text(endpoints.near)),
+            far: self.endpoints.map(|endpoints| text(endpoints.far)),
+            name: self.looked_up.map(str::to_owned),
+            ..IpSummary::default()
+        }
+    }
+
+    /// The waits of the packets in the queue, for the packets whose service has begun.
+    fn queue_delays(&self) -> Vec<Duration> {
+        self.legs.iter().flat_map(|leg| leg.waits.iter().copied()).collect()
     }
 
     /// Computes how long the packets waited in the queue. Returns `None` if no service began.
     fn waits(&self) -> Option<QueueWaits> {
-        let mut waits: Vec<Duration> = self.legs.iter().flat_map(|leg| leg.waits.iter().copied()).collect();
+        let mut waits = self.queue_delays();
         waits.sort_unstable();
         let total = waits.iter().fold(Duration::ZERO, |total, wait| total.saturating_add(*wait));
         Some(QueueWaits { median: nearest_rank(&waits, 50)?, p99: nearest_rank(&waits, 99)?, total })
@@ -221,12 +256,9 @@ impl ProgramFlow<'_> {
         Some(tap.finish())
     }
 
-    /// Computes the median of TCP's round trips. Returns `None` if there are none.
-    fn round_trip(&self) -> Option<Duration> {
-        let mut round_trips: Vec<Duration> =
-            self.legs.iter().flat_map(|leg| leg.round_trips.iter().map(|(_, time)| *time)).collect();
-        round_trips.sort_unstable();
-        nearest_rank(&round_trips, 50)
+    /// The round trips of TCP as seen on the wire.
+    fn round_trips(&self) -> Vec<Duration> {
+        self.legs.iter().flat_map(|leg| leg.round_trips.iter().map(|(_, time)| *time)).collect()
     }
 
     /// Counts the packets that the path dropped or lost.
@@ -242,6 +274,13 @@ struct QueueWaits {
     p99: Duration,
     /// The waits of all packets together.
     total: Duration,
+}
+
+/// Computes the figures of some times of packets. Returns `None` if there are none.
+fn on_path(mut times: Vec<Duration>) -> Option<OnPathMs> {
+    times.sort_unstable();
+    let percentile = |percent| nearest_rank(&times, percent).map(Duration::as_millis_f64);
+    Some(OnPathMs { p50: percentile(50)?, p99: percentile(99)?, max: percentile(100)? })
 }
 
 /// Returns a percentile of `sorted` by nearest rank. Returns `None` if there is no value.

@@ -1,6 +1,7 @@
 //! The errors of making the two hosts: for each step of the child, what this machine does not allow and how
 //! to get it.
 
+use std::fs;
 use std::io;
 
 use talkpath_arena::ArenaError;
@@ -39,6 +40,19 @@ const STEPS: [SetupStep; 9] = [
     SetupStep::PathManager,
 ];
 
+/// The settings that forbid user namespaces to users without privileges: the file of each, the value that
+/// forbids, and what allows. The first is Ubuntu's since 23.10, the second is of Debian's kernels, and the
+/// third is every kernel's (namespaces(7)).
+const FORBIDDING: [(&str, &str, &str); 3] = [
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    ("/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
+    ("/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=10000"),
+];
+
 impl SetupStep {
     /// The step with this number in the child's message.
     pub(super) fn from_number(number: u8) -> Option<Self> {
@@ -65,11 +79,7 @@ pub(super) fn unavailable(step: SetupStep, error: &io::Error) -> ArenaError {
     let (what, how) = match step {
         SetupStep::Namespace | SetupStep::UserNamespace => (
             "this machine lets us make no network namespace",
-            format!(
-                "{root}, or allow user namespaces: `sysctl user.max_user_namespaces`, \
-                 `kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`; \
-                 in a container, give it those capabilities"
-            ),
+            format!("{root}, or {}; in a container, give it those capabilities", allow_user_namespaces()),
         ),
         SetupStep::Tap => (
             "no packet socket can be made",
@@ -97,4 +107,19 @@ pub(super) fn unavailable(step: SetupStep, error: &io::Error) -> ArenaError {
         ),
     };
     ArenaError::Unavailable { what: format!("{what}: {error}"), how }
+}
+
+/// Says how to allow user namespaces, by the setting that forbids them here.
+fn allow_user_namespaces() -> String {
+    let forbidding = FORBIDDING
+        .iter()
+        .find(|(file, value, _)| fs::read_to_string(file).is_ok_and(|text| text.trim() == *value));
+    match forbidding {
+        Some((_, _, setting)) => format!("allow user namespaces: `sudo sysctl -w {setting}`"),
+        None => {
+            let settings: Vec<String> =
+                FORBIDDING.iter().map(|(_, _, setting)| format!("`{setting}`")).collect();
+            format!("allow user namespaces (sysctl {})", settings.join(", "))
+        }
+    }
 }

@@ -21,6 +21,7 @@ pub(super) fn summary(flow: &Flow, logs: FlowLogs<'_>) -> IpSummary {
         dscp: flow.dscp.map(|dscp| dscp.to_string()),
         forward: direction(&receiver, sender.path_mtu),
         back: logs.has_echo().then(|| direction(&sender, receiver.path_mtu)),
+        ..IpSummary::default()
     }
 }
 
@@ -101,7 +102,7 @@ mod tests {
             (forward.ttl_min, forward.ttl_max, forward.path_mtu_bytes),
             (Some(57), Some(58), Some(1400))
         );
-        let mut ip = IpSummary { dscp: Some("EF".to_owned()), forward, back: None };
+        let mut ip = IpSummary { dscp: Some("EF".to_owned()), forward, ..IpSummary::default() };
         let lines = dscp_warnings("call", &ip);
         assert_eq!(lines.len(), 1);
         assert!(

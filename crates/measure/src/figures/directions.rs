@@ -97,6 +97,20 @@ macro_rules! legs {
     };
 }
 
+/// A time of the packets of a flow of a program of the user.
+macro_rules! on_path {
+    ($part:ident.$key:ident, $name:literal, $definition:literal) => {
+        Row::number_of(
+            concat!("ip.", stringify!($part), ".", stringify!($key)),
+            Unit::Ms,
+            $name,
+            $definition,
+            |f| Some(f.ip.as_ref()?.$part.as_ref()?.$key),
+        )
+        .less()
+    };
+}
+
 pub(super) const HEADERS: &[Row] = &[
     Row::word(
         "ip.dscp",
@@ -165,6 +179,32 @@ pub(super) const HEADERS: &[Row] = &[
         "path MTU, back",
         "MTU of the path as the echoing host knows it",
         |f| Some(f.ip.as_ref()?.back.as_ref()?.path_mtu_bytes?.into()),
+    ),
+    on_path!(
+        queue_delay_ms.p50,
+        "wait in the queue p50",
+        "median of the packets' waits in the first queue of their direction"
+    ),
+    on_path!(queue_delay_ms.p99, "wait in the queue p99", "99th percentile of these waits"),
+    on_path!(queue_delay_ms.max, "longest wait in the queue", "the largest of these waits"),
+    on_path!(
+        round_trip_ms.p50,
+        "TCP's round trip p50",
+        "median of TCP's round trips as seen on the wire at the sender's end of the path (RFC 6298 §3)"
+    ),
+    on_path!(round_trip_ms.p99, "TCP's round trip p99", "99th percentile of these round trips"),
+    on_path!(round_trip_ms.max, "TCP's longest round trip", "the largest of these round trips"),
+    Row::word("ip.near", "near address", "address and port at the near end; only with `--names`", |f| {
+        f.ip.as_ref()?.near.as_deref()
+    }),
+    Row::word("ip.far", "far address", "address and port at the far end; only with `--names`", |f| {
+        f.ip.as_ref()?.far.as_deref()
+    }),
+    Row::word(
+        "ip.name",
+        "name",
+        "the name under which the program found an address; only with `--names`",
+        |f| f.ip.as_ref()?.name.as_deref(),
     ),
     Row::flag(
         "multipath.fell_back",

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The DSCP, the ECN field and the TTL of a flow's packets at their arrival, and the MTU of the path, over
 /// the whole run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IpSummary {
     /// The DSCP that the scenario sets for the flow. `None` if the system chooses it.
     pub dscp: Option<String>,
@@ -15,6 +15,32 @@ pub struct IpSummary {
     /// The packets of the echoes. `None` if the flow has no echo.
     #[serde(rename = "return")]
     pub back: Option<IpSeen>,
+    /// How long the packets waited in the first queue of their direction. Only of flows of a program of the
+    /// user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_delay_ms: Option<OnPathMs>,
+    /// TCP's round trips as seen on the wire at the sender's end of the path (RFC 6298 §3). Only of flows of
+    /// a program of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_ms: Option<OnPathMs>,
+    /// The address and the port at the near end, if the user wants names in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near: Option<String>,
+    /// The address and the port at the far end, if the user wants names in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<String>,
+    /// The name under which the program found one of the two addresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// The median, the 99th percentile and the largest of the times of some packets, by nearest rank, ms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct OnPathMs {
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
 }
 
 /// The headers of the packets that arrived in one direction. The kernel does not show the headers of a

@@ -314,7 +314,7 @@ mod tests {
     fn counts_by_name_have_a_column_each_at_their_place() {
         let forward =
             IpSeen { dscp: Some([("EF".to_owned(), 7)].into()), ttl_min: Some(60), ..IpSeen::default() };
-        let ip = IpSummary { dscp: Some("EF".to_owned()), forward, back: None };
+        let ip = IpSummary { dscp: Some("EF".to_owned()), forward, ..IpSummary::default() };
         let found = known_fields(&FLOW, &FlowSummary { ip: Some(Box::new(ip)), ..FlowSummary::default() });
         let of_ip: Vec<_> = found.iter().filter(|(path, _)| path.starts_with("ip.")).collect();
         let field = |path: &str, field| (path.to_owned(), field);
