@@ -1,9 +1,20 @@
-//! Reads a scenario and the files that it names. A file that cannot be a scenario gets one line of text; a
-//! scenario with mistakes gets a text for each mistake.
+//! Reads a scenario file and the files that it names, and makes a plan of them.
+//!
+//! - A scenario can name two kinds of files: *traces*, whose text becomes a part of the plan, and *files to be
+//!   sent*, of which the plan has only the path and the size.
+//! - The plan keeps the *resolved scenario*: the text with all defaults filled in and with absolute paths of
+//!   the files to be sent.
+//! - A *diagnostic* is one mistake in a scenario, with its place in the text.
+//!
+//! If the file cannot be a scenario, the error is one line. If the scenario has mistakes, each diagnostic
+//! becomes a text with the source line.
+//!
+//! Begin to read with [`load_file`].
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 
 use talkpath_scenario::{
     Diagnostic, Diagnostics, Files, KernelProfile, LARGEST_FILE, Located, NoFiles, Options, Plan, Source,
@@ -17,22 +28,23 @@ use crate::shares::percent_of;
 use talkpath_experiment::run_dir::SCENARIO;
 
 /// The largest scenario file, in bytes.
-const MAX_BYTES: u64 = LARGEST_FILE as u64;
+const MAX_SCENARIO_BYTES: u64 = LARGEST_FILE as u64;
 
 /// The largest trace, in bytes. We chose 256 MiB because a trace of hours at hundreds of megabits per second
 /// is smaller.
 const MAX_TRACE_BYTES: u64 = 256 << 20;
 
-/// A source line is cut after this many characters. We chose 120 because a terminal is rarely wider.
+/// A diagnostic shows at most this many characters of its source line. We chose 120 because a terminal is
+/// rarely wider.
 const MAX_LINE_CHARS: usize = 120;
 
 /// Reads the scenario file `path` and makes its plan.
 pub fn load_file(path: &Path, options: &Options) -> Result<Plan, Failure> {
     let (source, plan) = diagnose_file(path, options)?;
-    plan.map_err(|diagnostics| failure(&source, &diagnostics))
+    plan.map_err(|diagnostics| scenario_failure(&source, &diagnostics))
 }
 
-/// Reads the scenario file `path`, and returns its text together with its plan or its mistakes.
+/// Reads the scenario file `path`, and returns its text together with its plan or its diagnostics.
 ///
 /// # Errors
 /// Returns a [`Failure`] only if the file cannot be read.
@@ -40,14 +52,15 @@ pub(crate) fn diagnose_file(
     path: &Path,
     options: &Options,
 ) -> Result<(Source, Result<Plan, Diagnostics>), Failure> {
-    let source = Source::new(path.display().to_string(), read(path)?);
-    let plan = load_with_figures(&source, options, &FolderFiles::beside(path));
+    let source = Source::new(path.display().to_string(), read_text(path)?);
+    let plan = load_and_check_thresholds(&source, options, &FolderFiles::beside(path));
     Ok((source, plan))
 }
 
-/// Makes the plan of `source`, which cannot name files.
+/// Makes the plan of a scenario that is not in a file. It cannot name files, because there is no folder to
+/// look in.
 pub(crate) fn load_source(source: &Source, options: &Options) -> Result<Plan, Failure> {
-    load(source, options, &KernelOnly)
+    load(source, options, &NoFolder)
 }
 
 /// Makes the plan of `source`. The files that it names are in the folder of `path`.
@@ -55,28 +68,35 @@ pub(crate) fn load_source_beside(path: &Path, source: &Source, options: &Options
     load(source, options, &FolderFiles::beside(path))
 }
 
-/// Makes the plan of `text`, which is the resolved scenario of `plan` with a change.
+/// Makes the plan of `text`, which is the resolved scenario of `plan` with a change. The traces are taken
+/// from `plan`, so their files are not read again.
 pub(crate) fn load_changed(plan: &Plan, text: String) -> Result<Plan, Failure> {
-    load(&Source::new(SCENARIO, text), &Options::default(), &PlanFiles(plan))
+    load(&Source::new(SCENARIO, text), &Options::default(), &PlanFiles { plan })
 }
 
 fn load(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
-    load_with_figures(source, options, files).map_err(|diagnostics| failure(source, &diagnostics))
+    load_and_check_thresholds(source, options, files)
+        .map_err(|diagnostics| scenario_failure(source, &diagnostics))
 }
 
-/// Calls [`load_with_files`] with the table of figures, by which thresholds are checked.
-fn load_with_figures(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Diagnostics> {
+/// Makes the plan of `source`. The loader checks the thresholds of the scenario, so it needs to know which
+/// figure is a percentage of which other figure.
+fn load_and_check_thresholds(
+    source: &Source,
+    options: &Options,
+    files: &dyn Files,
+) -> Result<Plan, Diagnostics> {
     let options = Options { percent_of: Some(percent_of), ..options.clone() };
     load_with_files(source, &options, files)
 }
 
-/// The files that a scenario names, by their paths from a folder.
+/// Finds the files that a scenario names by paths relative to a folder.
 struct FolderFiles {
     folder: PathBuf,
 }
 
 impl FolderFiles {
-    /// Makes the files of the scenario file `path`, by their paths from its folder.
+    /// Finds files relative to the folder of the scenario file `path`.
     fn beside(path: &Path) -> Self {
         Self { folder: path.parent().unwrap_or(Path::new("")).to_path_buf() }
     }
@@ -84,50 +104,47 @@ impl FolderFiles {
 
 impl Files for FolderFiles {
     fn text(&self, name: &str) -> Result<String, String> {
-        let file = File::open(self.folder.join(name)).map_err(|why| phrase(&why))?;
-        let mut bytes = Vec::new();
-        file.take(MAX_TRACE_BYTES + 1).read_to_end(&mut bytes).map_err(|why| phrase(&why))?;
-        if bytes.len() as u64 > MAX_TRACE_BYTES {
+        let file = File::open(self.folder.join(name)).map_err(|error| describe_io_error(&error))?;
+        let bytes = read_at_most(file, MAX_TRACE_BYTES).map_err(|error| describe_io_error(&error))?;
+        let Some(bytes) = bytes else {
             return Err(format!("larger than {} MiB: no trace", MAX_TRACE_BYTES >> 20));
-        }
+        };
         String::from_utf8(bytes).map_err(|_| "not UTF-8 text: no trace".to_owned())
     }
 
     fn locate(&self, name: &str) -> Result<Located, String> {
-        let path = self.folder.join(name).canonicalize().map_err(|why| phrase(&why))?;
-        // The file is opened, because a file without read permission can be found but not sent.
-        let meta = File::open(&path).and_then(|file| file.metadata()).map_err(|why| phrase(&why))?;
-        if !meta.is_file() {
-            return Err("no regular file".to_owned());
-        }
-        let path = path.into_os_string().into_string().map_err(|_| "its path is not UTF-8".to_owned())?;
-        Ok(Located { path, size: Bytes::new(meta.len()) })
+        locate_file(&self.folder.join(name))
     }
 
     fn this_kernel(&self) -> Result<KernelProfile, String> {
-        KernelOnly.this_kernel()
+        read_kernel_profile()
     }
 }
 
-/// The files of a resolved scenario: the traces, which the plan holds, and the files to be sent, which are
-/// named by their absolute paths.
-struct PlanFiles<'a>(&'a Plan);
+/// Finds the files that the resolved scenario of a plan names. The texts of the traces are in the plan. The
+/// files to be sent have absolute paths, so no folder is needed.
+struct PlanFiles<'a> {
+    plan: &'a Plan,
+}
 
 impl Files for PlanFiles<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
-        let trace = self.0.traces.iter().find(|trace| trace.name == name);
-        trace.map(|trace| trace.text.clone()).ok_or_else(|| "no such trace".to_owned())
+        match self.plan.traces.iter().find(|trace| trace.name == name) {
+            Some(trace) => Ok(trace.text.clone()),
+            None => Err("no such trace".to_owned()),
+        }
     }
 
     fn locate(&self, name: &str) -> Result<Located, String> {
-        FolderFiles::beside(Path::new("")).locate(name)
+        locate_file(Path::new(name))
     }
 }
 
-/// No files, but the kernel of this machine.
-struct KernelOnly;
+/// Refuses all files, because the scenario is not in a folder. Such a scenario can still ask for the settings
+/// of this machine's kernel.
+struct NoFolder;
 
-impl Files for KernelOnly {
+impl Files for NoFolder {
     fn text(&self, name: &str) -> Result<String, String> {
         NoFiles.text(name)
     }
@@ -137,60 +154,94 @@ impl Files for KernelOnly {
     }
 
     fn this_kernel(&self) -> Result<KernelProfile, String> {
-        this_kernel().map_err(|why| format!("this machine's kernel cannot be read: {why}"))
+        read_kernel_profile()
     }
 }
 
-/// Says why a file cannot be read. The text does not name the file.
-fn phrase(why: &std::io::Error) -> String {
-    match why.kind() {
+/// Returns the absolute path and the size of a file to be sent.
+fn locate_file(path: &Path) -> Result<Located, String> {
+    let absolute_path = path.canonicalize().map_err(|error| describe_io_error(&error))?;
+    // A file without read permission can be found, but not sent. Opening the file shows this early.
+    let metadata = File::open(&absolute_path)
+        .and_then(|file| file.metadata())
+        .map_err(|error| describe_io_error(&error))?;
+    if !metadata.is_file() {
+        return Err("no regular file".to_owned());
+    }
+    let path =
+        absolute_path.into_os_string().into_string().map_err(|_| "its path is not UTF-8".to_owned())?;
+    Ok(Located { path, size: Bytes::new(metadata.len()) })
+}
+
+fn read_kernel_profile() -> Result<KernelProfile, String> {
+    this_kernel().map_err(|error| format!("this machine's kernel cannot be read: {error}"))
+}
+
+/// Says why a file cannot be read, without the name of the file: the caller has the name.
+fn describe_io_error(error: &io::Error) -> String {
+    match error.kind() {
         ErrorKind::NotFound => "no such file".to_owned(),
         ErrorKind::PermissionDenied => "no permission to read it".to_owned(),
         ErrorKind::IsADirectory => "a directory, not a file".to_owned(),
-        _ => why.to_string(),
+        _ => error.to_string(),
     }
 }
 
 /// Reads the text of the scenario file `path`.
-pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+///
+/// # Errors
+/// Returns [`Failure::Usage`] if the user named a wrong file, and another [`Failure`] if the system cannot
+/// read it.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     let name = path.display();
-    let file = File::open(path).map_err(|why| match why.kind() {
-        ErrorKind::NotFound => Failure::Usage(format!("{name}: no such file")),
-        ErrorKind::PermissionDenied => Failure::Usage(format!("{name}: no permission to read it")),
-        _ => Failure::read(path, &why),
-    })?;
-    let mut bytes = Vec::new();
-    // A pipe has no size that could be checked, so no more is read than the largest scenario has.
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|why| match why.kind() {
+    let read_error = |error: io::Error| match error.kind() {
         ErrorKind::IsADirectory => Failure::Usage(format!("{name}: a directory, not a scenario file")),
-        _ => Failure::read(path, &why),
-    })?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::Usage(format!(
-            "{name}: larger than {} MiB: not a scenario file",
-            MAX_BYTES >> 20
-        )));
-    }
+        ErrorKind::NotFound | ErrorKind::PermissionDenied => {
+            Failure::Usage(format!("{name}: {}", describe_io_error(&error)))
+        }
+        _ => Failure::read(path, &error),
+    };
+    let file = File::open(path).map_err(read_error)?;
+    let Some(bytes) = read_at_most(file, MAX_SCENARIO_BYTES).map_err(read_error)? else {
+        let largest_mib = MAX_SCENARIO_BYTES >> 20;
+        return Err(Failure::Usage(format!("{name}: larger than {largest_mib} MiB: not a scenario file")));
+    };
     String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let line_start = valid.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let column = String::from_utf8_lossy(&valid[line_start..]).chars().count() + 1;
+        let (line, column) = place_of_invalid_byte(&error);
         Failure::Usage(format!("{name}:{line}:{column}: not UTF-8 text"))
     })
 }
 
-/// Makes the failure for a scenario with mistakes.
-pub(crate) fn failure(source: &Source, diagnostics: &Diagnostics) -> Failure {
-    let mistakes = diagnostics.iter().map(|diagnostic| show(source, diagnostic)).collect();
-    let in_options = diagnostics.iter().all(|diagnostic| diagnostic.option.is_some());
-    let file = if in_options { String::new() } else { source.name.clone() };
+/// Reads the whole file, or returns `None` if it has more than `max_bytes`. The size of a pipe is not known
+/// before it is read, so at most one byte above the limit is read.
+fn read_at_most(file: File, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))
+}
+
+/// Returns the line and the column of the first byte that is not UTF-8, both from 1.
+fn place_of_invalid_byte(error: &FromUtf8Error) -> (usize, usize) {
+    let text_before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+    let line = text_before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line_start = text_before.iter().rposition(|byte| *byte == b'\n').map_or(0, |line_feed| line_feed + 1);
+    let column = String::from_utf8_lossy(&text_before[line_start..]).chars().count() + 1;
+    (line, column)
+}
+
+/// Turns the diagnostics of a scenario into the error that the command prints. The error does not name the
+/// file if all mistakes are in options of the command line.
+pub(crate) fn scenario_failure(source: &Source, diagnostics: &Diagnostics) -> Failure {
+    let mistakes = diagnostics.iter().map(|diagnostic| format_diagnostic(source, diagnostic)).collect();
+    let are_all_in_options = diagnostics.iter().all(|diagnostic| diagnostic.option.is_some());
+    let file = if are_all_in_options { String::new() } else { source.name.clone() };
     Failure::Scenario { file, mistakes }
 }
 
-/// Writes a mistake: `FILE:LINE:COLUMN: KEY: MESSAGE`, the source line with the mistake underlined, and the
-/// help.
-pub(crate) fn show(source: &Source, diagnostic: &Diagnostic) -> String {
+/// Writes a diagnostic: `FILE:LINE:COLUMN: KEY: MESSAGE`, the source line with the mistake underlined, and the
+/// help. If the mistake is in an option of the command line, the option stands in place of the file and its
+/// line.
+pub(crate) fn format_diagnostic(source: &Source, diagnostic: &Diagnostic) -> String {
     let key = if diagnostic.key.is_empty() { String::new() } else { format!("{}: ", diagnostic.key) };
     let mut text = match &diagnostic.option {
         Some(option) => format!("{option}: {key}{}", diagnostic.message),
@@ -202,7 +253,7 @@ pub(crate) fn show(source: &Source, diagnostic: &Diagnostic) -> String {
     if diagnostic.option.is_none()
         && let Some(line) = source.text.lines().nth(diagnostic.line.saturating_sub(1))
     {
-        text.push_str(&underlined(line, diagnostic));
+        text.push_str(&underline_mistake(line, diagnostic));
     }
     if let Some(help) = &diagnostic.help {
         text.push_str("\n  = help: ");
@@ -211,30 +262,31 @@ pub(crate) fn show(source: &Source, diagnostic: &Diagnostic) -> String {
     text
 }
 
-/// Writes the source line with the mistake underlined.
-fn underlined(line: &str, diagnostic: &Diagnostic) -> String {
-    let column = diagnostic.column.saturating_sub(1);
-    // Of a very long line only the surroundings of the mistake are shown.
-    let skipped = column.saturating_sub(MAX_LINE_CHARS / 2);
-    let shown: String = line.chars().skip(skipped).take(MAX_LINE_CHARS).map(printable).collect();
-    let before = column - skipped;
-    let shown_after = shown.chars().count().saturating_sub(before);
-    let marks = diagnostic.span.len().max(1).min(shown_after.max(1));
-    let gutter = " ".repeat(diagnostic.line.to_string().len());
-    format!(
-        "\n{gutter} |\n{} | {shown}\n{gutter} | {}{}",
-        diagnostic.line,
-        " ".repeat(before),
-        "^".repeat(marks)
-    )
+/// Writes the source line with the mistake underlined. If the line is longer than [`MAX_LINE_CHARS`], only the
+/// characters around the mistake are shown.
+fn underline_mistake(line: &str, diagnostic: &Diagnostic) -> String {
+    let mistake_start = diagnostic.column.saturating_sub(1);
+    let hidden_before = mistake_start.saturating_sub(MAX_LINE_CHARS / 2);
+    let excerpt: String = line.chars().skip(hidden_before).take(MAX_LINE_CHARS).map(printable).collect();
+    let shown_before = mistake_start - hidden_before;
+    let shown_from_mistake = excerpt.chars().count().saturating_sub(shown_before);
+    // The marks do not go past the excerpt. A mistake at the end of the line, where something is missing,
+    // gets one mark behind the last character.
+    let mark_count = diagnostic.span.len().max(1).min(shown_from_mistake.max(1));
+    let line_number = diagnostic.line;
+    let gutter = " ".repeat(line_number.to_string().len());
+    let indent = " ".repeat(shown_before);
+    let marks = "^".repeat(mark_count);
+    format!("\n{gutter} |\n{line_number} | {excerpt}\n{gutter} | {indent}{marks}")
 }
 
-/// Replaces control characters, because a hostile file must not control the terminal.
+/// Replaces a control character, because a hostile file could control the terminal with it. A tab becomes one
+/// blank, so that the marks stay below the mistake.
 fn printable(character: char) -> char {
     match character {
         '\t' => ' ',
-        other if other.is_control() => char::REPLACEMENT_CHARACTER,
-        other => other,
+        _ if character.is_control() => char::REPLACEMENT_CHARACTER,
+        _ => character,
     }
 }
 
@@ -260,7 +312,7 @@ mod tests {
     fn a_mistake_is_shown_under_its_line() {
         let source = Source::new("call.toml", "name = \"x\"\ndrain = 5\n");
         let expected = "call.toml:2:9: drain: expected a time\n  |\n2 | drain = 5\n  |         ^\n  = help: write \"5 s\"";
-        assert_eq!(show(&source, &diagnostic(2, 9, 1)), expected);
+        assert_eq!(format_diagnostic(&source, &diagnostic(2, 9, 1)), expected);
     }
 
     #[test]
@@ -286,14 +338,14 @@ mod tests {
     #[test]
     fn a_long_line_and_control_characters_are_tamed() {
         let source = Source::new("f", format!("{}\x1b[2Jy", "x".repeat(5_000)));
-        let shown = show(&source, &diagnostic(1, 5_001, 9_999));
+        let shown = format_diagnostic(&source, &diagnostic(1, 5_001, 9_999));
         assert!(shown.len() < 600 && !shown.contains('\x1b'), "{shown}");
     }
 
     #[test]
     fn a_place_past_the_end_is_shown_all_the_same() {
         let source = Source::new("f", "");
-        assert!(show(&source, &diagnostic(1, 1, 0)).starts_with("f:1:1: "));
-        assert!(show(&source, &diagnostic(9, 40, 3)).starts_with("f:9:40: "));
+        assert!(format_diagnostic(&source, &diagnostic(1, 1, 0)).starts_with("f:1:1: "));
+        assert!(format_diagnostic(&source, &diagnostic(9, 40, 3)).starts_with("f:9:40: "));
     }
 }

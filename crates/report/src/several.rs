@@ -1,9 +1,15 @@
-//! Joins several runs into one summary, so that one page has them side by side.
+//! Joins the results of several runs into one summary, so that one page shows them side by side.
 //!
-//! The joined summary has a further swept key, `run`, whose values are the labels of the runs. So the same
-//! tables and charts show several runs. A reader wants to see the differences between the runs (for example
-//! the simulator beside the emulator, or this week beside last week), so no transport is named the best
-//! across them.
+//! - A *run* is one use of talkpath. Its results are a [`RunPart`]: a summary and the data of its charts.
+//! - A *cell* is one combination of swept values. It runs in one or more *repetitions*, each of which has a
+//!   [`RunSummary`].
+//! - A *page cell* is a cell of the joined summary. Cells of several runs with equal swept values become page
+//!   cells that follow each other.
+//!
+//! The joined summary has a further swept key, `run`, whose values are the labels of the runs. So the tables
+//! and charts of a sweep can show several runs. A reader wants to see the differences between the runs (for
+//! example the simulator beside the emulator, or this week beside last week), so no transport is named the
+//! best across them.
 //!
 //! Begin to read with [`side_by_side`].
 
@@ -17,7 +23,7 @@ use talkpath_measure::warning;
 use crate::number::distinct;
 use crate::view::RUN_KEY;
 
-/// One of several runs.
+/// The results of one of several runs.
 #[derive(Clone, Debug)]
 pub struct RunPart {
     /// The label that distinguishes the run from the others, for example its arena or the name of its
@@ -29,137 +35,154 @@ pub struct RunPart {
     pub chart_data: Vec<CellChartData>,
 }
 
-/// Joins the runs. A cell is followed by the cells of the other runs with the same swept values. Returns
-/// `None` if there is no run.
+/// Joins the results of several runs. Returns `None` if `parts` is empty.
 pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellChartData>)> {
-    let mut summary = join_facts(parts)?;
-    let mut chart_data = Vec::new();
-    let parts_by_cell: Vec<PartByCell<'_>> = parts.iter().map(PartByCell::new).collect();
-    for (new_number, PartCell { part, cell, .. }) in (0..).zip(cells_in_order(parts)) {
-        let label = &parts[part].label;
-        let mut joined_cell = CellSummary { cell: new_number, ..cell.clone() };
-        joined_cell.sweep.insert(RUN_KEY.to_owned(), Value::from(label.as_str()));
-        for run in parts_by_cell[part].runs(cell.cell) {
-            let sweep = joined_cell.sweep.clone();
-            summary.runs.push(RunSummary { cell: new_number, sweep, ..run.clone() });
+    let mut joined_summary = join_summaries(parts)?;
+    let mut joined_chart_data = Vec::new();
+    for (page_number, page_cell) in (0..).zip(order_page_cells(parts)) {
+        let PageCell { cell, repetitions, chart_data, run_label } = page_cell;
+        let mut sweep = cell.sweep.clone();
+        sweep.insert(RUN_KEY.to_owned(), Value::from(run_label));
+        for repetition in repetitions {
+            let sweep = sweep.clone();
+            joined_summary.runs.push(RunSummary { cell: page_number, sweep, ..repetition.clone() });
         }
-        for cell_data in parts_by_cell[part].chart_data(cell.cell) {
-            let joined_label = join_labels(&cell_data.label, label);
-            chart_data.push(CellChartData { cell: new_number, label: joined_label, ..cell_data.clone() });
+        for cell_data in chart_data {
+            let label = join_labels(&cell_data.label, run_label);
+            joined_chart_data.push(CellChartData { cell: page_number, label, ..cell_data.clone() });
         }
-        summary.cells.push(joined_cell);
+        joined_summary.cells.push(CellSummary { cell: page_number, sweep, ..cell.clone() });
     }
-    Some((summary, chart_data))
+    Some((joined_summary, joined_chart_data))
 }
 
-/// A cell of one of the runs.
-struct PartCell<'a> {
-    /// Cells with the same swept values have one number.
-    group: usize,
-    /// The index of the run.
-    part: usize,
+/// A cell of one run, with everything that the page shows of it.
+struct PageCell<'a> {
+    run_label: &'a str,
     cell: &'a CellSummary,
+    repetitions: Vec<&'a RunSummary>,
+    chart_data: Vec<&'a CellChartData>,
 }
 
-/// The cells of all runs. Cells with the same swept values follow each other, in the order of the runs.
-fn cells_in_order(parts: &[RunPart]) -> Vec<PartCell<'_>> {
-    let mut cells: Vec<PartCell<'_>> = Vec::new();
-    let mut group_by_values: BTreeMap<String, usize> = BTreeMap::new();
-    for (part, RunPart { summary, .. }) in parts.iter().enumerate() {
-        for cell in &summary.cells {
-            let values = serde_json::to_string(&cell.sweep).unwrap_or_default();
-            let group = *group_by_values.entry(values).or_insert(cells.len());
-            cells.push(PartCell { group, part, cell });
+/// Lists the cells of all runs. Cells with equal swept values follow each other, in the order of the runs.
+/// The groups of such cells are in the order in which their values first appear.
+fn order_page_cells(parts: &[RunPart]) -> Vec<PageCell<'_>> {
+    let mut groups: Vec<Vec<PageCell<'_>>> = Vec::new();
+    let mut group_by_sweep: BTreeMap<String, usize> = BTreeMap::new();
+    for part in parts {
+        for page_cell in page_cells_of_run(part) {
+            let group = *group_by_sweep.entry(sweep_key(page_cell.cell)).or_insert(groups.len());
+            if group == groups.len() {
+                groups.push(Vec::new());
+            }
+            groups[group].push(page_cell);
         }
     }
-    cells.sort_by_key(|part_cell| (part_cell.group, part_cell.part, part_cell.cell.cell));
-    cells
+    groups.into_iter().flatten().collect()
 }
 
-/// The repetitions and the chart data of one run, by the number of their cell.
-struct PartByCell<'a> {
-    runs: BTreeMap<u64, Vec<&'a RunSummary>>,
-    chart_data: BTreeMap<u64, Vec<&'a CellChartData>>,
+/// Writes the swept values of a cell as a text that is equal for equal values. JSON values have no order, so
+/// they cannot be keys of a map themselves.
+fn sweep_key(cell: &CellSummary) -> String {
+    let mut key = String::new();
+    for (name, value) in &cell.sweep {
+        key.push_str(&format!("{name:?}: {value}\n"));
+    }
+    key
 }
 
-impl<'a> PartByCell<'a> {
-    fn new(part: &'a RunPart) -> Self {
-        let mut by_cell = Self { runs: BTreeMap::new(), chart_data: BTreeMap::new() };
-        for run in &part.summary.runs {
-            by_cell.runs.entry(run.cell).or_default().push(run);
-        }
-        for cell_data in &part.chart_data {
-            by_cell.chart_data.entry(cell_data.cell).or_default().push(cell_data);
-        }
-        by_cell
+/// Lists the cells of one run, each with its repetitions and its chart data.
+fn page_cells_of_run(part: &RunPart) -> Vec<PageCell<'_>> {
+    let mut repetitions_by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
+    for repetition in &part.summary.runs {
+        repetitions_by_cell.entry(repetition.cell).or_default().push(repetition);
     }
-
-    fn runs(&self, cell: u64) -> impl Iterator<Item = &'a RunSummary> {
-        self.runs.get(&cell).into_iter().flatten().copied()
+    let mut chart_data_by_cell: BTreeMap<u64, Vec<&CellChartData>> = BTreeMap::new();
+    for cell_data in &part.chart_data {
+        chart_data_by_cell.entry(cell_data.cell).or_default().push(cell_data);
     }
-
-    fn chart_data(&self, cell: u64) -> impl Iterator<Item = &'a CellChartData> {
-        self.chart_data.get(&cell).into_iter().flatten().copied()
+    let mut page_cells = Vec::new();
+    for cell in &part.summary.cells {
+        page_cells.push(PageCell {
+            run_label: &part.label,
+            cell,
+            repetitions: repetitions_by_cell.remove(&cell.cell).unwrap_or_default(),
+            chart_data: chart_data_by_cell.remove(&cell.cell).unwrap_or_default(),
+        });
     }
+    page_cells
 }
 
+/// Joins two labels with a comma. An empty label is left out.
 fn join_labels(cell_label: &str, run_label: &str) -> String {
     let labels: Vec<&str> = [cell_label, run_label].into_iter().filter(|label| !label.is_empty()).collect();
     labels.join(", ")
 }
 
-/// Joins what a page has once: names are listed, times are added, and the runs are valid if all of them are.
-/// Returns `None` if there is no run.
-fn join_facts(parts: &[RunPart]) -> Option<Summary> {
-    let first = &parts.first()?.summary;
-    let listed = |text: fn(&Summary) -> &str| {
-        distinct(parts.iter().map(|part| text(&part.summary).to_owned())).join(", ")
-    };
-    let lines = |lines: fn(&Understood) -> &Vec<String>| {
-        distinct(parts.iter().flat_map(|part| lines(&part.summary.understood)).cloned())
-    };
-    let clocks_are_equal = parts.iter().all(|part| part.summary.clock == first.clock);
-    let clock = if clocks_are_equal {
-        first.clock.clone()
-    } else {
-        Clock {
-            offset_ms: None,
-            skew_ppm: None,
-            uncertainty_ms: None,
-            change_uncertainty_ms: None,
-            synchronised: parts.iter().all(|part| part.summary.clock.synchronised),
-            trusted: parts.iter().all(|part| part.summary.clock.trusted),
-            why: listed(|summary| &summary.clock.why),
-        }
-    };
+/// Joins what a page shows once for all runs. Different names are listed, and durations are added up. The
+/// joined summary is valid if every run is valid. Its cells and repetitions are still empty. Returns `None`
+/// if `parts` is empty.
+fn join_summaries(parts: &[RunPart]) -> Option<Summary> {
+    let first_summary = &parts.first()?.summary;
     Some(Summary {
         format: SUMMARY_FORMAT,
-        talkpath: listed(|summary| &summary.talkpath),
-        name: listed(|summary| &summary.name),
-        arena: listed(|summary| &summary.arena),
-        started: listed(|summary| &summary.started),
+        talkpath: list_distinct(parts, |summary| &summary.talkpath),
+        name: list_distinct(parts, |summary| &summary.name),
+        arena: list_distinct(parts, |summary| &summary.arena),
+        started: list_distinct(parts, |summary| &summary.started),
         wall_s: parts.iter().map(|part| part.summary.wall_s).sum(),
         cpu_s: parts.iter().map(|part| part.summary.cpu_s).sum(),
         valid: parts.iter().all(|part| part.summary.valid),
         warnings: join_warnings(parts),
-        percentiles: listed(|summary| &summary.percentiles),
-        clock,
-        program: parts.first().and_then(|part| part.summary.program.clone()),
+        percentiles: list_distinct(parts, |summary| &summary.percentiles),
+        clock: join_clocks(parts, &first_summary.clock),
+        program: first_summary.program.clone(),
         runs: Vec::new(),
         cells: Vec::new(),
         comparisons: Vec::new(),
         thresholds: Vec::new(),
         provenance: None,
-        understood: Understood {
-            setting: lines(|understood| &understood.setting),
-            traces: lines(|understood| &understood.traces),
-            losses: lines(|understood| &understood.losses),
-            fragments: lines(|understood| &understood.fragments),
-            assumed_queues: lines(|understood| &understood.assumed_queues),
-        },
+        understood: join_understood(parts),
     })
 }
 
+/// Lists the different texts that the summaries have in one field, with commas.
+fn list_distinct(parts: &[RunPart], field: fn(&Summary) -> &str) -> String {
+    distinct(parts.iter().map(|part| field(&part.summary))).join(", ")
+}
+
+/// Joins the clocks of the runs. If the clocks differ, the joined clock has no offset and no uncertainty,
+/// because such a figure describes the two clocks of a single run.
+fn join_clocks(parts: &[RunPart], first_clock: &Clock) -> Clock {
+    if parts.iter().all(|part| part.summary.clock == *first_clock) {
+        return first_clock.clone();
+    }
+    Clock {
+        offset_ms: None,
+        skew_ppm: None,
+        uncertainty_ms: None,
+        change_uncertainty_ms: None,
+        synchronised: parts.iter().all(|part| part.summary.clock.synchronised),
+        trusted: parts.iter().all(|part| part.summary.clock.trusted),
+        why: list_distinct(parts, |summary| &summary.clock.why),
+    }
+}
+
+/// Joins the remarks on how talkpath understood the scenarios. Each different remark is listed once.
+fn join_understood(parts: &[RunPart]) -> Understood {
+    let distinct_remarks = |remarks: fn(&Understood) -> &Vec<String>| {
+        distinct(parts.iter().flat_map(|part| remarks(&part.summary.understood)).cloned())
+    };
+    Understood {
+        setting: distinct_remarks(|understood| &understood.setting),
+        traces: distinct_remarks(|understood| &understood.traces),
+        losses: distinct_remarks(|understood| &understood.losses),
+        fragments: distinct_remarks(|understood| &understood.fragments),
+        assumed_queues: distinct_remarks(|understood| &understood.assumed_queues),
+    }
+}
+
+/// Joins the warnings of the runs. Each warning names its run.
 fn join_warnings(parts: &[RunPart]) -> Vec<String> {
     let mut warnings = Vec::new();
     for RunPart { label, summary, .. } in parts {

@@ -3,7 +3,7 @@
 //! contradicts.
 
 use crate::claim::{Standing, Verdict};
-use crate::outcome::{ArenaVerdict, ClaimOutcome, Drawing, Outcome, SeedVerdict, UnderAssumption};
+use crate::outcome::{ArenaVerdict, ClaimOutcome, Drawing, Outcome, SeedVerdict, SetOutcome};
 
 /// A claim whose verdict or standing differs between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl ArenaVerdict {
     }
 
     /// Finds the outcome under the assumption set `name`.
-    pub fn under_set(&self, name: &str) -> Option<&UnderAssumption> {
+    pub fn under_set(&self, name: &str) -> Option<&SetOutcome> {
         self.by_assumption.iter().find(|under| under.assumption == name)
     }
 

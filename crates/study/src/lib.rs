@@ -69,7 +69,7 @@ pub use load::{load, load_with};
 pub use metric::{Derived, Metrics, Units};
 pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, FigureOutcome, FigurePoint,
-    HeldBy, Outcome, RowOutcome, RunShare, SeedVerdict, TableOutcome, TracePanel, UnderAssumption, Value,
+    HeldBy, Outcome, RowOutcome, RunShare, SeedVerdict, SetOutcome, TableOutcome, TracePanel, Value,
 };
 pub use over_time::{OverTime, TimeFigure};
 pub use sample::{CellSamples, KeptTrace, LossRun, RunId, Sample, StateTrace, TraceLine};

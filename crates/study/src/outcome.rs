@@ -153,7 +153,7 @@ pub struct ArenaVerdict {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_judged: Vec<CheckOutcome>,
     /// The outcome under each assumption set with at least one value.
-    pub by_assumption: Vec<UnderAssumption>,
+    pub by_assumption: Vec<SetOutcome>,
 }
 
 impl ArenaVerdict {
@@ -183,7 +183,7 @@ pub struct SeedVerdict {
 
 /// The outcome of a claim under one assumption set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UnderAssumption {
+pub struct SetOutcome {
     /// The name of the assumption set.
     pub assumption: String,
     /// Whether all checks hold. It is `None` if no check fails, but a cell or the figure of a check is
@@ -276,7 +276,7 @@ impl Value {
 impl RowOutcome {
     /// Returns the unit of the metric, or `None` if the metric has no unit.
     pub fn unit(&self) -> Option<Unit> {
-        unit_of(self.own_unit, &self.row.metric)
+        unit_of(self.own_unit, &self.published_row.metric)
     }
 }
 
@@ -304,12 +304,12 @@ pub struct TableOutcome {
     pub rows: Vec<RowOutcome>,
 }
 
-/// A row of a table: the printed figures of one cell, and the medians of the run.
+/// A row of a table: the published values of one cell, and the medians of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowOutcome {
-    /// The row, as printed.
+    /// The row of the publication.
     #[serde(flatten)]
-    pub row: PublishedRow,
+    pub published_row: PublishedRow,
     /// The unit of the metric, if the study computes the metric and states its unit.
     #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
     pub own_unit: Option<Unit>,

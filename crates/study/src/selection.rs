@@ -4,8 +4,8 @@
 //!   the *base set*.
 //! - A *claim* is a statement of the publication. It consists of *checks*, and each check reads some cells.
 //! - An *arena* is where cells run: in the simulator, in the emulator, or live.
-//! - A *full run* runs every cell. A *quick run* (`--quick`) leaves some cells and checks out, and repeats
-//!   the other cells less often.
+//! - A *full run* runs every cell. A *quick run* (`--quick`) skips some cells and checks, and repeats the
+//!   other cells less often.
 //!
 //! Begin to read with [`Selection::cells`].
 
@@ -35,8 +35,8 @@ impl Default for Selection {
 pub struct SelectedChecks<'s> {
     /// The checks that the run judges.
     pub judged: Vec<&'s Check>,
-    /// The checks that a full run would judge, but that this quick run leaves out.
-    pub(crate) left_out: Vec<&'s Check>,
+    /// The checks that a full run would judge, but that this quick run skips.
+    pub(crate) skipped: Vec<&'s Check>,
 }
 
 impl Selection {
@@ -77,13 +77,13 @@ impl Selection {
 
     /// Divides the checks of `claim` that can be judged in every arena of `arenas`.
     pub fn checks<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> SelectedChecks<'s> {
-        let mut checks = SelectedChecks { judged: Vec::new(), left_out: Vec::new() };
+        let mut checks = SelectedChecks { judged: Vec::new(), skipped: Vec::new() };
         for check in &claim.checks {
             if !contains_all(&check.arenas, arenas) {
                 continue;
             }
             if self.is_quick && !contains_all(&check.quick_arenas, arenas) {
-                checks.left_out.push(check);
+                checks.skipped.push(check);
             } else {
                 checks.judged.push(check);
             }
@@ -100,7 +100,7 @@ impl Selection {
     }
 
     /// Returns the indices of the assumption sets under which only a full run can judge `claim` in `arenas`.
-    pub(crate) fn sets_left_out(&self, study: &Study, claim: &Claim, arenas: &[ArenaName]) -> Vec<usize> {
+    pub(crate) fn skipped_sets(&self, study: &Study, claim: &Claim, arenas: &[ArenaName]) -> Vec<usize> {
         let checks = self.checks(claim, arenas).judged;
         if !self.is_quick || checks.is_empty() {
             return Vec::new();

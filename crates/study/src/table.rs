@@ -23,9 +23,9 @@ pub struct PublishedRow {
     #[serde(default)]
     pub table: String,
     /// What the figure is, in words. If it is empty, the cell and the metric are shown.
-    #[serde(default)]
-    pub what: String,
-    /// The column of the figure, if the table has several columns. `what` is then the row.
+    #[serde(rename = "what", default)]
+    pub name: String,
+    /// The column of the figure, if the table has several columns. `name` is then the row.
     #[serde(default)]
     pub column: String,
     /// The name of the cell that is compared with the figure.

@@ -9,7 +9,7 @@ use talkpath_scenario::{Options, Plan, Scenario, Source};
 use talkpath_units::Duration;
 
 use crate::failure::Failure;
-use crate::scenario_file::{load_source_beside, read, show};
+use crate::scenario_file::{format_diagnostic, load_source_beside, read_text};
 
 /// The time that a repetition takes to begin: to connect, and to probe the far clock. We chose 5 s, far
 /// longer than it usually takes, because a measurement that is stopped too early is lost.
@@ -41,10 +41,10 @@ pub(crate) struct Prepared {
 impl Loaded {
     /// Reads the campaign file `path` and the files that it names.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let source = Source::new(path.display().to_string(), read(path)?);
+        let source = Source::new(path.display().to_string(), read_text(path)?);
         let campaign = Campaign::load(&source).map_err(|found| Failure::Scenario {
             file: source.name.clone(),
-            mistakes: found.iter().map(|mistake| show(&source, mistake)).collect(),
+            mistakes: found.iter().map(|mistake| format_diagnostic(&source, mistake)).collect(),
         })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let mut scenarios = BTreeMap::new();
@@ -100,7 +100,7 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
     let (path, source) = match (&measure.scenario, measure.comparison_source()) {
         (MeasureScenario::File(file), _) => {
             let path = folder.join(file);
-            let source = Source::new(path.display().to_string(), read(&path)?);
+            let source = Source::new(path.display().to_string(), read_text(&path)?);
             (path, source)
         }
         (MeasureScenario::Comparison { .. }, source) => {
@@ -109,7 +109,7 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
     };
     let mut set = measure.file_settings();
     if let Some(file) = &far.emulated {
-        let emulated_path = read(&folder.join(file))?;
+        let emulated_path = read_text(&folder.join(file))?;
         let settings = far.emulated_settings(&emulated_path, &source);
         set.extend(
             settings.map_err(|why| Failure::Usage(format!("host.{}.emulated: {file}: {why}", far.name)))?,

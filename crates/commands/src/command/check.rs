@@ -8,7 +8,7 @@ use talkpath_scenario::{Diagnostic, Options, Plan, Source, key_tables, schema};
 
 use crate::args::{CheckArgs, Common};
 use crate::failure::Failure;
-use crate::scenario_file::{diagnose_file, failure};
+use crate::scenario_file::{diagnose_file, scenario_failure};
 use crate::terminal::{Terminal, print};
 use talkpath_experiment::json::json as to_bytes;
 use talkpath_units::counted;
@@ -32,7 +32,7 @@ pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), 
             if common.json() {
                 printed = print(&to_bytes(&mistakes_as_json(&source, &diagnostics.list)));
             }
-            terminal.end_with([Some(failure(&source, &diagnostics)), printed.err()])
+            terminal.end_with([Some(scenario_failure(&source, &diagnostics)), printed.err()])
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::page::Pages;
 use crate::running::{self, Outcome, TerminalObserver};
-use crate::scenario_file::{load_source_beside, read};
+use crate::scenario_file::{load_source_beside, read_text};
 use crate::terminal::{self, Terminal};
 use crate::thresholds;
 use talkpath_experiment::part::REPORT;
@@ -82,7 +82,7 @@ fn plan_with_background(args: &ShellArgs, file: &Path, command: &[String]) -> Re
     }
     set.extend(args.links.settings());
     set.extend(common_settings(args, command));
-    let source = Source::new(file.display().to_string(), read(file)?);
+    let source = Source::new(file.display().to_string(), read_text(file)?);
     load_source_beside(
         file,
         &source,

@@ -1,4 +1,11 @@
-//! `talkpath trace` says what a trace or a line of tc holds, and writes it in the form that a scenario reads.
+//! `talkpath trace` describes a trace or lines of `tc`, and converts them to the form that a scenario reads.
+//!
+//! - *tc* is the Linux command that shapes traffic. A line of tc describes the link in one direction.
+//! - A *Mahimahi* file is a list of deliveries: each line has the time at which one packet was delivered.
+//! - A *table of changes* is a CSV file. Its first line names its columns, and each further row sets values
+//!   of a link at a time.
+//!
+//! Begin to read with [`run`].
 
 mod deliveries;
 mod tc;
@@ -6,45 +13,57 @@ mod tc;
 use std::path::Path;
 
 use talkpath_path::{ChangeTable, LinkValues, RateModel};
-use talkpath_units::{Duration, counted};
+use talkpath_units::{Duration, Rate, counted};
 
 use self::deliveries::Deliveries;
 use self::tc::TcLink;
 use crate::args::{TraceArgs, TraceKind};
 use crate::failure::Failure;
 use crate::output_file::write_named_bytes;
-use crate::path_changes::rate;
-use crate::scenario_file::read;
+use crate::path_changes::rate as format_rate;
+use crate::scenario_file::read_text;
 use crate::terminal::Terminal;
 
-/// Prints what the trace holds. With `-o` it also writes the trace as a scenario reads it.
+/// A percentage is printed with at most seven decimals.
+const STEPS_PER_PERCENT: f64 = 1e7;
+
+/// Describes the trace on the terminal. With `-o`, the command also converts the trace to the form that a
+/// scenario reads, and writes it to a file.
 ///
 /// # Errors
-/// Returns [`Failure`] if the file cannot be read, if it is no such trace, or if the output cannot be
-/// written.
+/// Returns [`Failure`] if the file cannot be read, if the text is not of the kind that `--as` names, if its
+/// kind cannot be guessed, or if the output cannot be written.
 pub fn run(args: &TraceArgs, terminal: Terminal) -> Result<(), Failure> {
     let name = args.file.display().to_string();
-    // A line of tc may stand on the command line itself.
-    let text = if tc::is_tc(&name) { name.clone() } else { read(&args.file)? };
-    let refuse = |why: String| Failure::Usage(format!("{name}: {why}"));
-    match args.kind.or_else(|| kind_of(&text)) {
+    // Instead of a file name, the user may give a line of tc.
+    let text = if tc::is_tc_line(&name) { name.clone() } else { read_text(&args.file)? };
+    let usage_error = |message: String| Failure::Usage(format!("{name}: {message}"));
+    let output = args.output.as_deref();
+    match args.kind.or_else(|| guess_kind(&text)) {
         Some(TraceKind::Tc) => {
-            let links = links_of_tc(&text).map_err(refuse)?;
-            terminal.result(&links_in_words(&links))?;
-            write(args.output.as_deref(), || path_of(&links).map_err(refuse), terminal)
+            let links = read_tc_links(&text).map_err(usage_error)?;
+            terminal.result(&describe_tc_links(&links))?;
+            let Some(output) = output else { return Ok(()) };
+            let path_file = write_path_file(&links).map_err(usage_error)?;
+            write_output(output, &path_file, terminal)
         }
         Some(TraceKind::Csv) => {
-            let table: ChangeTable = text.parse().map_err(|why| Failure::Usage(format!("{name}:{why}")))?;
-            terminal.result(&format!("{name}: {}\n", table_in_words(&table)))?;
-            let ready = "it is in the form that `file` of [[change]] reads; -o has nothing to convert";
-            write(args.output.as_deref(), || Err(refuse(ready.to_owned())), terminal)
+            let table: ChangeTable =
+                text.parse().map_err(|message| Failure::Usage(format!("{name}:{message}")))?;
+            terminal.result(&format!("{name}: {}\n", describe_table(&table)))?;
+            if output.is_some() {
+                let message = "it is in the form that `file` of [[change]] reads; -o has nothing to convert";
+                return Err(usage_error(message.to_owned()));
+            }
+            Ok(())
         }
         Some(TraceKind::Mahimahi) => {
-            let deliveries = Deliveries::read(&text, args.unit).map_err(refuse)?;
+            let deliveries = Deliveries::read(&text, args.unit).map_err(usage_error)?;
             terminal.result(&format!("{name}: {}\n", deliveries.in_words()))?;
-            write(args.output.as_deref(), || Ok(deliveries.as_trace()), terminal)
+            let Some(output) = output else { return Ok(()) };
+            write_output(output, &deliveries.as_trace(), terminal)
         }
-        None => Err(refuse(
+        None => Err(usage_error(
             "found neither whole numbers, a header nor a line of tc. For a table of times and values add a first line that \
              names its columns, such as `time_s rate_mbps`; --as says what a file is"
                 .to_owned(),
@@ -52,114 +71,146 @@ pub fn run(args: &TraceArgs, terminal: Terminal) -> Result<(), Failure> {
     }
 }
 
-/// Writes what `made` gives to `target`, if there is one.
-fn write(
-    target: Option<&Path>,
-    made: impl FnOnce() -> Result<String, Failure>,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let Some(target) = target else { return Ok(()) };
-    write_named_bytes(target, made()?.as_bytes())?;
-    terminal.result(&format!("Written: {}\n", target.display()))
+fn write_output(output: &Path, text: &str, terminal: Terminal) -> Result<(), Failure> {
+    write_named_bytes(output, text.as_bytes())?;
+    terminal.result(&format!("Written: {}\n", output.display()))
 }
 
-/// What a file most likely is, by its first line with anything in it. `None` if it is nothing that is known.
-fn kind_of(text: &str) -> Option<TraceKind> {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let first = lines.next()?;
-    if tc::is_tc(first) {
+/// Guesses the kind of a trace by its first line that is neither empty nor a comment. Returns `None` if the
+/// line fits no kind.
+fn guess_kind(text: &str) -> Option<TraceKind> {
+    let mut lines = text.lines().map(str::trim);
+    let first_line = lines.find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    if tc::is_tc_line(first_line) {
         return Some(TraceKind::Tc);
     }
-    if first.starts_with("time_") {
+    // The first column of a table of changes is a time, such as `time_s`.
+    if first_line.starts_with("time_") {
         return Some(TraceKind::Csv);
     }
-    first.bytes().all(|byte| byte.is_ascii_digit()).then_some(TraceKind::Mahimahi)
+    // A line of a Mahimahi file is a whole number.
+    let is_whole_number = first_line.bytes().all(|byte| byte.is_ascii_digit());
+    is_whole_number.then_some(TraceKind::Mahimahi)
 }
 
-fn table_in_words(table: &ChangeTable) -> String {
+/// Describes a table of changes: the number of its rows, its first and last time, and the extremes of each
+/// value, such as `2 rows from 0 s to 1500 ms; loss 0 to 2.5 %`.
+fn describe_table(table: &ChangeTable) -> String {
     let rows = table.rows();
-    let first = rows.first().map_or(Duration::ZERO, |(time, _)| *time);
-    let last = rows.last().map_or(Duration::ZERO, |(time, _)| *time);
-    let mut parts = vec![format!("{} from {first} to {last}", counted(rows.len(), "row"))];
-    let values = |pick: fn(&LinkValues) -> Option<f64>| {
-        let mut found: Vec<f64> = rows.iter().filter_map(|(_, values)| pick(values)).collect();
-        found.sort_by(f64::total_cmp);
-        Some((*found.first()?, *found.last()?))
-    };
-    let bps = |values: &LinkValues| match values.rate {
-        Some(RateModel::Fixed(rate)) => Some(rate.as_bps() as f64),
-        _ => None,
-    };
-    if let Some((least, most)) = values(bps) {
-        parts.push(format!("rate {} to {}", rate_of(least), rate_of(most)));
+    let first_time = rows.first().map_or(Duration::ZERO, |(time, _)| *time);
+    let last_time = rows.last().map_or(Duration::ZERO, |(time, _)| *time);
+    let mut parts = vec![format!("{} from {first_time} to {last_time}", counted(rows.len(), "row"))];
+    if let Some(Extremes { least, most }) = find_extremes(table, fixed_rate_bps) {
+        parts.push(format!("rate {} to {}", format_bps(least), format_bps(most)));
     }
-    if let Some((least, most)) = values(|values| Some(values.delay?.as_millis_f64())) {
+    if let Some(Extremes { least, most }) = find_extremes(table, delay_ms) {
         parts.push(format!("delay {least} to {most} ms"));
     }
-    if let Some((least, most)) = values(|values| Some(values.loss.as_ref()?.mean())) {
-        parts.push(format!("loss {} to {} %", percent(least), percent(most)));
+    if let Some(Extremes { least, most }) = find_extremes(table, mean_loss) {
+        parts.push(format!("loss {} to {} %", as_percent(least), as_percent(most)));
     }
     parts.join("; ")
 }
 
-fn percent(share: f64) -> f64 {
-    // Nine digits hide what the multiplication by 100 adds to a decimal number.
-    (share * 1e9).round() / 1e7
+/// The smallest and the largest value in a column of a table.
+struct Extremes {
+    least: f64,
+    most: f64,
 }
 
-/// A rate of a whole number of bits a second in words.
-fn rate_of(bps: f64) -> String {
-    rate(talkpath_units::Rate::from_bps(bps as u64))
+/// Finds the extremes of one column of `table`, which `column` reads from a row. Returns `None` if no row has
+/// a value in this column.
+fn find_extremes(table: &ChangeTable, column: fn(&LinkValues) -> Option<f64>) -> Option<Extremes> {
+    let mut sorted: Vec<f64> = table.rows().iter().filter_map(|(_, row)| column(row)).collect();
+    sorted.sort_by(f64::total_cmp);
+    Some(Extremes { least: *sorted.first()?, most: *sorted.last()? })
 }
 
-/// The links of all lines of tc in `text`.
+/// Returns the rate of a row in bit/s, if the row sets a fixed rate.
+fn fixed_rate_bps(row: &LinkValues) -> Option<f64> {
+    match row.rate {
+        Some(RateModel::Fixed(rate)) => Some(rate.as_bps() as f64),
+        _ => None,
+    }
+}
+
+fn delay_ms(row: &LinkValues) -> Option<f64> {
+    row.delay.map(|delay| delay.as_millis_f64())
+}
+
+/// Returns the mean loss that a row sets, as a share from 0 to 1.
+fn mean_loss(row: &LinkValues) -> Option<f64> {
+    row.loss.as_ref().map(|loss| loss.mean())
+}
+
+/// Converts a share to percent. Many decimal numbers have no exact binary form, so the product alone might be
+/// 2.5000000000000004. Rounding removes such an error.
+fn as_percent(share: f64) -> f64 {
+    (share * (100.0 * STEPS_PER_PERCENT)).round() / STEPS_PER_PERCENT
+}
+
+fn format_bps(bps: f64) -> String {
+    format_rate(Rate::from_bps(bps as u64))
+}
+
+/// A line of tc as the user wrote it, and the link that it describes.
+#[derive(Debug)]
+struct LinkOfLine {
+    line: String,
+    link: TcLink,
+}
+
+/// Reads every line of tc in `text`, and ignores all other lines. Returns at least one link.
 ///
 /// # Errors
-/// Returns the first line that cannot be read, and why.
-fn links_of_tc(text: &str) -> Result<Vec<(String, TcLink)>, String> {
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| tc::is_tc(line));
-    let links: Vec<(String, TcLink)> = lines
-        .map(|(number, line): (u32, &str)| {
-            let link = tc::read(line).map_err(|why| format!("line {number}: {why}"))?;
-            Ok((line.trim().to_owned(), link))
-        })
-        .collect::<Result<_, String>>()?;
+/// Returns the number of the first line that cannot be read, and the reason. Returns an error, too, if there
+/// is no line of tc.
+fn read_tc_links(text: &str) -> Result<Vec<LinkOfLine>, String> {
+    let mut links = Vec::new();
+    for (line_number, line) in (1_u32..).zip(text.lines()) {
+        if tc::is_tc_line(line) {
+            let link = tc::parse_line(line).map_err(|message| format!("line {line_number}: {message}"))?;
+            links.push(LinkOfLine { line: line.trim().to_owned(), link });
+        }
+    }
     if links.is_empty() { Err("found no line of tc".to_owned()) } else { Ok(links) }
 }
 
-fn links_in_words(links: &[(String, TcLink)]) -> String {
+/// Describes each link by its line of tc, its keys in a scenario, and notes about what is not converted.
+fn describe_tc_links(links: &[LinkOfLine]) -> String {
     let mut text = String::new();
-    for (line, TcLink { keys, notes }) in links {
-        text += &format!("# {line}\n{}\n", keys.join("\n"));
-        for note in notes {
-            text += &format!("# note: {note}\n");
+    for LinkOfLine { line, link } in links {
+        text.push_str(&format!("# {line}\n{}\n", link.keys.join("\n")));
+        for note in &link.notes {
+            text.push_str(&format!("# note: {note}\n"));
         }
         text.push('\n');
     }
     text
 }
 
-/// A path file: the first line is `up`, and the second one `down`.
+/// Writes a path file. The first link becomes the table `[up]`, and the second one the table `[down]`. If
+/// there is only one link, nothing is known of the download, so `[down]` gets an unlimited rate.
 ///
 /// # Errors
-/// Returns how many lines there are, if there are more than two.
-fn path_of(links: &[(String, TcLink)]) -> Result<String, String> {
+/// Returns an error if there are not one or two links.
+fn write_path_file(links: &[LinkOfLine]) -> Result<String, String> {
     let (up, down) = match links {
-        [up] => (up, None),
-        [up, down] => (up, Some(down)),
-        more => {
+        [up] => (toml_table("up", up), "[down]\nrate = \"unlimited\"\n".to_owned()),
+        [up, down] => (toml_table("up", up), toml_table("down", down)),
+        _ => {
             return Err(format!(
                 "found {} lines of tc; a path has two directions: give a file with the line of `up` and that of `down`",
-                more.len()
+                links.len()
             ));
         }
     };
-    let table = |name: &str, (line, link): &(String, TcLink)| {
-        format!("# {line}\n[{name}]\n{}\n", link.keys.join("\n"))
-    };
-    // A line of tc is for one direction. Nothing is known of the other one.
-    let down = down.map_or_else(|| "[down]\nrate = \"unlimited\"\n".to_owned(), |down| table("down", down));
-    Ok(format!("{}\n{down}", table("up", up)))
+    Ok(format!("{up}\n{down}"))
+}
+
+/// Writes a link as a TOML table, with its line of tc as a comment.
+fn toml_table(table_name: &str, LinkOfLine { line, link }: &LinkOfLine) -> String {
+    format!("# {line}\n[{table_name}]\n{}\n", link.keys.join("\n"))
 }
 
 #[cfg(test)]
@@ -168,17 +219,17 @@ mod tests {
 
     #[test]
     fn a_file_is_known_by_its_first_line() {
-        assert_eq!(kind_of("\n# remark\n0\n5\n"), Some(TraceKind::Mahimahi));
-        assert_eq!(kind_of("time_s,rate_mbps\n0,1\n"), Some(TraceKind::Csv));
-        assert_eq!(kind_of("sudo tc qdisc add dev lo root netem delay 5ms\n"), Some(TraceKind::Tc));
-        assert_eq!(kind_of("0 48.2\n1 51.9\n"), None);
+        assert_eq!(guess_kind("\n# remark\n0\n5\n"), Some(TraceKind::Mahimahi));
+        assert_eq!(guess_kind("time_s,rate_mbps\n0,1\n"), Some(TraceKind::Csv));
+        assert_eq!(guess_kind("sudo tc qdisc add dev lo root netem delay 5ms\n"), Some(TraceKind::Tc));
+        assert_eq!(guess_kind("0 48.2\n1 51.9\n"), None);
     }
 
     #[test]
     fn a_table_is_told_with_its_times_and_extremes() {
         let table: ChangeTable = "time_s rate_mbps loss_percent\n0 48.2 0\n1.5 0 2.5\n".parse().unwrap();
         assert_eq!(
-            table_in_words(&table),
+            describe_table(&table),
             "2 rows from 0 s to 1500 ms; rate 0 kb/s to 48.2 Mb/s; loss 0 to 2.5 %"
         );
     }
@@ -186,12 +237,12 @@ mod tests {
     #[test]
     fn one_line_of_tc_is_the_upload_of_a_path_and_two_are_both_directions() {
         let line = "tc qdisc add dev eth0 root tbf rate 1mbit burst 32kbit latency 400ms";
-        let one = path_of(&links_of_tc(line).unwrap()).unwrap();
+        let one = write_path_file(&read_tc_links(line).unwrap()).unwrap();
         assert!(one.contains("[up]\nshaper = ") && one.ends_with("[down]\nrate = \"unlimited\"\n"), "{one}");
-        let two = path_of(&links_of_tc(&format!("{line}\n{line}\n")).unwrap()).unwrap();
+        let two = write_path_file(&read_tc_links(&format!("{line}\n{line}\n")).unwrap()).unwrap();
         assert_eq!(two.matches("shaper = ").count(), 2);
-        let three = links_of_tc(&[line; 3].join("\n")).unwrap();
-        assert!(path_of(&three).unwrap_err().contains("found 3 lines"));
-        assert!(links_of_tc("echo").unwrap_err().contains("no line of tc"));
+        let three = read_tc_links(&[line; 3].join("\n")).unwrap();
+        assert!(write_path_file(&three).unwrap_err().contains("found 3 lines"));
+        assert!(read_tc_links("echo").unwrap_err().contains("no line of tc"));
     }
 }

@@ -30,7 +30,7 @@ use crate::failure::Failure;
 use crate::monitor::event_file::last_time;
 use crate::page::Pages;
 use crate::running::{TerminalObserver, experiment_failure};
-use crate::scenario_file::{load_source_beside, read};
+use crate::scenario_file::{load_source_beside, read_text};
 use crate::terminal::Terminal;
 use talkpath_experiment::choice::Records;
 use talkpath_experiment::journal::{self, Journal, Packed};
@@ -114,7 +114,7 @@ impl<'a> Recorder<'a> {
         if !dir.has_parts() || dir.lock().is_err() {
             return Ok(());
         }
-        let (settings, scenario) = (RunOptions::read(&dir)?, read(&dir.file(SCENARIO))?);
+        let (settings, scenario) = (RunOptions::read(&dir)?, read_text(&dir.file(SCENARIO))?);
         // If a kill cut the last event short, opening the file removes that event.
         LineFile::open(&dir.file(EVENTS))?;
         self.close(&mut dir, &settings, &scenario, &Stopwatch::start())

@@ -152,7 +152,9 @@ impl Glossary<'_> {
             (Basis::Predicted, Role::Predicted),
         ] {
             let mut rows = self.outcome.tables.iter().flat_map(|table| &table.rows);
-            if rows.any(|row| row.row.role == role) || self.checks().any(|check| check.basis == basis) {
+            if rows.any(|row| row.published_row.role == role)
+                || self.checks().any(|check| check.basis == basis)
+            {
                 terms.push(Term::new(format!("{basis} (basis)"), basis_meaning(basis)));
             }
         }

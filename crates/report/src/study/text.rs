@@ -1,7 +1,7 @@
 //! The table of a study in the terminal: a block of lines for each claim.
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimOutcome, Outcome, UnderAssumption, Verdict, format_requirement,
+    ArenaVerdict, CheckOutcome, ClaimOutcome, Outcome, SetOutcome, Verdict, format_requirement,
 };
 
 use super::words::{about_study, after_verdict, check_figure, check_result, claim_counts, in_arena};
@@ -77,7 +77,7 @@ impl StudyTable<'_> {
         self.add_labelled("why", &verdict.why);
     }
 
-    fn add_assumption_set(&mut self, under: &UnderAssumption) {
+    fn add_assumption_set(&mut self, under: &SetOutcome) {
         self.text.push_str(&format!("    under {}:\n", under.assumption));
         for check in &under.checks {
             self.add_check_line(&describe_check(check));

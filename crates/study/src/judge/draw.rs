@@ -94,7 +94,12 @@ fn fill_row(row: &PublishedRow, cells: &JudgedCells<'_>) -> RowOutcome {
         (Some(first), Some(printed)) => Some((first.median - printed) / printed.abs()),
         _ => None,
     };
-    RowOutcome { row: row.clone(), own_unit: cells.study.units.get(&row.metric).copied(), values, off }
+    RowOutcome {
+        published_row: row.clone(),
+        own_unit: cells.study.units.get(&row.metric).copied(),
+        values,
+        off,
+    }
 }
 
 /// Returns the end of a label that names `arena`. It is empty if the run has only one arena.

@@ -4,7 +4,7 @@ use talkpath_measure::figures::Unit;
 
 use super::numbers::{Scale, format_median, format_number};
 use crate::claim::{Bound, ClaimKind, Formula, Operand, Tolerance};
-use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
+use crate::outcome::{CheckOutcome, HeldBy, SetOutcome, Value};
 
 /// The figures of a claim are written one by one if it has at most this many checks. We chose 8 because more
 /// figures do not fit in a row of the table of claims.
@@ -156,14 +156,14 @@ fn labels(labelled: &[Labelled<'_>]) -> Vec<String> {
     labels
 }
 
-/// Writes the figures of a claim under one assumption set. A check with a bound is written with its figure,
-/// and of the other checks it is counted how many hold. `left_out` is the number of checks that the shorter
-/// run did not judge.
-pub(crate) fn reproduced(under: &UnderAssumption, left_out: usize) -> String {
-    let has_few_checks = under.checks.len() <= MAX_PRINTED_CHECKS;
+/// Writes the figures of a claim under one assumption set. A check with a bound is written with its figure.
+/// The other checks are only counted, by whether they hold. `skipped_checks` is the number of checks that
+/// `--quick` skipped.
+pub(crate) fn describe_figures(set_outcome: &SetOutcome, skipped_checks: usize) -> String {
+    let has_few_checks = set_outcome.checks.len() <= MAX_PRINTED_CHECKS;
     let mut parts = Vec::new();
     let mut counted: Vec<&CheckOutcome> = Vec::new();
-    for check in &under.checks {
+    for check in &set_outcome.checks {
         if check.must.bound().is_none() || !has_few_checks {
             counted.push(check);
         } else if let Some(figure) = format_figure(check).or_else(|| check.values.first().map(format_median))
@@ -176,10 +176,10 @@ pub(crate) fn reproduced(under: &UnderAssumption, left_out: usize) -> String {
         [check] => parts.push(check_with_values(check)),
         checks => parts.push(holding_checks(checks)),
     }
-    match left_out {
+    match skipped_checks {
         0 => {}
         1 => parts.push("1 more is judged without --quick".to_owned()),
-        _ => parts.push(format!("{left_out} more are judged without --quick")),
+        _ => parts.push(format!("{skipped_checks} more are judged without --quick")),
     }
     parts.join("; ")
 }

@@ -2,55 +2,57 @@
 
 use talkpath_units::counted;
 
-/// The names of the assumption sets by their answer to a claim, in the order of the study.
+/// The names of the assumption sets, grouped by their answer to a claim. Each group has the order of the
+/// study.
 #[derive(Default)]
-pub(crate) struct SetAnswers {
+pub(crate) struct SetsByAnswer {
     /// The name of the base set.
     pub(crate) base: String,
     pub(crate) holding: Vec<String>,
     pub(crate) failing: Vec<String>,
-    /// The sets that leave the claim open. If the base is one of them, it is also in `holding` or `failing`.
+    /// The sets under which other values within the confidence intervals would give another answer. If the
+    /// base set is one of them, it is also in `holding` or `failing`.
     pub(crate) undecided: Vec<String>,
-    /// The sets whose runs equal the runs under the base.
-    pub(crate) without_effect: Vec<String>,
+    /// The sets whose runs equal the runs under the base set.
+    pub(crate) same_as_base: Vec<String>,
     /// The sets under which a run without `--quick` judges the claim, but this run does not.
-    pub(crate) left_out: Vec<String>,
+    pub(crate) skipped: Vec<String>,
     /// The sets whose cells did not run to their end.
     pub(crate) not_run: Vec<String>,
     /// The sets whose cells ran, but under which a check has no figure.
     pub(crate) without_figure: Vec<String>,
 }
 
-/// The number of checks of a claim that were judged, and of all its checks.
-pub(crate) struct Part {
-    pub(crate) judged: usize,
-    pub(crate) all: usize,
+/// How many checks of a claim were judged, and how many checks the claim has.
+pub(crate) struct JudgedPart {
+    pub(crate) judged_checks: usize,
+    pub(crate) all_checks: usize,
 }
 
 /// Writes under which sets a claim holds and fails, such as `fails under base; holds under a, b`. The base
 /// comes first. `part` is given if only a part of the checks was judged. The text is empty if no set was
 /// judged.
-pub(crate) fn under(sets: &SetAnswers, part: Option<&Part>) -> String {
+pub(crate) fn describe_answers(sets: &SetsByAnswer, part: Option<&JudgedPart>) -> String {
     let answers = sets.answers_in_words();
     if answers.is_empty() {
         return answers;
     }
     let mut text = String::new();
-    if let Some(Part { judged, all }) = part {
-        text.push_str(&format!("{judged} of {} judged: ", counted(*all, "check")));
+    if let Some(JudgedPart { judged_checks, all_checks }) = part {
+        text.push_str(&format!("{judged_checks} of {} judged: ", counted(*all_checks, "check")));
     }
     text.push_str(&answers);
     let undecided = sets.without_base(&sets.undecided);
     if !undecided.is_empty() {
         text.push_str(&format!("; undecided under {}", undecided.join(", ")));
     }
-    match sets.without_effect.as_slice() {
+    match sets.same_as_base.as_slice() {
         [] => {}
         [name] => text.push_str(&format!("; {name} changes nothing here")),
         names => text.push_str(&format!("; {} change nothing here", names.join(", "))),
     }
     for (count, singular, plural) in [
-        (sets.left_out.len(), "set is judged without --quick", "sets are judged without --quick"),
+        (sets.skipped.len(), "set is judged without --quick", "sets are judged without --quick"),
         (sets.not_run.len(), "set did not run to its end", "sets did not run to their end"),
         (sets.without_figure.len(), "set gives no figure", "sets give no figure"),
     ] {
@@ -63,10 +65,10 @@ pub(crate) fn under(sets: &SetAnswers, part: Option<&Part>) -> String {
     text
 }
 
-impl SetAnswers {
+impl SetsByAnswer {
     /// Returns the number of sets that give no answer.
-    pub(crate) const fn unjudged(&self) -> usize {
-        self.left_out.len() + self.not_run.len() + self.without_figure.len()
+    pub(crate) const fn count_without_answer(&self) -> usize {
+        self.skipped.len() + self.not_run.len() + self.without_figure.len()
     }
 
     /// Writes under which sets the claim holds and fails.
@@ -111,8 +113,8 @@ impl SetAnswers {
     /// Writes the other sets that give the same answer as the base.
     fn other_sets(&self, names: &[&str]) -> String {
         // "All other sets" would be wrong if some sets gave no answer.
-        let have_all_answered = self.unjudged() == 0
-            && self.without_effect.is_empty()
+        let have_all_answered = self.count_without_answer() == 0
+            && self.same_as_base.is_empty()
             && self.without_base(&self.undecided).is_empty();
         match names {
             [] => String::new(),
@@ -155,21 +157,21 @@ mod tests {
             (&[], &[], ""),
         ] {
             let (holding, failing) = (names(holding), names(failing));
-            let sets = SetAnswers { base: base(), holding, failing, ..SetAnswers::default() };
-            assert_eq!(under(&sets, None), words);
+            let sets = SetsByAnswer { base: base(), holding, failing, ..SetsByAnswer::default() };
+            assert_eq!(describe_answers(&sets, None), words);
         }
     }
 
     #[test]
     fn sets_that_leave_it_open_and_sets_that_change_nothing_are_named() {
-        let sets = SetAnswers {
+        let sets = SetsByAnswer {
             base: "base".to_owned(),
             holding: names(&["base", "a"]),
             undecided: names(&["base", "b"]),
-            without_effect: names(&["c"]),
-            ..SetAnswers::default()
+            same_as_base: names(&["c"]),
+            ..SetsByAnswer::default()
         };
         let words = "holds under base (undecided) and a; undecided under b; c changes nothing here";
-        assert_eq!(under(&sets, None), words);
+        assert_eq!(describe_answers(&sets, None), words);
     }
 }

@@ -660,10 +660,13 @@ fn printed_figures_stand_beside_ours_with_what_they_were_used_for() {
     let all = samples(&study, &[("call-far", "base", ONE)]);
     let found = judge(&study, &Selection::default(), &all);
     let rows = &found.tables[0].rows;
-    assert_eq!((rows[0].row.role, rows[0].row.note.as_str()), (Role::Predicted, "Table 2, row 1"));
+    assert_eq!(
+        (rows[0].published_row.role, rows[0].published_row.note.as_str()),
+        (Role::Predicted, "Table 2, row 1")
+    );
     assert_eq!(rows[0].values[0].median, 0.010);
     assert!((rows[0].off.unwrap() + 1.0 / 6.0).abs() < 1e-12);
-    assert_eq!((rows[1].row.role, rows[1].values.len(), rows[1].off), (Role::Fitted, 0, None));
+    assert_eq!((rows[1].published_row.role, rows[1].values.len(), rows[1].off), (Role::Fitted, 0, None));
     // Of a file with several tables, one.
     let second = format!("{STUDY}{TABLE}number = \"2\"\n");
     let loaded = |csv: &str| {

@@ -79,7 +79,7 @@ fn differences(study: &Study, run: &Outcome) -> Vec<String> {
     own.sort();
     ran.sort();
     compare("cells under the base", ran, own);
-    let rows = run.tables.iter().flat_map(|table| &table.rows).map(|it| format!("{:?}", it.row));
+    let rows = run.tables.iter().flat_map(|table| &table.rows).map(|it| format!("{:?}", it.published_row));
     // A table of which no cell ran is left out.
     let ran = |name: &str| run.cells.iter().any(|it| it.cell == name);
     let tables = study.tables.iter().filter(|table| table.rows.iter().any(|row| ran(&row.cell)));

@@ -6,7 +6,7 @@ use talkpath_scenario::{Options, Plan, Source, preset, presets};
 
 use crate::args::{CompareArgs, HOME, LinkArgs, OwnLink};
 use crate::failure::Failure;
-use crate::scenario_file::{load_source, load_source_beside, read};
+use crate::scenario_file::{load_source, load_source_beside, read_text};
 use talkpath_experiment::place::Place;
 
 /// The file name that messages use for the part of the scenario that `compare` writes itself.
@@ -99,7 +99,7 @@ impl<'a> ComparedPath<'a> {
     fn file(path: &'a str) -> Result<Self, Failure> {
         let file = Path::new(path);
         let name = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        Ok(Self { name, source: Source::path(path, read(file)?), file: Some(file) })
+        Ok(Self { name, source: Source::path(path, read_text(file)?), file: Some(file) })
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn load_embedded(entry: &Embedded, changes: &Changes) -> Result<Study
 
 /// Reads a study file, with the scenarios and tables in its folder.
 fn load_file(path: &Path, changes: &Changes) -> Result<Study, Failure> {
-    let source = Source::new(path.display().to_string(), scenario_file::read(path)?);
+    let source = Source::new(path.display().to_string(), scenario_file::read_text(path)?);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| Failure::read(folder, &error))? {
@@ -47,7 +47,7 @@ fn load_file(path: &Path, changes: &Changes) -> Result<Study, Failure> {
             continue;
         }
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match scenario_file::read(&file) {
+        match scenario_file::read_text(&file) {
             Ok(text) => files.push(Source::new(name, text)),
             // Which files the study names is known only after it has been loaded. A file whose name is
             // nowhere in the text of the study does not belong to it, so the error does not matter. If
@@ -65,6 +65,9 @@ fn load_file(path: &Path, changes: &Changes) -> Result<Study, Failure> {
 fn load_texts(name: &str, source: &Source, files: &[Source], changes: &Changes) -> Result<Study, Failure> {
     load_with(name, source, files, changes).map_err(|diagnostics| Failure::Scenario {
         file: source.name.clone(),
-        mistakes: diagnostics.iter().map(|mistake| scenario_file::show(source, mistake)).collect(),
+        mistakes: diagnostics
+            .iter()
+            .map(|mistake| scenario_file::format_diagnostic(source, mistake))
+            .collect(),
     })
 }

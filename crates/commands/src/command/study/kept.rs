@@ -169,7 +169,7 @@ struct Filling<'a> {
 impl Filling<'_> {
     /// Fills one page, and draws its pictures.
     fn fill(&mut self, page: &Path) -> Result<(), Failure> {
-        let text = scenario_file::read(page)?;
+        let text = scenario_file::read_text(page)?;
         let filled = match fill_page(&text, self.outcomes) {
             Ok(filled) => filled,
             Err(mistakes) => {

@@ -20,7 +20,7 @@ pub(super) struct TcLink {
 }
 
 /// Whether `line` is one of tc.
-pub(super) fn is_tc(line: &str) -> bool {
+pub(super) fn is_tc_line(line: &str) -> bool {
     let mut words = line.split_whitespace().skip_while(|word| ["sudo", "#", "$"].contains(word));
     words.next().is_some_and(|word| word == "tc" || word.ends_with("/tc"))
 }
@@ -29,7 +29,7 @@ pub(super) fn is_tc(line: &str) -> bool {
 ///
 /// # Errors
 /// Returns what was found, and what was expected.
-pub(super) fn read(line: &str) -> Result<TcLink, String> {
+pub(super) fn parse_line(line: &str) -> Result<TcLink, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let after = |kind: &str| words.iter().position(|word| *word == kind).map(|place| &words[place + 1..]);
     if let Some(rest) = after("netem") {
@@ -375,14 +375,14 @@ mod tests {
     use super::*;
 
     fn keys(line: &str) -> Vec<String> {
-        read(line).unwrap().keys
+        parse_line(line).unwrap().keys
     }
 
     #[test]
     fn a_netem_line_is_a_link_and_what_is_left_out_is_listed() {
         let line = "tc qdisc add dev eth0 root netem delay 100ms 20ms 25% distribution normal loss gemodel 1% 20% 70% 0.1% \
                     duplicate 1% corrupt 0.2% rate 2mbit limit 100";
-        let link = read(line).unwrap();
+        let link = parse_line(line).unwrap();
         assert_eq!(
             link.keys,
             [
@@ -413,7 +413,8 @@ mod tests {
     fn the_share_that_netem_lets_overtake_is_the_rest_that_is_held_back() {
         let link = keys("tc qdisc add dev eth0 root netem delay 10ms reorder 25%");
         assert_eq!(link[0], "delay = \"0 s\"\nreorder = { share = \"75%\", by = \"10 ms\" }");
-        let with_gap = read("tc qdisc add dev eth0 root netem delay 10ms reorder 25% 50% gap 5").unwrap();
+        let with_gap =
+            parse_line("tc qdisc add dev eth0 root netem delay 10ms reorder 25% 50% gap 5").unwrap();
         assert!(with_gap.notes[0].contains("reorder with a correlation or a gap is left out"));
         assert_eq!(with_gap.keys[0], "delay = \"10 ms\"");
     }
@@ -464,7 +465,7 @@ mod tests {
             ("tc qdisc add dev eth0 root tbf rate 1mbit latency 5ms", "expected `burst`"),
             ("tc qdisc add dev eth0 root tbf rate 1mbit burst 5k", "tbf without latency or limit"),
         ] {
-            let refused = read(line).unwrap_err();
+            let refused = parse_line(line).unwrap_err();
             assert!(refused.contains(why), "{line}: {refused}");
         }
     }

@@ -1,7 +1,7 @@
 //! The figures of claims and cells, as a text within a line.
 
 use talkpath_measure::figures::Unit;
-use talkpath_study::{CheckOutcome, ClaimOutcome, Drawing, Outcome, UnderAssumption, Value, unit_suffix};
+use talkpath_study::{CheckOutcome, ClaimOutcome, Drawing, Outcome, SetOutcome, Value, unit_suffix};
 
 use super::find::{find_cells, matches_pattern};
 use super::options::Options;
@@ -90,7 +90,7 @@ fn find_checks<'a>(
     Ok(checks)
 }
 
-fn judged_under<'a>(claim: &'a ClaimOutcome, options: &Options) -> Result<&'a UnderAssumption, String> {
+fn judged_under<'a>(claim: &'a ClaimOutcome, options: &Options) -> Result<&'a SetOutcome, String> {
     let verdict = &claim.in_first_arena;
     match &options.assumption_set {
         Some(set) => verdict.under_set(set).ok_or_else(|| format!("{} was not judged under {set}", claim.id)),

@@ -5,7 +5,9 @@ use talkpath_study::{ArenaName, Drawing, FigureLine, FigureOutcome, Outcome, Tab
 use super::find::{find_cells, find_figure};
 use super::options::Options;
 use crate::number::{UNKNOWN, list};
-use crate::study::published::{OurRuns, describe_deviation, our_values, printed_values, row_name};
+use crate::study::published::{
+    OurArenas, format_deviation, format_our_values, format_published_values, row_name,
+};
 use crate::study::words::{claim_counts, medians_over, verdict_in_words};
 
 /// A Markdown table under construction.
@@ -173,19 +175,19 @@ fn about_day(outcome: &Outcome) -> String {
     )
 }
 
-/// The printed values beside ours.
+/// Writes the tables of the publication, with our values beside the published ones.
 pub(super) fn tables_of_printed(outcome: &Outcome) -> String {
-    let our_runs = OurRuns::new(outcome);
+    let arenas = OurArenas::new(outcome);
     let mut text = String::from("\n\n");
     for table in &outcome.tables {
-        text.push_str(&format!("**{}**\n\n{}\n", table.title, table_of_printed(table, &our_runs)));
+        text.push_str(&format!("**{}**\n\n{}\n", table.title, published_table(table, &arenas)));
     }
     text
 }
 
-fn table_of_printed(table: &TableOutcome, our_runs: &OurRuns) -> String {
-    let has_columns = table.rows.iter().any(|row| !row.row.column.is_empty());
-    let has_notes = table.rows.iter().any(|row| !row.row.note.is_empty());
+fn published_table(table: &TableOutcome, arenas: &OurArenas) -> String {
+    let has_columns = table.rows.iter().any(|row| !row.published_row.column.is_empty());
+    let has_notes = table.rows.iter().any(|row| !row.published_row.note.is_empty());
     let mut heads = vec!["what"];
     if has_columns {
         heads.push("column");
@@ -195,18 +197,18 @@ fn table_of_printed(table: &TableOutcome, our_runs: &OurRuns) -> String {
         heads.push("note");
     }
     let mut markdown = MarkdownTable::new(&heads);
-    for outcome in &table.rows {
-        let printed_row = &outcome.row;
-        let mut cells = vec![row_name(printed_row)];
+    for row in &table.rows {
+        let published_row = &row.published_row;
+        let mut cells = vec![row_name(published_row)];
         if has_columns {
-            cells.push(printed_row.column.clone());
+            cells.push(published_row.column.clone());
         }
-        cells.push(printed_values(outcome));
-        cells.push(our_values(outcome, our_runs));
-        cells.push(describe_deviation(outcome, our_runs));
-        cells.push(printed_row.role.to_string());
+        cells.push(format_published_values(row));
+        cells.push(format_our_values(row, arenas));
+        cells.push(format_deviation(row, arenas));
+        cells.push(published_row.role.to_string());
         if has_notes {
-            cells.push(printed_row.note.clone());
+            cells.push(published_row.note.clone());
         }
         markdown.row(&cells);
     }
