@@ -1,7 +1,7 @@
 //! Reads a scenario file and the files that it names, and makes a plan of them.
 //!
-//! - A scenario can name two kinds of files: *traces*, whose text becomes a part of the plan, and *files to be
-//!   sent*, of which the plan has only the path and the size.
+//! - A scenario can name two kinds of files: *traces*, whose text becomes a part of the plan, and *files to
+//!   be sent*, of which the plan has only the path and the size.
 //! - The plan keeps the *resolved scenario*: the text with all defaults filled in and with absolute paths of
 //!   the files to be sent.
 //! - A *diagnostic* is one mistake in a scenario, with its place in the text.
@@ -238,9 +238,9 @@ pub(crate) fn scenario_failure(source: &Source, diagnostics: &Diagnostics) -> Fa
     Failure::Scenario { file, mistakes }
 }
 
-/// Writes a diagnostic: `FILE:LINE:COLUMN: KEY: MESSAGE`, the source line with the mistake underlined, and the
-/// help. If the mistake is in an option of the command line, the option stands in place of the file and its
-/// line.
+/// Writes a diagnostic: `FILE:LINE:COLUMN: KEY: MESSAGE`, the source line with the mistake underlined, and
+/// the help. A mistake in an option of the command line is written as `OPTION: KEY: MESSAGE`, without a
+/// source line.
 pub(crate) fn format_diagnostic(source: &Source, diagnostic: &Diagnostic) -> String {
     let key = if diagnostic.key.is_empty() { String::new() } else { format!("{}: ", diagnostic.key) };
     let mut text = match &diagnostic.option {
@@ -262,8 +262,8 @@ pub(crate) fn format_diagnostic(source: &Source, diagnostic: &Diagnostic) -> Str
     text
 }
 
-/// Writes the source line with the mistake underlined. If the line is longer than [`MAX_LINE_CHARS`], only the
-/// characters around the mistake are shown.
+/// Writes the source line with the mistake underlined. If the line is longer than [`MAX_LINE_CHARS`], only
+/// the characters around the mistake are shown.
 fn underline_mistake(line: &str, diagnostic: &Diagnostic) -> String {
     let mistake_start = diagnostic.column.saturating_sub(1);
     let hidden_before = mistake_start.saturating_sub(MAX_LINE_CHARS / 2);

@@ -15,20 +15,20 @@ use talkpath_units::{Bytes, Duration, Rate};
 pub(super) struct TcLink {
     /// The keys of the link, as TOML.
     pub(super) keys: Vec<String>,
-    /// What is not converted, or converted to something else, and why.
+    /// Notes about words of the line that were left out or became something else, with the reason.
     pub(super) notes: Vec<String>,
 }
 
-/// Whether `line` is one of tc.
+/// Returns whether `line` is a call of tc. It may begin with `sudo` or with a prompt.
 pub(super) fn is_tc_line(line: &str) -> bool {
     let mut words = line.split_whitespace().skip_while(|word| ["sudo", "#", "$"].contains(word));
     words.next().is_some_and(|word| word == "tc" || word.ends_with("/tc"))
 }
 
-/// Reads a line of tc.
+/// Parses a line of tc that adds a netem, tbf or police discipline.
 ///
 /// # Errors
-/// Returns what was found, and what was expected.
+/// Returns a message that says what was found and what was expected.
 pub(super) fn parse_line(line: &str) -> Result<TcLink, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let after = |kind: &str| words.iter().position(|word| *word == kind).map(|place| &words[place + 1..]);
