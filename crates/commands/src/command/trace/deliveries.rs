@@ -1,126 +1,168 @@
-//! Deliveries as mahimahi and other loggers write them: a time in each line, at which one packet was
-//! delivered.
+//! Reads a Mahimahi file, and writes it as the trace of rates that a scenario reads.
+//!
+//! A *delivery* is one IP packet of 1500 B that leaves a link. Each line of the file has the time of one
+//! delivery. Other loggers write the same form with other units, or with times since 1970.
+
+use std::collections::BTreeMap;
 
 use talkpath_path::RateTrace;
 use talkpath_units::{Rate, counted};
 
 use crate::args::TimeUnit;
-use crate::path_changes::rate;
+use crate::path_changes::rate as format_rate;
 
-/// The times of deliveries, from the first one on.
+/// The bits of a delivery: an IP packet of 1500 B, as in Mahimahi.
+const DELIVERY_BITS: u64 = 12_000;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// A time of at least this many milliseconds is a time since 1970, because it is in 1973 or later, and no run
+/// lasts as long.
+const FIRST_MS_SINCE_1970: u64 = 100_000_000_000;
+
+/// Below this mean rate, in bit/s, the user is told that the times may be in another unit. We chose eight
+/// deliveries a second, because hardly any link in use is as slow. A trace in microseconds that is read as
+/// milliseconds appears 1000 times slower than it is, so it is mostly below this rate.
+const SLOW_RATE_BPS: u64 = 100_000;
+
+/// The times of deliveries.
 pub(super) struct Deliveries {
-    /// The first time, in `unit`.
-    first: u64,
+    /// The time in the first line, in `unit`.
+    first_time: u64,
     unit: TimeUnit,
-    /// Whether the user named the unit.
-    unit_is_given: bool,
-    /// Nanoseconds since the first time, in order.
-    times: Vec<u64>,
+    /// Whether the user named the unit. Otherwise it was guessed.
+    is_unit_given: bool,
+    /// The time of each delivery in nanoseconds since the first delivery, in increasing order.
+    nanos_since_first: Vec<u64>,
 }
 
-/// Times in milliseconds since 1970 are above this since 1973, and no run lasts as long.
-const SINCE_1970_MS: u64 = 100_000_000_000;
-/// Bits of a delivery: an IP packet of 1500 B, as in mahimahi.
-const BITS: u64 = 12_000;
-const SECOND: u64 = 1_000_000_000;
-/// Bit/s below which we ask whether the times are in another unit: eight packets of 1500 B a second. We chose
-/// it because hardly any link in use is as slow, and a trace read as a thousandth of its rate mostly is.
-const SLOW: u64 = 100_000;
-
 impl Deliveries {
-    /// Reads a whole number in each line. Without a `unit`, the times are in milliseconds, or in the unit in
-    /// which they are times since 1970.
+    /// Reads a whole number from each line that is not empty. If `unit` is `None`, the unit is guessed by
+    /// the first time.
     ///
     /// # Errors
-    /// Returns the line that is no such number, or that is earlier than the line before.
+    /// Returns a message with the number of the first line that is not a whole number, or that is earlier
+    /// than the line before. Returns an error, too, if all lines are empty.
     pub(super) fn read(text: &str, unit: Option<TimeUnit>) -> Result<Self, String> {
-        let mut written: Vec<u64> = Vec::new();
-        for (number, line) in (1_u32..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-            let time = line.trim().parse().map_err(|_| {
-                let found: String = line.trim().chars().take(40).collect();
+        let mut times: Vec<u64> = Vec::new();
+        for (line_number, line) in (1_u32..).zip(text.lines().map(str::trim)) {
+            if line.is_empty() {
+                continue;
+            }
+            let time = line.parse().map_err(|_| {
+                let line_start: String = line.chars().take(40).collect();
                 format!(
-                    "line {number}: found {found:?}, expected a whole number. For a table add a first line that names its \
-                     columns, such as `time_s rate_mbps`"
+                    "line {line_number}: found {line_start:?}, expected a whole number. For a table add a first line that \
+                     names its columns, such as `time_s rate_mbps`"
                 )
             })?;
-            if written.last().is_some_and(|last| *last > time) {
-                return Err(format!("line {number}: found {time}, which is earlier than the line before"));
+            if times.last().is_some_and(|time_before| *time_before > time) {
+                return Err(format!(
+                    "line {line_number}: found {time}, which is earlier than the line before"
+                ));
             }
-            written.push(time);
+            times.push(time);
         }
-        let Some(&first) = written.first() else { return Err("found no line".to_owned()) };
-        let unit_is_given = unit.is_some();
-        let unit = unit.unwrap_or_else(|| unit_since_1970(first));
-        let times = written.iter().map(|time| (time - first).saturating_mul(unit.nanos())).collect();
-        Ok(Self { first, unit, unit_is_given, times })
+        let Some(&first_time) = times.first() else { return Err("found no line".to_owned()) };
+        let is_unit_given = unit.is_some();
+        let unit = unit.unwrap_or_else(|| guess_unit(first_time));
+        let nanos_since_first =
+            times.iter().map(|time| (time - first_time).saturating_mul(unit.nanos())).collect();
+        Ok(Self { first_time, unit, is_unit_given, nanos_since_first })
     }
 
-    /// The number of deliveries, their times and their rates.
+    /// Describes the deliveries by their number, their times and their rates.
     pub(super) fn in_words(&self) -> String {
-        let Self { first, unit, unit_is_given, times } = self;
-        let length = times.last().copied().unwrap_or(0);
-        let since =
-            if unit_since_1970(*first) == *unit && *first >= SINCE_1970_MS { ", since 1970" } else { "" };
+        let Self { first_time, unit, nanos_since_first, .. } = self;
+        let is_since_1970 = *first_time >= FIRST_MS_SINCE_1970 && guess_unit(*first_time) == *unit;
         let mut text = format!(
-            "{} over {} s, from {first} {} on{since}",
-            counted(times.len(), "delivery"),
-            length as f64 / 1e9,
-            unit.word()
+            "{} over {} s, from {first_time} {} on{}",
+            counted(nanos_since_first.len(), "delivery"),
+            self.length_nanos() as f64 / NANOS_PER_SECOND as f64,
+            unit.word(),
+            if is_since_1970 { ", since 1970" } else { "" }
         );
-        if length > 0 {
-            let mean = (u128::from(BITS) * (times.len() as u128 - 1) * u128::from(SECOND)
-                / u128::from(length)) as u64;
-            text += &format!("; {} in the mean, with packets of 1500 B", rate(Rate::from_bps(mean)));
-            if mean < SLOW && *unit == TimeUnit::Ms && !unit_is_given {
-                let in_microseconds = rate(Rate::from_bps(mean.saturating_mul(1000)));
+        if let Some(mean_bps) = self.mean_rate_bps() {
+            text += &format!("; {} in the mean, with packets of 1500 B", format_bps(mean_bps));
+            if mean_bps < SLOW_RATE_BPS && *unit == TimeUnit::Ms && !self.is_unit_given {
+                let rate_in_microseconds = format_bps(mean_bps.saturating_mul(1000));
                 text += &format!(
-                    ", which is slow for a link; if the times are microseconds, --unit us reads {in_microseconds}"
+                    ", which is slow for a link; if the times are microseconds, --unit us reads {rate_in_microseconds}"
                 );
             }
         }
-        if length >= 2 * SECOND {
-            let (least, most) = self.extremes(length);
-            let [least, most] = [least, most].map(|count| rate(Rate::from_bps(BITS * count)));
-            text += &format!("; {least} to {most} within a second");
+        if self.length_nanos() >= 2 * NANOS_PER_SECOND {
+            let PerSecond { fewest, most } = self.count_per_second();
+            let least_rate = format_bps(DELIVERY_BITS * fewest);
+            let most_rate = format_bps(DELIVERY_BITS * most);
+            text += &format!("; {least_rate} to {most_rate} within a second");
         }
-        if *first > 0 || *unit != TimeUnit::Ms {
+        if *first_time > 0 || *unit != TimeUnit::Ms {
             text += "; a scenario takes milliseconds from the run's beginning: -o FILE writes it so";
         }
         text
     }
 
-    /// The least and the greatest number of deliveries in a whole second.
-    fn extremes(&self, length: u64) -> (u64, u64) {
-        let mut counts =
-            vec![0_u64; usize::try_from(length / SECOND).unwrap_or(0).min(self.times.len() * 4 + 1)];
-        for time in &self.times {
-            if let Some(count) = usize::try_from(time / SECOND).ok().and_then(|second| counts.get_mut(second))
-            {
-                *count += 1;
-            }
-        }
-        (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0))
+    /// Returns the time from the first to the last delivery.
+    fn length_nanos(&self) -> u64 {
+        self.nanos_since_first.last().copied().unwrap_or(0)
     }
 
-    /// The trace that `rate = { trace = FILE }` reads: milliseconds from the first delivery on, rounded. If
-    /// all deliveries fall on one millisecond, the trace is as long as that.
+    /// Returns the mean rate in bit/s. The first delivery only begins the time that is measured, so its bits
+    /// do not count. Returns `None` if all deliveries have the same time.
+    fn mean_rate_bps(&self) -> Option<u64> {
+        let counted_bits = u128::from(DELIVERY_BITS) * (self.nanos_since_first.len() as u128 - 1);
+        let bits_and_nanos = counted_bits * u128::from(NANOS_PER_SECOND);
+        bits_and_nanos.checked_div(u128::from(self.length_nanos())).map(|bps| bps as u64)
+    }
+
+    /// Counts the deliveries in each whole second. The last second is left out, because it is not whole.
+    fn count_per_second(&self) -> PerSecond {
+        let whole_seconds = self.length_nanos() / NANOS_PER_SECOND;
+        // A second without a delivery has no entry, so a trace with a very long gap needs little memory.
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for nanos in &self.nanos_since_first {
+            let second = nanos / NANOS_PER_SECOND;
+            if second < whole_seconds {
+                *counts.entry(second).or_default() += 1;
+            }
+        }
+        let has_empty_second = (counts.len() as u64) < whole_seconds;
+        let fewest = if has_empty_second { 0 } else { counts.values().min().copied().unwrap_or(0) };
+        PerSecond { fewest, most: counts.values().max().copied().unwrap_or(0) }
+    }
+
+    /// Writes the trace that `rate = { trace = FILE }` reads: the time of each delivery in milliseconds since
+    /// the first one, rounded to a whole number.
     pub(super) fn as_trace(&self) -> String {
-        let ms = |nanos: &u64| nanos.saturating_add(500_000) / 1_000_000;
-        let mut lines: Vec<String> = self.times.iter().map(|time| ms(time).to_string()).collect();
-        let text = lines.join("\n") + "\n";
+        let mut text = String::new();
+        for nanos in &self.nanos_since_first {
+            let rounded_ms = nanos.saturating_add(500_000) / 1_000_000;
+            text.push_str(&format!("{rounded_ms}\n"));
+        }
         if text.parse::<RateTrace>().is_err() {
-            // A trace must last for some time.
-            lines.push("1".to_owned());
-            return lines.join("\n") + "\n";
+            // All deliveries are in the same millisecond, but a trace must last for some time. A further
+            // delivery makes it last 1 ms.
+            text.push_str("1\n");
         }
         text
     }
 }
 
-/// The unit in which `time` is one since 1970; milliseconds if it is none.
-const fn unit_since_1970(time: u64) -> TimeUnit {
+/// The number of deliveries in the whole second with the fewest, and in the one with the most.
+struct PerSecond {
+    fewest: u64,
+    most: u64,
+}
+
+fn format_bps(bps: u64) -> String {
+    format_rate(Rate::from_bps(bps))
+}
+
+/// Guesses the unit of a time. A large number is a time since 1970. In each unit, these limits are in 1973,
+/// and the next larger limit is in the year 5138. A small number is in milliseconds, as in Mahimahi.
+const fn guess_unit(time: u64) -> TimeUnit {
     match time {
-        // From 1973 to 5138 in each unit.
         100_000_000_000_000_000.. => TimeUnit::Ns,
         100_000_000_000_000.. => TimeUnit::Us,
         _ => TimeUnit::Ms,
@@ -169,6 +211,12 @@ mod tests {
             (0..1000).chain((1000..2000).step_by(10)).chain([2000]).map(|ms| format!("{ms}\n")).collect();
         let words = Deliveries::read(&text, None).unwrap().in_words();
         assert!(words.contains("1.2 Mb/s to 12 Mb/s within a second"), "{words}");
+    }
+
+    #[test]
+    fn a_busy_second_after_a_long_gap_is_the_one_with_the_most_deliveries() {
+        let words = Deliveries::read("0\n100000\n100000\n102000\n", None).unwrap().in_words();
+        assert!(words.contains("0 kb/s to 24 kb/s within a second"), "{words}");
     }
 
     #[test]
