@@ -26,7 +26,7 @@ use talkpath_measure::series::SeriesDetail;
 use talkpath_model::Scenario;
 use talkpath_units::{Instant, Seed};
 
-pub use monitor::{Happening, MonitorSession};
+pub use monitor::{MonitorEvent, MonitorSession};
 
 /// The plan of one repetition of one cell.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use talkpath_units::Duration;
 
 /// One report of a monitor. The reports come in order of time.
 #[derive(Debug)]
-pub enum Happening {
+pub enum MonitorEvent {
     /// A session is over.
     Measured(Box<MonitorSession>),
     /// An outage has begun.

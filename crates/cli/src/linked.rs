@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Value as Json;
-use talkpath_arena::Happening;
+use talkpath_arena::MonitorEvent;
 use talkpath_commands::arenas::{Arenas, Monitored, failure};
 use talkpath_commands::args::ExportArgs;
 use talkpath_commands::failure::Failure;
@@ -95,7 +95,11 @@ impl Arenas for Linked {
         Ok(bytes)
     }
 
-    fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure> {
+    fn monitor(
+        &self,
+        monitored: &Monitored<'_>,
+        handle: &mut dyn FnMut(MonitorEvent),
+    ) -> Result<(), Failure> {
         let key = monitored.key.map(Key::new).transpose();
         let key = key.map_err(|why| Failure::Usage(format!("the key: {why}")))?;
         let terminal = self.terminal;

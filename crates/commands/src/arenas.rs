@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde_json::Value as Json;
-use talkpath_arena::{ArenaError, Happening};
+use talkpath_arena::{ArenaError, MonitorEvent};
 use talkpath_experiment::place::Connect;
 #[cfg(test)]
 use talkpath_experiment::place::{Place, Worker};
@@ -31,7 +31,8 @@ pub trait Arenas: Connect {
     fn read_key(&self, file: &Path) -> Result<Vec<u8>, Failure>;
 
     /// Measures between two live hosts until the user stops it, and gives each event to `handle`.
-    fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure>;
+    fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(MonitorEvent))
+    -> Result<(), Failure>;
 
     /// Returns the payload of a message of each flow, in bytes, or `None` for a flow whose messages differ in
     /// size.
@@ -111,7 +112,7 @@ impl Arenas for TestArenas<'_> {
         Ok(Vec::new())
     }
 
-    fn monitor(&self, _: &Monitored<'_>, _: &mut dyn FnMut(Happening)) -> Result<(), Failure> {
+    fn monitor(&self, _: &Monitored<'_>, _: &mut dyn FnMut(MonitorEvent)) -> Result<(), Failure> {
         Ok(())
     }
 

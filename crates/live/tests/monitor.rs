@@ -7,12 +7,12 @@ use std::time::Duration as StdDuration;
 
 use crate::support::quiet::undisturbed;
 use crate::support::{Serving, echoed, scenario};
-use talkpath_arena::{ArenaError, Happening, MonitorSession};
+use talkpath_arena::{ArenaError, MonitorEvent, MonitorSession};
 use talkpath_kernel::clock::monotonic;
 use talkpath_live::{Key, Limits, LiveOptions, Monitor};
 
 /// Monitors `host` in sessions of `ms`; `handle` says when it is enough.
-fn monitor(host: &str, ms: u64, handle: &mut dyn FnMut(&Happening) -> bool) -> Vec<Happening> {
+fn monitor(host: &str, ms: u64, handle: &mut dyn FnMut(&MonitorEvent) -> bool) -> Vec<MonitorEvent> {
     let (seen, ended) = monitor_with(host, ms, None, handle);
     ended.unwrap();
     seen
@@ -23,8 +23,8 @@ fn monitor_with(
     host: &str,
     ms: u64,
     key: Option<Key>,
-    handle: &mut dyn FnMut(&Happening) -> bool,
-) -> (Vec<Happening>, Result<(), ArenaError>) {
+    handle: &mut dyn FnMut(&MonitorEvent) -> bool,
+) -> (Vec<MonitorEvent>, Result<(), ArenaError>) {
     let scenario = scenario(ms, vec![echoed("call", "udp")]);
     let (interrupt, until) = (AtomicBool::new(false), AtomicI64::new(0));
     let monitor = Monitor {
@@ -92,23 +92,23 @@ fn a_key_that_was_right_and_is_changed_is_an_outage_until_it_is_changed_back() {
         };
         let (mut is_changed, mut was_refused) = (false, false);
         let (seen, ended) = monitor_with(&host, 400, Some(key(ONE_KEY)), &mut |happening| match happening {
-            Happening::Measured(_) if !is_changed => {
+            MonitorEvent::Measured(_) if !is_changed => {
                 restart(ANOTHER_KEY);
                 is_changed = true;
                 false
             }
-            Happening::Down { .. } => {
+            MonitorEvent::Down { .. } => {
                 // The first attempt after it meets the other key.
                 std::thread::sleep(StdDuration::from_millis(300));
                 restart(ONE_KEY);
                 was_refused = true;
                 false
             }
-            Happening::Measured(measured) => was_refused && measured.cut.is_none(),
-            Happening::Up { .. } => false,
+            MonitorEvent::Measured(measured) => was_refused && measured.cut.is_none(),
+            MonitorEvent::Up { .. } => false,
         });
         ended.unwrap();
-        assert!(seen.iter().any(|it| matches!(it, Happening::Up { .. })), "{seen:?}");
+        assert!(seen.iter().any(|it| matches!(it, MonitorEvent::Up { .. })), "{seen:?}");
     });
 }
 
@@ -120,11 +120,11 @@ fn a_plan_that_was_never_taken_ends_it_though_the_far_end_came_later() {
         // The echo of a call takes 128 kbps.
         let limits = Limits { rate_bps: 100_000, ..Limits::default() };
         server.get_or_insert_with(|| Serving::at(&host, None, limits));
-        !matches!(happening, Happening::Down { .. })
+        !matches!(happening, MonitorEvent::Down { .. })
     });
     let Err(ArenaError::Unsupported(why)) = ended else { panic!("{ended:?}") };
     assert!(why.contains("128000 bps"), "{why}");
-    assert!(matches!(seen[..], [Happening::Down { .. }]), "{seen:?}");
+    assert!(matches!(seen[..], [MonitorEvent::Down { .. }]), "{seen:?}");
 }
 
 #[test]
@@ -134,25 +134,25 @@ fn an_outage_is_told_to_be_over_when_the_session_behind_it_begins() {
         let mut server = None;
         let mut late_ns = None;
         monitor(&host, 2_000, &mut |happening| match happening {
-            Happening::Down { .. } => {
+            MonitorEvent::Down { .. } => {
                 server = Some(Serving::at(&host, None, Limits::default()));
                 false
             }
-            Happening::Up { to_ns, .. } => {
+            MonitorEvent::Up { to_ns, .. } => {
                 late_ns = Some(monotonic() - to_ns);
                 true
             }
-            Happening::Measured(_) => true,
+            MonitorEvent::Measured(_) => true,
         });
         let late_ns = late_ns.unwrap();
         assert!((0..1_000_000_000).contains(&late_ns), "{late_ns} ns after its beginning");
     });
 }
 
-fn sessions(seen: &[Happening]) -> Vec<&MonitorSession> {
+fn sessions(seen: &[MonitorEvent]) -> Vec<&MonitorSession> {
     let session = seen.iter().filter_map(|happening| match happening {
-        Happening::Measured(measured) => Some(&**measured),
-        Happening::Down { .. } | Happening::Up { .. } => None,
+        MonitorEvent::Measured(measured) => Some(&**measured),
+        MonitorEvent::Down { .. } | MonitorEvent::Up { .. } => None,
     });
     session.collect()
 }
@@ -165,7 +165,7 @@ fn sessions_follow_each_other_to_the_nanosecond_and_each_message_is_in_one() {
         let seen = monitor(
             &host,
             400,
-            &mut |happening| matches!(happening, Happening::Measured(measured) if measured.number == 3),
+            &mut |happening| matches!(happening, MonitorEvent::Measured(measured) if measured.number == 3),
         );
         let sessions = sessions(&seen);
         assert_eq!(seen.len(), sessions.len(), "no outage: {seen:?}");
@@ -193,26 +193,26 @@ fn a_server_that_goes_and_comes_back_is_an_outage_with_its_ends() {
         let host = server.as_ref().unwrap().address.to_string();
         let mut was_down = false;
         let seen = monitor(&host, 400, &mut |happening| match happening {
-            Happening::Measured(measured) if measured.number == 1 && server.is_some() && !was_down => {
+            MonitorEvent::Measured(measured) if measured.number == 1 && server.is_some() && !was_down => {
                 server.take().unwrap().kill();
                 false
             }
-            Happening::Down { .. } if server.is_none() => {
+            MonitorEvent::Down { .. } if server.is_none() => {
                 was_down = true;
                 std::thread::sleep(StdDuration::from_millis(300));
                 server = Some(Serving::at(&host, None, Limits::default()));
                 false
             }
-            Happening::Measured(measured) => was_down && measured.cut.is_none(),
-            Happening::Down { .. } | Happening::Up { .. } => false,
+            MonitorEvent::Measured(measured) => was_down && measured.cut.is_none(),
+            MonitorEvent::Down { .. } | MonitorEvent::Up { .. } => false,
         });
-        let down = seen.iter().position(|it| matches!(it, Happening::Down { .. })).unwrap();
-        let Happening::Down { from_ns: down_ns, why } = &seen[down] else { unreachable!() };
+        let down = seen.iter().position(|it| matches!(it, MonitorEvent::Down { .. })).unwrap();
+        let MonitorEvent::Down { from_ns: down_ns, why } = &seen[down] else { unreachable!() };
         assert!(why.contains(&host) || why.contains("refused") || why.contains("closed"), "{why}");
         let before = sessions(&seen[..down]);
         let last = before.last().unwrap();
         assert_eq!(*down_ns, last.start_ns + last.length.as_nanos() as i64);
-        let Happening::Up { from_ns, to_ns, .. } = &seen[down + 1] else { panic!("{seen:?}") };
+        let MonitorEvent::Up { from_ns, to_ns, .. } = &seen[down + 1] else { panic!("{seen:?}") };
         let after = sessions(&seen[down..]);
         assert_eq!((*from_ns, *to_ns), (*down_ns, after[0].start_ns));
         assert!(to_ns > from_ns && after[0].record.is_some());
@@ -230,13 +230,16 @@ fn a_far_end_that_is_not_there_at_first_is_waited_for() {
         let host = Serving::loopback().address.to_string();
         let mut server = None;
         let seen = monitor(&host, 400, &mut |happening| match happening {
-            Happening::Down { .. } => {
+            MonitorEvent::Down { .. } => {
                 server = Some(Serving::at(&host, None, Limits::default()));
                 false
             }
-            Happening::Measured(_) => true,
-            Happening::Up { .. } => false,
+            MonitorEvent::Measured(_) => true,
+            MonitorEvent::Up { .. } => false,
         });
-        assert!(matches!(seen[..2], [Happening::Down { .. }, Happening::Up { attempts: 1, .. }]), "{seen:?}");
+        assert!(
+            matches!(seen[..2], [MonitorEvent::Down { .. }, MonitorEvent::Up { attempts: 1, .. }]),
+            "{seen:?}"
+        );
     });
 }

@@ -16,7 +16,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use chrono::SecondsFormat;
-use talkpath_arena::{Happening, MonitorSession};
+use talkpath_arena::{MonitorEvent, MonitorSession};
 use talkpath_measure::summary::{CallSummary, DelayMs};
 use talkpath_scenario::{Options, Plan, Setting, Source};
 use talkpath_system::clock::monotonic;
@@ -336,16 +336,16 @@ impl MonitorOutput<'_> {
     }
 
     /// Takes one event of the monitor.
-    fn take(&mut self, happening: Happening) {
+    fn take(&mut self, happening: MonitorEvent) {
         self.epoch = self.epoch.anchored();
         match happening {
-            Happening::Measured(measured) => self.take_session(*measured),
-            Happening::Down { from_ns, why } => {
+            MonitorEvent::Measured(measured) => self.take_session(*measured),
+            MonitorEvent::Down { from_ns, why } => {
                 self.state.totals().go_down(from_ns);
                 let at = self.clock(from_ns);
                 self.report(&events::outage(self.epoch, from_ns, &why), || format!("{at}  OUTAGE: {why}\n"));
             }
-            Happening::Up { from_ns, to_ns, attempts } => {
+            MonitorEvent::Up { from_ns, to_ns, attempts } => {
                 self.state.totals().come_up(to_ns);
                 let (at, seconds) = (self.clock(to_ns), (to_ns - from_ns) as f64 / 1e9);
                 self.report(&events::recovered(self.epoch, from_ns, to_ns, attempts), || {

@@ -133,8 +133,8 @@ impl RunningSession {
             && self.progress.now_ns.load(Ordering::Relaxed) < self.length.as_nanos()
     }
 
-    /// Returns true if the session ended so early that it counts as a failure.
-    pub(super) fn counts_as_failure(&self) -> bool {
+    /// Returns true if the session was cut short at once, which is a failure.
+    pub(super) fn was_cut_short_at_once(&self) -> bool {
         self.ended_early() && self.progress.now_ns.load(Ordering::Relaxed) < lasting_ns(self.length)
     }
 
@@ -151,7 +151,7 @@ pub(super) struct Failures(AtomicU32);
 
 impl Failures {
     /// Counts a failure. Returns how long to wait before the next attempt, in ns.
-    pub(super) fn count(&self) -> i64 {
+    pub(super) fn add(&self) -> i64 {
         back_off_ns(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -194,7 +194,7 @@ mod tests {
             progress.now_ns.store(40, Ordering::Relaxed);
             panic!("as a fault would");
         });
-        assert!(running.counts_as_failure(), "the next one waits");
+        assert!(running.was_cut_short_at_once(), "the next one waits");
         assert_eq!((measured.number, measured.length), (3, Duration::from_nanos(40)));
         assert!(measured.record.is_none() && measured.cut.is_some());
     }
@@ -240,7 +240,7 @@ mod tests {
             progress.record(at.as_nanos(), length);
             progress.is_over.store(true, Ordering::Release);
             let running = RunningSession { end_ns: 0, length, progress };
-            running.counts_as_failure().then(|| failures.count() / 500_000_000)
+            running.was_cut_short_at_once().then(|| failures.add() / 500_000_000)
         };
         // From three quarters of 1, 2 and 4 s, in halves of a second.
         for expected in [1..=2, 3..=4, 6..=8] {

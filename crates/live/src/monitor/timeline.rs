@@ -1,6 +1,6 @@
 //! The timeline of a monitor. It finds the outages between the sessions.
 
-use talkpath_arena::{Happening, MonitorSession};
+use talkpath_arena::{MonitorEvent, MonitorSession};
 
 use super::session::nanoseconds;
 
@@ -35,35 +35,35 @@ impl Timeline {
 
     /// Records a session that could not begin, while no other session runs. Reports the beginning of an
     /// outage.
-    pub(super) fn record_failure(&mut self, why: String, handle: &mut dyn FnMut(Happening)) {
+    pub(super) fn record_failure(&mut self, why: String, handle: &mut dyn FnMut(MonitorEvent)) {
         if self.outage.is_none() {
-            handle(Happening::Down { from_ns: self.end_ns, why });
+            handle(MonitorEvent::Down { from_ns: self.end_ns, why });
         }
         self.outage.get_or_insert_default().attempts += 1;
     }
 
     /// Reports the end of an outage, because a session has begun.
-    pub(super) fn record_start(&mut self, start_ns: i64, handle: &mut dyn FnMut(Happening)) {
+    pub(super) fn record_start(&mut self, start_ns: i64, handle: &mut dyn FnMut(MonitorEvent)) {
         if let Some(Outage { attempts }) = self.outage.take() {
             let from_ns = self.end_ns;
             self.end_ns = start_ns.max(from_ns);
-            handle(Happening::Up { from_ns, to_ns: self.end_ns, attempts });
+            handle(MonitorEvent::Up { from_ns, to_ns: self.end_ns, attempts });
         }
     }
 
     /// Reports a session, and the outage before it if there was one.
-    pub(super) fn record_session(&mut self, measured: MonitorSession, handle: &mut dyn FnMut(Happening)) {
+    pub(super) fn record_session(&mut self, measured: MonitorSession, handle: &mut dyn FnMut(MonitorEvent)) {
         let (start_ns, from_ns) = (measured.start_ns, self.end_ns);
         if self.has_begun && start_ns > from_ns && self.outage.is_none() {
             let why = self.cut.take().unwrap_or_else(|| "the next session was not ready in time".to_owned());
-            handle(Happening::Down { from_ns, why });
+            handle(MonitorEvent::Down { from_ns, why });
             self.outage = Some(Outage::default());
         }
         self.record_start(start_ns, handle);
         self.has_begun = true;
         self.end_ns = self.end_ns.max(start_ns.saturating_add(nanoseconds(measured.length)));
         self.cut.clone_from(&measured.cut);
-        handle(Happening::Measured(Box::new(measured)));
+        handle(MonitorEvent::Measured(Box::new(measured)));
     }
 }
 
@@ -78,9 +78,9 @@ mod tests {
         let mut lines = Vec::new();
         let mut handle = |happening| {
             lines.push(match happening {
-                Happening::Measured(session) => format!("{} from {}", session.number, session.start_ns),
-                Happening::Down { from_ns, why } => format!("down {from_ns} {why}"),
-                Happening::Up { from_ns, to_ns, attempts } => format!("up {from_ns} {to_ns} {attempts}"),
+                MonitorEvent::Measured(session) => format!("{} from {}", session.number, session.start_ns),
+                MonitorEvent::Down { from_ns, why } => format!("down {from_ns} {why}"),
+                MonitorEvent::Up { from_ns, to_ns, attempts } => format!("up {from_ns} {to_ns} {attempts}"),
             });
         };
         for step in steps {
