@@ -72,7 +72,8 @@ pub struct Monitor<'a> {
 
 /// A message from the scheduler to the thread that reports. The messages are in the order of the sessions.
 enum SchedulerMessage<'scope> {
-    /// The server has agreed to a session, and the session's thread runs. The session may begin in the future.
+    /// The server has agreed to a session, and the session's thread runs. The session may begin in the
+    /// future.
     Session {
         /// CLOCK_MONOTONIC when the session begins.
         start_ns: i64,
@@ -86,14 +87,13 @@ impl Monitor<'_> {
     /// Measures until the user stops the monitor. `handle` is called in this thread, session after session.
     ///
     /// # Errors
-    /// The monitor ends with an error only if it has never measured.
-    ///
     /// - Returns [`ArenaError::Unavailable`] if this host lacks something that the first session needs.
     /// - Returns [`ArenaError::Unsupported`] or [`ArenaError::Unwelcome`] if the server or this host refuses
     ///   the session, and no session has begun before.
+    /// - Returns [`ArenaError::FarEnd`] if the scheduler's thread panics.
     ///
-    /// All other errors are outages, also before the first session. For example, a server that does not answer
-    /// is an outage.
+    /// All other errors are outages, also before the first session. For example, a server that does not
+    /// answer is an outage.
     pub fn run(&self, handle: &mut dyn FnMut(MonitorEvent)) -> Result<(), ArenaError> {
         let mut timeline = Timeline::new(monotonic());
         scope(|scope| {
@@ -132,8 +132,8 @@ impl Monitor<'_> {
             }
         }
         let Ok(measured) = thread.join() else { return };
-        // If the user stopped the session before it began, there is nothing to report. No message was sent, and
-        // the server was not away.
+        // If the user stopped the session before it began, there is nothing to report. Nothing was measured,
+        // and the server was not away.
         let was_stopped_before_start =
             measured.length == Duration::ZERO && self.interrupt.load(Ordering::Relaxed);
         if !was_stopped_before_start {
@@ -261,8 +261,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         let thread_progress = Arc::clone(&progress);
         let thread = Builder::new()
             .spawn_scoped(self.scope, move || run_session(begun, number, length, &thread_progress))
-            // A lack of threads may pass. So the error is one after which the monitor tries again, also before
-            // the first session. `ArenaError::no_thread` would end the monitor.
+            // A lack of threads may pass. So the error is one after which the monitor tries again, also
+            // before the first session. `ArenaError::no_thread` would end the monitor.
             .map_err(|error| ArenaError::far_end(format!("cannot start a thread for a session: {error}")))?;
         let session = RunningSession::new(start_ns, length, progress);
         Ok((session, SchedulerMessage::Session { start_ns, thread }))

@@ -276,7 +276,7 @@ impl End {
                     return Err(Refused::NoRoom);
                 }
                 let priority = self.sending.priority(flow);
-                self.sending.on_queued(flow, message.size);
+                self.sending.add_unsent(flow, message.size);
                 self.datagrams.push(Waiting {
                     flow,
                     seq: message.seq,
@@ -405,13 +405,13 @@ impl End {
             };
             sending.reset_expired(connection, now, &mut expired);
             self.datagrams.refill(connection, now, |message| {
-                sending.on_unqueued(message.flow, message.size);
+                sending.remove_unsent(message.flow, message.size);
                 expired(message.flow, message.seq);
             });
             if sending.write_rejected(connection, now, &mut expired) {
                 ready.mark_all();
             }
-            sending.write_rest(connection, ready);
+            sending.continue_messages(connection, ready);
         }
         self.buffer.clear();
         let sent = connection.poll_transmit(engine_time(now), 1, &mut self.buffer);
@@ -529,7 +529,7 @@ impl End {
             let (piece, is_again) = match frame {
                 DataFrame::Datagram { size } => {
                     let Some(message) = self.datagrams.on_sent(size) else { continue };
-                    self.sending.on_unqueued(message.flow, message.size);
+                    self.sending.remove_unsent(message.flow, message.size);
                     let Waiting { flow, seq, .. } = message;
                     self.send_events[flow].push_back(SendEvent::Sent(PayloadRange::Message { seq }));
                     (QuicPiece { flow: flow as u32, stream: None, seq }, false)
@@ -537,7 +537,10 @@ impl End {
                 DataFrame::Stream { id, start, end } => {
                     let Some(sent) = self.sending.on_sent(id, start, end) else { continue };
                     self.send_events[sent.flow].extend(sent.range.map(SendEvent::Sent));
-                    (QuicPiece { flow: sent.flow as u32, stream: Some(id), seq: sent.seq }, sent.is_again)
+                    (
+                        QuicPiece { flow: sent.flow as u32, stream: Some(id), seq: sent.seq },
+                        sent.is_retransmission,
+                    )
                 }
             };
             pieces.push(piece);
@@ -585,7 +588,7 @@ impl End {
                     let mut expired = |flow: usize, seq| events[flow].push_back(SendEvent::Expired { seq });
                     sending.give_up(&mut expired);
                     for message in self.datagrams.give_up() {
-                        sending.on_unqueued(message.flow, message.size);
+                        sending.remove_unsent(message.flow, message.size);
                         expired(message.flow, message.seq);
                     }
                 }
@@ -623,7 +626,7 @@ impl End {
         let Some((_, connection)) = &mut self.connection else { return };
         let (events, sending, ready) = (&mut self.send_events, &mut self.sending, &mut self.ready);
         self.datagrams.follow_path(connection, |message| {
-            sending.on_unqueued(message.flow, message.size);
+            sending.remove_unsent(message.flow, message.size);
             events[message.flow].push_back(SendEvent::GivenBack { seq: message.seq });
             ready.mark(message.flow);
         });

@@ -192,7 +192,7 @@ impl End {
         let inbound = Inbound::Real(Arriving::new(&setup.flows, window));
         let mut end = Self::new(endpoint, watch, recovery, inbound, setup);
         if setup.flows.len() > 1 {
-            end.sending.name_streams();
+            end.sending.open_in_flow_order();
         }
         end
     }
@@ -244,7 +244,7 @@ impl End {
     /// Why the stream of all messages of `flow`, in one of its directions, carries nothing more. The flow
     /// takes nothing from then on; the connection may go on.
     pub fn stream_failure(&self, flow: usize) -> Option<StreamFailure> {
-        let stopped = self.sending.stopped(flow).map(StreamFailure::Stopped);
+        let stopped = self.sending.stop_code(flow).map(StreamFailure::Stopped);
         stopped.or_else(|| self.inbound.reset(flow).map(StreamFailure::Reset))
     }
 

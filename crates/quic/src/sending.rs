@@ -1,8 +1,16 @@
-//! What the flows of an end send on streams: one stream a flow, or one a message.
+//! The streams on which an end sends its flows' messages.
 //!
-//! What is written before the handshake is over (0-RTT) the far end may reject. Then the engine has forgotten
-//! all streams, and their numbers begin anew. So that data is kept until the far end has taken it. What was
-//! rejected counts as lost and is written again, in its order, before anything else (RFC 9001 §4.6.2).
+//! - *flow stream*: the one stream that carries all messages of a flow ([`Carry::Stream`]).
+//! - *message stream*: a stream that carries a single message ([`Carry::StreamPerMessage`]).
+//! - *accepted*: this end has taken the bytes from the application. Some of them may not be written yet.
+//! - *written*: the engine has the bytes.
+//! - *departed*: the engine has put the bytes into a packet.
+//! - *unsent*: accepted and not departed.
+//! - *early data*: what was written before the handshake was over (0-RTT).
+//!
+//! The far end may reject early data. Then the engine forgets all streams, and the stream IDs begin again at
+//! the lowest. So a copy of early data is kept until the handshake is over. Rejected data counts as lost. It
+//! is written again in the old order before any other data (RFC 9001 §4.6.2).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,98 +24,138 @@ use crate::ready::ReadyFlows;
 use crate::setup::FlowSetup;
 use crate::stream::stream_id;
 
-/// The flows as they send, and their streams.
+/// The error code with which the stream of an expired message is reset. Its meaning is talkpath's own (RFC
+/// 9000 §20.2).
+const EXPIRED: VarInt = VarInt::from_u32(1);
+/// The largest number of unsent bytes of a flow on datagrams. It is quinn's `datagram_send_buffer_size`, for
+/// each flow of the connection.
+const DATAGRAM_UNSENT_LIMIT: u64 = 1 << 20;
+/// The number of unsent bytes from which a flow on streams has no room. We chose twice the largest message of
+/// `bulk`, because the engine would accept megabytes, which would only wait in it.
+const STREAM_UNSENT_LIMIT: u64 = 128 << 10;
+
+/// The flows of an end as senders, and their streams. A flow is named by its index.
 #[derive(Debug)]
 pub(crate) struct Sending {
     flows: Vec<FlowState>,
-    /// By ID: all that the far end has not acknowledged whole.
+    /// The streams, by stream ID, until the far end has acknowledged all their bytes.
     streams: BTreeMap<u64, SentStream>,
-    /// When the messages of `streams` expire that have not left whole.
+    /// The expiry and the stream ID of each message that has not departed as a whole.
     expiries: BTreeSet<(Instant, u64)>,
-    /// Flows with a message that is written in part.
-    with_rest: BTreeSet<usize>,
-    /// Flows that wait until the far end allows another stream.
-    without_stream: BTreeSet<usize>,
-    /// Whether the far end knows a flow on one stream by the stream's ID.
-    names_streams: bool,
-    /// Flows before this one have their stream open, if they are on one stream and the far end knows it by
-    /// its ID.
-    named: usize,
-    /// By stream: what was written before the handshake was over.
-    early: BTreeMap<u64, Vec<Content>>,
-    /// The streams of `early`, if the far end rejected it, as far as they are not written again.
-    rejected: VecDeque<RejectedStream>,
+    /// The flows with a message of which the engine has only a part.
+    partly_written: BTreeSet<usize>,
+    /// The flows that wait until the far end allows another stream.
+    waiting_for_stream: BTreeSet<usize>,
+    /// True if the order of the flows decides the IDs of the flow streams ([`Self::open_in_flow_order`]).
+    opens_in_flow_order: bool,
+    /// The first flow whose flow stream has not been opened in the order of the flows.
+    next_to_open: usize,
+    /// Copies of early data, by stream ID.
+    early_contents: BTreeMap<u64, Vec<Content>>,
+    /// The streams of rejected early data that is not written again yet.
+    rejected_streams: VecDeque<RejectedStream>,
 }
 
 #[derive(Debug)]
 struct FlowState {
     carry: Carry,
     priority: u8,
-    /// The stream of all messages, once it is open.
-    stream: Option<StreamId>,
-    /// The last message's stream and what is still to be written on it.
-    rest: Option<(StreamId, Content)>,
+    /// The flow stream, once it is open.
+    flow_stream: Option<StreamId>,
+    /// The part of the last message that the engine does not have yet.
+    unwritten: Option<Unwritten>,
     /// True while the engine takes no more bytes.
     is_blocked: bool,
-    /// The far end's code, once it has stopped the stream of all messages.
-    stopped: Option<VarInt>,
-    /// Bytes that were taken and have not left yet.
+    /// The far end's error code, once the far end has stopped the flow stream.
+    stop_code: Option<VarInt>,
+    /// The number of unsent bytes.
     unsent: u64,
+}
+
+/// The bytes of a message that are still to be written on its stream.
+#[derive(Debug)]
+struct Unwritten {
+    stream: StreamId,
+    content: Content,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct SentStream {
     flow: usize,
-    /// The message; 0 of a stream that carries all.
-    seq: u64,
-    /// Its size, if it carries one message.
-    size: Option<u64>,
-    /// When the message is given up; `None` once it has left whole.
+    /// The message of a message stream. `None` for a flow stream.
+    message: Option<StreamMessage>,
+    /// The time at which the message is given up. `None` if it never expires, or once it has departed as a
+    /// whole.
     expires: Option<Instant>,
-    /// One past the last byte that left.
-    left: u64,
+    /// The offset after the last byte that has departed.
+    departed: u64,
 }
 
-/// A stream whose data the far end rejected before the handshake was over.
+#[derive(Clone, Copy, Debug)]
+struct StreamMessage {
+    seq: u64,
+    size: u64,
+}
+
+impl SentStream {
+    /// Returns the number of the message on the stream. It is zero for a flow stream.
+    fn seq(&self) -> u64 {
+        self.message.map_or(0, |message| message.seq)
+    }
+
+    /// Returns the number of unsent bytes of a message stream. It is zero for a flow stream.
+    fn unsent(&self) -> u64 {
+        self.message.map_or(0, |message| message.size.saturating_sub(self.departed))
+    }
+}
+
+/// A stream whose early data the far end rejected.
 #[derive(Debug)]
 struct RejectedStream {
     stream: SentStream,
-    /// Once it is open again.
+    /// The new ID, once the stream is open again.
     id: Option<StreamId>,
-    /// What is still to be written on it.
+    /// The data that is still to be written again.
     contents: VecDeque<Content>,
 }
 
-/// What left on a stream.
+/// The bytes of a stream that departed in one packet.
 pub(crate) struct Sent {
     pub(crate) flow: usize,
+    /// The number of the message. It is zero for a flow stream.
     pub(crate) seq: u64,
-    /// The part that the records count; `None` without the first byte of a message, or without any.
+    /// The part that a record of the run counts. A message counts when its first byte departs, so this is
+    /// `None` for its other bytes. It is also `None` if there are no bytes.
     pub(crate) range: Option<PayloadRange>,
-    /// Whether any byte was sent before.
-    pub(crate) is_again: bool,
+    /// True if any of the bytes departed before.
+    pub(crate) is_retransmission: bool,
 }
 
-/// What became of a message that was written.
+/// What happened to a message after it was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendEvent {
-    /// It was put into a packet, or these bytes of the flow's stream were, for the first time or again.
+    /// The engine put the message, or these bytes of the flow's one stream, into a packet. The event comes
+    /// again for a retransmission.
     Sent(PayloadRange),
-    /// It expired before it had left whole, or would have expired after the connection was lost. It will not
-    /// arrive.
+    /// The message expired before all its bytes had departed. After the connection was lost, all such
+    /// messages that have an expiry count as expired at once. The message will not arrive.
     Expired {
         /// [`Message::seq`].
         seq: u64,
     },
-    /// It was taken before it was known that no packet has room for it: before the handshake's end (RFC 9001
-    /// §4.6), and the far end takes no datagram of its size (RFC 9221 §3), or before the end of the search
-    /// for the path's MTU (RFC 8899). It will not arrive.
+    /// The message is too large for a datagram, but this became known only after the message was accepted. It
+    /// will not arrive. There are two cases:
+    ///
+    /// - The message was accepted before the end of the handshake (RFC 9001 §4.6), and the far end then
+    ///   allowed only smaller datagrams (RFC 9221 §3).
+    /// - The message was accepted before the search for the path's MTU ended (RFC 8899), and the path carries
+    ///   only smaller packets.
     GivenBack {
         /// [`Message::seq`].
         seq: u64,
     },
-    /// The far end stopped the stream of this message alone (RFC 9000 §3.5): bytes that have not arrived will
-    /// not.
+    /// The far end stopped the stream that carries only this message (RFC 9000 §3.5). Those bytes that have
+    /// not arrived yet will never arrive.
     Stopped {
         /// [`Message::seq`].
         seq: u64,
@@ -119,29 +167,30 @@ impl Sending {
         let state = |flow: &FlowSetup| FlowState {
             carry: flow.carry,
             priority: flow.priority,
-            stream: None,
-            rest: None,
+            flow_stream: None,
+            unwritten: None,
             is_blocked: false,
-            stopped: None,
+            stop_code: None,
             unsent: 0,
         };
         Self {
             flows: flows.iter().map(state).collect(),
             streams: BTreeMap::new(),
             expiries: BTreeSet::new(),
-            with_rest: BTreeSet::new(),
-            without_stream: BTreeSet::new(),
-            names_streams: false,
-            named: 0,
-            early: BTreeMap::new(),
-            rejected: VecDeque::new(),
+            partly_written: BTreeSet::new(),
+            waiting_for_stream: BTreeSet::new(),
+            opens_in_flow_order: false,
+            next_to_open: 0,
+            early_contents: BTreeMap::new(),
+            rejected_streams: VecDeque::new(),
         }
     }
 
-    /// From now on the flows on one stream open theirs in their order, and before all streams of a single
-    /// message. So the IDs of these streams follow from the flows, and the far end needs no other name.
-    pub(crate) fn name_streams(&mut self) {
-        self.names_streams = true;
+    /// From now on, opens the flow streams in the order of the flows, and before any message stream. The IDs
+    /// of the flow streams then follow from that order. So the far end knows the flow of such a stream by the
+    /// stream's ID.
+    pub(crate) fn open_in_flow_order(&mut self) {
+        self.opens_in_flow_order = true;
     }
 
     pub(crate) fn carry(&self, flow: usize) -> Carry {
@@ -152,107 +201,112 @@ impl Sending {
         self.flows[flow].priority
     }
 
-    /// Bytes of a flow that were taken and have not left yet.
+    /// Returns the number of unsent bytes of `flow`.
     pub(crate) fn unsent(&self, flow: usize) -> Bytes {
         Bytes::new(self.flows[flow].unsent)
     }
 
-    /// The far end's code, if it has stopped the stream of all messages of a flow.
-    pub(crate) fn stopped(&self, flow: usize) -> Option<u64> {
-        self.flows[flow].stopped.map(VarInt::into_inner)
+    /// Returns the far end's error code, if the far end has stopped the flow stream of `flow`.
+    pub(crate) fn stop_code(&self, flow: usize) -> Option<u64> {
+        self.flows[flow].stop_code.map(VarInt::into_inner)
     }
 
-    /// When the next message on a stream expires.
+    /// Returns the time at which the next message on a stream expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
-        let is_closed = |rejected: &&RejectedStream| rejected.id.is_none();
-        let rejected = self.rejected.iter().filter(is_closed).filter_map(|rejected| rejected.stream.expires);
-        rejected.chain(self.expiries.first().map(|first| first.0)).min()
+        // `expiries` has the streams that are open, also those that were opened again.
+        let not_open_again = self.rejected_streams.iter().filter(|rejected| rejected.id.is_none());
+        let rejected_expiries = not_open_again.filter_map(|rejected| rejected.stream.expires);
+        let first_open = self.expiries.first().map(|&(expires, _)| expires);
+        rejected_expiries.chain(first_open).min()
     }
 
-    /// Room for the next message of a flow on streams.
+    /// Returns the room for the next message of `flow` on streams. It is the whole limit or zero, because a
+    /// stream that has any room accepts a message of any size, at least in part.
     pub(crate) fn writable(&self, flow: usize) -> Bytes {
         let flow = &self.flows[flow];
-        let is_behind = flow.rest.is_some() || !self.rejected.is_empty();
-        let is_full = flow.is_blocked || is_behind || flow.unsent >= UNSENT;
-        if is_full { Bytes::ZERO } else { Bytes::new(UNSENT) }
+        let has_older_data = flow.unwritten.is_some() || !self.rejected_streams.is_empty();
+        let is_full = flow.is_blocked || has_older_data || flow.unsent >= STREAM_UNSENT_LIMIT;
+        if is_full { Bytes::ZERO } else { Bytes::new(STREAM_UNSENT_LIMIT) }
     }
 
-    /// Room for the next message of a flow on datagrams, at most `largest`.
+    /// Returns the room for the next message of `flow` on datagrams, which is at most `largest`.
     pub(crate) fn datagram_room(&self, flow: usize, largest: Bytes) -> Bytes {
-        Bytes::new(DATAGRAMS.saturating_sub(self.flows[flow].unsent)).min(largest)
+        Bytes::new(DATAGRAM_UNSENT_LIMIT.saturating_sub(self.flows[flow].unsent)).min(largest)
     }
 
-    /// A message of `flow` waits to leave as a datagram.
-    pub(crate) fn on_queued(&mut self, flow: usize, size: Bytes) {
+    /// Counts `size` bytes of `flow` as unsent, because they were accepted.
+    pub(crate) fn add_unsent(&mut self, flow: usize, size: Bytes) {
         self.flows[flow].unsent += size.get();
     }
 
-    /// It waits no longer.
-    pub(crate) fn on_unqueued(&mut self, flow: usize, size: Bytes) {
+    /// Counts `size` bytes of `flow` as unsent no longer, because they have departed or were given up.
+    pub(crate) fn remove_unsent(&mut self, flow: usize, size: Bytes) {
         self.flows[flow].unsent -= size.get();
     }
 
-    /// Writes what there is room for of `content` on the stream of `flow`.
+    /// Writes as much of `content` on the flow stream of `flow` as the engine has room for. Returns the
+    /// number of bytes that were accepted.
     pub(crate) fn write_stream(
         &mut self,
         connection: &mut Connection,
         flow: usize,
         mut content: Content,
     ) -> Result<Bytes, Refused> {
-        if !self.rejected.is_empty() {
+        if !self.rejected_streams.is_empty() {
             return Err(Refused::NoRoom);
         }
-        if self.names_streams {
-            self.open_named(connection);
-        } else if self.flows[flow].stream.is_none() {
-            self.open_one(connection, flow);
+        if self.opens_in_flow_order {
+            self.open_flow_streams(connection);
+        } else if self.flows[flow].flow_stream.is_none() {
+            self.open_flow_stream(connection, flow);
         }
         let state = &mut self.flows[flow];
-        let Some(id) = state.stream else {
+        let Some(id) = state.flow_stream else {
             return self.wait_for_stream(flow);
         };
-        let early = connection.is_handshaking().then(|| content.clone());
+        let early_content = connection.is_handshaking().then(|| content.clone());
         let written = write(connection, id, &mut content);
         state.is_blocked = content.len() > 0;
         if written == 0 {
             return Err(Refused::NoRoom);
         }
-        if let Some(early) = early {
-            self.early.entry(id.into()).or_default().push(early.first(written));
+        if let Some(early_content) = early_content {
+            self.early_contents.entry(id.into()).or_default().push(early_content.first(written));
         }
-        self.on_queued(flow, Bytes::new(written));
+        self.add_unsent(flow, Bytes::new(written));
         Ok(Bytes::new(written))
     }
 
-    /// Opens the stream of all messages of `flow`, if the far end allows another.
-    fn open_one(&mut self, connection: &mut Connection, flow: usize) -> Option<StreamId> {
+    /// Opens the flow stream of `flow`. Returns `None` if the far end allows no other stream now.
+    fn open_flow_stream(&mut self, connection: &mut Connection, flow: usize) -> Option<StreamId> {
         let state = &mut self.flows[flow];
         let id = open(connection, state.priority)?;
-        state.stream = Some(id);
-        let all = SentStream { flow, seq: 0, size: None, expires: None, left: 0 };
-        self.streams.insert(id.into(), all);
+        state.flow_stream = Some(id);
+        let stream = SentStream { flow, message: None, expires: None, departed: 0 };
+        self.streams.insert(id.into(), stream);
         Some(id)
     }
 
-    /// Opens the streams that have a name and are not open, in their order. Returns true if all are open.
-    fn open_named(&mut self, connection: &mut Connection) -> bool {
-        while let Some(state) = self.flows.get(self.named) {
-            if state.carry == Carry::Stream && self.open_one(connection, self.named).is_none() {
+    /// Opens the flow streams that are not open, in the order of the flows. Returns true if all are open.
+    fn open_flow_streams(&mut self, connection: &mut Connection) -> bool {
+        while let Some(state) = self.flows.get(self.next_to_open) {
+            if state.carry == Carry::Stream && self.open_flow_stream(connection, self.next_to_open).is_none()
+            {
                 return false;
             }
-            self.named += 1;
+            self.next_to_open += 1;
         }
         true
     }
 
-    /// The far end allows no other stream now.
+    /// Makes `flow` wait until the far end allows another stream.
     fn wait_for_stream(&mut self, flow: usize) -> Result<Bytes, Refused> {
         self.flows[flow].is_blocked = true;
-        self.without_stream.insert(flow);
+        self.waiting_for_stream.insert(flow);
         Err(Refused::NoRoom)
     }
 
-    /// Takes a whole message, on a stream of its own.
+    /// Accepts a message as a whole, on a stream of its own.
     pub(crate) fn write_message(
         &mut self,
         connection: &mut Connection,
@@ -261,125 +315,126 @@ impl Sending {
         content: Content,
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
-        if self.flows[flow].rest.is_some() || !self.rejected.is_empty() {
+        if self.flows[flow].unwritten.is_some() || !self.rejected_streams.is_empty() {
             return Err(Refused::NoRoom);
         }
-        let is_free = !self.names_streams || self.open_named(connection);
+        let may_open = !self.opens_in_flow_order || self.open_flow_streams(connection);
         let state = &mut self.flows[flow];
-        let Some(id) = is_free.then(|| open(connection, state.priority)).flatten() else {
+        let Some(id) = may_open.then(|| open(connection, state.priority)).flatten() else {
             return self.wait_for_stream(flow);
         };
-        let size = message.size.get();
-        let stream = SentStream { flow, seq: message.seq, size: Some(size), expires, left: 0 };
+        let stream_message = StreamMessage { seq: message.seq, size: message.size.get() };
+        let stream = SentStream { flow, message: Some(stream_message), expires, departed: 0 };
         self.streams.insert(id.into(), stream);
         self.expiries.extend(expires.map(|expires| (expires, id.into())));
         if connection.is_handshaking() {
-            self.early.insert(id.into(), vec![content.clone()]);
+            self.early_contents.insert(id.into(), vec![content.clone()]);
         }
-        state.rest = Some((id, content));
-        if !write_rest(connection, state) {
-            self.with_rest.insert(flow);
+        state.unwritten = Some(Unwritten { stream: id, content });
+        if !write_remaining(connection, state) {
+            self.partly_written.insert(flow);
         }
-        self.on_queued(flow, message.size);
+        self.add_unsent(flow, message.size);
         Ok(message.size)
     }
 
-    /// Writes what is left of messages that were taken.
-    pub(crate) fn write_rest(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
-        self.with_rest.retain(|&flow| {
-            let is_whole = write_rest(connection, &mut self.flows[flow]);
-            if is_whole {
+    /// Writes the remaining bytes of messages of which the engine has only a part. Marks each flow whose
+    /// message is written as a whole.
+    pub(crate) fn continue_messages(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
+        self.partly_written.retain(|&flow| {
+            let is_complete = write_remaining(connection, &mut self.flows[flow]);
+            if is_complete {
                 ready.mark(flow);
             }
-            !is_whole
+            !is_complete
         });
     }
 
-    /// The handshake is over, and what was written before it is accepted, or has to be written again.
+    /// Ends the handshake. If the far end rejected the early data, this data has to be written again.
     pub(crate) fn on_connected(&mut self, is_early_accepted: bool) {
-        let mut early = core::mem::take(&mut self.early);
+        let mut early_contents = core::mem::take(&mut self.early_contents);
         if is_early_accepted {
             return;
         }
         self.expiries.clear();
-        self.with_rest.clear();
+        self.partly_written.clear();
         for flow in &mut self.flows {
-            (flow.stream, flow.rest) = (None, None);
+            flow.flow_stream = None;
+            flow.unwritten = None;
         }
-        let rejected = |(id, stream)| RejectedStream {
-            stream,
-            id: None,
-            contents: early.remove(&id).unwrap_or_default().into(),
-        };
-        self.rejected = core::mem::take(&mut self.streams).into_iter().map(rejected).collect();
+        for (id, stream) in core::mem::take(&mut self.streams) {
+            let contents = early_contents.remove(&id).unwrap_or_default().into();
+            self.rejected_streams.push_back(RejectedStream { stream, id: None, contents });
+        }
     }
 
-    /// Writes again what the far end rejected, as far as there is room. As with other messages, what has
-    /// expired by `now` and had not left whole is given up. Returns true when everything is written again:
-    /// then all flows may go on.
+    /// Writes rejected data again, as much as the engine has room for. A message that has expired by `now` is
+    /// given up before its stream is opened again, and `expired` gets its flow and number. Returns true when
+    /// all rejected data is written again. Then all flows may go on.
     pub(crate) fn write_rejected(
         &mut self,
         connection: &mut Connection,
         now: Instant,
         expired: &mut impl FnMut(usize, u64),
     ) -> bool {
-        if self.rejected.is_empty() {
+        if self.rejected_streams.is_empty() {
             return false;
         }
         self.give_up_rejected(now, expired);
-        while let Some(mut first) = self.rejected.pop_front() {
-            if !self.write_first_rejected(connection, &mut first) {
-                self.rejected.push_front(first);
+        while let Some(mut rejected) = self.rejected_streams.pop_front() {
+            if !self.rewrite_stream(connection, &mut rejected) {
+                self.rejected_streams.push_front(rejected);
                 return false;
             }
         }
-        self.without_stream.clear();
+        self.waiting_for_stream.clear();
         self.flows.iter_mut().for_each(|flow| flow.is_blocked = false);
         true
     }
 
-    /// Opens the stream, if it is not open, and writes what there is room for; true once all is written.
-    fn write_first_rejected(&mut self, connection: &mut Connection, first: &mut RejectedStream) -> bool {
-        let state = &mut self.flows[first.stream.flow];
-        let Some(id) = first.id.or_else(|| open(connection, state.priority)) else { return false };
-        let is_message = first.stream.size.is_some();
-        if first.id.replace(id).is_none() {
+    /// Opens the stream again if it is not open, and writes as much of its data as the engine has room for.
+    /// Returns true if all its data is written.
+    fn rewrite_stream(&mut self, connection: &mut Connection, rejected: &mut RejectedStream) -> bool {
+        let state = &mut self.flows[rejected.stream.flow];
+        let Some(id) = rejected.id.or_else(|| open(connection, state.priority)) else { return false };
+        let is_message = rejected.stream.message.is_some();
+        if rejected.id.replace(id).is_none() {
             if !is_message {
-                state.stream = Some(id);
+                state.flow_stream = Some(id);
             }
-            self.expiries.extend(first.stream.expires.map(|expires| (expires, id.into())));
-            self.streams.insert(id.into(), first.stream);
+            self.expiries.extend(rejected.stream.expires.map(|expires| (expires, id.into())));
+            self.streams.insert(id.into(), rejected.stream);
         }
-        while let Some(content) = first.contents.front_mut() {
+        while let Some(content) = rejected.contents.front_mut() {
             write(connection, id, content);
             if content.len() > 0 {
                 return false;
             }
-            first.contents.pop_front();
+            rejected.contents.pop_front();
         }
         if is_message {
-            // If the far end has stopped it, `on_stopped` has reset it, or will.
+            // An error says that the far end has stopped the stream. `on_stopped` resets the stream then.
             let _finished = connection.send_stream(id).finish();
         }
         true
     }
 
-    /// Gives up what was rejected, is on no stream again and has expired by `now`.
+    /// Gives up the rejected messages that have expired by `now` and whose streams are not open again.
     fn give_up_rejected(&mut self, now: Instant, expired: &mut impl FnMut(usize, u64)) {
-        let Self { flows, rejected, .. } = self;
-        rejected.retain(|RejectedStream { stream, id, .. }| {
+        let Self { flows, rejected_streams, .. } = self;
+        rejected_streams.retain(|RejectedStream { stream, id, .. }| {
             let is_expired = id.is_none() && stream.expires.is_some_and(|expires| expires <= now);
             if is_expired {
-                flows[stream.flow].unsent -= stream.size.unwrap_or(0).saturating_sub(stream.left);
-                expired(stream.flow, stream.seq);
+                flows[stream.flow].unsent -= stream.unsent();
+                expired(stream.flow, stream.seq());
             }
             !is_expired
         });
     }
 
-    /// Resets the streams of messages that have expired by `now` and have not left whole, and gives their
-    /// flows and numbers to `expired`. What has left whole may arrive at any moment, so it is no longer given
-    /// up.
+    /// Resets the streams of the messages that have expired by `now`. `expired` gets the flow and the number
+    /// of each such message. A message that has departed as a whole does not expire, because it may arrive at
+    /// any moment.
     pub(crate) fn reset_expired(
         &mut self,
         connection: &mut Connection,
@@ -389,36 +444,38 @@ impl Sending {
         while self.next_expiry().is_some_and(|expires| expires <= now)
             && let Some((_, id)) = self.expiries.pop_first()
         {
-            // The message has not left whole, so the stream is not closed.
+            // This cannot fail. The message has not departed as a whole, so its stream is still open.
             let _reset = connection.send_stream(stream_id(id)).reset(EXPIRED);
             self.forget(id, expired);
         }
     }
 
-    /// The far end wants no more of a stream, and says `code`. Returns the stream's flow, and the number of
-    /// the message if the stream carries one. The flow's next message has another stream then. A flow on one
-    /// stream has failed.
+    /// Handles a stream that the far end stopped with the error code `code`. Returns the flow of the stream,
+    /// and the number of the message if it is a message stream. The next message of that flow has another
+    /// stream. If it is a flow stream, the flow has failed. Returns `None` for an unknown stream.
     pub(crate) fn on_stopped(
         &mut self,
         connection: &mut Connection,
         id: u64,
         code: VarInt,
     ) -> Option<(usize, Option<u64>)> {
-        // RFC 9000 §3.5: the sender resets the stream, with the code that it was stopped with. That holds
-        // also if the message has left whole: lost bytes are not sent again.
+        // RFC 9000 §3.5: the sender resets the stream with the same code, also if all bytes have departed
+        // once. Lost bytes are not sent again.
         let _reset = connection.send_stream(stream_id(id)).reset(code);
-        let SentStream { flow, seq, size, expires, .. } = *self.streams.get(&id)?;
+        let SentStream { flow, message, expires, .. } = *self.streams.get(&id)?;
         if let Some(expires) = expires {
             self.expiries.remove(&(expires, id));
         }
         self.forget(id, &mut |_, _| {});
-        if size.is_none() {
-            (self.flows[flow].stopped, self.flows[flow].unsent) = (Some(code), 0);
+        if message.is_none() {
+            self.flows[flow].stop_code = Some(code);
+            self.flows[flow].unsent = 0;
         }
-        Some((flow, size.map(|_| seq)))
+        Some((flow, message.map(|message| message.seq)))
     }
 
-    /// Nothing leaves any more: gives the flows and numbers of the messages that would expire to `expired`.
+    /// Gives up all messages that have an expiry and have not departed as a whole, because the connection is
+    /// lost. `expired` gets the flow and the number of each.
     pub(crate) fn give_up(&mut self, expired: &mut impl FnMut(usize, u64)) {
         while let Some((_, id)) = self.expiries.pop_first() {
             self.forget(id, expired);
@@ -426,43 +483,44 @@ impl Sending {
         self.give_up_rejected(Instant::MAX, expired);
     }
 
+    /// Removes a stream. `expired` gets the flow and the number of its message.
     fn forget(&mut self, id: u64, expired: &mut impl FnMut(usize, u64)) {
         let Some(stream) = self.streams.remove(&id) else { return };
-        self.early.remove(&id);
-        self.rejected.retain(|rejected| rejected.id.map(u64::from) != Some(id));
+        self.early_contents.remove(&id);
+        self.rejected_streams.retain(|rejected| rejected.id.map(u64::from) != Some(id));
         let flow = &mut self.flows[stream.flow];
-        flow.rest = flow.rest.take().filter(|(rest, _)| u64::from(*rest) != id);
-        self.on_unqueued(stream.flow, Bytes::new(stream.size.unwrap_or(0).saturating_sub(stream.left)));
-        expired(stream.flow, stream.seq);
+        flow.unwritten.take_if(|unwritten| u64::from(unwritten.stream) == id);
+        self.remove_unsent(stream.flow, Bytes::new(stream.unsent()));
+        expired(stream.flow, stream.seq());
     }
 
-    /// Bytes `start..end` of a stream left.
+    /// Records that the bytes `start..end` of a stream departed. Returns `None` for an unknown stream.
     pub(crate) fn on_sent(&mut self, id: u64, start: u64, end: u64) -> Option<Sent> {
         let stream = self.streams.get_mut(&id)?;
-        let fresh = end.saturating_sub(stream.left.max(start));
-        let is_again = start < stream.left.min(end);
-        stream.left = stream.left.max(end);
-        if stream.size.is_some_and(|size| size <= stream.left)
+        let new_bytes = end.saturating_sub(stream.departed.max(start));
+        let is_retransmission = start < stream.departed.min(end);
+        stream.departed = stream.departed.max(end);
+        if stream.message.is_some_and(|message| message.size <= stream.departed)
             && let Some(expires) = stream.expires.take()
         {
             self.expiries.remove(&(expires, id));
         }
-        let (flow, seq) = (stream.flow, stream.seq);
-        let range = match stream.size {
+        let (flow, seq) = (stream.flow, stream.seq());
+        let range = match stream.message {
             _ if start == end => None,
             Some(_) => (start == 0).then_some(PayloadRange::Message { seq }),
             None => Some(PayloadRange::Stream { start, end }),
         };
-        self.on_unqueued(flow, Bytes::new(fresh));
-        Some(Sent { flow, seq, range, is_again })
+        self.remove_unsent(flow, Bytes::new(new_bytes));
+        Some(Sent { flow, seq, range, is_retransmission })
     }
 
-    /// The far end has all of a stream.
+    /// Forgets a stream, because the far end has acknowledged all its bytes.
     pub(crate) fn on_acknowledged(&mut self, id: u64) {
         self.streams.remove(&id);
     }
 
-    /// A stream takes data again.
+    /// Marks the flow of a stream for which the engine has room again.
     pub(crate) fn on_writable(&mut self, id: u64, ready: &mut ReadyFlows) {
         if let Some(stream) = self.streams.get(&id) {
             self.flows[stream.flow].is_blocked = false;
@@ -470,37 +528,39 @@ impl Sending {
         }
     }
 
-    /// Streams may be opened again.
+    /// Marks the flows that waited for a stream, because the far end allows more streams now.
     pub(crate) fn on_stream_available(&mut self, ready: &mut ReadyFlows) {
-        for flow in core::mem::take(&mut self.without_stream) {
+        for flow in core::mem::take(&mut self.waiting_for_stream) {
             self.flows[flow].is_blocked = false;
             ready.mark(flow);
         }
     }
 }
 
+/// Opens a stream. Returns `None` if the far end allows no other stream now.
 fn open(connection: &mut Connection, priority: u8) -> Option<StreamId> {
     let id = connection.streams().open(Dir::Uni)?;
-    // It was opened just now.
-    let _open = connection.send_stream(id).set_priority(i32::from(priority));
+    // This cannot fail, because the stream was opened just now.
+    let _is_set = connection.send_stream(id).set_priority(i32::from(priority));
     Some(id)
 }
 
-/// Writes the remaining bytes of a flow's last message. Returns true if none remain.
-fn write_rest(connection: &mut Connection, flow: &mut FlowState) -> bool {
-    let Some((id, content)) = &mut flow.rest else { return true };
-    let id = *id;
+/// Writes the remaining bytes of a flow's last message. Returns true if the message is written as a whole.
+fn write_remaining(connection: &mut Connection, flow: &mut FlowState) -> bool {
+    let Some(Unwritten { stream, content }) = &mut flow.unwritten else { return true };
+    let id = *stream;
     write(connection, id, content);
-    let is_whole = content.len() == 0;
-    if is_whole {
-        flow.rest = None;
-        // If the far end has stopped it, `on_stopped` has reset it, or will.
+    let is_complete = content.len() == 0;
+    if is_complete {
+        flow.unwritten = None;
+        // An error says that the far end has stopped the stream. `on_stopped` resets the stream then.
         let _finished = connection.send_stream(id).finish();
     }
-    is_whole
+    is_complete
 }
 
-/// Writes what there is room for of `content`; returns how many bytes were taken.
+/// Writes as much of `content` as the engine has room for, and removes these bytes from `content`. Returns
+/// their number.
 fn write(connection: &mut Connection, id: StreamId, content: &mut Content) -> u64 {
     let mut written = 0;
     while content.len() > 0 {
@@ -514,13 +574,3 @@ fn write(connection: &mut Connection, id: StreamId, content: &mut Content) -> u6
     }
     written
 }
-
-/// What an application's message says to the far end when it is given up: ours.
-const EXPIRED: VarInt = VarInt::from_u32(1);
-
-/// Unsent bytes of a flow on datagrams: quinn's `datagram_send_buffer_size`, a flow of the connection.
-const DATAGRAMS: u64 = 1 << 20;
-
-/// Unsent bytes of a flow up to which it has room for more. Chosen, twice the largest message of `bulk`: the
-/// engine would take megabytes ahead, which only wait.
-const UNSENT: u64 = 128 << 10;

@@ -8,17 +8,17 @@ use talkpath_wire::{SackBlock, SegmentOptions};
 
 use super::*;
 
-const VOICE: RtpFrame = RtpFrame { payload_type: 0, samples: 160, extensions: 0 };
+const VOICE: RtpFrame = RtpFrame { payload_type: 0, samples_per_packet: 160, extensions: 0 };
 
-fn envelope(voice: Option<RtpFrame>) -> Envelope {
-    Envelope { flow: 1, outward: true, identification: 7, ecn: Ecn::NotEct, voice, encapsulated: false }
+fn envelope(rtp: Option<RtpFrame>) -> Envelope {
+    Envelope { flow: 1, is_outward: true, identification: 7, ecn: Ecn::NotEct, rtp, is_encapsulated: false }
 }
 
 /// RFC 1071: a sum that includes its own checksum is all ones, so that its complement is 0.
 fn checks(bytes: &[u8]) -> (u16, u16) {
     let upper = &bytes[20..];
-    let pseudo = sum(&bytes[12..20]) + u32::from(bytes[9]) + upper.len() as u32;
-    (fold(sum(&bytes[..20])), fold(pseudo + sum(upper)))
+    let pseudo = word_sum(&bytes[12..20]) + u32::from(bytes[9]) + upper.len() as u32;
+    (checksum(word_sum(&bytes[..20])), checksum(pseudo + word_sum(upper)))
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn frames_have_the_sizes_that_the_simulator_counts_and_right_checksums() {
         Packet::Encapsulated(DccpPacket { short: true, ..ack }.into()),
     ];
     for packet in packets {
-        let bytes = frame(&packet, &envelope(Some(VOICE)));
+        let bytes = encode_frame(&packet, &envelope(Some(VOICE)));
         assert_eq!(bytes.len() as u64, packet.wire_size().get(), "{packet:?}");
         assert_eq!(checks(&bytes), (0, 0), "{packet:?}");
     }
@@ -53,16 +53,16 @@ fn partial_coverage_checks_the_header_alone() {
         payload,
         ..DccpPacket::new(PacketKind::Data, Seq::new(5), Seq::new(0))
     };
-    let bytes = frame(&Packet::Encapsulated(data(160).into()), &envelope(Some(VOICE)));
-    let pseudo = sum(&bytes[12..20]) + 33 + (bytes.len() - 20) as u32;
-    assert_eq!(fold(pseudo + sum(&bytes[20..36])), 0);
+    let bytes = encode_frame(&Packet::Encapsulated(data(160).into()), &envelope(Some(VOICE)));
+    let pseudo = word_sum(&bytes[12..20]) + 33 + (bytes.len() - 20) as u32;
+    assert_eq!(checksum(pseudo + word_sum(&bytes[20..36])), 0);
 }
 
 /// RFC 6773 §3.2 and §3.3.
 #[test]
 fn an_encapsulated_packet_has_udps_checksum_and_none_of_its_own() {
     let packet = Packet::Encapsulated(DccpPacket::new(PacketKind::Sync, Seq::new(5), Seq::new(9)).into());
-    let bytes = frame(&packet, &Envelope { encapsulated: true, ..envelope(None) });
+    let bytes = encode_frame(&packet, &Envelope { is_encapsulated: true, ..envelope(None) });
     assert_eq!((bytes[9], &bytes[20..24], &bytes[34..36]), (17, &[0x19, 0x6f, 0x19, 0x6f][..], &[0, 0][..]));
     assert_eq!(checks(&bytes), (0, 0));
 }
@@ -70,7 +70,7 @@ fn an_encapsulated_packet_has_udps_checksum_and_none_of_its_own() {
 /// RFC 3550 §5.1.
 #[test]
 fn a_voice_frame_without_rtp_is_captured_as_rtp_within_its_own_size() {
-    let bytes = frame(&Packet::Udp(Datagram { seq: 258, payload: 160 }), &envelope(Some(VOICE)));
+    let bytes = encode_frame(&Packet::Udp(Datagram { seq: 258, payload: 160 }), &envelope(Some(VOICE)));
     assert_eq!(bytes[28..40], [0x80, 0, 1, 2, 0, 0, 0xa1, 0x40, 0, 0, 0, 3]);
     assert_eq!(bytes.len(), 188);
 }
@@ -79,7 +79,7 @@ fn a_voice_frame_without_rtp_is_captured_as_rtp_within_its_own_size() {
 #[test]
 fn a_packet_of_a_call_has_its_header_its_extensions_and_whole_frames_of_samples() {
     let voice = RtpFrame { extensions: 8, ..VOICE };
-    let bytes = frame(&Packet::Udp(Datagram { seq: 258, payload: 180 }), &envelope(Some(voice)));
+    let bytes = encode_frame(&Packet::Udp(Datagram { seq: 258, payload: 180 }), &envelope(Some(voice)));
     assert_eq!(bytes[28..40], [0x90, 0, 1, 2, 0, 0, 0xa1, 0x40, 0, 0, 0, 3]);
     assert_eq!(bytes[40..48], [0xbe, 0xde, 0, 1, 0, 0, 0, 0]);
     assert_eq!(
@@ -126,7 +126,7 @@ fn ecn_stands_in_both_headers() {
     let flags = Flags::SYN.with(Flags::ECE).with(Flags::CWR);
     let packet = Packet::Tcp(Segment { flags, ..Segment::default() });
     for (ecn, bits) in [(Ecn::NotEct, 0), (Ecn::Ect1, 1), (Ecn::Ect0, 2), (Ecn::Ce, 3)] {
-        let bytes = frame(&packet, &Envelope { ecn, ..envelope(None) });
+        let bytes = encode_frame(&packet, &Envelope { ecn, ..envelope(None) });
         assert_eq!((bytes[1], bytes[20 + 13]), (bits, 0b1100_0010));
     }
 }
@@ -178,9 +178,9 @@ proptest! {
         packet in any_packet(), flow in 1_u16.., outward: bool, voice: bool, encapsulated: bool,
     ) {
         let envelope = Envelope {
-            flow, outward, encapsulated, ecn: Ecn::Ce, voice: voice.then_some(VOICE), identification: flow,
+            flow, is_outward: outward, is_encapsulated: encapsulated, ecn: Ecn::Ce, rtp: voice.then_some(VOICE), identification: flow,
         };
-        let bytes = frame(&packet, &envelope);
+        let bytes = encode_frame(&packet, &envelope);
         let around = if matches!(packet, Packet::Encapsulated(_)) && encapsulated { 8 } else { 0 };
         prop_assert_eq!(bytes.len() as u64, packet.wire_size().get() + around);
         prop_assert_eq!(usize::from(u16::from_be_bytes([bytes[2], bytes[3]])), bytes.len());
@@ -190,7 +190,7 @@ proptest! {
             prop_assert_eq!(upper, 0);
             return Ok(());
         };
-        let (source, destination) = addresses(&envelope);
+        let Addresses { source, destination } = addresses(&envelope);
         let (inner, carrier) = if encapsulated {
             prop_assert_eq!(upper, 0);
             (&bytes[28..], Carrier::Udp)

@@ -21,7 +21,7 @@ use talkpath_path::Direction;
 use crate::build;
 pub use crate::tap::CaptureEnd;
 use crate::tap::{Sighting, Tap};
-use frame::{Envelope, RtpFrame, frame};
+use frame::{Envelope, RtpFrame, encode_frame};
 
 /// Where a capture is made, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub fn capture(
     simulation.run(plan, &mut |sighting| {
         if written.is_ok() {
             let flow = &scenario.flows[sighting.flow as usize];
-            let bytes = frame(&sighting.packet, &envelope(sighting, flow, options));
+            let bytes = encode_frame(&sighting.packet, &envelope(sighting, flow, options));
             let original_size = bytes.len() as u32;
             let packet = CapturedPacket { interface: 0, at: sighting.at, bytes: &bytes, original_size };
             written = pcapng::write_packet(out, packet);
@@ -86,13 +86,12 @@ fn encrypted(scenario: &Scenario) -> Option<Scenario> {
 }
 
 fn envelope(sighting: &Sighting, flow: &Flow, options: CaptureOptions) -> Envelope {
-    let voice = flow.workload.voice().and_then(RtpFrame::of);
     Envelope {
         flow: sighting.flow as u16 + 1,
-        outward: sighting.direction == Direction::Out,
+        is_outward: sighting.direction == Direction::Out,
         identification: sighting.identification as u16,
         ecn: sighting.ecn,
-        voice,
-        encapsulated: options.encapsulated,
+        rtp: flow.workload.voice().and_then(RtpFrame::of),
+        is_encapsulated: options.encapsulated,
     }
 }

@@ -199,7 +199,7 @@ impl Sender {
 
     /// True if a message of `size` is taken as a whole.
     pub(super) fn fits(&self, size: Bytes, scoreboard: &Scoreboard) -> bool {
-        self.buffer.fits(self.queue(scoreboard), size.get())
+        self.buffer.has_room_for(self.queue(scoreboard), size.get())
     }
 
     /// The application wrote what did not fit.
@@ -207,20 +207,20 @@ impl Sender {
         self.buffer.on_refused();
     }
 
-    /// How much of a write that does not fit as a whole is taken now: see [`SendBuffer::part`].
+    /// How much of a write that does not fit as a whole is taken now: see [`SendBuffer::next_part`].
     pub(super) fn part(&self, burst: u64, written: Bytes, scoreboard: &Scoreboard) -> Bytes {
-        self.buffer.part(self.queue(scoreboard), burst, written)
+        self.buffer.next_part(self.queue(scoreboard), burst, written)
     }
 
     /// Room to report to the application.
     #[inline]
     pub(super) fn writable(&self, scoreboard: &Scoreboard) -> Bytes {
-        self.buffer.writable(self.queue(scoreboard))
+        self.buffer.reported_room(self.queue(scoreboard))
     }
 
     /// True if the buffer would hold a message of `size` if it were empty.
     pub(super) fn holds(&self, size: Bytes, scoreboard: &Scoreboard) -> bool {
-        self.buffer.holds(self.queue(scoreboard), size.get())
+        self.buffer.fits_when_empty(self.queue(scoreboard), size.get())
     }
 
     /// An autotuned buffer gets room for `cwnd` segments of `mss` bytes.
@@ -240,8 +240,8 @@ impl Sender {
         self.buffer.awaits_check()
     }
 
-    /// What that acknowledgement released has left: the buffer may grow, and the application may go on
-    /// (tcp_check_space).
+    /// Lets the buffer grow and wakes the application (tcp_check_space), after the segments that the
+    /// acknowledgement allows have been sent.
     pub(super) fn check_buffer(&mut self, may_grow: bool, cwnd: u64, mss: u32, scoreboard: &Scoreboard) {
         self.buffer.check(self.queue(scoreboard), may_grow, cwnd, mss);
     }
