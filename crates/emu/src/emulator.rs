@@ -214,7 +214,7 @@ impl<'a> Emulator<'a> {
         self.decide_until(stopped_at);
         self.carry_out_decisions();
         if let Some(lanes) = &mut self.lanes {
-            lanes.report_rest(stopped_at);
+            lanes.report_last_interval(stopped_at);
         }
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         self.totals.cpu_ns = u64::try_from(cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec).unwrap_or(0);

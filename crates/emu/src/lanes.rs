@@ -1,21 +1,27 @@
-//! The packets of the user's programs. They belong to no flow of the scenario.
+//! The packets of the user's programs, which belong to no flow of the scenario.
 //!
 //! ```text
 //!  packet ─► conversation (protocol, both addresses and ports) ─► lane of the network
 //!                 └─ leg (one direction) ─► a row for each packet
 //! ```
 //!
-//! - *conversation*: all packets between two endpoints, in both directions. A packet without ports (ICMP)
-//!   belongs to the conversation of its two addresses. A later fragment belongs to the conversation of its
-//!   first fragment. Datagrams of a connection of QUIC from another port belong to the conversation that began
-//!   the connection, while its connection IDs show it (`quic.rs`).
-//! - *lane*: the flow that the network takes a conversation for. A queue that has one queue for each flow so
-//!   has one queue for each conversation ([`LANES`]).
-//! - *row*: the arrival of a packet, its wait in the queue, and its departure or the cause of its loss.
+//! - *conversation*: all packets between two endpoints, in both directions. There are three exceptions.
+//!   A packet without ports (ICMP) belongs to the conversation of its two addresses. A later fragment belongs
+//!   to the conversation of its first fragment. If a QUIC connection changes its port, its datagrams stay in
+//!   the conversation that began the connection, as long as their connection IDs show it (`quic.rs`).
+//! - *leg*: the packets of one direction of a conversation.
+//! - *row*: what happened to one packet of a leg. It is the packet's entry into the path, its wait in the
+//!   queue, and its departure or the cause of its loss.
+//! - *lane*: the number that the path's network sees instead of a flow's number. Each conversation has a
+//!   lane, so a queue with one queue for each flow (FQ-CoDel) has one queue for each conversation. There are
+//!   [`LANES`] lanes. If there are more conversations, several share a lane.
+//! - *flow*: what a report calls a leg.
 //!
-//! Memory is limited. If there are [`MAX_ROWS`] rows, later packets have no row. If there are
-//! [`MAX_CONVERSATIONS`] conversations, later packets share the last one. Such packets cross the path as all
-//! others do, and the record says how many there were.
+//! Memory is limited. After [`MAX_ROWS`] rows, later packets have no row. After [`MAX_CONVERSATIONS`]
+//! conversations, later packets belong to the last conversation. Such packets cross the path as all others
+//! do, and the record says how many there were.
+//!
+//! Begin to read with [`Lanes::on_arrival`].
 
 mod dns;
 mod quic;
@@ -48,19 +54,21 @@ const DNS_PORT: u16 = 53;
 
 /// All conversations of a run.
 pub(super) struct Lanes {
-    /// The number of the first lane in the network.
-    first: u32,
+    /// The number that the network gives to the first of these lanes.
+    first_lane: u32,
+    /// The index of each conversation in `conversations`.
     by_endpoints: BTreeMap<Endpoints, u32>,
-    /// The connections of QUIC, which may go on from other endpoints.
+    /// The QUIC connections, whose endpoints may change.
     quic: QuicConnections,
     /// The names that were looked up. `None` if the record has neither names nor addresses.
     names: Option<LookedUp>,
     pub(super) conversations: Vec<Conversation>,
-    rows: usize,
-    /// The number of packets without a row.
+    /// The number of rows of all legs.
+    row_count: usize,
+    /// The number of packets that have no row, because there were [`MAX_ROWS`] rows already.
     pub(super) without_row: u64,
-    /// The reader of the intervals, while the packets come.
-    reader: Option<Sender<FlowInterval>>,
+    /// The channel to the thread that shows the intervals during the run. `None` if no intervals are shown.
+    interval_sender: Option<Sender<FlowInterval>>,
     /// The end of the interval that is being counted.
     interval_end: Instant,
 }
@@ -80,21 +88,23 @@ pub(super) struct Conversation {
     pub(super) endpoints: Endpoints,
     /// The host that sent the first packet.
     pub(super) begun_by: Host,
-    /// The packets that the first host sent, and the packets that the second host sent.
+    /// The packets that the first host sent, then the packets that the second host sent ([`Host::index`]).
     pub(super) legs: [Leg; 2],
 }
 
 /// The packets of one direction of a conversation.
 #[derive(Default)]
 pub(super) struct Leg {
-    /// One row a packet. The size is that of the whole IP packet.
-    pub(super) packets: Vec<MessageRecord>,
-    /// How long the packets waited in the queue, for the packets whose service has begun.
+    /// The rows of the packets. A row has the form of a message's record, so that the same metrics apply. Its
+    /// `due` is the time at which the packet entered the path, `wire` is the time at which its service began,
+    /// and `size` is the size of the IP packet with its headers.
+    pub(super) rows: Vec<MessageRecord>,
+    /// The time that each packet waited in the queue. A packet whose service never began has no entry.
     pub(super) waits: Vec<Duration>,
-    /// The bytes of all packets, with the packets that have no row.
+    /// The bytes of all packets. Packets without a row are included.
     pub(super) bytes: u64,
     /// The number of packets that their sender declared ECN-capable.
-    pub(super) capable: u64,
+    pub(super) ecn_capable: u64,
     /// The number of packets that left the path with the ECN mark CE.
     pub(super) marked: u64,
     /// The number of packets with each DSCP.
@@ -103,20 +113,33 @@ pub(super) struct Leg {
     pub(super) data_segments: u64,
     /// The number of TCP segments that carried only data that was sent before.
     pub(super) retransmissions: u64,
-    /// The TCP sequence number behind the data that was sent last.
-    next: Option<u32>,
-    /// The acknowledgement number of each row, of TCP only.
+    /// The TCP sequence number that follows the newest data.
+    next_sequence: Option<u32>,
+    /// The TCP acknowledgement number in the packet of each row. The list is empty if the leg is not of TCP.
     acknowledgements: Vec<Option<u32>>,
-    /// The segment that is timed: the sequence number behind its data, and when it entered the path. One
-    /// segment is timed at a time, as in a sender (RFC 6298 §3).
-    timed: Option<(u32, Instant)>,
-    /// TCP's round trips at the sender's end of the path: the time from the entry of a segment to the
-    /// departure of its acknowledgement. Each round trip has the time of the departure.
-    pub(super) round_trips: Vec<(Instant, Duration)>,
+    /// The segment whose round trip is being measured. Only one segment is timed at a time, as in a TCP
+    /// sender (RFC 6298 §3).
+    timed_segment: Option<TimedSegment>,
+    pub(super) round_trips: Vec<RoundTrip>,
     /// The sources of RTP among the datagrams.
     rtp: RtpSources,
     /// What happened since the last report ([`Lanes::report`]).
     since_report: IntervalCounts,
+}
+
+/// A TCP segment whose round trip is being measured.
+struct TimedSegment {
+    /// The sequence number that follows the data of the segment.
+    end_sequence: u32,
+    /// The time at which the segment entered the path.
+    entered: Instant,
+}
+
+/// A round trip of TCP, as its sender would measure it at the entry of the path. It begins when a segment
+/// enters the path, and ends when the acknowledgement of the segment departs from the path.
+pub(super) struct RoundTrip {
+    pub(super) ended: Instant,
+    pub(super) time: Duration,
 }
 
 /// What happened to the packets of a leg in an interval.
@@ -131,13 +154,14 @@ struct IntervalCounts {
     longest_wait: Duration,
 }
 
-/// The row of a packet.
+/// The place of a packet's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PacketRow {
     conversation: u32,
-    leg: Host,
-    /// The number of the row in its leg. `None` if the packet has no row.
-    number: Option<u32>,
+    /// The host that sent the packet.
+    sender: Host,
+    /// The index of the row in its leg. `None` if the packet has no row.
+    index: Option<u32>,
 }
 
 /// A packet that enters the path.
@@ -149,54 +173,57 @@ pub(super) struct Entered {
 }
 
 impl Lanes {
-    /// Makes the lanes of a network whose first lane has the number `first`.
-    pub(super) fn new(first: u32) -> Self {
+    /// Returns lanes without conversations. The network numbers the lanes from `first_lane`, because the
+    /// flows of the scenario have the numbers below.
+    pub(super) fn new(first_lane: u32) -> Self {
         Self {
-            first,
+            first_lane,
             by_endpoints: BTreeMap::new(),
             quic: QuicConnections::default(),
             names: None,
             conversations: Vec::new(),
-            rows: 0,
+            row_count: 0,
             without_row: 0,
-            reader: None,
+            interval_sender: None,
             interval_end: Instant::ZERO.saturating_add(INTERVAL),
         }
     }
 
-    /// Makes these lanes report to `reader` while packets come.
-    pub(super) fn reporting(mut self, reader: Option<Sender<FlowInterval>>) -> Self {
-        self.reader = reader;
+    /// Makes these lanes send an interval to `interval_sender` after each [`INTERVAL`].
+    pub(super) fn reporting(mut self, interval_sender: Option<Sender<FlowInterval>>) -> Self {
+        self.interval_sender = interval_sender;
         self
     }
 
-    /// Makes the record of these lanes have the addresses of conversations, and the names that were looked up,
-    /// if `keeps_names` is true.
+    /// If `keeps_names` is true, the record of these lanes will have the addresses of the conversations, and
+    /// the names that the programs looked up.
     pub(super) fn keeping_names(mut self, keeps_names: bool) -> Self {
         self.names = keeps_names.then(LookedUp::default);
         self
     }
 
-    /// Reports the last interval if it has ended at `now`. The report has each leg to which something
-    /// happened in the interval.
+    /// Reports the interval that is being counted, if it has ended by `now`. Legs to which nothing happened
+    /// are left out.
     pub(super) fn report(&mut self, now: Instant) {
-        if self.reader.is_none() || now < self.interval_end {
+        if self.interval_sender.is_none() || now < self.interval_end {
             return;
         }
         let end = self.interval_end;
         self.send_interval(end);
-        let passed = now.since(end).as_nanos() / INTERVAL.as_nanos() + 1;
-        self.interval_end = end.saturating_add(INTERVAL * passed);
+        let passed_intervals = now.since(end).as_nanos() / INTERVAL.as_nanos() + 1;
+        self.interval_end = end.saturating_add(INTERVAL * passed_intervals);
     }
 
-    /// Reports the last interval, which ends early because the run ends.
-    pub(super) fn report_rest(&mut self, end: Instant) {
+    /// Reports all that was not reported, because the run ends at `end`. The last interval is shorter than
+    /// the others.
+    pub(super) fn report_last_interval(&mut self, end: Instant) {
         self.report(end);
         self.send_interval(end);
     }
 
+    /// Sends what happened in the interval that is being counted, which ends at `to`.
     fn send_interval(&mut self, to: Instant) {
-        let Some(reader) = &self.reader else { return };
+        let Some(interval_sender) = &self.interval_sender else { return };
         let from = self.interval_end.saturating_sub(INTERVAL);
         for (index, conversation) in self.conversations.iter_mut().enumerate() {
             for host in Host::BOTH {
@@ -205,14 +232,15 @@ impl Lanes {
                     continue;
                 }
                 let flow = format!("{}-{}", conversation.name(index), link_of(host));
-                // The error is ignored, because a reader that has gone needs no more reports.
-                let _ = reader.send(counts.interval(flow, from, to));
+                // An error says that the receiver has gone, so that nobody needs the reports.
+                let _ = interval_sender.send(counts.interval(flow, from, to));
             }
         }
     }
 
     /// Records that a packet of `host` enters the path at `now`. If the packet is a later fragment,
-    /// `conversation` is that of its first fragment.
+    /// `conversation` is the conversation of its first fragment. Returns `None` if the packet has no
+    /// addresses.
     pub(super) fn on_arrival(
         &mut self,
         host: Host,
@@ -222,36 +250,35 @@ impl Lanes {
         now: Instant,
     ) -> Option<Entered> {
         let conversation = match conversation {
-            Some(known) => known,
-            None => self.find(host, packet, parsed)?,
+            Some(of_first_fragment) => of_first_fragment,
+            None => self.find_or_begin_conversation(host, packet, parsed)?,
         };
-        self.note_datagram(host, packet, parsed, conversation);
+        self.read_datagram(host, packet, parsed, conversation);
         let leg = &mut self.conversations.get_mut(conversation as usize)?.legs[host.index()];
-        leg.note(packet, parsed, now);
-        leg.since_report.sent += 1;
-        leg.since_report.bytes += parsed.length as u64;
+        leg.count_headers(packet, parsed, now);
         let size = Bytes::new(parsed.length as u64);
-        let number = (self.rows < MAX_ROWS).then(|| leg.add(size, now)).flatten();
-        match (number, parsed.protocol) {
-            (Some(_), Protocol::Tcp) => leg.acknowledgements.push(acknowledgement(packet, parsed)),
-            (Some(row), Protocol::Udp) => {
-                if let Some(header) = datagram_payload(packet, parsed).and_then(RtpHeader::read) {
-                    leg.rtp.note(header, row);
-                }
+        leg.since_report.sent += 1;
+        leg.since_report.bytes += size.get();
+        let index = if self.row_count < MAX_ROWS { leg.add_row(size, now) } else { None };
+        match index {
+            Some(index) => {
+                self.row_count += 1;
+                leg.read_packet_of_row(index, packet, parsed);
             }
-            _ => {}
-        }
-        match number {
-            Some(_) => self.rows += 1,
             None => self.without_row += 1,
         }
-        let row = PacketRow { conversation, leg: host, number };
-        Some(Entered { lane: self.first + conversation % LANES, conversation, row })
+        let row = PacketRow { conversation, sender: host, index };
+        Some(Entered { lane: self.lane_of(conversation), conversation, row })
     }
 
-    /// Takes note of what a datagram says about other packets: the connection IDs of QUIC, and the names of
-    /// addresses.
-    fn note_datagram(&mut self, host: Host, packet: &[u8], parsed: &Parsed, conversation: u32) {
+    /// Returns the lane of a conversation in the network.
+    const fn lane_of(&self, conversation: u32) -> u32 {
+        self.first_lane + conversation % LANES
+    }
+
+    /// Reads what a datagram says about later packets: the connection IDs of QUIC, and the names in answers
+    /// of DNS.
+    fn read_datagram(&mut self, host: Host, packet: &[u8], parsed: &Parsed, conversation: u32) {
         let Some(payload) = datagram_payload(packet, parsed) else { return };
         let Some((from, (from_port, _))) = addresses(packet, parsed.ip).zip(parsed.ports) else { return };
         self.quic.note((host, (from.0, from_port)), payload, conversation);
@@ -260,46 +287,46 @@ impl Lanes {
         }
     }
 
-    /// Takes note that the service of a packet began at `began`.
+    /// Records that the service of a packet began at `began`, which ended its wait in the queue.
     pub(super) fn on_service(&mut self, row: PacketRow, began: Instant) {
-        if let Some((leg, number)) = self.row(row) {
-            let entered = leg.packets[number].due;
-            leg.packets[number].wire = Some(began);
-            let wait = began.since(entered);
-            leg.waits.push(wait);
-            let counts = &mut leg.since_report;
-            counts.served += 1;
-            counts.waited = counts.waited.saturating_add(wait);
-            counts.longest_wait = counts.longest_wait.max(wait);
-        }
+        let Some((leg, index)) = self.find_row(row) else { return };
+        let packet = &mut leg.rows[index];
+        packet.wire = Some(began);
+        let wait = began.since(packet.due);
+        leg.waits.push(wait);
+        let counts = &mut leg.since_report;
+        counts.served += 1;
+        counts.waited = counts.waited.saturating_add(wait);
+        counts.longest_wait = counts.longest_wait.max(wait);
     }
 
-    /// Takes note that a packet was handed to its host at `now`. `is_marked` is true if it has the ECN mark
-    /// CE.
+    /// Records that a packet departed from the path to its host at `now`. `is_marked` is true if the packet
+    /// has the ECN mark CE.
     pub(super) fn on_departed(&mut self, row: PacketRow, is_marked: bool, now: Instant) {
-        if let Some((leg, number)) = self.row(row) {
-            leg.marked += u64::from(is_marked);
-            leg.since_report.received += 1;
-            let packet = &mut leg.packets[number];
-            (packet.received, packet.fate, packet.copies) = (Some(now), Fate::Delivered, 1);
-            if let Some(acknowledged) = leg.acknowledgements.get(number).copied().flatten() {
-                let conversation = &mut self.conversations[row.conversation as usize];
-                conversation.legs[row.leg.other().index()].on_acknowledged(acknowledged, now);
-            }
+        let Some((leg, index)) = self.find_row(row) else { return };
+        leg.marked += u64::from(is_marked);
+        leg.since_report.received += 1;
+        let packet = &mut leg.rows[index];
+        packet.received = Some(now);
+        packet.fate = Fate::Delivered;
+        packet.copies = 1;
+        if let Some(acknowledgement) = leg.acknowledgements.get(index).copied().flatten() {
+            let conversation = &mut self.conversations[row.conversation as usize];
+            conversation.legs[row.sender.other().index()].on_acknowledged(acknowledgement, now);
         }
     }
 
-    /// Takes note that the path dropped or lost a packet.
+    /// Records that the path dropped or lost a packet.
     pub(super) fn on_dropped(&mut self, row: PacketRow, cause: DropCause) {
-        if let Some((leg, number)) = self.row(row) {
-            let packet = &mut leg.packets[number];
-            (packet.fate, packet.drop_cause) = (Fate::Missing, Some(cause));
-            leg.since_report.lost += 1;
-        }
+        let Some((leg, index)) = self.find_row(row) else { return };
+        let packet = &mut leg.rows[index];
+        packet.fate = Fate::Missing;
+        packet.drop_cause = Some(cause);
+        leg.since_report.lost += 1;
     }
 
-    /// Finds the conversation of a packet, or begins it.
-    fn find(&mut self, host: Host, packet: &[u8], parsed: &Parsed) -> Option<u32> {
+    /// Finds the conversation of a packet. If there is none, begins one.
+    fn find_or_begin_conversation(&mut self, host: Host, packet: &[u8], parsed: &Parsed) -> Option<u32> {
         let (from, to) = addresses(packet, parsed.ip)?;
         let (from_port, to_port) = parsed.ports.unwrap_or((0, 0));
         let (sender, receiver) = ((from, from_port), (to, to_port));
@@ -311,9 +338,9 @@ impl Lanes {
         if let Some(known) = self.by_endpoints.get(&endpoints) {
             return Some(*known);
         }
-        let known = datagram_payload(packet, parsed)
+        let same_connection = datagram_payload(packet, parsed)
             .and_then(|payload| self.quic.find((host.other(), receiver), payload));
-        if let Some(known) = known {
+        if let Some(known) = same_connection {
             self.by_endpoints.insert(endpoints, known);
             return Some(known);
         }
@@ -326,10 +353,11 @@ impl Lanes {
         Some(number)
     }
 
-    fn row(&mut self, row: PacketRow) -> Option<(&mut Leg, usize)> {
-        let number = usize::try_from(row.number?).ok()?;
-        let leg = &mut self.conversations.get_mut(row.conversation as usize)?.legs[row.leg.index()];
-        (number < leg.packets.len()).then_some((leg, number))
+    /// Returns the leg of a row, and the index of the row in it.
+    fn find_row(&mut self, row: PacketRow) -> Option<(&mut Leg, usize)> {
+        let index = usize::try_from(row.index?).ok()?;
+        let leg = &mut self.conversations.get_mut(row.conversation as usize)?.legs[row.sender.index()];
+        (index < leg.rows.len()).then_some((leg, index))
     }
 }
 
@@ -390,9 +418,9 @@ fn protocol_name(number: u8) -> String {
 
 impl Leg {
     /// Counts what the headers of a packet say.
-    fn note(&mut self, packet: &[u8], parsed: &Parsed, now: Instant) {
+    fn count_headers(&mut self, packet: &[u8], parsed: &Parsed, now: Instant) {
         self.bytes += parsed.length as u64;
-        self.capable += u64::from(parsed.ecn != Ecn::NotEct);
+        self.ecn_capable += u64::from(parsed.ecn != Ecn::NotEct);
         *self.dscp.entry(parsed.dscp(packet)).or_default() += 1;
         if parsed.protocol != Protocol::Tcp || !parsed.part.is_whole() {
             return;
@@ -402,30 +430,41 @@ impl Leg {
         };
         self.data_segments += 1;
         let end = segment.sequence.wrapping_add(segment.payload);
-        // RFC 9293 §3.4: sequence numbers are compared modulo 2^32.
-        let is_new = self.next.is_none_or(|next| end.wrapping_sub(next).cast_signed() > 0);
+        let is_new = self.next_sequence.is_none_or(|next| sequence_distance(next, end) > 0);
         if is_new {
-            self.next = Some(end);
-            self.timed.get_or_insert((end, now));
+            self.next_sequence = Some(end);
+            self.timed_segment.get_or_insert(TimedSegment { end_sequence: end, entered: now });
         } else {
             self.retransmissions += 1;
-            // Which of the two segments is acknowledged cannot be known (RFC 6298 §3, Karn's algorithm).
-            self.timed = None;
+            // Nobody can know which of the two copies is acknowledged (RFC 6298 §3, Karn's algorithm).
+            self.timed_segment = None;
         }
     }
 
-    /// Takes note that the sender of this leg got an acknowledgement of all data before `number` at `now`.
-    fn on_acknowledged(&mut self, number: u32, now: Instant) {
-        if let Some((_, sent)) = self.timed.take_if(|(end, _)| number.wrapping_sub(*end).cast_signed() >= 0) {
-            self.round_trips.push((now, now.since(sent)));
+    /// Records that the sender of this leg got an acknowledgement of all data before `acknowledgement` at
+    /// `now`.
+    fn on_acknowledged(&mut self, acknowledgement: u32, now: Instant) {
+        let is_acknowledged =
+            |timed: &mut TimedSegment| sequence_distance(timed.end_sequence, acknowledgement) >= 0;
+        if let Some(timed) = self.timed_segment.take_if(is_acknowledged) {
+            self.round_trips.push(RoundTrip { ended: now, time: now.since(timed.entered) });
         }
     }
 
-    /// Adds the row of a packet that entered the path at `now`. Returns its number.
-    fn add(&mut self, size: Bytes, now: Instant) -> Option<u32> {
-        let number = u32::try_from(self.packets.len()).ok()?;
-        self.packets.push(MessageRecord {
-            seq: u64::from(number),
+    /// Reads the acknowledgement number or the RTP header of the packet that has the row with this index.
+    fn read_packet_of_row(&mut self, index: u32, packet: &[u8], parsed: &Parsed) {
+        if parsed.protocol == Protocol::Tcp {
+            self.acknowledgements.push(acknowledgement(packet, parsed));
+        } else if let Some(header) = datagram_payload(packet, parsed).and_then(RtpHeader::read) {
+            self.rtp.note(header, index);
+        }
+    }
+
+    /// Adds the row of a packet that entered the path at `now`. Returns the index of the row.
+    fn add_row(&mut self, size: Bytes, now: Instant) -> Option<u32> {
+        let index = u32::try_from(self.rows.len()).ok()?;
+        self.rows.push(MessageRecord {
+            seq: u64::from(index),
             size,
             due: now,
             sent: Some(now),
@@ -436,8 +475,14 @@ impl Leg {
             copies: 0,
             transmissions: 1,
         });
-        Some(number)
+        Some(index)
     }
+}
+
+/// Returns how far the TCP sequence number `to` is after `from` (RFC 9293 §3.4: modulo 2^32). The distance is
+/// negative if `to` is before `from`.
+const fn sequence_distance(from: u32, to: u32) -> i32 {
+    to.wrapping_sub(from).cast_signed()
 }
 
 impl IntervalCounts {
@@ -494,6 +539,6 @@ mod tests {
         assert_eq!(arrive(Host::Second, 5001, &short(1)), 0, "and back");
         assert_eq!(arrive(Host::First, 5002, &short(3)), 1, "an ID that nobody has shown");
         let legs = &lanes.conversations[0].legs;
-        assert_eq!(legs.each_ref().map(|leg| leg.packets.len()), [3, 2]);
+        assert_eq!(legs.each_ref().map(|leg| leg.rows.len()), [3, 2]);
     }
 }

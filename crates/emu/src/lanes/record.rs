@@ -22,7 +22,7 @@ use talkpath_measure::{
 use talkpath_model::Dscp;
 use talkpath_units::{Duration, Instant, counted};
 
-use super::{Conversation, Endpoints, Lanes, Leg, MAX_CONVERSATIONS, link_of, rtp};
+use super::{Conversation, Endpoints, Lanes, Leg, MAX_CONVERSATIONS, RoundTrip, link_of, rtp};
 use crate::packet::Host;
 
 /// The largest number of conversations with a name in the record. We chose 32, because a person still reads a
@@ -119,7 +119,7 @@ fn program_flows(lanes: &Lanes) -> Vec<ProgramFlow<'_>> {
             });
         }
     }
-    flows.retain(|flow| flow.legs.iter().any(|leg| !leg.packets.is_empty()));
+    flows.retain(|flow| flow.legs.iter().any(|leg| !leg.rows.is_empty()));
     flows
 }
 
@@ -130,7 +130,7 @@ fn rtp_streams(flows: &[ProgramFlow<'_>]) -> Vec<FlowRecord> {
         let [leg] = flow.legs[..] else { continue };
         for (_, source) in leg.rtp.streams() {
             let name = format!("rtp-{}-{}-{}", source.payload_type(), streams.len() + 1, flow.link());
-            streams.push(rtp::record(source, &name, name.clone(), &leg.packets));
+            streams.push(rtp::record(source, &name, name.clone(), &leg.rows));
         }
     }
     streams
@@ -167,7 +167,7 @@ impl ProgramFlow<'_> {
 
     fn record(&self) -> FlowRecord {
         let mut packets: Vec<MessageRecord> =
-            self.legs.iter().flat_map(|leg| leg.packets.iter().copied()).collect();
+            self.legs.iter().flat_map(|leg| leg.rows.iter().copied()).collect();
         packets.sort_by_key(|packet| packet.due);
         for (number, packet) in (0..).zip(&mut packets) {
             packet.seq = number;
@@ -178,7 +178,7 @@ impl ProgramFlow<'_> {
         let start = packets.first().map_or(Instant::ZERO, |packet| packet.due);
         let sum = |count: fn(&Leg) -> u64| self.legs.iter().map(|leg| count(leg)).sum::<u64>();
         let is_tcp = self.transport == "tcp";
-        let capable = sum(|leg| leg.capable) > 0;
+        let capable = sum(|leg| leg.ecn_capable) > 0;
         let info = FlowInfo {
             name: self.name(),
             // Each direction is a group of its own, because the two directions of a program are no copies.
@@ -248,8 +248,8 @@ impl ProgramFlow<'_> {
     fn round_trip_series(&self) -> Option<Series> {
         let [leg] = self.legs[..] else { return None };
         let mut tap = SeriesTap::new(self.name(), SeriesKind::Srtt, SeriesDetail::Sampled);
-        let mut smoothed = leg.round_trips.first()?.1.as_millis_f64();
-        for (at, round_trip) in &leg.round_trips {
+        let mut smoothed = leg.round_trips.first()?.time.as_millis_f64();
+        for RoundTrip { ended: at, time: round_trip } in &leg.round_trips {
             smoothed += (round_trip.as_millis_f64() - smoothed) / 8.0;
             tap.push(smoothed, *at);
         }
@@ -258,12 +258,12 @@ impl ProgramFlow<'_> {
 
     /// The round trips of TCP as seen on the wire.
     fn round_trips(&self) -> Vec<Duration> {
-        self.legs.iter().flat_map(|leg| leg.round_trips.iter().map(|(_, time)| *time)).collect()
+        self.legs.iter().flat_map(|leg| leg.round_trips.iter().map(|round_trip| round_trip.time)).collect()
     }
 
     /// Counts the packets that the path dropped or lost.
     fn missing(&self) -> usize {
-        let packets = self.legs.iter().flat_map(|leg| &leg.packets);
+        let packets = self.legs.iter().flat_map(|leg| &leg.rows);
         packets.filter(|packet| packet.fate == Fate::Missing).count()
     }
 }
