@@ -485,7 +485,7 @@ mod tests {
         for leader in [1, 2, u32::MAX] {
             let mut session = good.clone();
             if let TransportSpec::Quic(spec) = &mut session.flows[1].transport {
-                spec.follow(leader);
+                spec.set_leader(leader);
             }
             assert!(session.check_connections().is_err() == (leader != 1), "{leader}");
         }

@@ -66,7 +66,7 @@ impl SessionSpec {
             let Some(connection) = name(flow) else { continue };
             let leader = flows[..index].iter().position(|other| name(other).as_ref() == Some(&connection));
             if let (Some(leader), TransportSpec::Quic(spec)) = (leader, &mut self.flows[index].transport) {
-                spec.follow(u32::try_from(leader).unwrap_or(u32::MAX));
+                spec.set_leader(u32::try_from(leader).unwrap_or(u32::MAX));
             }
         }
     }

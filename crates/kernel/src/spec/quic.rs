@@ -7,6 +7,9 @@ use talkpath_units::{Bytes, Duration, Seed};
 
 use super::bounds::{MAX_STREAM_MESSAGE, is_buffer};
 
+/// The size in bytes of the largest IP packet (RFC 791 §3.1).
+const LARGEST_MTU: u64 = 65_535;
+
 /// A flow over QUIC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuicSpec {
@@ -22,8 +25,7 @@ pub struct QuicSpec {
     /// True if messages leave in 0-RTT packets of the client's first flight.
     #[serde(default)]
     zero_rtt: bool,
-    /// The place in the session of the earlier flow whose connection this flow shares. `None` for the first
-    /// flow of a connection.
+    /// The index of the first flow of this flow's connection. `None` if this flow is the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leader: Option<u32>,
 }
@@ -41,28 +43,30 @@ impl QuicSpec {
             expire_ns: expire.map(Duration::as_nanos),
             priority: *priority,
             receive_buffer: receive_buffer.map(Bytes::get),
-            // This host's kernel may know a smaller MTU (RFC 1191), which may be wrong. The connection itself
-            // finds out whether packets of 1200 B pass.
+            // A smaller MTU that this host's kernel has learned (RFC 1191) may be wrong, so it is not used.
+            // QUIC needs a path that carries its smallest datagram, and tests this itself (RFC 9000 §14).
             mtu: mtu.max(SMALLEST_QUIC_MTU).get(),
             zero_rtt: *zero_rtt,
             leader: None,
         }
     }
 
-    /// Returns the index of the flow whose connection this flow shares.
+    /// Returns the index of the first flow of this flow's connection. Returns `None` if this flow is the
+    /// first one. An index that this machine cannot represent becomes one that no flow has, and the check of
+    /// the session refuses it.
     pub(super) fn leader(&self) -> Option<usize> {
         self.leader.map(|leader| usize::try_from(leader).unwrap_or(usize::MAX))
     }
 
     /// Makes this flow share the connection of the flow with the index `leader`.
-    pub(super) const fn follow(&mut self, leader: u32) {
+    pub(super) const fn set_leader(&mut self, leader: u32) {
         self.leader = Some(leader);
     }
 
-    /// Returns true if this flow and the `first` flow of its connection agree in all options that a
-    /// connection has only once.
-    pub(super) fn fits_connection_of(&self, first: &Self) -> bool {
-        (self.is_newreno, self.mtu, self.zero_rtt) == (first.is_newreno, first.mtu, first.zero_rtt)
+    /// Returns true if this flow can share the connection of `leader`. The two flows must agree in each
+    /// option that belongs to the connection.
+    pub(super) fn fits_connection_of(&self, leader: &Self) -> bool {
+        self.is_newreno == leader.is_newreno && self.mtu == leader.mtu && self.zero_rtt == leader.zero_rtt
     }
 
     /// Returns true if messages leave in 0-RTT packets of the client's first flight (RFC 9001 §4.6).
@@ -105,28 +109,32 @@ impl QuicSpec {
         }
     }
 
-    /// Checks the values as the check of a scenario does, because a far end may have sent the spec.
+    /// Checks the values of a spec, which may come from a far end. The rules are those of a scenario's check.
     ///
     /// # Errors
     /// Returns a text that says what QUIC needs.
     pub(super) fn check(&self) -> Result<(), String> {
         let can_expire = self.expire_ns.is_none() || self.carry != Carry::Stream;
-        let values = [
-            ((SMALLEST_QUIC_MTU.get()..=65_535).contains(&self.mtu), "an MTU of 1228 to 65535 B"),
-            (self.receive_buffer.is_none_or(is_buffer), "a socket_buffer of at least 1 B and at most 1 GiB"),
-            (can_expire, "no `expire` on one stream for all messages"),
-        ];
-        match values.into_iter().find(|(is_right, _)| !is_right) {
-            Some((_, needs)) => Err(format!("QUIC needs {needs}")),
-            None => Ok(()),
+        let smallest_mtu = SMALLEST_QUIC_MTU.get();
+        if !(smallest_mtu..=LARGEST_MTU).contains(&self.mtu) {
+            return Err(format!("QUIC needs an MTU of {smallest_mtu} to {LARGEST_MTU} B"));
         }
+        if !self.receive_buffer.is_none_or(is_buffer) {
+            return Err("QUIC needs a socket_buffer of at least 1 B and at most 1 GiB".to_owned());
+        }
+        if !can_expire {
+            return Err("QUIC needs no `expire` on one stream for all messages".to_owned());
+        }
+        Ok(())
     }
 }
 
-/// The largest number of bytes on streams that a far end has sent and the application has not read. The
-/// simulator has no such limit, but a peer over a network must not take all memory. We chose 8 MiB for a
-/// transfer, which is more than the 1.25 MB that quinn gives each stream, and 1 MiB for messages on a clock,
-/// which is two minutes of a call.
+/// Returns the limit of QUIC's flow control in bytes. The limit holds for the bytes on streams that a far end
+/// has sent and this host's application has not read yet.
+///
+/// The simulator has no such limit, but a peer over a network must not take all memory. For messages on a
+/// clock we chose 1 MiB, which is two minutes of a call. For a transfer we chose 8 MiB. That is more than the
+/// 1.25 MB that quinn allows each stream.
 pub(crate) const fn receive_window(is_clocked: bool) -> u32 {
     if is_clocked { 1 << 20 } else { 8 << 20 }
 }

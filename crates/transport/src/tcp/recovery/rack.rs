@@ -11,8 +11,11 @@
 //!
 //! `q` grows by one in each round trip in which the far end reports that it has received a segment twice (a
 //! D-SACK). Such a report says that a retransmission was needless, so the window was too short. The `linux`
-//! stack takes only a report that the window can have caused: reordering was seen before, and the segment is
-//! not a loss probe, which the probe's own timer sends (Linux: tcp_dsack_seen, since 5.15).
+//! stack counts a report only if the window can be its cause (tcp_dsack_seen, since 5.15). This has two
+//! conditions:
+//!
+//! - Reordering was seen before.
+//! - The segment is not a loss probe, because the timer of the probe sends it and not the window.
 
 use talkpath_units::{Duration, Instant};
 
@@ -20,31 +23,42 @@ use super::sent_segment::SentSegment;
 use super::{Context, DUPLICATE_THRESHOLD, Recovery, RecoveryState};
 use crate::tcp::timers::TimerKind;
 
+/// The time that is added to the reordering timer (Linux: TCP_TIMEOUT_MIN_US).
+pub(super) const TIMER_SLACK: Duration = Duration::from_millis(2);
+/// The time after which a shortest round trip is forgotten (Linux: net.ipv4.tcp_min_rtt_wlen).
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
+/// The largest distance that reordering can reach, in segments (Linux: net.ipv4.tcp_max_reordering).
+const MAX_REORDERING: u64 = 300;
+/// The largest factor of the reordering window (Linux: reo_wnd_steps is a byte in tcp_rack_update_reo_wnd).
+const MAX_WINDOW_FACTOR: u64 = 255;
+/// The number of recoveries after which the factor falls back to one (RFC 8985 §5.2).
+const RECOVERIES_UNTIL_RESET: u32 = 16;
+
 /// The per-connection variables of RFC 8985 §5.2.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// The segment that was sent last among those that have arrived: when it was sent, and the offset at
-    /// which it ends (RACK.xmit_ts, RACK.end_seq).
+    /// The newest segment, which is the one that was sent last of all segments that have arrived. The pair is
+    /// the time at which it was sent and the offset at which it ends (RACK.xmit_ts, RACK.end_seq).
     newest: (Instant, u64),
     /// The round trip of the segment that has arrived last (RACK.rtt).
     rtt: Duration,
-    /// True if losses have to be searched: a segment has arrived since the last search, or marks of loss were
-    /// removed.
+    /// True if the next acknowledgement has to search for losses. The reason is that a segment has arrived
+    /// since the last search, or that marks of loss were removed.
     search_requested: bool,
     /// The shortest round trip of the last minutes (RACK.min_RTT), and when it was measured.
     min_rtt: Option<(Duration, Instant)>,
-    /// The largest distance in full segments by which one segment overtook another. Three as long as none
-    /// did.
-    reordering: u64,
-    /// True once a segment overtook another.
+    /// The largest distance, in full segments, by which a segment was overtaken. It is three before any
+    /// reordering is seen.
+    reordering_distance: u64,
+    /// True once a segment was overtaken by another (RACK.reordering_seen).
     reordering_seen: bool,
     /// The factor `q` of the reordering window (RACK.reo_wnd_mult).
-    quarters: u64,
-    /// The number of recoveries until `quarters` falls back to one (RACK.reo_wnd_persist).
-    persist: u32,
-    /// The end of the round trip in which a needless retransmission was last reported: when this offset is
-    /// acknowledged, a further report counts (RACK.dsack_round).
-    round: Option<u64>,
+    window_factor: u64,
+    /// The number of recoveries until `window_factor` falls back to one (RACK.reo_wnd_persist).
+    recoveries_until_reset: u32,
+    /// The offset that ends the round trip in which a needless retransmission was last reported. Another
+    /// report counts only after this offset is acknowledged (RACK.dsack_round).
+    round_trip_end: Option<u64>,
 }
 
 impl Rack {
@@ -54,33 +68,33 @@ impl Rack {
             rtt: Duration::ZERO,
             search_requested: false,
             min_rtt: None,
-            reordering: DUPLICATE_THRESHOLD as u64,
+            reordering_distance: DUPLICATE_THRESHOLD as u64,
             reordering_seen: false,
-            quarters: 1,
-            persist: 0,
-            round: None,
+            window_factor: 1,
+            recoveries_until_reset: 0,
+            round_trip_end: None,
         }
     }
 
-    /// RACK.min_RTT. Zero before any sample.
+    /// Returns RACK.min_RTT. It is zero before the first sample.
     #[inline]
     pub(super) fn min_rtt(&self) -> Duration {
         self.min_rtt.map_or(Duration::ZERO, |(rtt, _)| rtt)
     }
 
-    /// Takes a round-trip sample (RFC 8985 §6.2 step 1).
+    /// Records a round-trip sample (RFC 8985 §6.2 step 1).
     #[inline]
     pub(super) fn on_rtt(&mut self, rtt: Duration, now: Instant) {
-        let holds =
+        let has_valid_shorter =
             self.min_rtt.is_some_and(|(shortest, at)| shortest < rtt && now.since(at) <= MIN_RTT_WINDOW);
-        if !holds {
+        if !has_valid_shorter {
             self.min_rtt = Some((rtt, now));
         }
     }
 
-    /// Takes note that segments have arrived (RFC 8985 §6.2 step 2). `newest` is the segment among them that
-    /// was sent last: when it was sent, and the offset at which it ends. `rtt` is the round trip of the
-    /// segment that was acknowledged last. As in Linux (tcp_rack_advance) that need not be the newest one.
+    /// Records that segments have arrived (RFC 8985 §6.2 step 2). `newest` is the segment that was sent last
+    /// of them, as the time at which it was sent and the offset at which it ends. `rtt` is the round trip of
+    /// the segment that was acknowledged last. As in Linux (tcp_rack_advance), this may be another segment.
     #[inline]
     pub(super) fn advance(&mut self, newest: (Instant, u64), rtt: Duration) {
         self.search_requested = true;
@@ -88,85 +102,84 @@ impl Rack {
         self.newest = self.newest.max(newest);
     }
 
-    /// True if segments have arrived, or marks of loss were removed, since the last call. Losses are searched
-    /// only then.
+    /// Returns true if losses have to be searched now, and withdraws the request.
     pub(super) const fn take_search_request(&mut self) -> bool {
         core::mem::replace(&mut self.search_requested, false)
     }
 
-    /// Makes the next acknowledgement search for losses, because the marks of loss were removed.
+    /// Requests a search for losses at the next acknowledgement, because the marks of loss were removed.
     pub(super) const fn search_again(&mut self) {
         self.search_requested = true;
     }
 
-    /// True if a segment that was sent after `segment` has arrived.
-    pub(super) fn has_overtaken(&self, segment: &SentSegment) -> bool {
+    /// Returns true if a segment that was sent after `segment` has arrived before it.
+    pub(super) fn is_overtaken(&self, segment: &SentSegment) -> bool {
         self.newest > (segment.sent_at(), segment.end())
     }
 
-    /// True if all segments that have arrived were sent before `sent_at`.
+    /// Returns true if all segments that have arrived were sent before `sent_at`.
     #[inline]
-    pub(super) fn is_older_than(&self, sent_at: Instant) -> bool {
-        self.newest.0 < sent_at
+    pub(super) fn all_arrivals_were_sent_before(&self, sent_at: Instant) -> bool {
+        let (newest_sent_at, _) = self.newest;
+        newest_sent_at < sent_at
     }
 
-    /// The time after which `segment` is late, with a reordering window of `window`. `None` if it is late
-    /// now.
-    pub(super) fn remaining(
+    /// Returns the time until `segment` is late, with a reordering window of `window`. Returns `None` if the
+    /// segment is late already.
+    pub(super) fn time_until_late(
         &self,
         segment: &SentSegment,
         window: Duration,
         now: Instant,
     ) -> Option<Duration> {
-        let left = (self.rtt + window).saturating_sub(now.since(segment.sent_at()));
-        (!left.is_zero()).then_some(left)
+        let remaining = (self.rtt + window).saturating_sub(now.since(segment.sent_at()));
+        (!remaining.is_zero()).then_some(remaining)
     }
 
-    /// Takes note of reordering (RFC 8985 §6.2 step 3): a segment that begins at `low` arrived after a
-    /// segment that ends at `high`.
+    /// Records reordering (RFC 8985 §6.2 step 3). A segment that begins at `low` arrived after a segment that
+    /// ends at `high`.
     pub(super) fn on_reordering(&mut self, low: u64, high: u64, smss: u32) {
         if low < high {
             let distance = (high - low).div_ceil(u64::from(smss.max(1)));
-            self.reordering = self.reordering.max(distance).min(MAX_REORDERING);
+            self.reordering_distance = self.reordering_distance.max(distance).min(MAX_REORDERING);
             self.reordering_seen = true;
         }
     }
 
-    /// True once a segment overtook another (RACK.reordering_seen).
     pub(super) const fn has_seen_reordering(&self) -> bool {
         self.reordering_seen
     }
 
-    /// True if a segment was ever overtaken by more than three segments.
+    /// Returns true if a segment was ever overtaken by more than three segments.
     pub(super) const fn reorders_much(&self) -> bool {
-        self.reordering > DUPLICATE_THRESHOLD as u64
+        self.reordering_distance > DUPLICATE_THRESHOLD as u64
     }
 
-    /// The reordering window while `sacked` segments are sacked (RFC 8985 §6.2 step 4; Linux:
+    /// Returns the reordering window while `sacked` segments are sacked (RFC 8985 §6.2 step 4; Linux:
     /// tcp_rack_reo_wnd).
     pub(super) fn window(&self, in_recovery: bool, sacked: u64, srtt: Option<Duration>) -> Duration {
-        if !self.reordering_seen && (in_recovery || sacked >= self.reordering) {
+        if !self.reordering_seen && (in_recovery || sacked >= self.reordering_distance) {
             return Duration::ZERO;
         }
-        let window = (self.min_rtt() / 4).saturating_mul(self.quarters);
+        let window = (self.min_rtt() / 4).saturating_mul(self.window_factor);
         srtt.map_or(window, |srtt| window.min(srtt))
     }
 
-    /// Widens the window, at most once per round trip, because the far end reports a duplicate (RFC 8985 §6.2
-    /// step 4).
+    /// Widens the window, because the far end reports that it has received a segment twice (RFC 8985 §6.2
+    /// step 4). The window grows at most once per round trip.
     pub(super) fn on_duplicate(&mut self, snd_una: u64, snd_max: u64) {
-        if self.round.is_none_or(|round| snd_una >= round) {
-            self.round = Some(snd_max);
-            self.quarters = (self.quarters + 1).min(MAX_QUARTERS);
-            self.persist = PERSIST;
+        if self.round_trip_end.is_none_or(|end| snd_una >= end) {
+            self.round_trip_end = Some(snd_max);
+            self.window_factor = (self.window_factor + 1).min(MAX_WINDOW_FACTOR);
+            self.recoveries_until_reset = RECOVERIES_UNTIL_RESET;
         }
     }
 
-    /// Takes note that a recovery has ended in which no retransmission was needless.
+    /// Records the end of a recovery without needless retransmissions.
     pub(super) const fn on_recovered(&mut self) {
-        self.persist = self.persist.saturating_sub(1);
-        if self.persist == 0 {
-            self.quarters = 1;
+        self.recoveries_until_reset = self.recoveries_until_reset.saturating_sub(1);
+        if self.recoveries_until_reset == 0 {
+            self.window_factor = 1;
         }
     }
 }
@@ -183,7 +196,7 @@ impl Recovery {
         true
     }
 
-    /// Searches losses when the reordering timer has expired (Linux: tcp_rack_reo_timeout).
+    /// Searches for losses when the reordering timer has expired (Linux: tcp_rack_reo_timeout).
     pub(in crate::tcp) fn on_reordering_timeout(&mut self, context: &mut Context<'_>) {
         let old_losses = context.scoreboard.losses();
         let old_resent = context.scoreboard.resent_segments();
@@ -200,17 +213,6 @@ impl Recovery {
         }
     }
 }
-
-/// TCP_TIMEOUT_MIN_US: 2 ms.
-pub(super) const TIMER_SLACK: Duration = Duration::from_millis(2);
-/// net.ipv4.tcp_min_rtt_wlen.
-const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
-/// net.ipv4.tcp_max_reordering.
-const MAX_REORDERING: u64 = 300;
-/// tcp_rack_update_reo_wnd: reo_wnd_steps is a byte.
-const MAX_QUARTERS: u64 = 255;
-/// RFC 8985 §5.2: 16 recoveries.
-const PERSIST: u32 = 16;
 
 #[cfg(test)]
 mod tests {
@@ -233,11 +235,11 @@ mod tests {
     #[test]
     fn what_was_sent_before_something_that_arrived_is_late_after_a_round_trip() {
         let rack = rack();
-        assert!(rack.has_overtaken(&segment(1001, 0)) && rack.has_overtaken(&segment(2001, 10)));
-        assert!(!rack.has_overtaken(&segment(4001, 10)) && !rack.has_overtaken(&segment(1001, 11)));
+        assert!(rack.is_overtaken(&segment(1001, 0)) && rack.is_overtaken(&segment(2001, 10)));
+        assert!(!rack.is_overtaken(&segment(4001, 10)) && !rack.is_overtaken(&segment(1001, 11)));
         let now = Instant::from_millis(110);
-        assert_eq!(rack.remaining(&segment(1001, 0), Duration::ZERO, now), None);
-        assert_eq!(rack.remaining(&segment(1001, 0), MS(25), now), Some(MS(15)));
+        assert_eq!(rack.time_until_late(&segment(1001, 0), Duration::ZERO, now), None);
+        assert_eq!(rack.time_until_late(&segment(1001, 0), MS(25), now), Some(MS(15)));
     }
 
     /// RFC 8985 §6.2 step 4.

@@ -46,10 +46,10 @@ impl Scoreboard {
         let mut first_not_late = None;
         while let Some(segment) = self.segments.get(index) {
             if segment.is_unmarked() {
-                if !rack.has_overtaken(segment) {
+                if !rack.is_overtaken(segment) {
                     break;
                 }
-                match rack.remaining(segment, window, now) {
+                match rack.time_until_late(segment, window, now) {
                     None => self.mark_lost(index),
                     Some(remaining) => {
                         longest = longest.max(Some(remaining));
@@ -80,19 +80,18 @@ impl Scoreboard {
         let mut longest = None;
         let mut entry = 0;
         while let Some(&(end, sent_at)) = self.retransmissions.get(entry) {
-            if rack.is_older_than(sent_at) {
-                // All segments that have arrived were sent before this entry, and so before all later
-                // entries.
+            if rack.all_arrivals_were_sent_before(sent_at) {
+                // The later entries were sent later, so nothing that was sent after them has arrived either.
                 break;
             }
             let index = self.segments.partition_point(|segment| segment.end() < end);
             let in_flight = |segment: &&SentSegment| segment.is_retransmission_in_flight(end, sent_at);
             let mut needs_check = false;
             if let Some(segment) = self.segments.get(index).filter(in_flight) {
-                if !rack.has_overtaken(segment) {
+                if !rack.is_overtaken(segment) {
                     break;
                 }
-                match rack.remaining(segment, window, now) {
+                match rack.time_until_late(segment, window, now) {
                     None => self.mark_lost(index),
                     Some(remaining) => {
                         longest = longest.max(Some(remaining));
@@ -155,7 +154,8 @@ impl Scoreboard {
     pub(in crate::tcp::recovery) fn mark_all_lost(&mut self, rack: Option<&Rack>, now: Instant) {
         for index in 0..self.segments.len() {
             let segment = &self.segments[index];
-            let is_recent = rack.is_some_and(|rack| rack.remaining(segment, Duration::ZERO, now).is_some());
+            let is_recent =
+                rack.is_some_and(|rack| rack.time_until_late(segment, Duration::ZERO, now).is_some());
             if !segment.has(Marks::SACKED) && (index == 0 || !is_recent) {
                 self.mark_lost(index);
             }
