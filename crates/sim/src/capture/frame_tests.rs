@@ -178,7 +178,8 @@ proptest! {
         packet in any_packet(), flow in 1_u16.., outward: bool, voice: bool, encapsulated: bool,
     ) {
         let envelope = Envelope {
-            flow, is_outward: outward, is_encapsulated: encapsulated, ecn: Ecn::Ce, rtp: voice.then_some(VOICE), identification: flow,
+            flow, is_outward: outward, is_encapsulated: encapsulated, ecn: Ecn::Ce,
+            rtp: voice.then_some(VOICE), identification: flow,
         };
         let bytes = encode_frame(&packet, &envelope);
         let around = if matches!(packet, Packet::Encapsulated(_)) && encapsulated { 8 } else { 0 };
