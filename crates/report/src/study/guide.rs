@@ -88,7 +88,7 @@ impl Glossary<'_> {
     }
 
     fn checks(&self) -> impl Iterator<Item = &CheckOutcome> {
-        self.verdicts().flat_map(|verdict| &verdict.by_assumption).flat_map(|under| &under.checks)
+        self.verdicts().flat_map(|verdict| &verdict.by_assumption).flat_map(|set_outcome| &set_outcome.checks)
     }
 
     fn base(&self) -> Option<Term> {

@@ -185,11 +185,11 @@ fn claim_details(claim: &ClaimOutcome, outcome: &Outcome) -> Markup {
 fn judged_checks(verdict: &ArenaVerdict) -> Markup {
     let mut between_arenas = Vec::new();
     let mut others = Vec::new();
-    for under in &verdict.by_assumption {
-        for check in under.checks.iter().filter(|check| !check.values.is_empty()) {
+    for set_outcome in &verdict.by_assumption {
+        for check in set_outcome.checks.iter().filter(|check| !check.values.is_empty()) {
             match check.must {
                 ClaimKind::Agree { .. } => between_arenas.push(row_between_arenas(check)),
-                _ => others.push(check_row(&under.assumption, check)),
+                _ => others.push(check_row(&set_outcome.assumption, check)),
             }
         }
     }

@@ -63,11 +63,11 @@ impl StudyTable<'_> {
         if !verdict.reproduced.is_empty() {
             self.add_labelled("here", &verdict.reproduced);
         }
-        for (index, under) in verdict.by_assumption.iter().enumerate() {
+        for (index, set_outcome) in verdict.by_assumption.iter().enumerate() {
             let is_base = index == 0;
-            let is_shown = is_base || sensitivity.contains(&under.assumption);
-            if is_shown && under.holds.is_some() {
-                self.add_assumption_set(under);
+            let is_shown = is_base || sensitivity.contains(&set_outcome.assumption);
+            if is_shown && set_outcome.holds.is_some() {
+                self.add_set_outcome(set_outcome);
             }
         }
         for check in &verdict.not_judged {
@@ -77,9 +77,9 @@ impl StudyTable<'_> {
         self.add_labelled("why", &verdict.why);
     }
 
-    fn add_assumption_set(&mut self, under: &SetOutcome) {
-        self.text.push_str(&format!("    under {}:\n", under.assumption));
-        for check in &under.checks {
+    fn add_set_outcome(&mut self, set_outcome: &SetOutcome) {
+        self.text.push_str(&format!("    under {}:\n", set_outcome.assumption));
+        for check in &set_outcome.checks {
             self.add_check_line(&describe_check(check));
         }
     }

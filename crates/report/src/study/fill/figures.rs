@@ -80,17 +80,19 @@ fn find_checks<'a>(
     pattern: &str,
     options: &Options,
 ) -> Result<Vec<&'a CheckOutcome>, String> {
-    let under = judged_under(claim, options)?;
+    let set_outcome = find_set_outcome(claim, options)?;
     let checks: Vec<&CheckOutcome> =
-        under.checks.iter().filter(|check| matches_pattern(pattern, &check.name)).collect();
+        set_outcome.checks.iter().filter(|check| matches_pattern(pattern, &check.name)).collect();
     if checks.is_empty() {
-        let known: Vec<&str> = under.checks.iter().map(|check| check.name.as_str()).collect();
+        let known: Vec<&str> = set_outcome.checks.iter().map(|check| check.name.as_str()).collect();
         return Err(format!("{} has no check `{pattern}`; it has {}", claim.id, known.join("; ")));
     }
     Ok(checks)
 }
 
-fn judged_under<'a>(claim: &'a ClaimOutcome, options: &Options) -> Result<&'a SetOutcome, String> {
+/// Finds the outcome under the assumption set that `options` names. If it names none, the first set with an
+/// outcome is taken.
+fn find_set_outcome<'a>(claim: &'a ClaimOutcome, options: &Options) -> Result<&'a SetOutcome, String> {
     let verdict = &claim.in_first_arena;
     match &options.assumption_set {
         Some(set) => verdict.under_set(set).ok_or_else(|| format!("{} was not judged under {set}", claim.id)),
