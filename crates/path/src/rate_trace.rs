@@ -1,24 +1,28 @@
-//! A rate as it was recorded: mahimahi's packet-delivery traces (Netravali et al., *Mahimahi: Accurate
-//! Record-and-Replay for HTTP*, 2015; the format is that of its `mm-link`).
+//! A recorded rate, as one of mahimahi's packet-delivery traces. The format is that of mahimahi's `mm-link`
+//! (Netravali et al., *Mahimahi: Accurate Record-and-Replay for HTTP*, 2015).
 //!
-//! Each line is a moment in whole milliseconds from the trace's beginning, never lower than the line before,
-//! at which the link may deliver 1504 bytes; a moment is written once for each such opportunity. The trace
-//! repeats with the last line as its period. What is not used at an opportunity is gone. A packet may be
-//! spread over several opportunities and leaves with its last one; packets that wait share what is left of an
-//! opportunity. A packet uses only opportunities after its arrival: mahimahi spends those of the present
-//! millisecond before it takes in a packet.
+//! - *opportunity*: a time at which the link may deliver up to 1504 bytes. Each line of a trace is one
+//!   opportunity, in whole milliseconds from the beginning of the trace. A time with several opportunities is
+//!   written several times. No line is lower than the line before.
+//! - *period*: the time of the last line. After it the trace begins again.
 //!
-//! mahimahi counts four bytes of the TUN device's header with each packet, which is why 1504 bytes carry one
-//! packet of 1500; so does this. Unlike mahimahi, which lets a partly sent packet leave its queue's count and
-//! keeps an untouched head in it, the packet at the head here is always in service: `in_service = true` on a
-//! drop-tail queue counts it.
+//! Bytes that are not used at an opportunity are gone. A large packet uses several opportunities, and leaves
+//! with the last of them. Waiting packets share the bytes of an opportunity. A packet uses only opportunities
+//! that are later than its arrival, because mahimahi uses the opportunities of a millisecond before it
+//! accepts a packet.
+//!
+//! mahimahi adds the four bytes of the TUN device's header to each packet, so 1504 bytes carry one packet of
+//! 1500 bytes. This file does the same. It differs in one point: the packet at the head of the queue is
+//! always in service here. mahimahi does not count the head in the queue once a part of it was sent, and
+//! counts it before. `in_service = true` on a drop-tail queue always counts it.
 
 use std::str::FromStr;
 use std::sync::Arc;
 
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
-/// Delivery opportunities over one period, in order; cheap to clone. At least one, the last after zero.
+/// The delivery opportunities of one period, in order of time. There is at least one, and the last one is
+/// later than the beginning of the trace. A clone is cheap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateTrace {
     opportunities: Arc<[Duration]>,
@@ -37,19 +41,19 @@ pub struct TraceError {
 /// What can be wrong with a line of a trace.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TraceMistake {
-    /// Not a whole number of milliseconds that fits a run.
+    /// The line is not a whole number of milliseconds.
     #[error("{found:?} is not a whole number of milliseconds")]
     NotMilliseconds {
         /// The line's beginning.
         found: String,
     },
-    /// A whole number that no run reaches.
+    /// The line is a whole number, but no run lasts so many milliseconds.
     #[error("{found} ms is later than any run lasts: expected milliseconds from the trace's beginning")]
     TooLate {
         /// The line.
         found: String,
     },
-    /// Lower than the line before.
+    /// The line is lower than the line before.
     #[error("{found} ms comes after {previous} ms: moments must not go back")]
     GoesBack {
         /// This line's moment.
@@ -57,22 +61,22 @@ pub enum TraceMistake {
         /// The moment before it.
         previous: u64,
     },
-    /// Nothing at all.
+    /// The trace has no line.
     #[error("the trace is empty")]
     Empty,
-    /// In a loss trace, something else than a mark.
+    /// A character of a loss trace is not one of its two marks.
     #[error("{found:?} is neither 0 (arrives) nor 1 (lost)")]
     NoMark {
         /// The character.
         found: char,
     },
-    /// In a delay trace, a line that is no addition.
+    /// A line of a delay trace is not a delay.
     #[error("{found:?} is no number of milliseconds from 0 to 86400000 with up to six decimals")]
     NoDelay {
         /// The line's beginning.
         found: String,
     },
-    /// In a table of values over time, no name of a column.
+    /// The first line of a table of values over time does not name the columns.
     #[error(
         "found {found:?}, expected a header that names the columns with their units, such as `time_s rate_mbps`: one of time_s \
          and time_ms, and one or more of rate_bps, rate_kbps, rate_mbps, delay_s, delay_ms, delay_us, loss, loss_percent"
@@ -81,7 +85,7 @@ pub enum TraceMistake {
         /// The name, or the line.
         found: String,
     },
-    /// Two columns for one thing.
+    /// The header of a table names two columns for the same quantity.
     #[error("the header names {found:?} beside a column of the same kind")]
     ColumnTwice {
         /// The later name.
@@ -90,12 +94,12 @@ pub enum TraceMistake {
     /// A row has more or fewer columns than the header.
     #[error("found {found} columns, expected {expected} as in the header")]
     OtherColumns {
-        /// Those of the row.
+        /// The number of columns of the row.
         found: usize,
-        /// Those of the header.
+        /// The number of columns of the header.
         expected: usize,
     },
-    /// No number, or one that no link has.
+    /// A cell of a table is not a number, or it is a value that no link can have.
     #[error("found {found:?}, expected a number from 0 to {most}")]
     NoValue {
         /// The cell's beginning.
@@ -111,61 +115,65 @@ pub enum TraceMistake {
         /// The time of the row before, in seconds.
         previous: f64,
     },
-    /// A header alone.
+    /// A table has a header but no row.
     #[error("no row follows the header")]
     NoRows,
-    /// All moments are zero.
+    /// All lines are zero, so the trace has no length.
     #[error("the trace ends at 0 ms: it must last for some time")]
     NoTime,
 }
 
-/// What one opportunity delivers: an Ethernet-sized packet with its TUN header (mahimahi's `PACKET_SIZE`).
+/// The number of bytes that an opportunity delivers: an IP packet with its TUN header (mahimahi's
+/// `PACKET_SIZE`).
 const OPPORTUNITY: Bytes = Bytes::new(1504);
-/// The IP packet of an opportunity.
+/// The largest IP packet that one opportunity delivers.
 const IP_PACKET: Bytes = Bytes::new(1500);
-/// What mahimahi counts with each IP packet: the TUN device's packet information.
+/// The packet information of the TUN device, which mahimahi adds to the size of each IP packet.
 const TUN_HEADER: Bytes = Bytes::new(4);
-/// No run lasts longer than this; keeps nanoseconds within a tenth of their range.
+/// The latest opportunity, in milliseconds. We chose a tenth of the range of 64-bit nanoseconds, so that sums
+/// of such times cannot overflow. No run is that long.
 const LONGEST_MS: u64 = u64::MAX / 1_000_000 / 10;
-/// How much of a wrong line an error quotes.
+/// The number of characters of a wrong line that an error quotes.
 const QUOTED_CHARS: usize = 40;
 
 impl RateTrace {
-    /// How long the trace lasts before it repeats.
+    /// Returns the time after which the trace repeats.
     pub fn period(&self) -> Duration {
         self.opportunities.last().copied().unwrap_or(Duration::MAX)
     }
 
-    /// The first delivery opportunity.
+    /// Returns the time of the first delivery opportunity.
     pub fn first(&self) -> Duration {
         self.opportunities.first().copied().unwrap_or(Duration::MAX)
     }
 
-    /// What it delivers in the mean of a period, in packets of 1500 B; rounded down.
+    /// Returns the mean rate of a period in packets of 1500 B, rounded down.
     pub fn mean_rate(&self) -> Rate {
         rate_over(self.opportunities.len() as u64, self.period())
     }
 
-    /// The same if the first line were the beginning of time: `None` if all lines are the same.
+    /// Returns the mean rate between the first opportunity and the last. Returns `None` if all lines are the
+    /// same. The first opportunity begins this time, so what it delivers is not counted.
     pub fn mean_rate_from_first(&self) -> Option<Rate> {
         let length = self.period().saturating_sub(self.first());
         (!length.is_zero()).then(|| rate_over(self.opportunities.len() as u64 - 1, length))
     }
 
-    /// Whether each millisecond of a period has as many opportunities as any other, or one more: so are
-    /// traces of a constant rate.
+    /// Returns true if the trace has a constant rate. Then the numbers of opportunities in any two
+    /// milliseconds of a period differ by at most one, because the rate need not be a whole number for each
+    /// millisecond.
     pub fn is_steady(&self) -> bool {
-        let ms = |moment: &Duration| moment.as_nanos().div_ceil(1_000_000).max(1);
+        let millisecond = |moment: &Duration| moment.as_nanos().div_ceil(1_000_000).max(1);
         let mut counts = std::collections::BTreeMap::<u64, u64>::new();
         for moment in self.opportunities.iter() {
-            *counts.entry(ms(moment)).or_default() += 1;
+            *counts.entry(millisecond(moment)).or_default() += 1;
         }
-        let has_all = counts.len() as u64 == ms(&self.period());
-        let least = if has_all { counts.values().min().copied().unwrap_or(0) } else { 0 };
-        counts.values().all(|count| *count <= least + 1)
+        let has_every_millisecond = counts.len() as u64 == millisecond(&self.period());
+        let fewest = if has_every_millisecond { counts.values().min().copied().unwrap_or(0) } else { 0 };
+        counts.values().all(|count| *count <= fewest + 1)
     }
 
-    /// Delivery opportunities in one period.
+    /// Returns the delivery opportunities of one period.
     pub fn opportunities(&self) -> &[Duration] {
         &self.opportunities
     }
@@ -202,39 +210,39 @@ impl FromStr for RateTrace {
     }
 }
 
-/// The rate of `packets` full packets in `length`.
+/// Returns the rate of `packets` full packets in `length`.
 fn rate_over(packets: u64, length: Duration) -> Rate {
     let bits = u128::from(packets) * u128::from(IP_PACKET.get()) * 8;
     let bps = bits * 1_000_000_000 / u128::from(length.as_nanos().max(1));
     Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX))
 }
 
-/// The beginning of a wrong line.
+/// Returns the beginning of a wrong line, for an error.
 pub(crate) fn quoted(line: &str) -> String {
     line.chars().take(QUOTED_CHARS).collect()
 }
 
-/// A trace being played.
+/// The position in a trace that a link follows.
 #[derive(Debug)]
 pub(crate) struct TraceClock {
     trace: RateTrace,
-    /// When the present repetition of the trace began.
+    /// The time at which this repetition of the trace began.
     began: Instant,
-    /// Index of the next opportunity in it.
+    /// The index of the next opportunity of this repetition.
     next: usize,
-    /// The last opportunity used ...
+    /// The time of the opportunity that is being used.
     current: Instant,
-    /// ... and the bytes of it that are left.
+    /// The bytes of that opportunity that are not used yet.
     left: Bytes,
 }
 
 impl TraceClock {
-    /// The trace begins with the run.
+    /// Begins a trace at the beginning of a run.
     pub(crate) fn new(trace: RateTrace) -> Self {
         Self { trace, began: Instant::ZERO, next: 0, current: Instant::ZERO, left: Bytes::ZERO }
     }
 
-    /// A packet comes at `now` and nothing is in service: it uses later opportunities only.
+    /// Skips the opportunities up to `now`, because a packet arrives at `now` and nothing is in service.
     pub(crate) fn pass_by(&mut self, now: Instant) {
         if self.current <= now {
             self.left = Bytes::ZERO;
@@ -242,7 +250,8 @@ impl TraceClock {
         }
     }
 
-    /// When the last byte of a packet of `size` is delivered, after all that was served before.
+    /// Returns the time at which the last byte of a packet of `size` is delivered. The packet follows all
+    /// packets that were served before.
     pub(crate) fn serve(&mut self, size: Bytes) -> Instant {
         let mut missing = size.saturating_add(TUN_HEADER);
         loop {
@@ -268,7 +277,7 @@ impl TraceClock {
         self.next += 1;
     }
 
-    /// Passes the opportunities up to `now` by.
+    /// Skips the opportunities up to `now`.
     fn skip_to_after(&mut self, now: Instant) {
         let period = self.trace.period();
         let repetitions = now.since(self.began).as_nanos() / period.as_nanos().max(1);
