@@ -304,6 +304,9 @@ def figures(flow, forward, back, window):
         bpl = 4.3 if work.get("concealment") == "none" else 25.1
         floor = work.get("floor", 3.1)
         rule = work.get("playout", "adaptive")
+        if rule == "adaptive":
+            # The receiver of browsers, and ratings in windows, are not recounted.
+            return result
         fixed = isinstance(rule, dict) and rule["kind"] == "fixed"
         playout = lambda: Fixed(nanoseconds(rule["delay"])) if fixed else Adaptive(frame)
         there, back_again = [], []
@@ -316,7 +319,7 @@ def figures(flow, forward, back, window):
                 back_again.append((int(seq), None if received is None else int(received - due)))
         ways = [there, back_again] if echoes else [there]
         result["call"] = worse([listen(way, frame, playout(), bpl, floor) for way in ways])
-        if "playout" not in work:
+        if work.get("playout") is None:
             result["other"] = worse([listen(way, frame, BeyondLeast(way), bpl, floor) for way in ways])
     return result
 

@@ -200,7 +200,7 @@ impl<'a> Stream<'a> {
 
     /// How the stream is rated. The second receiver is that of a run whose scenario names no receiver.
     fn call_terms(&self) -> Option<CallTerms> {
-        Some(CallTerms { other_wait: Some(OTHER_WAIT), ..call_terms(self.codec?, self.frame?) })
+        Some(CallTerms { others: true, ..call_terms(self.codec?, self.frame?) })
     }
 
     /// Why the stream is not rated. `None` if it is.
@@ -510,8 +510,6 @@ fn missing_rows(
 /// The largest number of rows of a record, with those of missing packets. We chose 4,000,000, which takes
 /// half a gigabyte of memory.
 const MOST_ROWS: usize = 4_000_000;
-/// The playout delay of the second receiver beyond the smallest delay, as in a run.
-const OTHER_WAIT: Duration = Duration::from_millis(60);
 /// The times between packets of speech: from Opus's shortest frame (RFC 6716 §2.1.4) to 200 ms, which is
 /// beyond what RFC 3551 §4.2 wants to be received.
 const LEAST_FRAME: Duration = Duration::from_micros(2500);

@@ -113,7 +113,7 @@ fn a_call_is_rated_with_its_losses_and_its_delays() {
     let summary = summarise(&capture.record, &BTreeMap::new());
     let call = summary.flows["call-1"].call.as_ref().unwrap();
     assert_eq!(call.missing, 10);
-    assert!(call.mos > 3.0 && call.mos < 4.4, "{}", call.mos);
+    assert!(call.score() > 3.0 && call.score() < 4.4, "{}", call.score());
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! What a record says of its flow, as the scenario has it.
 
 use talkpath_measure::metrics::in_time;
-use talkpath_measure::metrics::playout::OTHER_WAIT;
 use talkpath_measure::{CallTerms, Carriage, FlowInfo, PlayoutRule, Terms};
 use talkpath_model::{Concealment, Flow, Judging, Playout};
 use talkpath_units::Instant;
@@ -29,12 +28,11 @@ fn terms(flow: &Flow) -> Terms {
     let usual = flow.workload.is_clocked().then(|| in_time::limit(flow.echo.is_some()));
     match flow.judging {
         Judging::Unjudged => Terms { deadline: usual, ..Terms::default() },
-        Judging::Call { playout, concealment, floor } => {
-            let other_wait = playout.is_none().then_some(OTHER_WAIT);
+        Judging::Call { playout, others, concealment, floor } => {
             let playout = match playout {
-                None | Some(Playout::Adaptive) => PlayoutRule::Adaptive,
-                Some(Playout::Ramjee) => PlayoutRule::Ramjee,
-                Some(Playout::Fixed(wait)) => PlayoutRule::Fixed(wait),
+                Playout::Adaptive => PlayoutRule::Adaptive,
+                Playout::Ramjee => PlayoutRule::Ramjee,
+                Playout::Fixed(wait) => PlayoutRule::Fixed(wait),
             };
             let is_concealed = match concealment {
                 Concealment::Silence => false,
@@ -50,7 +48,7 @@ fn terms(flow: &Flow) -> Terms {
                 },
                 playout,
                 is_concealed,
-                other_wait,
+                others,
             });
             Terms { deadline: usual, call, is_state: false, floor: Some(floor) }
         }

@@ -34,8 +34,11 @@ pub const IN_TIME_FLOOR: f64 = 0.95;
 pub enum Receiver {
     /// The receiver that the scenario names. It is the adaptive receiver if the scenario names none.
     Own,
-    /// The second receiver, which has a fixed buffer. A call has it only if the scenario names no receiver.
+    /// The second receiver, which waits for 60 ms beyond the smallest delay. A call has it only if its own
+    /// receiver is the adaptive one.
     Other,
+    /// The patient receiver, which waits for 200 ms. A call has it as it has the second receiver.
+    Patient,
 }
 
 /// Judges `flow` in `run`, with the receiver [`Receiver::Own`]. `flow` is the name of a flow, or the name
@@ -54,6 +57,7 @@ pub fn judge_with(run: &RunSummary, flow: &str, receiver: Receiver) -> Option<Ju
     match receiver {
         Receiver::Own => group.judged.clone(),
         Receiver::Other => group.judged_with_other_receiver.clone(),
+        Receiver::Patient => group.judged_with_patient_receiver.clone(),
     }
 }
 
@@ -67,8 +71,8 @@ fn judge_flow_with(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option
     if flow.call.is_some() {
         return judge_call(name, flow, receiver);
     }
-    // Only calls have a second receiver.
-    if receiver == Receiver::Other {
+    // Only calls have other receivers.
+    if receiver != Receiver::Own {
         return None;
     }
     // A burst has a verdict in words, and a flow on a clock has a deadline. A transfer has neither.
@@ -96,10 +100,10 @@ fn judge_call(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option<Judg
             direction: call.direction,
             barred: call.is_barred(),
             longest_gap_ms: call.longest_gap_ms,
-            ..judged_figure(name, flow, JudgedBy::Mos, call.mos, CALL_FLOOR)
+            ..judged_figure(name, flow, JudgedBy::Mos, call.score(), CALL_FLOOR)
         },
-        Receiver::Other => {
-            let other = call.other_receiver.as_ref()?;
+        Receiver::Other | Receiver::Patient => {
+            let other = call.receiver(receiver)?;
             JudgedFigure {
                 basis: call.basis,
                 direction: other.direction,
@@ -232,7 +236,7 @@ mod tests {
     use crate::summary::CallSummary;
 
     fn call(mos: f64) -> FlowSummary {
-        let call = CallSummary { mos, basis: Basis::OneWay, ..CallSummary::default() };
+        let call = CallSummary { mos: Some(mos), basis: Basis::OneWay, ..CallSummary::default() };
         FlowSummary { sent: 500, in_time: Some(1.0), call: Some(Box::new(call)), ..FlowSummary::default() }
     }
 

@@ -83,9 +83,8 @@ pub struct CallTerms {
     pub playout: PlayoutRule,
     /// Whether the receiver conceals missing frames as the codec does. Otherwise it plays silence.
     pub is_concealed: bool,
-    /// The playout delay of a second receiver, beyond the smallest delay of the call. If the scenario does
-    /// not set the playout, the call is rated with this receiver, too.
-    pub other_wait: Option<Duration>,
+    /// Whether the call is also rated with the receivers of [`OTHER_WAITS`](crate::metrics::playout::OTHER_WAITS).
+    pub others: bool,
 }
 
 /// In how many packets a sender sends the speech of a frame. A frame has arrived as soon as one of them has.
@@ -107,9 +106,10 @@ impl Default for Carriage {
 /// How a receiver chooses its playout delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlayoutRule {
-    /// The playout delay follows the network's delay (`metrics/playout.rs`).
+    /// The jitter buffer of browsers, which changes its delay within speech (`metrics/adaptive/mod.rs`).
     Adaptive,
     /// The playout delay follows the network's delay from talkspurt to talkspurt (Ramjee et al. 1994).
+    /// The call is rated as a whole, and not in windows, so that studies keep their results.
     Ramjee,
     /// The first frame that arrives waits for this time, and the playout delay stays the same afterwards.
     Fixed(Duration),
@@ -129,6 +129,22 @@ pub struct LegRecord {
     /// True if nobody knows what arrived and when, because the receiving host went away with its half of the
     /// record.
     pub arrivals_unknown: bool,
+}
+
+impl PlayoutRule {
+    /// Returns the receiver in the words of `call.playout`.
+    pub fn words(self) -> String {
+        match self {
+            Self::Adaptive => "adaptive".to_owned(),
+            Self::Ramjee => "ramjee".to_owned(),
+            Self::Fixed(wait) => format!("fixed {wait}"),
+        }
+    }
+
+    /// Whether the call is rated in windows (`metrics/windows.rs`).
+    pub(crate) fn has_windows(self) -> bool {
+        self != Self::Ramjee
+    }
 }
 
 impl LegRecord {

@@ -84,9 +84,8 @@ fn any_flow() -> impl Strategy<Value = FlowRecord> {
 
 fn any_call() -> impl Strategy<Value = CallTerms> {
     let fixed = (0..500_u64).prop_map(|ms| PlayoutRule::Fixed(Duration::from_millis(ms)));
-    let playout = prop_oneof![Just(PlayoutRule::Adaptive), fixed];
-    (playout, 1..200_u64, any::<bool>(), any::<bool>()).prop_map(|(playout, ms, is_concealed, has_other)| {
-        let other_wait = has_other.then_some(Duration::from_millis(60));
+    let playout = prop_oneof![Just(PlayoutRule::Adaptive), Just(PlayoutRule::Ramjee), fixed];
+    (playout, 1..200_u64, any::<bool>(), any::<bool>()).prop_map(|(playout, ms, is_concealed, others)| {
         CallTerms {
             codec: Codec::G711,
             rated: Codec::G711.rated(is_concealed),
@@ -94,7 +93,7 @@ fn any_call() -> impl Strategy<Value = CallTerms> {
             carriage: Carriage::default(),
             playout,
             is_concealed,
-            other_wait,
+            others,
         }
     })
 }

@@ -25,7 +25,11 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Answer, AnswerKind, Comparison, Cure, ReceiverAnswer, TwoOutcomes};
-pub use call::{CallSummary, ModelInput, MouthToEarMs, OtherReceiver, OutsideModel, ReceiverMatters};
+pub(crate) use call::Stretching;
+pub use call::{
+    CallSummary, CallWindows, ModelInput, MouthToEarMs, OpeningSecond, OtherReceiver, OutsideModel,
+    ReceiverMatters,
+};
 pub use flow::FlowSummary;
 pub use ip::{IpSeen, IpSummary, OnPathMs};
 pub use ledger::Ledger;
@@ -497,6 +501,9 @@ pub struct GroupSummary {
     /// The judged figure with the second receiver of a call. `None` if there is no such receiver.
     #[serde(default)]
     pub judged_with_other_receiver: Option<JudgedFigure>,
+    /// The judged figure with the patient receiver of a call. `None` if there is no such receiver.
+    #[serde(default)]
+    pub judged_with_patient_receiver: Option<JudgedFigure>,
 }
 
 /// One cell over its repetitions.

@@ -10,9 +10,10 @@ pub enum Judging {
     Unjudged,
     /// A call is judged by its opinion score.
     Call {
-        /// The receiver's jitter buffer. `None` if the scenario does not name one. The call is then judged
-        /// with two receivers.
-        playout: Option<Playout>,
+        /// The receiver's jitter buffer.
+        playout: Playout,
+        /// Whether the call is also judged with receivers whose delay does not change.
+        others: bool,
         /// The receiver's concealment of missing frames.
         concealment: Concealment,
         /// The smallest opinion score of a usable call.
@@ -34,7 +35,7 @@ pub enum Judging {
 /// The jitter buffer of a call's receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Playout {
-    /// The delay of the buffer follows the delay of the network.
+    /// The jitter buffer of browsers, which changes its delay within speech.
     #[default]
     Adaptive,
     /// The algorithm of Ramjee et al. (1994), which sets its delay once in a talkspurt.

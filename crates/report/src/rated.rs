@@ -77,6 +77,39 @@ pub(crate) fn outside_sentence<'a>(
     calls: impl Iterator<Item = (String, &'a CallSummary)>,
     all: usize,
 ) -> Option<String> {
+    let calls: Vec<(String, &CallSummary)> = calls.collect();
+    let mut without_score: BTreeMap<String, &OutsideModel> = BTreeMap::new();
+    for (name, call) in &calls {
+        if let Some(beyond) = call.beyond_model().next().filter(|_| call.played > 0) {
+            without_score.entry(name.clone()).or_insert(beyond);
+        }
+    }
+    let with_score = calls.into_iter().filter(|(name, _)| !without_score.contains_key(name));
+    let no_score = no_score_sentence(&without_score);
+    let rated = rated_outside_sentence(with_score, all);
+    let sentences: Vec<String> = no_score.into_iter().chain(rated).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// Writes that calls have no score, with the first value of each that lies beyond the model.
+fn no_score_sentence(without_score: &BTreeMap<String, &OutsideModel>) -> Option<String> {
+    let listed = without_score.iter().map(|(name, beyond)| {
+        format!("{name} ({}; the model ends at {})", beyond.text(), beyond.largest_text())
+    });
+    let listed: Vec<String> = listed.take(MAX_NAMED).collect();
+    let have = match listed.as_slice() {
+        [] => return None,
+        [_] => "has no score and counts as MOS 1.00",
+        _ => "have no score and count as MOS 1.00",
+    };
+    Some(format!("{} {have}.", list(&listed)))
+}
+
+/// Writes the sentence about calls that have a score although an input lies outside the model.
+fn rated_outside_sentence<'a>(
+    calls: impl Iterator<Item = (String, &'a CallSummary)>,
+    all: usize,
+) -> Option<String> {
     let outside_calls = find_outside_calls(calls);
     let inputs: BTreeSet<ModelInput> =
         outside_calls.iter().flat_map(|call| call.furthest.keys().copied()).collect();
@@ -101,6 +134,7 @@ mod tests {
         let outside =
             |&(input, value): &(ModelInput, f64)| OutsideModel { input, value, range: range(input) };
         let call = |inputs: &[(ModelInput, f64)]| CallSummary {
+            mos: Some(2.0),
             played: 1,
             outside_model: inputs.iter().map(outside).collect(),
             ..CallSummary::default()
@@ -117,7 +151,7 @@ mod tests {
         let named = |calls: &[(&str, CallSummary)]| {
             outside_meaning(calls.iter().map(|(name, call)| ((*name).to_owned(), call)))
         };
-        let text = "beyond what the table of the E-model has (ITU-T G.107: loss 0 to 20 %, rated as it is; burst ratio \
+        let text = "beyond what the table of the E-model has (ITU-T G.107: loss 0 to 20 %, worse than the model rates; burst ratio \
                     1 to 8, rated as the nearest of these), at the furthest: TCP (loss 42.00 %, burst ratio 37.6) and \
                     QUIC stream (burst ratio 9.0)";
         assert_eq!(named(&calls).as_deref(), Some(text));
@@ -134,10 +168,23 @@ mod tests {
     }
 
     #[test]
+    fn a_call_beyond_the_model_has_no_score_and_the_sentence_says_value_and_bound() {
+        let beyond = OutsideModel { input: ModelInput::MouthToEarMs, value: 516.0, range: (0.0, 500.0) };
+        let call = CallSummary { played: 1, outside_model: vec![beyond], ..CallSummary::default() };
+        let sentence = outside_sentence([("UDP".to_owned(), &call)].into_iter(), 2);
+        let says = "UDP (mouth to ear 516 ms; the model ends at 500 ms) has no score and counts as MOS 1.00.";
+        assert_eq!(sentence.as_deref(), Some(says));
+    }
+
+    #[test]
     fn a_smaller_input_below_its_range_is_further_outside() {
         let outside = |value| OutsideModel { input: ModelInput::BurstRatio, value, range: (1.0, 8.0) };
-        let call =
-            |value| CallSummary { played: 1, outside_model: vec![outside(value)], ..CallSummary::default() };
+        let call = |value| CallSummary {
+            mos: Some(2.0),
+            played: 1,
+            outside_model: vec![outside(value)],
+            ..CallSummary::default()
+        };
         let calls = [call(0.9), call(0.5), call(0.7)];
         let text = outside_meaning(calls.iter().map(|call| ("TCP".to_owned(), call))).unwrap();
         assert!(

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use talkpath_measure::judge::Receiver;
+use talkpath_measure::metrics::playout::OTHER_WAIT_TEXTS;
 use talkpath_measure::summary::{CallSummary, Summary};
 use talkpath_measure::{Codec, Scale};
 
@@ -72,8 +74,18 @@ fn has_flow_with_several(receivers: &[ReceiverFlows<'_>]) -> bool {
 /// Describes a receiver: `G.711 without concealment, adaptive playout`.
 fn describe_receiver(call: &CallSummary) -> String {
     let mut text = format!("{}{} {}, {}", codec(call), scale_note(call), concealment(call), playout(call));
-    if let Some(second) = &call.other_receiver {
-        text.push_str(&format!(", and with {}", named_receiver(&second.playout)));
+    match (&call.other_receiver, &call.patient_receiver) {
+        (Some(_), Some(_)) => {
+            let waits = [Receiver::Other, Receiver::Patient].map(wait_text);
+            text.push_str(&format!(
+                ", and with fixed buffers of {} beyond the smallest delay",
+                waits.join(" and ")
+            ));
+        }
+        (Some(other), None) | (None, Some(other)) => {
+            text.push_str(&format!(", and with {}", named_receiver(&other.playout)));
+        }
+        (None, None) => {}
     }
     text
 }
@@ -105,6 +117,15 @@ pub(crate) fn playout(call: &CallSummary) -> String {
     match call.playout.strip_prefix("fixed") {
         Some(wait) => format!("playout fixed{}", printable(wait)),
         None => format!("{} playout", printable(&call.playout)),
+    }
+}
+
+/// Returns the wait of one of the other receivers, as the head of a column.
+pub(crate) const fn wait_text(receiver: Receiver) -> &'static str {
+    match receiver {
+        Receiver::Own => "",
+        Receiver::Other => OTHER_WAIT_TEXTS[0],
+        Receiver::Patient => OTHER_WAIT_TEXTS[1],
     }
 }
 

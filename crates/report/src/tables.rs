@@ -14,7 +14,7 @@ mod titles;
 use std::collections::BTreeSet;
 
 use talkpath_measure::figures::{FLOW, GROUP, LINK, Scale};
-use talkpath_measure::metrics::playout::OTHER_WAIT_TEXT;
+use talkpath_measure::judge::Receiver;
 use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, LinkSummary, RunSummary};
 
 pub(crate) use self::comparison::ComparisonTables;
@@ -25,6 +25,7 @@ use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row};
 use crate::metric::{DelayKind, Metric, Quantile};
 use crate::number::{UNKNOWN, count, decimals, fixed, percent};
+use crate::receiver::wait_text;
 use crate::term::{Term, Topic};
 use crate::terms::FlowMeanings;
 use crate::terms::meanings::{self, unfinished};
@@ -126,7 +127,7 @@ impl<'a> FlowTable<'a> {
         let head = Column::numbers(title, "MOS").explained(self.meanings.score.clone());
         columns.add(head, |name| score(cell, name, Metric::MOS));
         if has_two_receivers {
-            let head = Column::numbers(OTHER_WAIT_TEXT, "MOS").omit_order(8);
+            let head = Column::numbers(wait_text(Receiver::Other), "MOS").omit_order(8);
             columns.add(head, |name| score(cell, name, Metric::OTHER_MOS));
         }
         columns.add(Column::numbers("", "usable").omit_order(7), |name| {

@@ -488,7 +488,7 @@ mod tests {
             let not_open = call.sent;
             (call.received, call.opening_ms) = (0, None);
             call.ledger = Some(Ledger { due: not_open, not_open, ..Ledger::default() });
-            call.call.as_mut().unwrap().mos = 1.0;
+            call.call.as_mut().unwrap().mos = Some(1.0);
         }
         fixture::refresh(&mut summary);
         let text = comparison_table(&summary, "call", &WIDE) + &run_table(&summary, &WIDE);

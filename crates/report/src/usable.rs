@@ -91,8 +91,11 @@ pub(crate) fn with_both(own: &str, second: Option<&str>) -> String {
 pub(crate) struct UsableCall {
     /// With the scenario's receiver, or with the adaptive one if the scenario names none.
     pub own: Usable,
-    /// With the second receiver, if there is one.
+    /// With the first of the other receivers that disagrees, or with the first one if all agree. `None` if there
+    /// is no other receiver.
     pub second: Option<Usable>,
+    /// The receiver of `second`.
+    pub second_receiver: Receiver,
 }
 
 impl UsableCall {
@@ -103,8 +106,9 @@ impl UsableCall {
         if judged.values().any(|judged| judged.by != JudgedBy::Mos) {
             return None;
         }
-        let second = Usable::new(&cell.judged_figures_with(name, Receiver::Other));
-        Some(Self { own: Usable::new(&judged)?, second })
+        let own = Usable::new(&judged)?;
+        let (second_receiver, second) = second_opinion(cell, name, &own);
+        Some(Self { own, second, second_receiver })
     }
 
     /// `yes`, `no`, a share of the repetitions, or `no / yes` if the receivers differ.
@@ -116,6 +120,20 @@ impl UsableCall {
     /// Whether the call is usable with one of two receivers and not with the other.
     fn depends_on_receiver(&self) -> bool {
         self.second.is_some_and(|second| second.is_usable() != self.own.is_usable())
+    }
+}
+
+/// Judges the flow `name` with the other receivers. Returns the first one that disagrees with `own` on whether
+/// the call is usable, or else the first one.
+pub(crate) fn second_opinion(cell: &CellView<'_>, name: &str, own: &Usable) -> (Receiver, Option<Usable>) {
+    let judge = |receiver| Usable::new(&cell.judged_figures_with(name, receiver));
+    let second = judge(Receiver::Other);
+    let disagrees = |other: &Usable| other.is_usable() != own.is_usable();
+    match (second, judge(Receiver::Patient)) {
+        (Some(second), Some(patient)) if !disagrees(&second) && disagrees(&patient) => {
+            (Receiver::Patient, Some(patient))
+        }
+        _ => (Receiver::Other, second),
     }
 }
 
@@ -142,7 +160,7 @@ fn receiver_decides(cell: &CellView<'_>, name: &str) -> Option<String> {
     // Copies that are summed up have no summary of their own.
     let call = cell.flow(name).and_then(|flow| flow.call.as_deref());
     let own_playout = call.map_or("adaptive", |call| call.playout.as_str());
-    let second = call.and_then(|call| call.other_receiver.as_ref());
+    let second = call.and_then(|call| call.receiver(usable.second_receiver));
     let second_playout = second.map_or("fixed", |second| second.playout.as_str());
     Some(format!(
         "{name}: whether it is usable depends on the receiver: {} with {}; {} with {}.",

@@ -97,6 +97,8 @@ pub(crate) struct Verdict {
     pub cause: Option<Cause>,
     /// The verdict with the second receiver. `None` if one of the cells does not have a second receiver.
     pub second_receiver: Option<Box<Self>>,
+    /// The receiver that this verdict rests on.
+    pub receiver: Receiver,
     /// The playout of the receiver that this verdict rests on, for example `adaptive`.
     playout: String,
     /// Whether the cells of this condition are the cure of another condition.
@@ -218,13 +220,21 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
     verdicts
 }
 
-/// Judges one condition with the receiver of the scenario, and again with the second receiver if every ranked
-/// cell has one. Only calls whose scenario names no playout have a second receiver.
+/// Judges one condition with the receiver of the scenario, and again with the other receivers if every ranked
+/// cell has them. The first of them that disagrees is the second receiver of the verdict. If all agree, it is
+/// the first one. Only calls with the adaptive receiver have other receivers.
 fn judge_with_each_receiver(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
     let own = RankedTransports::new(condition, flow, Receiver::Own)?.verdict();
-    let Some(second) = RankedTransports::new(condition, flow, Receiver::Other) else { return Some(own) };
-    let second = second.verdict();
-    if second.ranked_cells == own.ranked_cells { Some(own.combined_with(second)) } else { Some(own) }
+    let mut others: Vec<Verdict> = Vec::new();
+    for receiver in [Receiver::Other, Receiver::Patient] {
+        let other = RankedTransports::new(condition, flow, receiver).map(RankedTransports::verdict);
+        others.extend(other.filter(|other| other.ranked_cells == own.ranked_cells));
+    }
+    if others.is_empty() {
+        return Some(own);
+    }
+    let deciding = others.iter().position(|other| own.disagrees_with(other)).unwrap_or(0);
+    Some(own.combined_with(others.swap_remove(deciding)))
 }
 
 impl Verdict {

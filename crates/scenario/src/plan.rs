@@ -108,7 +108,7 @@ fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
         check::check(root, &ROOT, Checks::PRESENT.with(reading.options), &mut reading.log);
         return None;
     }
-    let Some(Cells { cells, common, assumed_queues }) = resolve_cells(&sweep, reading) else {
+    let Some(Cells { cells, common, assumed_queues, renamed }) = resolve_cells(&sweep, reading) else {
         threshold::check_without_cells(&root, &sweep, &mut reading.log);
         return None;
     };
@@ -120,7 +120,7 @@ fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
     let resolved = resolved_form(&root, common, sweep.keys());
     check_resolved_size(&resolved, log);
     let scenarios: Vec<&Scenario> = cells.iter().map(|cell| &cell.scenario).collect();
-    let understood = Understood { assumed_queues, ..understood::understood(contents, &scenarios) };
+    let understood = Understood { assumed_queues, renamed, ..understood::understood(contents, &scenarios) };
     let (traces, warnings) = (core::mem::take(&mut contents.traces), Vec::new());
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings, understood })
 }
@@ -138,12 +138,15 @@ struct Cells {
     common: Table,
     /// The links whose queue has the default limit ([`Understood::assumed_queues`]).
     assumed_queues: Vec<String>,
+    /// The keys whose value has another meaning than before ([`Understood::renamed`]).
+    renamed: Vec<(String, String)>,
 }
 
 /// Makes every cell. Returns `None` if a cell has mistakes.
 fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
     let mut cells = Vec::new();
     let mut assumed_queues: Vec<String> = Vec::new();
+    let mut renamed: Vec<(String, String)> = Vec::new();
     let mut common: Option<Table> = None;
     let mut flow_count = 0;
     for index in 0..sweep.cells() {
@@ -154,6 +157,11 @@ fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
             return None;
         }
         let cell_queues = understood::assumed_queues(&tree);
+        for key in understood::adaptive_receivers(&tree) {
+            if !renamed.contains(&key) {
+                renamed.push(key);
+            }
+        }
         match &mut common {
             Some(common) => keep_common(common, &tree),
             None => common = Some(tree),
@@ -174,7 +182,7 @@ fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
         cells.push(Cell { index, sweep: values.into(), label, scenario });
     }
     let common = common?;
-    reading.log.is_clean().then_some(Cells { cells, common, assumed_queues })
+    reading.log.is_clean().then_some(Cells { cells, common, assumed_queues, renamed })
 }
 
 /// Makes the scenario of one cell. Returns `None` if there is a mistake in this cell or in an earlier cell.

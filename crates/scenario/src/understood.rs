@@ -32,6 +32,8 @@ pub struct Understood {
     pub fragments: Vec<String>,
     /// The names of the links whose drop-tail queue has the default limit.
     pub assumed_queues: Vec<String>,
+    /// Each key `playout` that a file sets to `adaptive`, with a sentence on what this word means now.
+    pub renamed: Vec<(String, String)>,
     /// Each key that the simulator ignores, such as `flow.call.dscp`, with a sentence on it.
     pub not_in_sim: Vec<(String, String)>,
 }
@@ -51,6 +53,7 @@ pub(crate) fn understood(contents: &Contents, cells: &[&Scenario]) -> Understood
             "flows and cells send datagrams that are cut into fragments",
         ),
         assumed_queues: Vec::new(),
+        renamed: Vec::new(),
         not_in_sim: not_in_sim(cells),
     }
 }
@@ -78,6 +81,27 @@ fn not_in_sim(cells: &[&Scenario]) -> Vec<(String, String)> {
     }
     ignored
 }
+
+/// Returns the keys `playout` that the file of a cell sets to `adaptive`, each with a sentence on what the word
+/// means. `cell` is the checked tree of the cell.
+pub(crate) fn adaptive_receivers(cell: &Table) -> Vec<(String, String)> {
+    let mut keys = Vec::new();
+    let flows = cell.get("flow").and_then(Node::as_table);
+    for flow in flows.iter().flat_map(|flows| &flows.entries) {
+        let workload = flow.node.as_table().and_then(|flow| flow.get("workload")?.as_table());
+        let Some(playout) = workload.and_then(|workload| workload.get("playout")) else { continue };
+        let is_adaptive =
+            matches!(playout.meaning, Some(Meaning::Variant(variant)) if variant.name == ADAPTIVE);
+        if is_adaptive && !playout.is_default {
+            let sentence = "adaptive is the jitter buffer of browsers since this version; the receiver that had this name is \
+                            `ramjee`";
+            keys.push((format!("flow.{}.workload.playout", flow.name), sentence.to_owned()));
+        }
+    }
+    keys
+}
+
+const ADAPTIVE: &str = "adaptive";
 
 /// Returns the names of the links in a cell whose drop-tail queue has the default limit. `cell` is its
 /// checked tree.

@@ -106,16 +106,14 @@ pub(crate) fn resolve(
 /// messages.
 fn judging(section: &Section<'_>) -> Option<Judging> {
     if section.has_key("playout") {
-        // An absent `playout` has a meaning of its own. A wrong one is a mistake.
-        let playout = match section.node("playout") {
-            Some(_) => Some(playout(section)?),
-            None => None,
-        };
+        let playout = playout(section)?;
+        // Whoever names a receiver of another time is judged with that one alone.
+        let others = playout == Playout::Adaptive;
         let concealment = match section.node("concealment") {
             Some(_) if section.choice("concealment")? == SILENCE => Concealment::Silence,
             _ => Concealment::Concealed,
         };
-        return Some(Judging::Call { playout, concealment, floor: section.number("floor")? });
+        return Some(Judging::Call { playout, others, concealment, floor: section.number("floor")? });
     }
     if !section.has_key("deadline") {
         return Some(Judging::Unjudged);

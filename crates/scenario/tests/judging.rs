@@ -1,36 +1,39 @@
 //! What a flow is judged by, as the keys of its workload say.
 
-use talkpath_scenario::{Concealment, Flow, Judging, MessageSize, Options, Playout, WorkloadConfig};
+use talkpath_scenario::{Concealment, Flow, Judging, MessageSize, Options, Plan, Playout, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Rate};
 
 use crate::loading::plan;
 
+/// The plan of a flow with this workload.
+fn plan_of(workload: &str) -> Plan {
+    let text = format!(
+        "duration = \"10 s\"\npath = \"lan\"\n[flow.a]\ntransport = \"tcp\"\nworkload = {workload}\n"
+    );
+    plan(&text, &Options::default())
+}
+
 /// The flow with this workload. The scenario causes no warning.
 fn flow(workload: &str) -> Flow {
-    let plan = plan(
-        &format!(
-            "duration = \"10 s\"\npath = \"lan\"\n[flow.a]\ntransport = \"tcp\"\nworkload = {workload}\n"
-        ),
-        &Options::default(),
-    );
+    let plan = plan_of(workload);
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
     plan.cells[0].scenario.flows[0].clone()
 }
 
 #[test]
-fn a_call_names_no_playout_conceals_what_is_missing_and_needs_a_score_of_3_1() {
+fn a_call_has_the_receiver_of_browsers_conceals_what_is_missing_and_needs_a_score_of_3_1() {
     let concealment = Concealment::Concealed;
-    let unnamed = Judging::Call { playout: None, concealment, floor: 3.1 };
-    for workload in ["\"voice\"", "{ kind = \"voice\", concealment = \"g711-appendix-i\", floor = 3.1 }"] {
-        assert_eq!(flow(workload).judging, unnamed, "{workload}");
-    }
-    let usual = Judging::Call { playout: Some(Playout::Adaptive), concealment, floor: 3.1 };
+    let usual = Judging::Call { playout: Playout::Adaptive, others: true, concealment, floor: 3.1 };
     for workload in [
+        "\"voice\"",
+        "{ kind = \"voice\", concealment = \"g711-appendix-i\", floor = 3.1 }",
         "{ kind = \"voice\", playout = \"adaptive\" }",
         "{ kind = \"voice\", playout = { kind = \"adaptive\" } }",
     ] {
         assert_eq!(flow(workload).judging, usual, "{workload}");
     }
+    // A run directory names its receiver, so that another default changes nothing there.
+    assert!(plan_of("\"voice\"").resolved.contains("playout = \"adaptive\""));
 }
 
 #[test]
@@ -40,9 +43,15 @@ fn a_call_is_played_as_its_keys_say() {
     );
     let ramjee = flow("{ kind = \"voice\", playout = \"ramjee\" }");
     let concealment = Concealment::Concealed;
-    assert_eq!(ramjee.judging, Judging::Call { playout: Some(Playout::Ramjee), concealment, floor: 3.1 });
-    let playout = Some(Playout::Fixed(Duration::from_millis(60)));
-    assert_eq!(call.judging, Judging::Call { playout, concealment: Concealment::Silence, floor: 3.6 });
+    assert_eq!(
+        ramjee.judging,
+        Judging::Call { playout: Playout::Ramjee, others: false, concealment, floor: 3.1 }
+    );
+    let playout = Playout::Fixed(Duration::from_millis(60));
+    assert_eq!(
+        call.judging,
+        Judging::Call { playout, others: false, concealment: Concealment::Silence, floor: 3.6 }
+    );
     let usual = flow("\"voice\"").workload;
     assert_eq!(call.workload, usual, "what is sent is the same");
     let bare = flow("{ kind = \"voice\", rtp = false }").workload;
@@ -87,4 +96,15 @@ fn messages_a_second_are_a_rate() {
         let expected = WorkloadConfig::Cbr { rate: Rate::from_bps(bps), size: Bytes::new(size).into() };
         assert_eq!(flow.workload, expected, "{message_rate}");
     }
+}
+
+#[test]
+fn a_file_that_names_the_adaptive_receiver_is_told_what_the_word_means_now() {
+    let renamed = |workload: &str| plan_of(workload).understood.renamed;
+    assert_eq!(renamed("\"voice\""), []);
+    assert_eq!(renamed("{ kind = \"voice\", playout = \"ramjee\" }"), []);
+    let told = renamed("{ kind = \"voice\", playout = \"adaptive\" }");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].0, "flow.a.workload.playout");
+    assert!(told[0].1.ends_with("the receiver that had this name is `ramjee`"), "{}", told[0].1);
 }

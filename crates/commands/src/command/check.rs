@@ -43,7 +43,7 @@ fn print_valid(path: &Path, plan: &Plan, terminal: Terminal) -> Result<(), Failu
     for warning in &plan.warnings {
         terminal.warning(&format!("{file}:{warning}"));
     }
-    for (key, message) in &plan.understood.not_in_sim {
+    for (key, message) in plan.understood.not_in_sim.iter().chain(&plan.understood.renamed) {
         terminal.warning(&format!("{file}: {key}: {message}"));
     }
     let cells = plan.cells.len();
@@ -65,7 +65,7 @@ fn print_valid(path: &Path, plan: &Plan, terminal: Terminal) -> Result<(), Failu
 /// Returns the object that `--json` prints for a valid scenario (docs/reference/interface.md).
 fn valid_as_json(source: &Source, plan: &Plan) -> Value {
     let mut warnings = findings(source, &plan.warnings);
-    for (key, message) in &plan.understood.not_in_sim {
+    for (key, message) in plan.understood.not_in_sim.iter().chain(&plan.understood.renamed) {
         // The line of the key is not known here.
         let nowhere = Value::Null;
         warnings.push(json!({

@@ -43,9 +43,9 @@ const SIM_DURATION: &str = "60 s";
 const REPETITIONS_TRIED: [u64; 5] = [20, 40, 80, 160, 200];
 /// How many rounds run in real time. In each round every transport runs once (docs/reference/interface.md).
 const ROUNDS: u64 = 5;
-/// How long a transport runs in a round without an upload (docs/reference/interface.md).
+/// How long a transport runs in a round without an upload, if it carries no call (docs/reference/interface.md).
 const ROUND_DURATION: &str = "2 s";
-/// How long a transport runs in a round beside an upload, and in `sim` on a fast path
+/// How long a transport runs in a round beside an upload or with a call, and in `sim` on a fast path
 /// (docs/reference/interface.md).
 const SHORT_DURATION: &str = "10 s";
 /// An uplink above this rate is fast: a repetition of 60 s has at least half a million packets
@@ -140,7 +140,9 @@ fn make_plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Resu
             Ok(plan)
         }
         ArenaKind::Emu | ArenaKind::Live => {
-            let duration = if load { SHORT_DURATION } else { ROUND_DURATION };
+            // A call is rated in windows of 8 to 10 s.
+            let is_call = args.workload == ComparedWorkload::Voice;
+            let duration = if load || is_call { SHORT_DURATION } else { ROUND_DURATION };
             plan_with_duration(duration, args, place, path)
         }
     }

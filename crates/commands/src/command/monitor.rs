@@ -459,13 +459,19 @@ fn lines_for_person(at: &str, interval: &Interval) -> String {
     lines
 }
 
-/// Writes the score of a call. If the call was judged with two receivers, both scores are named.
+/// Writes the score of a call. If another receiver changes whether the call is usable, both scores
+/// are named.
 fn score(call: &CallSummary) -> String {
-    match &call.other_receiver {
-        None => format!(", MOS {:.2}", call.mos),
-        Some(other) => {
-            format!(", MOS {:.2} (adaptive playout; {}: {:.2})", call.mos, other.playout, other.mos)
+    let mos = match call.mos {
+        Some(mos) => format!("MOS {mos:.2}"),
+        None => {
+            let beyond: Vec<String> = call.beyond_model().map(ToString::to_string).collect();
+            format!("no MOS, not usable: {}", beyond.join(", "))
         }
+    };
+    match &call.receiver_matters {
+        None => format!(", {mos}"),
+        Some(other) => format!(", {mos} ({} playout; {}: {:.2})", call.playout, other.playout, other.mos),
     }
 }
 

@@ -30,7 +30,7 @@ fn plan(thresholds: &str) -> Plan {
 /// A repetition in which the game has this share in time and the call's directions these scores.
 fn run(cell: u64, repetition: u64, in_time: Option<f64>, mos: [Option<f64>; 2]) -> RunSummary {
     let call = |mos: Option<f64>| FlowSummary {
-        call: mos.map(|mos| Box::new(CallSummary { mos, ..CallSummary::default() })),
+        call: mos.map(|mos| Box::new(CallSummary { mos: Some(mos), ..CallSummary::default() })),
         ..FlowSummary::default()
     };
     let game = FlowSummary { in_time, sent: 1000, received: 1000, ..FlowSummary::default() };

@@ -2,7 +2,7 @@
 
 use super::row::Figure;
 use super::unit::Unit;
-use crate::summary::{Basis, CallSummary, Direction, FlowSummary, OtherReceiver};
+use crate::summary::{Basis, CallSummary, Direction, FlowSummary};
 
 type Row = Figure<FlowSummary>;
 
@@ -36,7 +36,13 @@ macro_rules! usable {
 }
 macro_rules! second {
     () => {
-        ", with the second receiver; null if the scenario names the playout"
+        ", with the second receiver, which waits for 60 ms; null if the call's own receiver is not adaptive"
+    };
+}
+
+macro_rules! patient {
+    () => {
+        ", with the patient receiver, which waits for 200 ms; null if the call's own receiver is not adaptive"
     };
 }
 
@@ -50,8 +56,8 @@ pub(super) const CALL: &[Row] = &[
         "call.mos",
         Unit::Score,
         "opinion score (MOS)",
-        "mean opinion score of a conversation in the worse direction, 1 to 4.5 (ITU-T G.107)",
-        |f| Some(call(f)?.mos),
+        "mean opinion score of a conversation in the worse direction, 1 to 4.5 (ITU-T G.107); 1 if delay or loss lie beyond the model",
+        |f| Some(call(f)?.score()),
     )
     .short("MOS")
     .more(),
@@ -64,11 +70,11 @@ pub(super) const CALL: &[Row] = &[
     )
     .decimals(1)
     .more(),
-    Row::count("call.played", "frames played", "frames that were there at their playout time", |f| {
+    Row::count("call.played", "frames played", "frames that were played", |f| {
         Some(call(f)?.played)
     })
     .more(),
-    Row::count("call.late", "frames late for playout", "frames that came after their playout time", |f| {
+    Row::count("call.late", "frames late for playout", "frames that came too late to be played", |f| {
         Some(call(f)?.late)
     })
     .less(),
@@ -78,6 +84,33 @@ pub(super) const CALL: &[Row] = &[
         "frames that never came: lost, sent or not, refused or unfinished",
         |f| Some(call(f)?.missing),
     )
+    .less(),
+    Row::number_of(
+        "call.concealed",
+        Unit::Share,
+        "concealed",
+        "share of what is heard that was made up, because its frame was missing or not there yet",
+        |f| call(f)?.concealed,
+    )
+    .less(),
+    Row::number_of(
+        "call.stretched",
+        Unit::Share,
+        "stretched",
+        "speech that was removed or repeated to change the delay, as a share of what is heard; null if the receiver changes none",
+        |f| call(f)?.stretched,
+    )
+    .less(),
+    Row::count(
+        "call.late_played",
+        "late frames played",
+        "frames that came after their time and were played all the same, later; null if the receiver plays none",
+        |f| call(f)?.late_played,
+    )
+    .less(),
+    Row::count("call.discarded", "frames discarded", "frames that came and were not played", |f| {
+        call(f)?.discarded
+    })
     .less(),
     Row::number_of(
         "call.mouth_to_ear_ms.mean",
@@ -110,6 +143,8 @@ pub(super) const CALL: &[Row] = &[
     .decimals(2)
     .within(1.0, f64::INFINITY)
     .less(),
+    Row::count("call.gaps", "gaps", "gaps: consecutive time without a frame that was played", |f| call(f)?.gaps)
+        .less(),
     Row::number_of("call.longest_gap_ms", Unit::Ms, "longest gap", longest_gap!(), |f| {
         call(f)?.longest_gap_ms
     })
@@ -119,6 +154,26 @@ pub(super) const CALL: &[Row] = &[
     })
     .less(),
     Row::flag("call.usable", "usable as a call", usable!(), |f| call(f)?.usable).more(),
+    Row::count("call.windows.count", "windows", "windows in which the call was rated; null if as a whole", |f| {
+        Some(call(f)?.windows?.count)
+    }),
+    Row::number_of("call.windows.seconds", Unit::Seconds, "length of a window", "length of a window: 8 to 10 s, less if the call is shorter", |f| {
+        Some(call(f)?.windows?.seconds)
+    }),
+    Row::number_of(
+        "call.opening_second.lost",
+        Unit::Share,
+        "lost in the opening second",
+        "share of the second after the first speech that was not played; it does not count; null if it counts",
+        |f| Some(call(f)?.opening_second?.lost),
+    )
+    .less(),
+    Row::count(
+        "call.opening_second.first_target_ms",
+        "first target",
+        "first delay, in ms, that the adaptive receiver sets itself",
+        |f| Some(u64::from(call(f)?.opening_second?.first_target_ms?)),
+    ),
     Row::word("call.codec", "codec", "what the speech is coded by", |f| Some(&call(f)?.codec)),
     Row::word(
         "call.scale",
@@ -143,107 +198,116 @@ pub(super) const CALL: &[Row] = &[
     ),
 ];
 
-/// Returns the figures of a call with the second receiver.
-fn other(flow: &FlowSummary) -> Option<&OtherReceiver> {
-    call(flow)?.other_receiver.as_ref()
+/// The figures of a call with one of the other receivers, below `call.$receiver`.
+macro_rules! other_receiver {
+    ($receiver:literal, $field:ident, $name:literal, $which:ident) => {
+        [
+            Row::word(
+                concat!("call.", $receiver, ".playout"),
+                concat!("playout of the ", $name, " receiver"),
+                concat!("how it chooses its playout delay", $which!()),
+                |f| Some(&call(f)?.$field.as_ref()?.playout),
+            ),
+            Row::number_of(
+                concat!("call.", $receiver, ".mos"),
+                Unit::Score,
+                concat!("opinion score (MOS) with the ", $name, " receiver"),
+                concat!("mean opinion score, 1 to 4.5 (ITU-T G.107)", $which!()),
+                |f| Some(call(f)?.$field.as_ref()?.mos),
+            )
+            .short("MOS")
+            .more(),
+            Row::number_of(
+                concat!("call.", $receiver, ".r"),
+                Unit::One,
+                concat!("rating factor (R) with the ", $name, " receiver"),
+                concat!("rating factor of the E-model", $which!()),
+                |f| Some(call(f)?.$field.as_ref()?.r),
+            )
+            .decimals(1)
+            .more(),
+            Row::count(
+                concat!("call.", $receiver, ".played"),
+                concat!("frames played by the ", $name, " receiver"),
+                concat!("frames that were there at their playout time", $which!()),
+                |f| Some(call(f)?.$field.as_ref()?.played),
+            )
+            .more(),
+            Row::count(
+                concat!("call.", $receiver, ".late"),
+                concat!("frames late for the ", $name, " receiver"),
+                concat!("frames that came after their playout time", $which!()),
+                |f| Some(call(f)?.$field.as_ref()?.late),
+            )
+            .less(),
+            Row::number_of(
+                concat!("call.", $receiver, ".mouth_to_ear_ms"),
+                Unit::Ms,
+                concat!("mouth to ear with the ", $name, " receiver"),
+                concat!(mouth_to_ear!(), ", the same for all frames", $which!()),
+                |f| call(f)?.$field.as_ref()?.mouth_to_ear_ms,
+            )
+            .less(),
+            Row::number_of(
+                concat!("call.", $receiver, ".burst_ratio"),
+                Unit::One,
+                concat!("burst ratio with the ", $name, " receiver"),
+                concat!(burst_ratio!(), $which!()),
+                |f| Some(call(f)?.$field.as_ref()?.burst_ratio),
+            )
+            .decimals(2)
+            .within(1.0, f64::INFINITY)
+            .less(),
+            Row::number_of(
+                concat!("call.", $receiver, ".longest_gap_ms"),
+                Unit::Ms,
+                concat!("longest gap with the ", $name, " receiver"),
+                concat!(longest_gap!(), $which!()),
+                |f| Some(call(f)?.$field.as_ref()?.longest_gap_ms),
+            )
+            .less(),
+            Row::count(
+                concat!("call.", $receiver, ".gaps_in_a_minute"),
+                concat!("gaps of 200 ms or more within a minute with the ", $name, " receiver"),
+                concat!(gaps_in_a_minute!(), $which!()),
+                |f| Some(call(f)?.$field.as_ref()?.gaps_in_a_minute),
+            )
+            .less(),
+            Row::flag(
+                concat!("call.", $receiver, ".usable"),
+                concat!("usable with the ", $name, " receiver"),
+                concat!(usable!(), $which!()),
+                |f| Some(call(f)?.$field.as_ref()?.usable),
+            )
+            .more(),
+            Row::word(
+                concat!("call.", $receiver, ".direction"),
+                concat!("worse direction with the ", $name, " receiver"),
+                concat!("which way of an echo flow is the worse one, if they are told apart", $which!()),
+                |f| call(f)?.$field.as_ref()?.direction.map(Direction::word),
+            ),
+        ]
+    };
 }
 
-pub(super) const OTHER_RECEIVER: &[Row] = &[
-    Row::word(
-        "call.other_receiver.playout",
-        "playout of the second receiver",
-        concat!("how it chooses its playout delay", second!()),
-        |f| Some(&other(f)?.playout),
-    ),
-    Row::number_of(
-        "call.other_receiver.mos",
-        Unit::Score,
-        "opinion score (MOS) with the second receiver",
-        concat!("mean opinion score, 1 to 4.5 (ITU-T G.107)", second!()),
-        |f| Some(other(f)?.mos),
-    )
-    .short("MOS")
-    .more(),
-    Row::number_of(
-        "call.other_receiver.r",
-        Unit::One,
-        "rating factor (R) with the second receiver",
-        concat!("rating factor of the E-model", second!()),
-        |f| Some(other(f)?.r),
-    )
-    .decimals(1)
-    .more(),
-    Row::count(
-        "call.other_receiver.played",
-        "frames played by the second receiver",
-        concat!("frames that were there at their playout time", second!()),
-        |f| Some(other(f)?.played),
-    )
-    .more(),
-    Row::count(
-        "call.other_receiver.late",
-        "frames late for the second receiver",
-        concat!("frames that came after their playout time", second!()),
-        |f| Some(other(f)?.late),
-    )
-    .less(),
-    Row::number_of(
-        "call.other_receiver.mouth_to_ear_ms",
-        Unit::Ms,
-        "mouth to ear with the second receiver",
-        concat!(mouth_to_ear!(), ", the same for all frames", second!()),
-        |f| other(f)?.mouth_to_ear_ms,
-    )
-    .less(),
-    Row::number_of(
-        "call.other_receiver.burst_ratio",
-        Unit::One,
-        "burst ratio with the second receiver",
-        concat!(burst_ratio!(), second!()),
-        |f| Some(other(f)?.burst_ratio),
-    )
-    .decimals(2)
-    .within(1.0, f64::INFINITY)
-    .less(),
-    Row::number_of(
-        "call.other_receiver.longest_gap_ms",
-        Unit::Ms,
-        "longest gap with the second receiver",
-        concat!(longest_gap!(), second!()),
-        |f| Some(other(f)?.longest_gap_ms),
-    )
-    .less(),
-    Row::count(
-        "call.other_receiver.gaps_in_a_minute",
-        "gaps of 200 ms or more within a minute with the second receiver",
-        concat!(gaps_in_a_minute!(), second!()),
-        |f| Some(other(f)?.gaps_in_a_minute),
-    )
-    .less(),
-    Row::flag(
-        "call.other_receiver.usable",
-        "usable with the second receiver",
-        concat!(usable!(), second!()),
-        |f| Some(other(f)?.usable),
-    )
-    .more(),
-    Row::word(
-        "call.other_receiver.direction",
-        "worse direction with the second receiver",
-        "which way of an echo flow is the worse one with the second receiver; null if both count as one, or if the scenario names the playout",
-        |f| other(f)?.direction.map(Direction::word),
-    ),
+pub(super) const OTHER_RECEIVER: &[Row] =
+    &other_receiver!("other_receiver", other_receiver, "second", second);
+
+pub(super) const PATIENT_RECEIVER: &[Row] =
+    &other_receiver!("patient_receiver", patient_receiver, "patient", patient);
+
+pub(super) const RECEIVER_MATTERS: &[Row] = &[
     Row::word(
         "call.receiver_matters.playout",
         "playout that decides",
-        "the playout of the second receiver, if the call is usable with one receiver and not with the other; else null",
+        "the first of the other receivers that disagrees with the call's own on whether the call is usable; else null",
         |f| Some(&call(f)?.receiver_matters.as_ref()?.playout),
     ),
     Row::number_of(
         "call.receiver_matters.mos",
         Unit::Score,
         "opinion score (MOS) of the playout that decides",
-        "the second receiver's score, if the call is usable with one receiver and not with the other; else null",
+        "the score with the receiver that decides; else null",
         |f| Some(call(f)?.receiver_matters.as_ref()?.mos),
     )
     .more(),

@@ -1,6 +1,6 @@
 //! The figures of a flow.
 
-use super::call::{CALL, OTHER_RECEIVER};
+use super::call::{CALL, OTHER_RECEIVER, PATIENT_RECEIVER, RECEIVER_MATTERS};
 use super::directions::{FORWARD_LEG, HEADERS, RETURN_LEG};
 use super::row::Table;
 use crate::summary::flow::{
@@ -15,6 +15,8 @@ pub static FLOW: Table<FlowSummary> = Table::new(&[
     LOSSES,
     CALL,
     OTHER_RECEIVER,
+    PATIENT_RECEIVER,
+    RECEIVER_MATTERS,
     STATE,
     ONE_WAY,
     ROUND_TRIP,

@@ -5,7 +5,7 @@ use super::unit::Unit;
 use crate::summary::{Basis, Direction, GroupSummary, JudgedBy};
 
 /// The figures of a group in one repetition, in the order of summary.json.
-pub static GROUP: Table<GroupSummary> = Table::new(&[SUMS, JUDGED, OTHER_RECEIVER]);
+pub static GROUP: Table<GroupSummary> = Table::new(&[SUMS, JUDGED, OTHER_RECEIVER, PATIENT_RECEIVER]);
 
 type Row = Figure<GroupSummary>;
 
@@ -142,6 +142,8 @@ macro_rules! judged {
 const JUDGED: &[Row] = &judged!(judged, "");
 
 const OTHER_RECEIVER: &[Row] = &judged!(judged_with_other_receiver, " with the second receiver");
+
+const PATIENT_RECEIVER: &[Row] = &judged!(judged_with_patient_receiver, " with the patient receiver");
 
 impl JudgedBy {
     /// Returns the word in summary.json.

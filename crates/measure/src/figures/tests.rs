@@ -96,6 +96,7 @@ fn each_number_flag_and_word_of_a_group_has_its_row() {
         jain_index: Some(0.15),
         judged: Some(judged(16.0)),
         judged_with_other_receiver: Some(judged(20.0)),
+        judged_with_patient_receiver: Some(judged(24.0)),
     };
     assert_whole(&GROUP, &group);
 }
@@ -270,13 +271,18 @@ pub(crate) fn all_known() -> FlowSummary {
         cc: Some("cubic".to_owned()),
         rtp_stream,
         call: Some(Box::new(CallSummary {
-            mos: 4.2,
+            mos: Some(4.2),
             r: 85.0,
             played: 96,
             late: 3,
             missing: 1,
+            concealed: Some(0.011),
+            stretched: Some(0.012),
+            late_played: Some(160),
+            discarded: Some(161),
             mouth_to_ear_ms: Some(MouthToEarMs { mean: 81.0, p50: 80.0, p95: 95.0 }),
             burst_ratio: 1.5,
+            gaps: Some(162),
             longest_gap_ms: Some(60.0),
             gaps_in_a_minute: Some(128),
             usable: Some(true),
@@ -285,6 +291,8 @@ pub(crate) fn all_known() -> FlowSummary {
                 value: 9.0,
                 range: (1.0, 8.0),
             }],
+            windows: Some(CallWindows { count: 163, seconds: 9.5 }),
+            opening_second: Some(OpeningSecond { lost: 0.013, first_target_ms: Some(164) }),
             codec: "g711".to_owned(),
             scale: "nb".to_owned(),
             playout: "adaptive".to_owned(),
@@ -300,6 +308,18 @@ pub(crate) fn all_known() -> FlowSummary {
                 burst_ratio: 1.25,
                 longest_gap_ms: 40.0,
                 gaps_in_a_minute: 129,
+                direction: Some(Direction::Forward),
+                ..OtherReceiver::default()
+            }),
+            patient_receiver: Some(OtherReceiver {
+                mos: 4.05,
+                r: 83.0,
+                played: 98,
+                late: 1,
+                mouth_to_ear_ms: Some(241.0),
+                burst_ratio: 1.2,
+                longest_gap_ms: 20.0,
+                gaps_in_a_minute: 165,
                 direction: Some(Direction::Forward),
                 ..OtherReceiver::default()
             }),

@@ -1,4 +1,14 @@
-//! Rates how a call sounds. The playout decides which frames are heard, and the E-model rates what is heard.
+//! Rates how a call sounds. The receiver decides what is heard (`adaptive/mod.rs`, `playout.rs`), and the E-model
+//! rates it in windows (`windows.rs`).
+//!
+//! # What is rated
+//!
+//! All frames that were due, also those that were due before the connection was open. The *opening second*, which
+//! begins with the first speech that arrives, does not count, because a receiver still looks for its delay. It
+//! is shown apart. A call of less than two seconds is rated with its opening second.
+//!
+//! A call whose delay or loss lies beyond the ranges of the E-model has no score. It is not usable, and its
+//! rating factor is 0.
 //!
 //! # Which direction is rated
 //!
@@ -17,19 +27,25 @@
 //! offset cancels in the sum of both delays, so half of this sum is taken as the delay of each direction
 //! ([`CallCounter::halve`]).
 
+mod listener;
+
 use core::cmp::Ordering;
 use std::borrow::Cow;
 
-use talkpath_units::SignedDuration;
+use talkpath_units::{Duration, SignedDuration};
 
-use super::frames::Frames;
+use self::listener::{OwnReceiver, Reception, other_receivers};
 use super::minimum_plus_wait::MinimumPlusWait;
-use super::playout::{Heard, Playout, beyond_least_words};
+use super::playout::{OTHER_WAITS, beyond_least_words};
 use super::reassembly::{ArrivedFrame, Reassembly};
+use super::timeline::Timeline;
 use super::trip::round_trip;
+use super::windows::{self, WindowTerms, Windows};
 use super::{e_model, gaps};
-use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs, OtherReceiver, OutsideModel};
-use crate::{CallTerms, Fate, MessageRecord, PlayoutRule};
+use crate::summary::{
+    Basis, CallSummary, CallWindows, Direction, MouthToEarMs, OpeningSecond, OtherReceiver, OutsideModel,
+};
+use crate::{CallTerms, Fate, MessageRecord};
 
 /// Counts the frames of one call.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,42 +86,40 @@ pub(crate) enum Clocks {
 pub(crate) struct Listener {
     terms: CallTerms,
     reassembly: Reassembly,
-    playout: Playout,
-    frames: Frames,
-    /// The playout delays, one for each talkspurt.
-    playout_delays: Vec<PlayoutDelay>,
-    /// The second receiver. `None` if the scenario names the receiver.
-    second_receiver: Option<MinimumPlusWait>,
-}
-
-/// A playout delay, and how many frames were played with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct PlayoutDelay {
-    delay: SignedDuration,
-    frames: u64,
+    receiver: OwnReceiver,
+    /// The receivers with the waits of [`OTHER_WAITS`], or none.
+    others: Vec<MinimumPlusWait>,
 }
 
 /// How one direction of a call sounds with one receiver.
-struct Reception {
-    frames: Frames,
+struct Rating {
+    reception: Reception,
     /// `None` if half of the round trips were rated.
     direction: Option<Direction>,
+    mouth_to_ear_ms: Option<MouthToEarMs>,
+    lost_share: f64,
     burst_ratio: f64,
     r: f64,
-    mos: f64,
+    /// `None` if the call lies outside of the model on its bad side.
+    mos: Option<f64>,
+    gaps: u64,
     longest_gap_ms: f64,
     gaps_in_a_minute: u64,
     /// Whether the score reaches the floor, and no gap bars the call.
     is_usable: bool,
     outside_model: Vec<OutsideModel>,
+    windows: Option<Windows>,
+    opening_second: Option<OpeningSecond>,
 }
 
-/// One direction of a call with its rating. `D` is the form in which the delay from mouth to ear is known.
-struct RatedDirection<'a, D> {
-    listener: &'a Listener,
-    reception: Reception,
-    mouth_to_ear_ms: Option<D>,
-}
+/// The delays from mouth to ear of a call whose clocks are not trusted: those of the timeline and this.
+type ClockOffsetMs = f64;
+
+/// The time after the first speech that does not count. We chose one second: the adaptive receiver has its
+/// first target after half a second, and needs as long to reach it.
+const OPENING: Duration = Duration::from_secs(1);
+/// The shortest time that can be rated without the opening second. We chose as long a time.
+const SHORTEST_REST: Duration = Duration::from_secs(1);
 
 impl CallCounter {
     /// Begins to count a call.
@@ -156,17 +170,16 @@ impl CallCounter {
             Self::HalfRoundTrips(listener) => (Basis::HalfRoundTrip, vec![(listener, None)]),
         };
         // The worse direction is found for each receiver, because it need not be the same direction.
-        let mut own = Vec::new();
-        let mut second = Vec::new();
-        for (listener, direction) in directions {
-            own.extend(listener.rate_own_receiver(floor, direction));
-            second.extend(listener.rate_second_receiver(floor, direction));
-        }
-        let own = worse_direction(own)?;
-        let second = worse_direction(second);
-        let second =
-            second.and_then(|rated| rated.listener.other_receiver(rated.reception, rated.mouth_to_ear_ms));
-        Some(own.listener.summary(own.reception, own.mouth_to_ear_ms, basis).with_other_receiver(second))
+        let worse = |receiver: ReceiverNumber| {
+            let ratings = directions
+                .iter()
+                .filter_map(|(listener, direction)| listener.rate(receiver, 0.0, floor, *direction));
+            ratings.min_by(Rating::compare_quality)
+        };
+        let (listener, _) = directions.first()?;
+        let others =
+            ReceiverNumber::OTHERS.map(|receiver| listener.other_receiver(receiver, worse(receiver)));
+        Some(listener.summary(worse(ReceiverNumber::Own)?, basis).with_other_receivers(others))
     }
 
     /// Rates one direction of a call whose `other` direction is a flow of its own, between clocks that are
@@ -176,28 +189,17 @@ impl CallCounter {
     pub(crate) fn halve(&self, other: &Self, floor: f64) -> Option<CallSummary> {
         let (this, other) = (self.with_waiting_frames(), other.with_waiting_frames());
         let (this, other) = (this.one_way_listener()?, other.one_way_listener()?);
-        let direction = Some(Direction::Forward);
-
-        let delays = this.mouth_to_ear_ms().zip(other.mouth_to_ear_ms());
-        let halved = delays.map(|(this, other)| {
-            let clock_offset = (other.mean - this.mean) / 2.0;
-            MouthToEarMs {
-                mean: this.mean + clock_offset,
-                p50: this.p50 + clock_offset,
-                p95: this.p95 + clock_offset,
-            }
-        });
-        let mean_ms = halved.as_ref().map(|delay| delay.mean);
-        let own = this.rate(this.frames.clone(), mean_ms, floor, direction)?;
-        let call = this.summary(own, halved, Basis::HalfRoundTrip);
-
-        let (Some(this_second), Some(other_second)) = (this.second_frames(), other.second_frames()) else {
-            return Some(call.with_other_receiver(None));
+        let rate = |receiver: ReceiverNumber| {
+            let mean_ms = |listener: &Listener| Some(listener.mouth_to_ear_ms(receiver)?.mean);
+            let offset_ms = match (mean_ms(this), mean_ms(other)) {
+                (Some(this), Some(other)) => (other - this) / 2.0,
+                _ => ClockOffsetMs::NAN,
+            };
+            this.rate(receiver, offset_ms, floor, Some(Direction::Forward))
         };
-        let delays = this_second.mouth_to_ear_ms.zip(other_second.mouth_to_ear_ms);
-        let halved = delays.map(|(this, other)| (this + other) / 2.0);
-        let second = this.rate(this_second.frames, halved, floor, direction);
-        Some(call.with_other_receiver(second.and_then(|second| this.other_receiver(second, halved))))
+        let others = ReceiverNumber::OTHERS.map(|receiver| this.other_receiver(receiver, rate(receiver)));
+        let own = rate(ReceiverNumber::Own)?;
+        Some(this.summary(own, Basis::HalfRoundTrip).with_other_receivers(others))
     }
 
     /// Returns the call after its last packet: frames that waited for later packets are heard as they are.
@@ -233,11 +235,6 @@ impl CallCounter {
     }
 }
 
-/// Returns the direction that sounds worse. If both sound alike, it is the first of them.
-fn worse_direction<D>(directions: Vec<RatedDirection<'_, D>>) -> Option<RatedDirection<'_, D>> {
-    directions.into_iter().min_by(|a, b| a.reception.compare_quality(&b.reception))
-}
-
 /// The time from the moment when a frame was due until it arrived. Returns `None` if the frame did not
 /// arrive.
 fn delay_of(frame: &MessageRecord) -> Option<SignedDuration> {
@@ -247,27 +244,26 @@ fn delay_of(frame: &MessageRecord) -> Option<SignedDuration> {
     Some(frame.received?.signed_since(frame.due))
 }
 
-/// The frames that the second receiver plays.
-struct SecondFrames {
-    frames: Frames,
-    /// `None` if no frame arrived.
-    mouth_to_ear_ms: Option<f64>,
+/// One of the receivers with which a call is rated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReceiverNumber {
+    /// The receiver of the scenario.
+    Own,
+    /// The receiver with this wait of [`OTHER_WAITS`].
+    Other(usize),
+}
+
+impl ReceiverNumber {
+    const OTHERS: [Self; 2] = [Self::Other(0), Self::Other(1)];
 }
 
 impl Listener {
     fn new(terms: CallTerms, clocks: Clocks) -> Self {
-        let least_delay_ns = match clocks {
-            Clocks::One => 0,
-            Clocks::Trusted | Clocks::Untrusted => i64::MIN,
-        };
-        let second_receiver = |wait| MinimumPlusWait::new(terms.frame, wait, least_delay_ns);
         Self {
             terms,
             reassembly: Reassembly::new(terms.carriage, terms.frame),
-            playout: Playout::new(terms.frame, terms.playout),
-            frames: Frames::new(terms.frame),
-            playout_delays: Vec::new(),
-            second_receiver: terms.other_wait.map(second_receiver),
+            receiver: OwnReceiver::new(&terms, clocks),
+            others: other_receivers(&terms, clocks),
         }
     }
 
@@ -280,17 +276,10 @@ impl Listener {
 
     fn add_frame(&mut self, frame: ArrivedFrame) {
         let ArrivedFrame { number: seq, delay, .. } = frame;
-        if let Some(second_receiver) = &mut self.second_receiver {
-            second_receiver.add(delay.map(SignedDuration::as_nanos));
+        for receiver in &mut self.others {
+            receiver.add(delay.map(SignedDuration::as_nanos));
         }
-        let heard = self.playout.take(seq, delay);
-        self.frames.add(heard);
-        if let (Heard::Played, Some(delay)) = (heard, self.playout.delay()) {
-            match self.playout_delays.last_mut() {
-                Some(last) if last.delay == delay => last.frames += 1,
-                _ => self.playout_delays.push(PlayoutDelay { delay, frames: 1 }),
-            }
-        }
+        self.receiver.add(seq, delay);
     }
 
     /// Adds the frames that waited for later packets.
@@ -301,99 +290,148 @@ impl Listener {
         }
     }
 
-    /// Rates this direction with the receiver of the scenario. Returns `None` if there was no frame.
-    fn rate_own_receiver(
-        &self,
-        floor: f64,
-        direction: Option<Direction>,
-    ) -> Option<RatedDirection<'_, MouthToEarMs>> {
-        let mouth_to_ear_ms = self.mouth_to_ear_ms();
-        let mean_ms = mouth_to_ear_ms.as_ref().map(|delay| delay.mean);
-        let reception = self.rate(self.frames.clone(), mean_ms, floor, direction)?;
-        Some(RatedDirection { listener: self, reception, mouth_to_ear_ms })
-    }
-
-    /// Rates this direction with the second receiver. Returns `None` if there was no frame, or if there is no
-    /// second receiver.
-    fn rate_second_receiver(
-        &self,
-        floor: f64,
-        direction: Option<Direction>,
-    ) -> Option<RatedDirection<'_, f64>> {
-        let SecondFrames { frames, mouth_to_ear_ms } = self.second_frames()?;
-        let reception = self.rate(frames, mouth_to_ear_ms, floor, direction)?;
-        Some(RatedDirection { listener: self, reception, mouth_to_ear_ms })
-    }
-
-    /// Rates `frames` of this direction. `mean_ms` is the mean delay from mouth to ear. If it is not known,
-    /// the loss alone decides. Returns `None` if there was no frame.
-    fn rate(
-        &self,
-        frames: Frames,
-        mean_ms: Option<f64>,
-        floor: f64,
-        direction: Option<Direction>,
-    ) -> Option<Reception> {
-        let call = e_model::Call {
-            // A clock that is a little off can make a delay negative.
-            mouth_to_ear_ms: mean_ms.unwrap_or(0.0).max(0.0),
-            loss: frames.loss()?,
-            burst_ratio: frames.burst_ratio(),
-            codec: self.terms.rated?,
-        };
-        let e_model::Rating { r, mos, .. } = call.rate();
-        let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
-        Some(Reception {
-            frames,
-            direction,
-            burst_ratio: call.burst_ratio,
-            r,
-            mos,
-            longest_gap_ms,
-            gaps_in_a_minute,
-            is_usable: mos >= floor && !gaps::make_unusable(longest_gap_ms, gaps_in_a_minute),
-            outside_model: call.outside(),
+    /// What a receiver makes of the frames. Returns `None` if there is no such receiver.
+    fn reception(&self, receiver: ReceiverNumber) -> Option<Reception> {
+        Some(match receiver {
+            ReceiverNumber::Own => self.receiver.reception(),
+            ReceiverNumber::Other(number) => {
+                let (timeline, _) = self.others.get(number)?.finish();
+                Reception::of_frames(timeline)
+            }
         })
     }
 
+    /// The delay from mouth to ear with a receiver. Returns `None` if nothing was played, and if there is no
+    /// such receiver.
+    fn mouth_to_ear_ms(&self, receiver: ReceiverNumber) -> Option<MouthToEarMs> {
+        let (rated, _) = self.split(&self.reception(receiver)?.timeline);
+        rated.mouth_to_ear_ms(self.coder_delay_ms())
+    }
+
+    /// Rates this direction with a receiver. `offset_ms` is added to the delays; if it is no number, the delays
+    /// are not known, and the loss alone decides. Returns `None` if there was no frame, and if there is no such
+    /// receiver.
+    fn rate(
+        &self,
+        receiver: ReceiverNumber,
+        offset_ms: ClockOffsetMs,
+        floor: f64,
+        direction: Option<Direction>,
+    ) -> Option<Rating> {
+        let reception = self.reception(receiver)?;
+        let (rated, opening) = self.split(&reception.timeline);
+        let frames = rated.frames();
+        let knows_delay = offset_ms.is_finite();
+        let offset_ms = if knows_delay { offset_ms } else { 0.0 };
+        let delay_ms = rated.mouth_to_ear_ms(self.coder_delay_ms()).filter(|_| knows_delay);
+        let delay_ms = delay_ms.map(|delay| MouthToEarMs {
+            // The delays with another receiver are all the same, so their median is their mean without rounding.
+            mean: if receiver == ReceiverNumber::Own { delay.mean } else { delay.p50 } + offset_ms,
+            p50: delay.p50 + offset_ms,
+            p95: delay.p95 + offset_ms,
+        });
+        let codec = self.terms.rated?;
+        let call = e_model::Call {
+            // A clock that is a little off can make a delay negative.
+            mouth_to_ear_ms: delay_ms.as_ref().map_or(0.0, |delay| delay.mean.max(0.0)),
+            loss: frames.loss()?,
+            burst_ratio: frames.burst_ratio(),
+            codec,
+        };
+        let has_windows = self.terms.playout.has_windows();
+        let least_delay_ms = if knows_delay { Some(self.coder_delay_ms() + offset_ms) } else { None };
+        let windows =
+            if has_windows { windows::rate(&rated, &WindowTerms { least_delay_ms, codec }) } else { None };
+        let r = match &windows {
+            _ if has_windows && call.is_beyond() => 0.0,
+            Some(windows) => windows.r,
+            None => call.rate().r,
+        };
+        let mos = if has_windows && call.is_beyond() { None } else { Some(e_model::mos_on(codec.scale, r)) };
+        let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
+        let reaches_floor = mos.is_some_and(|mos| mos >= floor);
+        let opening_second = opening.map(|opening| OpeningSecond {
+            lost: opening.frames().loss().unwrap_or(0.0),
+            first_target_ms: reception.stretching.as_ref().and_then(|stretching| stretching.first_target_ms),
+        });
+        Some(Rating {
+            reception,
+            direction,
+            mouth_to_ear_ms: delay_ms,
+            lost_share: call.loss,
+            burst_ratio: call.burst_ratio,
+            r,
+            mos,
+            gaps: frames.gaps.count,
+            longest_gap_ms,
+            gaps_in_a_minute,
+            is_usable: reaches_floor && !gaps::make_unusable(longest_gap_ms, gaps_in_a_minute),
+            outside_model: call.outside(),
+            windows,
+            opening_second,
+        })
+    }
+
+    /// Splits what is heard into what is rated, and the opening second if it does not count.
+    fn split(&self, heard: &Timeline) -> (Timeline, Option<Timeline>) {
+        if !self.terms.playout.has_windows() {
+            return (heard.clone(), None);
+        }
+        let Some(begin) = heard.units_before_speech() else { return (heard.clone(), None) };
+        let end = begin + heard.units_in(OPENING);
+        if end + heard.units_in(SHORTEST_REST) > heard.units() {
+            return (heard.clone(), None);
+        }
+        let rest = heard.part(end..heard.units());
+        (heard.part(0..begin).followed_by(&rest), Some(heard.part(begin..end)))
+    }
+
     /// The figures of the call with the receiver of the scenario.
-    fn summary(&self, own: Reception, mouth_to_ear_ms: Option<MouthToEarMs>, basis: Basis) -> CallSummary {
+    fn summary(&self, own: Rating, basis: Basis) -> CallSummary {
+        let Rating { reception, .. } = own;
+        let stretching = reception.stretching;
         CallSummary {
             mos: own.mos,
             r: own.r,
-            played: own.frames.played,
-            late: own.frames.late,
-            missing: own.frames.missing,
-            mouth_to_ear_ms,
+            played: reception.played,
+            late: reception.late,
+            missing: reception.missing,
+            concealed: Some(stretching.as_ref().map_or(own.lost_share, |stretching| stretching.concealed)),
+            stretched: stretching.as_ref().map(|stretching| stretching.stretched),
+            late_played: stretching.as_ref().map(|stretching| stretching.late_played),
+            discarded: Some(reception.late),
+            mouth_to_ear_ms: own.mouth_to_ear_ms,
             burst_ratio: own.burst_ratio,
+            gaps: Some(own.gaps),
             longest_gap_ms: Some(own.longest_gap_ms),
             gaps_in_a_minute: Some(own.gaps_in_a_minute),
             usable: Some(own.is_usable),
             outside_model: own.outside_model,
+            windows: own.windows.map(|Windows { count, seconds, .. }| CallWindows { count, seconds }),
+            opening_second: own.opening_second,
             codec: self.terms.codec.name().to_owned(),
             scale: self.terms.rated.map_or("", |rated| rated.scale.name()).to_owned(),
-            playout: match self.terms.playout {
-                PlayoutRule::Adaptive => "adaptive".to_owned(),
-                PlayoutRule::Ramjee => "ramjee".to_owned(),
-                PlayoutRule::Fixed(wait) => format!("fixed {wait}"),
-            },
+            playout: self.terms.playout.words(),
             concealment: self.terms.codec.concealment(self.terms.is_concealed).to_owned(),
             basis,
             direction: own.direction,
             other_receiver: None,
+            patient_receiver: None,
             receiver_matters: None,
         }
     }
 
-    /// The figures of the call with the second receiver. Returns `None` if there is no such receiver.
-    fn other_receiver(&self, other: Reception, mouth_to_ear_ms: Option<f64>) -> Option<OtherReceiver> {
+    /// The figures of the call with another receiver, which `rating` is of.
+    fn other_receiver(&self, receiver: ReceiverNumber, rating: Option<Rating>) -> Option<OtherReceiver> {
+        let other = rating?;
+        let ReceiverNumber::Other(number) = receiver else { return None };
         Some(OtherReceiver {
-            playout: beyond_least_words(self.terms.other_wait?),
-            mos: other.mos,
+            playout: beyond_least_words(*OTHER_WAITS.get(number)?),
+            mos: other.mos.unwrap_or(e_model::LEAST_MOS),
             r: other.r,
-            played: other.frames.played,
-            late: other.frames.late,
-            mouth_to_ear_ms,
+            played: other.reception.played,
+            late: other.reception.late,
+            mouth_to_ear_ms: other.mouth_to_ear_ms.map(|delay| delay.mean),
             burst_ratio: other.burst_ratio,
             longest_gap_ms: other.longest_gap_ms,
             gaps_in_a_minute: other.gaps_in_a_minute,
@@ -403,54 +441,29 @@ impl Listener {
         })
     }
 
-    /// The frames that the second receiver plays. Returns `None` if there is no such receiver.
-    fn second_frames(&self) -> Option<SecondFrames> {
-        let (frames, playout_ns) = self.second_receiver.as_ref()?.finish();
-        let mouth_to_ear_ms = playout_ns.map(|playout_ns| self.coder_delay_ms() + playout_ns as f64 / 1e6);
-        Some(SecondFrames { frames, mouth_to_ear_ms })
-    }
-
     /// The time in ms from the first sample of a frame until the frame is due. The coder waits for the whole
     /// frame, and for the samples that it looks ahead.
     fn coder_delay_ms(&self) -> f64 {
         (self.terms.frame + self.terms.codec.row().look_ahead).as_millis_f64()
     }
-
-    /// The delay from mouth to ear of the frames that were played. Returns `None` if no frame was played.
-    fn mouth_to_ear_ms(&self) -> Option<MouthToEarMs> {
-        let mut delays = self.playout_delays.clone();
-        delays.sort_unstable();
-        let mut total_ns = 0_i128;
-        for PlayoutDelay { delay, frames } in &delays {
-            total_ns += i128::from(delay.as_nanos()) * i128::from(*frames);
-        }
-        let coder_delay_ms = self.coder_delay_ms();
-        // The nearest rank.
-        let quantile = |percent: u64| {
-            let rank = (self.frames.played * percent).div_ceil(100).max(1);
-            let mut frames_so_far = 0;
-            for PlayoutDelay { delay, frames } in &delays {
-                frames_so_far += frames;
-                if frames_so_far >= rank {
-                    return Some(coder_delay_ms + delay.as_nanos() as f64 / 1e6);
-                }
-            }
-            None
-        };
-        let mean = coder_delay_ms + total_ns as f64 / self.frames.played.max(1) as f64 / 1e6;
-        Some(MouthToEarMs { mean, p50: quantile(50)?, p95: quantile(95)? })
-    }
 }
 
-impl Reception {
+impl Rating {
     /// Compares how two directions sound. The worse one is less. A direction in which nothing is heard is the
-    /// worst. A direction that is not usable is worse than a usable one, whatever their scores are.
+    /// worst. A direction that is not usable is worse than a usable one, whatever their scores are. Of two
+    /// directions without a score, the one that lost more is worse.
     fn compare_quality(&self, other: &Self) -> Ordering {
-        let hears_something = |reception: &Self| reception.frames.played > 0;
+        let hears_something = |rating: &Self| rating.reception.played > 0;
         hears_something(self)
             .cmp(&hears_something(other))
             .then(self.is_usable.cmp(&other.is_usable))
+            .then(self.mos.is_some().cmp(&other.mos.is_some()))
             .then(self.r.total_cmp(&other.r))
+            .then(if self.mos.is_none() {
+                other.lost_share.total_cmp(&self.lost_share)
+            } else {
+                Ordering::Equal
+            })
     }
 }
 

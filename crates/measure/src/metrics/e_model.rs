@@ -148,6 +148,12 @@ impl Call {
         Rating { r, mos: mos(r), ..rating }
     }
 
+    /// Whether the delay or the loss lies beyond its range. The rating of such a call is worse than the model
+    /// can say.
+    pub fn is_beyond(&self) -> bool {
+        self.mouth_to_ear_ms > MOUTH_TO_EAR_MS.1 || self.loss > LOSS.1
+    }
+
     /// Returns the inputs that lie outside the ranges of Table 2. The ranges of the delays T and Ta end at
     /// 500 ms, and that of Tr ends at 1000 ms. Because Tr = 2 T, these are the same bound.
     pub fn outside(&self) -> Vec<OutsideModel> {
@@ -295,6 +301,14 @@ pub fn mos(r: f64) -> f64 {
     }
     (1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6).max(1.0)
 }
+
+/// Returns the mean opinion score for the rating factor `r` on a scale.
+pub fn mos_on(scale: Scale, r: f64) -> f64 {
+    mos(r / scale_row(scale).stretch)
+}
+
+/// The lowest mean opinion score. A call outside of the model on its bad side counts as this in means.
+pub const LEAST_MOS: f64 = 1.0;
 
 // The permitted ranges of ITU-T G.107 (06/2015), Table 2.
 
@@ -465,8 +479,8 @@ mod tests {
         assert_eq!(
             said,
             [
-                "mouth to ear 2000 ms (the table has 0 to 500 ms, rated as it is)",
-                "loss 50.00 % (the table has 0 to 20 %, rated as it is)",
+                "mouth to ear 2000 ms (the table has 0 to 500 ms, worse than the model rates)",
+                "loss 50.00 % (the table has 0 to 20 %, worse than the model rates)",
                 "burst ratio 10.0 (the table has 1 to 8, rated as the nearest of these)",
             ]
         );

@@ -41,6 +41,7 @@ pub fn group(name: &str, copies: &[(&str, &FlowSummary)]) -> GroupSummary {
         jain_index: goodputs.as_deref().and_then(jain_index),
         judged: judge::judge_copies(name, copies.iter().copied(), Receiver::Own),
         judged_with_other_receiver: judge::judge_copies(name, copies.iter().copied(), Receiver::Other),
+        judged_with_patient_receiver: judge::judge_copies(name, copies.iter().copied(), Receiver::Patient),
     }
 }
 

@@ -6,22 +6,25 @@ use talkpath_units::Duration;
 use super::gaps::Gaps;
 use super::playout::Heard;
 
-/// Counts the frames of one direction of a call at one receiver.
+/// Counts the units of one direction of a call at one receiver. A unit is a frame, or a part of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frames {
     pub(crate) played: u64,
     pub(crate) late: u64,
     pub(crate) missing: u64,
     pub(crate) gaps: Gaps,
+    /// The length of a unit, in frames.
+    frames_per_unit: f64,
 }
 
 impl Frames {
-    /// Makes the counters for a call with a frame every `frame`.
-    pub(crate) fn new(frame: Duration) -> Self {
-        Self { played: 0, late: 0, missing: 0, gaps: Gaps::new(frame) }
+    /// Makes the counters of units of this length, for a call with a frame every `frame`.
+    pub(crate) fn new(unit: Duration, frame: Duration) -> Self {
+        let frames_per_unit = unit.as_nanos() as f64 / frame.as_nanos().max(1) as f64;
+        Self { played: 0, late: 0, missing: 0, gaps: Gaps::new(unit), frames_per_unit }
     }
 
-    /// Counts the next frame by number.
+    /// Counts the next unit.
     pub(crate) fn add(&mut self, heard: Heard) {
         match heard {
             Heard::Played => self.played += 1,
@@ -31,7 +34,7 @@ impl Frames {
         self.gaps.add(heard == Heard::Played);
     }
 
-    /// Counts the next `count` frames, which have the same outcome.
+    /// Counts the next `count` units, which have the same outcome.
     pub(crate) fn add_several(&mut self, heard: Heard, count: u32) {
         for _ in 0..count {
             self.add(heard);
@@ -51,7 +54,7 @@ impl Frames {
     pub(crate) fn burst_ratio(&self) -> f64 {
         match self.loss() {
             Some(loss) if self.gaps.count > 0 => {
-                let mean_gap = self.lost() as f64 / self.gaps.count as f64;
+                let mean_gap = self.lost() as f64 / self.gaps.count as f64 * self.frames_per_unit;
                 (mean_gap * (1.0 - loss)).max(1.0)
             }
             _ => 1.0,

@@ -22,8 +22,8 @@ use std::collections::VecDeque;
 
 use talkpath_units::Duration;
 
-use super::frames::Frames;
 use super::playout::Heard;
+use super::timeline::Timeline;
 
 /// The largest distance of a kept delay from the base, in either direction: 2^30 ns, which is 1.07 s.
 const MAX_OFFSET_NS: i64 = 1 << 30;
@@ -37,7 +37,7 @@ pub(crate) struct MinimumPlusWait {
     /// The smallest delay so far.
     minimum: Option<i64>,
     /// The outcomes of the frames before `kept`.
-    counted: Frames,
+    counted: Timeline,
     /// The first undecided frame, and all frames after it.
     kept: VecDeque<PackedRun>,
     /// The delay from which the offsets in `kept` are counted.
@@ -79,7 +79,7 @@ impl MinimumPlusWait {
             wait,
             lower_bound,
             minimum: None,
-            counted: Frames::new(frame),
+            counted: Timeline::new(frame, frame),
             kept: VecDeque::new(),
             base: 0,
             last_delay: None,
@@ -100,10 +100,11 @@ impl MinimumPlusWait {
         }
     }
 
-    /// Returns the outcomes of all frames, and the playout delay in ns if a frame came.
-    pub(crate) fn finish(&self) -> (Frames, Option<i64>) {
-        let mut frames = self.counted.clone();
+    /// Returns the outcomes of all frames, each with the playout delay, and the playout delay in ns if a frame
+    /// came.
+    pub(crate) fn finish(&self) -> (Timeline, Option<i64>) {
         let playout_delay = self.playout_delay();
+        let mut frames = self.counted.with_delay(playout_delay.unwrap_or(0));
         let mut previous = Heard::Missing;
         for packed in &self.kept {
             let (heard, count) = match packed.unpack() {
@@ -114,7 +115,7 @@ impl MinimumPlusWait {
                 FrameRun::Repeated { count } => (previous, count),
                 FrameRun::Decided { heard, count } => (heard, count),
             };
-            frames.add_several(heard, count);
+            frames.push(heard, playout_delay.unwrap_or(0), count);
             previous = heard;
         }
         (frames, playout_delay)
@@ -135,7 +136,7 @@ impl MinimumPlusWait {
 
     fn add_decided(&mut self, heard: Heard) {
         if self.kept.is_empty() {
-            self.counted.add(heard);
+            self.counted.push(heard, 0, 1);
         } else {
             self.keep(FrameRun::Decided { heard, count: 1 });
         }
@@ -166,7 +167,7 @@ impl MinimumPlusWait {
                 FrameRun::Repeated { count } => (previous, count),
                 FrameRun::Decided { heard, count } => (heard, count),
             };
-            self.counted.add_several(heard, count);
+            self.counted.push(heard, 0, count);
             previous = heard;
             self.kept.pop_front();
         }
@@ -282,15 +283,16 @@ mod tests {
     }
 
     /// Returns what the definition gives, from all delays at once.
-    fn by_definition(delays: &[Option<i64>]) -> (Frames, Option<i64>) {
+    fn by_definition(delays: &[Option<i64>]) -> (Timeline, Option<i64>) {
         let playout_delay = delays.iter().flatten().min().map(|minimum| minimum + 60 * MS);
-        let mut frames = Frames::new(FRAME);
+        let mut frames = Timeline::new(FRAME, FRAME);
         for delay in delays {
-            frames.add(match delay {
+            let heard = match delay {
                 None => Heard::Missing,
                 Some(_) if *delay <= playout_delay => Heard::Played,
                 Some(_) => Heard::Late,
-            });
+            };
+            frames.push(heard, playout_delay.unwrap_or(0), 1);
         }
         (frames, playout_delay)
     }
@@ -307,7 +309,7 @@ mod tests {
     #[test]
     fn a_longer_path_keeps_4_bytes_a_frame_and_nothing_where_its_delay_stays() {
         let even = receiver_of(&[Some(150 * MS); 30_000], 0);
-        assert_eq!((even.kept.len(), even.finish().0.played), (2, 30_000));
+        assert_eq!((even.kept.len(), even.finish().0.frames().played), (2, 30_000));
         let delays: Vec<_> = (0..30_000).map(|seq| Some((150 + seq % 7) * MS)).collect();
         let varying = receiver_of(&delays, 0);
         assert!(varying.kept.len() <= delays.len() && size_of::<PackedRun>() == 4);

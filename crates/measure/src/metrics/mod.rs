@@ -2,6 +2,7 @@
 //! which cites the document that it follows. docs/reference/metrics.md has the definitions, formulas and
 //! units for a reader of the figures.
 
+pub mod adaptive;
 pub(crate) mod call;
 pub mod confidence;
 pub mod delay;
@@ -27,7 +28,9 @@ pub mod settling;
 pub mod share;
 pub(crate) mod state_age;
 pub mod time_to_receive;
+pub(crate) mod timeline;
 pub mod trip;
+pub mod windows;
 
 use talkpath_units::Duration;
 

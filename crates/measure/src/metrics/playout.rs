@@ -1,5 +1,5 @@
-//! The playout buffer, or jitter buffer: it decides when a receiver plays the frames of a call. Each frame is
-//! played, late or missing.
+//! Playout buffers that decide frame by frame: each frame is played, late or missing. The receiver of browsers
+//! is in `adaptive/mod.rs`.
 //!
 //! ```text
 //!  due ──── network, transport ────► received ─── waits ───► played
@@ -10,35 +10,34 @@
 //! changes. A real receiver knows no more about the network's delay, because its clock differs from the
 //! sender's.
 //!
-//! An **adaptive** playout delay follows the network's delay as in Ramjee, Kurose, Towsley and Schulzrinne,
+//! The receiver **ramjee** follows the network's delay as in Ramjee, Kurose, Towsley and Schulzrinne,
 //! "Adaptive playout mechanisms for packetized audio applications in wide-area networks", INFOCOM 1994,
 //! algorithm 4. It keeps running averages of the delay and of its variation, each with weight 1/8. In a
 //! second mode, for spikes, the mean follows the delay frame by frame. A frame is played at its due time plus
-//! the mean and four variations.
+//! the mean and four variations. The receiver is strict: if a queue fills within a talkspurt, it counts the
+//! frames as late. Studies use it. It rests on these assumptions:
 //!
-//! The adaptive receiver of 1994 is strict: if a queue fills within a talkspurt, it counts the frames as
-//! late. So a call whose scenario names no receiver is rated with a second receiver, too: a buffer of
-//! [`OTHER_WAIT`] beyond the smallest delay of the whole call (`minimum_plus_wait.rs`). If the two receivers
-//! disagree on whether the call is usable, the answer says so.
-//!
-//! The adaptive receiver rests on these assumptions:
-//!
-//! - **Talkspurts.** A receiver changes its playout delay only in pauses of speech. Our calls send silence as
-//!   well, so we take every talkspurt to last as long as the mean one of ITU-T P.59, 1.004 s.
+//! - **Talkspurts.** The receiver changes its playout delay only in pauses of speech. Our calls send silence
+//!   as well, so we take every talkspurt to last as long as the mean one of ITU-T P.59, 1.004 s.
 //! - **At least one frame.** A receiver passes whole frames to the sound card, so it waits at least one frame
 //!   beyond the mean delay. RAT, the audio tool of UCL, also waited no less than the time between packets.
 //! - **Order.** Frames are taken in the order of their numbers. A frame that came after a later one enters
 //!   the averages before that one.
+//!
+//! A call with the adaptive receiver of browsers is also rated with two other receivers, whose playout delay
+//! is the smallest delay of the whole call and one of [`OTHER_WAITS`] (`minimum_plus_wait.rs`). If one of them
+//! disagrees on whether the call is usable, the answer says so.
 
 use talkpath_units::{Duration, SignedDuration};
 
 use crate::PlayoutRule;
 
-/// The wait of the second receiver beyond the smallest delay. We chose three frames of 20 ms.
-pub const OTHER_WAIT: Duration = Duration::from_millis(60);
+/// The waits of the other receivers beyond the smallest delay: that of the second receiver, and that of the
+/// patient one. We chose three and ten frames of 20 ms: a buffer for talking, and one that plays nearly all.
+pub const OTHER_WAITS: [Duration; 2] = [Duration::from_millis(60), Duration::from_millis(200)];
 
-/// [`OTHER_WAIT`] as text.
-pub const OTHER_WAIT_TEXT: &str = "60 ms";
+/// [`OTHER_WAITS`] as text.
+pub const OTHER_WAIT_TEXTS: [&str; 2] = ["60 ms", "200 ms"];
 
 /// The mean duration of a talkspurt (ITU-T P.59, Table 1).
 const TALKSPURT: Duration = Duration::from_millis(1004);
@@ -104,6 +103,7 @@ impl Playout {
         let Some(delay) = delay else { return Heard::Missing };
         let delay_ns = delay.as_nanos();
         let playout_delay_ns = match self.rule {
+            // The receiver of browsers does not decide frame by frame (`adaptive/mod.rs`).
             PlayoutRule::Adaptive | PlayoutRule::Ramjee => self.adapt(seq, delay_ns),
             PlayoutRule::Fixed(wait) => {
                 let wait_ns = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
@@ -189,7 +189,7 @@ mod tests {
 
     /// Returns what becomes of frames with these delays, and the playout delay of each, ms.
     fn play(delays: &[Option<i64>]) -> (Vec<Heard>, Vec<f64>) {
-        play_by(PlayoutRule::Adaptive, delays)
+        play_by(PlayoutRule::Ramjee, delays)
     }
 
     fn play_by(rule: PlayoutRule, delays: &[Option<i64>]) -> (Vec<Heard>, Vec<f64>) {
@@ -276,7 +276,7 @@ mod tests {
 
     fn any_rule() -> impl Strategy<Value = PlayoutRule> {
         let fixed = (0_u64..500).prop_map(|ms| PlayoutRule::Fixed(Duration::from_millis(ms)));
-        prop_oneof![Just(PlayoutRule::Adaptive), fixed]
+        prop_oneof![Just(PlayoutRule::Ramjee), fixed]
     }
 
     proptest! {

@@ -67,7 +67,7 @@ pub fn call_terms(codec: Codec, frame: Duration) -> CallTerms {
         carriage: Carriage::default(),
         playout: PlayoutRule::Adaptive,
         is_concealed: true,
-        other_wait: None,
+        others: false,
     }
 }
 

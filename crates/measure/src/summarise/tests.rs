@@ -21,9 +21,9 @@ const PLAIN_CALL: CallTerms = CallTerms {
     }),
     carriage: Carriage { copies: 1, earlier: 0 },
     frame: Duration::from_millis(20),
-    playout: PlayoutRule::Adaptive,
+    playout: PlayoutRule::Ramjee,
     is_concealed: false,
-    other_wait: None,
+    others: false,
 };
 
 fn summarised(flow: &FlowRecord) -> FlowSummary {

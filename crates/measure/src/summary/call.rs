@@ -8,7 +8,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Basis, Direction};
-use crate::metrics::gaps;
+use crate::judge::Receiver;
+use crate::metrics::{e_model, gaps};
 
 /// The largest number of decimals beyond the usual ones. We chose 8. A loss can then be distinguished from
 /// the bound if it differs by one in 10 billion.
@@ -17,21 +18,41 @@ const MAX_EXTRA_DECIMALS: usize = 8;
 /// A call as its listener hears it. If a call has two directions, this is the worse one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallSummary {
-    /// The mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107).
-    pub mos: f64,
-    /// The rating factor, 93.2 at best. It is 0 at worst, and if all frames are lost.
+    /// The mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107). `None` if delay or loss lie beyond the
+    /// ranges of the model. Such a call is not usable, and counts as 1 in means.
+    pub mos: Option<f64>,
+    /// The rating factor, 93.2 at best. It is 0 at worst, if all frames are lost, and if there is no score.
     pub r: f64,
-    /// Frames that were there at their playout time.
+    /// Frames that were played.
     pub played: u64,
-    /// Frames that came after their playout time.
+    /// Frames that came, but too late to be played.
     pub late: u64,
     /// Frames that never came. They were lost, refused or unfinished.
     pub missing: u64,
+    /// The share of the output that was made up, because its frame was missing or not there yet. With a receiver
+    /// that decides frame by frame it is the share of frames that were late or missing. `None` in summaries of
+    /// earlier versions.
+    #[serde(default)]
+    pub concealed: Option<f64>,
+    /// The samples that were removed or repeated to change the delay, as a share of the output. `None` if the
+    /// receiver changes no speech.
+    #[serde(default)]
+    pub stretched: Option<f64>,
+    /// Frames that came after their time and were played all the same, later. `None` if the receiver plays no
+    /// such frames.
+    #[serde(default)]
+    pub late_played: Option<u64>,
+    /// Frames that came and were not played. `None` in summaries of earlier versions.
+    #[serde(default)]
+    pub discarded: Option<u64>,
     /// The delay from mouth to ear of the frames that were played. `None` if no frame was played.
     pub mouth_to_ear_ms: Option<MouthToEarMs>,
     /// The mean length of the gaps, divided by the mean length of random gaps (ITU-T G.107 §7.5). It is at
     /// least 1. The model takes at most 8.
     pub burst_ratio: f64,
+    /// The number of gaps. `None` in summaries of earlier versions.
+    #[serde(default)]
+    pub gaps: Option<u64>,
     /// The length of the longest gap. `None` in summaries of earlier versions.
     #[serde(default)]
     pub longest_gap_ms: Option<f64>,
@@ -46,6 +67,12 @@ pub struct CallSummary {
     /// The inputs of the E-model that lie outside its table.
     #[serde(default)]
     pub outside_model: Vec<OutsideModel>,
+    /// The windows in which the call was rated. `None` if it was rated as a whole.
+    #[serde(default)]
+    pub windows: Option<CallWindows>,
+    /// The second after the first speech, which does not count. `None` if it counts.
+    #[serde(default)]
+    pub opening_second: Option<OpeningSecond>,
     /// The codec of the speech: `g711`.
     #[serde(default)]
     pub codec: String,
@@ -53,7 +80,7 @@ pub struct CallSummary {
     /// summaries of earlier versions, which had narrowband alone.
     #[serde(default)]
     pub scale: String,
-    /// How the receiver chooses its playout delay: `adaptive`, or `fixed` and the wait.
+    /// How the receiver chooses its playout delay: `adaptive`, `ramjee`, or `fixed` and the wait.
     pub playout: String,
     /// What the receiver plays if a frame is missing: `none`, or `g711-appendix-i`.
     #[serde(default)]
@@ -64,21 +91,54 @@ pub struct CallSummary {
     /// the round trip.
     #[serde(default)]
     pub direction: Option<Direction>,
-    /// The same frames with the second receiver. `None` if the scenario names the playout.
+    /// The same frames with the second receiver, which waits for 60 ms. `None` if the scenario names a receiver
+    /// that is not `adaptive`.
     #[serde(default)]
     pub other_receiver: Option<OtherReceiver>,
-    /// The second receiver, if only one of the two receivers makes the call usable. `None` if both receivers
-    /// agree, or if the scenario names the playout.
+    /// The same frames with the patient receiver, which waits for 200 ms. `None` as of the second receiver.
+    #[serde(default)]
+    pub patient_receiver: Option<OtherReceiver>,
+    /// The first of the other two receivers that disagrees on whether the call is usable. `None` if all agree,
+    /// or if there are no other receivers.
     #[serde(default)]
     pub receiver_matters: Option<ReceiverMatters>,
 }
 
-/// A call with a second receiver. If a call has two directions, this is the worse one.
+/// The windows in which a call was rated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallWindows {
+    /// The number of windows.
+    pub count: u64,
+    /// The length of a window. It is 8 to 10 s, or less if the call was shorter.
+    pub seconds: f64,
+}
+
+/// The second after the first speech of a call that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpeningSecond {
+    /// The share of this second that was not played.
+    pub lost: f64,
+    /// The first target of the adaptive receiver. `None` for other receivers.
+    pub first_target_ms: Option<u32>,
+}
+
+/// What the adaptive receiver did to the speech.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Stretching {
+    /// The share of the output that was made up.
+    pub(crate) concealed: f64,
+    /// The share of the output that was removed or repeated.
+    pub(crate) stretched: f64,
+    pub(crate) late_played: u64,
+    pub(crate) first_target_ms: Option<u32>,
+}
+
+/// A call with another receiver. If a call has two directions, this is the worse one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OtherReceiver {
     /// How the second receiver chooses its playout delay: `fixed 60 ms beyond the smallest delay`.
     pub playout: String,
-    /// The mean opinion score.
+    /// The mean opinion score. It is 1 if delay or loss lie beyond the ranges of the model.
     pub mos: f64,
     /// The rating factor.
     pub r: f64,
@@ -113,15 +173,34 @@ pub struct ReceiverMatters {
 }
 
 impl CallSummary {
-    /// Adds the figures of the second receiver.
-    pub(crate) fn with_other_receiver(self, other: Option<OtherReceiver>) -> Self {
-        let receiver_matters = match &other {
-            Some(other) if self.usable != Some(other.usable) => {
-                Some(ReceiverMatters { playout: other.playout.clone(), mos: other.mos })
-            }
-            _ => None,
-        };
-        Self { other_receiver: other, receiver_matters, ..self }
+    /// Adds the figures of the other receivers: the second and the patient one.
+    pub(crate) fn with_other_receivers(self, others: [Option<OtherReceiver>; 2]) -> Self {
+        let disagrees = |other: &&OtherReceiver| self.usable != Some(other.usable);
+        let receiver_matters = others.iter().flatten().find(disagrees);
+        let receiver_matters =
+            receiver_matters.map(|other| ReceiverMatters { playout: other.playout.clone(), mos: other.mos });
+        let [other_receiver, patient_receiver] = others;
+        Self { other_receiver, patient_receiver, receiver_matters, ..self }
+    }
+
+    /// Returns the figures with one of the other receivers.
+    pub fn receiver(&self, receiver: Receiver) -> Option<&OtherReceiver> {
+        match receiver {
+            Receiver::Own => None,
+            Receiver::Other => self.other_receiver.as_ref(),
+            Receiver::Patient => self.patient_receiver.as_ref(),
+        }
+    }
+
+    /// Returns the score, or 1 if the call has none.
+    pub fn score(&self) -> f64 {
+        self.mos.unwrap_or(e_model::LEAST_MOS)
+    }
+
+    /// Returns the inputs of the model because of which the call has no score.
+    pub fn beyond_model(&self) -> impl Iterator<Item = &OutsideModel> {
+        let has_score = self.mos.is_some();
+        self.outside_model.iter().filter(move |outside| !has_score && outside.is_beyond())
     }
 
     /// Returns whether its gaps alone make the call unusable (`metrics/gaps.rs`). Summaries of earlier
@@ -203,12 +282,17 @@ impl ModelInput {
     const fn replacement_text(self) -> &'static str {
         match self {
             Self::BurstRatio => ", rated as the nearest of these",
-            Self::MouthToEarMs | Self::Loss => ", rated as it is",
+            Self::MouthToEarMs | Self::Loss => ", worse than the model rates",
         }
     }
 }
 
 impl OutsideModel {
+    /// Whether a call with this value has no score. A burst ratio is cut instead.
+    pub fn is_beyond(&self) -> bool {
+        self.input != ModelInput::BurstRatio && self.value > self.range.1
+    }
+
     /// Returns how far the value lies outside the range, in the unit of the input.
     pub fn excess(&self) -> f64 {
         let (smallest, largest) = self.range;
@@ -220,6 +304,16 @@ impl OutsideModel {
     pub fn table(&self) -> String {
         let Self { input, range, .. } = *self;
         format!("{} {}{}", input.name(), input.range_text(range), input.replacement_text())
+    }
+
+    /// Returns the largest value in the table as text: `500 ms`, `20 %`, `8`.
+    pub fn largest_text(&self) -> String {
+        let (_, largest) = self.range;
+        match self.input {
+            ModelInput::MouthToEarMs => format!("{largest} ms"),
+            ModelInput::Loss => format!("{} %", 100.0 * largest),
+            ModelInput::BurstRatio => largest.to_string(),
+        }
     }
 
     /// Returns the value as text: `burst ratio 37.6`. The text has enough decimals to differ from both ends
@@ -260,8 +354,8 @@ mod tests {
         assert_eq!(burst(8.04), "burst ratio 8.04 (the table has 1 to 8, rated as the nearest of these)");
         assert_eq!(burst(0.96), "burst ratio 0.96 (the table has 1 to 8, rated as the nearest of these)");
         let delay = text(ModelInput::MouthToEarMs, 500.3, (0.0, 500.0));
-        assert_eq!(delay, "mouth to ear 500.3 ms (the table has 0 to 500 ms, rated as it is)");
+        assert_eq!(delay, "mouth to ear 500.3 ms (the table has 0 to 500 ms, worse than the model rates)");
         let loss = text(ModelInput::Loss, 0.200_001, (0.0, 0.2));
-        assert_eq!(loss, "loss 20.0001 % (the table has 0 to 20 %, rated as it is)");
+        assert_eq!(loss, "loss 20.0001 % (the table has 0 to 20 %, worse than the model rates)");
     }
 }

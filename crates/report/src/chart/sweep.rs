@@ -396,7 +396,7 @@ mod tests {
     fn a_point_above_the_floor_that_gaps_bar_has_a_ring_and_the_legend_says_so() {
         let (mut summary, _) = fixture::sweep(3);
         for run in &mut summary.runs {
-            run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = 4.0;
+            run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = Some(4.0);
         }
         let rings_and_legend = |summary: &Summary| {
             let flows = FlowCells::all(summary);
@@ -415,7 +415,7 @@ mod tests {
         for (number, call) in calls.enumerate() {
             call.longest_gap_ms = [1, 4, 7].contains(&number).then_some(1_200.0);
             if number == 7 {
-                call.mos = 2.0;
+                call.mos = Some(2.0);
             }
         }
         assert_eq!(rings_and_legend(&summary), (2, true));

@@ -270,7 +270,7 @@ fn the_winners_colour_fills_its_cell_whatever_the_figures() {
     for run in &mut summary.runs {
         let call = run.flows.get_mut("call").and_then(|flow| flow.call.as_mut()).unwrap();
         let at = (run.cell * 3 + run.repetition) as f64;
-        call.mos = if run.cell % 3 == 0 { 4.1 } else { 2.3 } + (at * 1.618).fract() / 17.0;
+        call.mos = Some(if run.cell % 3 == 0 { 4.1 } else { 2.3 } + (at * 1.618).fract() / 17.0);
     }
     fixture::refresh(&mut summary);
     let text = page(&summary, &figures);
@@ -322,7 +322,7 @@ fn a_sweep_has_a_line_and_a_band_for_each_transport() {
     let (mut summary, figures) = fixture::sweep_of_two(4, 1);
     for run in &mut summary.runs {
         let call = run.flows.get_mut("call").and_then(|flow| flow.call.as_mut()).unwrap();
-        call.mos -= 0.02 * run.repetition as f64;
+        call.mos = call.mos.map(|mos| mos - 0.02 * run.repetition as f64);
     }
     fixture::refresh(&mut summary);
     let text = page(&summary, &figures);

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use talkpath_measure::judge::Receiver;
 use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::summary::JudgedBy;
 
@@ -11,7 +10,7 @@ use super::{Axis, Combination, SeriesResult, Sweep};
 use crate::condition::Condition;
 use crate::display::Look;
 use crate::select::distinguish_looks;
-use crate::usable::Usable;
+use crate::usable::{Usable, second_opinion};
 use crate::verdict::{ConditionVerdict, JudgedFlow};
 use crate::view::{CellView, TransportView};
 
@@ -126,7 +125,7 @@ impl<'a> Layout<'a> {
                 Some(verdict) => verdict.clusters(cell_index),
                 None => usable.clusters,
             };
-            let usable_with_second = Usable::new(&cell.judged_figures_with(self.flow, Receiver::Other));
+            let (_, usable_with_second) = second_opinion(cell, self.flow, &usable);
             results[series] = Some(SeriesResult { spread, clusters, usable, usable_with_second });
         }
         results

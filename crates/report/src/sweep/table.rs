@@ -265,7 +265,7 @@ mod tests {
             run.sweep.insert("path.up.loss".to_owned(), (loss as f64 / 100.0).into());
             let mos = if run.repetition < 8 { 2.1 } else { 4.3 };
             let call = run.flows.get_mut("call").and_then(|flow| flow.call.as_mut()).unwrap();
-            call.mos = if transport == 0 { mos } else { 1.0 };
+            call.mos = Some(if transport == 0 { mos } else { 1.0 });
             summary.runs.push(run);
         }
         fixture::refresh(&mut summary);
@@ -300,7 +300,7 @@ mod tests {
             run.sweep.remove("path.up.loss");
             run.sweep.insert("path.up.delay".to_owned(), delays[at].into());
             let mos = if transport == 0 && at != 3 { 4.0 } else { 1.0 };
-            run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = mos;
+            run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = Some(mos);
         }
         fixture::refresh(&mut summary);
         let flows = FlowCells::all(&summary);
@@ -329,7 +329,8 @@ mod tests {
         let mut summary = two_outcomes(3, true);
         for run in &mut summary.runs {
             let flow = run.flows.get_mut("call").unwrap();
-            (flow.call.as_mut().unwrap().mos, flow.floor) = (3.5, Some(3.0 + 0.4 * (run.cell / 3) as f64));
+            (flow.call.as_mut().unwrap().mos, flow.floor) =
+                (Some(3.5), Some(3.0 + 0.4 * (run.cell / 3) as f64));
         }
         fixture::refresh(&mut summary);
         let (rows, headline) = table(&summary, 10);

@@ -7,7 +7,6 @@
 
 use talkpath_measure::figures::Scale;
 use talkpath_measure::judge::Receiver;
-use talkpath_measure::metrics::playout::OTHER_WAIT_TEXT;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::summary::JudgedBy;
 
@@ -16,6 +15,7 @@ use crate::condition::{Condition, OtherFlow};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::metric::{Metric, Quantile};
 use crate::number::{UNKNOWN, count, decimals, fixed};
+use crate::receiver::wait_text;
 use crate::term::{Term, Topic};
 use crate::terms::ComparedMeanings;
 use crate::terms::meanings::{delay, unfinished};
@@ -294,7 +294,10 @@ impl AnswerColumns<'_> {
     fn figure_with_second_receiver(&self) -> Option<AnswerColumn> {
         let second = self.verdict.second_receiver.as_deref()?;
         let texts = self.texts(second, |standing| self.mean_or_both_outcomes(standing));
-        Some(AnswerColumn { head: Column::numbers(OTHER_WAIT_TEXT, self.style.column_head), texts })
+        Some(AnswerColumn {
+            head: Column::numbers(wait_text(second.receiver), self.style.column_head),
+            texts,
+        })
     }
 
     /// Whether the flow is usable with each transport. A transfer is always usable, so it does not have this
@@ -309,10 +312,8 @@ impl AnswerColumns<'_> {
                 let judged = cell.judged_figures_with(self.table.flow, receiver);
                 Usable::new(&judged).map(|usable| usable.text())
             };
-            let second = match self.verdict.second_receiver {
-                Some(_) => usable_with(Receiver::Other),
-                None => None,
-            };
+            let second = self.verdict.second_receiver.as_ref();
+            let second = second.and_then(|second| usable_with(second.receiver));
             texts.push(match usable_with(Receiver::Own) {
                 Some(own) => with_both(&own, second.as_deref()),
                 None => UNKNOWN.to_owned(),

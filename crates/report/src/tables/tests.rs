@@ -82,7 +82,7 @@ fn the_answers_figures_stand_in_the_table() {
     assert_eq!(grid.rows.len(), 3, "a row a transport");
     let means = |cell: u64| {
         let runs = summary.runs.iter().filter(|run| run.cell == cell);
-        runs.map(|run| run.flows["call"].call.as_ref().unwrap().mos).sum::<f64>() / 8.0
+        runs.map(|run| run.flows["call"].call.as_ref().unwrap().score()).sum::<f64>() / 8.0
     };
     assert_eq!(column(&grid, "MOS"), [0, 1, 2].map(|cell| format!("{:.2}", means(cell))));
     let differences = column(&grid, "vs UDP 95 %");
@@ -95,7 +95,7 @@ fn each_row_says_whether_it_is_usable_and_two_outcomes_how_often() {
     let mut summary = fixture::summary(20);
     for run in &mut summary.runs {
         let mos = [4.3, 1.0, if run.repetition < 12 { 3.9 } else { 1.7 }][run.cell as usize];
-        run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = mos;
+        run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = Some(mos);
     }
     fixture::refresh(&mut summary);
     let conditions = conditions(&summary, "call");
@@ -134,7 +134,7 @@ fn a_difference_has_the_decimals_of_its_figure_and_no_sign_if_they_are_all_zero(
 fn a_tie_at_the_scales_lower_end_is_no_difference_of_zero() {
     let mut summary = fixture::summary(8);
     for run in &mut summary.runs {
-        run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = 1.0;
+        run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = Some(1.0);
     }
     fixture::refresh(&mut summary);
     let conditions = conditions(&summary, "call");

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use talkpath_measure::metrics::playout::OTHER_WAIT_TEXT;
+use talkpath_measure::judge::Receiver;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
 use talkpath_measure::summary::{Basis, CallSummary, FlowSummary, JudgedBy, Summary};
@@ -14,7 +14,7 @@ use crate::metric::DelayKind;
 use crate::number::UNKNOWN;
 use crate::plot::scale::tick_label;
 use crate::rated::outside_meaning;
-use crate::receiver::named_receiver;
+use crate::receiver::{named_receiver, wait_text};
 use crate::term::{Term, Terms, Topic};
 use crate::verdict::{figure_style, limit_ms};
 use crate::view::CellView;
@@ -146,9 +146,17 @@ pub(super) fn late(calls: &[&CallSummary]) -> Term {
     } else {
         "missing, in the worse direction alone"
     };
-    let is_adaptive = calls.iter().any(|call| call.playout == "adaptive");
-    let rule = if is_adaptive { " (adaptive: Ramjee et al. 1994)" } else { "" };
-    let meaning = format!("frames that came after their playout time{rule} or are {missing}");
+    // Summaries of earlier versions have the receiver of 1994 by this name.
+    let is_adaptive = calls.iter().any(|call| call.stretched.is_some());
+    let meaning = if is_adaptive {
+        "speech that was made up, because its frame was missing or not there yet, in the worse direction alone; a late \
+         frame is played all the same, later"
+            .to_owned()
+    } else {
+        let is_ramjee = calls.iter().any(|call| matches!(call.playout.as_str(), "adaptive" | "ramjee"));
+        let rule = if is_ramjee { " (Ramjee et al. 1994)" } else { "" };
+        format!("frames that came after their playout time{rule} or are {missing}")
+    };
     Term::new("late", meaning).about(Topic::Playout)
 }
 
@@ -174,12 +182,16 @@ pub(super) fn outside(meaning: String) -> Term {
 /// Explains the second receiver of a call. Returns `None` if the call has one receiver.
 pub(super) fn second_receiver(call: &CallSummary) -> Option<Term> {
     let other = call.other_receiver.as_ref()?;
+    let waits = match &call.patient_receiver {
+        Some(_) => format!(" and of {}", wait_text(Receiver::Patient)),
+        None => String::new(),
+    };
     let meaning = format!(
-        "the same call with {}: the scenario names no `playout`, so both receivers are judged; `usable` has both where \
-         they differ, all else is with the adaptive one",
+        "the same call with {}{waits}, which is judged beside the adaptive receiver: `usable` has both where they differ, all \
+         else is with the adaptive one",
         named_receiver(&other.playout)
     );
-    Some(Term::new(OTHER_WAIT_TEXT, meaning).about(Topic::Receiver))
+    Some(Term::new(wait_text(Receiver::Other), meaning).about(Topic::Receiver))
 }
 
 /// Explains a delay of this kind. `name` is its name in the tables.

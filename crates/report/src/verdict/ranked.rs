@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::judge::Receiver;
-use talkpath_measure::metrics::playout::{OTHER_WAIT, beyond_least_words};
+use talkpath_measure::metrics::playout::{OTHER_WAITS, beyond_least_words};
 use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::ranking::{Measure, Ranking, rank};
 use talkpath_measure::summary::{Answer, AnswerKind, JudgedBy, JudgedFigure, TwoOutcomes};
@@ -122,6 +122,7 @@ impl<'a> RankedTransports<'a> {
             ranked_cells: self.candidates.iter().map(|candidate| candidate.cell_index).collect(),
             cause: self.unusable_because.map(|because| because.cause),
             second_receiver: None,
+            receiver: self.receiver,
             playout: playout.unwrap_or_default(),
             is_cure: false,
             is_valid: self.condition.is_valid,
@@ -181,10 +182,14 @@ impl<'a> Candidate<'a> {
         let playout = match (receiver, call) {
             (Receiver::Own, Some(call)) => call.playout.clone(),
             (Receiver::Own, None) => "adaptive".to_owned(),
-            (Receiver::Other, call) => match call.and_then(|call| call.other_receiver.as_ref()) {
-                Some(second) => second.playout.clone(),
-                None => beyond_least_words(OTHER_WAIT),
-            },
+            (Receiver::Other | Receiver::Patient, call) => {
+                let [second, patient] = OTHER_WAITS;
+                match call.and_then(|call| call.receiver(receiver)) {
+                    Some(other) => other.playout.clone(),
+                    None if receiver == Receiver::Other => beyond_least_words(second),
+                    None => beyond_least_words(patient),
+                }
+            }
         };
         Some(playout)
     }

@@ -19,7 +19,7 @@ fn heard(of: impl Fn(usize, u64) -> Heard) -> Summary {
     for run in &mut summary.runs {
         let [(mos, gap), (other_mos, other_gap)] = of(run.cell as usize, run.repetition);
         let call = run.flows.get_mut("call").unwrap().call.as_mut().unwrap();
-        (call.mos, call.longest_gap_ms) = (mos, Some(gap));
+        (call.mos, call.longest_gap_ms) = (Some(mos), Some(gap));
         call.usable = Some(mos >= 3.1 && gap < 1000.0);
         call.other_receiver = Some(OtherReceiver {
             playout: OTHER.to_owned(),
@@ -39,7 +39,7 @@ fn with_one(mut summary: Summary, receiver: Receiver) -> Summary {
         let other = call.other_receiver.take().unwrap();
         if receiver == Receiver::Other {
             (call.mos, call.longest_gap_ms, call.playout) =
-                (other.mos, Some(other.longest_gap_ms), other.playout);
+                (Some(other.mos), Some(other.longest_gap_ms), other.playout);
         }
     }
     fixture::refresh(&mut summary);

@@ -1,4 +1,4 @@
-//! Combines the verdicts with the two receivers of a call whose scenario names no playout.
+//! Combines the verdicts with two receivers of a call: the adaptive one, and the other one that decides.
 
 use talkpath_measure::summary::{AnswerKind, ReceiverAnswer};
 
@@ -23,6 +23,16 @@ impl Verdict {
     /// Whether nothing is usable with at least one of the two receivers.
     pub(super) fn may_be_unusable(&self) -> bool {
         self.is_unusable() || self.second_receiver.as_ref().is_some_and(|second| second.is_unusable())
+    }
+
+    /// Whether the receiver of `other` changes the answer: something is usable with one of the two receivers
+    /// alone, or no transport is among the best with both.
+    pub(super) fn disagrees_with(&self, other: &Self) -> bool {
+        match (self.is_unusable(), other.is_unusable()) {
+            (true, true) => false,
+            (false, false) => !self.answer.best.iter().any(|kind| other.answer.best.contains(kind)),
+            (true, false) | (false, true) => true,
+        }
     }
 
     /// Combines this verdict with the verdict `second` of the second receiver.

@@ -373,7 +373,7 @@ impl Truth<'_> {
         if let Some(figures) = between(rest, "gets ", "") {
             self.figures(figures, " Mb/s", &|label| Some(mean_of(label, &|flow| flow.goodput_bps)? / 1e6))?;
         } else if let Some(figures) = between(rest, "has MOS ", "") {
-            self.figures(figures, "", &|label| mean_of(label, &|flow| Some(flow.call.as_ref()?.mos)))?;
+            self.figures(figures, "", &|label| mean_of(label, &|flow| Some(flow.call.as_ref()?.score())))?;
         } else {
             let (shares, delays) = between(rest, "has ", "")
                 .and_then(|it| it.split_once(" of its messages in time"))
@@ -506,7 +506,7 @@ impl Truth<'_> {
 
     fn figure(&self, flow: &FlowSummary) -> Option<f64> {
         match self.by {
-            JudgedBy::Mos => Some(flow.call.as_ref()?.mos),
+            JudgedBy::Mos => Some(flow.call.as_ref()?.score()),
             JudgedBy::InTime => flow.in_time,
             JudgedBy::Goodput => flow.goodput_bps,
         }

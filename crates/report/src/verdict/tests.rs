@@ -18,7 +18,7 @@ fn set(summary: &mut Summary, cell: u64, change: impl Fn(&mut FlowSummary, u64))
 /// Gives each transport's call this score, the same in every repetition.
 fn scores(summary: &mut Summary, scores: [f64; 3]) {
     for (cell, mos) in (0..).zip(scores) {
-        set(summary, cell, |flow, _| flow.call.as_mut().unwrap().mos = mos);
+        set(summary, cell, |flow, _| flow.call.as_mut().unwrap().mos = Some(mos));
     }
 }
 
@@ -100,7 +100,7 @@ fn repetitions_that_disagree_name_no_winner_and_say_how_many_more_would() {
     let mut summary = fixture::summary(8);
     scores(&mut summary, [4.0, 2.0, 4.0]);
     set(&mut summary, 2, |flow, repetition| {
-        flow.call.as_mut().unwrap().mos = if repetition % 2 == 0 { 4.3 } else { 3.5 };
+        flow.call.as_mut().unwrap().mos = Some(if repetition % 2 == 0 { 4.3 } else { 3.5 });
     });
     let tie = answer(&summary);
     assert_eq!((tie.best.len(), tie.outcome), (2, AnswerKind::Undecided));
@@ -332,7 +332,7 @@ fn two_outcomes_are_shown_with_their_shares() {
     let mut summary = fixture::summary(20);
     scores(&mut summary, [4.3, 1.0, 1.8]);
     set(&mut summary, 2, |flow, repetition| {
-        flow.call.as_mut().unwrap().mos = if repetition < 12 { 3.9 } else { 1.7 };
+        flow.call.as_mut().unwrap().mos = Some(if repetition < 12 { 3.9 } else { 1.7 });
     });
     let answer = answer(&summary);
     assert_eq!(answer.outcome, AnswerKind::Distinct);
@@ -348,7 +348,7 @@ fn a_leader_with_two_outcomes_is_quoted_with_both() {
     let mut summary = fixture::summary(20);
     scores(&mut summary, [4.3, 1.0, 1.1]);
     set(&mut summary, 0, |flow, repetition| {
-        flow.call.as_mut().unwrap().mos = if repetition < 12 { 4.3 } else { 2.5 };
+        flow.call.as_mut().unwrap().mos = Some(if repetition < 12 { 4.3 } else { 2.5 });
     });
     let line = answer(&summary).line;
     let says = "UDP is best for this call: MOS 2.50 or 4.30 (two outcomes) against 1.10 (TCP_NODELAY) and 1.00 (TCP).";
@@ -377,7 +377,8 @@ fn a_call_of_which_nothing_came_ranks_last_and_a_flow_without_a_clock_not_at_all
     scores(&mut summary, [1.0, 4.0, 4.2]);
     set(&mut summary, 0, |flow, _| {
         (flow.received, flow.lost, flow.round_trip_delay_ms) = (0, flow.sent, None);
-        flow.call = Some(Box::new(CallSummary { mos: 1.0, missing: flow.sent, ..CallSummary::default() }));
+        flow.call =
+            Some(Box::new(CallSummary { mos: Some(1.0), missing: flow.sent, ..CallSummary::default() }));
     });
     assert_eq!(answer(&summary).best, ["tcp-nodelay"]);
     for cell in 0..3 {
@@ -425,7 +426,7 @@ fn why_of_copies(copies: &[&str], worst: impl Fn(u64) -> usize) -> String {
         let call = run.flows.remove("call").unwrap();
         for (index, name) in copies.iter().enumerate() {
             let mut copy = call.clone();
-            copy.call.as_mut().unwrap().mos = if index == worst(run.repetition) { 2.0 } else { 3.0 };
+            copy.call.as_mut().unwrap().mos = Some(if index == worst(run.repetition) { 2.0 } else { 3.0 });
             run.flows.insert((*name).to_owned(), copy);
         }
         let copies = run.flows.iter().filter(|(name, _)| is_copy(name, "call"));

@@ -88,11 +88,11 @@ pub(super) const VOICE: Workload = Workload {
             key(
                 "playout",
                 Kind::Tagged(&PLAYOUT),
-                Default::Absent(
-                    "`adaptive`; the call is also judged with a buffer of 60 ms beyond its smallest delay, and where the two disagree, that is the answer",
-                ),
-                "when the receiver plays a frame: `adaptive`, or `{ kind = \"fixed\", delay = \"60 ms\" }`, where the first frame that \
-                 comes waits for `delay`, and every other is played as long after it was due",
+                Default::Is("\"adaptive\""),
+                "how the receiver plays the frames: `adaptive`, the jitter buffer of browsers, with which the call is also judged with buffers of \
+                 60 and 200 ms beyond its smallest delay, and the answer says where one of them would change it; `ramjee`, the receiver of the \
+                 studies; or `{ kind = \"fixed\", delay = \"60 ms\" }`, where the first frame that comes waits for `delay`, and every other is \
+                 played as long after it was due",
             ),
             key(
                 "concealment",
@@ -115,12 +115,12 @@ static PLAYOUT: Tagged = Tagged {
     variants: &[
         Variant {
             name: "adaptive",
-            doc: "the wait follows the delay and its variation, and is chosen anew for each talkspurt (Ramjee et al. 1994, algorithm 4)",
+            doc: "the jitter buffer of browsers (NetEq of libwebrtc): its delay follows the largest delays, and it changes within speech",
             keys: &[],
         },
         Variant {
             name: "ramjee",
-            doc: "the receiver of the studies: the wait is chosen anew for each talkspurt (Ramjee et al. 1994, algorithm 4)",
+            doc: "the receiver of the studies: the wait is chosen anew for each talkspurt (Ramjee et al. 1994, algorithm 4), and the call is rated as a whole",
             keys: &[],
         },
         Variant {

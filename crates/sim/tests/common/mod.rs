@@ -7,8 +7,8 @@ use talkpath_arena::{Arena, RunPlan};
 use talkpath_measure::figures::{FLOW, Figure, LINK, Table};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
-use talkpath_measure::{RunRecord, SeriesKind};
-use talkpath_scenario::{Options, Source, load};
+use talkpath_measure::{PlayoutRule, RunRecord, SeriesKind};
+use talkpath_scenario::{Flow, Judging, Options, Playout, Source, load};
 use talkpath_sim::SimArena;
 
 /// The record of repetition 0 of every cell.
@@ -18,11 +18,18 @@ pub(crate) fn run_cells(text: &str) -> Vec<RunRecord> {
 }
 
 fn run_each(text: &str, rows: bool) -> Vec<RunRecord> {
+    run_each_with(text, rows, |_| {})
+}
+
+/// The same with a change of each flow.
+fn run_each_with(text: &str, rows: bool, change: impl Fn(&mut Flow)) -> Vec<RunRecord> {
     let source = Source::new("test.toml", text);
     let plan = load(&source, &Options::default()).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     plan.cells
         .iter()
         .map(|cell| {
+            let mut scenario = cell.scenario.clone();
+            scenario.flows.iter_mut().for_each(&change);
             let run = RunPlan {
                 cell: cell.index,
                 repetition: 0,
@@ -32,7 +39,7 @@ fn run_each(text: &str, rows: bool) -> Vec<RunRecord> {
                 interrupt: &AtomicBool::new(false),
                 progress: &|_| {},
             };
-            SimArena::new().run(&cell.scenario, run).expect("the simulator can run it")
+            SimArena::new().run(&scenario, run).expect("the simulator can run it")
         })
         .collect()
 }
@@ -80,7 +87,8 @@ pub(crate) fn digest_with_rows(text: &str) -> u64 {
             (flow.ecn, flow.counters.opening) = (None, None);
             // How a call is rated is no part of what happened.
             if let Some(call) = &mut flow.info.terms.call {
-                (call.is_concealed, call.other_wait, call.rated) = (false, None, None);
+                (call.is_concealed, call.others, call.rated) = (false, false, None);
+                call.playout = PlayoutRule::Adaptive;
             }
         }
         let taken = core::mem::take(&mut record.links);
@@ -104,9 +112,16 @@ pub(crate) fn digest_with_rows(text: &str) -> u64 {
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn digest_without_rows(text: &str) -> u64 {
     let mut digest = Digest::new();
-    for record in run_each(text, false) {
-        let summary = summarise(&record, &BTreeMap::new());
-        for (name, flow) in &summary.flows {
+    for record in run_each_with(text, false, judge_as_the_digests_were) {
+        let mut summary = summarise(&record, &BTreeMap::new());
+        for (name, flow) in &mut summary.flows {
+            if let Some(call) = &mut flow.call {
+                // The name that this receiver had.
+                "adaptive".clone_into(&mut call.playout);
+                // The patient receiver had no say.
+                let second = call.other_receiver.as_ref().map(|second| second.playout.clone());
+                call.receiver_matters.take_if(|matters| Some(&matters.playout) != second.as_ref());
+            }
             digest.take(&format!("flow {name}"));
             named(&FLOW).for_each(|figure| digest.figure(figure, flow));
         }
@@ -119,6 +134,14 @@ pub(crate) fn digest_without_rows(text: &str) -> u64 {
         }
     }
     digest.0
+}
+
+/// Calls were judged with the receiver of 1994 and others when the digests were made.
+#[allow(dead_code, reason = "each test file is a program of its own")]
+fn judge_as_the_digests_were(flow: &mut Flow) {
+    if let Judging::Call { playout, others, .. } = &mut flow.judging {
+        (*playout, *others) = (Playout::Ramjee, true);
+    }
 }
 
 /// The rows of `table` whose paths stand in `digests/figures.txt`.
@@ -143,7 +166,7 @@ const LATER: [&str; 13] = [
     "codec: g711, ",
     "rated: None, ",
     "carriage: Carriage { copies: 1, earlier: 0 }, ",
-    ", other_wait: None",
+    ", others: false",
     ", arrivals_unknown: false",
     ", ecn: None",
     ", breaks: [], legs: None, ip: None, multipath: None",

@@ -4,10 +4,10 @@ use talkpath_units::Duration;
 
 use super::*;
 use crate::Carriage;
-use crate::judge;
-use crate::metrics::playout::OTHER_WAIT;
+use crate::metrics::adaptive::START_TARGET_MS;
 use crate::summary::{FlowSummary, ModelInput};
 use crate::testing::message;
+use crate::{PlayoutRule, judge};
 
 const FLOOR: f64 = judge::CALL_FLOOR;
 const TERMS: CallTerms = CallTerms {
@@ -20,12 +20,14 @@ const TERMS: CallTerms = CallTerms {
     }),
     carriage: Carriage { copies: 1, earlier: 0 },
     frame: Duration::from_millis(20),
-    playout: PlayoutRule::Adaptive,
+    playout: PlayoutRule::Ramjee,
     is_concealed: false,
-    other_wait: None,
+    others: false,
 };
-/// With the second receiver.
-const BOTH: CallTerms = CallTerms { other_wait: Some(OTHER_WAIT), ..CONCEALED };
+/// The receiver of browsers.
+const ADAPTIVE: CallTerms = CallTerms { playout: PlayoutRule::Adaptive, others: true, ..CONCEALED };
+/// With the other receivers.
+const BOTH: CallTerms = CallTerms { others: true, ..CONCEALED };
 const CONCEALED: CallTerms = CallTerms {
     rated: Some(Rated {
         scale: Scale::Narrow,
@@ -80,7 +82,7 @@ fn loss_in_bursts_has_a_burst_ratio_and_sounds_worse() {
     assert_eq!((single.missing, bursts.missing), (200, 200));
     assert_eq!(single.burst_ratio.to_bits(), 1_f64.to_bits());
     assert!((bursts.burst_ratio - 4.0 * 0.98).abs() < 1e-9, "{}", bursts.burst_ratio);
-    assert!(bursts.mos < single.mos && single.mos < 3.5);
+    assert!(bursts.score() < single.score() && single.score() < 3.5);
 }
 
 #[test]
@@ -98,12 +100,12 @@ fn a_call_in_both_directions_is_as_good_as_its_worse_one() {
         call.finish(FLOOR).unwrap()
     };
     let trusted = rated(Clocks::One);
-    assert!((trusted.mouth_to_ear_ms.unwrap().p50 - 270.0).abs() < 1e-3);
+    assert!((trusted.mouth_to_ear_ms.as_ref().unwrap().p50 - 270.0).abs() < 1e-3);
     assert_eq!((trusted.basis, trusted.direction), (Basis::OneWay, Some(Direction::Return)));
     let halved = rated(Clocks::Untrusted);
-    assert!((halved.mouth_to_ear_ms.unwrap().p50 - 170.0).abs() < 1e-3);
+    assert!((halved.mouth_to_ear_ms.as_ref().unwrap().p50 - 170.0).abs() < 1e-3);
     assert_eq!((halved.basis, halved.direction), (Basis::HalfRoundTrip, None));
-    assert!(halved.mos > trusted.mos);
+    assert!(halved.score() > trusted.score());
 }
 
 #[test]
@@ -120,7 +122,7 @@ fn of_two_flows_between_wrong_clocks_each_has_half_the_round_trip_and_its_own_lo
         assert_eq!(call.basis, Basis::HalfRoundTrip);
     }
     assert_eq!((above.missing, below.missing), (0, 50));
-    assert!(below.mos < above.mos);
+    assert!(below.score() < above.score());
 }
 
 #[test]
@@ -157,7 +159,7 @@ fn a_fixed_wait_sets_the_delay_and_what_is_late() {
 fn a_call_of_which_nothing_came_is_rated_one_and_a_call_without_frames_not_at_all() {
     let silent = one_way([None; 100]).unwrap();
     assert_eq!((silent.mouth_to_ear_ms.clone(), silent.missing), (None, 100));
-    assert_eq!((silent.mos, silent.burst_ratio), (1.0, 1.0), "{silent:?}");
+    assert_eq!((silent.mos, silent.burst_ratio), (Some(1.0), 1.0), "{silent:?}");
     assert_eq!(one_way([]), None);
     assert_eq!(counted(TERMS, false, [Some(30)]).finish(FLOOR), None);
 }
@@ -169,7 +171,7 @@ fn nothing_is_rated_below_a_call_of_which_nothing_is_heard() {
     let half = counted(terms, true, (0..3_000).map(|seq| (seq % 500 < 250).then_some(30))).finish(FLOOR);
     let dead = counted(terms, true, [None; 3_000]).finish(FLOOR);
     let (half, dead) = (half.unwrap(), dead.unwrap());
-    assert_eq!((half.mos, dead.mos, dead.r), (1.0, 1.0, 0.0));
+    assert_eq!((half.mos, dead.mos, dead.r), (Some(1.0), Some(1.0), 0.0));
     assert!(half.r >= dead.r);
     // 41 of 500 frames in one gap: the ratio is kept, and rated as the table's last.
     let gap = |seq: u64| (!(200..241).contains(&seq)).then_some(30);
@@ -177,7 +179,7 @@ fn nothing_is_rated_below_a_call_of_which_nothing_is_heard() {
     assert!((gap.burst_ratio - 41.0 * 459.0 / 500.0).abs() < 1e-9);
     let said: Vec<_> = gap.outside_model.iter().map(|it| it.input).collect();
     assert_eq!(said, [ModelInput::BurstRatio]);
-    assert!(gap.mos > 3.0, "{gap:?}");
+    assert!(gap.score() > 3.0, "{gap:?}");
 }
 
 #[test]
@@ -190,7 +192,7 @@ fn a_gap_of_a_second_bars_a_call_that_its_score_calls_usable() {
     let (short, long) = (with(49), with(50));
     assert_eq!((short.longest_gap_ms, short.usable), (Some(980.0), Some(true)));
     assert_eq!((long.longest_gap_ms, long.usable), (Some(1000.0), Some(false)));
-    assert!(long.mos > 3.8, "{long:?}");
+    assert!(long.score() > 3.8, "{long:?}");
     // Late frames make gaps as missing ones do.
     let fixed = CallTerms { playout: PlayoutRule::Fixed(Duration::from_millis(60)), ..terms };
     let late = |seq: u64| Some(if (200..250).contains(&seq) { 900 } else { 30 });
@@ -240,10 +242,10 @@ fn a_queue_that_fills_splits_the_two_receivers_and_the_call_says_so() {
     assert_eq!(matters.playout, "fixed 60 ms beyond the smallest delay");
     assert!(matters.mos > 4.3 && matters.mos.to_bits() == other.mos.to_bits());
     // A scenario that names its receiver is judged with that one.
-    let named = counted(CallTerms { other_wait: None, ..BOTH }, true, (0..200).map(filling));
+    let named = counted(CallTerms { others: false, ..BOTH }, true, (0..200).map(filling));
     let named = named.finish(FLOOR).unwrap();
     assert_eq!((named.other_receiver.is_none(), named.receiver_matters.is_none()), (true, true));
-    assert_eq!(named.mos.to_bits(), call.mos.to_bits());
+    assert_eq!(named.score().to_bits(), call.score().to_bits());
 }
 
 #[test]
@@ -286,8 +288,124 @@ fn the_second_receiver_of_two_flows_has_half_the_round_trip_too() {
     }
 }
 
+fn adaptive(delays: impl IntoIterator<Item = Option<u64>>) -> CallSummary {
+    counted(ADAPTIVE, true, delays).finish(FLOOR).unwrap()
+}
+
+#[test]
+fn the_receiver_of_browsers_hears_an_even_path_whole_and_rates_it_in_windows() {
+    let call = adaptive([Some(30); 1_000]);
+    assert_eq!((call.played, call.late, call.missing, call.late_played), (1_000, 0, 0, Some(0)));
+    assert_eq!((call.concealed, call.stretched, call.gaps), (Some(0.0), Some(0.0), Some(0)));
+    assert_eq!((call.playout.as_str(), call.usable), ("adaptive", Some(true)));
+    // 19 s without the opening second.
+    assert_eq!(call.windows, Some(CallWindows { count: 2, seconds: 9.5 }));
+    assert_eq!(call.opening_second, Some(OpeningSecond { lost: 0.0, first_target_ms: Some(20) }));
+    // A frame until it is due, the path, and half a block of the sound card.
+    assert!((call.mouth_to_ear_ms.unwrap().p95 - 55.0).abs() < 1e-3);
+    assert!(START_TARGET_MS > 20);
+}
+
+#[test]
+fn what_happens_in_the_opening_second_does_not_count_and_is_shown() {
+    let even = adaptive([Some(30); 1_000]);
+    // Ten frames of the first second are missing.
+    let rough = adaptive((0..1_000).map(|seq| (!(20..30).contains(&seq)).then_some(30)));
+    assert_eq!((rough.missing, rough.mos, rough.gaps), (10, even.mos, Some(0)));
+    assert!((rough.opening_second.unwrap().lost - 0.2).abs() < 0.02, "{rough:?}");
+}
+
+#[test]
+fn frames_that_were_due_before_the_connection_was_open_count() {
+    let rated = |missing: usize| {
+        let even = core::iter::repeat_n(Some(30), 1_000 - missing);
+        adaptive(core::iter::repeat_n(None, missing).chain(even))
+    };
+    let (at_once, late) = (rated(3), rated(155));
+    assert_eq!((at_once.longest_gap_ms, at_once.usable), (Some(60.0), Some(true)));
+    assert_eq!((late.longest_gap_ms, late.usable), (Some(3_100.0), Some(false)));
+    assert!(late.score() < at_once.score());
+}
+
+#[test]
+fn a_late_frame_is_played_and_a_lost_one_is_concealed() {
+    let delay = |seq: u64| match seq {
+        300..310 => Some(230 - 20 * (seq - 300)),
+        600 => None,
+        _ => Some(30),
+    };
+    let call = adaptive((0..1_000).map(delay));
+    assert_eq!((call.played, call.late, call.missing, call.discarded), (999, 0, 1, Some(0)));
+    assert!(call.late_played >= Some(7) && call.gaps == Some(2), "{call:?}");
+    let concealed_ms = call.concealed.unwrap() * 20_200.0;
+    assert!((180.0..230.0).contains(&concealed_ms), "{concealed_ms}");
+}
+
+#[test]
+fn a_delay_or_a_loss_beyond_the_model_leaves_no_score_and_no_usable_call() {
+    let far = adaptive([Some(520); 1_000]);
+    assert_eq!((far.mos, far.score(), far.r, far.usable), (None, 1.0, 0.0, Some(false)));
+    let beyond: Vec<_> = far.beyond_model().map(ToString::to_string).collect();
+    assert_eq!(beyond, ["mouth to ear 545 ms (the table has 0 to 500 ms, worse than the model rates)"]);
+    let lossy = adaptive((0..1_000).map(|seq| (seq % 4 != 1).then_some(30)));
+    assert_eq!((lossy.mos, lossy.usable), (None, Some(false)));
+    assert!(lossy.beyond_model().all(|outside| outside.input == ModelInput::Loss));
+    assert!(serde_json::to_string(&far).unwrap().starts_with("{\"mos\":null,"));
+}
+
+#[test]
+fn the_first_of_the_other_receivers_that_disagrees_is_said() {
+    // Two frames in five come 150 ms late, in order: only the patient receiver plays them.
+    let delay =
+        |seq: u64| Some(if seq % 50 < 10 { 30 + 190_u64.saturating_sub(20 * (seq % 50)) } else { 30 });
+    let call = counted(ADAPTIVE, true, (0..3_000).map(delay)).finish(FLOOR).unwrap();
+    let (other, patient) = (call.other_receiver.clone().unwrap(), call.patient_receiver.clone().unwrap());
+    assert_eq!((other.usable, patient.usable, patient.late), (false, true, 0));
+    let expected = [&other, &patient].into_iter().find(|receiver| Some(receiver.usable) != call.usable);
+    assert_eq!(call.receiver_matters.map(|matters| matters.playout), expected.map(|it| it.playout.clone()));
+}
+
 proptest! {
     #![proptest_config(talkpath_testing::properties(256))]
+
+    #[test]
+    fn the_receiver_of_browsers_accounts_for_each_frame(
+        delays in proptest::collection::vec(proptest::option::weighted(0.9, 0_u64..400), 1..400),
+        is_one_clock in any::<bool>(),
+    ) {
+        let clocks = if is_one_clock { Clocks::One } else { Clocks::Trusted };
+        let mut call = CallCounter::new(ADAPTIVE, false, clocks);
+        for (seq, delay) in (0..).zip(&delays) {
+            call.add(&message(seq, *delay), None);
+        }
+        let call = call.finish(FLOOR).unwrap();
+        prop_assert_eq!(call.played + call.late + call.missing, delays.len() as u64);
+        prop_assert_eq!(call.missing, delays.iter().filter(|delay| delay.is_none()).count() as u64);
+        prop_assert!((0.0..=1.0).contains(&call.concealed.unwrap()));
+        prop_assert!((1.0..=4.5).contains(&call.score()) && (0.0..=93.3).contains(&call.r));
+        prop_assert!(call.usable == Some(false) || call.score() >= FLOOR);
+        // Neither does the order in which the two kinds of clocks let frames through matter.
+        let mut again = CallCounter::new(ADAPTIVE, false, Clocks::One);
+        (0..).zip(&delays).for_each(|(seq, delay)| again.add(&message(seq, *delay), None));
+        prop_assert_eq!(again.finish(FLOOR).unwrap(), call);
+    }
+
+    /// Over patterns of lost frames, with a receiver whose delay does not depend on them.
+    #[test]
+    fn more_lost_frames_never_raise_the_score_of_a_call(
+        lost in proptest::collection::vec((1_usize..1_500, 1_usize..40), 0..12), more in 1_usize..1_500,
+    ) {
+        let terms = CallTerms { playout: PlayoutRule::Fixed(Duration::from_millis(60)), is_concealed: true, ..TERMS };
+        let mut pattern = vec![Some(30); 1_500];
+        for (begin, length) in lost {
+            pattern[begin..(begin + length).min(1_500)].fill(None);
+        }
+        let before = counted(terms, true, pattern.iter().copied()).finish(FLOOR).unwrap();
+        pattern[more] = None;
+        let after = counted(terms, true, pattern).finish(FLOOR).unwrap();
+        prop_assert!(after.score() <= before.score() + 1e-9 && after.usable <= before.usable);
+        prop_assert!(after.longest_gap_ms >= before.longest_gap_ms);
+    }
 
     #[test]
     fn played_late_and_missing_are_all_that_was_due(
@@ -296,11 +414,11 @@ proptest! {
         let call = one_way(delays.iter().copied()).unwrap();
         prop_assert_eq!(call.played + call.late + call.missing, delays.len() as u64);
         prop_assert_eq!(call.missing, delays.iter().filter(|delay| delay.is_none()).count() as u64);
-        prop_assert!((1.0..=4.5).contains(&call.mos) && call.burst_ratio >= 1.0);
+        prop_assert!((1.0..=4.5).contains(&call.score()) && call.burst_ratio >= 1.0);
         prop_assert!((0.0..=93.3).contains(&call.r), "{}", call.r);
         // All is lost, or it is rated no lower than that.
         let dead = one_way(delays.iter().map(|_| None)).unwrap();
-        prop_assert!(call.mos >= dead.mos && call.r >= dead.r);
+        prop_assert!(call.score() >= dead.score() && call.r >= dead.r);
     }
 
     /// Against the definition, frame by frame.
@@ -314,7 +432,9 @@ proptest! {
         let played = delays.iter().flatten().filter(|delay| **delay <= least + 60).count() as u64;
         prop_assert_eq!(other.played, played);
         prop_assert_eq!(other.played + other.late + call.missing, delays.len() as u64);
-        prop_assert_eq!(call.receiver_matters.is_some(), call.usable != Some(other.usable));
+        let patient = call.patient_receiver.unwrap();
+        let is_disputed = call.usable != Some(other.usable) || call.usable != Some(patient.usable);
+        prop_assert_eq!(call.receiver_matters.is_some(), is_disputed);
         prop_assert!((1.0..=4.5).contains(&other.mos) && other.r >= 0.0);
     }
 
@@ -328,6 +448,6 @@ proptest! {
         let call = counted(terms, true, frames.chain(played(100))).finish(FLOOR).unwrap();
         let longest = runs.iter().map(|(_, off)| off).max().copied().unwrap_or(0);
         let is_barred = longest >= 50 || call.gaps_in_a_minute >= Some(2);
-        prop_assert_eq!(call.usable, Some(call.mos >= FLOOR && !is_barred));
+        prop_assert_eq!(call.usable, Some(call.score() >= FLOOR && !is_barred));
     }
 }

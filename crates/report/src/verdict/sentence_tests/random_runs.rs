@@ -110,7 +110,7 @@ impl Fortune {
         let unfinished =
             if below(random, 6) == 0 { (sent - lost) / 10 * below(random, 10) as u64 } else { 0 };
         let call = CallSummary {
-            mos: 1.0 + 3.4 * good,
+            mos: Some(1.0 + 3.4 * good),
             played: sent - lost - late,
             late,
             missing: lost,

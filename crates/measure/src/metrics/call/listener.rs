@@ -1,0 +1,243 @@
+//! What one listener of a call hears, with each receiver.
+
+use std::collections::BTreeSet;
+
+use talkpath_units::{Duration, SignedDuration};
+
+use super::Clocks;
+use crate::metrics::adaptive::{Arrival, BLOCK_MS, Block, JitterBuffer};
+use crate::metrics::minimum_plus_wait::MinimumPlusWait;
+use crate::metrics::playout::{Heard, OTHER_WAITS, Playout};
+use crate::metrics::timeline::Timeline;
+use crate::summary::Stretching;
+use crate::{CallTerms, PlayoutRule};
+
+/// The receiver of the scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum OwnReceiver {
+    /// A receiver that decides frame by frame.
+    FrameByFrame(Box<FrameByFrame>),
+    /// The receiver of browsers.
+    Adaptive(Box<AdaptiveListener>),
+}
+
+/// A receiver that decides frame by frame, and what it played.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FrameByFrame {
+    playout: Playout,
+    timeline: Timeline,
+}
+
+/// The receiver of browsers, and what it played.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct AdaptiveListener {
+    buffer: JitterBuffer,
+    /// The number of samples in a frame.
+    samples: i64,
+    /// The frames that have arrived, and before which other frames may still have arrived: the arrival in ns,
+    /// and the number of frames that were due before.
+    waiting: BTreeSet<(i64, u64)>,
+    /// The least delay so far in ns.
+    least_delay_ns: i64,
+    is_one_clock: bool,
+    /// The delay of the first frame that arrived, in ns.
+    first_delay_ns: Option<i64>,
+    /// The number of frames that were due.
+    due: u64,
+    arrived: u64,
+    missing: u64,
+    timeline: Timeline,
+}
+
+/// What a receiver made of the frames that were due.
+#[derive(Clone, Debug)]
+pub(super) struct Reception {
+    pub(super) timeline: Timeline,
+    pub(super) played: u64,
+    pub(super) late: u64,
+    pub(super) missing: u64,
+    /// `None` if the receiver decides frame by frame.
+    pub(super) stretching: Option<Stretching>,
+}
+
+/// The sample rate by which the receiver of browsers counts. Each length of a frame is a whole number of its
+/// samples, and shares of samples do not depend on it.
+const SAMPLE_RATE: u32 = 48_000;
+const NANOS_PER_SAMPLE: (i128, i128) = (1_000_000, 48);
+
+/// By how much a delay between two clocks may fall below the least one so far. We chose 10 s. A frame that
+/// comes even earlier counts as coming later than it did.
+const FALLING_DELAY_NS: i64 = 10_000_000_000;
+
+/// A frame whose delay differs by more than this from the first one's counts as missing, because nobody listens
+/// any more. We chose one hour.
+const LONGEST_WAIT_NS: u64 = 3_600_000_000_000;
+
+impl OwnReceiver {
+    pub(super) fn new(terms: &CallTerms, clocks: Clocks) -> Self {
+        let frame = terms.frame;
+        match terms.playout {
+            PlayoutRule::Adaptive => Self::Adaptive(Box::new(AdaptiveListener::new(frame, clocks))),
+            PlayoutRule::Ramjee | PlayoutRule::Fixed(_) => Self::FrameByFrame(Box::new(FrameByFrame {
+                playout: Playout::new(frame, terms.playout),
+                timeline: Timeline::new(frame, frame),
+            })),
+        }
+    }
+
+    /// Adds the frame `seq` with its delay, which is `None` if the frame did not arrive.
+    pub(super) fn add(&mut self, seq: u64, delay: Option<SignedDuration>) {
+        match self {
+            Self::FrameByFrame(receiver) => {
+                let heard = receiver.playout.take(seq, delay);
+                let delay_ns = receiver.playout.delay().map_or(0, SignedDuration::as_nanos);
+                receiver.timeline.push(heard, delay_ns, 1);
+            }
+            Self::Adaptive(listener) => listener.add(delay.map(SignedDuration::as_nanos)),
+        }
+    }
+
+    /// Returns what the receiver made of all frames.
+    pub(super) fn reception(&self) -> Reception {
+        match self {
+            Self::FrameByFrame(receiver) => Reception::of_frames(receiver.timeline.clone()),
+            Self::Adaptive(listener) => listener.as_ref().clone().finish(),
+        }
+    }
+}
+
+/// Makes the receivers with a fixed wait beyond the smallest delay.
+pub(super) fn other_receivers(terms: &CallTerms, clocks: Clocks) -> Vec<MinimumPlusWait> {
+    let least_delay_ns = match clocks {
+        Clocks::One => 0,
+        Clocks::Trusted | Clocks::Untrusted => i64::MIN,
+    };
+    let receiver = |wait: Duration| MinimumPlusWait::new(terms.frame, wait, least_delay_ns);
+    if terms.others { OTHER_WAITS.map(receiver).into() } else { Vec::new() }
+}
+
+impl Reception {
+    /// Makes the reception of a receiver whose units are frames.
+    pub(super) fn of_frames(timeline: Timeline) -> Self {
+        let frames = timeline.frames();
+        let (played, late, missing) = (frames.played, frames.late, frames.missing);
+        Self { timeline, played, late, missing, stretching: None }
+    }
+}
+
+impl AdaptiveListener {
+    fn new(frame: Duration, clocks: Clocks) -> Self {
+        let samples = i128::from(frame.as_nanos()) * NANOS_PER_SAMPLE.1 / NANOS_PER_SAMPLE.0;
+        Self {
+            buffer: JitterBuffer::new(SAMPLE_RATE),
+            samples: i64::try_from(samples).unwrap_or(i64::MAX).max(1),
+            waiting: BTreeSet::new(),
+            least_delay_ns: i64::MAX,
+            is_one_clock: clocks == Clocks::One,
+            first_delay_ns: None,
+            due: 0,
+            arrived: 0,
+            missing: 0,
+            timeline: Timeline::new(JitterBuffer::block_time(), frame),
+        }
+    }
+
+    /// Adds the next frame that was due. Its number in the flow does not matter: of the way back of an echo, the
+    /// frames that were not written back were never due.
+    fn add(&mut self, delay_ns: Option<i64>) {
+        let number = self.due;
+        self.due += 1;
+        let due_ns = self.due_ns(number);
+        let first_delay_ns = self.first_delay_ns;
+        let is_heard =
+            |delay_ns: &i64| delay_ns.abs_diff(first_delay_ns.unwrap_or(*delay_ns)) <= LONGEST_WAIT_NS;
+        match delay_ns.filter(is_heard) {
+            Some(delay_ns) => {
+                self.first_delay_ns.get_or_insert(delay_ns);
+                self.least_delay_ns = self.least_delay_ns.min(delay_ns);
+                self.waiting.insert((due_ns.saturating_add(delay_ns), number));
+            }
+            None => self.missing += 1,
+        }
+        // No frame after this one arrives earlier.
+        let until_ns = match self.least_delay_ns {
+            _ if self.is_one_clock => due_ns,
+            i64::MAX => return,
+            least_delay_ns => due_ns.saturating_add(least_delay_ns).saturating_sub(FALLING_DELAY_NS),
+        };
+        while let Some(&(at_ns, number)) = self.waiting.first()
+            && at_ns <= until_ns
+        {
+            self.waiting.pop_first();
+            self.arrive(number, at_ns);
+        }
+    }
+
+    fn arrive(&mut self, number: u64, at_ns: i64) {
+        if self.arrived == 0 {
+            // Nothing is heard of the frames before the first one that arrives.
+            let blocks = self.due_ns(number).unsigned_abs().div_ceil(block_ns());
+            self.timeline.push(Heard::Missing, 0, u32::try_from(blocks).unwrap_or(u32::MAX));
+        }
+        self.arrived += 1;
+        let timestamp = self.timestamp(number);
+        let arrival = Arrival { sequence: number, timestamp, samples: self.samples, at_ns };
+        let timeline = &mut self.timeline;
+        self.buffer.arrive(arrival, &mut |block| add_block(timeline, block));
+    }
+
+    /// Plays what is left, up to the last frame that was due.
+    fn finish(mut self) -> Reception {
+        while let Some((at_ns, number)) = self.waiting.pop_first() {
+            self.arrive(number, at_ns);
+        }
+        if self.arrived == 0 {
+            let blocks = self.due_ns(self.due).unsigned_abs().div_ceil(block_ns());
+            self.timeline.push(Heard::Missing, 0, u32::try_from(blocks).unwrap_or(u32::MAX));
+        }
+        let end = self.timestamp(self.due);
+        let timeline = &mut self.timeline;
+        let counts = self.buffer.finish(end, &mut |block| add_block(timeline, block));
+        let share =
+            |samples: i64| if counts.output > 0 { samples as f64 / counts.output as f64 } else { 0.0 };
+        let stretching = Stretching {
+            concealed: share(counts.concealed),
+            stretched: share(counts.removed + counts.inserted),
+            late_played: counts.late_packets,
+            first_target_ms: self.buffer.first_target_ms(),
+        };
+        Reception {
+            timeline: self.timeline,
+            played: counts.decoded_packets,
+            late: self.arrived - counts.decoded_packets,
+            missing: self.missing,
+            stretching: Some(stretching),
+        }
+    }
+
+    fn timestamp(&self, number: u64) -> i64 {
+        i64::try_from(number).unwrap_or(i64::MAX).saturating_mul(self.samples)
+    }
+
+    /// The time in ns from the first frame that was due to the one with this number.
+    fn due_ns(&self, number: u64) -> i64 {
+        let ns = i128::from(self.timestamp(number)) * NANOS_PER_SAMPLE.0 / NANOS_PER_SAMPLE.1;
+        i64::try_from(ns).unwrap_or(i64::MAX)
+    }
+}
+
+/// Adds what is heard in a block. A block with concealed samples counts as missing, and so do blocks for which
+/// nothing stands at all.
+fn add_block(timeline: &mut Timeline, block: Block) {
+    let block_samples = i64::from(SAMPLE_RATE / 1_000) * BLOCK_MS;
+    let skipped = block.skipped.unsigned_abs().div_ceil(block_samples.unsigned_abs());
+    timeline.push(Heard::Missing, 0, u32::try_from(skipped).unwrap_or(u32::MAX));
+    match block.delay_ns {
+        Some(delay_ns) if block.concealed == 0 => timeline.push(Heard::Played, delay_ns, 1),
+        _ => timeline.push(Heard::Missing, 0, 1),
+    }
+}
+
+fn block_ns() -> u64 {
+    JitterBuffer::block_time().as_nanos()
+}
