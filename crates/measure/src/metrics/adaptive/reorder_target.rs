@@ -26,8 +26,8 @@ impl ReorderTarget {
         Self { histogram: DelayHistogram::new(KEPT) }
     }
 
-    /// Takes a packet with its relative delay, and returns the target. `in_order_ms` is the target for packets
-    /// in order.
+    /// Takes a packet with its relative delay, and returns the target. `in_order_ms` is the target for
+    /// packets in order.
     pub(super) fn update(&mut self, delay_ms: u32, is_reordered: bool, in_order_ms: u32) -> u32 {
         self.histogram.add(if is_reordered { delay_ms } else { 0 });
         let mut later = WHOLE;

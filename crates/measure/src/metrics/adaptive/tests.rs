@@ -27,16 +27,17 @@ fn delays_ms(playback: &Playback) -> Vec<i64> {
 }
 
 #[test]
-fn an_even_path_is_played_whole_and_waits_for_half_a_block() {
+fn an_even_path_is_played_whole_and_its_delay_grows_until_the_first_target() {
     let playback = played(&[Some(30); 1_000]);
     let counts = playback.counts;
-    assert_eq!((counts.decoded_packets, counts.holes, counts.discarded), (1_000, 0, 0));
-    assert_eq!((counts.concealed, counts.inserted, counts.removed), (0, 0, 0));
+    assert_eq!((counts.decoded_packets, counts.holes, counts.discarded, counts.concealed), (1_000, 0, 0, 0));
     assert_eq!((playback.targets_ms[0], playback.first_target_ms), (START_TARGET_MS, Some(20)));
     assert!(playback.targets_ms[2..].iter().all(|target| *target == 20));
-    // The first packet is played at once, although the target is 80 ms. Speech can be repeated only if 30 ms
-    // of it are there, and here each packet comes when the one before it ends.
-    assert!(delays_ms(&playback).iter().all(|delay| *delay == 35));
+    // The first packet is played after half a block. The target is 80 ms in the first half second, so speech
+    // is repeated nine times. Then it is 20 ms, and speech is removed until the delay is below 20 + 20 ms.
+    let delays = delays_ms(&playback);
+    assert_eq!((delays[0], counts.inserted), (35, 9 * 5 * 8));
+    assert!(delays[200..].iter().all(|delay| (30 + 20..30 + 20 + 20 + 5).contains(delay)), "{delays:?}");
 }
 
 #[test]
@@ -49,7 +50,9 @@ fn a_lost_packet_is_concealed_for_as_long_as_it_would_have_lasted() {
         (playback.counts.concealed, playback.counts.holes, playback.counts.concealments),
         (160, 160, 1)
     );
-    assert_eq!(delays_ms(&playback).last(), delays_ms(&even).last(), "the delay is as before");
+    // The join after the hole removes half a millisecond.
+    let removed = playback.counts.removed - even.counts.removed;
+    assert_eq!((removed, delays_ms(&playback).last()), (4, Some(&59)), "{:?}", delays_ms(&even).last());
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn a_late_packet_is_played_and_the_delay_grows_by_what_was_concealed() {
 }
 
 #[test]
-fn a_target_that_falls_shrinks_the_delay_by_100_ms_in_a_second() {
+fn a_target_that_falls_shrinks_the_delay_by_83_ms_in_a_second() {
     // For 20 s the path stands still for 190 ms in every half second, and then no more.
     let delay = |number: i64| if number < 1_000 { (220 - 20 * (number % 25)).max(30) } else { 30 };
     let playback = played(&(0..8_000).map(|number| Some(delay(number))).collect::<Vec<_>>());
@@ -83,7 +86,7 @@ fn a_target_that_falls_shrinks_the_delay_by_100_ms_in_a_second() {
     assert!(*delays.last().unwrap() < 30 + 40);
     // From one second to the next, once the delay is below four times the upper limit of 40 ms.
     for pair in delays[2_000..].windows(101).filter(|pair| pair[0] < 30 + 4 * 40) {
-        assert!(pair[0] - pair[100] <= 6 * 17, "{} {}", pair[0], pair[100]);
+        assert!(pair[0] - pair[100] <= 5 * 17, "{} {}", pair[0], pair[100]);
     }
 }
 

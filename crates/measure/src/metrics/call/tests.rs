@@ -296,13 +296,16 @@ fn adaptive(delays: impl IntoIterator<Item = Option<u64>>) -> CallSummary {
 fn the_receiver_of_browsers_hears_an_even_path_whole_and_rates_it_in_windows() {
     let call = adaptive([Some(30); 1_000]);
     assert_eq!((call.played, call.late, call.missing, call.late_played), (1_000, 0, 0, Some(0)));
-    assert_eq!((call.concealed, call.stretched, call.gaps), (Some(0.0), Some(0.0), Some(0)));
+    assert_eq!((call.concealed, call.gaps), (Some(0.0), Some(0)));
+    // The delay grows towards the first target of 80 ms, and then shrinks below the upper limit of 40 ms.
+    assert!(call.stretched.is_some_and(|share| (0.001..0.005).contains(&share)), "{:?}", call.stretched);
     assert_eq!((call.playout.as_str(), call.usable), ("adaptive", Some(true)));
     // 19 s without the opening second.
-    assert_eq!(call.windows, Some(CallWindows { count: 2, seconds: 9.5 }));
+    let CallWindows { count, seconds } = call.windows.unwrap();
+    assert!(count == 2 && (9.5..9.55).contains(&seconds), "{seconds}");
     assert_eq!(call.opening_second, Some(OpeningSecond { lost: 0.0, first_target_ms: Some(20) }));
-    // A frame until it is due, the path, and half a block of the sound card.
-    assert!((call.mouth_to_ear_ms.unwrap().p95 - 55.0).abs() < 1e-3);
+    // A frame until it is due, the path, half a block of the sound card, and 25 ms of the growth.
+    assert!((call.mouth_to_ear_ms.unwrap().p95 - 80.0).abs() < 1e-3);
     assert!(START_TARGET_MS > 20);
 }
 
@@ -311,7 +314,9 @@ fn what_happens_in_the_opening_second_does_not_count_and_is_shown() {
     let even = adaptive([Some(30); 1_000]);
     // Ten frames of the first second are missing.
     let rough = adaptive((0..1_000).map(|seq| (!(20..30).contains(&seq)).then_some(30)));
-    assert_eq!((rough.missing, rough.mos, rough.gaps), (10, even.mos, Some(0)));
+    assert_eq!((rough.missing, rough.gaps), (10, Some(0)));
+    // The delay after the opening second is another one by less than a join of made-up speech.
+    assert!((rough.mos.unwrap() - even.mos.unwrap()).abs() < 0.001, "{:?} {:?}", rough.mos, even.mos);
     assert!((rough.opening_second.unwrap().lost - 0.2).abs() < 0.02, "{rough:?}");
 }
 
@@ -346,7 +351,7 @@ fn a_delay_or_a_loss_beyond_the_model_leaves_no_score_and_no_usable_call() {
     let far = adaptive([Some(520); 1_000]);
     assert_eq!((far.mos, far.score(), far.r, far.usable), (None, 1.0, 0.0, Some(false)));
     let beyond: Vec<_> = far.beyond_model().map(ToString::to_string).collect();
-    assert_eq!(beyond, ["mouth to ear 545 ms (the table has 0 to 500 ms, worse than the model rates)"]);
+    assert_eq!(beyond, ["mouth to ear 570 ms (the table has 0 to 500 ms, worse than the model rates)"]);
     let lossy = adaptive((0..1_000).map(|seq| (seq % 4 != 1).then_some(30)));
     assert_eq!((lossy.mos, lossy.usable), (None, Some(false)));
     assert!(lossy.beyond_model().all(|outside| outside.input == ModelInput::Loss));
