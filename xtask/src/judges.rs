@@ -8,6 +8,7 @@
 //! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
 //! - `monitor.py` runs a monitor of fifty calls beside irtt, and counts both on a bridge between the hosts.
 //! - `engines.py` runs sweeps on the cores, Ray, Dask and Slurm, and kills workers.
+//! - `neteq.py` records what the jitter buffer of Chromium does on 29 paths. A test replays it.
 //! - `store.py` has a campaign copied by rclone to moto's S3 and to a folder, kills the copying, and reads it
 //!   with polars.
 //!
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::command::{UNAVAILABLE, exit_code_until, only_run};
+use crate::command::{UNAVAILABLE, cargo, exit_code_until, only_run};
 use crate::venv::{self, done};
 
 /// How a judge ended.
@@ -39,7 +40,7 @@ pub(crate) fn recount(root: &Path, deadline: Instant) -> Judged {
 
 /// Holds calls against PESQ on recorded speech.
 pub(crate) fn speech(root: &Path, deadline: Instant) -> Judged {
-    match recordings(root, deadline) {
+    match recordings(root, &SOUNDS, deadline) {
         Ok(found) if found.is_empty() => {
             let names = SOUNDS.map(|(package, ..)| package).join(", ");
             Judged::Missing(format!("no recorded speech: apt-get install {names}"))
@@ -67,6 +68,31 @@ pub(crate) fn browser(root: &Path, deadline: Instant) -> Judged {
     command.arg(root.join("xtask").join("judges").join("browser.py"));
     command.arg(root.join("target").join("judges").join("screenshots")).args(pages);
     verdict(output(&mut command, deadline))
+}
+
+/// Records Chromium's jitter buffer anew, and runs the test of our receiver on the new recording.
+pub(crate) fn neteq(root: &Path, deadline: Instant) -> Judged {
+    let (python, speech) = match (environment(root, deadline), recordings(root, &SOUNDS[1..], deadline)) {
+        (Ok(_), Ok(speech)) if speech.is_empty() => {
+            return Judged::Missing(format!("no recorded speech: apt-get install {}", SOUNDS[1].0));
+        }
+        (Ok(python), Ok(speech)) => (python, speech),
+        (Err(why), _) | (_, Err(why)) => return Judged::Missing(why),
+    };
+    let folder = root.join("target").join("judges").join("neteq");
+    let mut command = Command::new(python);
+    command.arg(root.join("xtask").join("judges").join("neteq.py")).arg("record").arg(&folder).args(speech);
+    let recorded = match verdict(output(&mut command, deadline)) {
+        Judged::Agrees(closing) => closing,
+        other => return other,
+    };
+    let mut test = cargo(root, &["test", "-p", "talkpath-measure", "--test", "neteq", "--", "--nocapture"]);
+    match exit_code_until(test.env("TALKPATH_NETEQ", &folder), deadline) {
+        Ok(Some(0)) => Judged::Agrees(recorded),
+        Ok(Some(_)) => Judged::Differs(format!("{recorded}: see the differences above")),
+        Ok(None) => Judged::Differs("the test did not end in time".to_owned()),
+        Err(why) => Judged::Differs(why),
+    }
 }
 
 /// Runs programs of others in `talkpath shell`.
@@ -202,10 +228,10 @@ fn environment(root: &Path, deadline: Instant) -> Result<PathBuf, String> {
 }
 
 /// The recordings, from where Debian puts them, or from its packages without installing them.
-fn recordings(root: &Path, deadline: Instant) -> Result<Vec<PathBuf>, String> {
+fn recordings(root: &Path, sounds: &[Sounds], deadline: Instant) -> Result<Vec<PathBuf>, String> {
     let folder = root.join("target").join("judges").join("sounds");
     let mut found = Vec::new();
-    for (package, place, names) in SOUNDS {
+    for (package, place, names) in sounds {
         let installed = Path::new("/").join(place);
         let unpacked = folder.join(place);
         if !installed.exists() && !unpacked.exists() {
@@ -263,9 +289,11 @@ const STORE_PACKAGES: [&str; 3] = ["moto[server]==5.2.5", "boto3", "polars==2.1.
 const ENGINES_READY: &str = "ready-1";
 /// The two engines that are Python packages (Slurm is Debian's), a server that speaks S3 and fsspec's client.
 const ENGINES_PACKAGES: [&str; 4] = ["ray==2.60.0", "distributed==2026.8.0", "moto[server]==5.2.5", "s3fs"];
-/// Packages of Debian, where they put their recordings, and some of these. Asterisk's prompts
+/// A package of Debian, where it puts its recordings, and some of these.
+type Sounds = (&'static str, &'static str, &'static [&'static str]);
+/// The packages with recordings. Asterisk's prompts
 /// are by Allison Smith (CC BY-SA 3.0); the others are from LibriVox (public domain).
-const SOUNDS: [(&str, &str, &[&str]); 2] = [
+const SOUNDS: [Sounds; 2] = [
     (
         "asterisk-core-sounds-en-wav",
         "usr/share/asterisk/sounds/en_US_f_Allison",

@@ -238,7 +238,7 @@ const NIGHTLY: [Job; 31] = [
     },
 ];
 
-const WEEKLY: [Job; 8] = [
+const WEEKLY: [Job; 9] = [
     Job {
         name: "seeds",
         minutes: 40,
@@ -262,6 +262,12 @@ const WEEKLY: [Job; 8] = [
         minutes: 63,
         what: "a monitor of fifty calls beside irtt for an hour, a bridge between the hosts that counts",
         run: |root, end| judges::monitor(root, end).into(),
+    },
+    Job {
+        name: "neteq",
+        minutes: 40,
+        what: "Chromium's jitter buffer on 29 paths, recorded anew, and our adaptive receiver on the same arrivals",
+        run: |root, end| judges::neteq(root, end).into(),
     },
     Job {
         name: "engines",
