@@ -392,7 +392,7 @@ mod tests {
         let plan = read(program, "tcp-443-up").unwrap();
         let expected = ThresholdSubject::ProgramFlows { name: "tcp-443-up".to_owned() };
         assert_eq!(plan.thresholds[0].subject, expected);
-        assert!(read(program, "call").is_err());
+        assert!(read(program, "call").is_ok(), "the rated streams of a program");
         let with_figure = "[program]\ncommand = [\"player\"]\nfigures.stalls = { json = \"$.stalls\" }";
         let expected = ThresholdSubject::Program { figures: vec!["stalls".to_owned()] };
         assert_eq!(read(with_figure, "program").unwrap().thresholds[0].subject, expected);

@@ -90,9 +90,8 @@ pub(crate) fn adaptive_receivers(cell: &Table) -> Vec<(String, String)> {
     for flow in flows.iter().flat_map(|flows| &flows.entries) {
         let workload = flow.node.as_table().and_then(|flow| flow.get("workload")?.as_table());
         let Some(playout) = workload.and_then(|workload| workload.get("playout")) else { continue };
-        let is_adaptive =
-            matches!(playout.meaning, Some(Meaning::Variant(variant)) if variant.name == ADAPTIVE);
-        if is_adaptive && !playout.is_default {
+        // The resolved form writes a table, whose word had no other meaning.
+        if playout.as_text() == Some(ADAPTIVE) && !playout.is_default {
             let sentence = "adaptive is the jitter buffer of browsers since this version; the receiver that had this name is \
                             `ramjee`";
             keys.push((format!("flow.{}.workload.playout", flow.name), sentence.to_owned()));

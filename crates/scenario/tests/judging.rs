@@ -33,7 +33,7 @@ fn a_call_has_the_receiver_of_browsers_conceals_what_is_missing_and_needs_a_scor
         assert_eq!(flow(workload).judging, usual, "{workload}");
     }
     // A run directory names its receiver, so that another default changes nothing there.
-    assert!(plan_of("\"voice\"").resolved.contains("playout = \"adaptive\""));
+    assert!(plan_of("\"voice\"").resolved.contains("playout = { kind = \"adaptive\" }"));
 }
 
 #[test]

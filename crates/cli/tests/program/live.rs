@@ -369,14 +369,14 @@ fn the_bounds_of_a_server_are_set_on_the_command_line_and_its_log_has_a_line_a_s
     bench.file("down.toml", &down);
     bench.file("two.toml", format!("{CALL}\n{}", CALL.split_once("\n\n").unwrap().1.replace("call", "chat")));
     let bounds =
-        ["--max-flows", "1", "--max-rate", "130 kbps", "--max-packets", "40", "--max-duration", "5 s"];
-    let faster = r#"flow.call.workload={ kind = "cbr", rate = "70 kbps", size = "160 B", echo = true }"#;
+        ["--max-flows", "1", "--max-rate", "150 kbps", "--max-packets", "40", "--max-duration", "5 s"];
+    let faster = r#"flow.call.workload={ kind = "cbr", rate = "80 kbps", size = "160 B", echo = true }"#;
     let mut served = Served::start(&bench, &[&["--open", "--max-sessions", "1"], &bounds[..]].concat());
     let to =
         |scenario| ["run", scenario, "--to", &served.address, "--set", "drain=200 ms", "--run-again", "0s"];
     for (arguments, says) in [
         ([&to("two.toml")[..], &[]].concat(), "2 flows; this server takes 1 to 1"),
-        ([&to("call.toml")[..], &["--set", faster]].concat(), "140000 bps"),
+        ([&to("call.toml")[..], &["--set", faster]].concat(), "160000 bps"),
         ([&to("down.toml")[..], &[]].concat(), "at most 40 a second"),
         ([&to("call.toml")[..], &["--set", "duration=5 s"]].concat(), "this server takes 5 s"),
     ] {

@@ -41,7 +41,7 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--arena", "sim", "--to", "localhost"], "--to belongs to --arena live"),
         (&["run", "x.toml", "--set", "novalue"], "KEY=VALUE"),
         (&["run", "x.toml", "-o", "here"], "`--out DIR` sets where the directories of runs are made"),
-        (&["mos", "--codec", "opus"], "docs/reference/not-yet.md"),
+        (&["mos", "--codec", "amr"], "docs/reference/not-yet.md"),
         (&["compare", "--workload", "video"], "docs/reference/not-yet.md"),
         (&["compare", "--transports", "udp,srt"], "docs/reference/not-yet.md"),
         (&["compare", "--queue", "cake"], "docs/reference/not-yet.md"),
