@@ -89,7 +89,7 @@ fn end_run(
     let is_strict = demand.is_some_and(|demand| demand.strict);
     let invalid = (is_strict && !summary.valid)
         .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
-    let failed_program = failed_program(&summary);
+    let failed_program = failed_program(summary);
     terminal.end_with([
         failure,
         thresholds::unknown(judged),

@@ -14,7 +14,8 @@
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | `g711` | 8 B per ms | 0 | nb | 0 | 4.3 | 25.1 | ITU-T G.711; G.113 Appendix I |
 //! | `g729a` | 10 B per 10 ms | 5 ms | nb | 11 | - | 19 | ITU-T G.729 Annexes A and B; G.113 Appendix I |
-//! | `opus` | 6 to 128 kb/s | 6.5 ms | by bandwidth | by rate | - | by rate | RFC 6716; Alahmadi et al. 2021 |
+//! | `opus` | 6 to 128 kb/s | 6.5 ms | by bandwidth | by rate | - | by rate | RFC 6716; Alahmadi et al. 2021
+//! |
 
 mod g711;
 mod g729a;

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 
 use crate::figures::Scale;
 use crate::metrics::confidence::Confidence;
+pub use crate::receiver::Receiver;
 use crate::summary::{Basis, Direction, FlowSummary, JudgedBy, JudgedFigure, RunSummary};
 
 /// The least MOS of a usable call, unless the scenario's `floor` says otherwise. It is the MOS for an R of
@@ -28,18 +29,6 @@ pub const CALL_FLOOR: f64 = 3.1;
 /// The least share of messages in time with which a flow is usable, unless the scenario's `floor` says
 /// otherwise. We chose 95 %, which is a game that misses one update in twenty.
 pub const IN_TIME_FLOOR: f64 = 0.95;
-
-/// The receiver with which a call is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Receiver {
-    /// The receiver that the scenario names. It is the adaptive receiver if the scenario names none.
-    Own,
-    /// The second receiver, which waits for 60 ms beyond the smallest delay. A call has it only if its own
-    /// receiver is the adaptive one.
-    Other,
-    /// The patient receiver, which waits for 200 ms. A call has it as it has the second receiver.
-    Patient,
-}
 
 /// Judges `flow` in `run`, with the receiver [`Receiver::Own`]. `flow` is the name of a flow, or the name
 /// that several copies share.

@@ -36,6 +36,7 @@ pub mod pcapng;
 #[cfg(test)]
 mod properties;
 pub mod ranking;
+mod receiver;
 pub mod record;
 pub mod record_file;
 pub mod rtp;

@@ -83,7 +83,8 @@ pub struct CallTerms {
     pub playout: PlayoutRule,
     /// Whether the receiver conceals missing frames as the codec does. Otherwise it plays silence.
     pub is_concealed: bool,
-    /// Whether the call is also rated with the receivers of [`OTHER_WAITS`](crate::metrics::playout::OTHER_WAITS).
+    /// Whether the call is also rated with the receivers of
+    /// [`OTHER_WAITS`](crate::metrics::playout::OTHER_WAITS).
     pub others: bool,
 }
 

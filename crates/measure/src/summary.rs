@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 pub use answer::{Answer, AnswerKind, Comparison, Cure, ReceiverAnswer, TwoOutcomes};
 pub(crate) use call::Stretching;
 pub use call::{
-    CallSummary, CallWindows, ModelInput, MouthToEarMs, OpeningSecond, OtherReceiver, OutsideModel,
-    ReceiverMatters,
+    CallSummary, CallWindows, LEAST_MOS, ModelInput, MouthToEarMs, OpeningSecond, OtherReceiver,
+    OutsideModel, ReceiverMatters,
 };
 pub use flow::FlowSummary;
 pub use ip::{IpSeen, IpSummary, OnPathMs};

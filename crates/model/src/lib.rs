@@ -21,6 +21,7 @@ mod dscp;
 mod host_port;
 mod judging;
 mod kernel;
+mod message_size;
 mod program;
 mod scenario;
 mod topology;
@@ -32,6 +33,7 @@ pub use dscp::{DSCP_NAMES, Dscp};
 pub use host_port::host_and_port;
 pub use judging::{Concealment, Judging, Playout};
 pub use kernel::KernelProfile;
+pub use message_size::MessageSize;
 pub use program::{FigureSource, Program, ProgramFigure};
 pub use scenario::{
     Direction, Due, EchoWrite, FarClock, Flow, IpVersion, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM,
@@ -40,4 +42,4 @@ pub use scenario::{
 pub use talkpath_config::Codec;
 pub use topology::{LinkNodes, Node, Topology};
 pub use voice::{LAST_DRAW, Silence, SizeSpread, VoiceConfig, VoiceHeaders, VoiceSender};
-pub use workload::{Demand, LEAST_DRAWN, MessageSize, WorkloadConfig};
+pub use workload::{Demand, LEAST_DRAWN, WorkloadConfig};

@@ -43,8 +43,8 @@ pub enum FigureSource {
 }
 
 impl Program {
-    /// Returns the whole commands in one line, for a person who decides whether to run them: `` `player -q` ``.
-    /// Words with other characters than those of names and paths are in quotes.
+    /// Returns the whole commands in one line, for a person who decides whether to run them: `` `player -q`
+    /// ``. Words with other characters than those of names and paths are in quotes.
     pub fn lines(&self) -> String {
         let line = |words: &[String]| {
             let words: Vec<String> = words.iter().map(|word| shown_word(word)).collect();

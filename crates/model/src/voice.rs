@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use talkpath_config::{Codec, Coding, G711_FRAMES};
 use talkpath_units::{Bytes, Duration};
 
-use crate::MessageSize;
+use crate::message_size::MessageSize;
 
 /// A call: which packets its sender sends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,8 +181,8 @@ const QUANTILES: [u64; 15] = [
     950_000, 990_000, 1_000_000,
 ];
 
-// Sizes of packets over their mean, in thousandths, of libopus 1.6.1 (through PyAV 18.1.0) with a variable bit
-// rate, application "voip", packets of 20 ms, over 24.7 s of read speech (LibriVox, in Debian's
+// Sizes of packets over their mean, in thousandths, of libopus 1.6.1 (through PyAV 18.1.0) with a variable
+// bit rate, application "voip", packets of 20 ms, over 24.7 s of read speech (LibriVox, in Debian's
 // pocketsphinx-testdata). Each rate was divided by its own mean. Measured on 2026-11-29.
 
 /// 7416 packets at 8, 12, 16, 24, 32 and 40 kb/s, up to super-wideband.

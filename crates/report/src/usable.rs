@@ -91,8 +91,8 @@ pub(crate) fn with_both(own: &str, second: Option<&str>) -> String {
 pub(crate) struct UsableCall {
     /// With the scenario's receiver, or with the adaptive one if the scenario names none.
     pub own: Usable,
-    /// With the first of the other receivers that disagrees, or with the first one if all agree. `None` if there
-    /// is no other receiver.
+    /// With the first of the other receivers that disagrees, or with the first one if all agree. `None` if
+    /// there is no other receiver.
     pub second: Option<Usable>,
     /// The receiver of `second`.
     pub second_receiver: Receiver,
@@ -123,8 +123,8 @@ impl UsableCall {
     }
 }
 
-/// Judges the flow `name` with the other receivers. Returns the first one that disagrees with `own` on whether
-/// the call is usable, or else the first one.
+/// Judges the flow `name` with the other receivers. Returns the first one that disagrees with `own` on
+/// whether the call is usable, or else the first one.
 pub(crate) fn second_opinion(cell: &CellView<'_>, name: &str, own: &Usable) -> (Receiver, Option<Usable>) {
     let judge = |receiver| Usable::new(&cell.judged_figures_with(name, receiver));
     let second = judge(Receiver::Other);

@@ -82,8 +82,8 @@ fn not_in_sim(cells: &[&Scenario]) -> Vec<(String, String)> {
     ignored
 }
 
-/// Returns the keys `playout` that the file of a cell sets to `adaptive`, each with a sentence on what the word
-/// means. `cell` is the checked tree of the cell.
+/// Returns the keys `playout` that the file of a cell sets to `adaptive`, each with a sentence on what the
+/// word means. `cell` is the checked tree of the cell.
 pub(crate) fn adaptive_receivers(cell: &Table) -> Vec<(String, String)> {
     let mut keys = Vec::new();
     let flows = cell.get("flow").and_then(Node::as_table);

@@ -110,11 +110,11 @@ fn combinations_that_do_not_exist_are_refused_with_what_is_right() {
 /// Packets of programs, as captured on 2026-11-29: keys of the profile, UDP payload in B, and the mean time
 /// between two packets in ms.
 ///
-/// - Chromium 156.0.8078.108 to itself over loopback, its fake microphone, PCMU by `setCodecPreferences`: 661 of
-///   669 packets had 198 B (header 12 B, extensions 16 B, 160 B, SRTP's tag 10 B), 19.76 ms apart. The other 8
-///   were padding with the timestamp of the packet before.
-/// - sip-tester's own call (`g711a.pcap`, of Debian's sip-tester 3.6.1): 236 of 236 packets had 252 B, 30.00 ms
-///   apart.
+/// - Chromium 156.0.8078.108 to itself over loopback, its fake microphone, PCMU by `setCodecPreferences`: 661
+///   of 669 packets had 198 B (header 12 B, extensions 16 B, 160 B, SRTP's tag 10 B), 19.76 ms apart. The
+///   other 8 were padding with the timestamp of the packet before.
+/// - sip-tester's own call (`g711a.pcap`, of Debian's sip-tester 3.6.1): 236 of 236 packets had 252 B, 30.00
+///   ms apart.
 const CAPTURED: [(&str, u64, f64); 2] = [
     ("codec = \"g711\", srtp = true, extensions = \"16 B\"", 198, 19.76),
     ("codec = \"g711\", ptime = \"30 ms\"", 252, 30.0),

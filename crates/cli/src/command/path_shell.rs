@@ -132,7 +132,7 @@ impl WantedWayOut {
 
 /// Splits off the process that starts the programs of scenarios (`run --allow-program`).
 pub(crate) fn nursery() -> Result<Arc<Nursery>, Failure> {
-    Nursery::split_off(find_program("pasta")).map(Arc::new).map_err(|why| no_process(&why))
+    Nursery::split_off(find_program("pasta").as_deref()).map(Arc::new).map_err(|why| no_process(&why))
 }
 
 /// Finds the program `name` as a shell does.

@@ -1,5 +1,5 @@
-//! `[program]` in scenarios: programs of the user in each repetition of a run. The programs are talkpath's own
-//! and the shell, so that every machine has them.
+//! `[program]` in scenarios: programs of the user in each repetition of a run. The programs are talkpath's
+//! own and the shell, so that every machine has them.
 
 use std::fs;
 use std::path::Path;

@@ -548,8 +548,8 @@ fn repetitions_are_added_until_the_answer_is_settled_and_a_fixed_number_stays() 
 }
 
 /// Twenty seeds on every path are a job of `cargo xtask weekly`; here are the paths that cost least. On
-/// home-adsl-fq one repetition of seed 3 has the call and the upload in one queue of FQ-CoDel, by a collision of
-/// its hash, and that one repetition makes UDP the best where the others find it alike.
+/// home-adsl-fq one repetition of seed 3 has the call and the upload in one queue of FQ-CoDel, by a collision
+/// of its hash, and that one repetition makes UDP the best where the others find it alike.
 #[test]
 fn other_seeds_give_the_same_answer() {
     let bench = Bench::new();

@@ -43,7 +43,8 @@ const SIM_DURATION: &str = "60 s";
 const REPETITIONS_TRIED: [u64; 5] = [20, 40, 80, 160, 200];
 /// How many rounds run in real time. In each round every transport runs once (docs/reference/interface.md).
 const ROUNDS: u64 = 5;
-/// How long a transport runs in a round without an upload, if it carries no call (docs/reference/interface.md).
+/// How long a transport runs in a round without an upload, if it carries no call
+/// (docs/reference/interface.md).
 const ROUND_DURATION: &str = "2 s";
 /// How long a transport runs in a round beside an upload or with a call, and in `sim` on a fast path
 /// (docs/reference/interface.md).

@@ -1,5 +1,5 @@
-//! `talkpath mos` computes the opinion score of a call by the E-model, on the scale of its codec (ITU-T G.107,
-//! G.107.1 and G.107.2).
+//! `talkpath mos` computes the opinion score of a call by the E-model, on the scale of its codec (ITU-T
+//! G.107, G.107.1 and G.107.2).
 
 use serde::Serialize;
 use talkpath_measure::metrics::e_model::{Call, Rating, scale_row};

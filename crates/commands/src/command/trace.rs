@@ -12,7 +12,7 @@ mod tc;
 
 use std::path::Path;
 
-use talkpath_path::{ChangeTable, LinkValues, RateModel};
+use talkpath_path::{ChangeTable, LinkValues, LossModel, RateModel};
 use talkpath_units::{Duration, Rate, counted};
 
 use self::deliveries::Deliveries;
@@ -135,12 +135,12 @@ fn fixed_rate_bps(row: &LinkValues) -> Option<f64> {
 }
 
 fn delay_ms(row: &LinkValues) -> Option<f64> {
-    row.delay.map(|delay| delay.as_millis_f64())
+    row.delay.map(Duration::as_millis_f64)
 }
 
 /// Returns the mean loss that a row sets, as a share from 0 to 1.
 fn mean_loss(row: &LinkValues) -> Option<f64> {
-    row.loss.as_ref().map(|loss| loss.mean())
+    row.loss.as_ref().map(LossModel::mean)
 }
 
 /// Converts a share to percent. Many decimal numbers have no exact binary form, so the product alone might be

@@ -58,9 +58,9 @@ fn the_usual_packet_of_each_codec_has_its_standards_size() {
     assert_eq!(Vec::from_iter(rates), [64_000, 8_000, 32_000]);
 }
 
-/// Payloads of packets, as libopus 1.6.1 made them at constant bit rates of 24.7 s of speech (LibriVox, read by
-/// PyAV 18.1.0), by bit rate and frames of 2.5, 5, 10, 20, 40 and 60 ms. All packets of a row and column had
-/// this size.
+/// Payloads of packets, as libopus 1.6.1 made them at constant bit rates of 24.7 s of speech (LibriVox, read
+/// by PyAV 18.1.0), by bit rate and frames of 2.5, 5, 10, 20, 40 and 60 ms. All packets of a row and column
+/// had this size.
 const LIBOPUS_SIZES: [(u64, [u64; 6]); 7] = [
     (6_000, [2, 4, 8, 15, 30, 45]),
     (9_000, [3, 6, 11, 23, 45, 68]),

@@ -1,4 +1,5 @@
-//! The names that the user's programs look up (RFC 1035), as far as their answers cross the path in the clear.
+//! The names that the user's programs look up (RFC 1035), as far as their answers cross the path in the
+//! clear.
 //!
 //! A browser may ask by HTTPS (RFC 8484), and a program may know an address from elsewhere. Such an address
 //! has no name here.

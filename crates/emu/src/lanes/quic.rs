@@ -3,8 +3,8 @@
 //! A long header shows the connection ID that its sender wants to be called by (RFC 8999 §5.1). The other end
 //! puts that ID into each short header, until it gets further IDs in encrypted frames. So a datagram from a
 //! new port belongs to a known connection if it carries an ID that the server has chosen in a long header.
-//! That is so when a NAT gives the client another port. A client that moves on purpose takes an ID that nobody
-//! outside can know (RFC 9000 §9.5), and is another conversation here.
+//! That is so when a NAT gives the client another port. A client that moves on purpose takes an ID that
+//! nobody outside can know (RFC 9000 §9.5), and is another conversation here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

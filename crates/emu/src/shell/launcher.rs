@@ -157,8 +157,8 @@ impl Launcher {
         fork::send_descriptors(self.channel.as_fd(), &[message], &entry.descriptors()?)
     }
 
-    /// Starts the command inside the host, and then looks for a new socket there that waits for connections or
-    /// datagrams.
+    /// Starts the command inside the host, and then looks for a new socket there that waits for connections
+    /// or datagrams.
     ///
     /// # Errors
     /// Returns the system's error if the launcher has gone.

@@ -8,15 +8,15 @@
 //!
 //! A launcher must come from a process with one thread (`launcher.rs`), and a run of several repetitions has
 //! many threads when it needs its launchers. So it splits the nursery off first, and later asks it for each
-//! launcher. The nursery is in a session of its own: the signals of the terminal are for talkpath alone, which
-//! asks its commands to end.
+//! launcher. The nursery is in a session of its own: the signals of the terminal are for talkpath alone,
+//! which asks its commands to end.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -41,7 +41,7 @@ impl Nursery {
     ///
     /// # Errors
     /// Returns the system's error, and [`io::ErrorKind::Unsupported`] if this process has a second thread.
-    pub fn split_off(pasta: Option<PathBuf>) -> io::Result<Self> {
+    pub fn split_off(pasta: Option<&Path>) -> io::Result<Self> {
         check_one_thread()?;
         let (channel, theirs) = pair()?;
         match fork::fork()? {
@@ -49,7 +49,7 @@ impl Nursery {
             fork::Forked::Child => {
                 drop(channel);
                 // A panic must not run the code of this process in the nursery, too.
-                let _ = catch_unwind(AssertUnwindSafe(|| tend(theirs, pasta.as_deref())));
+                let _ = catch_unwind(AssertUnwindSafe(|| tend(theirs, pasta)));
                 fork::exit_now()
             }
         }

@@ -1,11 +1,11 @@
-//! Rates how a call sounds. The receiver decides what is heard (`adaptive/mod.rs`, `playout.rs`), and the E-model
-//! rates it in windows (`windows.rs`).
+//! Rates how a call sounds. The receiver decides what is heard (`adaptive/mod.rs`, `playout.rs`), and the
+//! E-model rates it in windows (`windows.rs`).
 //!
 //! # What is rated
 //!
-//! All frames that were due, also those that were due before the connection was open. The *opening second*, which
-//! begins with the first speech that arrives, does not count, because a receiver still looks for its delay. It
-//! is shown apart. A call of less than two seconds is rated with its opening second.
+//! All frames that were due, also those that were due before the connection was open. The *opening second*,
+//! which begins with the first speech that arrives, does not count, because a receiver still looks for its
+//! delay. It is shown apart. A call of less than two seconds is rated with its opening second.
 //!
 //! A call whose delay or loss lies beyond the ranges of the E-model has no score. It is not usable, and its
 //! rating factor is 0.
@@ -43,7 +43,8 @@ use super::trip::round_trip;
 use super::windows::{self, WindowTerms, Windows};
 use super::{e_model, gaps};
 use crate::summary::{
-    Basis, CallSummary, CallWindows, Direction, MouthToEarMs, OpeningSecond, OtherReceiver, OutsideModel,
+    Basis, CallSummary, CallWindows, Direction, LEAST_MOS, MouthToEarMs, OpeningSecond, OtherReceiver,
+    OutsideModel,
 };
 use crate::{CallTerms, Fate, MessageRecord};
 
@@ -308,9 +309,9 @@ impl Listener {
         rated.mouth_to_ear_ms(self.coder_delay_ms())
     }
 
-    /// Rates this direction with a receiver. `offset_ms` is added to the delays; if it is no number, the delays
-    /// are not known, and the loss alone decides. Returns `None` if there was no frame, and if there is no such
-    /// receiver.
+    /// Rates this direction with a receiver. `offset_ms` is added to the delays; if it is no number, the
+    /// delays are not known, and the loss alone decides. Returns `None` if there was no frame, and if there
+    /// is no such receiver.
     fn rate(
         &self,
         receiver: ReceiverNumber,
@@ -325,7 +326,8 @@ impl Listener {
         let offset_ms = if knows_delay { offset_ms } else { 0.0 };
         let delay_ms = rated.mouth_to_ear_ms(self.coder_delay_ms()).filter(|_| knows_delay);
         let delay_ms = delay_ms.map(|delay| MouthToEarMs {
-            // The delays with another receiver are all the same, so their median is their mean without rounding.
+            // The delays with another receiver are all the same, so their median is their mean without
+            // rounding.
             mean: if receiver == ReceiverNumber::Own { delay.mean } else { delay.p50 } + offset_ms,
             p50: delay.p50 + offset_ms,
             p95: delay.p95 + offset_ms,
@@ -427,7 +429,7 @@ impl Listener {
         let ReceiverNumber::Other(number) = receiver else { return None };
         Some(OtherReceiver {
             playout: beyond_least_words(*OTHER_WAITS.get(number)?),
-            mos: other.mos.unwrap_or(e_model::LEAST_MOS),
+            mos: other.mos.unwrap_or(LEAST_MOS),
             r: other.r,
             played: other.reception.played,
             late: other.reception.late,

@@ -307,9 +307,6 @@ pub fn mos_on(scale: Scale, r: f64) -> f64 {
     mos(r / scale_row(scale).stretch)
 }
 
-/// The lowest mean opinion score. A call outside of the model on its bad side counts as this in means.
-pub const LEAST_MOS: f64 = 1.0;
-
 // The permitted ranges of ITU-T G.107 (06/2015), Table 2.
 
 /// T and Ta, ms. The range of Tr ends at twice as much.

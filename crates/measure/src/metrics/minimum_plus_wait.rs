@@ -100,8 +100,8 @@ impl MinimumPlusWait {
         }
     }
 
-    /// Returns the outcomes of all frames, each with the playout delay, and the playout delay in ns if a frame
-    /// came.
+    /// Returns the outcomes of all frames, each with the playout delay, and the playout delay in ns if a
+    /// frame came.
     pub(crate) fn finish(&self) -> (Timeline, Option<i64>) {
         let playout_delay = self.playout_delay();
         let mut frames = self.counted.with_delay(playout_delay.unwrap_or(0));

@@ -1,5 +1,5 @@
-//! Playout buffers that decide frame by frame: each frame is played, late or missing. The receiver of browsers
-//! is in `adaptive/mod.rs`.
+//! Playout buffers that decide frame by frame: each frame is played, late or missing. The receiver of
+//! browsers is in `adaptive/mod.rs`.
 //!
 //! ```text
 //!  due ──── network, transport ────► received ─── waits ───► played
@@ -25,8 +25,8 @@
 //!   the averages before that one.
 //!
 //! A call with the adaptive receiver of browsers is also rated with two other receivers, whose playout delay
-//! is the smallest delay of the whole call and one of [`OTHER_WAITS`] (`minimum_plus_wait.rs`). If one of them
-//! disagrees on whether the call is usable, the answer says so.
+//! is the smallest delay of the whole call and one of [`OTHER_WAITS`] (`minimum_plus_wait.rs`). If one of
+//! them disagrees on whether the call is usable, the answer says so.
 
 use talkpath_units::{Duration, SignedDuration};
 

@@ -46,8 +46,9 @@ impl Reassembly {
         Self { carriage: Carriage { copies, ..carriage }, ptime, copies, waiting: VecDeque::new() }
     }
 
-    /// Adds the packet whose message has the number `seq`. `delay` is the time from when the packet was due until it arrived, or `None` if
-    /// it did not arrive. Returns the frame that no later packet can bring, if there is one.
+    /// Adds the packet whose message has the number `seq`. `delay` is the time from when the packet was due
+    /// until it arrived, or `None` if it did not arrive. Returns the frame that no later packet can bring, if
+    /// there is one.
     pub(crate) fn add(
         &mut self,
         seq: u64,

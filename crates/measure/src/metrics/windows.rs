@@ -11,16 +11,17 @@
 //! A listener's opinion follows the quality with a delay. It falls with a time constant of 5 s and recovers
 //! with one of 15 s, and the score of the call is the mean of this opinion over time: ETSI TS 101 329-5,
 //! Annex E; A. Clark, "Modeling the effects of burst packet loss and recency on subjective voice quality",
-//! IP Telephony Workshop 2001. There the impairment by loss is averaged in this way; we average R, because the
-//! delay of an adaptive receiver changes, too.
+//! IP Telephony Workshop 2001. There the impairment by loss is averaged in this way; we average R, because
+//! the delay of an adaptive receiver changes, too.
 //!
 //! # More loss never raises the score
 //!
-//! - The averaged R rises with the R of each window, because a listener whose opinion is lower at one time and
-//!   who hears nothing better later never has a higher opinion.
+//! - The averaged R rises with the R of each window, because a listener whose opinion is lower at one time
+//!   and who hears nothing better later never has a higher opinion.
 //! - Within a window the E-model alone has no such property: single lost frames beside one long gap lower the
 //!   burst ratio, and with it the impairment. So a window is rated by the worst of its parts: the longest gap
-//!   alone, the two longest gaps, and so on to all gaps. Each of them is a call with less loss than the window.
+//!   alone, the two longest gaps, and so on to all gaps. Each of them is a call with less loss than the
+//!   window.
 //! - A window outside the model on its bad side has R = 0.
 //!
 //! A call that is shorter than 8 s is one window.
@@ -31,8 +32,8 @@ use talkpath_units::Duration;
 use super::e_model;
 use super::timeline::Timeline;
 
-/// The shortest window of a call that is long enough. We chose 8 to 10 s, the length of the samples with which
-/// speech is judged (ITU-T P.800: sentences of 8 s or so).
+/// The shortest window of a call that is long enough. We chose 8 to 10 s, the length of the samples with
+/// which speech is judged (ITU-T P.800: sentences of 8 s or so).
 pub const SHORTEST_WINDOW: Duration = Duration::from_secs(8);
 /// The longest window.
 pub const LONGEST_WINDOW: Duration = Duration::from_secs(10);
@@ -55,8 +56,8 @@ pub(crate) struct Windows {
 /// The part of a rating that the windows of a call have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowTerms {
-    /// The delay from mouth to ear of a frame that is played as soon as it is due, in ms. `None` if the delays
-    /// are not known, so that the loss alone decides.
+    /// The delay from mouth to ear of a frame that is played as soon as it is due, in ms. `None` if the
+    /// delays are not known, so that the loss alone decides.
     pub(crate) least_delay_ms: Option<f64>,
     pub(crate) codec: Rated,
 }
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn single_losses_beside_a_long_gap_do_not_raise_the_score() {
         let gap = |number: usize| !(100..190).contains(&number);
-        let more = |number: usize| gap(number) && !(number > 200 && number % 30 == 0);
+        let more = |number: usize| gap(number) && !(number > 200 && number.is_multiple_of(30));
         let (gap_alone, with_more) = (r((0..500).map(gap)), r((0..500).map(more)));
         assert!(with_more <= gap_alone && gap_alone > 0.0, "{gap_alone} {with_more}");
     }

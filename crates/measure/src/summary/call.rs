@@ -8,8 +8,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Basis, Direction};
-use crate::judge::Receiver;
-use crate::metrics::{e_model, gaps};
+use crate::metrics::gaps;
+use crate::receiver::Receiver;
 
 /// The largest number of decimals beyond the usual ones. We chose 8. A loss can then be distinguished from
 /// the bound if it differs by one in 10 billion.
@@ -18,8 +18,8 @@ const MAX_EXTRA_DECIMALS: usize = 8;
 /// A call as its listener hears it. If a call has two directions, this is the worse one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallSummary {
-    /// The mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107). `None` if delay or loss lie beyond the
-    /// ranges of the model. Such a call is not usable, and counts as 1 in means.
+    /// The mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107). `None` if delay or loss lie beyond
+    /// the ranges of the model. Such a call is not usable, and counts as 1 in means.
     pub mos: Option<f64>,
     /// The rating factor, 93.2 at best. It is 0 at worst, if all frames are lost, and if there is no score.
     pub r: f64,
@@ -29,9 +29,9 @@ pub struct CallSummary {
     pub late: u64,
     /// Frames that never came. They were lost, refused or unfinished.
     pub missing: u64,
-    /// The share of the output that was made up, because its frame was missing or not there yet. With a receiver
-    /// that decides frame by frame it is the share of frames that were late or missing. `None` in summaries of
-    /// earlier versions.
+    /// The share of the output that was made up, because its frame was missing or not there yet. With a
+    /// receiver that decides frame by frame it is the share of frames that were late or missing. `None` in
+    /// summaries of earlier versions.
     #[serde(default)]
     pub concealed: Option<f64>,
     /// The samples that were removed or repeated to change the delay, as a share of the output. `None` if the
@@ -91,15 +91,15 @@ pub struct CallSummary {
     /// the round trip.
     #[serde(default)]
     pub direction: Option<Direction>,
-    /// The same frames with the second receiver, which waits for 60 ms. `None` if the scenario names a receiver
-    /// that is not `adaptive`.
+    /// The same frames with the second receiver, which waits for 60 ms. `None` if the scenario names a
+    /// receiver that is not `adaptive`.
     #[serde(default)]
     pub other_receiver: Option<OtherReceiver>,
     /// The same frames with the patient receiver, which waits for 200 ms. `None` as of the second receiver.
     #[serde(default)]
     pub patient_receiver: Option<OtherReceiver>,
-    /// The first of the other two receivers that disagrees on whether the call is usable. `None` if all agree,
-    /// or if there are no other receivers.
+    /// The first of the other two receivers that disagrees on whether the call is usable. `None` if all
+    /// agree, or if there are no other receivers.
     #[serde(default)]
     pub receiver_matters: Option<ReceiverMatters>,
 }
@@ -194,7 +194,7 @@ impl CallSummary {
 
     /// Returns the score, or 1 if the call has none.
     pub fn score(&self) -> f64 {
-        self.mos.unwrap_or(e_model::LEAST_MOS)
+        self.mos.unwrap_or(LEAST_MOS)
     }
 
     /// Returns the inputs of the model because of which the call has no score.
@@ -341,6 +341,9 @@ impl fmt::Display for OutsideModel {
         write!(f, "{} (the table has {range}{})", self.text(), self.input.replacement_text())
     }
 }
+
+/// The lowest mean opinion score. A call outside of the model on its bad side counts as this in means.
+pub const LEAST_MOS: f64 = 1.0;
 
 #[cfg(test)]
 mod tests {

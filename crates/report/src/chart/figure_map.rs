@@ -8,6 +8,9 @@ use crate::plot::svg::{Svg, SvgName};
 use crate::sweep::Axis;
 use talkpath_measure::figures::text::four_digits;
 
+/// The index of the value on each axis, and the figure there, if it is known.
+pub(crate) type PlacedFigure = (Vec<usize>, Option<f64>);
+
 /// A figure at combinations of swept values.
 pub(crate) struct FigureMap<'a> {
     pub id: String,
@@ -15,7 +18,7 @@ pub(crate) struct FigureMap<'a> {
     pub caption: String,
     pub axes: &'a [Axis],
     /// The index of the value on each axis, and the figure there, if it is known.
-    pub values: Vec<(Vec<usize>, Option<f64>)>,
+    pub values: Vec<PlacedFigure>,
     /// The figures that have the faintest and the strongest colour.
     pub range: (f64, f64),
 }
@@ -31,7 +34,7 @@ pub(crate) fn figure_maps(figure: &FigureMap<'_>) -> Option<Chart> {
     let y = backwards().filter(|axis| *axis != x).max_by_key(|&axis| figure.axes[axis].values.len())?;
     let further: Vec<usize> = (0..figure.axes.len()).filter(|axis| ![x, y].contains(axis)).collect();
     let frame = MapFrame { x_axis: &figure.axes[x], y_axis: &figure.axes[y] };
-    let mut maps: Vec<(Vec<usize>, Vec<&(Vec<usize>, Option<f64>)>)> = Vec::new();
+    let mut maps: Vec<(Vec<usize>, Vec<&PlacedFigure>)> = Vec::new();
     for entry in &figure.values {
         let key: Vec<usize> = further.iter().map(|&axis| entry.0[axis]).collect();
         match maps.iter_mut().find(|(known, _)| *known == key) {

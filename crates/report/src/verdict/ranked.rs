@@ -164,7 +164,8 @@ impl<'a> Candidate<'a> {
         Some(Self { cell_index, cell, transport: cell.transport(flow), flow: cell.resolve(flow)?, judged })
     }
 
-    /// The scale of the call's score. Returns `None` if the flow is not a call, or if its copies are summed up.
+    /// The scale of the call's score. Returns `None` if the flow is not a call, or if its copies are summed
+    /// up.
     fn scale(&self) -> Option<&str> {
         let call = self.cell.run()?.flows.get(self.flow)?.call.as_deref()?;
         Some(receiver::scale(call))

@@ -69,8 +69,8 @@ const NANOS_PER_SAMPLE: (i128, i128) = (1_000_000, 48);
 /// comes even earlier counts as coming later than it did.
 const FALLING_DELAY_NS: i64 = 10_000_000_000;
 
-/// A frame whose delay differs by more than this from the first one's counts as missing, because nobody listens
-/// any more. We chose one hour.
+/// A frame whose delay differs by more than this from the first one's counts as missing, because nobody
+/// listens any more. We chose one hour.
 const LONGEST_WAIT_NS: u64 = 3_600_000_000_000;
 
 impl OwnReceiver {
@@ -142,8 +142,8 @@ impl AdaptiveListener {
         }
     }
 
-    /// Adds the next frame that was due. Its number in the flow does not matter: of the way back of an echo, the
-    /// frames that were not written back were never due.
+    /// Adds the next frame that was due. Its number in the flow does not matter: of the way back of an echo,
+    /// the frames that were not written back were never due.
     fn add(&mut self, delay_ns: Option<i64>) {
         let number = self.due;
         self.due += 1;
@@ -226,8 +226,8 @@ impl AdaptiveListener {
     }
 }
 
-/// Adds what is heard in a block. A block with concealed samples counts as missing, and so do blocks for which
-/// nothing stands at all.
+/// Adds what is heard in a block. A block with concealed samples counts as missing, and so do blocks for
+/// which nothing stands at all.
 fn add_block(timeline: &mut Timeline, block: Block) {
     let block_samples = i64::from(SAMPLE_RATE / 1_000) * BLOCK_MS;
     let skipped = block.skipped.unsigned_abs().div_ceil(block_samples.unsigned_abs());
