@@ -34,10 +34,10 @@
 //! # Departures from NetEq
 //!
 //! - Speech is stretched without its signal, by a rule (`stretching.rs`).
-//! - The join after a hole removes [`JOIN_US`]. In NetEq a join removes or adds up to 15 ms, by the signal.
+//! - The join after a hole removes 0.5 ms. In NetEq a join removes or adds up to 15 ms, by the signal.
 //! - Concealed speech lasts as long as its hole. NetEq makes it up in pitch periods.
 //! - NetEq conceals on, after a long concealment, until half of the target has arrived. It does so if the
-//!   made-up speech has faded to half, which depends on the signal. Here it has after [`FADED_MS`].
+//!   made-up speech has faded to half, which depends on the signal. Here it has after 100 ms.
 //! - The sound card asks 5 ms after the first arrival for the first time. In NetEq this is any time within
 //!   10 ms.
 //! - A timestamp that jumps backwards by more than 5 s begins a new stream in NetEq. Here it is an old
