@@ -151,13 +151,14 @@ fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
     let mut flow_count = 0;
     for index in 0..sweep.cells() {
         let SweptCell { root, values, label } = sweep.cell(index, &mut reading.log);
+        let cell_renamed = understood::adaptive_receivers(&root);
         let tree = check::check(root, &ROOT, Checks::ALL.with(reading.options), &mut reading.log);
         let scenario = resolve_cell(&tree, reading);
         if reading.log.is_full() {
             return None;
         }
         let cell_queues = understood::assumed_queues(&tree);
-        for key in understood::adaptive_receivers(&tree) {
+        for key in cell_renamed {
             if !renamed.contains(&key) {
                 renamed.push(key);
             }

@@ -83,15 +83,15 @@ fn not_in_sim(cells: &[&Scenario]) -> Vec<(String, String)> {
 }
 
 /// Returns the keys `playout` that the file of a cell sets to `adaptive`, each with a sentence on what the
-/// word means. `cell` is the checked tree of the cell.
+/// word means. `cell` is the tree of the cell before it is checked.
 pub(crate) fn adaptive_receivers(cell: &Table) -> Vec<(String, String)> {
     let mut keys = Vec::new();
     let flows = cell.get("flow").and_then(Node::as_table);
     for flow in flows.iter().flat_map(|flows| &flows.entries) {
         let workload = flow.node.as_table().and_then(|flow| flow.get("workload")?.as_table());
         let Some(playout) = workload.and_then(|workload| workload.get("playout")) else { continue };
-        // The resolved form writes a table, whose word had no other meaning.
-        if playout.as_text() == Some(ADAPTIVE) && !playout.is_default {
+        // Only the word counts, because the resolved form of a scenario writes a table.
+        if playout.as_text() == Some(ADAPTIVE) {
             let sentence = "adaptive is the jitter buffer of browsers since this version; the receiver that had this name is \
                             `ramjee`";
             keys.push((format!("flow.{}.workload.playout", flow.name), sentence.to_owned()));
