@@ -107,9 +107,9 @@ impl Files for FolderFiles {
         let file = File::open(self.folder.join(name)).map_err(|error| describe_io_error(&error))?;
         let bytes = read_at_most(file, MAX_TRACE_BYTES).map_err(|error| describe_io_error(&error))?;
         let Some(bytes) = bytes else {
-            return Err(format!("larger than {} MiB: no trace", MAX_TRACE_BYTES >> 20));
+            return Err(format!("larger than {} MiB, which no trace is", MAX_TRACE_BYTES >> 20));
         };
-        String::from_utf8(bytes).map_err(|_| "not UTF-8 text: no trace".to_owned())
+        String::from_utf8(bytes).map_err(|_| "not UTF-8 text, so not a trace".to_owned())
     }
 
     fn locate(&self, name: &str) -> Result<Located, String> {
@@ -166,7 +166,7 @@ fn locate_file(path: &Path) -> Result<Located, String> {
         .and_then(|file| file.metadata())
         .map_err(|error| describe_io_error(&error))?;
     if !metadata.is_file() {
-        return Err("no regular file".to_owned());
+        return Err("not a regular file".to_owned());
     }
     let path =
         absolute_path.into_os_string().into_string().map_err(|_| "its path is not UTF-8".to_owned())?;

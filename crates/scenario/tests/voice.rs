@@ -132,3 +132,21 @@ fn a_call_has_the_packets_that_were_captured_of_real_programs() {
         assert!((nanos as f64 / 1e6 / spacing_ms - 1.0).abs() < 0.02, "{keys}: {nanos} ns");
     }
 }
+
+#[test]
+fn a_call_without_a_score_is_warned_of_with_what_has_one() {
+    let warnings = |keys: &str| {
+        let text = format!(
+            "duration = \"2 s\"\npath = \"lan\"\n[flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\", codec = \"opus\", {keys} }}\n"
+        );
+        let plan = load(&Source::new("f.toml", text), &Options::default()).unwrap();
+        plan.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("bitrate = \"32 kbps\""), Vec::<String>::new());
+    for keys in ["fec = true", "bitrate = \"64 kbps\"", "bandwidth = \"fb\""] {
+        let found = warnings(keys);
+        assert_eq!(found.len(), 1, "{keys}: {found:?}");
+        assert!(found[0].contains("flow.call.workload.codec: the call has no score"), "{found:?}");
+        assert!(found[0].contains("swb from 14 to 40"), "{found:?}");
+    }
+}

@@ -97,12 +97,10 @@ fn rated(args: &MosArgs) -> Result<Rated, Failure> {
         )));
     }
     coding.rated(is_concealed).ok_or_else(|| {
-        Failure::Usage(
-            "nobody published the impairment of Opus at this bandwidth and bit rate. Published are nb from 6 to 9 \
-             kb/s (with --cbr to 11), wb from 11 to 13 (with --cbr 12 to 15) and swb from 14 to 40 (with --cbr from \
-             16), in packets of 20 ms (Alahmadi et al. 2021)"
-                .to_owned(),
-        )
+        let published = Codec::OPUS_PUBLISHED;
+        Failure::Usage(format!(
+            "nobody published the impairment of Opus at this bandwidth and bit rate. Published are {published}"
+        ))
     })
 }
 

@@ -54,6 +54,9 @@ impl Codec {
         silence: SilenceShape { descriptor: None, every: Some(Duration::from_millis(400)) },
         rate: |coding, _| rate(coding),
     });
+    /// What the published figures of Opus are for.
+    pub const OPUS_PUBLISHED: &str = "nb from 6 to 9 kb/s (CBR to 11), wb from 11 to 13 (CBR 12 to 15) and swb from 14 to 40 (CBR from 16), \
+                                      in packets of 20 ms without FEC and DTX (Alahmadi et al. 2021)";
 }
 
 /// Returns the size of a packet of this time at a constant bit rate. libopus rounds to the nearest byte

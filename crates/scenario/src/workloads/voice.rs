@@ -7,7 +7,7 @@
 mod coding;
 mod sender;
 
-use talkpath_config::{Bandwidth, Codec, SILENCE};
+use talkpath_config::{Bandwidth, Codec, Coding, SILENCE};
 use talkpath_model::{VoiceConfig, VoiceHeaders, WorkloadConfig};
 use talkpath_units::Bytes;
 
@@ -172,8 +172,21 @@ fn read(section: &Section<'_>, terms: FlowTerms<'_>, log: &mut Log) -> Option<Me
     let headers = read_headers(section, terms.is_stream, log)?;
     let sender = sender::read(section, &coding, headers, log)?;
     let size = coding.packet_size() + headers.total();
+    warn_without_score(section, &coding, log);
     let voice = VoiceConfig { coding, ptime: coding.packet_time(), size, headers, sender };
     Some(MeasuredWorkload { workload: WorkloadConfig::Voice(voice), count_key: "ptime" })
+}
+
+/// Warns of a coding whose impairment nobody published. Only Opus has such codings.
+fn warn_without_score(section: &Section<'_>, coding: &Coding, log: &mut Log) {
+    if coding.rated(true).is_none() {
+        let message = format!(
+            "the call has no score, because nobody published the impairment of {} in this form; published are {}",
+            coding.codec.name(),
+            Codec::OPUS_PUBLISHED
+        );
+        section.warning("codec", &message, log);
+    }
 }
 
 /// Reads which headers a packet of speech has.
@@ -256,7 +269,7 @@ mod tests {
         };
         assert_eq!(default("codec"), format!("\"{}\"", usual.name()));
         assert_eq!(default("ptime"), format!("\"{} ms\"", usual.row().frames.usual_time().as_millis()));
-        let opus = talkpath_config::Coding::usual(Codec::OPUS);
+        let opus = Coding::usual(Codec::OPUS);
         assert!(default("bandwidth").starts_with(&format!("`{}`", opus.bandwidth.name())));
         assert!(default("bitrate").starts_with(&format!("{} kbps", opus.bit_rate.as_bps() / 1000)));
         for word in Codec::CONCEALMENTS {
