@@ -6,7 +6,7 @@
 //!     │        (2 s)  └─► reordered packets ───┴► target ─┐
 //!     ▼                                                   ▼
 //!   packets ─────────────────────────────────► decision for each block of 10 ms
-//!                                              play │ conceal │ remove 6 ms │ repeat 6 ms
+//!                                              play │ conceal │ remove 5 ms │ repeat 5 ms
 //! ```
 //!
 //! Every 10 ms the sound card asks for a *block* of samples. The receiver plays decoded speech if it has
@@ -16,10 +16,12 @@
 //!   `reorder_target.rs`). It is 80 ms at the start.
 //! - **Stretching.** If the delay is below the target, speech is repeated. If the delay is well above the
 //!   target, speech is removed (`stretching.rs`). This happens within speech, not in pauses only.
-//! - **A late packet** is played. The speech before it was concealed for as long as the packet was missing,
-//!   so the delay has grown by that time.
-//! - **A lost packet** is concealed for as long as its speech would have lasted. A packet that comes after
-//!   that is *discarded*. If more speech waits than the target and 50 ms, the rest of a hole is *skipped*.
+//! - **A late packet**: when its speech is due, no later packet is there either. The receiver conceals until
+//!   the packet comes, and then plays it. The delay has grown by the time of the concealment.
+//! - **A lost packet**: a later packet is there already. The receiver conceals for as long as the missing
+//!   speech would have lasted, and plays the later packet. If the missing packet comes after that, it is
+//!   *discarded*. If the speech that waits is longer than the target plus 50 ms, the rest of the hole is
+//!   *skipped*: nothing is played in its place.
 //!
 //! # The law in samples
 //!
@@ -28,17 +30,17 @@
 //!  due    = decoded + lost + discarded
 //! ```
 //!
-//! *Due* are the samples from the first packet that arrived to the end of the call. Our calls send no comfort
-//! noise, which would be a further term of the output.
+//! [`SampleCounts::holes`] is lost + discarded. *Due* are the samples from the first packet that arrived to
+//! the end of the call. Our calls send no comfort noise, which would be a further term of the output.
 //!
 //! # Departures from NetEq
 //!
 //! - Speech is stretched without its signal, by a rule (`stretching.rs`).
 //! - The join after a hole removes 0.5 ms. In NetEq a join removes or adds up to 15 ms, by the signal.
 //! - Concealed speech lasts as long as its hole. NetEq makes it up in pitch periods.
-//! - NetEq conceals on, after a long concealment, until half of the target has arrived. It does so if the
-//!   made-up speech has faded to half, which depends on the signal. Here it has after 100 ms.
-//! - The sound card asks 5 ms after the first arrival for the first time. In NetEq this is any time within
+//! - Once made-up speech has faded to half, NetEq continues to conceal until half of the target has arrived.
+//!   When it has faded depends on the signal. Here it has faded after 100 ms.
+//! - The sound card first asks for a block 5 ms after the first arrival. In NetEq this is any time within
 //!   10 ms.
 //! - A timestamp that jumps backwards by more than 5 s begins a new stream in NetEq. Here it is an old
 //!   packet.
@@ -96,12 +98,13 @@ pub struct Arrival {
 /// What the listener hears in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The number of samples that were decoded. The rest of the block is concealed.
+    /// The number of samples that come from packets, repeated ones included. The rest of the block is
+    /// concealed.
     pub decoded: i64,
     /// The number of samples that were concealed.
     pub concealed: i64,
-    /// The number of samples that were due before this block and that nothing stands for: neither decoded nor
-    /// concealed samples.
+    /// The number of samples that were due before this block and that were skipped: neither decoded nor
+    /// concealed.
     pub skipped: i64,
     /// The time in ns from the timestamp of the first decoded sample to the beginning of the block. It is the
     /// delay from mouth to ear, but for the coder, if the clocks of both ends agree. `None` if nothing was
@@ -116,7 +119,7 @@ pub struct SampleCounts {
     pub output: i64,
     /// Samples of the packets that were decoded.
     pub decoded: i64,
-    /// Samples that were removed to shorten the delay.
+    /// Samples that were removed to shorten the delay, or by a join after a hole.
     pub removed: i64,
     /// Samples that were repeated to lengthen the delay.
     pub inserted: i64,
@@ -125,7 +128,8 @@ pub struct SampleCounts {
     /// Samples of packets that were not played: those that came too late, and those that a full buffer
     /// dropped.
     pub discarded: i64,
-    /// Samples that were due and are not decoded, whether their packets came or not.
+    /// Samples that were due and are not decoded, whether their packets came or not. Discarded and skipped
+    /// samples are among them.
     pub holes: i64,
     /// Samples of holes for which nothing was concealed.
     pub skipped: i64,
