@@ -1,4 +1,4 @@
-//! What a congestion control hears of acknowledgements, and what it allows.
+//! What the transport reports of acknowledgements to a congestion control, and what the control allows.
 
 use talkpath_units::{Bytes, Instant, Packets};
 
@@ -14,9 +14,9 @@ pub enum Allowance {
 /// An acknowledgement of new data. Amounts are in the controller's unit: bytes, or packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Newly acknowledged.
+    /// The amount that was newly acknowledged.
     pub acked: u64,
-    /// In flight after this acknowledgement.
+    /// The amount in flight after this acknowledgement.
     pub flight_size: u64,
     /// True if `cwnd` limited the sender, and not the application or the receiver.
     pub cwnd_limited: bool,
@@ -29,9 +29,9 @@ pub struct Ack {
 pub struct RttSample {
     /// When the acknowledgement arrived.
     pub now: Instant,
-    /// The first unacknowledged offset after it.
+    /// The first unacknowledged offset after the acknowledgement.
     pub snd_una: u64,
-    /// One past the highest offset ever sent.
+    /// The offset one past the highest one ever sent.
     pub snd_max: u64,
 }
 

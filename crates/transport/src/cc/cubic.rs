@@ -53,7 +53,7 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// A connection begins. `is_paced` if the transport paces its segments.
+    /// The state as a connection begins. `is_paced` is true if the transport paces its segments.
     pub(super) fn new(is_paced: bool) -> Self {
         Self { hystart: HyStart::new(is_paced), ..Self::default() }
     }
@@ -153,8 +153,11 @@ impl WindowBased for Cubic {
         }
         let delay_min = self.delay_min.map_or(rtt, |delay| delay.min(rtt));
         self.delay_min = Some(delay_min);
-        if window.in_slow_start() && self.hystart.on_sample(window.cwnd(), rtt, delay_min, sample) {
-            window.set_ssthresh(window.cwnd());
+        if window.in_slow_start() {
+            let ends_slow_start = self.hystart.on_sample(window.cwnd(), rtt, delay_min, sample);
+            if ends_slow_start {
+                window.set_ssthresh(window.cwnd());
+            }
         }
     }
 
@@ -187,9 +190,9 @@ impl WindowBased for Cubic {
         window.set_ssthresh((cwnd * BETA_1024 / 1024).max(2));
     }
 
-    /// A full acknowledgement ends recovery without SACK, as for NewReno (RFC 6582 §3.2).
-    fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, full: bool) -> RecoveryAck {
-        if !full {
+    /// Without SACK, a full acknowledgement ends recovery, as for NewReno (RFC 6582 §3.2).
+    fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, is_full_ack: bool) -> RecoveryAck {
+        if !is_full_ack {
             window.deflate_partially(ack.acked);
             return RecoveryAck::Stay;
         }
@@ -211,7 +214,7 @@ impl WindowBased for Cubic {
     }
 }
 
-/// The cube root, rounded down, but at most 2^21, whose cube is 2^63.
+/// Returns the cube root of `value`, rounded down, but at most 2^21, whose cube is 2^63.
 fn cube_root(value: u64) -> u64 {
     let (mut low, mut high) = (0_u64, 1 << 21);
     // Invariant: low^3 <= value, and if high < 2^21, value < (high + 1)^3.

@@ -4,15 +4,16 @@
 //! ```text
 //!   sent:    first_sent ........ newest sent            send phase
 //!   delivered:    delivered_at ........ now             ack phase
-//!   rate = what was delivered between / the longer phase
+//!   rate = segments delivered in the ack phase / length of the longer phase
 //! ```
 //!
-//! Each segment remembers, when it leaves, how much had been delivered by then and when. The most recently
-//! sent segment that an acknowledgement reports gives the sample. Neither a burst of acknowledgements nor a
-//! burst of segments can make it too fast. A sample is *application-limited* if data was short at some time
-//! while it ran, and then only a lower bound.
+//! When a segment leaves, it remembers how much was delivered until then, and when. Of the segments that an
+//! acknowledgement reports, the one that was sent last gives the sample. Neither a burst of acknowledgements
+//! nor a burst of segments can make the rate too high, because the longer phase counts. A sample is
+//! *application-limited* if the application had too little data at some time during the sample. Its rate is
+//! then only a lower bound.
 //!
-//! Amounts are segments, and times whole microseconds, as in Linux.
+//! Amounts are in segments, and times in whole microseconds since the run began, as in Linux.
 
 use std::collections::VecDeque;
 
@@ -23,21 +24,23 @@ use talkpath_units::{Duration, Instant};
 pub(super) struct DeliveryRate {
     /// Segments delivered so far, the SYN among them (C.delivered).
     delivered: u64,
-    /// When that last grew (C.delivered_time).
+    /// When `delivered` last grew (C.delivered_time).
     delivered_at: u64,
     /// When the first segment of the current send phase left (C.first_sent_time).
     first_sent: u64,
-    /// What is sent until this amount is delivered is application-limited (C.app_limited).
+    /// Segments that leave are application-limited until `delivered` exceeds this amount. `None` if they are
+    /// not (C.app_limited).
     limited_until: Option<u64>,
-    /// What each unacknowledged segment remembers, in order of its offsets.
+    /// What each unacknowledged segment remembers, in order of the segments' offsets.
     flight: VecDeque<Departure>,
 }
 
-/// What a segment remembers of the time when it was last sent (draft §3.1.2).
+/// The state of [`DeliveryRate`] when a segment was last sent (draft §3.1.2).
 #[derive(Clone, Copy, Debug)]
 struct Departure {
-    /// One past its last offset.
+    /// The offset one past the segment's last one.
     end: u64,
+    /// When the segment was last sent.
     sent: u64,
     first_sent: u64,
     delivered: u64,
@@ -48,11 +51,11 @@ struct Departure {
 /// The delivery rate that an acknowledgement measures (draft §3.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RateSample {
-    /// Segments delivered while the sample ran.
+    /// The number of segments that were delivered during the sample.
     pub(super) delivered: u64,
-    /// How long it ran, in microseconds, at least 1.
+    /// The length of the sample, at least 1 µs.
     pub(super) interval_us: u64,
-    /// What had been delivered when it began (RS.prior_delivered).
+    /// The number of segments that were delivered before the sample began (RS.prior_delivered).
     pub(super) prior_delivered: u64,
     pub(super) is_app_limited: bool,
 }
@@ -62,7 +65,7 @@ impl DeliveryRate {
         Self { delivered: 1, delivered_at: 0, first_sent: 0, limited_until: None, flight: VecDeque::new() }
     }
 
-    /// Segments delivered so far.
+    /// The number of segments delivered so far.
     pub(super) const fn delivered(&self) -> u64 {
         self.delivered
     }
@@ -76,7 +79,7 @@ impl DeliveryRate {
         self.limited_until.is_some()
     }
 
-    /// Until all of `in_flight` is delivered, nothing says how fast the path is (draft §3.3).
+    /// Marks the samples as application-limited until all of `in_flight` is delivered (draft §3.3).
     pub(super) const fn limit(&mut self, in_flight: u64) {
         self.limited_until = Some(self.delivered + in_flight);
     }
@@ -88,7 +91,8 @@ impl DeliveryRate {
         self.flight.get(index).map(|departure| departure.sent)
     }
 
-    /// The segment that ends at `end` leaves. `is_alone` if nothing else is unacknowledged.
+    /// The segment that ends at `end` leaves. If no other segment is unacknowledged (`is_alone`), both phases
+    /// begin now.
     pub(super) fn on_sent(&mut self, end: u64, is_alone: bool, now: Instant) {
         let sent = micros(now);
         if is_alone {
@@ -109,9 +113,11 @@ impl DeliveryRate {
         }
     }
 
-    /// An acknowledgement reported `delivered` more segments. The one that ends at `newest` was sent last,
-    /// and everything before `snd_una` has arrived. A sample shorter than the shortest round trip is none: a
-    /// segment was sent again needlessly.
+    /// Takes the sample of an acknowledgement that reported `delivered` more segments. Of them the segment
+    /// that ends at `newest` was sent last. Everything before `snd_una` has arrived.
+    ///
+    /// Returns `None` if `newest` is none, or if the sample is shorter than `min_rtt`. The latter comes from
+    /// a segment that was sent again needlessly.
     pub(super) fn on_ack(
         &mut self,
         delivered: u64,
@@ -125,7 +131,7 @@ impl DeliveryRate {
             self.limited_until = None;
         }
         let now = micros(now);
-        let departure = newest.and_then(|end| {
+        let newest_departure = newest.and_then(|end| {
             let index = self.flight.binary_search_by_key(&end, |departure| departure.end).ok()?;
             self.flight.get(index).copied()
         });
@@ -135,7 +141,7 @@ impl DeliveryRate {
         if delivered > 0 {
             self.delivered_at = now;
         }
-        let departure = departure?;
+        let departure = newest_departure?;
         self.first_sent = departure.sent;
         let send_phase = departure.sent.saturating_sub(departure.first_sent);
         let ack_phase = now.saturating_sub(departure.delivered_at);

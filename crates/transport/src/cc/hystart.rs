@@ -1,14 +1,19 @@
 //! HyStart: leaving slow start before it overshoots, as Linux's CUBIC has it (hystart_update in tcp_cubic.c;
 //! Ha and Rhee, "Taming the elephants", 2011).
 //!
-//! Two signs end slow start. *ACK train*: acknowledgements have followed each other closely for half of the
-//! shortest round trip since the round began, so that the window already fills the path. If segments are
-//! paced, the train has to last a whole round trip, because pacing spreads a round over half of one.
-//! *Delay*: the shortest of a round's first samples is longer than the shortest ever by an eighth (4 to
-//! 16 ms), so that a queue has begun.
+//! ```text
+//!   ACK train   ACKs at most 2 ms apart for longer than (delay_min + 1 ms) / 2 since the round began
+//!               (paced: delay_min + 1 ms)                              the window fills the path
+//!   delay       shortest round trip of this round                      a queue has begun
+//!                 > delay_min + delay_min / 8, the eighth within 4..16 ms
+//! ```
 //!
-//! RFC 9406's HyStart++ has the second sign alone, and then grows slowly for some rounds. Linux 6.x does not
-//! have it, and Linux's behaviour is what is modelled.
+//! Either condition ends slow start. `delay_min` is the shortest round trip of the connection so far. A round
+//! ends when everything that was sent at its beginning is acknowledged. The train of a paced sender has to be
+//! twice as long, because pacing spreads a round's segments over half a round trip.
+//!
+//! RFC 9406's HyStart++ has the delay condition alone, and then grows slowly for some rounds. Linux 6.x does
+//! not have HyStart++, and we model Linux.
 
 use talkpath_units::{Duration, Instant};
 
@@ -17,18 +22,21 @@ use talkpath_units::{Duration, Instant};
 pub(super) struct HyStart {
     /// True if the transport paces segments.
     is_paced: bool,
-    /// Slow start should have ended.
-    found: bool,
+    /// True once a condition was met.
+    should_end: bool,
     round_start: Instant,
-    /// The round ends when more than this is acknowledged.
+    /// The round ends when an offset above this one is acknowledged.
     round_end: u64,
+    /// When the last ACK of the train arrived.
     last_ack: Instant,
-    shortest: Option<Duration>,
-    samples: u32,
+    /// The shortest round trip of this round. `None` before the round's first sample.
+    round_min_rtt: Option<Duration>,
+    /// The number of samples in this round, up to [`MIN_SAMPLES`].
+    round_samples: u32,
 }
 
 impl HyStart {
-    /// A slow start begins.
+    /// Begins a slow start.
     pub(super) fn new(is_paced: bool) -> Self {
         Self { is_paced, ..Self::default() }
     }
@@ -37,8 +45,8 @@ impl HyStart {
         self.is_paced
     }
 
-    /// A round trip of `rtt` was measured in slow start with `cwnd` packets. `delay_min` is the
-    /// shortest so far. Returns whether slow start should end.
+    /// Processes a round trip of `rtt` that was measured in slow start, with a window of `cwnd` packets.
+    /// Returns true, once, if slow start should end.
     pub(super) fn on_sample(
         &mut self,
         cwnd: u64,
@@ -46,56 +54,61 @@ impl HyStart {
         delay_min: Duration,
         sample: super::RttSample,
     ) -> bool {
-        if self.found {
+        if self.should_end {
             return false;
         }
         if sample.snd_una > self.round_end {
             self.round_start = sample.now;
             self.last_ack = sample.now;
             self.round_end = sample.snd_max;
-            self.shortest = None;
-            self.samples = 0;
+            self.round_min_rtt = None;
+            self.round_samples = 0;
         }
         if cwnd < LOW_WINDOW {
             return false;
         }
-        self.found = self.train_is_long(delay_min, sample.now) | self.delay_grew(rtt, delay_min);
-        self.found
+        // Both conditions keep a state, so both see each sample.
+        let train_is_long = self.extend_train(delay_min, sample.now);
+        let delay_grew = self.compare_delay(rtt, delay_min);
+        self.should_end = train_is_long || delay_grew;
+        self.should_end
     }
 
-    fn train_is_long(&mut self, delay_min: Duration, now: Instant) -> bool {
+    /// Adds an ACK to the train if it came soon after the last one. Returns true if the train is long enough.
+    fn extend_train(&mut self, delay_min: Duration, now: Instant) -> bool {
         if now.since(self.last_ack) > ACK_SPACING {
             return false;
         }
         self.last_ack = now;
-        // In slow start pacing spreads the segments of a round over half a round trip.
-        let whole = delay_min + ACK_DELAY;
-        let threshold = if self.is_paced { whole } else { whole / 2 };
+        let round_trip = delay_min + ACK_DELAY;
+        let threshold = if self.is_paced { round_trip } else { round_trip / 2 };
         now.since(self.round_start) > threshold
     }
 
-    fn delay_grew(&mut self, rtt: Duration, delay_min: Duration) -> bool {
-        let shortest = self.shortest.map_or(rtt, |shortest| shortest.min(rtt));
-        self.shortest = Some(shortest);
-        if self.samples < MIN_SAMPLES {
-            self.samples += 1;
+    /// Records a round trip. Returns true if this round's shortest is too long, after enough samples.
+    fn compare_delay(&mut self, rtt: Duration, delay_min: Duration) -> bool {
+        let round_min_rtt = self.round_min_rtt.map_or(rtt, |shortest| shortest.min(rtt));
+        self.round_min_rtt = Some(round_min_rtt);
+        if self.round_samples < MIN_SAMPLES {
+            self.round_samples += 1;
             return false;
         }
-        shortest > delay_min + (delay_min / 8).max(DELAY_MIN).min(DELAY_MAX)
+        round_min_rtt > delay_min + (delay_min / 8).max(DELAY_MIN).min(DELAY_MAX)
     }
 }
 
-/// hystart_low_window.
+/// HyStart leaves windows below this many packets alone (Linux: hystart_low_window).
 const LOW_WINDOW: u64 = 16;
-/// HYSTART_MIN_SAMPLES.
+/// The delay is compared after this number of samples in a round (Linux: HYSTART_MIN_SAMPLES).
 const MIN_SAMPLES: u32 = 8;
-/// hystart_ack_delta_us.
+/// The longest time between two ACKs of a train (Linux: hystart_ack_delta_us).
 const ACK_SPACING: Duration = Duration::from_millis(2);
-/// hystart_ack_delay, below 2 Gbit/s of pacing rate, at which it is at its bound.
+/// The time that Linux allows for aggregation of ACKs. It is less from 2 Gbit/s of pacing rate on, which we
+/// leave out (Linux: hystart_ack_delay).
 const ACK_DELAY: Duration = Duration::from_millis(1);
-/// HYSTART_DELAY_MIN.
+/// The smallest and the largest growth of the delay that ends slow start (Linux: HYSTART_DELAY_MIN,
+/// HYSTART_DELAY_MAX).
 const DELAY_MIN: Duration = Duration::from_millis(4);
-/// HYSTART_DELAY_MAX.
 const DELAY_MAX: Duration = Duration::from_millis(16);
 
 #[cfg(test)]

@@ -45,8 +45,8 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// The controller of `kind` with a fresh `window`, which counts packets for CUBIC and BBR. `is_paced` if
-    /// the transport paces segments. Random choices follow from `seed`.
+    /// A controller of `kind` with a fresh `window`, which has to count packets for CUBIC and BBR. `is_paced`
+    /// is true if the transport paces segments. The random choices of BBR follow from `seed`.
     pub fn new(kind: CongestionControlKind, window: Window, is_paced: bool, seed: Seed) -> Self {
         match kind {
             CongestionControlKind::Bbr => {
@@ -62,7 +62,7 @@ impl Controller {
         matches!(self, Self::Rate(_))
     }
 
-    /// `cwnd` and `ssthresh`.
+    /// The window: `cwnd` and `ssthresh`.
     #[inline]
     pub fn window(&self) -> &Window {
         match self {
@@ -96,14 +96,15 @@ impl Controller {
         }
     }
 
-    /// True for Tahoe: after the third duplicate everything in flight is sent again, as after a timeout.
+    /// True for Tahoe, which sends everything in flight again after the third duplicate acknowledgement, as
+    /// after a timeout.
     pub const fn goes_back(&self) -> bool {
         matches!(self, Self::Window(controller) if controller.goes_back())
     }
 
     /// The third duplicate acknowledgement came with `flight_size` in flight: `ssthresh` falls, and `cwnd` is
-    /// inflated by the three segments that have left the network (RFC 5681 §3.2 steps 2 and 3). Without a
-    /// `flight_size` it fell before, for a mark of the same window.
+    /// inflated by the three segments that have left the network (RFC 5681 §3.2 steps 2 and 3). `None` if a
+    /// congestion mark on the same window has lowered `ssthresh` already.
     pub fn on_third_duplicate(&mut self, flight_size: Option<u64>) {
         match self {
             Self::Window(controller) => controller.on_third_duplicate(flight_size),
@@ -111,7 +112,7 @@ impl Controller {
         }
     }
 
-    /// SACK or RACK found a loss: `ssthresh` falls, and recovery moves `cwnd` there.
+    /// SACK or RACK found a loss, or a congestion mark was echoed: `ssthresh` falls. The caller moves `cwnd`.
     pub fn reduce(&mut self, flight_size: u64) {
         match self {
             Self::Window(controller) => controller.reduce(flight_size),
@@ -128,12 +129,12 @@ impl Controller {
         }
     }
 
-    /// New data was acknowledged during fast recovery. `full` if that is all that was sent before the loss
-    /// was noticed.
-    pub fn on_recovery_ack(&mut self, ack: Ack, full: bool) -> RecoveryAck {
+    /// New data was acknowledged during fast recovery. The acknowledgement is full (`is_full_ack`) if it is
+    /// for everything that was sent before the loss was noticed, and otherwise partial (RFC 6582 §3.2).
+    pub fn on_recovery_ack(&mut self, ack: Ack, is_full_ack: bool) -> RecoveryAck {
         match self {
-            Self::Window(controller) => controller.on_recovery_ack(ack, full),
-            Self::Rate(_) if full => RecoveryAck::Leave,
+            Self::Window(controller) => controller.on_recovery_ack(ack, is_full_ack),
+            Self::Rate(_) if is_full_ack => RecoveryAck::Leave,
             Self::Rate(_) => RecoveryAck::Stay,
         }
     }
@@ -144,17 +145,17 @@ impl Controller {
         matches!(self, Self::Window(controller) if controller.may_recover_again())
     }
 
-    /// The retransmission timer expired with `flight_size` in flight. `first` unless it had expired for the
-    /// same data before. Segments were marked as lost `total_losses` times since the connection began, those
-    /// of this timeout included.
-    pub fn on_rto(&mut self, flight_size: u64, first: bool, total_losses: u64) {
+    /// The retransmission timer expired with `flight_size` in flight. `is_new_loss` is false if `ssthresh`
+    /// was lowered for the same loss before. Segments were marked as lost `total_losses` times since the
+    /// connection began, those of this timeout included.
+    pub fn on_rto(&mut self, flight_size: u64, is_new_loss: bool, total_losses: u64) {
         match self {
-            Self::Window(controller) => controller.on_rto(flight_size, first),
-            Self::Rate(bbr) => bbr.on_rto(first, total_losses),
+            Self::Window(controller) => controller.on_rto(flight_size, is_new_loss),
+            Self::Rate(bbr) => bbr.on_rto(is_new_loss, total_losses),
         }
     }
 
-    /// Data is about to leave after `idle`, longer than `rto`, without any (RFC 5681 §4.1). BBR keeps its
+    /// Data is about to leave after an `idle` time that is longer than `rto` (RFC 5681 §4.1). BBR keeps its
     /// window, because pacing prevents a burst.
     pub fn on_idle(&mut self, idle: Duration, rto: Duration) {
         if let Self::Window(controller) = self {
@@ -162,7 +163,7 @@ impl Controller {
         }
     }
 
-    /// Data is about to leave with nothing in flight, `idle` after the last.
+    /// Data is about to leave with nothing in flight. The last data left `idle` ago.
     pub fn on_flight_start(&mut self, idle: Duration, now: Instant) {
         match self {
             Self::Window(controller) => controller.on_flight_start(idle, now),
@@ -170,20 +171,20 @@ impl Controller {
         }
     }
 
-    /// A reduction was needless. `cwnd` and `ssthresh` are restored to `prior` at least (RFC 5682, RFC 3522).
-    pub fn undo(&mut self, (cwnd, ssthresh): (u64, u64)) {
+    /// Undoes a needless reduction: raises `cwnd` and `ssthresh` to their values before it (RFC 5682,
+    /// RFC 3522). Neither falls.
+    pub fn undo(&mut self, (prior_cwnd, prior_ssthresh): (u64, u64)) {
         match self {
             Self::Window(controller) => {
                 let window = controller.window_mut();
-                let (cwnd, ssthresh) = (cwnd.max(window.cwnd()), ssthresh.max(window.ssthresh()));
-                window.set_cwnd(cwnd);
-                window.set_ssthresh(ssthresh);
+                window.set_cwnd(prior_cwnd.max(window.cwnd()));
+                window.set_ssthresh(prior_ssthresh.max(window.ssthresh()));
             }
             Self::Rate(bbr) => bbr.on_undo(),
         }
     }
 
-    /// The rate-based control, for the calls that it alone receives.
+    /// The rate-based control. `None` for a window-based one.
     pub fn rate_based(&mut self) -> Option<&mut impl RateBased> {
         match self {
             Self::Window(_) => None,
@@ -191,7 +192,7 @@ impl Controller {
         }
     }
 
-    /// How fast segments leave. `None` if that follows from the window.
+    /// The rate at which segments leave. `None` for a window-based control, whose pacing follows from `cwnd`.
     pub fn pacing_rate(&self) -> Option<Rate> {
         match self {
             Self::Window(_) => None,
@@ -199,7 +200,7 @@ impl Controller {
         }
     }
 
-    /// The bottleneck's rate as estimated, payload alone.
+    /// The estimate of the bottleneck's rate, payload alone. `None` for a window-based control.
     pub fn bottleneck_rate(&self) -> Option<Rate> {
         match self {
             Self::Window(_) => None,
@@ -207,7 +208,7 @@ impl Controller {
         }
     }
 
-    /// The smallest number of segments that leave together (net.ipv4.tcp_min_tso_segs).
+    /// The smallest number of segments that leave together.
     #[inline]
     pub fn min_burst(&self) -> u32 {
         match self {
@@ -217,7 +218,7 @@ impl Controller {
     }
 }
 
-/// net.ipv4.tcp_min_tso_segs.
+/// The smallest number of segments in a burst (Linux: net.ipv4.tcp_min_tso_segs).
 const MIN_TSO_SEGS: u32 = 2;
 
 #[cfg(test)]

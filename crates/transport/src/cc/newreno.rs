@@ -1,24 +1,24 @@
 //! NewReno: RFC 6582. As Reno, but fast recovery lasts until all that was in flight at its beginning is
 //! acknowledged.
 //!
-//! A partial acknowledgement, of a part of that flight, reveals the next loss. That segment is sent again at
-//! once: one loss is repaired in each round trip. Losses below the end of the last recovery begin no further
-//! one (§3.2 step 1), so that duplicates that needless retransmissions caused do not count as losses. Left
-//! out: the heuristics of §4, which are optional.
+//! A partial acknowledgement is for a part of that flight, and so reveals the next loss. The lost segment is
+//! sent again at once: one loss is repaired in each round trip. Losses below the end of the last recovery
+//! begin no further recovery (§3.2 step 1), because their duplicate acknowledgements may come from needless
+//! retransmissions. Left out: the heuristics of §4, which are optional.
 
 use super::{Ack, Counting, RecoveryAck, Window, WindowBased};
 
-/// RFC 6582.
+/// NewReno keeps no state besides the window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewReno;
 
 impl WindowBased for NewReno {
-    /// RFC 6582 §3.2 step 3. It offers two windows after a full acknowledgement. A window that counts bytes
-    /// takes the first; one that counts packets takes the second, as Linux does (tcp_end_cwnd_reduction). If
-    /// each acknowledgement opens the window, the full one does too: BSD and ns-2 treat it like any other
-    /// once recovery is over.
-    fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, full: bool) -> RecoveryAck {
-        if !full {
+    /// Moves `cwnd` (RFC 6582 §3.2 step 3). The RFC offers two values after a full acknowledgement: a window
+    /// that counts bytes takes the first, a window that counts packets takes the second, as Linux does
+    /// (tcp_end_cwnd_reduction). If each acknowledgement opens the window, the full one does too: BSD and
+    /// ns-2 treat it like any other, because recovery is over.
+    fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, is_full_ack: bool) -> RecoveryAck {
+        if !is_full_ack {
             window.deflate_partially(ack.acked);
             return RecoveryAck::Stay;
         }

@@ -1,7 +1,7 @@
 //! Controls that pace segments at a rate and set `cwnd` from a model of the path: BBR.
 //!
-//! They see each segment that leaves and everything that an acknowledgement reports, instead of losses and
-//! acknowledged amounts alone.
+//! A rate-based control sees each segment that leaves and everything that an acknowledgement reports. A
+//! window-based control sees losses and acknowledged amounts alone.
 
 use talkpath_units::{Duration, Instant, Rate};
 
@@ -9,8 +9,8 @@ use talkpath_units::{Duration, Instant, Rate};
 pub trait RateBased {
     /// The handshake is done, and data may flow.
     fn begin(&mut self, initial: InitialState);
-    /// The application writes after it had left room in `cwnd`, with `in_flight` segments in flight: what is
-    /// delivered until then says nothing of the path's rate.
+    /// The application writes again after a time in which it did not fill `cwnd`. The `in_flight` segments
+    /// were sent at the application's rate, so their delivery does not show the path's rate.
     fn on_app_limited(&mut self, in_flight: u64);
     /// A segment leaves.
     fn on_sent(&mut self, sent: SentSegment);
@@ -18,25 +18,25 @@ pub trait RateBased {
     fn on_feedback(&mut self, feedback: &Feedback);
     /// A loss was found, and recovery begins.
     fn on_loss(&mut self);
-    /// The retransmission timer expired. `first` unless it had expired for the same data before.
-    /// `total_losses` as in [`Feedback`], those of this timeout included.
-    fn on_rto(&mut self, first: bool, total_losses: u64);
-    /// A reduction was needless.
+    /// The retransmission timer expired. `is_new_loss` is false if the timeout belongs to a loss that was
+    /// reported before. `total_losses` is that of [`Feedback`], and contains the losses of this timeout.
+    fn on_rto(&mut self, is_new_loss: bool, total_losses: u64);
+    /// The last recovery was needless.
     fn on_undo(&mut self);
     /// Data is about to leave with nothing in flight.
     fn on_flight_start(&mut self, now: Instant);
-    /// How fast segments leave.
+    /// Returns the rate at which segments leave.
     fn pacing_rate(&self) -> Rate;
-    /// The bottleneck's rate as estimated, payload alone.
+    /// Returns the estimate of the bottleneck's rate, payload alone.
     fn bottleneck_rate(&self) -> Rate;
-    /// The smallest number of segments that leave together.
+    /// Returns the smallest number of segments that leave together.
     fn min_burst(&self) -> u32;
 }
 
-/// What a connection knows when data may flow.
+/// What a connection knows when the handshake is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialState {
-    /// When that is.
+    /// When the handshake was done.
     pub now: Instant,
     /// Payload bytes of a full segment.
     pub smss: u32,
@@ -49,18 +49,18 @@ pub struct InitialState {
 /// A segment that leaves, for the first time or again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentSegment {
-    /// When it leaves.
+    /// When the segment leaves.
     pub now: Instant,
-    /// One past its last offset.
+    /// The offset one past the segment's last one.
     pub end: u64,
-    /// True if nothing else is unacknowledged.
+    /// True if no other segment is unacknowledged.
     pub is_alone: bool,
 }
 
 /// What the sender does about losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing.
+    /// No loss is being repaired.
     Open,
     /// Fast recovery.
     Recovery,
@@ -71,32 +71,33 @@ pub enum Phase {
 /// Everything that an acknowledgement reported. Amounts are in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feedback {
-    /// When it arrived.
+    /// When the acknowledgement arrived.
     pub now: Instant,
-    /// Newly acknowledged or selectively acknowledged.
+    /// The number of segments that it acknowledged or selectively acknowledged for the first time.
     pub delivered: u64,
-    /// Newly marked as lost.
+    /// The number of segments that it caused to be marked as lost.
     pub losses: u64,
     /// How often a segment was marked as lost since the connection began, also by timers between two
     /// acknowledgements (Linux: tp->lost).
     pub total_losses: u64,
-    /// One past the last offset of the delivered segment that was sent last.
+    /// Where the newest of the delivered segments ends, which is the one that was sent last: the offset one
+    /// past its last. `None` if the acknowledgement delivered nothing that dates it.
     pub newest: Option<u64>,
     /// The first unacknowledged offset.
     pub snd_una: u64,
-    /// In flight before it.
+    /// The segments in flight before the acknowledgement.
     pub prior_in_flight: u64,
-    /// In flight after it.
+    /// The segments in flight after the acknowledgement.
     pub in_flight: u64,
-    /// The round trip that it measured.
+    /// The round trip that the acknowledgement measured. `None` if it measured none.
     pub rtt: Option<Duration>,
-    /// True if the far end may have delayed it: it acknowledges one small segment alone.
+    /// True if the far end may have delayed the acknowledgement, because it is for one small segment alone.
     pub is_ack_delayed: bool,
     /// The shortest round trip of the last minutes.
     pub min_rtt: Duration,
     /// The smoothed round trip.
     pub srtt: Option<Duration>,
-    /// What the sender does about losses after it.
+    /// What the sender does about losses after the acknowledgement.
     pub phase: Phase,
     /// When pacing lets the next segment leave.
     pub departs: Instant,

@@ -6,13 +6,13 @@
 
 use super::{Ack, RecoveryAck, Window, WindowBased};
 
-/// RFC 5681.
+/// Reno keeps no state besides the window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reno;
 
 impl WindowBased for Reno {
-    /// RFC 5681 §3.2 step 6.
-    fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, _full: bool) -> RecoveryAck {
+    /// Ends recovery with `cwnd` at `ssthresh`, at a partial acknowledgement too (RFC 5681 §3.2 step 6).
+    fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, _is_full_ack: bool) -> RecoveryAck {
         window.deflate();
         window.grow_after_recovery(ack);
         RecoveryAck::Leave

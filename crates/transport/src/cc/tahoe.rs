@@ -3,18 +3,18 @@
 //!
 //! The third duplicate acknowledgement acts as an early timeout: everything in flight is marked as lost, and
 //! slow start begins again from one segment (V. Jacobson, "Congestion Avoidance and Control", 1988). Left
-//! out: a form with selective acknowledgements, which are younger. If both ends agreed on SACK, recovery is
-//! SACK's, and this behaves as Reno.
+//! out: a form with selective acknowledgements, which are younger. If both ends agreed on SACK, SACK recovers
+//! losses and Tahoe behaves as Reno.
 
 use super::{Ack, RecoveryAck, Window, WindowBased};
 
-/// 4.3BSD-Tahoe.
+/// Tahoe keeps no state besides the window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tahoe;
 
 impl WindowBased for Tahoe {
-    /// There is no fast recovery in which an acknowledgement could come.
-    fn on_recovery_ack(&mut self, _window: &mut Window, _ack: Ack, _full: bool) -> RecoveryAck {
+    /// Tahoe has no fast recovery, so this is never called.
+    fn on_recovery_ack(&mut self, _window: &mut Window, _ack: Ack, _is_full_ack: bool) -> RecoveryAck {
         RecoveryAck::Leave
     }
 }

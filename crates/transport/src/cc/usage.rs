@@ -1,51 +1,58 @@
 //! Whether the congestion window limited the sender (tcp_cwnd_validate, tcp_is_cwnd_limited).
 //!
+//! ```text
+//!   cwnd may grow      if cwnd was full in this round trip,
+//!                      or in slow start, while cwnd < 2 * largest flight of this round trip
+//!   cwnd falls         if it was not full for an RTO (stack `linux`; RFC 2861 §3.2,
+//!                      tcp_cwnd_application_limited)
+//! ```
+//!
 //! A window that the application does not fill says nothing about the path and must not grow (RFC 7661 §1).
-//! Linux's rule applies wherever `cwnd_validation` is on: the window may grow if it was full in the latest
-//! round trip, and in slow start to twice what was in flight. (Kernels before 6.1 forgot in slow start that
-//! it was full.) The `linux` stack also reduces a window that was not used in full for an RTO
-//! (tcp_cwnd_application_limited; RFC 2861 §3.2). It does so with `cwnd_validation = false`, too: that key is
-//! about growth alone.
+//! The rule for growth is Linux's since 6.1; earlier kernels forgot in slow start that the window was full.
+//! It applies if the key `cwnd_validation` is true. The key does not change when `cwnd` falls.
 
 use talkpath_units::{Duration, Instant};
 
 use super::Window;
 
-/// What was sent since all that may leave had left. Retransmissions say nothing of the window:
-/// tcp_cwnd_validate is called for new data alone.
+/// What was sent since the sender last had to stop. Only new data tells whether the window is full: Linux
+/// calls tcp_cwnd_validate for new data alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sent {
     Nothing,
-    /// Retransmissions only.
-    Again,
-    /// New data.
-    New,
+    OnlyRetransmissions,
+    NewData,
 }
 
 /// How far the window was filled during the current round trip. Amounts are in the window's unit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WindowUsage {
-    limited: bool,
+    /// True if the window was full at some time in this round trip.
+    was_full: bool,
+    /// The most that was in flight in this round trip. If the window was full: the amount when it last was.
     largest_flight: u64,
     /// The round trip ends when this offset is acknowledged.
     round_end: u64,
-    /// When the window was last full, and the most that was in flight since.
+    /// When [`Self::is_limited`] last held, or when [`Self::unused`] last returned an amount.
     full_at: Instant,
+    /// The most that was unacknowledged since `full_at`.
     used: u64,
 }
 
 impl WindowUsage {
-    /// The sender has sent all that it may.
-    pub(crate) const fn on_drained(&mut self, limited: bool, flight_size: u64, snd_una: u64, snd_max: u64) {
-        if snd_una >= self.round_end || limited || (!self.limited && flight_size > self.largest_flight) {
-            self.limited = limited;
+    /// Takes note that the sender stops, because `cwnd` is full (`is_full`), or for another reason.
+    pub(crate) const fn on_drained(&mut self, is_full: bool, flight_size: u64, snd_una: u64, snd_max: u64) {
+        let is_new_round = snd_una >= self.round_end;
+        let is_larger = !self.was_full && flight_size > self.largest_flight;
+        if is_new_round || is_full || is_larger {
+            self.was_full = is_full;
             self.largest_flight = flight_size;
             self.round_end = snd_max;
         }
     }
 
-    /// After [`Self::on_drained`], with `outstanding` unacknowledged: if the window was not full for `rto`,
-    /// returns how much was used.
+    /// Returns how much of the window was used, if the window was not full for `rto`. To be called after
+    /// [`Self::on_drained`], with `outstanding` unacknowledged.
     #[inline]
     pub(crate) fn unused(
         &mut self,
@@ -69,7 +76,7 @@ impl WindowUsage {
 
     /// True if `window` may grow.
     pub(crate) const fn is_limited(&self, window: &Window) -> bool {
-        self.limited || (window.in_slow_start() && window.cwnd() < self.largest_flight.saturating_mul(2))
+        self.was_full || (window.in_slow_start() && window.cwnd() < self.largest_flight.saturating_mul(2))
     }
 }
 

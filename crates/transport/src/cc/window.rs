@@ -1,8 +1,16 @@
 //! `cwnd` and `ssthresh` as RFC 5681 moves them: slow start, congestion avoidance, the two reductions, idle
 //! restart.
 //!
-//! What all window-based controllers share is here; an algorithm's own part is in its file. Amounts are
-//! counted in one unit: bytes as in the RFCs, or packets as in Linux. `smss` is one segment in that unit.
+//! ```text
+//!   slow start             cwnd += min(acked, SMSS)        packets: cwnd += acked      cwnd < ssthresh
+//!   congestion avoidance   cwnd += SMSS per acknowledged cwnd
+//!   loss                   ssthresh = max(flight size / 2, 2 SMSS)                     packets: cwnd / 2
+//!   timeout                cwnd = SMSS
+//!   idle for an RTO        cwnd = min(cwnd, initial window)
+//! ```
+//!
+//! All window-based controllers share these rules; an algorithm's own part is in its file. Amounts are in one
+//! unit: bytes as in the RFCs, or packets as in Linux. `smss` is one segment in that unit.
 
 use talkpath_config::Growth;
 use talkpath_units::{Bytes, Duration, Packets};
@@ -18,7 +26,7 @@ pub enum Counting {
         /// Sender maximum segment size: payload bytes of a full segment.
         smss: u32,
     },
-    /// Packets of whatever size, Linux's custom: an ACK opens slow start's window by all that it acknowledges
+    /// Packets of any size, as in Linux: an ACK opens slow start's window by all that it acknowledges
     /// (tcp_slow_start), and `ssthresh` comes from `cwnd` (tcp_reno_ssthresh).
     Packets,
 }
@@ -34,12 +42,13 @@ pub struct Window {
     unused_floor: u64,
     /// True if an unused window decays as in Linux (RFC 2861). If false, only idle time lowers it, at once.
     decays: bool,
-    /// Acknowledged in congestion avoidance since `cwnd` last grew.
+    /// The amount that was acknowledged in congestion avoidance since `cwnd` last grew.
     acked: u64,
 }
 
 impl Window {
-    /// A window of `initial` full segments; slow start ends at `ssthresh` segments, if ever.
+    /// A window of `initial` full segments. Slow start ends at `ssthresh` segments; with `None`, at the first
+    /// loss.
     pub const fn new(counting: Counting, initial: Packets, ssthresh: Option<Packets>) -> Self {
         let cwnd = counting.at_least_one(initial);
         let ssthresh = match ssthresh {
@@ -50,14 +59,16 @@ impl Window {
         Self { counting, growth, cwnd, ssthresh, unused_floor: cwnd, decays: false, acked: 0 }
     }
 
-    /// The same, opened in congestion avoidance by `growth`; counting packets it makes no difference.
+    /// Returns this window with the rule `growth` for congestion avoidance. The rule applies to windows that
+    /// count bytes.
     #[must_use]
     pub const fn with_growth(self, growth: Growth) -> Self {
         Self { growth, ..self }
     }
 
-    /// The same on a host whose unused window decays down to `floor` full segments. Linux's floor is the
-    /// configured initial window, also if lost SYNs left a smaller one (tcp_init_cwnd).
+    /// Returns this window for a host whose unused window decays, down to `floor` full segments. Linux's
+    /// floor is the configured initial window, also if lost SYNs left a smaller initial window
+    /// (tcp_init_cwnd).
     #[must_use]
     pub const fn with_decay(self, floor: Packets) -> Self {
         Self { unused_floor: self.counting.at_least_one(floor), decays: true, ..self }
@@ -69,7 +80,7 @@ impl Window {
         self.decays
     }
 
-    /// How this window counts.
+    /// The unit of this window.
     pub const fn counting(&self) -> Counting {
         self.counting
     }
@@ -107,12 +118,12 @@ impl Window {
         self.ssthresh
     }
 
-    /// Recovery sets `cwnd`, to at least one segment.
+    /// Sets `cwnd`, to at least one segment.
     pub fn set_cwnd(&mut self, cwnd: u64) {
         self.cwnd = cwnd.max(self.counting.smss());
     }
 
-    /// An algorithm sets `ssthresh`. What was acknowledged before no longer counts towards growth.
+    /// Sets `ssthresh`. Data that was acknowledged before no longer counts towards growth.
     pub const fn set_ssthresh(&mut self, ssthresh: u64) {
         self.ssthresh = ssthresh;
         self.acked = 0;
@@ -128,15 +139,15 @@ impl Window {
         }
     }
 
-    /// True while `cwnd` grows exponentially. RFC 5681 §3.1 leaves equality open; Linux (tcp_in_slow_start)
-    /// counts it as congestion avoidance, and so do we.
+    /// True while `cwnd` grows exponentially. RFC 5681 §3.1 leaves open what happens at `cwnd == ssthresh`.
+    /// That is congestion avoidance, as in Linux (tcp_in_slow_start), but slow start under [`Growth::Bsd`].
     pub const fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
             || matches!((self.growth, self.counting), (Growth::Bsd, Counting::Bytes { .. }))
                 && self.cwnd == self.ssthresh
     }
 
-    /// What may be in flight.
+    /// Returns how much may be in flight.
     #[inline]
     pub const fn allowance(&self) -> Allowance {
         match self.counting {
@@ -145,8 +156,8 @@ impl Window {
         }
     }
 
-    /// Grows by what RFC 5681 §3.1 grants for `ack`; not at all unless the window was what held the sender
-    /// back (tcp_is_cwnd_limited; RFC 7661 §4.3 in spirit).
+    /// Grows by what RFC 5681 §3.1 grants for `ack`. The window does not grow unless it limited the sender
+    /// (Linux: tcp_is_cwnd_limited; compare RFC 7661 §4.3).
     pub fn grow(&mut self, ack: Ack) {
         if !ack.cwnd_limited {
             return;
@@ -160,13 +171,13 @@ impl Window {
         }
     }
 
-    /// RFC 5681 §3.1 eq. 2. Returns what was acknowledged beyond the threshold: it counts for congestion
-    /// avoidance.
+    /// Grows as in slow start (RFC 5681 §3.1 eq. 2). Returns the part of `acked` that was left when `cwnd`
+    /// reached `ssthresh`. It counts for congestion avoidance.
     pub(super) fn slow_start(&mut self, acked: u64) -> u64 {
         match self.counting {
             Counting::Bytes { smss } => {
                 let smss = u64::from(smss);
-                // 4.3BSD-Reno's tcp_input adds a segment for each acknowledgement, however little it is for.
+                // 4.3BSD-Reno's tcp_input adds a segment for each acknowledgement, of however few bytes.
                 let step = if self.growth == Growth::Bsd { smss } else { acked.min(smss) };
                 self.cwnd = self.cwnd.saturating_add(step);
                 0
@@ -180,7 +191,8 @@ impl Window {
         }
     }
 
-    /// RFC 5681 §3.1: one SMSS each time that a whole `cwnd` was acknowledged, or by [`Growth`].
+    /// Grows as in congestion avoidance (RFC 5681 §3.1): by one SMSS each time that a whole `cwnd` was
+    /// acknowledged. With another [`Growth`] each ACK adds SMSS * SMSS / cwnd (eq. 3), and BSD SMSS / 8 more.
     fn avoid_congestion(&mut self, acked: u64) {
         if self.growth != Growth::Counted
             && let Counting::Bytes { smss } = self.counting
@@ -198,7 +210,7 @@ impl Window {
         }
     }
 
-    /// One segment for each `interval` acknowledged, in a window that counts packets (tcp_cong_avoid_ai).
+    /// Grows by one packet for each `interval` of acknowledged packets (Linux: tcp_cong_avoid_ai).
     pub(super) fn grow_each(&mut self, interval: u64, acked: u64) {
         let interval = interval.max(1);
         if self.acked >= interval {
@@ -212,7 +224,8 @@ impl Window {
         }
     }
 
-    /// RFC 5681 §3.1 eq. 4: `ssthresh` is half of what was in flight, and at least two segments.
+    /// Sets `ssthresh` to half of the flight size, and to at least two segments (RFC 5681 §3.1 eq. 4). A
+    /// window that counts packets takes half of `cwnd`.
     pub fn halve(&mut self, flight_size: u64) {
         let base = match self.counting {
             Counting::Bytes { .. } => flight_size,
@@ -222,18 +235,18 @@ impl Window {
         self.acked = 0;
     }
 
-    /// RFC 5681 §3.2 step 3: `ssthresh` and the three segments that have left the network.
+    /// Sets `cwnd` to `ssthresh` and the three segments that have left the network (RFC 5681 §3.2 step 3).
     pub const fn inflate_for_recovery(&mut self) {
         self.cwnd = self.ssthresh.saturating_add(3 * self.counting.smss());
     }
 
-    /// RFC 5681 §3.2 step 4: one more segment has left the network.
+    /// Adds a segment to `cwnd`, because one more segment has left the network (RFC 5681 §3.2 step 4).
     pub const fn inflate(&mut self) {
         self.cwnd = self.cwnd.saturating_add(self.counting.smss());
     }
 
-    /// RFC 6582 §3.2 step 3, partial acknowledgement: less what was acknowledged, and one SMSS back if that
-    /// was at least one.
+    /// Subtracts from `cwnd` what a partial acknowledgement acknowledged, and adds one SMSS if that amount is
+    /// at least one SMSS (RFC 6582 §3.2 step 3).
     pub fn deflate_partially(&mut self, acked: u64) {
         let smss = self.counting.smss();
         self.cwnd = self.cwnd.saturating_sub(acked);
@@ -243,35 +256,36 @@ impl Window {
         self.cwnd = self.cwnd.max(smss);
     }
 
-    /// RFC 5681 §3.2 step 6: back to `ssthresh`.
+    /// Sets `cwnd` to `ssthresh` (RFC 5681 §3.2 step 6).
     pub const fn deflate(&mut self) {
         self.cwnd = self.ssthresh;
     }
 
-    /// The acknowledgement that ended a recovery: if each acknowledgement opens the window, this one does too
-    /// (BSD's tcp_input).
+    /// Grows by the acknowledgement that ended a recovery, if the rule for growth is that each
+    /// acknowledgement opens the window (BSD's tcp_input).
     pub fn grow_after_recovery(&mut self, ack: Ack) {
         if self.growth != Growth::Counted {
             self.grow(ack);
         }
     }
 
-    /// RFC 6582 §3.2 step 3, full acknowledgement, choice 1: at most what is in flight and one SMSS, so that
-    /// no burst follows.
+    /// Sets `cwnd` to `ssthresh`, but at most to what is in flight and one SMSS, so that no burst follows a
+    /// full acknowledgement (RFC 6582 §3.2 step 3, choice 1).
     pub fn deflate_without_burst(&mut self, flight_size: u64) {
         let smss = self.counting.smss();
         self.cwnd = self.ssthresh.min(flight_size.max(smss).saturating_add(smss));
     }
 
-    /// RFC 5681 §3.1: the loss window is one segment.
+    /// Sets `cwnd` to the loss window, which is one segment (RFC 5681 §3.1).
     pub const fn collapse(&mut self) {
         self.cwnd = self.counting.smss();
         self.acked = 0;
     }
 
-    /// RFC 5681 §4.1: the restart window is the initial window, or `cwnd` if smaller. A window that decays is
-    /// halved for each `rto` of `idle` time down to there (tcp_cwnd_restart; RFC 2861 §3.1), and `ssthresh`
-    /// remembers what the window was.
+    /// Lowers `cwnd` after `idle` time to the restart window: the initial window, or `cwnd` if that is
+    /// smaller (RFC 5681 §4.1). A window that decays is instead halved for each `rto` of `idle` time, down
+    /// to the restart window, and `ssthresh` remembers the old `cwnd` (RFC 2861 §3.1; Linux:
+    /// tcp_cwnd_restart).
     pub fn restart(&mut self, idle: Duration, rto: Duration) {
         let restart = self.cwnd.min(self.unused_floor);
         if !self.decays {
@@ -283,13 +297,14 @@ impl Window {
         self.cwnd = (self.cwnd >> halvings.min(63)).max(restart);
     }
 
-    /// RFC 2861 §3.1: three quarters of what the window was, if that is more (tcp_current_ssthresh).
+    /// Returns `ssthresh`, or three quarters of `cwnd` if that is more (RFC 2861 §3.1; Linux:
+    /// tcp_current_ssthresh).
     pub fn remembered_ssthresh(&self) -> u64 {
         self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)
     }
 
-    /// RFC 2861 §3.2: for an RTO at most `used` was in flight, and a window that decays falls halfway to that
-    /// (tcp_cwnd_application_limited).
+    /// Lowers `cwnd` halfway to `used`, or to the floor if that is larger, because at most `used` was in
+    /// flight for an RTO (RFC 2861 §3.2; Linux: tcp_cwnd_application_limited).
     pub fn decay(&mut self, used: u64) {
         let used = used.max(self.unused_floor);
         if used < self.cwnd {
@@ -308,13 +323,13 @@ impl Counting {
         }
     }
 
-    /// This many full segments in this unit, but no fewer than one: a window of none would send nothing.
+    /// The size of `segments` full segments, and at least of one: a window of zero would send nothing.
     const fn at_least_one(self, segments: Packets) -> u64 {
         let amount = segments.get().saturating_mul(self.smss());
         if amount == 0 { self.smss() } else { amount }
     }
 
-    /// How many whole full segments an `amount` in this unit is.
+    /// The number of whole full segments in an `amount`.
     #[inline]
     const fn whole_packets(self, amount: u64) -> u64 {
         match self {

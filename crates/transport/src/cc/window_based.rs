@@ -1,8 +1,8 @@
 //! Controls that move `cwnd` with each acknowledgement and reduce it at each loss (RFC 5681 and its
 //! successors).
 //!
-//! An algorithm says how `cwnd` grows and how far a loss reduces it. What all algorithms do is in
-//! `window_controller`.
+//! An algorithm says how `cwnd` grows and how far a loss reduces it. The rules that all algorithms share are
+//! in `window_controller`.
 
 use talkpath_units::{Duration, Instant};
 
@@ -20,11 +20,11 @@ pub trait WindowBased {
     fn reduce(&mut self, window: &mut Window, flight_size: u64) {
         window.halve(flight_size);
     }
-    /// New data was acknowledged during fast recovery. `full` if that is all that was sent before the loss
-    /// was noticed.
-    fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, full: bool) -> RecoveryAck;
-    /// The retransmission timer expired: what was learnt of the path no longer holds.
+    /// New data was acknowledged during fast recovery. The acknowledgement is full (`is_full_ack`) if it is
+    /// for everything that was sent before the loss was noticed, and otherwise partial (RFC 6582 §3.2).
+    fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, is_full_ack: bool) -> RecoveryAck;
+    /// The retransmission timer expired: what the algorithm learnt of the path may no longer hold.
     fn on_timeout(&mut self) {}
-    /// Data is about to leave with nothing in flight, `idle` after the last.
+    /// Data is about to leave with nothing in flight. The last data left `idle` ago.
     fn on_flight_start(&mut self, _idle: Duration, _now: Instant) {}
 }

@@ -1,7 +1,5 @@
-//! A window and the algorithm that moves it.
-//!
-//! What all algorithms do is here: fast recovery inflates the window, a timeout leaves one segment, idle time
-//! restarts it.
+//! A window and the algorithm that moves it, with the rules that all algorithms share: the third duplicate
+//! acknowledgement and those after it inflate `cwnd`, and a timeout leaves one segment.
 
 use talkpath_config::CongestionControlKind;
 use talkpath_units::{Duration, Instant};
@@ -40,10 +38,10 @@ macro_rules! each {
 }
 
 impl WindowController {
-    /// The algorithm of `kind` over `window`. `is_paced` if the transport paces segments.
+    /// A controller of `kind` with `window`. `is_paced` is true if the transport paces segments.
     ///
     /// # Panics
-    /// For BBR, which is no window-based control.
+    /// If `kind` is BBR, which is not window-based.
     pub(super) fn new(kind: CongestionControlKind, window: Window, is_paced: bool) -> Self {
         let algorithm = match kind {
             CongestionControlKind::Tahoe => Algorithm::Tahoe(Tahoe),
@@ -75,7 +73,7 @@ impl WindowController {
         each!(&mut self.algorithm, algorithm => algorithm.on_ack(&mut self.window, ack));
     }
 
-    /// Tahoe has no fast recovery.
+    /// True for Tahoe, which has no fast recovery.
     pub(super) const fn goes_back(&self) -> bool {
         matches!(self.algorithm, Algorithm::Tahoe(_))
     }
@@ -99,12 +97,12 @@ impl WindowController {
         self.window.inflate();
     }
 
-    pub(super) fn on_recovery_ack(&mut self, ack: Ack, full: bool) -> RecoveryAck {
-        each!(&mut self.algorithm, algorithm => algorithm.on_recovery_ack(&mut self.window, ack, full))
+    pub(super) fn on_recovery_ack(&mut self, ack: Ack, is_full_ack: bool) -> RecoveryAck {
+        each!(&mut self.algorithm, algorithm => algorithm.on_recovery_ack(&mut self.window, ack, is_full_ack))
     }
 
-    /// Fast recovery of Reno ends with the first new acknowledgement, so that each further loss of the window
-    /// begins another one.
+    /// True for Tahoe and Reno. Reno's fast recovery ends with the first acknowledgement of new data, so each
+    /// further loss in the same window begins another recovery.
     pub(super) const fn may_recover_again(&self) -> bool {
         match &self.algorithm {
             Algorithm::Tahoe(_) | Algorithm::Reno(_) => true,
@@ -112,9 +110,9 @@ impl WindowController {
         }
     }
 
-    /// RFC 5681 §3.1: `ssthresh` falls once for the same data, and one segment is left of `cwnd`.
-    pub(super) fn on_rto(&mut self, flight_size: u64, first: bool) {
-        if first {
+    /// Lowers `ssthresh` if the loss is new, and sets `cwnd` to one segment (RFC 5681 §3.1).
+    pub(super) fn on_rto(&mut self, flight_size: u64, is_new_loss: bool) {
+        if is_new_loss {
             self.reduce(flight_size);
         }
         each!(&mut self.algorithm, algorithm => algorithm.on_timeout());

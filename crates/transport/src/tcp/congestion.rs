@@ -317,7 +317,7 @@ impl Congestion {
         now: Instant,
     ) -> (Sent, Option<u64>) {
         let sent = core::mem::replace(&mut self.sent, Sent::Nothing);
-        if !cwnd_limited && sent != Sent::New {
+        if !cwnd_limited && sent != Sent::NewData {
             return (sent, None);
         }
         let window = self.control.window();

@@ -233,7 +233,7 @@ impl Core {
         }
         let sent = self.scoreboard.retransmit(now)?;
         self.on_retransmitted(&sent, now);
-        self.congestion.note_sent(Sent::Again);
+        self.congestion.note_sent(Sent::OnlyRetransmissions);
         Some(sent)
     }
 
@@ -257,7 +257,7 @@ impl Core {
     #[inline]
     pub(super) fn send_decided(&mut self, segment: NewSegment, now: Instant) -> SentSegment {
         self.recovery.on_new_data_sent();
-        self.congestion.note_sent(Sent::New);
+        self.congestion.note_sent(Sent::NewData);
         self.sender.send_new(segment, &mut self.scoreboard, now)
     }
 

@@ -1,18 +1,27 @@
-//! How much more than expected is acknowledged at once (bbr_update_ack_aggregation).
+//! How many more segments than expected are acknowledged at once (Linux: bbr_update_ack_aggregation).
 //!
-//! If acknowledgements come in bursts, the window has to last through the silence between two bursts. It is
-//! widened by the largest excess of the last five to ten rounds.
+//! ```text
+//!   excess = acked in this epoch - bandwidth * time since the epoch began        at most cwnd
+//! ```
+//!
+//! If acknowledgements come in bursts, the window has to last through the silence between two bursts. So the
+//! window is widened by the largest excess of the last five to ten rounds. A new epoch begins when
+//! acknowledgements have come no faster than the bandwidth.
 
-/// Acknowledged segments in excess of what the bandwidth explains.
+use super::BW_UNIT;
+
+/// The excess of acknowledged segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
-    /// When the current epoch began, in microseconds, and what was acknowledged since.
+    /// When the current epoch began, in microseconds.
     epoch_start: u64,
+    /// The number of segments that were acknowledged in the current epoch.
     epoch_acked: u64,
-    /// The largest excess of this window of rounds and of the last, and which is this.
+    /// The largest excess in the current group of five rounds, and in the group before.
     excess: [u64; 2],
+    /// The index of the current group in `excess`.
     index: usize,
-    /// Rounds in this window.
+    /// The number of rounds in the current group.
     rounds: u64,
 }
 
@@ -21,23 +30,15 @@ impl Aggregation {
         self.excess[0].max(self.excess[1])
     }
 
-    /// A new epoch: the sender was idle.
+    /// Begins a new epoch.
     pub(super) const fn restart(&mut self, now_us: u64) {
         self.epoch_start = now_us;
         self.epoch_acked = 0;
     }
 
-    /// `acked` segments were delivered. `bw` segments a microsecond, scaled by `unit`, were to be expected.
-    pub(super) fn on_ack(
-        &mut self,
-        acked: u64,
-        bw: u64,
-        unit: u64,
-        cwnd: u64,
-        round_start: bool,
-        now_us: u64,
-    ) {
-        if round_start {
+    /// Records that `acked` segments were delivered on a path of bandwidth `bw`.
+    pub(super) fn on_ack(&mut self, acked: u64, bw: u64, cwnd: u64, is_round_start: bool, now_us: u64) {
+        if is_round_start {
             self.rounds += 1;
             if self.rounds >= ROUNDS {
                 self.rounds = 0;
@@ -45,7 +46,7 @@ impl Aggregation {
                 self.excess[self.index] = 0;
             }
         }
-        let mut expected = scaled(bw, now_us.saturating_sub(self.epoch_start), unit);
+        let mut expected = segments_in(now_us.saturating_sub(self.epoch_start), bw);
         if self.epoch_acked <= expected || self.epoch_acked + acked >= MAX_EPOCH {
             self.restart(now_us);
             expected = 0;
@@ -56,31 +57,35 @@ impl Aggregation {
     }
 }
 
-/// `bw * span / unit` without overflow.
-fn scaled(bw: u64, span_us: u64, unit: u64) -> u64 {
-    let product = u128::from(bw) * u128::from(span_us) / u128::from(unit);
-    u64::try_from(product).unwrap_or(u64::MAX)
+/// The number of segments that the bandwidth `bw` delivers in `span_us`.
+fn segments_in(span_us: u64, bw: u64) -> u64 {
+    let segments = u128::from(bw) * u128::from(span_us) / u128::from(BW_UNIT);
+    u64::try_from(segments).unwrap_or(u64::MAX)
 }
 
-/// bbr_extra_acked_win_rtts.
+/// The number of rounds in a group (Linux: bbr_extra_acked_win_rtts).
 const ROUNDS: u64 = 5;
-/// bbr_ack_epoch_acked_reset_thresh.
+/// The number of segments that ends an epoch (Linux: bbr_ack_epoch_acked_reset_thresh).
 const MAX_EPOCH: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// One segment per 1024 µs.
+    const BW: u64 = BW_UNIT / 1024;
+    /// The time in which ten segments are expected, in µs.
+    const TEN_SEGMENTS: u64 = 10 * 1024;
+
     #[test]
     fn bursts_leave_an_excess_for_five_to_ten_rounds() {
         let mut aggregation = Aggregation::default();
-        // A segment a millisecond is expected, and ten come together each 10 ms.
         for burst in 1..=3 {
-            aggregation.on_ack(10, 1, 1000, 100, false, 10_000 * burst);
+            aggregation.on_ack(10, BW, 100, false, TEN_SEGMENTS * burst);
         }
         assert_eq!(aggregation.excess(), 10);
-        for round in 0..10 {
-            aggregation.on_ack(1, 1, 1000, 100, true, 100_000 + 10_000 * round);
+        for round in 10..20 {
+            aggregation.on_ack(1, BW, 100, true, TEN_SEGMENTS * round);
         }
         assert_eq!(aggregation.excess(), 1);
     }
@@ -88,7 +93,7 @@ mod tests {
     #[test]
     fn the_excess_never_exceeds_the_window() {
         let mut aggregation = Aggregation::default();
-        aggregation.on_ack(50, 1, 1000, 20, false, 10_000);
+        aggregation.on_ack(50, BW, 20, false, TEN_SEGMENTS);
         assert_eq!(aggregation.excess(), 20);
     }
 }

@@ -1,13 +1,15 @@
 //! The largest value of a window of rounds, from three samples (lib/win_minmax.c, after Kathleen Nichols).
 //!
-//! The filter keeps the best sample, the best since then, and the best since that one. When the first grows
-//! too old, the next takes its place. Late in a window without a better sample a newer one takes a place, so
-//! that a falling rate is known when the window ends.
+//! The filter keeps the largest sample, the largest after it, and the largest after that. When the first
+//! sample grows too old, the second takes its place. If no larger sample came for a quarter of the window,
+//! the newest sample becomes the second; after half of the window, the third. So smaller values are known
+//! when the first sample expires.
 
 /// A windowed maximum.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxFilter {
-    /// Time and value of each sample: the largest first, each later than the one before.
+    /// The time (round) and the value of each sample: the largest first, and none earlier than the one
+    /// before.
     best: [(u64, u64); 3],
 }
 
@@ -16,7 +18,7 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// A sample of `value` at `time`. Samples older than `window` are forgotten.
+    /// Adds a sample of `value` at `time`. Samples older than `window` are forgotten.
     pub(super) fn update(&mut self, window: u64, time: u64, value: u64) {
         let sample = (time, value);
         if value >= self.best[0].1 || time - self.best[2].0 > window {
@@ -31,6 +33,7 @@ impl MaxFilter {
         self.age(window, sample);
     }
 
+    /// Replaces samples that are too old.
     fn age(&mut self, window: u64, sample: (u64, u64)) {
         let [first, second, third] = self.best;
         let age = sample.0 - first.0;

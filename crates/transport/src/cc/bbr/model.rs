@@ -1,5 +1,7 @@
-//! The path as BBR sees it (draft §4.1): how fast the bottleneck delivers, over rounds, and the round trip
-//! without a queue.
+//! BBR's model of the path (draft §4.1): how fast the bottleneck delivers, and the round trip without a
+//! queue.
+//!
+//! A round is a round trip by count: it ends when a segment is delivered that was sent after the round began.
 
 use talkpath_units::Duration;
 
@@ -7,19 +9,20 @@ use super::policer::{Evidence, Finding, Totals};
 use super::{BW_UNIT, Bbr, Feedback, Mode, ProbeRtt, RateSample, UNIT};
 
 impl Bbr {
-    /// The bandwidth that rate and window follow from (bbr_bw).
+    /// The bandwidth from which rate and window follow (Linux: bbr_bw).
     pub(super) fn bw(&self) -> u64 {
         self.policer.rate().unwrap_or_else(|| self.bandwidth.get())
     }
 
-    /// Counts rounds, and takes the sample unless the application limited it (bbr_update_bw).
+    /// Counts rounds, and adds the sample to the bandwidth filter. A sample that the application limited
+    /// counts only if it is not below the bandwidth (Linux: bbr_update_bw).
     pub(super) fn update_bandwidth(&mut self, sample: Option<RateSample>, losses: u64) {
-        self.round_start = false;
+        self.is_round_start = false;
         let Some(sample) = sample else { return };
         if sample.prior_delivered >= self.round_end {
             self.round_end = self.rate.delivered();
             self.rounds += 1;
-            self.round_start = true;
+            self.is_round_start = true;
             self.recovery.is_conserving = false;
         }
         self.look_for_policer(losses, sample.is_app_limited);
@@ -34,7 +37,7 @@ impl Bbr {
             totals: self.totals(),
             has_losses: losses > 0,
             is_app_limited,
-            round_start: self.round_start,
+            is_round_start: self.is_round_start,
             is_probing_bw: self.mode == Mode::ProbeBw,
             smss: self.smss,
         });
@@ -49,14 +52,15 @@ impl Bbr {
         Totals { at_ms: self.rate.delivered_at() / 1000, delivered: self.rate.delivered(), lost: self.lost }
     }
 
-    /// Updates the shortest round trip. If it is older than 10 s, PROBE_RTT begins (bbr_update_min_rtt). A
-    /// round trip of the same length does not postpone PROBE_RTT (since Linux 5.10). Otherwise it would never
-    /// begin on a path of constant delay.
+    /// Updates the shortest round trip. If it is older than 10 s, PROBE_RTT begins (Linux:
+    /// bbr_update_min_rtt). A round trip of the same length does not postpone PROBE_RTT (since Linux 5.10).
+    /// Otherwise PROBE_RTT would never begin on a path of constant delay.
     pub(super) fn update_min_rtt(&mut self, feedback: &Feedback, has_delivered: bool) {
         let now = feedback.now;
         let is_expired = now > self.min_rtt_at.saturating_add(MIN_RTT_WINDOW);
         if let Some(rtt) = feedback.rtt.map(whole_micros)
-            && (self.min_rtt.is_none_or(|least| rtt < least) || (is_expired && !feedback.is_ack_delayed))
+            && (self.min_rtt.is_none_or(|shortest| rtt < shortest)
+                || (is_expired && !feedback.is_ack_delayed))
         {
             self.min_rtt = Some(rtt);
             self.min_rtt_at = now;
@@ -80,7 +84,7 @@ pub(super) const fn whole_micros(rtt: Duration) -> Duration {
     Duration::from_micros(rtt.as_micros())
 }
 
-/// bbr_bw_rtts: a gain cycle and two rounds.
+/// The window of the bandwidth filter, in rounds: a gain cycle and two rounds (Linux: bbr_bw_rtts).
 const BW_ROUNDS: u64 = 10;
-/// bbr_min_rtt_win_sec.
+/// The time after which the shortest round trip is too old (Linux: bbr_min_rtt_win_sec).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);

@@ -1,79 +1,87 @@
 //! Whether a policer holds the path to a rate (bbr_lt_bw_sampling; Flach and others, "An Internet-wide
 //! analysis of traffic policing", SIGCOMM 2016).
 //!
-//! A token bucket lets bursts through and then drops whatever exceeds its rate. Two intervals in a row, from
-//! loss to loss, with more than a fifth lost and nearly the same rate of delivery, mean that: then that
-//! long-term rate is used for 48 rounds.
+//! A token bucket lets bursts through and then drops whatever exceeds its rate. BBR looks at intervals from
+//! loss to loss, each of 4 to 16 rounds. If at least a fifth of the segments was lost in two intervals in a
+//! row, and both delivered at nearly the same rate, BBR assumes a policer. It then uses that rate, the
+//! long-term rate, for 48 rounds of PROBE_BW.
 
 use super::control::bytes_per_second;
 use super::{BW_UNIT, UNIT};
 
-/// Long-term sampling.
+/// The search for a policer (Linux: long-term sampling).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policer {
+    /// True during an interval.
     is_sampling: bool,
+    /// True while the long-term rate is used.
     is_used: bool,
-    /// The long-term rate: in use, or of the last interval; zero if there is none.
+    /// The long-term rate, as a bandwidth. While it is not used: the rate of the last interval, and zero if
+    /// there was none.
     bw: u64,
-    /// Rounds in the interval, or with the rate in use.
+    /// The number of rounds in the interval, or since the rate is used.
     rounds: u64,
     /// The totals at the beginning of the interval.
     start: Totals,
 }
 
-/// What an interval is measured between.
+/// The counts of a connection, whose differences describe an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
-    /// Milliseconds.
+    /// When an acknowledgement last reported a delivery, in milliseconds.
     pub(super) at_ms: u64,
+    /// The number of segments that were delivered.
     pub(super) delivered: u64,
+    /// How often a segment was marked as lost.
     pub(super) lost: u64,
 }
 
-/// What an acknowledgement brought, as far as it matters here.
+/// What the policer needs of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     pub(super) totals: Totals,
-    /// Something was newly taken for lost.
+    /// True if a segment was newly marked as lost.
     pub(super) has_losses: bool,
     pub(super) is_app_limited: bool,
-    pub(super) round_start: bool,
+    pub(super) is_round_start: bool,
     pub(super) is_probing_bw: bool,
     pub(super) smss: u32,
 }
 
-/// What follows for the caller.
+/// What the caller has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     Nothing,
-    /// A policer was found: no probing.
+    /// A policer was found: the long-term rate is used, without gains.
     Policed,
-    /// The rate was used long enough: probe again.
+    /// The rate was used long enough: the path is probed again.
     Over,
 }
 
 impl Policer {
-    /// The policer's rate, while one is assumed.
+    /// The long-term rate, as a bandwidth. `None` if no policer is assumed.
     pub(super) fn rate(&self) -> Option<u64> {
         self.is_used.then_some(self.bw)
     }
 
-    /// Begins anew.
+    /// Begins the search anew.
     pub(super) const fn reset(&mut self, totals: Totals) {
         *self = Self { is_sampling: false, is_used: false, bw: 0, rounds: 0, start: totals };
     }
 
     pub(super) fn on_ack(&mut self, evidence: Evidence) -> Finding {
         if self.is_used {
-            self.rounds += u64::from(evidence.is_probing_bw && evidence.round_start);
-            if evidence.is_probing_bw && evidence.round_start && self.rounds >= ROUNDS_IN_USE {
+            let is_counted_round = evidence.is_probing_bw && evidence.is_round_start;
+            self.rounds += u64::from(is_counted_round);
+            if is_counted_round && self.rounds >= ROUNDS_IN_USE {
                 self.reset(evidence.totals);
                 return Finding::Over;
             }
             return Finding::Nothing;
         }
         if !self.is_sampling {
-            // Tokens that are left let more through: sampling begins with a loss and ends with one.
+            // Before the first loss the bucket still has tokens and lets more through than its rate. So an
+            // interval begins with a loss and ends with a loss.
             if !evidence.has_losses {
                 return Finding::Nothing;
             }
@@ -84,7 +92,7 @@ impl Policer {
             self.reset(evidence.totals);
             return Finding::Nothing;
         }
-        self.rounds += u64::from(evidence.round_start);
+        self.rounds += u64::from(evidence.is_round_start);
         if self.rounds < SHORTEST_INTERVAL {
             return Finding::Nothing;
         }
@@ -126,13 +134,14 @@ impl Policer {
     }
 }
 
-/// bbr_lt_intvl_min_rtts.
+/// The shortest interval, in rounds (Linux: bbr_lt_intvl_min_rtts).
 const SHORTEST_INTERVAL: u64 = 4;
-/// bbr_lt_loss_thresh: 50/256, a fifth.
+/// The part of the segments that has to be lost, in 1/256: about a fifth (Linux: bbr_lt_loss_thresh).
 const LOSS_THRESHOLD: u64 = 50;
-/// bbr_lt_bw_diff: 4 kbit/s.
+/// Two rates are nearly the same if they differ by at most an eighth, or by 4 kbit/s (Linux: bbr_lt_bw_ratio,
+/// bbr_lt_bw_diff).
 const NEAR_BYTES_PER_SECOND: u64 = 500;
-/// bbr_lt_bw_max_rtts.
+/// The number of rounds for which the long-term rate is used (Linux: bbr_lt_bw_max_rtts).
 const ROUNDS_IN_USE: u64 = 48;
 
 #[cfg(test)]
@@ -145,7 +154,7 @@ mod tests {
             totals: Totals { at_ms: 100 * number, delivered, lost },
             has_losses,
             is_app_limited: false,
-            round_start: true,
+            is_round_start: true,
             is_probing_bw: true,
             smss: 1000,
         })
