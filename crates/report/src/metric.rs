@@ -58,8 +58,9 @@ impl Metric {
     /// The share of a call's frames that were late or missing at their playout.
     pub(crate) const NOT_PLAYED: Self = Self::Share(|flow| {
         let call = flow.call.as_ref()?;
-        // The adaptive receiver plays late frames, so only what it made up says what was not heard.
-        if call.stretched.is_some() {
+        // The adaptive receiver plays late frames, so only what it made up says what was not heard. Without a
+        // frame it makes nothing up.
+        if call.stretched.is_some() && call.played > 0 {
             return call.concealed;
         }
         let not_played = call.late + call.missing;

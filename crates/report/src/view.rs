@@ -339,6 +339,7 @@ pub(crate) fn plain(value: &Value) -> String {
 /// with `kind` and options, which become a part of the name. Multipath TCP has a name of its own. `recorded`
 /// is the transport that the run recorded, for a table without `kind`.
 fn transport_of(value: &Value, recorded: &str, is_multipath: bool) -> TransportView {
+    let is_named = |kind: &str| !display::display(kind).name.is_empty();
     let is_multipath = is_multipath || value.get("multipath").and_then(Value::as_bool) == Some(true);
     let (kind, options) = match value {
         Value::Object(map) => {
@@ -347,6 +348,8 @@ fn transport_of(value: &Value, recorded: &str, is_multipath: bool) -> TransportV
                 map.iter().filter(|(key, _)| *key != "kind" && !(is_multipath && *key == "multipath"));
             (kind, options.map(|(key, value)| format!("{key} {}", plain(value))).collect::<Vec<_>>())
         }
+        // A word that stands for several transports, as `quic` does, is no transport's name.
+        Value::String(kind) if !is_named(kind) && is_named(recorded) => (recorded, Vec::new()),
         Value::String(kind) => (kind.as_str(), Vec::new()),
         _ => (recorded, Vec::new()),
     };
@@ -366,6 +369,14 @@ mod tests {
 
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn a_word_that_stands_for_several_transports_is_shown_as_the_one_that_ran() {
+        let label = |swept: &str, recorded| transport_of(&Value::from(swept), recorded, false).label;
+        assert_eq!(label("quic", "quic-datagram"), "QUIC datagrams");
+        assert_eq!(label("tcp", "quic-datagram"), "TCP");
+        assert_eq!(label("unheard-of", ""), "unheard-of");
+    }
 
     #[test]
     fn what_was_disturbed_is_in_no_view_of_a_valid_run_and_in_those_of_one_that_is_not() {

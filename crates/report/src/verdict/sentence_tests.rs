@@ -49,8 +49,9 @@ fn each_sentence_of_a_random_answer_holds_for_each_transport_that_it_names() {
 }
 
 /// Every form of sentence.
-const FORMS: [&str; 25] = [
+const FORMS: [&str; 26] = [
     "did not open",
+    "openings",
     "silent",
     "too late",
     "quickest",
@@ -223,6 +224,11 @@ impl Truth<'_> {
             let is_told = |label: &str| names.contains(&label) != is_open(label);
             let told = self.labels().all(is_told);
             return if told { Ok("did not open") } else { Err("somebody opened".to_owned()) };
+        }
+        if let Some(rest) = text.strip_prefix("What gets through opens after ") {
+            let opening = |label: &str| median(self.values(label, &|flow| flow.opening_ms));
+            self.figures(rest, " ms", &|label| opening(label).filter(|_| !self.is_silent(label)))?;
+            return Ok("openings");
         }
         if let Some(names) = text.strip_prefix("Nothing got through over ") {
             let names = items(names);

@@ -576,13 +576,13 @@ fn is_barred_by_gaps_alone(standing: &Standing, floor: f64) -> bool {
 }
 
 /// Names the transports whose connection did not open, and the transports over which not one message got
-/// through. Returns `None` if there are no such transports.
+/// through. Then says when the others opened. Returns `None` if messages got through over all transports.
 pub(super) fn silent_transports<'a>(
     cells: impl Iterator<Item = &'a CellView<'a>>,
     flow: &str,
 ) -> Option<String> {
-    let silent = cells.filter(|cell| cell.is_silent(flow));
-    let (unopened, unheard): (Vec<_>, Vec<_>) = silent.partition(|cell| cell.is_unopened(flow));
+    let (silent, heard): (Vec<_>, Vec<_>) = cells.partition(|cell| cell.is_silent(flow));
+    let (unopened, unheard): (Vec<_>, Vec<_>) = silent.into_iter().partition(|cell| cell.is_unopened(flow));
     let names = |cells: Vec<&CellView<'_>>| distinct(cells.iter().map(|cell| cell.transport(flow).label));
     let (not_open, not_heard) = (names(unopened), names(unheard));
     let mut sentences = Vec::new();
@@ -592,7 +592,25 @@ pub(super) fn silent_transports<'a>(
     if !not_heard.is_empty() {
         sentences.push(format!("Nothing got through over {}.", list(&not_heard)));
     }
-    (!sentences.is_empty()).then(|| sentences.join(" "))
+    if sentences.is_empty() {
+        return None;
+    }
+    sentences.extend(openings(&heard, flow));
+    Some(sentences.join(" "))
+}
+
+/// Says when the transports opened, the earliest one first. An application that falls back from one transport
+/// to the next tries them in this order. Returns `None` if no opening is known.
+fn openings(cells: &[&CellView<'_>], flow: &str) -> Option<String> {
+    let mut opened: Vec<(f64, String)> = Vec::new();
+    for cell in cells {
+        if let Some(opening_ms) = cell.value(flow, Metric::OPENING) {
+            opened.push((opening_ms, cell.transport(flow).label));
+        }
+    }
+    opened.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let figures: Vec<String> = opened.iter().map(|(at, name)| format!("{} ({name})", ms(*at))).collect();
+    (!figures.is_empty()).then(|| format!("What gets through opens after {}.", list(&figures)))
 }
 
 /// Writes a candidate's figure: `MOS 4.38`, `goodput 0.941 Mb/s`, `MOS 2.10 or 4.33 (two outcomes)`.
