@@ -40,7 +40,7 @@ use crate::log::{EndLog, EndTotals};
 use crate::spec::{FlowSpec, is_congestion_control};
 
 pub use self::flow_logs::RunEnd;
-pub use self::ip::dscp_warnings;
+pub use self::ip::{dscp_warnings, ecn_warnings};
 pub use self::series::series;
 pub use self::warnings::{
     MAX_REASONS, early_echo_warnings, file_warnings, multipath_warnings, no_network_warnings,

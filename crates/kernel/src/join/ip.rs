@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use talkpath_config::TransportConfig;
 use talkpath_measure::summary::{IpSeen, IpSummary};
 use talkpath_model::{Dscp, Flow};
 use talkpath_units::{Ecn, counted};
@@ -83,8 +84,47 @@ pub fn dscp_warnings(flow: &str, ip: &IpSummary) -> Vec<String> {
     warnings
 }
 
+/// Makes the warnings about a path that sets the ECN field as no queue does (RFC 3168): it marks every
+/// datagram, or clears the field of each. A few marks are a queue's signal, and no warning.
+pub fn ecn_warnings(flow: &str, transport: &TransportConfig, ip: &IpSummary) -> Vec<String> {
+    // QUIC sends ECT(0) at first (RFC 9000 §13.4.2), and UDP if the scenario wants it.
+    let sends_ect = match transport {
+        TransportConfig::Udp(config) => config.ecn,
+        TransportConfig::Quic(_) => true,
+        TransportConfig::Tcp(_) | TransportConfig::Encapsulated(_) => false,
+    };
+    let mut warnings = Vec::new();
+    for (direction, headers) in [("out", Some(&ip.forward)), ("back", ip.back.as_ref())] {
+        let Some(counts) = headers.and_then(|headers| headers.ecn.as_ref()) else { continue };
+        let of = |ecn| counts.get(ecn_name(ecn)).copied().unwrap_or(0);
+        let all = counts.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        if all < MIN_ECN_DATAGRAMS {
+            continue;
+        }
+        let datagrams = counted(all, "datagram");
+        if of(Ecn::Ce) == all {
+            warnings.push(format!(
+                "flow {flow}: on the way {direction} all {datagrams} came marked CE: no queue marks every packet, so a \
+                 device on the path sets the ECN field wrongly, and its marks say nothing of congestion"
+            ));
+        } else if sends_ect && of(Ecn::NotEct) == all {
+            warnings.push(format!(
+                "flow {flow}: on the way {direction} all {datagrams} came as not ECN-capable: the path cleared the ECN \
+                 field"
+            ));
+        }
+    }
+    warnings
+}
+
+/// The smallest number of datagrams that say how a path treats the ECN field. We chose the ten packets after
+/// which QUIC's validation gives ECN up (RFC 9000 §13.4.2).
+const MIN_ECN_DATAGRAMS: u64 = 10;
+
 #[cfg(test)]
 mod tests {
+    use talkpath_config::UdpConfig;
+
     use super::*;
 
     #[test]
@@ -114,5 +154,28 @@ mod tests {
         assert_eq!((silent.dscp, silent.ecn), (None, None), "the kernel did not say");
         ip.dscp = None;
         assert!(dscp_warnings("call", &ip).is_empty(), "nothing was asked for");
+    }
+
+    #[test]
+    fn a_path_that_marks_or_clears_every_datagram_is_named_and_a_queue_that_marks_some_is_not() {
+        let lines = |transport: TransportConfig, counts: &[(u8, u64)]| {
+            let headers = Headers { tos: counts.iter().copied().collect(), ..Headers::default() };
+            let ip = IpSummary { forward: direction(&headers, None), ..IpSummary::default() };
+            ecn_warnings("call", &transport, &ip)
+        };
+        let udp = |ecn| TransportConfig::Udp(UdpConfig { ecn, ..UdpConfig::LINUX });
+        let (not_ect, ect0, ce) = (0, 0b10, 0b11);
+        let all = lines(udp(true), &[(ce, 250)]);
+        assert!(all.len() == 1 && all[0].contains("out all 250 datagrams came marked CE"), "{all:?}");
+        let cleared = lines(udp(true), &[(not_ect, 250)]);
+        assert!(cleared.len() == 1 && cleared[0].contains("the path cleared the ECN field"), "{cleared:?}");
+        for (ecn, counts) in [
+            (true, &[(ect0, 200), (ce, 50)][..]),
+            (true, &[(not_ect, 9)][..]),
+            (false, &[(not_ect, 250)][..]),
+            (true, &[(ect0, 1), (not_ect, 249)][..]),
+        ] {
+            assert_eq!(lines(udp(ecn), counts), [] as [&str; 0], "{counts:?}");
+        }
     }
 }

@@ -6,8 +6,8 @@
 use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_flow::{Side, lateness_ns};
 use talkpath_kernel::join::{
-    MAX_REASONS, RunEnd, dscp_warnings, early_echo_warnings, file_warnings, flow_record, multipath_warnings,
-    no_network_warnings, series, short_number_warnings, shorten_reason, unsent_warnings,
+    MAX_REASONS, RunEnd, dscp_warnings, early_echo_warnings, ecn_warnings, file_warnings, flow_record,
+    multipath_warnings, no_network_warnings, series, short_number_warnings, shorten_reason, unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::udp_drops::UdpDrops;
@@ -77,7 +77,10 @@ impl Session<'_> {
             }
             let record = flow_record(flow, spec, sender, receiver, &window, run_end, clock.trusted);
             let logs = [(THIS_HOST, Some(&near.log)), (FAR_HOST, far)];
-            warnings.extend(record.counters.ip.iter().flat_map(|ip| dscp_warnings(&flow.name, ip)));
+            if let Some(ip) = &record.counters.ip {
+                warnings.extend(dscp_warnings(&flow.name, ip));
+                warnings.extend(ecn_warnings(&flow.name, &flow.transport, ip));
+            }
             warnings.extend(multipath_warnings(&record));
             warnings.extend(early_echo_warnings(&record));
             warnings.extend(short_number_warnings(&record, spec, &logs));
