@@ -30,6 +30,8 @@ def run(
     arena: Arena | None = None,
     to: str | None = None,
     key_file: File | None = None,
+    ipv4: bool = False,
+    ipv6: bool = False,
     clocks_synchronised: bool = False,
     capture: int | bool = False,
     keep_awake: bool = False,
@@ -60,6 +62,8 @@ def run(
         arena: `sim` unless `to` is given, then `live`.
         to: the host that runs `talkpath serve`.
         key_file: the key that `serve --key-file` was given.
+        ipv4: in `live`: reach the far host over IPv4 only.
+        ipv6: in `live`: reach the far host over IPv6 only.
         clocks_synchronised: in `live`: GPS or PTP keeps both hosts' clocks.
         capture: in `emu`: keep each packet, or this number of its first bytes.
         keep_awake: in `emu` and `live`: let no processor sleep meanwhile.
@@ -90,6 +94,7 @@ def run(
             *_common(out, jobs, records, series, strict),
             *_place(arena, to, key_file, repeat, seed),
             *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
+            *_switches({"--ipv4": ipv4, "--ipv6": ipv6}),
             *_option("--run-again", run_again),
             *_switches({"--rounds": rounds, "--allow-program": allow_program}),
             *_each("--require", require),
@@ -123,6 +128,8 @@ def compare(
     arena: Arena | None = None,
     to: str | None = None,
     key_file: File | None = None,
+    ipv4: bool = False,
+    ipv6: bool = False,
     clocks_synchronised: bool = False,
     capture: int | bool = False,
     keep_awake: bool = False,
@@ -182,6 +189,7 @@ def compare(
         *_common(out, jobs, records, series, strict),
         *_place(arena, to, key_file, repeat, seed),
         *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
+        *_switches({"--ipv4": ipv4, "--ipv6": ipv6}),
         *_option("--run-again", run_again),
         *_each("--require", require),
         *_each("--fail-if", fail_if),

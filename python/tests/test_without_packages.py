@@ -59,7 +59,7 @@ class Options(unittest.TestCase):
         calls = {"run": talkpath.run, "compare": talkpath.compare, "mos": talkpath.mos, "study run": talkpath.study}
         for command, call in calls.items():
             text = ask([*command.split(), "--help"]).out
-            options = set(re.findall(r"^ +(?:-\w, )?--([a-z][a-z-]*)", text, re.MULTILINE)) - self.OF_PROGRAM
+            options = set(re.findall(r"^ +(?:-\w, )?--([a-z][a-z0-9-]*)", text, re.MULTILINE)) - self.OF_PROGRAM
             options -= self.BUT.get(command, frozenset())
             names = {name.replace("_", "-") for name in inspect.signature(call).parameters} - self.OF_PYTHON
             arguments = {self.PLURALS.get(name, name) for name in names}

@@ -71,7 +71,8 @@ impl Connect for Linked {
                 let terminal = self.terminal;
                 let notice = Notice::to(move |line| terminal.warning(line));
                 let clocks_synchronised = place.clocks_synchronised;
-                let options = LiveOptions { key, clocks_synchronised, notice, machines: MACHINES };
+                let options =
+                    LiveOptions { key, clocks_synchronised, notice, machines: MACHINES, ip: place.ip };
                 let arena = LiveArena::connect(host, options)?;
                 Ok(vec![Box::new(arena)])
             }
@@ -110,6 +111,7 @@ impl Arenas for Linked {
                 clocks_synchronised: monitored.clocks_synchronised,
                 notice: Notice::to(move |line| terminal.warning(line)),
                 machines: MACHINES,
+                ip: monitored.ip,
             },
             scenario: monitored.scenario,
             series: monitored.series,

@@ -15,7 +15,7 @@ use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::{Error, FailedRun};
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
-use talkpath_scenario::Scenario;
+use talkpath_scenario::{IpVersion, Scenario};
 use talkpath_units::Seed;
 
 use crate::args::ExportArgs;
@@ -52,6 +52,8 @@ pub trait Arenas: Connect {
 pub struct Monitored<'a> {
     /// The host that runs `talkpath serve`.
     pub host: &'a str,
+    /// The version of IP to reach the host over. `None` if the first one that answers is taken.
+    pub ip: Option<IpVersion>,
     /// The key that the host demands. It is read once for all sessions, because the key file may be a pipe.
     pub key: Option<&'a [u8]>,
     /// Whether the user says that the clocks of both hosts show the same time.

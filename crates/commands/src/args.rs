@@ -10,6 +10,7 @@
 
 mod campaign;
 mod demand;
+mod family;
 mod heading;
 mod links;
 mod monitor;
@@ -47,6 +48,7 @@ pub use self::campaign::{
     CampaignRunArgs,
 };
 pub use self::demand::DemandArgs;
+pub use self::family::FamilyArgs;
 pub use self::links::LinkArgs;
 pub use self::monitor::{Amount, MonitorArgs};
 pub use self::mos::{MosArgs, Share};
@@ -296,6 +298,8 @@ pub struct Place {
     /// The file with the key, the same as for `talkpath serve --key-file`
     #[arg(help_heading = heading::WHERE, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub family: FamilyArgs,
     /// live: take the clocks of both hosts as equal, because GPS or PTP keeps them
     #[arg(help_heading = heading::WHERE, long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
     pub clocks_synchronised: bool,

@@ -2,7 +2,7 @@
 //! command line, and written back as flags for the command that runs the same again.
 
 use talkpath_experiment::choice::{ArenaKind, Choice};
-use talkpath_experiment::place::Place;
+use talkpath_experiment::place::{Place, ip_number};
 
 use crate::args;
 use crate::failure::Failure;
@@ -32,7 +32,8 @@ pub(crate) fn with_usual_arena(flags: &args::Place, usual: ArenaKind) -> Result<
     };
     match (arena, &flags.to) {
         (ArenaKind::Live, Some(to)) => {
-            Ok(Place { to: Some(to.clone()), key_file: flags.key_file.clone(), ..place })
+            let ip = flags.family.version();
+            Ok(Place { to: Some(to.clone()), ip, key_file: flags.key_file.clone(), ..place })
         }
         (ArenaKind::Live, None) => {
             Err(Failure::Usage("--arena live needs --to HOST, a host that runs `talkpath serve`".to_owned()))
@@ -51,6 +52,14 @@ fn refuse_flags_of_other_arenas(flags: &args::Place, arena: ArenaKind) -> Result
             ArenaKind::Emu | ArenaKind::Live => "over a real network tcpdump sees the packets",
         };
         return Err(Failure::Usage(format!("--capture belongs to --arena emu: {reason}")));
+    }
+    if let Some(version) = flags.family.version()
+        && arena != ArenaKind::Live
+    {
+        return Err(Failure::Usage(format!(
+            "-{} belongs to --arena live: elsewhere the scenario's `ip` says it",
+            ip_number(version)
+        )));
     }
     if flags.clocks_synchronised && arena != ArenaKind::Live {
         return Err(Failure::Usage(
@@ -78,6 +87,9 @@ pub(crate) fn as_flags(place: &Place) -> String {
         (ArenaKind::Live, Some(to)) => format!(" --to {}", shell_word(to)),
         (arena, _) => format!(" --arena {}", arena.word()),
     };
+    if let Some(version) = place.ip {
+        flags += &format!(" -{}", ip_number(version));
+    }
     if let Some(file) = &place.key_file {
         flags += &format!(" --key-file {}", shell_path(file));
     }

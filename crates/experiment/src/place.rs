@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use talkpath_arena::Arena;
+use talkpath_scenario::IpVersion;
 use talkpath_units::Duration;
 
 use crate::Error;
@@ -32,6 +33,8 @@ pub struct Place {
     pub arena: ArenaKind,
     /// `live`: the far host, as the user wrote it.
     pub to: Option<String>,
+    /// `live`: the version of IP to reach the far host over. `None` if the first one that answers is taken.
+    pub ip: Option<IpVersion>,
     /// `live`: the file with the key that the far host demands.
     pub key_file: Option<PathBuf>,
     /// `live`: whether the user vouches that the clocks of both hosts show the same time.
@@ -47,12 +50,30 @@ pub struct Place {
     pub per_flow: bool,
 }
 
+/// Returns the number of a version of IP: 4 or 6.
+pub const fn ip_number(version: IpVersion) -> u8 {
+    match version {
+        IpVersion::V4 => 4,
+        IpVersion::V6 => 6,
+    }
+}
+
+/// Returns the version of IP with this number. Returns `None` for other numbers than 4 and 6.
+pub const fn ip_of_number(number: u8) -> Option<IpVersion> {
+    match number {
+        4 => Some(IpVersion::V4),
+        6 => Some(IpVersion::V6),
+        _ => None,
+    }
+}
+
 impl Place {
     /// Makes a place with the default options of the arena. `to` is the far host of a `live` run.
     pub fn new(arena: ArenaKind, to: Option<&str>) -> Self {
         Self {
             arena,
             to: to.map(str::to_owned),
+            ip: None,
             key_file: None,
             clocks_synchronised: false,
             capture: None,

@@ -5,34 +5,28 @@
 
 pub(crate) mod address;
 mod checks;
+mod connect;
 mod control;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod run;
 
 use std::fmt;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_measure::RunRecord;
-use talkpath_model::{Scenario, USUAL_MTU};
+use talkpath_model::{IpVersion, Scenario, USUAL_MTU};
 use talkpath_wire::machine::Machines;
 
 use crate::key::Key;
+use connect::Attempts;
 use control::ServerControl;
 
 pub use run::{BegunRun, PreparedRun};
-
-/// A segment size that every path carries, bytes (RFC 9293 §3.7.1: the default MSS for IPv4).
-const CONTROL_MSS: u32 = 536;
-/// The longest time in which a connection has to open. We chose 5 s, in which a SYN is retransmitted several
-/// times.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The options of a client.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +41,8 @@ pub struct LiveOptions {
     pub notice: Notice,
     /// The state machines of flows whose protocol talkpath implements itself.
     pub machines: Machines,
+    /// The version of IP to reach the server over. `None` if the first one that answers is taken.
+    pub ip: Option<IpVersion>,
 }
 
 /// A receiver of lines for a person. The default drops the lines.
@@ -80,6 +76,10 @@ pub struct LiveArena {
     /// The server's host as the user wrote it, with its port.
     name: String,
     address: SocketAddr,
+    /// An address of the server over the other version of IP, if it has one and the user allows both.
+    other_address: Option<SocketAddr>,
+    /// The warning that addresses before `address` did not answer, if that is so.
+    skipped: Option<String>,
     options: LiveOptions,
     /// True if nothing came back over UDP in the last session that had flows over UDP.
     udp_is_silent: AtomicBool,
@@ -93,30 +93,43 @@ impl LiveArena {
     /// Returns [`ArenaError::FarEnd`] if no server answers, and [`ArenaError::Unwelcome`] if a server
     /// refuses. The text has one line. It says what is wrong at which address, and what would be right.
     pub fn connect(host: &str, options: LiveOptions) -> Result<Self, ArenaError> {
-        let (name, addresses) = address::resolve(host).map_err(ArenaError::far_end)?;
+        let (name, addresses) = address::resolve(host, options.ip).map_err(ArenaError::far_end)?;
         Self::connect_to(&name, &addresses, options)
     }
 
-    /// Takes the first of `addresses` at which a server accepts this client. If no server does, the error is
-    /// that of a server that refused, because it tells the user more than the error of an address without a
-    /// server.
+    /// Takes the first of `addresses` at which a server accepts this client (`connect.rs`). If no server
+    /// does, the error is that of a server that refused, because it tells the user more than the error of an
+    /// address without a server. Otherwise it is the error of the first address.
     fn connect_to(name: &str, addresses: &[SocketAddr], options: LiveOptions) -> Result<Self, ArenaError> {
-        let mut refusal = ArenaError::far_end(format!("no such host: {name}"));
-        for &address in addresses {
+        let mut attempts = Attempts::new(addresses);
+        let mut error = None;
+        while let Some((address, stream)) = attempts.next_opened() {
             let shown = shown(name, address);
-            let answer = open(address)
-                .map_err(|error| ArenaError::far_end(address::explain(&shown, &error)))
-                .and_then(|stream| ServerControl::greet(stream, &shown, options.key.as_ref()));
-            match answer {
+            match ServerControl::greet(stream, &shown, options.key.as_ref()) {
                 Ok(server) => {
                     server.leave();
-                    return Ok(Self { name: shown, address, options, udp_is_silent: AtomicBool::new(false) });
+                    let is_other =
+                        |other: &&SocketAddr| connect::is_v6(other.ip()) != connect::is_v6(address.ip());
+                    return Ok(Self {
+                        name: shown,
+                        address,
+                        other_address: addresses.iter().find(is_other).copied(),
+                        skipped: skipped(addresses, address, &attempts),
+                        options,
+                        udp_is_silent: AtomicBool::new(false),
+                    });
                 }
-                Err(_) if matches!(refusal, ArenaError::Unwelcome(_)) => {}
-                Err(why) => refusal = why,
+                Err(_) if matches!(error, Some(ArenaError::Unwelcome(_))) => {}
+                Err(why) => error = Some(why),
             }
         }
-        Err(refusal)
+        Err(error.unwrap_or_else(|| {
+            let explain =
+                |(address, error): &(SocketAddr, _)| address::explain(&shown(name, *address), error);
+            let first =
+                addresses.first().and_then(|first| attempts.failed.iter().find(|(it, _)| it == first));
+            ArenaError::far_end(first.map_or_else(|| format!("no such host: {name}"), explain))
+        }))
     }
 
     /// Agrees with the server on one repetition. Describes the flows, compares the clocks and opens the
@@ -150,14 +163,16 @@ impl LiveArena {
         checks::changes(scenario).map_err(ArenaError::Unsupported)?;
         checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
         checks::multipath(&session).map_err(ArenaError::Unsupported)?;
-        let warnings = checks::warnings(scenario);
+        let mut warnings = checks::warnings(scenario);
+        warnings.extend(self.skipped.clone());
         let server = self.greet()?;
-        run::prepare(server, scenario, session, &self.options, plan, warnings, &self.udp_is_silent)
+        let memory = run::Memory { udp_is_silent: &self.udp_is_silent, other_address: self.other_address };
+        run::prepare(server, scenario, session, &self.options, plan, warnings, &memory)
     }
 
     fn greet(&self) -> Result<ServerControl, ArenaError> {
-        let stream =
-            open(self.address).map_err(|error| ArenaError::far_end(address::explain(&self.name, &error)))?;
+        let stream = connect::open(self.address)
+            .map_err(|error| ArenaError::far_end(address::explain(&self.name, &error)))?;
         ServerControl::greet(stream, &self.name, self.options.key.as_ref())
     }
 }
@@ -169,13 +184,23 @@ impl Arena for LiveArena {
     }
 }
 
-/// Opens a control connection. Its segments are small in both directions (TCP_MAXSEG before SYN, tcp(7)), so
-/// that a path that drops large packets cannot keep the server's report back.
-fn open(address: SocketAddr) -> std::io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_tcp_mss(CONTROL_MSS)?;
-    socket.connect_timeout(&address.into(), CONNECT_TIMEOUT)?;
-    Ok(socket.into())
+/// Makes the warning that the server's first address did not answer. Returns `None` if it is the address that
+/// is used.
+fn skipped(addresses: &[SocketAddr], used: SocketAddr, attempts: &Attempts) -> Option<String> {
+    let first = *addresses.first().filter(|first| **first != used)?;
+    let failure = attempts.failed.iter().find(|(address, _)| *address == first);
+    let why = match failure {
+        Some((_, error)) => error.to_string(),
+        None if attempts.unanswered().any(|address| address == first) => "no answer".to_owned(),
+        None => "no server that accepts this client".to_owned(),
+    };
+    let (unused, version) = (connect::version(first.ip()), connect::version(used.ip()));
+    let other = if unused == version { String::new() } else { format!(" over {unused}") };
+    Some(format!(
+        "the server's first address, {}, does not serve{other} ({why}): measured is {}",
+        first.ip(),
+        used.ip()
+    ))
 }
 
 /// Returns the name of a server for messages: `HOST:PORT`, with the address if `HOST` is not the address.

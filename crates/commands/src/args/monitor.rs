@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use talkpath_scenario::{ComparedWorkload, parse_duration, si_amount};
 use talkpath_units::Duration;
 
-use super::{heading, parse_key_value, workload_parser};
+use super::{FamilyArgs, heading, parse_key_value, workload_parser};
 
 /// The longest session. A server grants a session 3660 s together with its drain.
 const LONGEST_SESSION: Duration = Duration::from_secs(3600);
@@ -50,6 +50,8 @@ pub struct MonitorArgs {
     /// The file with the key, the same as for `talkpath serve --key-file`
     #[arg(help_heading = heading::WHERE, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub family: FamilyArgs,
     /// Take the clocks of both hosts as equal, because GPS or PTP keeps them
     #[arg(help_heading = heading::WHERE, long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
     pub clocks_synchronised: bool,

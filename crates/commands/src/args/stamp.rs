@@ -8,7 +8,7 @@ use talkpath_scenario::parse_duration;
 use talkpath_system::ports::STAMP_PORT;
 use talkpath_units::Duration;
 
-use super::{heading, parse_socket_address};
+use super::{FamilyArgs, heading, parse_socket_address};
 
 /// The shortest interval. We chose 1 ms because a probe should not send more than a thousand packets a second
 /// into a path.
@@ -26,6 +26,8 @@ pub struct StampArgs {
     /// The host with a session-reflector; port 862 unless given
     #[arg(help_heading = heading::SENDER, long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, required_unless_present = "reflect")]
     pub to: Option<String>,
+    #[command(flatten)]
+    pub family: FamilyArgs,
     /// Be a session-reflector, until Ctrl-C
     #[arg(help_heading = heading::REFLECTOR, long, conflicts_with = "to")]
     pub reflect: bool,

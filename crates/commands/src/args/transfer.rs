@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{DemandArgs, TableArgs, heading};
+use super::{DemandArgs, FamilyArgs, TableArgs, heading};
 
 #[derive(Debug, Args)]
 pub struct SendArgs {
@@ -44,6 +44,8 @@ pub struct TransferArgs {
     /// The file with the key, the same as for `talkpath serve --key-file`
     #[arg(help_heading = heading::WHERE, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub family: FamilyArgs,
     /// How many times the transfer runs, one after the other
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_REPEAT", default_value_t = 1)]
     pub repeat: u64,

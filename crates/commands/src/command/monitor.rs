@@ -86,6 +86,7 @@ pub fn run(
     output.begin(&plan, session)?;
     let monitored = Monitored {
         host: &args.to,
+        ip: args.family.version(),
         key: key.as_deref(),
         clocks_synchronised: args.clocks_synchronised,
         scenario: &plan.cells[0].scenario,
@@ -212,6 +213,7 @@ fn recorder<'a>(
     terminal: Terminal,
 ) -> Recorder<'a> {
     let place = Place {
+        ip: args.family.version(),
         key_file: args.key_file.clone(),
         clocks_synchronised: args.clocks_synchronised,
         ..Place::new(ArenaKind::Live, Some(&args.to))

@@ -76,7 +76,9 @@ struct Transfer {
 
 impl Transfer {
     fn run(&self, args: &TransferArgs, context: Context<'_>) -> Result<(), Failure> {
-        let place = Place { key_file: args.key_file.clone(), ..Place::new(ArenaKind::Live, Some(&args.to)) };
+        let ip = args.family.version();
+        let place =
+            Place { ip, key_file: args.key_file.clone(), ..Place::new(ArenaKind::Live, Some(&args.to)) };
         let plan = self.plan(args)?;
         refuse_junit(args.demand.junit.as_deref(), &[])?;
         // A repetition that the machine disturbed has sent its data all the same, so it does not run again.

@@ -2,34 +2,41 @@
 //! line that helps the user.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsFd;
 
 use talkpath_kernel::ports::DEFAULT_PORT;
 use talkpath_kernel::sys;
-use talkpath_model::{USUAL_MTU, host_and_port};
+use talkpath_model::{IpVersion, USUAL_MTU, host_and_port};
 use talkpath_units::Bytes;
 
-/// Resolves a host. Returns the host with its port as text, and the addresses to try in order.
+use super::connect::is_v6;
+
+/// Resolves a host. Returns the host with its port as text, and the addresses to try in order. With `ip` only
+/// the addresses of that version of IP are taken.
 ///
 /// # Errors
 /// Returns in one line what is wrong with `host`.
-pub(super) fn resolve(host: &str) -> Result<(String, Vec<SocketAddr>), String> {
-    resolve_at(host, DEFAULT_PORT)
+pub(super) fn resolve(host: &str, ip: Option<IpVersion>) -> Result<(String, Vec<SocketAddr>), String> {
+    resolve_at(host, DEFAULT_PORT, ip)
 }
 
 /// Does the same as [`resolve`], but takes `default_port` for a host without a port.
 ///
 /// # Errors
 /// Returns the same errors as [`resolve`].
-pub(crate) fn resolve_at(host: &str, default_port: u16) -> Result<(String, Vec<SocketAddr>), String> {
+pub(crate) fn resolve_at(
+    host: &str,
+    default_port: u16,
+    ip: Option<IpVersion>,
+) -> Result<(String, Vec<SocketAddr>), String> {
     let host = host.trim();
     if host.is_empty() {
         return Err("the host is empty; give a name or an address, as HOST or HOST:PORT".to_owned());
     }
     let (name, port) = host_and_port(host).map_err(|why| format!("{host}: {why}"))?;
     let port = port.unwrap_or(default_port);
-    let addresses: Vec<SocketAddr> = (name, port)
+    let mut addresses: Vec<SocketAddr> = (name, port)
         .to_socket_addrs()
         .map_err(|error| {
             format!("no such host: {name} ({error}); give a name or an address, as HOST or HOST:PORT")
@@ -43,6 +50,13 @@ pub(crate) fn resolve_at(host: &str, default_port: u16) -> Result<(String, Vec<S
     }
     if addresses.is_empty() {
         return Err(format!("no such host: {name} has no address"));
+    }
+    if let Some(version) = ip {
+        addresses.retain(|address| (version == IpVersion::V6) == is_v6(address.ip()));
+        let (flag, missing) = if version == IpVersion::V6 { ("-6", "IPv6") } else { ("-4", "IPv4") };
+        if addresses.is_empty() {
+            return Err(format!("{name} has no address of {missing}, which {flag} asks for"));
+        }
     }
     let shown = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
     Ok((shown, addresses))
@@ -73,8 +87,7 @@ pub(super) fn with_ipv6(mtu: Bytes, address: SocketAddr) -> Bytes {
 
 /// Returns the bytes by which the IP header of a packet to `address` is larger than IPv4's header.
 fn more_header(address: SocketAddr) -> Bytes {
-    let is_v6 = matches!(address.ip().to_canonical(), IpAddr::V6(_));
-    if is_v6 { Bytes::new(20) } else { Bytes::ZERO }
+    if is_v6(address.ip()) { Bytes::new(20) } else { Bytes::ZERO }
 }
 
 /// Says why a connection to `host` failed, and what the user can do about it.
@@ -99,22 +112,31 @@ mod tests {
 
     #[test]
     fn a_bad_host_is_refused_by_its_name() {
-        assert!(resolve("").unwrap_err().contains("empty"));
+        assert!(resolve("", None).unwrap_err().contains("empty"));
         let says = "a:x: found the port \"x\", expected a number from 1 to 65535";
-        assert_eq!(resolve(" a:x ").unwrap_err(), says);
+        assert_eq!(resolve(" a:x ", None).unwrap_err(), says);
     }
 
     #[test]
     fn an_address_of_one_link_is_asked_for_its_interface() {
         for host in ["fe80::1", "[fe80::1]:7160"] {
-            let why = resolve(host).unwrap_err();
+            let why = resolve(host, None).unwrap_err();
             assert!(why.contains("expected fe80::1%INTERFACE, as in fe80::1%eth0"), "{why}");
         }
     }
 
     #[test]
+    fn a_version_of_ip_leaves_the_addresses_of_the_other_one_out() {
+        assert_eq!(resolve("192.0.2.1", Some(IpVersion::V4)).unwrap().1.len(), 1);
+        let why = resolve("192.0.2.1", Some(IpVersion::V6)).unwrap_err();
+        assert_eq!(why, "192.0.2.1 has no address of IPv6, which -6 asks for");
+        let why = resolve("[2001:db8::1]:9", Some(IpVersion::V4)).unwrap_err();
+        assert_eq!(why, "2001:db8::1 has no address of IPv4, which -4 asks for");
+    }
+
+    #[test]
     fn an_address_comes_with_the_usual_port() {
-        assert_eq!(resolve("192.0.2.1").unwrap().0, "192.0.2.1:7160");
-        assert_eq!(resolve_at("[2001:db8::1]", 862).unwrap().0, "[2001:db8::1]:862");
+        assert_eq!(resolve("192.0.2.1", None).unwrap().0, "192.0.2.1:7160");
+        assert_eq!(resolve_at("[2001:db8::1]", 862, None).unwrap().0, "[2001:db8::1]:862");
     }
 }

@@ -18,6 +18,7 @@
 mod conclude;
 mod drain;
 mod main_loop;
+mod own_network;
 mod record;
 mod report_bound;
 mod sender;
@@ -26,7 +27,7 @@ mod threads;
 mod ways;
 
 use std::collections::BTreeSet;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,6 +94,14 @@ struct Session<'a> {
     warnings: Vec<String>,
 }
 
+/// What a client knows of its server from before a session.
+pub(super) struct Memory<'a> {
+    /// True if nothing came back over UDP in the last session that had flows over UDP.
+    pub(super) udp_is_silent: &'a AtomicBool,
+    /// An address of the server over the other version of IP, if it has one.
+    pub(super) other_address: Option<SocketAddr>,
+}
+
 /// A run that both hosts have agreed on, and for which both hosts have opened their sockets.
 pub struct PreparedRun<'a> {
     server: ServerControl,
@@ -123,7 +132,7 @@ pub(super) fn prepare<'a>(
     options: &LiveOptions,
     plan: RunPlan<'a>,
     mut warnings: Vec<String>,
-    udp_is_silent: &AtomicBool,
+    memory: &Memory<'_>,
 ) -> Result<PreparedRun<'a>, ArenaError> {
     let answer = server.begin(&spec, &scenario.flows).map_err(ArenaError::far_end)?;
     let admissions = match answer {
@@ -167,7 +176,7 @@ pub(super) fn prepare<'a>(
     SharedEnd::introduce(&session.spec, &session.ends);
     let unreported = session.unreported.iter().map(|fact| format!("this host's kernel {fact}"));
     session.warnings.extend(unreported);
-    session.register(&mut server, udp_is_silent)?;
+    session.register(&mut server, memory)?;
     probes_before.extend(session.fetch_tickets(&mut server, host_clock)?);
     session.stamp_transmissions();
     Ok(PreparedRun { server, session, host_clock, probes_before })
@@ -177,25 +186,28 @@ impl Session<'_> {
     /// Registers the flows over UDP with the server, and tells the user if the server does not answer. If
     /// nothing came back over UDP in the last session either, the wait is short and the user is not told
     /// again.
-    fn register(&mut self, server: &mut ServerControl, udp_is_silent: &AtomicBool) -> Result<(), ArenaError> {
+    fn register(&mut self, server: &mut ServerControl, memory: &Memory<'_>) -> Result<(), ArenaError> {
         // The ways are taken out, because the registration changes them and only reads the session.
         let mut ways = std::mem::take(&mut self.ways);
-        let was_silent = udp_is_silent.load(Ordering::Relaxed);
+        let was_silent = memory.udp_is_silent.load(Ordering::Relaxed);
         let patience_ns = if was_silent { ways::REGISTER_AGAIN_NS } else { ways::REGISTER_NS };
         ways::register(&mut ways, patience_ns, self)?;
         if ways.iter().any(Way::is_closed) {
+            if ways.iter().all(Way::is_closed) {
+                memory.other_address.into_iter().for_each(|other| ways::try_other_version(&ways, other));
+            }
             self.early_registrations = server.registrations().map_err(ArenaError::far_end)?;
         }
         match ways::describe_closed(&ways, server, &self.early_registrations) {
             Some(closed) => {
-                udp_is_silent.store(closed.is_all, Ordering::Relaxed);
+                memory.udp_is_silent.store(closed.is_all, Ordering::Relaxed);
                 if !(closed.is_all && was_silent) {
                     self.notice.give(&closed.text);
                 }
             }
             // A session without flows over UDP says nothing about UDP.
             None if ways.is_empty() => {}
-            None => udp_is_silent.store(false, Ordering::Relaxed),
+            None => memory.udp_is_silent.store(false, Ordering::Relaxed),
         }
         self.ways = ways;
         Ok(())

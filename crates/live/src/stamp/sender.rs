@@ -42,6 +42,7 @@ use talkpath_kernel::end::UdpRoute;
 use talkpath_kernel::random::random;
 use talkpath_kernel::sys::{ReceiveBatch, Received, Unreported, clock_error, report_arrivals, set_tos};
 use talkpath_measure::RunRecord;
+use talkpath_model::IpVersion;
 use talkpath_units::{Bytes, Duration, Histogram, Instant, counted};
 
 pub use self::losses::DirectionLosses;
@@ -67,6 +68,8 @@ const MAX_WAIT: Duration = Duration::from_millis(20);
 pub struct StampOptions {
     /// The reflector: `HOST` or `HOST:PORT`. The default port is 862.
     pub host: String,
+    /// The version of IP to reach the reflector over. `None` if the system's first address is taken.
+    pub ip: Option<IpVersion>,
     /// The time from one packet to the next.
     pub interval: Duration,
     /// The number of packets.
@@ -190,7 +193,8 @@ fn make_padding(length: usize) -> Vec<u8> {
 /// [`ArenaError::Unavailable`] if the socket cannot be opened. Returns [`ArenaError::Interrupted`] if the
 /// user interrupts the run before the first packet.
 pub fn send(options: &StampOptions, interrupt: &AtomicBool) -> Result<StampRun, ArenaError> {
-    let (name, addresses) = address::resolve_at(&options.host, PORT).map_err(ArenaError::far_end)?;
+    let (name, addresses) =
+        address::resolve_at(&options.host, PORT, options.ip).map_err(ArenaError::far_end)?;
     let Some(&reflector) = addresses.first() else {
         return Err(ArenaError::far_end(format!("no such host: {name}")));
     };

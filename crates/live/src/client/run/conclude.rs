@@ -11,6 +11,7 @@ use talkpath_measure::RunRecord;
 use talkpath_units::Instant;
 
 use super::main_loop::{Observed, RunOutcome, Silence};
+use super::own_network::Outage;
 use super::report_bound::report_bound;
 use super::threads::Measured;
 use super::{CLIENT_ROWS, Session, StartTimes};
@@ -40,7 +41,7 @@ impl Session<'_> {
         host_clock: HostClock,
         start: StartTimes,
     ) -> Result<RunRecord, ArenaError> {
-        let Measured { observed: Observed { outcome, probes, silences }, disturbance } = measured;
+        let Measured { observed: Observed { outcome, probes, silences, outages }, disturbance } = measured;
         let mut abort_reason = match &outcome {
             RunOutcome::Aborted(why) => Some(why.clone()),
             RunOutcome::NoThread(error) => return Err(ArenaError::no_thread(error)),
@@ -73,10 +74,14 @@ impl Session<'_> {
             || !has_report && self.plan.interrupt.load(Ordering::Relaxed);
         let logs = logs.map(|logs| self.far_logs(&logs, offset, start));
         let mut record = self.record(logs.as_deref(), offset, run_end);
-        record.warnings.extend(silences.iter().map(silence_warning));
+        let far_lateness_ns = totals.lateness_ns.map(|[.., max]| max);
+        record.warnings.extend(silences.iter().map(|silence| {
+            let cause = SilenceCause::find(silence, &outages, far_lateness_ns);
+            silence_warning(silence, cause)
+        }));
         // A report has the registrations of the whole session.
         let registrations = if has_report { &totals.registrations } else { &self.early_registrations };
-        record.warnings.extend(self.way_warnings(registrations, server_port));
+        record.warnings.extend(self.way_warnings(registrations, server_port, has_report));
         self.judge(&mut record, &disturbance, &totals, logs.as_deref());
         match abort_reason {
             _ if is_interrupted => Err(ArenaError::Interrupted { partial: Some(Box::new(record)) }),
@@ -128,12 +133,69 @@ impl Session<'_> {
     }
 }
 
+/// The cause of a silence of the control connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SilenceCause {
+    /// This host had no network.
+    NoNetworkHere,
+    /// The far host did nothing meanwhile.
+    FarHostStoodStill,
+    /// The path was broken, or one of the causes above that nobody noticed.
+    Unknown,
+}
+
+impl SilenceCause {
+    /// Finds the cause. `far_lateness_ns` says how late the far host sent a message at most. A host that stands
+    /// still sends what became due meanwhile when it goes on.
+    fn find(silence: &Silence, outages: &[Outage], far_lateness_ns: Option<u64>) -> Self {
+        let half_ns = silence.length.as_nanos() / 2;
+        let to = silence.from.saturating_add(silence.length);
+        let without_network_ns = outages.iter().map(|outage| outage.within(silence.from, to).as_nanos());
+        if without_network_ns.sum::<u64>() > half_ns {
+            Self::NoNetworkHere
+        } else if far_lateness_ns.is_some_and(|lateness_ns| lateness_ns > half_ns) {
+            Self::FarHostStoodStill
+        } else {
+            Self::Unknown
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::NoNetworkHere => "this host had no network",
+            Self::FarHostStoodStill => "the far host stood still, as its own senders show",
+            Self::Unknown => "the path was broken, or the far host stood still",
+        }
+    }
+}
+
 /// Makes the warning about a silence of the control connection.
-fn silence_warning(silence: &Silence) -> String {
+fn silence_warning(silence: &Silence, cause: SilenceCause) -> String {
     let from_s = silence.from.since(Instant::ZERO).as_millis_f64() / 1e3;
     let length_s = silence.length.as_millis_f64() / 1e3;
     format!(
-        "from {from_s:.1} s of the run the far end was silent for {length_s:.1} s: the path was broken, or the far host stood \
-         still; nobody looked at its clock meanwhile"
+        "from {from_s:.1} s of the run the far end was silent for {length_s:.1} s: {}; nobody looked at its clock meanwhile",
+        cause.words()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::Duration;
+
+    use super::super::own_network::outage;
+    use super::*;
+
+    #[test]
+    fn a_silence_is_blamed_on_the_host_of_which_something_is_known_and_else_on_nobody() {
+        let silence = Silence { from: Instant::from_secs(4), length: Duration::from_secs(4) };
+        let find = |outages: &[Outage], lateness_ms: Option<u64>| {
+            SilenceCause::find(&silence, outages, lateness_ms.map(|ms| ms * 1_000_000))
+        };
+        let down = |from, to| outage(Instant::from_secs(from), Instant::from_secs(to));
+        assert_eq!(find(&[down(3, 7)], Some(5)), SilenceCause::NoNetworkHere);
+        assert_eq!(find(&[down(3, 5)], Some(3_000)), SilenceCause::FarHostStoodStill);
+        assert_eq!(find(&[down(9, 20)], Some(5)), SilenceCause::Unknown);
+        assert_eq!(find(&[], None), SilenceCause::Unknown);
+    }
 }

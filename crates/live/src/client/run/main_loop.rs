@@ -16,6 +16,7 @@ use talkpath_units::{Duration, Instant};
 
 use super::Session;
 use super::drain::{DrainDeadline, arrived_bytes};
+use super::own_network::{Outage, OwnNetwork};
 use super::ways::{self, Way};
 use crate::client::control::ServerControl;
 
@@ -37,12 +38,14 @@ pub(super) struct Observed {
     /// The comparisons of the server's clock with the host clock during the run.
     pub(super) probes: Vec<Probe>,
     pub(super) silences: Vec<Silence>,
+    /// The times in which this host had no network.
+    pub(super) outages: Vec<Outage>,
 }
 
 impl Observed {
     /// Makes the observations of a run that did not begin.
     pub(super) const fn nothing(outcome: RunOutcome) -> Self {
-        Self { outcome, probes: Vec::new(), silences: Vec::new() }
+        Self { outcome, probes: Vec::new(), silences: Vec::new(), outages: Vec::new() }
     }
 }
 
@@ -76,6 +79,7 @@ pub(super) struct MainLoop<'a, 'p> {
     stop: Instant,
     drain: Duration,
     drain_deadline: DrainDeadline,
+    own_network: OwnNetwork,
     /// The progress of each flow at the server, by its last answer.
     server_progress: Vec<EndProgress>,
     /// The largest number of messages that the server has received of each flow, by its answers.
@@ -97,6 +101,7 @@ impl<'a, 'p> MainLoop<'a, 'p> {
     ) -> Self {
         let stop = session.spec.stop();
         let drain = Duration::from_nanos(session.spec.drain_ns);
+        let own_network = OwnNetwork::new(server.local(), server.address());
         Self {
             session,
             server,
@@ -106,6 +111,7 @@ impl<'a, 'p> MainLoop<'a, 'p> {
             stop,
             drain,
             drain_deadline: DrainDeadline::new(stop, drain),
+            own_network,
             server_progress: vec![EndProgress::default(); session.ends.len()],
             most_received: vec![0; session.ends.len()],
             last_delivery: stop,
@@ -120,7 +126,8 @@ impl<'a, 'p> MainLoop<'a, 'p> {
     pub(super) fn run(mut self) -> Observed {
         loop {
             if let ControlFlow::Break(outcome) = self.turn() {
-                return Observed { outcome, probes: self.probes, silences: self.silences };
+                let outages = self.own_network.finish(self.clock.now());
+                return Observed { outcome, probes: self.probes, silences: self.silences, outages };
             }
         }
     }
@@ -133,6 +140,9 @@ impl<'a, 'p> MainLoop<'a, 'p> {
         }
         self.ask_server(now)?;
         self.check_ways(now);
+        if let Some(why) = self.own_network.check(now) {
+            return abort(why);
+        }
         self.hear_server(now)?;
         let progress = self.progress(now >= self.stop);
         self.last_delivery = self.last_delivery.max(progress.last_arrival);

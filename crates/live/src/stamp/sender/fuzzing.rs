@@ -18,6 +18,7 @@ const PACKETS: u8 = 4;
 pub(crate) fn receive_answers(mut answers: &[u8]) {
     let options = StampOptions {
         host: String::new(),
+        ip: None,
         interval: Duration::from_millis(1),
         count: PACKETS.into(),
         size: Bytes::new(60),

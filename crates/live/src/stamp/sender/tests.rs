@@ -5,6 +5,7 @@ use super::*;
 fn options(size: u64, dscps: Option<Dscps>) -> StampOptions {
     StampOptions {
         host: String::new(),
+        ip: None,
         interval: Duration::ZERO,
         count: 1,
         size: Bytes::new(size),
