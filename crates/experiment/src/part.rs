@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use talkpath_measure::chart_data::{CellChartData, cell_chart_data};
-use talkpath_measure::log::log_txt;
+use talkpath_measure::log::{log_txt, summarise_transfer};
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::{remove_figures_of_copies, summarise};
 use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
@@ -200,7 +200,11 @@ impl Part {
         // All parts of a cell share the cell's swept values in memory.
         summary.sweep = Arc::clone(&cell.sweep).into();
         // In real time the machine may disturb the first repetition, and the page then draws another one.
-        let may_be_drawn = record.repetition == 0 || summary.machine.is_some();
+        let is_real_time = summary.machine.is_some();
+        let may_be_drawn = record.repetition == 0 || is_real_time;
+        if is_real_time {
+            add_transfers(&mut summary, record, &stamp);
+        }
 
         let did_not_open =
             |name: &str| record.warnings.iter().any(|warning| warning::is_not_open(warning, name));
@@ -224,7 +228,7 @@ impl Part {
             warnings: record.warnings.clone(),
             silent,
             is_closed,
-            log: log_txt(record, stamp),
+            log: log_txt(record, &stamp),
             program_output: record.program.as_ref().map(|program| program.output.clone()).unwrap_or_default(),
             chart_data: (may_be_drawn && is_drawn(plan, cell)).then(|| cell_chart_data(record, &cell.label)),
             files: PartFiles::default(),
@@ -312,6 +316,17 @@ impl Part {
             // merged.
             write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())
         })
+    }
+}
+
+/// Adds to each burst and each file when it began and ended. `stamp` writes an instant of the run as a date and
+/// a time.
+fn add_transfers(summary: &mut RunSummary, record: &RunRecord, stamp: &impl Fn(Instant) -> String) {
+    let window = record.window_start..record.window_end;
+    for flow in record.flows.iter().filter(|flow| flow.info.burst || flow.file.is_some()) {
+        if let Some(flow_summary) = summary.flows.get_mut(&flow.info.name) {
+            flow_summary.transfer = Some(Box::new(summarise_transfer(flow, &window, stamp)));
+        }
     }
 }
 

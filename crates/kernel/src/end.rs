@@ -46,6 +46,7 @@ mod setup;
 mod shared_end;
 mod tcp;
 mod train;
+mod transfer;
 mod udp;
 
 use std::net::TcpStream;
@@ -71,6 +72,7 @@ pub use route::{UdpRoute, Unconnected};
 use setup::ChannelSetup;
 pub use shared_end::SharedEnd;
 pub use talkpath_quic::{Fingerprint, HostKeys, server_identity};
+pub use transfer::ReceivedTransfer;
 use udp::UdpChannel;
 
 use crate::clock::RunClock;

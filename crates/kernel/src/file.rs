@@ -31,6 +31,9 @@ const MAX_NAME: usize = 255;
 const MAX_KEPT_NAME: usize = 100;
 /// The largest number of kept files that have the same name.
 const MAX_SAME_NAME: u32 = 100;
+/// The log of the transfers, beside the kept files. Spoor's (2014, appendix B) is called LANReceiveLog.txt. No
+/// kept file has this name.
+pub const RECEIVE_LOG: &str = "receive-log.txt";
 
 /// A file as both ends know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,7 +98,9 @@ pub fn keep(folder: &Path, wanted: &str, content: &[u8]) -> io::Result<String> {
     let mut file = File::from(openat(&directory, hidden.as_str(), flags, mode)?);
     let named = file.write_all(content).and_then(|()| {
         let name = plain_name(wanted);
-        for number in 1..=MAX_SAME_NAME {
+        // A client must not write what reads as the server's own log.
+        let first_number = if name == RECEIVE_LOG { 2 } else { 1 };
+        for number in first_number..=MAX_SAME_NAME {
             let name = if number == 1 { name.clone() } else { numbered(&name, number) };
             match renameat_with(
                 &directory,
@@ -116,6 +121,18 @@ pub fn keep(folder: &Path, wanted: &str, content: &[u8]) -> io::Result<String> {
         let _ = unlinkat(&directory, hidden.as_str(), AtFlags::empty());
     }
     named
+}
+
+/// Adds `text` to [`RECEIVE_LOG`] in `folder`, which is made if it is not there. A link of that name is not
+/// followed.
+///
+/// # Errors
+/// Returns the system's error.
+pub fn add_to_log(folder: &Path, text: &str) -> io::Result<()> {
+    let directory = open(folder, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = OFlags::CREATE | OFlags::APPEND | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    File::from(openat(&directory, RECEIVE_LOG, flags, mode)?).write_all(text.as_bytes())
 }
 
 /// Checks that files can be written in `folder`.
@@ -160,6 +177,11 @@ mod tests {
         let kept: Vec<_> = names.iter().map(|name| keep(&folder, name, b"new").unwrap()).collect();
         let expected = ["evil.txt", "evil-2.txt", "evil-3.txt", "bashrc", "file", "file-2", "a-b-.t", "rf"];
         assert_eq!(kept, expected);
+        // The server's log is no client's to write.
+        assert_eq!(keep(&folder, RECEIVE_LOG, b"forged").unwrap(), "receive-log-2.txt");
+        add_to_log(&folder, "a\n").unwrap();
+        add_to_log(&folder, "b\n").unwrap();
+        assert_eq!(std::fs::read_to_string(folder.join(RECEIVE_LOG)).unwrap(), "a\nb\n");
         assert_eq!(keep(&folder, &"n".repeat(999), b"").unwrap().len(), MAX_KEPT_NAME);
         // A link that waits under the wanted name is not followed, and not replaced.
         std::os::unix::fs::symlink(outside.join("target"), folder.join("link")).unwrap();

@@ -54,11 +54,42 @@ fn a_file_over_loopback_is_checked_and_kept_where_that_was_asked_for() {
         });
         let record = run(server.address, &scenario(1000, flows())).unwrap();
         check(&record);
-        assert_eq!(kept.names(), ["talk-2.wav", "talk.wav"], "the third would pass the server's limit");
+        let expected = ["receive-log.txt", "talk-2.wav", "talk.wav"];
+        assert_eq!(kept.names(), expected, "the third would pass the server's limit");
+        let log = std::fs::read_to_string(kept.0.join("receive-log.txt")).unwrap();
+        let blocks: Vec<Vec<&str>> =
+            log.trim_end().split("\n\n").map(|block| block.lines().collect()).collect();
+        // The pieces of the datagrams have a header of 16 B: 200,000 / 1384 is 144.5.
+        let (udp, tcp) = (&blocks[0], &blocks[1]);
+        assert_eq!(
+            udp[3..],
+            [
+                "Packet size: 720 to 1400 bytes",
+                "Packets received: 145",
+                "Packets expected: 145",
+                "Protocol: UDP"
+            ]
+        );
+        assert_eq!(
+            tcp[3..],
+            [
+                "Packet size: 1200 to 1400 bytes",
+                "Packets received: 143",
+                "Packets expected: 143",
+                "Protocol: TCP"
+            ]
+        );
+        let names = ["Start timestamp: 20", "End timestamp: 20", "Transfer time: "];
+        for block in &blocks {
+            assert!(
+                block.len() == 7 && block.iter().zip(names).all(|(line, name)| line.starts_with(name)),
+                "{log}"
+            );
+        }
         assert!(
             record.warnings.iter().any(|line| line.contains("did not keep the file: its limit of 500000 B"))
         );
-        for name in kept.names() {
+        for name in ["talk-2.wav", "talk.wav"] {
             assert!(std::fs::read(kept.0.join(name)).unwrap() == std::fs::read(&source).unwrap());
         }
     });

@@ -1,6 +1,8 @@
 //! Writes log.txt, which describes a run for a person, flow by flow. It has the fields of Spoor's transfer
 //! log (2014, appendix B): start and end, transfer time, packet size, packets received and expected,
-//! protocol.
+//! protocol. His client logs the packets that it sent and his server those that it received of the packets
+//! that it expected; here one log has both. `talkpath serve` writes [`TransferLog`] alone, which has what a
+//! receiver knows.
 //!
 //! As in summary.json, only messages that were due in the window count. A packet of an echo flow counts as
 //! received when its echo is back.
@@ -13,6 +15,7 @@ use talkpath_units::Instant;
 use crate::metrics::loss::LossCounts;
 use crate::metrics::payload_sizes::PayloadSizes;
 use crate::metrics::time_to_receive::Stamps;
+use crate::summary::TransferSummary;
 use crate::{FileRecord, FlowRecord, RunRecord};
 
 /// The value of a field that is unknown, or that the flow does not have.
@@ -48,6 +51,59 @@ impl LoggedMessages {
     }
 }
 
+/// The seven fields of a transfer in Spoor's log (2014, appendix B), in his words and in his order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferLog {
+    /// The date and time of the beginning.
+    pub start: Option<String>,
+    /// The date and time of the end.
+    pub end: Option<String>,
+    /// The time from the beginning to the end, ns.
+    pub duration_ns: Option<i64>,
+    /// The smallest and the largest payload of a packet, B.
+    pub size_bytes: Option<(u64, u64)>,
+    /// How many packets arrived, each counted once.
+    pub received: u64,
+    /// How many packets the sender meant to send.
+    pub expected: u64,
+    /// The transport's name in scenarios.
+    pub protocol: String,
+}
+
+impl fmt::Display for TransferLog {
+    /// Writes a line for each field, each with its line feed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or_none = |field: &Option<String>| field.clone().unwrap_or_else(|| NONE.to_owned());
+        let time = self.duration_ns.map(|ns| format!("{:.3} ms", ns as f64 / 1e6));
+        let size = self.size_bytes.map(|(min, max)| {
+            if min == max { format!("{min} bytes") } else { format!("{min} to {max} bytes") }
+        });
+        writeln!(f, "Start timestamp: {}", or_none(&self.start))?;
+        writeln!(f, "End timestamp: {}", or_none(&self.end))?;
+        writeln!(f, "Transfer time: {}", or_none(&time))?;
+        writeln!(f, "Packet size: {}", or_none(&size))?;
+        writeln!(f, "Packets received: {}", self.received)?;
+        writeln!(f, "Packets expected: {}", self.expected)?;
+        writeln!(f, "Protocol: {}", self.protocol)
+    }
+}
+
+/// Returns when the transfer of `flow` began and ended, and its payloads. Only messages that were due within
+/// `window` count. `format_instant` writes an instant of the run as a date and a time.
+pub fn summarise_transfer(
+    flow: &FlowRecord,
+    window: &Range<Instant>,
+    format_instant: impl Fn(Instant) -> String,
+) -> TransferSummary {
+    let LoggedMessages { stamps, sizes, .. } = LoggedMessages::new(flow, window);
+    TransferSummary {
+        start: stamps.first_sent.map(&format_instant),
+        end: stamps.last_received.map(&format_instant),
+        size_bytes_min: sizes.map(|sizes| sizes.min),
+        size_bytes_max: sizes.map(|sizes| sizes.max),
+    }
+}
+
 /// Returns the log of one repetition. `format_instant` writes an instant of the run as a date and a time.
 pub fn log_txt(record: &RunRecord, format_instant: impl Fn(Instant) -> String) -> String {
     let mut log = String::new();
@@ -66,15 +122,19 @@ fn write_flow(
 ) -> fmt::Result {
     let window = record.window_start..record.window_end;
     let LoggedMessages { stamps, counts, sizes } = LoggedMessages::new(flow, &window);
-    let instant_or_none = |at: Option<Instant>| at.map_or_else(|| NONE.to_owned(), &format_instant);
+    let fields = TransferLog {
+        start: stamps.first_sent.map(&format_instant),
+        end: stamps.last_received.map(&format_instant),
+        duration_ns: transfer_time_ns(flow, &stamps),
+        size_bytes: sizes.map(|PayloadSizes { min, max }| (min, max)),
+        received: counts.received,
+        expected: counts.sent,
+        protocol: flow.info.transport.clone(),
+    };
     writeln!(log, "Flow: {} (cell {}, repetition {})", flow.info.name, record.cell, record.repetition)?;
-    writeln!(log, "Start timestamp: {}", instant_or_none(stamps.first_sent))?;
-    writeln!(log, "End timestamp: {}", instant_or_none(stamps.last_received))?;
-    writeln!(log, "Transfer time: {}", transfer_time(flow, &stamps))?;
-    writeln!(log, "Packet size: {}", packet_size(sizes))?;
-    writeln!(log, "Packets received: {}", counts.received)?;
-    writeln!(log, "Packets expected: {}", counts.sent)?;
-    writeln!(log, "Protocol: {}", flow.info.transport)?;
+    write!(log, "{fields}")?;
+    let unsent = counts.no_network.saturating_add(counts.not_open);
+    writeln!(log, "Packets sent: {}", counts.sent.saturating_sub(unsent))?;
     writeln!(log, "Receiver timeout: {} ms", record.drain.as_millis())?;
     if let Some(file) = &flow.file {
         write_file(log, file)?;
@@ -82,22 +142,11 @@ fn write_flow(
     writeln!(log)
 }
 
-/// Returns the time from the first message that was sent to the last one that was received. If the two ends
-/// read clocks that cannot be compared, the time is unknown.
-fn transfer_time(flow: &FlowRecord, stamps: &Stamps) -> String {
+/// Returns the time from the first message that was sent to the last one that was received, in ns. If the two
+/// ends read clocks that cannot be compared, the time is unknown.
+fn transfer_time_ns(flow: &FlowRecord, stamps: &Stamps) -> Option<i64> {
     let is_one_clock = flow.echo.is_some() || flow.info.clock_trusted;
-    match stamps.first_sent_to_last_received_ns() {
-        Some(ns) if is_one_clock => format!("{:.3} ms", ns as f64 / 1e6),
-        _ => NONE.to_owned(),
-    }
-}
-
-fn packet_size(sizes: Option<PayloadSizes>) -> String {
-    match sizes {
-        Some(PayloadSizes { min, max }) if min == max => format!("{min} bytes"),
-        Some(PayloadSizes { min, max }) => format!("{min} to {max} bytes"),
-        None => NONE.to_owned(),
-    }
+    stamps.first_sent_to_last_received_ns().filter(|_| is_one_clock)
 }
 
 fn write_file(log: &mut String, file: &FileRecord) -> fmt::Result {
@@ -152,6 +201,7 @@ mod tests {
                         Packets received: 2\n\
                         Packets expected: 3\n\
                         Protocol: udp\n\
+                        Packets sent: 3\n\
                         Receiver timeout: 0 ms\n\n";
         assert_eq!(log, expected);
     }

@@ -372,6 +372,20 @@ pub struct FileSummary {
     pub kept_as: Option<String>,
 }
 
+/// When a transfer began and ended, and the payload of its messages: the fields of Spoor's transfer log (2014,
+/// appendix B) that no other figure has. A transfer is a burst, or a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransferSummary {
+    /// The date and time of the first send, in UTC; `None` if nothing was sent.
+    pub start: Option<String>,
+    /// The date and time of the last arrival, in UTC; `None` if nothing arrived.
+    pub end: Option<String>,
+    /// The smallest payload of a message, B; `None` if no message was due.
+    pub size_bytes_min: Option<u64>,
+    /// The largest payload of a message, B; `None` if no message was due.
+    pub size_bytes_max: Option<u64>,
+}
+
 /// Runs of consecutive missing messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossRuns {

@@ -1,4 +1,4 @@
-//! The tables of flows, groups of copies, links, ECN marks and breaks. The terminal and the page have the
+//! The tables of flows, transfers, groups of copies, links, ECN marks and breaks. The terminal and the page have the
 //! same tables.
 //!
 //! A *copy* is one of several equal flows of a scenario. A *break* is a time in which a flow delivered
@@ -10,6 +10,7 @@
 mod comparison;
 mod machine;
 mod titles;
+mod transfer;
 
 use std::collections::BTreeSet;
 
@@ -20,6 +21,7 @@ use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, LinkSumma
 pub(crate) use self::comparison::ComparisonTables;
 pub(crate) use self::machine::{machine, machine_line};
 use self::titles::{OWN_RECEIVER, both_outcomes, opens_late, short_name};
+pub(crate) use self::transfer::transfers;
 use crate::columns::Columns;
 use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row};

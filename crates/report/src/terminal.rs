@@ -367,6 +367,9 @@ impl StyledText {
                 let title = format!("cell {}: {}", cell.cell.cell, cell.sweep_label(&[]));
                 self.add_wrapped(&title, "", "  ", BOLD);
             }
+            if let Some(transfers) = tables::transfers(cell) {
+                terms.extend(self.add_grid(&transfers));
+            }
             terms.extend(self.add_grid(&tables::flows(cell, &meanings)));
             let Some(run) = cell.run() else { continue };
             let grids = [

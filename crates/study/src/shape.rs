@@ -84,6 +84,7 @@ fn log_fields() -> Map<String, Json> {
         "packet_size",
         "packets_received",
         "packets_expected",
+        "packets_sent",
         "receiver_timeout",
     ];
     let numbers = numbers.into_iter().map(|name| (name.to_owned(), json!(0.0)));

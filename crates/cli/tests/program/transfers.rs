@@ -73,6 +73,51 @@ fn a_burst_is_counted_over_udp_and_over_tcp() {
 }
 
 #[test]
+fn a_burst_prints_the_figures_of_foderaro_and_spoor_and_the_receiver_logs_its_own() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("kept")).unwrap();
+    let served = Served::start(&bench, &["--open", "--keep", "kept"]);
+    let burst = ["burst", "--size", "1KB", "--count", "10", "--to", &served.address, "--transport", "tcp"];
+    let seen = bench.run(&[&burst[..], &["--repeat", "2"]].concat());
+    let out = &seen.succeeds().out;
+    assert!(out.contains("10 messages of 1KB (a KB is 1024 B) to "), "{out}");
+    let row = |name: &str| {
+        let line =
+            out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {out}"));
+        line[name.len()..].trim().split("  ").map(str::trim).filter(|it| !it.is_empty()).collect::<Vec<_>>()
+    };
+    let pairs = [
+        ("packet size, B", "1024"),
+        ("packets sent", "10"),
+        ("received of expected", "10 of 10"),
+        ("protocol", "TCP"),
+        ("packets lost, %", "0.00"),
+        ("in words", "great"),
+    ];
+    for (name, value) in pairs {
+        assert_eq!(row(name), [value; 2], "{name}: {out}");
+    }
+    for name in [
+        "day, UTC",
+        "start",
+        "end",
+        "transfer time, ms",
+        "time to receive, s",
+        "mean delay, ms",
+        "largest delay, ms",
+        "net rate, packets/s",
+        "error-adjusted, packets/s",
+    ] {
+        assert_eq!(row(name).len(), 2, "{name}: {out}");
+    }
+    // The receiver wrote its own log before it gave its report to the client.
+    let log = fs::read_to_string(bench.path("kept/receive-log.txt")).unwrap();
+    let fields = "Packet size: 1024 bytes\nPackets received: 10\nPackets expected: 10\nProtocol: TCP\n";
+    assert_eq!(log.matches(fields).count(), 2, "{log}");
+    assert_eq!(log.matches("Start timestamp: 20").count(), 2, "{log}");
+}
+
+#[test]
 fn a_mistake_names_the_flag_that_made_it() {
     let bench = Bench::new();
     let to = ["--to", "localhost:1"];

@@ -25,7 +25,8 @@ pub struct ServeArgs {
     /// FILE)
     #[arg(help_heading = heading::SERVED, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
-    /// Keep files that arrive intact in this folder. Without this flag no file is kept
+    /// Keep files that arrive intact in this folder, and the log of all transfers beside them. Without this
+    /// flag nothing is kept
     #[arg(long, value_name = "DIR", env = "TALKPATH_KEEP")]
     pub keep: Option<PathBuf>,
     /// Run the threads that send to clients in SCHED_FIFO, so that they go before everything else on this

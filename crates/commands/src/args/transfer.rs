@@ -17,7 +17,7 @@ pub struct SendArgs {
 
 #[derive(Debug, Args)]
 pub struct BurstArgs {
-    /// The payload of each message, in bytes unless a unit is given
+    /// The payload of each message, in bytes unless a unit is given. KB is read as 1024 B, and kB is 1000 B
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "SIZE", default_value = "128")]
     pub size: String,
     /// How many messages

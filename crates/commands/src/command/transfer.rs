@@ -45,19 +45,39 @@ pub fn send(args: &SendArgs, context: Context<'_>) -> Result<(), Failure> {
 /// Sends messages as fast as the transport takes them.
 pub fn burst(args: &BurstArgs, context: Context<'_>) -> Result<(), Failure> {
     let BurstArgs { size, count, transfer: flags } = args;
-    let is_number = !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
-    let size_with_unit = if is_number { format!("{size} B") } else { size.clone() };
+    let PayloadSize { value, words } = payload_size(size);
     let transfer = Transfer {
-        run_name: format!("{} of {size_with_unit} to {}", counted(*count, "message"), flags.to),
+        run_name: format!("{} of {words} to {}", counted(*count, "message"), flags.to),
         workload: "burst",
         workload_keys: vec![
-            Setting::by(&format!("--size {size}"), &format!("{WORKLOAD}.size"), quoted(&size_with_unit)),
+            Setting::by(&format!("--size {size}"), &format!("{WORKLOAD}.size"), quoted(&value)),
             Setting::by(&format!("--count {count}"), &format!("{WORKLOAD}.count"), count.to_string()),
         ],
         default_transport: "udp",
         lossy_duration: "10 s",
     };
     transfer.run(flags, context)
+}
+
+/// The payload that `--size` asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct PayloadSize {
+    /// The size with a unit of the scenario language.
+    value: String,
+    /// The size in the name of the run.
+    words: String,
+}
+
+/// Reads `--size`. A number without a unit is in bytes. The scenario language has no `KB`, because some mean
+/// 1000 B by it and others 1024 B. Spoor (2014, appendix B) means 1024 B, so `burst` reads it so and says it.
+fn payload_size(size: &str) -> PayloadSize {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number_of_kb = size.strip_suffix("KB").map(str::trim_end).filter(|number| is_number(number));
+    if let Some(number) = number_of_kb {
+        return PayloadSize { value: format!("{number} KiB"), words: format!("{size} (a KB is 1024 B)") };
+    }
+    let value = if is_number(size) { format!("{size} B") } else { size.to_owned() };
+    PayloadSize { words: value.clone(), value }
 }
 
 /// The scenario that a command writes: one flow to one host.
@@ -221,6 +241,20 @@ mod tests {
         ] {
             let duration = plan("a file", transport).cells[0].scenario.duration;
             assert_eq!(duration, Duration::from_secs(60 * minutes), "{transport}");
+        }
+    }
+
+    #[test]
+    fn a_size_in_kb_is_read_as_1024_b_and_says_so() {
+        let of = |size: &str| {
+            let PayloadSize { value, words } = payload_size(size);
+            (value, words)
+        };
+        assert_eq!(of("60KB"), ("60 KiB".to_owned(), "60KB (a KB is 1024 B)".to_owned()));
+        assert_eq!(of("1 KB").0, "1 KiB");
+        // What the scenario language reads, or refuses, is left to it.
+        for (size, value) in [("128", "128 B"), ("60kB", "60kB"), ("KB", "KB"), ("1.5KB", "1.5KB")] {
+            assert_eq!(of(size), (value.to_owned(), value.to_owned()));
         }
     }
 

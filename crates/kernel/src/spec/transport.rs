@@ -123,6 +123,20 @@ impl TransportSpec {
         }
     }
 
+    /// Returns the name of the protocol, without its options: `TCP`.
+    pub fn protocol(&self) -> String {
+        match self.kind() {
+            TransportKind::Udp => "UDP".to_owned(),
+            TransportKind::Tcp => "TCP".to_owned(),
+            TransportKind::Quic(_) => "QUIC".to_owned(),
+            // The names in scenarios begin with that of the protocol: `dccp-ccid2`.
+            TransportKind::Encapsulated(kind) => {
+                let name = kind.transport_names().first().copied().unwrap_or_default();
+                name.split('-').next().unwrap_or_default().to_uppercase()
+            }
+        }
+    }
+
     /// Returns the spec of QUIC. Returns `None` for another transport.
     pub const fn as_quic(&self) -> Option<&QuicSpec> {
         if let Self::Quic(spec) = self { Some(spec) } else { None }

@@ -1,8 +1,8 @@
 //! One session of a client. One thread serves the control connection, and more threads serve the flows.
 //!
 //! ```text
-//!  admit ─► begin ─► prepare ─► measure ─► keep_files ─► report
-//!  admit.rs          until      the run    files.rs      the logs, as the client fetches them
+//!  admit ─► begin ─► prepare ─► measure ─► keep_files ─► log_transfers ─► report
+//!  admit.rs          until      the run    files.rs      transfers.rs      the logs, as the client fetches them
 //!                    `go`
 //! ```
 //!
@@ -15,6 +15,7 @@ mod phases;
 mod quic_keys;
 mod registrations;
 mod summary;
+mod transfers;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -212,12 +213,15 @@ impl<'a> Session<'a> {
             end.lock().set_clock(clock);
         }
         control.send(&Answer::Going { start_ns })?;
-        match self.measure(control, clock)? {
+        let outcome = self.measure(control, clock);
+        if matches!(outcome, Ok(RunOutcome::Stopped)) {
+            self.keep_files();
+        }
+        // What a client that went away has sent until then was received all the same.
+        self.log_transfers(start_ns);
+        match outcome? {
             RunOutcome::SessionOver => Ok(()),
-            RunOutcome::Stopped => {
-                self.keep_files();
-                self.report(control)
-            }
+            RunOutcome::Stopped => self.report(control),
         }
     }
 

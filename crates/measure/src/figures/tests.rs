@@ -368,6 +368,12 @@ pub(crate) fn all_known() -> FlowSummary {
             intact: Some(true),
             kept_as: Some("b.bin".to_owned()),
         })),
+        transfer: Some(Box::new(TransferSummary {
+            start: Some("2026-11-29 16:00:00.000000".to_owned()),
+            end: Some("2026-11-29 16:00:01.000000".to_owned()),
+            size_bytes_min: Some(148),
+            size_bytes_max: Some(149),
+        })),
         sent: 110,
         received: 111,
         lost: 112,

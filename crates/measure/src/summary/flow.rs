@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BreakSummary, CallSummary, DelayMs, EcnSummary, FileSummary, IpSummary, IpdvMs, Ledger, LegsSummary,
-    LossRuns, MeanMax, MultipathSummary, RtpStream, Settling, StateAgeMs, TurnRoundMs,
+    LossRuns, MeanMax, MultipathSummary, RtpStream, Settling, StateAgeMs, TransferSummary, TurnRoundMs,
 };
 use crate::figures::row::Figure;
 use crate::figures::unit::Unit;
@@ -144,6 +144,10 @@ pub struct FlowSummary {
     /// The file that the flow carried. `None` in `sim`, and for other workloads.
     #[serde(default)]
     pub file: Option<Box<FileSummary>>,
+    /// When a burst or a file began and ended, by the clock of the host that wrote the summary. `None` in
+    /// `sim`, whose time is not that of a clock, and for other workloads.
+    #[serde(default)]
+    pub transfer: Option<Box<TransferSummary>>,
 }
 
 type Row = Figure<FlowSummary>;
@@ -618,5 +622,25 @@ pub(crate) const FILE: &[Row] = &[
         "file kept as",
         "under which name the receiver kept it; null if it was not set to keep it",
         |f| f.file.as_ref()?.kept_as.as_deref(),
+    ),
+    Row::word("transfer.start", "start of the transfer", "date and time of the first send, in UTC", |f| {
+        f.transfer.as_ref()?.start.as_deref()
+    }),
+    Row::word("transfer.end", "end of the transfer", "date and time of the last arrival, in UTC", |f| {
+        f.transfer.as_ref()?.end.as_deref()
+    }),
+    Row::whole(
+        "transfer.size_bytes_min",
+        Unit::Bytes,
+        "smallest payload of the transfer",
+        "the smallest payload of a message",
+        |f| f.transfer.as_ref()?.size_bytes_min,
+    ),
+    Row::whole(
+        "transfer.size_bytes_max",
+        Unit::Bytes,
+        "largest payload of the transfer",
+        "the largest payload of a message",
+        |f| f.transfer.as_ref()?.size_bytes_max,
     ),
 ];

@@ -57,6 +57,7 @@ pub(super) fn cells(page: &Page<'_>) -> Markup {
 /// `columns`.
 fn tables_of_repetition(cell: &CellView<'_>, run: &RunSummary, columns: &mut Terms) -> Markup {
     let captions_and_grids = [
+        ("Transfers", tables::transfers(cell)),
         ("Copies together", tables::groups(cell)),
         ("Links", tables::links(run)),
         ("Marks", tables::ecn_marks(run)),

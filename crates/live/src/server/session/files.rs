@@ -37,17 +37,27 @@ impl Session<'_> {
     /// Writes a file to `folder`, if the limit of all kept files allows it. Returns the name of the kept
     /// file.
     fn keep_file(&self, folder: &Path, name: &str, content: &[u8]) -> Result<String, String> {
-        let (size, limit) = (content.len() as u64, self.shared.limits.kept_bytes);
-        let kept_bytes = &self.shared.kept_bytes;
-        kept_bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |kept| {
-                kept.checked_add(size).filter(|kept| *kept <= limit)
-            })
-            .map_err(|_| format!("its limit of {limit} B is reached"))?;
+        let size = content.len() as u64;
+        self.reserve_kept_bytes(size)?;
         keep(folder, name, content).map_err(|error| {
-            // The file was not written, so it takes no space.
-            kept_bytes.fetch_sub(size, Ordering::Relaxed);
+            self.release_kept_bytes(size);
             error.to_string()
         })
+    }
+
+    /// Takes `size` bytes from what the server may keep.
+    ///
+    /// # Errors
+    /// Returns a text with the limit if less is left.
+    pub(super) fn reserve_kept_bytes(&self, size: u64) -> Result<(), String> {
+        let limit = self.shared.limits.kept_bytes;
+        let add = |kept: u64| kept.checked_add(size).filter(|kept| *kept <= limit);
+        let reserved = self.shared.kept_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        reserved.map(|_| ()).map_err(|_| format!("its limit of {limit} B is reached"))
+    }
+
+    /// Gives back `size` bytes that were reserved and not written.
+    pub(super) fn release_kept_bytes(&self, size: u64) {
+        self.shared.kept_bytes.fetch_sub(size, Ordering::Relaxed);
     }
 }
