@@ -6,16 +6,16 @@
 //!
 //!   sender                                         receiver
 //!   new data, ECT(0) ──► a queue marks it: CE ──►  begins to echo
-//!   reduces, once a window                     ◄── ECE, with each segment
+//!   reduces cwnd, once a window                ◄── ECE, with each segment
 //!   new data, CWR ──►                              stops echoing
 //! ```
 //!
-//! This part keeps what both ends agreed on, what the receiver echoes, and what the sender owes. What a mark
-//! does to `cwnd` is in `recovery/echo`. Retransmissions, acknowledgements and SYNs are not ECN-capable
-//! (§6.1.1, §6.1.4, §6.1.5).
+//! This part keeps whether both ends agreed on ECN, whether the receiver echoes a mark, and whether the
+//! sender has to send CWR. How a mark reduces `cwnd` is in `recovery/echo`. Retransmissions,
+//! acknowledgements and SYNs are not ECN-capable (§6.1.1, §6.1.4, §6.1.5).
 //!
-//! Left out: the retransmission timer's role in a window of one segment (§6.1.2), which Linux leaves out too,
-//! the nonce, RFC 8311 and what builds on it (ECT(1), more accurate feedback, RFC 8511).
+//! Left out: the retransmission timer's role in a window of one segment (§6.1.2), which Linux leaves out too;
+//! the nonce; RFC 8311 and the rules that build on it (ECT(1), more accurate feedback, RFC 8511).
 
 use talkpath_units::Ecn;
 use talkpath_wire::{EcnCounters, Flags, Segment};
@@ -23,30 +23,42 @@ use talkpath_wire::{EcnCounters, Flags, Segment};
 /// The state of ECN at one end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EcnState {
+    /// True if this end offers ECN.
     wanted: bool,
+    /// True if both ends agreed on ECN.
     agreed: bool,
-    /// One SYN without an offer, of either end, is enough that ECN is not used. Linux takes the answer to its
-    /// first SYN (tcp_ecn_rcv_synack), and forgets a far end's further ones.
+    /// True if a single SYN without an offer, of either end, is enough that ECN is not used (§6.1.1). Linux
+    /// is not strict: it goes by the answer to its first SYN (tcp_ecn_rcv_synack), and ignores further SYNs
+    /// of the far end.
     is_strict: bool,
-    /// A SYN or SYN-ACK of ours had no offer.
+    /// True if a SYN or SYN-ACK of ours had no offer.
     has_declined: bool,
-    /// Data with an ECN-capable codepoint has arrived.
-    seen: bool,
-    /// A mark has arrived, and no CWR since: ECE leaves with each segment.
+    /// True once data with an ECN-capable codepoint has arrived.
+    has_seen_ect: bool,
+    /// True if a mark has arrived and no CWR since. Then ECE leaves with each segment.
     echoes: bool,
-    /// CWR leaves with the next new data.
+    /// True if CWR has to leave with the next new data.
     cwr_due: bool,
-    /// SND.NXT when `cwnd` was last reduced. `None` before.
+    /// SND.MAX when `cwnd` was last reduced. `None` before the first reduction.
     reduced_at: Option<u64>,
-    /// An echo reduced it last.
-    reduced_by_echo: bool,
-    /// Packets that came marked.
+    /// The cause of that reduction.
+    reduced_by: ReducedBy,
+    /// The number of packets that arrived with a mark.
     marked: u64,
-    /// Packets that acknowledgements with an echo delivered.
+    /// The number of packets that acknowledgements with an echo delivered.
     echoed: u64,
 }
 
-/// RFC 3168 §6.1.1: both bits are set on an ECN-setup SYN.
+/// The cause of a reduction of `cwnd`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReducedBy {
+    /// A loss or a timeout.
+    Loss,
+    /// An echo of a mark.
+    Echo,
+}
+
+/// The flags of an ECN-setup SYN: both bits are set (RFC 3168 §6.1.1).
 const SETUP: Flags = Flags::ECE.with(Flags::CWR);
 
 impl EcnState {
@@ -56,20 +68,21 @@ impl EcnState {
             agreed: false,
             is_strict,
             has_declined: false,
-            seen: false,
+            has_seen_ect: false,
             echoes: false,
             cwr_due: false,
             reduced_at: None,
-            reduced_by_echo: false,
+            reduced_by: ReducedBy::Loss,
             marked: 0,
             echoed: 0,
         }
     }
 
-    /// The flags of our SYN, or of our answer to one. A SYN that is sent again does not offer ECN, in case
-    /// that was why the first one was lost (§6.1.1.1; tcp_ecn_clear_syn).
-    pub(super) const fn on_syn_sent(&mut self, is_answer: bool, again: bool) -> Flags {
-        match (is_answer, again) {
+    /// Returns the flags of our SYN, or of our SYN-ACK if `is_answer` is true. A SYN that is sent again
+    /// (`is_repeated`) does not offer ECN, because the offer may be the reason why the first SYN was lost
+    /// (§6.1.1.1; Linux: tcp_ecn_clear_syn).
+    pub(super) const fn on_syn_sent(&mut self, is_answer: bool, is_repeated: bool) -> Flags {
+        match (is_answer, is_repeated) {
             (true, _) if self.agreed => Flags::ECE,
             (false, false) if self.wanted => SETUP,
             _ => {
@@ -79,8 +92,8 @@ impl EcnState {
         }
     }
 
-    /// The far end's SYN has arrived, as an answer to ours if it acknowledges. §6.1.1: an end that has also
-    /// sent a SYN without an offer does not use ECN, whatever the answer says.
+    /// Takes the far end's SYN or SYN-ACK. An end that has also sent a SYN without an offer does not use ECN,
+    /// whatever the answer says (§6.1.1).
     pub(super) const fn on_far_syn(&mut self, syn: &Segment) {
         let is_agreed = if syn.flags.contains(Flags::ACK) {
             syn.flags.are_just(Flags::ECE, SETUP)
@@ -90,39 +103,41 @@ impl EcnState {
         self.agreed = self.wanted && is_agreed && !(self.is_strict && self.has_declined);
     }
 
-    /// The far end's SYN has arrived again. §6.1.1: if it no longer has an offer, ECN is not used.
+    /// Takes the far end's SYN that has arrived again. If it no longer has an offer, ECN is not used
+    /// (§6.1.1).
     pub(super) const fn on_syn_again(&mut self, syn: &Segment) {
         if self.is_strict && !syn.flags.contains(SETUP) {
             self.agreed = false;
         }
     }
 
-    /// A packet came marked.
+    /// Counts a packet that arrived with a mark.
     pub(super) const fn on_marked(&mut self) {
         self.marked += 1;
     }
 
-    /// An acknowledgement with an echo delivered `packets` (tcp_count_delivered_ce).
+    /// Counts the `packets` that an acknowledgement with an echo delivered (Linux: tcp_count_delivered_ce).
     pub(super) const fn on_echoed(&mut self, packets: u64) {
         self.echoed += packets;
     }
 
-    /// The counts of marks until now.
     pub(super) const fn counters(&self) -> EcnCounters {
         EcnCounters { capable: self.agreed, marked: self.marked, echoed: Some(self.echoed) }
     }
 
-    /// True if data with `codepoint` is what came before, so that it changes nothing here.
+    /// True if data with this `codepoint` changes nothing here, because it has no mark and data like it has
+    /// arrived before.
     #[inline]
     pub(super) fn is_ordinary(&self, codepoint: Ecn) -> bool {
-        !self.agreed || (self.seen && matches!(codepoint, Ecn::Ect0 | Ecn::Ect1))
+        !self.agreed || (self.has_seen_ect && matches!(codepoint, Ecn::Ect0 | Ecn::Ect1))
     }
 
-    /// New data has arrived with `codepoint`, or data that was here before if not `is_new`. §6.1.3: CWR ends
-    /// the echo of earlier marks, and not of the one that the same packet carries.
+    /// Takes data that arrived with this `codepoint`. `is_new` is false if the data had arrived before. CWR
+    /// ends the echo of earlier marks, but not of a mark on the same packet (§6.1.3).
     ///
-    /// Returns true if acknowledgements are not to wait, because the sender's window may have become very
-    /// small: at the first mark, and at what is most likely a retransmission (tcp_data_ecn_check).
+    /// Returns true if acknowledgements must not wait, because the sender's window may have become very
+    /// small. That is so at the first mark, and at data without an ECN-capable codepoint, which most likely
+    /// is a retransmission (Linux: tcp_data_ecn_check).
     pub(super) fn on_data(&mut self, flags: Flags, codepoint: Ecn, is_new: bool) -> bool {
         if !self.agreed {
             return false;
@@ -133,33 +148,35 @@ impl EcnState {
         match codepoint {
             _ if !is_new => false,
             Ecn::Ce => {
-                self.seen = true;
-                !core::mem::replace(&mut self.echoes, true)
+                self.has_seen_ect = true;
+                let echoed_before = core::mem::replace(&mut self.echoes, true);
+                !echoed_before
             }
-            Ecn::NotEct => self.seen,
+            Ecn::NotEct => self.has_seen_ect,
             Ecn::Ect0 | Ecn::Ect1 => {
-                self.seen = true;
+                self.has_seen_ect = true;
                 false
             }
         }
     }
 
-    /// The flag of a segment that leaves with the ACK bit.
+    /// Returns the ECE flag of a segment that leaves with the ACK bit, if a mark has to be echoed.
     #[inline]
     pub(super) const fn echo(&self) -> Flags {
         if self.echoes { Flags::ECE } else { Flags::NONE }
     }
 
-    /// The codepoint of new data.
+    /// Returns the codepoint of new data.
     #[inline]
     pub(super) const fn codepoint(&self) -> Ecn {
         if self.agreed { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
-    /// The flag of new data that leaves, once for each reduction.
+    /// Returns the CWR flag of new data that leaves, once for each reduction.
     #[inline]
     pub(super) const fn take_cwr(&mut self) -> Flags {
-        if core::mem::replace(&mut self.cwr_due, false) { Flags::CWR } else { Flags::NONE }
+        let is_due = core::mem::replace(&mut self.cwr_due, false);
+        if is_due { Flags::CWR } else { Flags::NONE }
     }
 
     /// True if an acknowledgement echoes a mark.
@@ -168,34 +185,34 @@ impl EcnState {
         self.agreed && flags.contains(Flags::ECE)
     }
 
-    /// True if arriving data says that the sender has reduced its window.
+    /// True if the flags of arriving data say that the sender has reduced its window.
     pub(super) const fn is_reduction(&self, flags: Flags) -> bool {
         self.agreed && flags.contains(Flags::CWR)
     }
 
-    /// §6.1.2: true if `cwnd` was reduced for what was sent before `snd_una`, or for more. The echo goes on
-    /// until something that was sent after the reduction is acknowledged, because that may carry the CWR.
+    /// True if all acknowledged data was sent before `cwnd` was last reduced (§6.1.2). The far end echoes the
+    /// same mark until data that was sent after the reduction arrives, because only such data carries CWR.
     pub(super) fn is_reduced(&self, snd_una: u64) -> bool {
         self.reduced_at.is_some_and(|snd_max| snd_una <= snd_max)
     }
 
-    /// The same, and an echo was the cause.
+    /// True if [`Self::is_reduced`] holds and an echo was the cause.
     #[inline]
     pub(super) fn is_reduced_by_echo(&self, snd_una: u64) -> bool {
-        self.reduced_by_echo && self.is_reduced(snd_una)
+        self.reduced_by == ReducedBy::Echo && self.is_reduced(snd_una)
     }
 
-    /// `cwnd` is reduced with everything before `snd_max` sent, for an echo or for a loss. §6.1.2: the next
-    /// new data says so, whatever the cause.
-    pub(super) fn on_reduced(&mut self, snd_max: u64, by_echo: bool) {
+    /// Takes note that `cwnd` is reduced when everything before `snd_max` was sent. The next new data carries
+    /// CWR, whatever the cause (§6.1.2).
+    pub(super) fn on_reduced(&mut self, snd_max: u64, by: ReducedBy) {
         if self.agreed {
             self.cwr_due = true;
             self.reduced_at = Some(snd_max);
-            self.reduced_by_echo = by_echo;
+            self.reduced_by = by;
         }
     }
 
-    /// The reduction was needless (tcp_ecn_withdraw_cwr).
+    /// Forgets the reduction, because it was needless (Linux: tcp_ecn_withdraw_cwr).
     pub(super) const fn on_undone(&mut self) {
         self.cwr_due = false;
         self.reduced_at = None;
@@ -249,10 +266,10 @@ mod tests {
     fn one_reduction_a_window_and_one_cwr_each() {
         let mut ecn = agreed();
         assert!(!ecn.is_reduced(1));
-        ecn.on_reduced(5001, true);
+        ecn.on_reduced(5001, ReducedBy::Echo);
         assert!(ecn.is_reduced(1) && ecn.is_reduced_by_echo(5001) && !ecn.is_reduced(5002));
         assert_eq!((ecn.take_cwr(), ecn.take_cwr()), (Flags::CWR, Flags::NONE));
-        ecn.on_reduced(9001, false);
+        ecn.on_reduced(9001, ReducedBy::Loss);
         assert!(ecn.is_reduced(9001) && !ecn.is_reduced_by_echo(9001));
     }
 }

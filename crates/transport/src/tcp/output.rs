@@ -21,7 +21,9 @@ use talkpath_wire::{Flags, Packet, PayloadRange, Segment, Transmit};
 use super::core::Core;
 use super::outbox::Polled;
 use super::recovery::{ArmedBy, RecoveryState, SentSegment};
-use super::send::{BlockedBy, BurstDecision, BurstInput, BurstKind, NewSegment, Pace, SendDecision};
+use super::send::{
+    BlockedBy, BurstDecision, BurstInput, BurstKind, NewSegment, NextSegment, Pace, SendDecision,
+};
 use super::timers::{TimerKind, TimerSlot};
 use crate::cc::usage::Sent;
 
@@ -112,22 +114,22 @@ impl Core {
         }
         // Flow control and Nagle's algorithm choose the segment.
         self.leave_room_for_options();
-        let choice = self.choose_segment();
-        if let SendDecision::Blocked(blocked) = choice {
-            self.end_burst(blocked, now);
-            return None;
-        }
+        let next = match self.choose_segment() {
+            SendDecision::Send(next) => next,
+            SendDecision::Blocked(blocked) => {
+                self.end_burst(blocked, now);
+                return None;
+            }
+        };
         // Pacing may hold the chosen segment back.
         if let Some(pause_end) = self.sender.pacing().waits_until(now) {
             self.pause(pause_end, now);
             return None;
         }
         // `cwnd` and the size of bursts may hold it back too.
-        let sent = match choice {
-            SendDecision::Retransmit => self.send_again(now)?,
-            SendDecision::New { payload, fin } => self.send_new(payload, fin, now)?,
-            // Treated above.
-            SendDecision::Blocked(_) => return None,
+        let sent = match next {
+            NextSegment::Retransmission => self.send_again(now)?,
+            NextSegment::New { payload, fin } => self.send_new(payload, fin, now)?,
         };
         self.sender.pacing_mut().on_sent();
         if self.sender.pacing().is_enabled() {
@@ -335,15 +337,16 @@ impl Core {
         recovery.on_retransmitted(sent, &mut context);
     }
 
-    /// Ends the burst, because `blocked` holds back what would follow.
+    /// Ends the burst, because `blocked` holds the next segment back.
     #[inline]
     pub(super) fn end_burst(&mut self, blocked: BlockedBy, now: Instant) {
         self.sender.pacing_mut().end_burst();
         self.on_drained(blocked, now);
     }
 
-    /// All segments that may leave now have left, and `blocked` says what holds the rest back. Notes whether
-    /// `cwnd` was the limit, starts the loss probe's timer, and starts or stops the persist timer.
+    /// Takes note that all segments that may leave now have left, and that `blocked` holds the next segment
+    /// back. Notes whether `cwnd` was the limit, starts the loss probe's timer, and starts or stops the
+    /// persist timer.
     #[inline]
     pub(super) fn on_drained(&mut self, blocked: BlockedBy, now: Instant) {
         let rto = self.rtt.rto();

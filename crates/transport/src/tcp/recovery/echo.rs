@@ -1,26 +1,33 @@
-//! Reductions without a loss: an acknowledgement echoes a mark (RFC 3168 §6.1.2; tcp_enter_cwr).
+//! Reductions without a loss: an acknowledgement echoes a congestion mark (RFC 3168 §6.1.2; Linux:
+//! tcp_enter_cwr).
 //!
-//! A mark counts as a loss, once a window. The controller reduces `ssthresh` as for a loss: Reno and NewReno
-//! to a half, CUBIC to 0.7 (RFC 9438 §4.6). With SACK the `linux` stack brings `cwnd` there by PRR, without
-//! entering recovery. Everything else sets it at once, `linux` without SACK too. BBR version 1 keeps its
-//! window, as in Linux, and says CWR all the same. In recovery the window is reduced already.
+//! | sender | `ssthresh` | `cwnd` |
+//! | --- | --- | --- |
+//! | `linux` with SACK | falls as for a loss | PRR moves it to `ssthresh` over a round trip |
+//! | `linux` without SACK, `rfc`, `bsd-reno` | falls as for a loss | is set to `ssthresh` at once |
+//! | BBR version 1, as in Linux | stays | stays |
+//!
+//! As for a loss, Reno and NewReno halve `ssthresh`, and CUBIC reduces it to 0.7 (RFC 9438 §4.6). At most one
+//! mark in each window counts, and none during recovery, which has reduced the window already. All senders
+//! set CWR on their next new data, BBR too.
 
 use super::{Context, Recovery, RecoveryState};
+use crate::tcp::ecn::ReducedBy;
 
 impl Recovery {
-    /// True if PRR moves `cwnd` after an echo.
+    /// True while PRR moves `cwnd` after an echo.
     #[inline]
     pub(in crate::tcp) const fn reduces_for_echo(&self) -> bool {
         self.reduces_for_echo
     }
 
-    /// An acknowledgement that echoes a mark was processed, and no loss was found.
+    /// Reduces the window for an acknowledgement that echoes a mark. The caller has found no loss.
     pub(super) fn on_echo(&mut self, context: &mut Context<'_>) {
         let snd_una = context.scoreboard.snd_una();
         if self.state() != RecoveryState::Open || context.ecn.is_reduced(snd_una) {
             return;
         }
-        context.ecn.on_reduced(context.scoreboard.snd_max(), true);
+        context.ecn.on_reduced(context.scoreboard.snd_max(), ReducedBy::Echo);
         if context.congestion.is_rate_based() {
             return;
         }
@@ -31,7 +38,7 @@ impl Recovery {
             self.loss_base(0, context)
         };
         context.congestion.control_mut().reduce(base);
-        // What was reduced for a mark was not reduced for a retransmission.
+        // This reduction has no retransmission as its cause, so a needless retransmission must not undo it.
         self.undo.forget();
         if self.is_linux() && self.has_sack() {
             self.prr.begin(cwnd);
@@ -41,7 +48,8 @@ impl Recovery {
         }
     }
 
-    /// Something that was sent after the reduction is acknowledged: it is complete (tcp_end_cwnd_reduction).
+    /// Ends the reduction once data that was sent after its beginning is acknowledged (Linux:
+    /// tcp_end_cwnd_reduction).
     pub(super) fn end_reduction_for_echo(&mut self, context: &mut Context<'_>) {
         if self.reduces_for_echo && !context.ecn.is_reduced(context.scoreboard.snd_una()) {
             self.reduces_for_echo = false;
@@ -49,12 +57,12 @@ impl Recovery {
         }
     }
 
-    /// A loss or a timeout. Returns true if it is to reduce `cwnd`: an echo of the same window did not. BBR
-    /// learns of each.
+    /// Begins the reduction for a loss or a timeout. Returns false if the window stays, because an echo has
+    /// reduced it since the lost data was sent. BBR learns of each loss, so it gets true always.
     pub(super) fn begin_reduction(&mut self, context: &mut Context<'_>) -> bool {
         self.reduces_for_echo = false;
         let is_reduced = context.ecn.is_reduced_by_echo(context.scoreboard.snd_una());
-        context.ecn.on_reduced(context.scoreboard.snd_max(), false);
+        context.ecn.on_reduced(context.scoreboard.snd_max(), ReducedBy::Loss);
         !is_reduced || context.congestion.is_rate_based()
     }
 }

@@ -23,11 +23,12 @@ pub(in crate::tcp) enum RecoveryState {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Episode {
     state: RecoveryState,
-    /// One past what had been sent when the last loss was noticed (RFC 6582 §3.2).
+    /// SND.MAX when the last loss was noticed: the recovery ends when `recover` is acknowledged (RFC 6582
+    /// §3.2).
     recover: u64,
-    /// The first unacknowledged segment has to leave again whatever the window says.
-    first_due: bool,
-    /// SND.UNA when the retransmission timer last expired.
+    /// True if the first unacknowledged segment has to leave again, even if `cwnd` is full.
+    first_retransmission_due: bool,
+    /// SND.UNA when the retransmission timer last expired. `None` if it never did, or needlessly.
     timed_out_at: Option<u64>,
     timeouts: u64,
     fast_retransmits: u64,
@@ -38,7 +39,7 @@ impl Episode {
         Self {
             state: RecoveryState::Open,
             recover: 0,
-            first_due: false,
+            first_retransmission_due: false,
             timed_out_at: None,
             timeouts: 0,
             fast_retransmits: 0,
@@ -50,7 +51,7 @@ impl Episode {
         self.state
     }
 
-    /// One past what had been sent when the last loss was noticed.
+    /// SND.MAX when the last loss was noticed.
     #[inline]
     pub(super) const fn recover(&self) -> u64 {
         self.recover
@@ -62,13 +63,13 @@ impl Episode {
         ack >= self.recover
     }
 
-    /// Fast recovery begins, with everything before `snd_max` sent.
+    /// Enters fast recovery.
     pub(super) const fn enter_fast(&mut self, snd_max: u64) {
         self.state = RecoveryState::Fast;
         self.recover = snd_max;
     }
 
-    /// The retransmission timer expired (RFC 6582 §3.2 step 4).
+    /// Enters recovery from a timeout (RFC 6582 §3.2 step 4).
     pub(super) const fn enter_loss(&mut self, snd_max: u64) {
         self.state = RecoveryState::Loss;
         self.recover = snd_max;
@@ -79,25 +80,26 @@ impl Episode {
     }
 
     pub(super) const fn request_first_retransmission(&mut self, due: bool) {
-        self.first_due = due;
+        self.first_retransmission_due = due;
     }
 
     #[inline]
     pub(super) const fn take_first_retransmission(&mut self) -> bool {
-        core::mem::replace(&mut self.first_due, false)
+        core::mem::replace(&mut self.first_retransmission_due, false)
     }
 
     #[inline]
     pub(super) const fn wants_first_retransmission(&self) -> bool {
-        self.first_due
+        self.first_retransmission_due
     }
 
-    /// The timer expired with `snd_una` unacknowledged. Returns true if it had not expired for that before.
+    /// Takes note that the timer expired at `snd_una`. Returns false if it had expired at the same `snd_una`
+    /// before.
     pub(super) fn note_timeout_at(&mut self, snd_una: u64) -> bool {
         self.timed_out_at.replace(snd_una) != Some(snd_una)
     }
 
-    /// The last timeout was needless.
+    /// Forgets the last timeout, because it was needless.
     pub(super) const fn forget_timeout(&mut self) {
         self.timed_out_at = None;
     }
@@ -110,6 +112,7 @@ impl Episode {
         self.fast_retransmits += 1;
     }
 
+    /// Returns the numbers of timeouts and of fast retransmits.
     pub(super) const fn counts(&self) -> (u64, u64) {
         (self.timeouts, self.fast_retransmits)
     }

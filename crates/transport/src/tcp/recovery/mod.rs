@@ -1,4 +1,4 @@
-//! Loss recovery: which segments are lost, when they leave again, and what that does to `cwnd`.
+//! Loss recovery: which segments are lost, when they leave again, and how that changes `cwnd`.
 //!
 //! ```text
 //!   scoreboard   the retransmission queue, with marks: sacked, lost, sent again
@@ -44,7 +44,7 @@ use self::rack::Rack;
 use self::reno::DuplicateAcks;
 use self::sack::Sack;
 pub(super) use self::scoreboard::Scoreboard;
-pub(super) use self::sent_segment::SentSegment;
+pub(super) use self::sent_segment::{NewSegment, SentSegment};
 use self::timeout::Frto;
 use self::undo::Undo;
 use super::congestion::Congestion;
@@ -70,7 +70,7 @@ pub(super) struct Recovery {
     reduces_for_echo: bool,
 }
 
-/// Why the loss timer restarts.
+/// The event that restarts the loss timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArmedBy {
     /// New data has left.
@@ -132,7 +132,7 @@ impl Recovery {
         self.sack.on_syn(sack_permitted);
     }
 
-    /// The handshake measured a round trip.
+    /// Takes the round trip that the handshake measured.
     pub(super) fn on_handshake_rtt(&mut self, rtt: Duration, now: Instant) {
         self.probe.on_rtt();
         self.rack.on_rtt(rtt, now);
@@ -153,13 +153,14 @@ impl Recovery {
         self.episode.state()
     }
 
-    /// The shortest round trip of the last minutes. Zero before any sample.
+    /// The shortest round trip of the last minutes. Zero before the first sample.
     #[inline]
     pub(super) fn min_rtt(&self) -> Duration {
         self.rack.min_rtt()
     }
 
-    /// True if something is being repaired, or may have to be (a state other than Linux's TCP_CA_Open).
+    /// True if a loss is being repaired, or if there is any sign of one: a sacked or lost segment, or a
+    /// retransmission in front (Linux: a state other than TCP_CA_Open).
     #[inline]
     pub(super) fn is_disordered(&self, scoreboard: &Scoreboard) -> bool {
         self.state() != RecoveryState::Open
@@ -167,7 +168,8 @@ impl Recovery {
             || scoreboard.first_was_retransmitted()
     }
 
-    /// True if nothing is lost, sacked, sent again or probed, and nothing has to leave for that.
+    /// True if recovery has nothing to do: no segment is lost, sacked, sent again or probed, and none has to
+    /// be.
     #[inline]
     pub(super) fn is_plain(&self, scoreboard: &Scoreboard) -> bool {
         self.state() == RecoveryState::Open
@@ -179,8 +181,8 @@ impl Recovery {
             && self.frto == Frto::Off
     }
 
-    /// All is plain, and segments were acknowledged. The last segment was sent at `newest.0`, `rtt` ago, and
-    /// ends at `newest.1`.
+    /// Takes note that segments were acknowledged while [`Self::is_plain`] holds. `newest` is the last of
+    /// them, as the time at which it was sent and the offset at which it ends. `rtt` is its round trip.
     #[inline]
     pub(super) fn on_plain_progress(&mut self, rtt: Duration, newest: (Instant, u64), now: Instant) {
         if self.has_sack() {
@@ -192,12 +194,12 @@ impl Recovery {
         }
     }
 
-    /// Retransmission timeouts, and entries into fast recovery.
+    /// Returns the numbers of retransmission timeouts and of entries into fast recovery.
     pub(super) const fn counts(&self) -> (u64, u64) {
         self.episode.counts()
     }
 
-    /// True, once, if the first unacknowledged segment has to leave again whatever the window says.
+    /// True, once, if the first unacknowledged segment has to leave again, even if `cwnd` is full.
     #[inline]
     pub(super) const fn take_first_retransmission(&mut self) -> bool {
         self.episode.take_first_retransmission()
@@ -208,7 +210,7 @@ impl Recovery {
         self.episode.wants_first_retransmission()
     }
 
-    /// A new segment leaves.
+    /// Takes note that a new segment leaves.
     #[inline]
     pub(super) const fn on_new_data_sent(&mut self) {
         if self.sack.is_enabled() {
@@ -216,19 +218,19 @@ impl Recovery {
         }
     }
 
-    /// Fast recovery begins.
+    /// Enters fast recovery.
     const fn enter_fast(&mut self, snd_max: u64) {
         self.episode.enter_fast(snd_max);
         self.duplicates.on_fast_recovery();
     }
 
-    /// Recovery from a timeout begins.
+    /// Enters recovery from a timeout.
     const fn enter_loss(&mut self, snd_max: u64) {
         self.episode.enter_loss(snd_max);
         self.duplicates.on_loss();
     }
 
-    /// Recovery is over.
+    /// Leaves recovery.
     const fn leave(&mut self) {
         self.episode.leave();
         self.duplicates.on_recovered();
@@ -248,5 +250,6 @@ impl Recovery {
     }
 }
 
-/// RFC 6675 §2: DupThresh.
+/// The number of duplicate acknowledgements, or of segments that overtake another, that shows a loss
+/// (RFC 6675 §2: DupThresh).
 const DUPLICATE_THRESHOLD: u32 = 3;

@@ -1,28 +1,33 @@
-//! What one acknowledgement brought, on a connection with SACK.
+//! What one acknowledgement reports, on a connection with SACK. The scoreboard fills the [`AckOutcome`], and
+//! recovery reads it.
+//!
+//! A segment is *delivered* when an acknowledgement first says that it has arrived: it is *acknowledged* if
+//! it lies before the acknowledgement's number, and *sacked* if it lies in a SACK block.
 
 use talkpath_units::{Duration, Instant};
 
 use super::sent_segment::SentSegment;
 use crate::tcp::timestamps;
 
-/// What one acknowledgement brought.
+/// What one acknowledgement reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckOutcome {
     now: Instant,
-    /// The shortest round trip so far: a retransmission that seems faster was not needed.
+    /// The shortest round trip so far. If a retransmission seems to be faster, its original has arrived.
     min_rtt: Duration,
-    /// Where the current recovery ends.
+    /// The offset that ends the current recovery.
     recover: u64,
     delivered_segments: u64,
     delivered_bytes: u64,
     has_sacked: bool,
     has_original: bool,
+    /// True if a segment was acknowledged that was sent more than once.
     has_retransmitted: bool,
     acked_span: Option<(Instant, Instant)>,
     sacked_span: Option<(Instant, Instant)>,
     newest: Option<(Instant, u64)>,
-    /// How long the last delivery took.
-    latest: Duration,
+    /// The round trip of the segment that was noted last.
+    last_rtt: Duration,
     reordered: Option<u64>,
 }
 
@@ -40,18 +45,17 @@ impl AckOutcome {
             acked_span: None,
             sacked_span: None,
             newest: None,
-            latest: Duration::ZERO,
+            last_rtt: Duration::ZERO,
             reordered: None,
         }
     }
 
-    /// `segment` has arrived, and no acknowledgement said so before. Everything before `highest` may have
-    /// arrived before it.
+    /// Counts a delivered segment. Some data before the offset `highest` was delivered earlier, so a segment
+    /// below it was overtaken.
     pub(super) fn on_delivered(&mut self, segment: &SentSegment, highest: u64) {
         self.delivered_segments += 1;
         self.delivered_bytes += segment.end() - segment.start();
-        let again = segment.was_retransmitted();
-        if !again {
+        if !segment.was_retransmitted() {
             self.has_original |= segment.end() <= self.recover;
             if segment.start() < highest {
                 self.reordered = Some(self.reordered.map_or(segment.start(), |low| low.min(segment.start())));
@@ -59,9 +63,10 @@ impl AckOutcome {
         }
     }
 
-    /// RFC 8985 §6.2 step 2: a delivered `segment` advances RACK, unless its original has arrived and not the
-    /// retransmission. That is so if it is too soon for the retransmission, or if `echo`, the timestamp that
-    /// the acknowledgement echoes, is older than it.
+    /// Notes when a delivered segment was sent, for RACK (RFC 8985 §6.2 step 2). A retransmission is left
+    /// out if the original has arrived instead. Two signs show that: the round trip of the retransmission
+    /// would be shorter than the shortest, or the acknowledgement echoes a timestamp (`echo`) from before
+    /// the retransmission.
     pub(super) fn note_arrival(&mut self, segment: &SentSegment, echo: Option<u32>) {
         let rtt = self.now.since(segment.sent_at());
         let is_original = segment.was_retransmitted()
@@ -69,23 +74,23 @@ impl AckOutcome {
         if !is_original {
             let candidate = (segment.sent_at(), segment.end());
             self.newest = Some(self.newest.map_or(candidate, |newest| newest.max(candidate)));
-            self.latest = rtt;
+            self.last_rtt = rtt;
         }
     }
 
-    /// A segment was acknowledged, sacked before or not.
+    /// Takes note of an acknowledged segment, whether it was sacked before or not.
     pub(super) const fn on_acknowledged(&mut self, was_retransmitted: bool) {
         self.has_retransmitted |= was_retransmitted;
     }
 
-    /// A segment was acknowledged that was not sacked before.
+    /// Takes note of an acknowledged segment that was not sacked before.
     pub(super) fn on_acked_in_order(&mut self, segment: &SentSegment) {
         if !segment.was_retransmitted() {
             self.acked_span = Some(spanning(self.acked_span, segment.sent_at()));
         }
     }
 
-    /// A segment was sacked.
+    /// Takes note of a sacked segment.
     pub(super) fn on_sacked(&mut self, segment: &SentSegment) {
         self.has_sacked = true;
         if !segment.was_retransmitted() {
@@ -97,12 +102,10 @@ impl AckOutcome {
         self.now
     }
 
-    /// Segments acknowledged or sacked for the first time.
     pub(super) const fn delivered_segments(&self) -> u64 {
         self.delivered_segments
     }
 
-    /// The same in bytes.
     pub(super) const fn delivered_bytes(&self) -> u64 {
         self.delivered_bytes
     }
@@ -112,45 +115,48 @@ impl AckOutcome {
         self.has_sacked
     }
 
-    /// True if a segment has arrived that was sent once, before the current recovery's end.
+    /// True if a segment was delivered that was sent once, and before the loss of this recovery was noticed.
     pub(super) const fn has_original(&self) -> bool {
         self.has_original
     }
 
-    /// When the first and the last of the acknowledged segments were sent. `None` if one was sent more than
-    /// once.
+    /// Returns when the first and the last of the acknowledged segments were sent. `None` if a segment was
+    /// sent more than once, or if no segment was acknowledged.
     pub(super) fn acked_span(&self) -> Option<(Instant, Instant)> {
         self.acked_span.filter(|_| !self.has_retransmitted)
     }
 
-    /// When the first and the last of the sacked segments that were sent once were sent.
+    /// Returns when the first and the last of the sacked segments were sent. Segments that were sent more
+    /// than once are left out. `None` if there is no other.
     pub(super) const fn sacked_span(&self) -> Option<(Instant, Instant)> {
         self.sacked_span
     }
 
-    /// The most recently sent of what was delivered: when, and one past its last offset. The duration is the
-    /// round trip of what was delivered last.
+    /// Returns the newest segment, which is the delivered one that was sent last, as the time at which it was
+    /// sent and the offset at which it ends. The duration is the round trip of the segment that was noted
+    /// last.
     pub(super) fn newest(&self) -> Option<((Instant, u64), Duration)> {
-        self.newest.map(|newest| (newest, self.latest))
+        self.newest.map(|newest| (newest, self.last_rtt))
     }
 
-    /// One past the last offset of the most recently sent segment that was delivered.
+    /// Returns the offset at which the newest segment ends.
     pub(super) fn newest_end(&self) -> Option<u64> {
         self.newest.map(|(_, end)| end)
     }
 
-    /// The lowest offset, sent once, that arrived after a higher one.
+    /// Returns where the lowest of the overtaken segments begins. Segments that were sent more than once do
+    /// not count. `None` if no segment was overtaken.
     pub(super) const fn reordered(&self) -> Option<u64> {
         self.reordered
     }
 }
 
-/// True if the timestamp clock showed `echo` before `sent_at`.
+/// True if the timestamp clock read `echo` before `sent_at`.
 const fn is_before(echo: u32, sent_at: Instant) -> bool {
     (echo.wrapping_sub(timestamps::clock(sent_at)) as i32) < 0
 }
 
-/// The first time stays, the last one moves.
+/// Extends `span` to `sent_at`, which becomes its last time.
 fn spanning(span: Option<(Instant, Instant)>, sent_at: Instant) -> (Instant, Instant) {
     (span.map_or(sent_at, |(first, _)| first), sent_at)
 }
@@ -158,11 +164,12 @@ fn spanning(span: Option<(Instant, Instant)>, sent_at: Instant) -> (Instant, Ins
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::recovery::NewSegment;
 
     /// RFC 8985 §6.2 step 2: sent at 10 ms and again at 200 ms, acknowledged at 310 ms.
     #[test]
     fn an_echo_from_before_the_retransmission_says_that_the_original_arrived() {
-        let mut segment = SentSegment::new(1001, 1000, false, false, false, Instant::from_millis(10));
+        let mut segment = SentSegment::new(1001, NewSegment::forced(1000), false, Instant::from_millis(10));
         segment.send_again(Instant::from_millis(200));
         let rtt = |echo, min_rtt| {
             let mut outcome = AckOutcome::new(Instant::from_millis(310), Duration::from_millis(min_rtt), 0);

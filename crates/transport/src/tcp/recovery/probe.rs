@@ -16,7 +16,7 @@ use crate::tcp::timers::TimerKind;
 /// The state of the probe at one end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
-    /// True if the stack has the tail loss probe.
+    /// True if the sender has the tail loss probe (key `tlp`).
     allowed: bool,
     /// The time for which the far end may delay the ACK of a single segment (TLP.max_ack_delay).
     max_ack_delay: Duration,
@@ -40,7 +40,7 @@ struct Unanswered {
 impl Probe {
     pub(super) const fn new(config: &TcpConfig) -> Self {
         let max_ack_delay = match config.stack {
-            // tcp_schedule_loss_probe takes tcp_rto_min.
+            // Linux takes the shortest RTO (tcp_schedule_loss_probe).
             Stack::Linux => config.min_rto,
             Stack::Rfc | Stack::BsdReno => MAX_ACK_DELAY,
         };
@@ -115,8 +115,8 @@ impl Recovery {
             None => INITIAL_WAIT,
         };
         // A probe is never later than the retransmission timer would be.
-        let left = if progress { context.rtt.rto() } else { left_of_rto(context) };
-        let wait = if left.is_zero() { wait } else { wait.min(left) };
+        let until_rto = if progress { context.rtt.rto() } else { rest_of_rto(context) };
+        let wait = if until_rto.is_zero() { wait } else { wait.min(until_rto) };
         context.timers.set(TimerKind::LossProbe, context.rtt.after(wait, context.now));
     }
 
@@ -136,7 +136,7 @@ impl Recovery {
         let deadline = if context.timers.loss_timer() == TimerKind::Retransmission {
             context.rtt.deadline(context.now)
         } else {
-            context.rtt.after(left_of_rto(context).max(SOON), context.now)
+            context.rtt.after(rest_of_rto(context).max(SOON), context.now)
         };
         context.timers.set(TimerKind::Retransmission, deadline);
     }
@@ -155,9 +155,9 @@ impl Recovery {
         }
     }
 
-    /// Takes note of the answer to a probe (RFC 8985 §7.4.2). If the probe repaired a loss, `cwnd` is reduced
-    /// (Linux: tcp_process_tlp_ack). The loss was in a flight of `old_outstanding` bytes. The acknowledgement
-    /// may have ended that flight.
+    /// Takes note of the answer to a probe (RFC 8985 §7.4.2). If the probe repaired a loss, `cwnd` is
+    /// reduced (Linux: tcp_process_tlp_ack). Before the acknowledgement `old_outstanding` bytes were in
+    /// flight, and the loss was one of them.
     pub(super) fn on_probe_ack(
         &mut self,
         arrived: Arrived,
@@ -190,18 +190,19 @@ impl Recovery {
 
 /// The rest of the RTO that began when the first segment was sent. Zero if that RTO is over (Linux:
 /// tcp_rto_delta_us). A timer for the rest is rounded up to jiffies once more.
-fn left_of_rto(context: &Context<'_>) -> Duration {
+fn rest_of_rto(context: &Context<'_>) -> Duration {
     let rto = context.rtt.rto();
     let first = context.scoreboard.first_sent_at();
     first.map_or(rto, |sent_at| sent_at.saturating_add(rto).since(context.now))
 }
 
-/// RFC 8985 §7.2 leaves TLP.max_ack_delay to the implementation. Chosen: the delay of our receivers' ACKs,
-/// which is Linux's TCP_RTO_MIN, too.
+/// The time for which the far end may delay an ACK (TLP.max_ack_delay), under the stacks `rfc` and
+/// `bsd-reno`. RFC 8985 §7.2 leaves it to the implementation. We chose the longest delay of our receivers'
+/// ACKs, which is also Linux's TCP_RTO_MIN.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
-/// TCP_TIMEOUT_INIT.
+/// The time to the first probe, before a round trip is measured (Linux: TCP_TIMEOUT_INIT).
 const INITIAL_WAIT: Duration = Duration::from_secs(1);
-/// tcp_rearm_rto: no timer is set for a time that has passed.
+/// The shortest time for which the retransmission timer is set (Linux: tcp_rearm_rto).
 const SOON: Duration = Duration::from_micros(1);
 
 #[cfg(test)]

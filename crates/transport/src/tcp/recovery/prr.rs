@@ -1,9 +1,18 @@
-//! Proportional rate reduction: `cwnd` during fast recovery (RFC 9937; obsoletes RFC 6937), as
-//! tcp_cwnd_reduction has it.
+//! Proportional rate reduction: `cwnd` during fast recovery (RFC 9937; obsoletes RFC 6937; Linux:
+//! tcp_cwnd_reduction).
 //!
-//! Over one round trip the window goes from its old value to `ssthresh`, in proportion to what arrives. Below
-//! `ssthresh` it is filled up, by a segment more than arrived if nothing new is lost. `cwnd` is what is in
-//! flight plus what may be sent now, as in Linux.
+//! ```text
+//!   cwnd = in flight + S, where S segments may be sent now:
+//!
+//!   in flight > ssthresh   S = ceil(ssthresh * delivered / prior_cwnd) - out
+//!   otherwise              S = max(delivered - out, newly delivered) + 1, at most ssthresh - in flight;
+//!                              the 1 only if the acknowledgement is safe
+//! ```
+//!
+//! So `cwnd` goes from its old value to `ssthresh` over one round trip, in proportion to what arrives. If the
+//! flight is smaller than `ssthresh`, it is filled up. An acknowledgement is *safe* if new data was
+//! acknowledged and no segment was newly marked as lost. The first retransmission leaves at once: S is at
+//! least one while nothing was sent.
 
 use super::{Context, Recovery};
 
@@ -12,23 +21,25 @@ use super::{Context, Recovery};
 pub(super) struct Prr {
     /// `cwnd` when recovery began (RecoverFS).
     prior_cwnd: u64,
-    /// Delivered since (prr_delivered).
+    /// The number of segments delivered since recovery began (prr_delivered).
     delivered: u64,
-    /// Sent since (prr_out).
+    /// The number of segments sent since recovery began (prr_out).
     out: u64,
 }
 
-/// What an acknowledgement during recovery brought.
+/// What an acknowledgement during recovery reports, in packets.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
+    /// Newly delivered segments.
     delivered: u64,
+    /// The segments in flight after the acknowledgement.
     in_flight: u64,
-    /// New data was acknowledged and nothing was newly marked as lost (SafeACK).
-    safe: bool,
+    /// True if the acknowledgement is safe (SafeACK).
+    is_safe: bool,
 }
 
 impl Prr {
-    /// Recovery begins at `cwnd`.
+    /// Begins a recovery at `cwnd`.
     pub(super) const fn begin(&mut self, cwnd: u64) {
         *self = Self { prior_cwnd: cwnd, delivered: 0, out: 0 };
     }
@@ -38,7 +49,7 @@ impl Prr {
         self.out += segments;
     }
 
-    /// The new `cwnd`. `None` leaves it as it is.
+    /// Returns the new `cwnd`. `None` if `cwnd` stays.
     fn advance(&mut self, ssthresh: u64, progress: Progress) -> Option<u64> {
         if progress.delivered == 0 || self.prior_cwnd == 0 {
             return None;
@@ -47,25 +58,26 @@ impl Prr {
         let may_send = if progress.in_flight > ssthresh {
             ssthresh.saturating_mul(self.delivered).div_ceil(self.prior_cwnd).saturating_sub(self.out)
         } else {
-            let due = self.delivered.saturating_sub(self.out).max(progress.delivered);
-            (due + u64::from(progress.safe)).min(ssthresh - progress.in_flight)
+            let arrived = self.delivered.saturating_sub(self.out).max(progress.delivered);
+            (arrived + u64::from(progress.is_safe)).min(ssthresh - progress.in_flight)
         };
-        // The first retransmission leaves at once.
-        let may_send = may_send.max(u64::from(self.out == 0));
+        let is_first = self.out == 0;
+        let may_send = may_send.max(u64::from(is_first));
         Some(progress.in_flight + may_send)
     }
 }
 
 impl Recovery {
-    /// Moves `cwnd` towards `ssthresh`. `safe` if new data was acknowledged and nothing was newly marked as
-    /// lost. The RFC's stacks reduce at once instead, and a rate-based control sets `cwnd` itself.
-    pub(super) fn reduce_proportionally(&mut self, delivered: u64, safe: bool, context: &mut Context<'_>) {
+    /// Moves `cwnd` towards `ssthresh`, after an acknowledgement that is safe if `is_safe` is true. The
+    /// stacks other than `linux` reduce at once instead, and a rate-based control sets `cwnd` itself.
+    pub(super) fn reduce_proportionally(&mut self, delivered: u64, is_safe: bool, context: &mut Context<'_>) {
         if !self.is_linux() || context.congestion.is_rate_based() {
             return;
         }
         let in_flight = context.congestion.in_flight(context.scoreboard);
         let ssthresh = context.congestion.window().ssthresh();
-        if let Some(cwnd) = self.prr.advance(ssthresh, Progress { delivered, in_flight, safe }) {
+        let progress = Progress { delivered, in_flight, is_safe };
+        if let Some(cwnd) = self.prr.advance(ssthresh, progress) {
             context.congestion.set_cwnd(cwnd);
         }
     }
@@ -88,7 +100,7 @@ mod tests {
         let (ssthresh, mut in_flight, mut sent) = (10, 19, 0);
         for _ in 0..19 {
             in_flight -= 1;
-            let progress = Progress { delivered: 1, in_flight, safe: false };
+            let progress = Progress { delivered: 1, in_flight, is_safe: false };
             let cwnd = prr.advance(ssthresh, progress).unwrap();
             while in_flight < cwnd {
                 in_flight += 1;
@@ -104,7 +116,7 @@ mod tests {
     #[test]
     fn a_flight_below_ssthresh_is_filled_up() {
         let mut prr = begun(20);
-        let progress = |delivered, in_flight, safe| Progress { delivered, in_flight, safe };
+        let progress = |delivered, in_flight, is_safe| Progress { delivered, in_flight, is_safe };
         assert_eq!(prr.advance(10, progress(1, 4, false)), Some(5));
         prr.on_sent(1);
         assert_eq!(prr.advance(10, progress(1, 4, true)), Some(6));
@@ -116,9 +128,9 @@ mod tests {
     #[test]
     fn the_first_retransmission_does_not_wait() {
         let mut prr = begun(100);
-        assert_eq!(prr.advance(70, Progress { delivered: 1, in_flight: 90, safe: false }), Some(91));
+        assert_eq!(prr.advance(70, Progress { delivered: 1, in_flight: 90, is_safe: false }), Some(91));
         prr.on_sent(1);
-        assert_eq!(prr.advance(70, Progress { delivered: 1, in_flight: 90, safe: false }), Some(91));
-        assert_eq!(prr.advance(70, Progress { delivered: 0, in_flight: 90, safe: false }), None);
+        assert_eq!(prr.advance(70, Progress { delivered: 1, in_flight: 90, is_safe: false }), Some(91));
+        assert_eq!(prr.advance(70, Progress { delivered: 0, in_flight: 90, is_safe: false }), None);
     }
 }

@@ -217,11 +217,12 @@ impl Recovery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::recovery::NewSegment;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     fn segment(end: u64, sent_ms: u64) -> SentSegment {
-        SentSegment::new(end, 1000, false, false, false, Instant::from_millis(sent_ms))
+        SentSegment::new(end, NewSegment::forced(1000), false, Instant::from_millis(sent_ms))
     }
 
     fn rack() -> Rack {

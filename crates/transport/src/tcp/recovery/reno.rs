@@ -24,24 +24,24 @@ pub(super) struct DuplicateAcks {
     /// The number of duplicate acknowledgements in a row.
     count: u32,
     /// The amount that limited transmit sent since the first duplicate, in the window's unit.
-    limited: u64,
+    sent_by_limited_transmit: u64,
     /// True if a partial acknowledgement has come in this fast recovery.
     partial_seen: bool,
 }
 
 impl DuplicateAcks {
     pub(super) const fn new(limited_transmit: bool) -> Self {
-        Self { limited_transmit, count: 0, limited: 0, partial_seen: false }
+        Self { limited_transmit, count: 0, sent_by_limited_transmit: 0, partial_seen: false }
     }
 
     pub(super) const fn on_fast_recovery(&mut self) {
-        self.limited = 0;
+        self.sent_by_limited_transmit = 0;
         self.partial_seen = false;
     }
 
     pub(super) const fn on_loss(&mut self) {
         self.count = 0;
-        self.limited = 0;
+        self.sent_by_limited_transmit = 0;
     }
 
     /// Keeps the count at three after Tahoe's go-back-N, so that further duplicates of the same segment do
@@ -57,7 +57,7 @@ impl DuplicateAcks {
     /// Begins a new count, because new data was acknowledged outside of fast recovery.
     pub(super) const fn on_new_ack(&mut self) {
         self.count = 0;
-        self.limited = 0;
+        self.sent_by_limited_transmit = 0;
     }
 
     /// True if the last acknowledgement was no duplicate.
@@ -66,7 +66,7 @@ impl DuplicateAcks {
         self.count == 0
     }
 
-    /// True for the first partial acknowledgement of a recovery.
+    /// Takes note of a partial acknowledgement. Returns true if it is the first of this recovery.
     const fn take_first_partial(&mut self) -> bool {
         !core::mem::replace(&mut self.partial_seen, true)
     }
@@ -98,7 +98,7 @@ impl Recovery {
 
     /// Takes note that limited transmit sent `amount`, in the window's unit.
     pub(in crate::tcp) const fn on_limited_transmit(&mut self, amount: u64) {
-        self.duplicates.limited += amount;
+        self.duplicates.sent_by_limited_transmit += amount;
     }
 
     /// Processes an acknowledgement of new data.
@@ -124,7 +124,7 @@ impl Recovery {
         let amount = context.congestion.amount(acked.bytes, delivered);
         let flight_size = context.congestion.in_flight(context.scoreboard);
         let new_ack = Ack { acked: amount, flight_size, cwnd_limited, now };
-        let rearm = self.advance(new_ack, incoming, context);
+        let restarts_timer = self.advance(new_ack, incoming, context);
         if context.congestion.is_rate_based() {
             if let Some(rtt) = sample {
                 self.rack.on_rtt(rtt, now);
@@ -143,10 +143,10 @@ impl Recovery {
                 context,
             );
         }
-        // RFC 6298 §5.2 and §5.3.
+        // The timer stops if all data is acknowledged, and restarts otherwise (RFC 6298 §5.2 and §5.3).
         if context.scoreboard.is_empty() {
             context.timers.clear(TimerSlot::Loss);
-        } else if rearm {
+        } else if restarts_timer {
             context.timers.set(TimerKind::Retransmission, context.rtt.deadline(now));
         }
     }
@@ -183,16 +183,20 @@ impl Recovery {
             }
             return true;
         }
-        match context.congestion.control_mut().on_recovery_ack(new_ack, self.episode.covers(ack)) {
+        let is_full_ack = self.episode.covers(ack);
+        let next = context.congestion.control_mut().on_recovery_ack(new_ack, is_full_ack);
+        match next {
             RecoveryAck::Leave => {
                 self.leave();
                 true
             }
             RecoveryAck::Stay => {
                 self.episode.request_first_retransmission(!context.scoreboard.is_empty());
-                // RFC 6582 §3.2 step 3 and §4: "impatient", only the first partial acknowledgement restarts
-                // the timer. Linux restarts it at each (tcp_rearm_rto): "slow but steady".
-                self.duplicates.take_first_partial() || self.is_linux()
+                // Only the first partial acknowledgement restarts the timer, which RFC 6582 §4 calls
+                // "impatient". Linux restarts it at each (tcp_rearm_rto), which the RFC calls "slow but
+                // steady".
+                let is_first_partial = self.duplicates.take_first_partial();
+                is_first_partial || self.is_linux()
             }
         }
     }
@@ -221,7 +225,7 @@ impl Recovery {
         }
         self.episode.count_fast_retransmit();
         let reduces = self.begin_reduction(context);
-        let base = reduces.then(|| self.loss_base(self.duplicates.limited, context));
+        let base = reduces.then(|| self.loss_base(self.duplicates.sent_by_limited_transmit, context));
         context.congestion.control_mut().on_third_duplicate(base);
         let snd_max = context.scoreboard.snd_max();
         if context.congestion.control().goes_back() {
@@ -236,8 +240,8 @@ impl Recovery {
         context.timers.set(TimerKind::Retransmission, context.rtt.deadline(context.now));
     }
 
-    /// The amount that a loss halves. The amount `limited` that limited transmit sent does not count (RFC
-    /// 5681 §3.2 step 2).
+    /// Returns the amount that a loss halves. The amount `limited` that limited transmit sent does not count
+    /// (RFC 5681 §3.2 step 2).
     pub(super) fn loss_base(&self, limited: u64, context: &Context<'_>) -> u64 {
         let offered = context.sender.offered_bytes(context.scoreboard);
         context.congestion.loss_base(limited, context.scoreboard, offered)

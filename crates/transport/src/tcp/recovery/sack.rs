@@ -23,6 +23,7 @@ use super::outcome::AckOutcome;
 use super::{ArmedBy, Context, IncomingAck, Recovery, RecoveryState};
 use crate::cc::{Ack, Feedback, RttSample};
 use crate::tcp::congestion::Delivery;
+use crate::tcp::ecn::ReducedBy;
 use crate::tcp::timers::TimerSlot;
 
 /// The state of recovery with SACK besides the scoreboard.
@@ -145,11 +146,11 @@ impl Recovery {
         if incoming.echoes_mark {
             context.ecn.on_echoed(outcome.delivered_segments());
         }
-        // 3. Round trips, for the RTO, RACK and congestion control. RACK also remembers the newest segment
-        //    that has arrived: a segment that was sent before it may be lost (RFC 8985 §6.2 step 2).
+        // 3. Round trips are measured for the RTO, RACK and congestion control. RACK also remembers the newest
+        //    segment that has arrived: a segment that was sent before it may be lost (RFC 8985 §6.2 step 2).
         let rtt = self.measure(&incoming, advanced, &outcome, context);
-        if let Some((newest_segment, its_rtt)) = outcome.newest() {
-            self.rack.advance(newest_segment, its_rtt);
+        if let Some((newest_segment, last_rtt)) = outcome.newest() {
+            self.rack.advance(newest_segment, last_rtt);
         }
         // 4. The acknowledgement may answer a tail loss probe.
         let arrived = Arrived { incoming, advanced, dsack };
@@ -228,8 +229,8 @@ impl Recovery {
         dsack
     }
 
-    /// The D-SACK of an acknowledgement with SACK blocks: the first block is one if it lies below the
-    /// acknowledgement or within the second block (RFC 2883 §4).
+    /// Returns the D-SACK of an acknowledgement with SACK blocks. The first block is a D-SACK if it lies
+    /// below the acknowledgement or within the second block (RFC 2883 §4).
     fn dsack(&self, incoming: &IncomingAck, context: &Context<'_>) -> Dsack {
         let [first, second, _] = incoming.blocks;
         let is_within_second =
@@ -405,7 +406,7 @@ impl Recovery {
             return;
         }
         self.sack.reduced_at = context.now;
-        context.ecn.on_reduced(context.scoreboard.snd_max(), false);
+        context.ecn.on_reduced(context.scoreboard.snd_max(), ReducedBy::Loss);
         let flight_size = context.congestion.flight_size(context.scoreboard);
         context.congestion.control_mut().reduce(flight_size);
         context.congestion.lower_to_ssthresh();
@@ -436,7 +437,7 @@ impl Recovery {
     fn leave_fast(&mut self, arrived: Arrived, context: &mut Context<'_>) {
         self.undo_or_accept(arrived, context);
         self.leave();
-        if self.is_linux() && self.undo.stands() && !context.congestion.is_rate_based() {
+        if self.is_linux() && self.undo.is_possible() && !context.congestion.is_rate_based() {
             context.congestion.lower_to_ssthresh();
         }
     }
@@ -451,7 +452,8 @@ impl Recovery {
     ) {
         let delivered = context.congestion.amount(outcome.delivered_bytes(), outcome.delivered_segments());
         if self.state() == RecoveryState::Fast || self.reduces_for_echo {
-            self.reduce_proportionally(delivered, arrived.advanced && losses == 0, context);
+            let is_safe = arrived.advanced && losses == 0;
+            self.reduce_proportionally(delivered, is_safe, context);
         } else if arrived.incoming.echoes_mark && !self.is_linux() {
             // RFC 3168 §6.1.2: an acknowledgement with an echo does not open the window.
         } else if delivered > 0 && (arrived.advanced || (outcome.has_sacked() && self.rack.reorders_much())) {

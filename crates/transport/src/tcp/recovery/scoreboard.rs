@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A segment is *sacked* if the far end has received it beyond a gap. It is *lost* if RACK or RFC 6675's rule
-//! marked it so. It is *again* in flight if it was lost and its retransmission has left. Without SACK there
+//! has marked it so. It is *sent again* if it was lost and its retransmission has left. Without SACK there
 //! are no marks: after a timeout all segments are sent again in order (go-back-N), and `next` is the first
-//! one that has still to leave.
+//! segment that has still to leave.
 //!
 //! Several fields are hints. A search starts at its hint and so skips the segments whose marks cannot have
 //! changed since the last search. Which segments are marked as lost is decided in `scoreboard/lost`.
@@ -32,7 +32,7 @@ use std::collections::VecDeque;
 use talkpath_units::Instant;
 
 use super::outcome::AckOutcome;
-use super::sent_segment::{Marks, SentSegment};
+use super::sent_segment::{Marks, NewSegment, SentSegment};
 
 /// A number of segments, and the number of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,17 +41,17 @@ pub(in crate::tcp) struct Tally {
     pub(super) bytes: u64,
 }
 
-/// What an acknowledgement of new data took from the queue, on a connection without SACK.
+/// What an acknowledgement of new data removed from the queue, on a connection without SACK.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Acked {
     pub(in crate::tcp) bytes: u64,
-    /// Whole segments.
+    /// The number of whole segments.
     pub(in crate::tcp) segments: u64,
     /// When the first segment was sent. `None` if a segment was sent more than once (Karn's algorithm).
     pub(in crate::tcp) sample_from: Option<Instant>,
 }
 
-/// Whole segments at the front of the queue, each sent once, that were acknowledged together.
+/// A run of whole segments at the front of the queue, each sent once, that were acknowledged together.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct PlainRun {
     pub(in crate::tcp) first_sent: Instant,
@@ -99,8 +99,8 @@ pub(in crate::tcp) struct Scoreboard {
     /// The segment after the one that was sacked last. Most SACK blocks grow by this segment.
     sack_hint: u64,
     /// The ranges of whole segments that the SACK blocks of the last acknowledgement covered. All segments in
-    /// them are marked already.
-    seen: [(u64, u64); 3],
+    /// these ranges are marked already.
+    covered: [(u64, u64); 3],
 }
 
 impl Tally {
@@ -115,7 +115,7 @@ impl Tally {
     }
 }
 
-/// What is in the queue.
+/// The contents of the queue.
 impl Scoreboard {
     pub(in crate::tcp) const fn new() -> Self {
         Self {
@@ -135,7 +135,7 @@ impl Scoreboard {
             lost_hint: 0,
             settled: 0,
             sack_hint: 0,
-            seen: [(0, 0); 3],
+            covered: [(0, 0); 3],
         }
     }
 
@@ -144,7 +144,7 @@ impl Scoreboard {
         self.snd_una
     }
 
-    /// One past the highest offset ever sent.
+    /// The offset one past the last one ever sent.
     #[inline]
     pub(in crate::tcp) const fn snd_max(&self) -> u64 {
         self.snd_max
@@ -173,31 +173,31 @@ impl Scoreboard {
         self.segments.front().is_some_and(SentSegment::was_retransmitted)
     }
 
-    /// Bytes sent and not acknowledged, lost or not.
+    /// The number of bytes that were sent and are not acknowledged, lost or not.
     pub(in crate::tcp) const fn outstanding_bytes(&self) -> u64 {
         self.snd_max - self.snd_una
     }
 
-    /// Segments sent and not acknowledged, lost or not (packets_out).
+    /// The number of segments that were sent and are not acknowledged, lost or not (Linux: packets_out).
     #[inline]
     pub(in crate::tcp) fn outstanding_segments(&self) -> u64 {
         self.segments.len() as u64
     }
 
-    /// Bytes in the network (RFC 6675's `pipe`).
+    /// The number of bytes in the network (RFC 6675's `pipe`).
     #[inline]
     pub(in crate::tcp) fn in_flight_bytes(&self) -> u64 {
         let snd_nxt = self.segments.get(self.next).map_or(self.snd_max, SentSegment::start);
         snd_nxt - self.snd_una + self.resent.bytes - self.sacked.bytes - self.lost.bytes
     }
 
-    /// Segments in the network (tcp_packets_in_flight).
+    /// The number of segments in the network (Linux: tcp_packets_in_flight).
     #[inline]
     pub(in crate::tcp) const fn in_flight_segments(&self) -> u64 {
         self.next as u64 + self.resent.segments - self.sacked.segments - self.lost.segments
     }
 
-    /// The number of bursts that what is in the queue left in.
+    /// The number of bursts in which the segments of the queue left.
     #[inline]
     pub(in crate::tcp) const fn bursts(&self) -> u64 {
         self.bursts
@@ -223,56 +223,49 @@ impl Scoreboard {
         self.lost.segments
     }
 
-    /// Lost segments whose retransmission is in flight.
+    /// The number of lost segments whose retransmission is in flight.
     pub(super) const fn resent_segments(&self) -> u64 {
         self.resent.segments
     }
 
-    /// Segments that were ever marked as lost.
+    /// How often a segment was marked as lost since the connection began.
     #[inline]
     pub(in crate::tcp) const fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// One past the highest offset that was sacked or acknowledged.
+    /// The offset one past the last one that was sacked or acknowledged.
     pub(super) const fn highest(&self) -> u64 {
         self.highest
     }
 }
 
-/// What leaves.
+/// What happens when segments leave.
 impl Scoreboard {
-    /// Our SYN leaves. It takes offset 0.
+    /// Takes note that our SYN leaves. It takes offset 0.
     pub(in crate::tcp) const fn on_syn_sent(&mut self) {
         self.snd_max = 1;
     }
 
-    /// Our SYN is acknowledged.
+    /// Takes note that our SYN is acknowledged.
     pub(in crate::tcp) const fn on_established(&mut self) {
         self.snd_una = 1;
     }
 
-    /// A new segment leaves.
+    /// Adds a new segment, which has the PSH bit if `pushed` is true.
     #[inline]
-    pub(in crate::tcp) fn send_new(
-        &mut self,
-        payload: u32,
-        fin: bool,
-        in_burst: bool,
-        pushed: bool,
-        now: Instant,
-    ) -> SentSegment {
-        let end = self.snd_max + u64::from(payload) + u64::from(fin);
-        let segment = SentSegment::new(end, payload, fin, in_burst, pushed, now);
+    pub(in crate::tcp) fn send_new(&mut self, new: NewSegment, pushed: bool, now: Instant) -> SentSegment {
+        let end = self.snd_max + u64::from(new.payload) + u64::from(new.fin);
+        let segment = SentSegment::new(end, new, pushed, now);
         self.snd_max = end;
-        self.bursts += u64::from(!in_burst);
+        self.bursts += u64::from(!new.in_burst);
         self.segments.push_back(segment);
         self.next = self.segments.len();
         self.last_sent = now;
         segment
     }
 
-    /// The next segment that has to be sent again leaves.
+    /// Sends the next segment that has to be sent again. `None` if there is no such segment.
     pub(in crate::tcp) fn retransmit(&mut self, now: Instant) -> Option<SentSegment> {
         if self.next == self.segments.len() {
             return self.retransmit_lost(now);
@@ -281,14 +274,14 @@ impl Scoreboard {
         self.retransmit_at(self.next - 1, now)
     }
 
-    /// The first segment in the queue leaves again, and stays in its place.
+    /// Sends the first segment in the queue again. `None` if the queue is empty.
     pub(in crate::tcp) fn retransmit_first(&mut self, now: Instant) -> Option<SentSegment> {
         let segment = self.retransmit_at(0, now);
         self.next = self.next.max(usize::from(segment.is_some()));
         segment
     }
 
-    /// The first lost segment leaves again.
+    /// Sends the first lost segment again that waits for it. `None` if no segment does.
     pub(in crate::tcp) fn retransmit_lost(&mut self, now: Instant) -> Option<SentSegment> {
         let first = self.lost_hint.saturating_sub(self.acked) as usize;
         let waits = |segment: &SentSegment| segment.has(Marks::LOST) && !segment.has(Marks::RESENT);
@@ -301,7 +294,7 @@ impl Scoreboard {
         Some(segment)
     }
 
-    /// The last segment leaves again as a probe (RFC 8985 §7.3). Nothing says yet that it was lost.
+    /// Sends the last segment again, as a probe (RFC 8985 §7.3). It is not marked as lost.
     pub(in crate::tcp) fn retransmit_last(&mut self, now: Instant) -> Option<SentSegment> {
         let segment = self.retransmit_at(self.segments.len().checked_sub(1)?, now)?;
         self.retransmissions.push_back((segment.end(), now));
@@ -315,15 +308,15 @@ impl Scoreboard {
         Some(*segment)
     }
 
-    /// Everything in the queue is to be sent again, in order (go-back-N).
+    /// Has all segments in the queue sent again, in order (go-back-N).
     pub(in crate::tcp) const fn go_back(&mut self) {
         self.next = 0;
     }
 }
 
-/// What acknowledgements bring.
+/// What acknowledgements change.
 impl Scoreboard {
-    /// Everything before `ack` has arrived, on a connection without SACK.
+    /// Removes everything before `ack`, on a connection without SACK.
     pub(in crate::tcp) fn on_ack(&mut self, ack: u64) -> Acked {
         let mut acked = Acked { bytes: ack - self.snd_una, segments: 0, sample_from: None };
         let mut is_ambiguous = false;
@@ -341,7 +334,7 @@ impl Scoreboard {
         acked
     }
 
-    /// Everything before `ack` has arrived.
+    /// Removes everything before `ack`, on a connection with SACK, and notes in `outcome` what was delivered.
     /// The acknowledgement echoes the timestamp `echo`.
     pub(super) fn on_ack_with_sack(&mut self, ack: u64, echo: Option<u32>, outcome: &mut AckOutcome) {
         let mut segments = 0;
@@ -361,7 +354,7 @@ impl Scoreboard {
         self.forget_resent(ack);
     }
 
-    /// Everything before `ack` has arrived.
+    /// Forgets the retransmissions before `ack`.
     #[inline]
     fn forget_resent(&mut self, ack: u64) {
         while let Some(&(end, _)) = self.retransmissions.front()
@@ -371,14 +364,14 @@ impl Scoreboard {
         }
     }
 
-    /// True if nothing is sacked, lost or to be sent again.
+    /// True if no segment is sacked or lost, and none waits to be sent again.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         self.next == self.segments.len() && self.has_no_marks() && self.highest <= self.snd_una
     }
 
-    /// Removes what `ack` acknowledges from a queue that is plain, if that is whole segments, each sent once.
-    /// The segment behind them was sent once, too.
+    /// Removes the segments before `ack` from a queue that is plain ([`Self::is_plain`]). `None` if no
+    /// segment ends at `ack`, or if any of these segments or the segment after them was sent more than once.
     #[inline]
     pub(in crate::tcp) fn take_plain_run(&mut self, ack: u64) -> Option<PlainRun> {
         let first = self.segments.front()?;
@@ -418,8 +411,8 @@ impl Scoreboard {
         Some(segment)
     }
 
-    /// `segments` left the queue, and the far end may have taken part of the next one: what is left of that
-    /// stays.
+    /// Moves SND.UNA to `ack`, after this number of `segments` was removed. If `ack` lies within the next
+    /// segment, the acknowledged part of that segment is cut off.
     #[inline]
     fn finish_ack(&mut self, ack: u64, segments: u64) {
         self.next = self.next.saturating_sub(segments as usize);
@@ -441,27 +434,28 @@ impl Scoreboard {
         }
     }
 
-    /// The far end has `blocks`. Empty ones count for nothing.
+    /// Marks the segments that the SACK `blocks` cover, and notes in `outcome` what was delivered. An empty
+    /// block covers nothing. The part of a block that the last acknowledgement covered is not searched again.
     pub(super) fn on_sack(&mut self, blocks: [(u64, u64); 3], outcome: &mut AckOutcome) {
-        let mut all = [(0, 0); 3];
-        for ((left, right), covered) in blocks.into_iter().zip(&mut all) {
-            if left >= right || self.seen.contains(&(left, right)) {
+        let mut now_covered = [(0, 0); 3];
+        for ((left, right), covered) in blocks.into_iter().zip(&mut now_covered) {
+            if left >= right || self.covered.contains(&(left, right)) {
                 *covered = (left, right);
                 continue;
             }
             *covered = (left.max(self.snd_una), right.min(self.snd_max));
             let (mut start, mut end) = *covered;
-            for (seen_left, seen_right) in self.seen {
-                if seen_left <= start && start < seen_right {
-                    start = seen_right;
+            for (old_left, old_right) in self.covered {
+                if old_left <= start && start < old_right {
+                    start = old_right;
                 }
-                if seen_left < end && end <= seen_right {
-                    end = seen_left;
+                if old_left < end && end <= old_right {
+                    end = old_left;
                 }
             }
             if start < end {
                 let marked = self.mark_sacked(start, end, outcome);
-                // An edge within a segment leaves that segment open.
+                // If an edge lies within a segment, that segment is not covered.
                 if start == covered.0 {
                     covered.0 = marked.0;
                 }
@@ -470,11 +464,11 @@ impl Scoreboard {
                 }
             }
         }
-        self.seen = all;
+        self.covered = now_covered;
     }
 
-    /// Marks the whole segments in `start..end`. Returns where the first begins and the last ends; of none,
-    /// `end` and `start`.
+    /// Marks the whole segments in `start..end`. Returns the range from the first to the last of them, or
+    /// `(end, start)` if there is none.
     fn mark_sacked(&mut self, start: u64, end: u64, outcome: &mut AckOutcome) -> (u64, u64) {
         let mut marked = (end, start);
         let highest = self.highest;
@@ -488,8 +482,8 @@ impl Scoreboard {
         {
             if !segment.has(Marks::SACKED) {
                 outcome.on_delivered(&segment, highest);
-                // What arrives beyond a gap echoes the segment before the gap (RFC 7323 §4.3), so the echo
-                // says nothing about this segment (tcp_sacktag_one).
+                // The ACK of a segment beyond a gap echoes the timestamp of the segment before the gap (RFC
+                // 7323 §4.3), so the echo says nothing about this segment (tcp_sacktag_one).
                 outcome.note_arrival(&segment, None);
                 outcome.on_sacked(&segment);
                 let mut delivered = segment;

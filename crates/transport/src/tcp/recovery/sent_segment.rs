@@ -2,6 +2,24 @@
 
 use talkpath_units::Instant;
 
+/// A new segment that leaves.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct NewSegment {
+    /// The number of unsent bytes that the segment carries.
+    pub(in crate::tcp) payload: u32,
+    /// True if the segment carries the FIN.
+    pub(in crate::tcp) fin: bool,
+    /// True if the segment leaves in one burst with the segment before it.
+    pub(in crate::tcp) in_burst: bool,
+}
+
+impl NewSegment {
+    /// A segment that a probe forces out: it has no FIN, and is a burst of its own.
+    pub(in crate::tcp) const fn forced(payload: u32) -> Self {
+        Self { payload, fin: false, in_burst: false }
+    }
+}
+
 /// A segment that was sent and is not acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct SentSegment {
@@ -37,16 +55,10 @@ impl Marks {
 }
 
 impl SentSegment {
-    /// A segment that ends at `end` leaves for the first time.
+    /// The new `segment`, which ends at `end` and leaves `now`. It has the PSH bit if `pushed` is true.
     #[inline]
-    pub(super) const fn new(
-        end: u64,
-        payload: u32,
-        fin: bool,
-        in_burst: bool,
-        pushed: bool,
-        now: Instant,
-    ) -> Self {
+    pub(super) const fn new(end: u64, segment: NewSegment, pushed: bool, now: Instant) -> Self {
+        let NewSegment { payload, fin, in_burst } = segment;
         Self { end, sent_at: now, payload, fin, in_burst, pushed, marks: Marks(0) }
     }
 
@@ -55,7 +67,7 @@ impl SentSegment {
         self.end - self.size()
     }
 
-    /// One past its last offset.
+    /// The offset one past the segment's last one.
     #[inline]
     pub(in crate::tcp) const fn end(&self) -> u64 {
         self.end
@@ -76,19 +88,19 @@ impl SentSegment {
         self.pushed
     }
 
-    /// When it was last sent.
+    /// When the segment was last sent.
     #[inline]
     pub(in crate::tcp) const fn sent_at(&self) -> Instant {
         self.sent_at
     }
 
-    /// True if it was sent more than once.
+    /// True if the segment was sent more than once.
     #[inline]
     pub(in crate::tcp) const fn was_retransmitted(&self) -> bool {
         self.has(Marks::RETRANSMITTED)
     }
 
-    /// The number of offsets that it takes.
+    /// The number of offsets that the segment takes: its bytes, and one for a FIN.
     #[inline]
     pub(super) const fn size(&self) -> u64 {
         self.payload as u64 + self.fin as u64
@@ -112,7 +124,7 @@ impl SentSegment {
         is_latest && !waits_to_be_resent && !self.has(Marks::SACKED)
     }
 
-    /// True if it was sent once and has no mark.
+    /// True if the segment was sent once and has no mark.
     #[inline]
     pub(super) const fn is_unmarked(&self) -> bool {
         self.marks.0 == 0
@@ -126,13 +138,13 @@ impl SentSegment {
         self.marks.0 &= !mark.0;
     }
 
-    /// It leaves again.
+    /// Marks the segment as sent again.
     pub(super) const fn send_again(&mut self, now: Instant) {
         self.mark(Marks::RETRANSMITTED);
         self.sent_at = now;
     }
 
-    /// The far end took its first `bytes`.
+    /// Removes the first `bytes`, because the far end has acknowledged them.
     pub(super) const fn trim(&mut self, bytes: u64) {
         self.payload -= bytes as u32;
     }

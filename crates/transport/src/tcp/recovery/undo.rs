@@ -1,9 +1,12 @@
-//! Undoing a needless reduction (tcp_try_undo_recovery and related functions; RFC 3522, RFC 3708, in the
-//! spirit of RFC 4015).
+//! Undoing a needless reduction (RFC 3522, RFC 3708; compare RFC 4015; Linux: tcp_try_undo_recovery and
+//! related functions).
 //!
-//! Two things prove that a reduction was needless: an acknowledgement that echoes a timestamp older than the
-//! first retransmission (Eifel), or a duplicate reported for every retransmission (DSACK). Only the `linux`
-//! stack undoes.
+//! | proof | why the reduction was needless |
+//! | --- | --- |
+//! | by echo (Eifel): an ACK echoes a timestamp older than the first retransmission | the original arrived |
+//! | by duplicates: a D-SACK for every retransmission | all originals arrived |
+//!
+//! Either proof suffices. Only the `linux` stack undoes reductions.
 
 use super::sack::Arrived;
 use super::{Context, Recovery};
@@ -12,32 +15,32 @@ use crate::tcp::timestamps;
 /// The window before the last recovery, and the evidence that the recovery was needless.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
-    /// SND.UNA when the recovery began. `None` if there is none to undo (undo_marker).
+    /// SND.UNA when the recovery began. `None` if there is no recovery to undo (undo_marker).
     marker: Option<u64>,
-    /// Retransmissions for which no duplicate was reported. `None` before the first.
+    /// The number of retransmissions for which no D-SACK has come. `None` before the first retransmission.
     unproved: Option<u64>,
-    /// `cwnd` and `ssthresh` before, in the window's unit. `None` if the recovery did not reduce them,
-    /// because an ECN echo had done so before (tcp_enter_recovery: a prior_ssthresh of 0).
+    /// `cwnd` and `ssthresh` before the recovery, in the window's unit. `None` if the recovery did not reduce
+    /// them, because an ECN echo had done so before (tcp_enter_recovery: a prior_ssthresh of 0).
     prior: Option<(u64, u64)>,
     /// The timestamp of the first retransmission.
-    first_again: Option<u32>,
+    first_retransmission: Option<u32>,
 }
 
 impl Undo {
-    /// A recovery begins at `snd_una`, with `again` retransmissions in flight.
-    pub(super) fn begin(&mut self, snd_una: u64, again: u64, prior: Option<(u64, u64)>) {
-        let first_again = self.first_again.filter(|_| again > 0);
-        let unproved = (again > 0).then_some(again);
-        *self = Self { marker: Some(snd_una), unproved, prior, first_again };
+    /// Begins a recovery at `snd_una`, with this number of `retransmissions` in flight.
+    pub(super) fn begin(&mut self, snd_una: u64, retransmissions: u64, prior: Option<(u64, u64)>) {
+        let first_retransmission = self.first_retransmission.filter(|_| retransmissions > 0);
+        let unproved = (retransmissions > 0).then_some(retransmissions);
+        *self = Self { marker: Some(snd_una), unproved, prior, first_retransmission };
     }
 
-    /// A lost segment leaves again, with this timestamp.
+    /// Takes note that a lost segment leaves again, with this timestamp.
     pub(super) fn on_sent_again(&mut self, timestamp: u32) {
-        self.first_again.get_or_insert(timestamp);
+        self.first_retransmission.get_or_insert(timestamp);
         self.unproved = Some(self.unproved.unwrap_or(0) + 1);
     }
 
-    /// The far end received what ends at `end` twice.
+    /// Takes note of a D-SACK: the far end received the segment that ends at `end` twice.
     pub(super) fn on_duplicate(&mut self, end: u64) {
         if self.marker.is_some_and(|marker| end > marker)
             && let Some(unproved) = &mut self.unproved
@@ -46,31 +49,34 @@ impl Undo {
         }
     }
 
-    /// True if every retransmission was needless.
+    /// True if D-SACKs show that every retransmission was needless.
     pub(super) const fn is_proved_by_duplicates(&self) -> bool {
         self.marker.is_some() && matches!(self.unproved, Some(0))
     }
 
-    /// True if the acknowledgement that echoes `echo` was sent before any retransmission could arrive.
+    /// True if the acknowledgement that echoes the timestamp `echo` was for the original of a segment,
+    /// because that timestamp is older than the first retransmission.
     pub(super) fn is_proved_by_echo(&self, echo: Option<u32>) -> bool {
-        match (self.marker, self.first_again, echo) {
+        match (self.marker, self.first_retransmission, echo) {
             (Some(_), Some(first), Some(echo)) => (echo.wrapping_sub(first) as i32) < 0,
             _ => false,
         }
     }
 
-    /// No retransmission is in flight. The next one is the first of another recovery.
+    /// Forgets the first retransmission, because none is in flight. The next retransmission is the first of
+    /// another recovery.
     pub(super) const fn forget_retransmissions(&mut self) {
-        self.first_again = None;
+        self.first_retransmission = None;
     }
 
-    /// What is reduced now has another cause than a loss.
+    /// Forgets the recovery, because the window is now reduced for another cause than a loss.
     pub(super) const fn forget(&mut self) {
         self.marker = None;
     }
 
-    /// True if the last recovery was not undone, nor followed by a reduction for an ECN echo.
-    pub(super) const fn stands(&self) -> bool {
+    /// True if the last recovery can be undone: that has not happened yet, and no ECN echo has reduced the
+    /// window since.
+    pub(super) const fn is_possible(&self) -> bool {
         self.marker.is_some()
     }
 
@@ -81,26 +87,27 @@ impl Undo {
 }
 
 impl Recovery {
-    /// A recovery begins: the window is kept for an undo, if the recovery `reduces` it (tcp_init_undo).
+    /// Keeps the window for an undo, as a recovery begins. If the recovery `reduces` nothing, there is no
+    /// window to keep (Linux: tcp_init_undo).
     pub(super) fn remember(&mut self, reduces: bool, context: &Context<'_>) {
         let window = context.congestion.window();
         let prior = reduces.then(|| (window.cwnd(), window.remembered_ssthresh()));
-        let again = context.scoreboard.resent_segments() + self.probe.retransmissions();
-        self.undo.begin(context.scoreboard.snd_una(), again, prior);
+        let retransmissions = context.scoreboard.resent_segments() + self.probe.retransmissions();
+        self.undo.begin(context.scoreboard.snd_una(), retransmissions, prior);
     }
 
-    /// A segment left again.
+    /// Takes note that a segment left again.
     pub(super) fn note_retransmission(&mut self, context: &Context<'_>) {
         self.undo.on_sent_again(timestamps::clock(context.now));
     }
 
-    /// True if the reduction was needless (tcp_may_undo).
+    /// True if there is a proof that the reduction was needless (Linux: tcp_may_undo).
     pub(super) fn may_undo(&self, arrived: Arrived) -> bool {
         self.is_linux()
             && (self.undo.is_proved_by_duplicates() || self.undo.is_proved_by_echo(arrived.incoming().echo))
     }
 
-    /// Recovery ends: the reduction is undone if it was needless, and stays otherwise.
+    /// Undoes the reduction at the end of recovery if it was needless. Otherwise RACK learns of the recovery.
     pub(super) fn undo_or_accept(&mut self, arrived: Arrived, context: &mut Context<'_>) {
         if self.may_undo(arrived) {
             self.restore(context);
@@ -109,8 +116,9 @@ impl Recovery {
         }
     }
 
-    /// A partial acknowledgement in fast recovery. Returns true if recovery needs nothing more now
-    /// (tcp_try_undo_partial).
+    /// Processes a partial acknowledgement in fast recovery. Returns true if the segments were late and not
+    /// lost, so that no loss has to be searched. The reduction is undone once no retransmission is in flight
+    /// (Linux: tcp_try_undo_partial).
     pub(super) fn undo_partially(&mut self, arrived: Arrived, context: &mut Context<'_>) -> bool {
         if !self.is_linux() || !self.undo.is_proved_by_echo(arrived.incoming().echo) {
             return false;
@@ -124,7 +132,8 @@ impl Recovery {
         true
     }
 
-    /// Undoes the reduction if duplicates prove it needless (tcp_try_undo_dsack).
+    /// Undoes the reduction if duplicates prove that it was needless, and returns true if so (Linux:
+    /// tcp_try_undo_dsack).
     pub(super) fn undo_by_duplicates(&mut self, context: &mut Context<'_>) -> bool {
         let is_proved = self.is_linux() && self.undo.is_proved_by_duplicates();
         if is_proved {
@@ -133,7 +142,7 @@ impl Recovery {
         is_proved
     }
 
-    /// The recovery is undone, and `cwnd` and `ssthresh` are restored (tcp_undo_cwnd_reduction).
+    /// Restores `cwnd` and `ssthresh`, and requests a search for losses (Linux: tcp_undo_cwnd_reduction).
     pub(super) fn restore(&mut self, context: &mut Context<'_>) {
         if let Some(prior) = self.undo.take() {
             context.ecn.on_undone();

@@ -1,16 +1,17 @@
-//! The send side: what was written, and which segment may leave next (RFC 9293 §3.7.4 and §3.8.6).
+//! The send side: the data that the application writes, and which segment may leave next (RFC 9293 §3.7.4 and
+//! §3.8.6).
 //!
 //! ```text
-//!   buffer     room for writes
-//!   segments   the stream cut into segments: which new one may leave
+//!   buffer     the room for writes
+//!   segments   the stream cut into segments, and which new segment may leave
 //!   window     the window that the far end offers
 //!   nagle      whether a small segment waits
 //!   burst      how many segments leave together;  pacing: when the next burst may leave
 //!   persist    probes of a closed window
 //! ```
 //!
-//! What is in flight is in [`super::recovery::Scoreboard`], which the methods here receive. Congestion
-//! control decides afterwards.
+//! The segments in flight are in [`super::recovery::Scoreboard`], which the methods here receive. Congestion
+//! control decides after the send side.
 
 mod buffer;
 mod burst;
@@ -29,9 +30,10 @@ use self::nagle::Nagle;
 pub(super) use self::pacing::{BurstKind, Pace, Pacing};
 use self::persist::Persist;
 use self::segments::Stream;
-pub(super) use self::segments::{BlockedBy, NewSegment, SendDecision};
+pub(super) use self::segments::{BlockedBy, NextSegment, SendDecision};
 pub(super) use self::window::MAX_SHIFT;
 use self::window::SendWindow;
+pub(super) use super::recovery::NewSegment;
 use super::recovery::{Scoreboard, SentSegment};
 use super::rtt::RttEstimator;
 use super::timers::Timers;
@@ -59,17 +61,17 @@ impl Sender {
         }
     }
 
-    /// The far end's SYN arrived with this window field. `shift` applies from the next segment on.
+    /// Takes the window field of the far end's SYN. `shift` applies from the next segment on.
     pub(super) const fn on_far_syn(&mut self, window: u16, shift: u8) {
         self.window.start(window, 0, 1, shift);
     }
 
-    /// Our SYN is acknowledged: full segments carry `smss` bytes.
+    /// Takes note that our SYN is acknowledged. Full segments carry `smss` bytes.
     pub(super) fn on_established(&mut self, smss: u32) {
         self.stream.on_established(smss);
     }
 
-    /// Takes the window of a segment at `seq` that acknowledges `ack`. Returns whether it changed.
+    /// Takes the window of a segment at `seq` that acknowledges `ack`. Returns true if the window changed.
     #[inline]
     pub(super) fn update_window(&mut self, field: u16, seq: u64, ack: u64) -> bool {
         self.window.update(field, seq, ack)
@@ -85,31 +87,31 @@ impl Sender {
         self.stream.smss()
     }
 
-    /// Payload of a full segment as it would leave now, beside SACK blocks.
+    /// The payload of a full segment that leaves now, beside SACK blocks.
     #[inline]
     pub(super) const fn full_payload(&self) -> u32 {
         self.stream.full()
     }
 
-    /// New segments leave room for `options` bytes more than timestamps.
+    /// Makes full segments smaller by `options` bytes, which SACK blocks take beside timestamps.
     #[inline]
     pub(super) fn leave_room(&mut self, options: u32) {
         self.stream.leave_room(options);
     }
 
-    /// Bytes written and never sent.
+    /// The number of bytes that were written and never sent.
     #[inline]
     pub(super) fn unsent(&self, scoreboard: &Scoreboard) -> u64 {
         self.stream.unsent(scoreboard)
     }
 
-    /// Bytes written and not acknowledged.
+    /// The number of bytes that were written and are not acknowledged.
     #[inline]
     pub(super) fn queued(&self, scoreboard: &Scoreboard) -> u64 {
         self.stream.queued(scoreboard)
     }
 
-    /// Bytes beyond all that was ever sent that the far end's window takes.
+    /// The number of bytes that the far end's window allows beyond SND.MAX.
     #[inline]
     pub(super) const fn usable(&self, scoreboard: &Scoreboard) -> u64 {
         self.window.edge().saturating_sub(scoreboard.snd_max())
@@ -123,7 +125,7 @@ impl Sender {
 
     /// The far end's window (SND.WND), in full segments.
     pub(super) fn offered_packets(&self, scoreboard: &Scoreboard) -> f64 {
-        // Smaller than 2^63, which converts in one step.
+        // A window is smaller than 2^63, which converts in one step.
         self.offered_bytes(scoreboard).cast_signed() as f64 / f64::from(self.smss())
     }
 
@@ -132,7 +134,7 @@ impl Sender {
         self.unsent(scoreboard) > 0 && self.window.edge() > scoreboard.snd_max()
     }
 
-    /// The application closed: a FIN follows the last byte.
+    /// Has a FIN follow the last byte, because the application closes.
     pub(super) const fn queue_fin(&mut self) {
         self.stream.queue_fin();
     }
@@ -142,36 +144,36 @@ impl Sender {
         self.stream.is_closing()
     }
 
-    /// True once our FIN, and all before it, is acknowledged.
+    /// True once our FIN and all data before it are acknowledged.
     #[inline]
     pub(super) const fn fin_is_acked(&self, scoreboard: &Scoreboard) -> bool {
         self.stream.fin_is_acked(scoreboard)
     }
 
-    /// What flow control and Nagle's algorithm let leave next. With `new_data_first` retransmissions wait
-    /// until new data was tried (RFC 5682 §2.1 step 2b).
+    /// Decides by flow control and Nagle's algorithm which segment may leave next. With `new_data_first`
+    /// retransmissions wait until new data was tried (RFC 5682 §2.1 step 2b).
     #[inline]
     pub(super) fn plan(&self, scoreboard: &Scoreboard, new_data_first: bool) -> SendDecision {
         self.stream.plan(scoreboard, &self.window, &self.nagle, new_data_first)
     }
 
-    /// What a tail loss probe sends of the new data: a full segment, or all that is left. `None` if there is
-    /// nothing, or if the window has no room for the whole segment: a probe is no reason for a small segment
-    /// (RFC 9293 §3.8.6.2.1; tcp_snd_wnd_test).
+    /// Returns the new payload of a tail loss probe: a full segment, or all unsent bytes. `None` if there is
+    /// no new data, or if the far end's window has no room for the whole segment, because a probe does not
+    /// justify a small segment (RFC 9293 §3.8.6.2.1; Linux: tcp_snd_wnd_test).
     pub(super) fn plan_loss_probe(&self, scoreboard: &Scoreboard) -> Option<u32> {
         let payload = self.unsent(scoreboard).min(u64::from(self.full_payload()));
         (payload > 0 && payload <= self.usable(scoreboard)).then_some(payload as u32)
     }
 
-    /// What a probe of a closed window forces out: as much as the window takes, small or not (RFC 9293
-    /// §3.8.6.2.1 (4)).
+    /// Returns the payload that a probe of a closed window forces out: as much as the window allows, up to a
+    /// full segment (RFC 9293 §3.8.6.2.1 (4)). `None` if the window allows nothing.
     pub(super) fn plan_forced(&self, scoreboard: &Scoreboard) -> Option<u32> {
         let payload =
             self.unsent(scoreboard).min(u64::from(self.full_payload())).min(self.usable(scoreboard));
         (payload > 0).then_some(payload as u32)
     }
 
-    /// Sends a new segment: puts it into the retransmission queue.
+    /// Puts a new segment, which leaves now, into the retransmission queue.
     #[inline]
     pub(super) fn send_new(
         &mut self,
@@ -179,9 +181,9 @@ impl Sender {
         scoreboard: &mut Scoreboard,
         now: Instant,
     ) -> SentSegment {
-        let NewSegment { payload, fin, in_burst } = segment;
+        let NewSegment { payload, fin, .. } = segment;
         let pushed = payload > 0 && u64::from(payload) == self.unsent(scoreboard);
-        let sent = scoreboard.send_new(payload, fin, in_burst, pushed, now);
+        let sent = scoreboard.send_new(segment, pushed, now);
         if payload > 0 && payload < self.full_payload() {
             self.nagle.on_small_sent(sent.end());
         }
@@ -191,44 +193,44 @@ impl Sender {
         sent
     }
 
-    /// Takes `size` bytes of the application, for which there is room.
+    /// Takes `size` bytes from the application. The caller has checked that there is room.
     pub(super) fn write(&mut self, size: Bytes, scoreboard: &Scoreboard) {
         self.stream.write(size.get());
         self.buffer.on_write(self.queue(scoreboard));
     }
 
-    /// True if a message of `size` is taken as a whole.
+    /// True if a message of `size` is accepted as a whole now.
     pub(super) fn fits(&self, size: Bytes, scoreboard: &Scoreboard) -> bool {
         self.buffer.has_room_for(self.queue(scoreboard), size.get())
     }
 
-    /// The application wrote what did not fit.
+    /// Takes note that a write did not fit.
     pub(super) const fn on_refused(&mut self) {
         self.buffer.on_refused();
     }
 
-    /// How much of a write that does not fit as a whole is taken now: see [`SendBuffer::next_part`].
+    /// Returns how much of a write that does not fit as a whole is accepted now ([`SendBuffer::next_part`]).
     pub(super) fn part(&self, burst: u64, written: Bytes, scoreboard: &Scoreboard) -> Bytes {
         self.buffer.next_part(self.queue(scoreboard), burst, written)
     }
 
-    /// Room to report to the application.
+    /// The room to report to the application.
     #[inline]
     pub(super) fn writable(&self, scoreboard: &Scoreboard) -> Bytes {
         self.buffer.reported_room(self.queue(scoreboard))
     }
 
-    /// True if the buffer would hold a message of `size` if it were empty.
+    /// True if the buffer would accept a message of `size` as a whole if it were empty.
     pub(super) fn holds(&self, size: Bytes, scoreboard: &Scoreboard) -> bool {
         self.buffer.fits_when_empty(self.queue(scoreboard), size.get())
     }
 
-    /// An autotuned buffer gets room for `cwnd` segments of `mss` bytes.
+    /// Gives an autotuned buffer room for `cwnd` segments of `mss` bytes.
     pub(super) fn expand_buffer(&mut self, cwnd: u64, mss: u32) {
         self.buffer.expand(cwnd, mss);
     }
 
-    /// An acknowledgement arrived.
+    /// Takes note that an acknowledgement arrived.
     #[inline]
     pub(super) const fn on_ack(&mut self) {
         self.buffer.on_ack();
@@ -240,8 +242,8 @@ impl Sender {
         self.buffer.awaits_check()
     }
 
-    /// Lets the buffer grow and wakes the application (tcp_check_space), after the segments that the
-    /// acknowledgement allows have been sent.
+    /// Lets the buffer grow if it `may_grow`, and then wakes the application if there is room (Linux:
+    /// tcp_check_space). The caller has sent the segments that the acknowledgement allows.
     pub(super) fn check_buffer(&mut self, may_grow: bool, cwnd: u64, mss: u32, scoreboard: &Scoreboard) {
         self.buffer.check(self.queue(scoreboard), may_grow, cwnd, mss);
     }
@@ -273,12 +275,12 @@ impl Sender {
         self.persist.is_active(timers)
     }
 
-    /// An acknowledgement arrived, and nothing was in flight that it could acknowledge.
+    /// Takes note that an acknowledgement arrived while nothing was in flight that it could acknowledge.
     pub(super) fn on_ack_of_nothing(&self, rtt: &RttEstimator, timers: &mut Timers, now: Instant) {
         self.persist.on_ack(rtt, timers, now);
     }
 
-    /// The persist timer expired.
+    /// Has a probe of the closed window leave, because the persist timer expired.
     pub(super) const fn on_persist_timeout(&mut self) {
         self.persist.on_timeout();
     }
@@ -289,8 +291,8 @@ impl Sender {
         self.persist.take_due()
     }
 
-    /// Starts or stops the persist timer. `is_blocked` if data waits for the far end's window with nothing in
-    /// flight.
+    /// Starts or stops the persist timer. `is_blocked` is true if data waits for the far end's window while
+    /// nothing is in flight.
     #[inline]
     pub(super) fn update_persist(
         &mut self,

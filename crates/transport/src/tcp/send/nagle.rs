@@ -10,7 +10,7 @@ use talkpath_config::NagleKind;
 #[derive(Clone, Debug)]
 pub(super) struct Nagle {
     kind: NagleKind,
-    /// The end of the small segment that was sent latest (Linux: snd_sml).
+    /// The offset at which the latest small segment ends (Linux: snd_sml).
     small_end: u64,
 }
 
@@ -29,7 +29,7 @@ impl Nagle {
         }
     }
 
-    /// A small segment that ends at `end` was sent for the first time.
+    /// Takes note that a small segment, which ends at `end`, was sent for the first time.
     pub(super) const fn on_small_sent(&mut self, end: u64) {
         self.small_end = end;
     }

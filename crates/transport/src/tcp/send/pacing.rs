@@ -247,9 +247,9 @@ impl Pace {
 
 const NANOS_PER_S: u128 = 1_000_000_000;
 const MICROS_PER_S: u64 = 1_000_000;
-/// Linux: net.ipv4.tcp_pacing_ss_ratio.
+/// P in slow start, in percent (Linux: net.ipv4.tcp_pacing_ss_ratio).
 const SLOW_START_PERCENT: u64 = 200;
-/// Linux: net.ipv4.tcp_pacing_ca_ratio.
+/// P in congestion avoidance, in percent (Linux: net.ipv4.tcp_pacing_ca_ratio).
 const AVOIDANCE_PERCENT: u64 = 120;
 /// The first ten segments are not paced (Linux: tcp_update_skb_after_send; the number is that of sch_fq's
 /// initial quantum).

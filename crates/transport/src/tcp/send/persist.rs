@@ -1,4 +1,8 @@
 //! Probes of a closed window (RFC 9293 §3.8.6.1).
+//!
+//! The persist timer runs while data waits for the far end's window and nothing is in flight. Each time it
+//! expires, a probe leaves. The first interval is an RTO, and each further interval is twice as long
+//! ([`RttEstimator::persist_deadline`]).
 
 use talkpath_units::Instant;
 
@@ -13,7 +17,7 @@ pub(super) struct Persist {
     restarts: bool,
     /// The number of probes since the window closed.
     backoff: u32,
-    /// A probe has to leave.
+    /// True if a probe has to leave.
     due: bool,
 }
 
@@ -37,15 +41,16 @@ impl Persist {
         core::mem::replace(&mut self.due, false)
     }
 
-    /// An acknowledgement arrived with nothing in flight. If it opens the window, [`Self::update`] stops the
-    /// timer.
+    /// Restarts the timer, under Linux, after an acknowledgement that arrived with nothing in flight. If the
+    /// acknowledgement opens the window, [`Self::update`] stops the timer later.
     pub(super) fn on_ack(&self, rtt: &RttEstimator, timers: &mut Timers, now: Instant) {
         if self.restarts && timers.is_running(TimerSlot::Persist) {
             timers.set(TimerKind::Persist, rtt.persist_deadline(self.backoff, now));
         }
     }
 
-    /// Everything that may leave has left. The timer runs while data waits for the window alone.
+    /// Starts the timer if the far end's window blocks all data (`is_blocked`), and otherwise stops it. The
+    /// caller has sent everything that may leave.
     #[inline]
     pub(super) fn update(&mut self, is_blocked: bool, rtt: &RttEstimator, timers: &mut Timers, now: Instant) {
         let runs = timers.is_running(TimerSlot::Persist);

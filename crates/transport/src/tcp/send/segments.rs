@@ -6,39 +6,29 @@
 //! ──────────┴───────────────────────┴─────────────────────┴─────►
 //! ```
 //!
-//! Offsets count the SYN as 0. Unsent bytes have no boundaries, so that small writes coalesce as in Linux.
-//! Sent segments keep their boundaries, and are sent again as they were.
+//! Offsets count the SYN as 0. Unsent bytes have no boundaries, so small writes coalesce as in Linux. Sent
+//! segments keep their boundaries, and are sent again unchanged.
 
 use super::nagle::Nagle;
 use super::window::SendWindow;
 use crate::tcp::recovery::Scoreboard;
 
-/// The segment that may leave next, as far as flow control and Nagle's algorithm decide it.
+/// What may leave next, as far as flow control and Nagle's algorithm decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum SendDecision {
-    /// A retransmission may leave.
-    Retransmit,
-    /// A new segment may leave. It carries `payload` unsent bytes, and the FIN if `fin` is true.
-    New { payload: u32, fin: bool },
+    /// This segment may leave.
+    Send(NextSegment),
     /// No segment may leave.
     Blocked(BlockedBy),
 }
 
-/// A new segment.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::tcp) struct NewSegment {
-    /// The number of unsent bytes that it carries.
-    pub(in crate::tcp) payload: u32,
-    pub(in crate::tcp) fin: bool,
-    /// True if it leaves in one burst with the segment before it.
-    pub(in crate::tcp) in_burst: bool,
-}
-
-impl NewSegment {
-    /// A segment that a probe forces out: a burst of its own, without FIN.
-    pub(in crate::tcp) const fn forced(payload: u32) -> Self {
-        Self { payload, fin: false, in_burst: false }
-    }
+/// A segment that may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp) enum NextSegment {
+    /// The next segment that has to be sent again.
+    Retransmission,
+    /// A new segment. It carries `payload` unsent bytes, and the FIN if `fin` is true.
+    New { payload: u32, fin: bool },
 }
 
 /// Why no further segment leaves now.
@@ -66,7 +56,7 @@ pub(super) struct Stream {
     written: u64,
     /// Payload bytes of a full segment (SMSS).
     smss: u32,
-    /// Payload bytes of a full segment that carries the SACK blocks of now.
+    /// Payload bytes of a full segment beside the SACK blocks that it has to carry now.
     full: u32,
     /// True once the application has closed: a FIN follows its last byte.
     fin_queued: bool,
@@ -88,7 +78,7 @@ impl Stream {
         self.smss
     }
 
-    /// Payload bytes of a full segment that carries the SACK blocks of now.
+    /// Payload bytes of a full segment beside the SACK blocks that it has to carry now.
     #[inline]
     pub(super) const fn full(&self) -> u32 {
         self.full
@@ -145,13 +135,13 @@ impl Stream {
         new_data_first: bool,
     ) -> SendDecision {
         if scoreboard.has_retransmission() && !new_data_first {
-            return SendDecision::Retransmit;
+            return SendDecision::Send(NextSegment::Retransmission);
         }
         let unsent = self.unsent(scoreboard);
         let fin_due = self.fin_queued && !self.fin_sent;
         if unsent == 0 {
             return if fin_due {
-                SendDecision::New { payload: 0, fin: true }
+                SendDecision::Send(NextSegment::New { payload: 0, fin: true })
             } else {
                 SendDecision::Blocked(BlockedBy::NoData)
             };
@@ -161,7 +151,8 @@ impl Stream {
         let payload = unsent.min(full).min(usable);
         let is_tail = payload == unsent;
         if payload == full || (is_tail && fin_due) {
-            return SendDecision::New { payload: payload as u32, fin: is_tail && fin_due };
+            let fin = is_tail && fin_due;
+            return SendDecision::Send(NextSegment::New { payload: payload as u32, fin });
         }
         // F-RTO's new data is not held back by Nagle's algorithm (tcp_xmit_recovery: TCP_NAGLE_OFF).
         if is_tail && !new_data_first && nagle.holds(scoreboard.snd_una(), scoreboard.snd_max()) {
@@ -170,7 +161,7 @@ impl Stream {
         // RFC 9293 §3.8.6.2.1: (2) the segment carries all unsent bytes, or (3) it fills at least half of the
         // largest window that the far end ever offered.
         if is_tail || (payload > 0 && payload >= window.max_offered() / 2) {
-            return SendDecision::New { payload: payload as u32, fin: false };
+            return SendDecision::Send(NextSegment::New { payload: payload as u32, fin: false });
         }
         SendDecision::Blocked(BlockedBy::Receiver)
     }
@@ -181,7 +172,7 @@ mod tests {
     use talkpath_units::{Bytes, Instant};
 
     use super::*;
-    use crate::tcp::send::Sender;
+    use crate::tcp::send::{NewSegment, Sender};
     use talkpath_config::{NagleKind, Stack, TcpConfig};
 
     /// A sender with segments of 1000 B, and what it has in flight.
@@ -216,7 +207,7 @@ mod tests {
 
         fn send_all(&mut self) -> Vec<u32> {
             let mut sent = Vec::new();
-            while let SendDecision::New { payload, fin } = self.plan() {
+            while let SendDecision::Send(NextSegment::New { payload, fin }) = self.plan() {
                 self.send(payload, fin);
                 sent.push(payload);
             }
@@ -248,7 +239,7 @@ mod tests {
         assert_eq!(sending.plan(), SendDecision::Blocked(BlockedBy::Receiver));
         assert_eq!(sending.sender.plan_forced(&sending.scoreboard), Some(300));
         sending.sender.update_window(400, 1, 3001);
-        assert_eq!(sending.plan(), SendDecision::New { payload: 400, fin: false });
+        assert_eq!(sending.plan(), SendDecision::Send(NextSegment::New { payload: 400, fin: false }));
     }
 
     #[test]
@@ -257,7 +248,10 @@ mod tests {
         sending.write(1300);
         assert_eq!(sending.send_all(), [1000, 300]);
         sending.scoreboard.go_back();
-        assert_eq!((sending.plan(), sending.scoreboard.in_flight_bytes()), (SendDecision::Retransmit, 0));
+        assert_eq!(
+            (sending.plan(), sending.scoreboard.in_flight_bytes()),
+            (SendDecision::Send(NextSegment::Retransmission), 0)
+        );
         assert_eq!(sending.scoreboard.retransmit(Instant::ZERO).unwrap().end(), 1001);
         assert_eq!(
             (sending.scoreboard.in_flight_bytes(), sending.scoreboard.in_flight_segments()),
@@ -274,7 +268,7 @@ mod tests {
         let mut sending = Sending::new(NagleKind::Classic, 60_000);
         sending.write(100);
         sending.sender.queue_fin();
-        assert_eq!(sending.plan(), SendDecision::New { payload: 100, fin: true });
+        assert_eq!(sending.plan(), SendDecision::Send(NextSegment::New { payload: 100, fin: true }));
         sending.send(100, true);
         assert_eq!(sending.plan(), SendDecision::Blocked(BlockedBy::NoData));
         sending.scoreboard.on_ack(102);

@@ -1,21 +1,22 @@
 //! The window that the far end offers (SND.WND, RFC 9293 §3.10.7.4).
 
-/// What the far end lets us send.
+/// The window that the far end offers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SendWindow {
-    /// SND.WND as an offset: one past the last byte that may be sent.
+    /// The offset one past the last byte that may be sent. SND.WND is its distance from SND.UNA.
     edge: u64,
-    /// SND.WL1 and SND.WL2: the segment that the window came from.
+    /// The offset at which the segment began that brought the window (SND.WL1).
     from_seq: u64,
+    /// The offset that this segment acknowledged (SND.WL2).
     from_ack: u64,
-    /// The far end's shift.
+    /// The far end's shift for window fields.
     shift: u8,
-    /// Max(SND.WND): the max_offered window ever offered.
+    /// The largest window that was ever offered, in bytes (Max(SND.WND)).
     max_offered: u64,
 }
 
 impl SendWindow {
-    /// The window of a SYN, which is unscaled. `shift` applies from the next segment on.
+    /// Takes the window of a SYN, which is unscaled. `shift` applies from the next segment on.
     pub(super) const fn start(&mut self, field: u16, seq: u64, ack: u64, shift: u8) {
         self.edge = ack + field as u64;
         self.from_seq = seq;
@@ -24,20 +25,20 @@ impl SendWindow {
         self.shift = shift;
     }
 
-    /// RFC 9293 §3.10.7.4, fifth: takes the window of a segment that is not older than the last one. Returns
-    /// whether the window changed.
+    /// Takes the window of a segment, unless a newer segment brought a window before (RFC 9293 §3.10.7.4,
+    /// fifth). Returns true if the window changed.
     #[inline]
     pub(super) fn update(&mut self, field: u16, seq: u64, ack: u64) -> bool {
         if seq < self.from_seq || (seq == self.from_seq && ack < self.from_ack) {
             return false;
         }
         let window = u64::from(field) << self.shift;
-        let before = self.edge - self.from_ack;
+        let old_window = self.edge - self.from_ack;
         self.from_seq = seq;
         self.from_ack = ack;
         self.edge = ack + window;
         self.max_offered = self.max_offered.max(window);
-        window != before
+        window != old_window
     }
 
     /// True if a duplicate acknowledgement at `seq` would open the window (tcp_may_update_window).
@@ -55,7 +56,7 @@ impl SendWindow {
     }
 }
 
-/// RFC 7323 §2.3: a larger shift is taken as this.
+/// The largest shift. A larger value of the option counts as this one (RFC 7323 §2.3).
 pub(in crate::tcp) const MAX_SHIFT: u8 = 14;
 
 #[cfg(test)]

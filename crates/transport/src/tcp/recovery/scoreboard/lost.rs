@@ -33,8 +33,8 @@ impl Scoreboard {
     /// Marks the segments that are late (RFC 8985 §6.2 step 5). A segment is late if a segment sent after it
     /// has arrived, and a round trip and the reordering `window` have passed since the segment was sent.
     ///
-    /// Returns the time after which every segment that was overtaken so is late, `None` if there is none.
-    /// RFC 8985 sets one timer for that longest time.
+    /// Returns the time after which all segments are late that were overtaken and are not late yet. `None` if
+    /// there is no such segment. RFC 8985 sets one timer for that longest time.
     pub(in crate::tcp::recovery) fn mark_by_time(
         &mut self,
         rack: &Rack,
@@ -66,7 +66,7 @@ impl Scoreboard {
         longest.max(self.mark_retransmissions_by_time(rack, window, now))
     }
 
-    /// As [`Self::mark_by_time`], for the retransmissions in flight.
+    /// Does the same as [`Self::mark_by_time`] for the retransmissions in flight.
     ///
     /// `retransmissions` lists them in the order in which they left. An entry leaves the list once it is at
     /// the front and needs no further check: the retransmission is late, or was acknowledged, sacked or sent
