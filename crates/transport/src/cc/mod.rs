@@ -1,4 +1,4 @@
-//! Congestion control: how much may be in flight, and what losses and acknowledgements do to that.
+//! Congestion control: how much may be in flight, and how losses and acknowledgements change that amount.
 //!
 //! ```text
 //!   Controller ─┬─ Window   cwnd grows with acknowledgements and falls with losses (window_based)

@@ -9,18 +9,18 @@ use talkpath_units::{Duration, Instant, Seed};
 
 use talkpath_config::{Role, Ticks};
 
-/// How far a host's clock is ahead of the run's.
+/// A host's clock, which is ahead of the run's clock by a constant time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostClock {
-    /// Nanoseconds by which it is ahead.
+    /// The time by which the clock is ahead, in nanoseconds.
     ahead: u64,
 }
 
 impl HostClock {
-    /// The run's own.
+    /// The run's own clock.
     pub(crate) const COMMON: Self = Self { ahead: 0 };
 
-    /// The clock of the host at `role`'s end of the flow that `seed` belongs to.
+    /// The clock of the host at `role`'s end of a flow. `seed` is the flow's.
     pub(crate) fn new(ticks: Ticks, seed: Seed, role: Role) -> Self {
         let name = match role {
             Role::Active => "tcp/ticks/active",
@@ -32,21 +32,23 @@ impl HostClock {
         }
     }
 
-    /// What the host's clock shows at `now`.
+    /// Returns what the host's clock reads at `now`.
     #[inline]
     pub(crate) const fn read(self, now: Instant) -> Instant {
         Instant::from_nanos(now.as_nanos().saturating_add(self.ahead))
     }
 
-    /// When the host's clock shows `reading`, which is not from before the run.
+    /// Returns the instant at which the host's clock reads `reading`, and the beginning of the run if that is
+    /// later.
     #[inline]
     pub(crate) const fn when(self, reading: Instant) -> Instant {
         Instant::from_nanos(reading.as_nanos().saturating_sub(self.ahead))
     }
 }
 
-/// The number of whole ticks in `nanos`. The presets' ticks are known to the compiler, which divides by them
-/// with a multiplication: a division takes as long as a cache miss, and each acknowledgement needs several.
+/// Returns the number of whole ticks in `nanos`. The ticks of the presets are constants, so that the compiler
+/// replaces the division by a multiplication. A division takes as long as a cache miss, and each
+/// acknowledgement needs several.
 #[inline]
 pub(crate) fn whole_ticks(nanos: u64, tick: u64) -> u64 {
     match tick {
@@ -57,7 +59,7 @@ pub(crate) fn whole_ticks(nanos: u64, tick: u64) -> u64 {
     }
 }
 
-/// `span`, rounded up to whole ticks. Zero for a clock without ticks.
+/// Returns `span`, rounded up to whole ticks. A `tick` of zero means that the clock is exact.
 #[inline]
 pub(crate) fn round_up(span: Duration, tick: Duration) -> Duration {
     match tick.as_nanos() {
@@ -66,19 +68,20 @@ pub(crate) fn round_up(span: Duration, tick: Duration) -> Duration {
     }
 }
 
-/// A separate function, so that the compiler does not merge it with the divisions by constants.
+/// Divides by any tick. This is a separate function, so that the compiler does not merge it with the
+/// divisions by constants.
 #[inline(never)]
 const fn divide(nanos: u64, tick: u64) -> u64 {
     nanos / tick
 }
 
-/// Linux at HZ = 1000.
+/// Linux's tick at HZ = 1000, in nanoseconds.
 const JIFFY: u64 = 1_000_000;
-/// BSD's tcp_slowtimo and tcp_fasttimo.
+/// The ticks of BSD's timers (tcp_slowtimo, tcp_fasttimo), in nanoseconds.
 const SLOW_TICK: u64 = 500_000_000;
 const FAST_TICK: u64 = 200_000_000;
-/// Far longer than any tick, so that each phase is equally likely, and far shorter than what an [`Instant`]
-/// holds.
+/// The bound of a clock's lead, in nanoseconds (18 minutes). We chose it far longer than any tick, so that
+/// each phase is equally likely, and far shorter than the range of an [`Instant`].
 const MAX_LEAD: u64 = 1 << 40;
 
 #[cfg(test)]

@@ -1,8 +1,13 @@
 //! The congestion window as the connection uses it: what may leave, what a loss halves, and whether the
 //! window may grow.
 //!
-//! The algorithms are in [`crate::cc`]. This part adds the connection's side: amounts are converted to the
-//! window's unit (bytes, or packets as in Linux), and the use of the window is watched.
+//! | amount | window counts bytes | window counts packets (as in Linux) |
+//! | --- | --- | --- |
+//! | a segment may leave | in flight + payload <= `cwnd` | in flight < `cwnd` |
+//! | a loss with SACK reduces | min(unacknowledged, `cwnd`) | `cwnd` |
+//! | a loss without SACK reduces | in flight; BSD: min(`cwnd`, offered window) | in flight |
+//!
+//! The algorithms are in [`crate::cc`].
 
 use talkpath_config::{CongestionControlKind, Stack, TcpConfig};
 use talkpath_units::{Duration, Instant, Packets, Rate, Seed};
@@ -17,12 +22,12 @@ use crate::cc::{self, Controller, Counting, Feedback, Growth, InitialState, Rate
 pub(super) struct Congestion {
     control: Controller,
     usage: WindowUsage,
-    /// What was sent since all that may leave had left.
+    /// What was sent since the sender last had to stop.
     sent: Sent,
     setup: Setup,
 }
 
-/// What a controller is built from.
+/// The configuration from which a controller is built.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     stack: Stack,
@@ -31,32 +36,30 @@ struct Setup {
     initial_window: Packets,
     initial_ssthresh: Option<Packets>,
     seed: Seed,
-    /// A window that was not filled does not grow.
+    /// True if a window that was not filled does not grow (key `cwnd_validation`).
     validates: bool,
-    /// Segments are paced.
+    /// True if segments are paced.
     is_paced: bool,
-    /// The largest window that the far end could offer.
+    /// The largest window that the far end could offer, in bytes.
     max_window: u64,
 }
 
-/// What an acknowledgement delivered, for a rate-based control. Amounts are in segments.
+/// What an acknowledgement delivered, for a rate-based control. Amounts are in segments. The fields are those
+/// of [`Feedback`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
     pub(super) segments: u64,
-    /// Newly marked as lost.
     pub(super) losses: u64,
-    /// One past the last offset of what was sent last.
     pub(super) newest: Option<u64>,
     pub(super) rtt: Option<Duration>,
     pub(super) prior_in_flight: u64,
-    /// The far end may have delayed the acknowledgement.
     pub(super) is_ack_delayed: bool,
 }
 
 impl Congestion {
     pub(super) fn new(config: &TcpConfig, mss: u32, seed: Seed) -> Self {
         let kind = match config.cc.unwrap_or(CongestionControlKind::Cubic) {
-            // The kernel's "reno" is a window's growth and reduction. It repairs losses as RFC 6582 does.
+            // The kernel's "reno" names a rule for the window alone. Its recovery is that of RFC 6582.
             CongestionControlKind::Reno if config.stack == Stack::Linux => CongestionControlKind::NewReno,
             kind => kind,
         };
@@ -80,12 +83,12 @@ impl Congestion {
         }
     }
 
-    /// A fresh window for segments of `smss` bytes.
+    /// Begins with a fresh window of `initial` segments, each of `smss` bytes.
     pub(super) fn begin(&mut self, smss: u32, initial: Packets) {
         self.control = self.setup.controller(smss, initial);
     }
 
-    /// Data may flow: a rate-based control starts from the handshake's round trip.
+    /// Starts a rate-based control from the round trip of the handshake. Data may flow now.
     pub(super) fn on_established(
         &mut self,
         smss: u32,
@@ -128,18 +131,17 @@ impl Congestion {
         self.control.pacing_rate()
     }
 
-    /// Recovery sets `cwnd`.
     pub(super) fn set_cwnd(&mut self, cwnd: u64) {
         self.control.window_mut().set_cwnd(cwnd);
     }
 
-    /// `cwnd` falls, or rises, to `ssthresh`.
+    /// Sets `cwnd` to `ssthresh`. If recovery has brought `cwnd` below `ssthresh`, `cwnd` rises.
     pub(super) fn lower_to_ssthresh(&mut self) {
         let ssthresh = self.window().ssthresh();
         self.set_cwnd(ssthresh);
     }
 
-    /// An amount in the window's unit.
+    /// Returns an amount in the window's unit: either `bytes` or `segments`.
     #[inline]
     pub(super) fn amount(&self, bytes: u64, segments: u64) -> u64 {
         match self.window().counting() {
@@ -148,7 +150,7 @@ impl Congestion {
         }
     }
 
-    /// What is in flight, in the window's unit.
+    /// Returns the amount in flight, in the window's unit.
     #[inline]
     pub(super) fn in_flight(&self, scoreboard: &Scoreboard) -> u64 {
         match self.window().counting() {
@@ -157,13 +159,14 @@ impl Congestion {
         }
     }
 
-    /// FlightSize: what is not acknowledged, sacked or not (RFC 5681 §2). What limited transmit sent beyond
-    /// `cwnd` does not count (§3.2 step 2). A window that counts packets takes `cwnd` (tcp_reno_ssthresh).
+    /// Returns FlightSize: the amount that is not acknowledged, sacked or not (RFC 5681 §2). The data that
+    /// limited transmit sent beyond `cwnd` does not count (§3.2 step 2). A window that counts packets takes
+    /// `cwnd` instead (Linux: tcp_reno_ssthresh).
     pub(super) fn flight_size(&self, scoreboard: &Scoreboard) -> u64 {
         self.flight_size_of(scoreboard.outstanding_bytes())
     }
 
-    /// As [`Self::flight_size`], of `outstanding` bytes.
+    /// Returns FlightSize if `outstanding` bytes are not acknowledged.
     pub(super) fn flight_size_of(&self, outstanding: u64) -> u64 {
         let window = self.window();
         match window.counting() {
@@ -172,10 +175,12 @@ impl Congestion {
         }
     }
 
-    /// The amount that a loss halves without SACK. RFC 5681 §3.1 eq. 4: FlightSize, without the `limited`
-    /// that limited transmit sent (§3.2 step 2). BSD (tcp_input, tcp_timers): the smaller of `cwnd` and the
-    /// `offered` window, in whole pairs of segments. Limited transmit goes beyond `cwnd`, so BSD's base never
-    /// contains it.
+    /// Returns the amount that a loss halves on a connection without SACK:
+    ///
+    /// - FlightSize (RFC 5681 §3.1 eq. 4), without the amount `limited` that limited transmit sent (§3.2 step
+    ///   2).
+    /// - BSD (tcp_input, tcp_timers): the smaller of `cwnd` and the `offered` window, rounded down to an even
+    ///   number of segments. Limited transmit goes beyond `cwnd`, so it is not a part of this amount.
     pub(super) fn loss_base(&self, limited: u64, scoreboard: &Scoreboard, offered: u64) -> u64 {
         let window = self.window();
         match window.counting() {
@@ -187,9 +192,9 @@ impl Congestion {
         }
     }
 
-    /// True if an acknowledgement may open the window, of segments of `smss` bytes. Without validation each
-    /// one may, as long as the window is below the largest that a window field could offer (RFC 9293 §3.1,
-    /// RFC 7323 §2.3; BSD's TCP_MAXWIN << snd_scale).
+    /// True if an acknowledgement may open the window. With validation the window has to be in use. Without
+    /// validation any acknowledgement may, as long as the window is below the largest that a window field can
+    /// offer (RFC 9293 §3.1, RFC 7323 §2.3; BSD's TCP_MAXWIN << snd_scale). A segment has `smss` bytes.
     #[inline]
     pub(super) fn may_grow(&self, smss: u32) -> bool {
         let window = self.window();
@@ -203,14 +208,15 @@ impl Congestion {
         window.cwnd().saturating_mul(unit) < self.setup.max_window
     }
 
-    /// True if `cwnd` has room for a segment of `payload` bytes. If nothing is in flight, it always has.
+    /// True if `cwnd` has room for a segment of `payload` bytes. If nothing is in flight, there always is
+    /// room.
     #[inline]
     pub(super) fn admits(&self, payload: u32, scoreboard: &Scoreboard) -> bool {
         self.admits_beyond(payload, 0, 0, scoreboard)
     }
 
-    /// As [`Self::admits`], if `cwnd` were larger by `extra` segments of `smss` bytes (limited transmit, RFC
-    /// 3042).
+    /// True if there would be room for the segment with a `cwnd` that is larger by `extra` segments of `smss`
+    /// bytes (limited transmit, RFC 3042).
     #[inline]
     pub(super) fn admits_beyond(&self, payload: u32, extra: u64, smss: u32, scoreboard: &Scoreboard) -> bool {
         if scoreboard.in_flight_segments() == 0 {
@@ -226,7 +232,7 @@ impl Congestion {
         }
     }
 
-    /// The segments of `smss` bytes that `cwnd` has room for, and `cwnd` in such segments.
+    /// Returns the number of segments of `smss` bytes for which `cwnd` has room, and `cwnd` in such segments.
     #[inline]
     pub(super) fn room_segments(&self, smss: u32, scoreboard: &Scoreboard) -> (u64, u64) {
         let cwnd = self.window().cwnd();
@@ -239,7 +245,7 @@ impl Congestion {
         }
     }
 
-    /// What bursts and their pace follow from.
+    /// Returns the inputs of the pacing rate and of the size of a burst.
     #[inline]
     pub(super) fn pace(
         &self,
@@ -261,14 +267,21 @@ impl Congestion {
         }
     }
 
-    /// The application writes. If it had left room in `cwnd`, a rate-based control learns of it
-    /// (tcp_rate_check_app_limited).
-    pub(super) fn note_app_limit(&mut self, unsent: u64, smss: u32, repairs: bool, scoreboard: &Scoreboard) {
+    /// Takes note that the application writes. If it had left room in `cwnd` before, a rate-based control
+    /// learns that the application limited the rate (Linux: tcp_rate_check_app_limited). While lost segments
+    /// wait to be sent again (`repairs_wait`), the application is not the limit.
+    pub(super) fn note_app_limit(
+        &mut self,
+        unsent: u64,
+        smss: u32,
+        repairs_wait: bool,
+        scoreboard: &Scoreboard,
+    ) {
         let (in_flight, cwnd) = (scoreboard.in_flight_segments(), self.window().cwnd());
         if let Some(control) = self.control.rate_based()
             && unsent < u64::from(smss)
             && in_flight < cwnd
-            && !repairs
+            && !repairs_wait
         {
             control.on_app_limited(in_flight);
         }
@@ -290,8 +303,8 @@ impl Congestion {
         }
     }
 
-    /// New data is about to leave with nothing in flight. RFC 5681 §4.1: after more than an RTO without
-    /// sending, the window no longer is known to fit the path.
+    /// Adapts the window before new data leaves with nothing in flight. After an `idle` time of more than an
+    /// RTO the window may no longer fit the path (RFC 5681 §4.1).
     pub(super) fn restart_after_idle(&mut self, idle: Duration, rto: Duration, now: Instant) {
         if idle > rto {
             self.control.on_idle(idle, rto);
@@ -299,15 +312,16 @@ impl Congestion {
         self.control.on_flight_start(idle, now);
     }
 
-    /// A segment leaves: new data, or a retransmission.
+    /// Takes note of what kind of segment leaves.
     #[inline]
     pub(super) fn note_sent(&mut self, sent: Sent) {
         self.sent = self.sent.max(sent);
     }
 
-    /// Everything that may leave has left. `cwnd_limited` if `cwnd` held back more. Returns what was sent
-    /// since the last time, and how much of the window was used if the window decays and was not full for an
-    /// RTO (tcp_cwnd_validate).
+    /// Takes note that the sender stops. `cwnd_limited` is true if `cwnd` holds back more data.
+    ///
+    /// Returns what was sent since the sender last stopped. The second value is the amount of the window that
+    /// was used, if the window was not full for an RTO and has to decay (Linux: tcp_cwnd_validate).
     #[inline]
     pub(super) fn on_drained(
         &mut self,
@@ -323,19 +337,20 @@ impl Congestion {
         let window = self.control.window();
         let counting = window.counting();
         let flight_size = self.in_flight(scoreboard);
-        let limited = cwnd_limited || flight_size + counting.smss() > window.cwnd();
-        // tcp_cwnd_validate counts what is lost or sacked too.
+        let is_full = cwnd_limited || flight_size + counting.smss() > window.cwnd();
+        // Linux counts lost and sacked segments too (tcp_cwnd_validate).
         let outstanding = match counting {
             Counting::Bytes { .. } => flight_size,
             Counting::Packets => flight_size.max(scoreboard.outstanding_segments()),
         };
-        self.usage.on_drained(limited, outstanding, scoreboard.snd_una(), scoreboard.snd_max());
+        self.usage.on_drained(is_full, outstanding, scoreboard.snd_una(), scoreboard.snd_max());
         let decays = window.decays() && !self.control.is_rate_based();
         let used = if decays { self.usage.unused(window, outstanding, rto, now) } else { None };
         (sent, used)
     }
 
-    /// The application, and not a full send buffer, left room in the window for an RTO.
+    /// Lowers `cwnd` towards the amount `used`. The caller has made sure that the application left room in
+    /// the window, and not a full send buffer.
     pub(super) fn decay(&mut self, used: u64) {
         self.control.window_mut().decay(used);
     }

@@ -1,5 +1,5 @@
-//! How a connection opens: what the handshake's segments do in LISTEN, SYN-SENT and SYN-RECEIVED
-//! (RFC 9293 §3.10.7), and the SYN, SYN-ACK or RST that leaves. What the handshake knows is in `handshake`.
+//! How a connection opens: what arriving segments do in LISTEN, SYN-SENT and SYN-RECEIVED (RFC 9293 §3.10.7),
+//! and the SYN, SYN-ACK or RST that leaves. The state of the handshake is in `handshake`.
 
 use talkpath_units::Instant;
 use talkpath_wire::{Flags, Segment, SegmentOptions};
@@ -9,7 +9,7 @@ use super::handshake::Control;
 use super::send::MAX_SHIFT;
 
 impl Core {
-    /// LISTEN: a SYN is answered, anything else is reset.
+    /// Processes a segment in LISTEN (RFC 9293 §3.10.7.2): a SYN is answered, any other segment is reset.
     pub(super) fn on_segment_in_listen(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -21,7 +21,7 @@ impl Core {
         self.accept_syn(segment);
     }
 
-    /// SYN-SENT: RFC 9293 §3.10.7.3.
+    /// Processes a segment in SYN-SENT (RFC 9293 §3.10.7.3).
     pub(super) fn on_segment_in_syn_sent(&mut self, segment: &Segment, now: Instant) {
         let acknowledges = segment.flags.contains(Flags::ACK);
         if acknowledges && segment.ack != self.handshake.seq(1) {
@@ -39,7 +39,7 @@ impl Core {
         if !segment.flags.contains(Flags::SYN) {
             return;
         }
-        // Without an acknowledgement both ends opened at once.
+        // If the SYN acknowledges nothing, both ends opened at the same time.
         self.accept_syn(segment);
         if acknowledges {
             self.establish(segment, now);
@@ -47,17 +47,18 @@ impl Core {
         }
     }
 
-    /// SYN-RECEIVED: the handshake ends, or the SYN-ACK was lost. Returns whether the segment is to be
-    /// processed further.
+    /// Processes a segment in SYN-RECEIVED: the handshake ends, or the SYN-ACK is sent again. Returns true if
+    /// the segment has to be processed further.
     pub(super) fn on_segment_in_syn_received(&mut self, segment: &Segment, now: Instant) -> bool {
         if segment.flags.contains(Flags::RST) {
-            // RFC 5961 §3.2, as in all later states.
+            // As in all later states, only the exact sequence number resets (RFC 5961 §3.2). Another RST in
+            // the window is answered by a challenge ACK.
             let start = self.handshake.far_offset(segment.seq, self.receiver.rcv_nxt());
             if start == self.receiver.rcv_nxt() {
                 self.abort();
             } else if !self.receiver.is_outside(start, 0) {
-                let question = self.pure_ack(now);
-                self.outbox.push(question);
+                let challenge = self.pure_ack(now);
+                self.outbox.push(challenge);
             }
             return false;
         }
@@ -72,7 +73,7 @@ impl Core {
         false
     }
 
-    /// Takes the far end's SYN: its sequence number, window and options. A SYN-ACK is to leave.
+    /// Takes the far end's SYN: its sequence number, window and options. Has a SYN-ACK leave.
     fn accept_syn(&mut self, syn: &Segment) {
         self.handshake.on_far_syn(syn);
         let shift = if self.handshake.offers_scaling() { syn.window_scale() } else { None };
@@ -86,7 +87,7 @@ impl Core {
         self.handshake.request_syn_ack();
     }
 
-    /// Our SYN is acknowledged: data may flow.
+    /// Completes the handshake, because our SYN is acknowledged. Data may flow.
     fn establish(&mut self, segment: &Segment, now: Instant) {
         self.state.on_established();
         self.handshake.cancel();
@@ -103,7 +104,8 @@ impl Core {
         self.sender.expand_buffer(initial.get(), self.handshake.mss());
     }
 
-    /// RFC 6298 §3: a SYN that was sent again gives no sample. Linux takes one from its timestamp.
+    /// Measures the round trip of the handshake. A SYN that was sent more than once gives no sample (RFC 6298
+    /// §3). Linux then takes the sample from the echoed timestamp.
     fn measure_handshake(&mut self, segment: &Segment, now: Instant) {
         let sample = if let Some(sent_at) = self.handshake.sent_once_at() {
             Some(self.rtt.measure(sent_at, now))
@@ -121,7 +123,7 @@ impl Core {
         }
     }
 
-    /// The SYN, SYN-ACK or RST that has to leave first.
+    /// Returns the SYN, SYN-ACK or RST that has to leave before all other segments.
     pub(super) fn next_control(&mut self, now: Instant) -> Option<Segment> {
         Some(match self.handshake.take_pending()? {
             Control::Reset(segment) => *segment,
@@ -135,7 +137,8 @@ impl Core {
         })
     }
 
-    /// RFC 7323 §2.2 and §3.2: an answer carries an option only if it was offered.
+    /// Makes a SYN, or a SYN-ACK if `is_answer` is true. A SYN-ACK carries an option only if the SYN offered
+    /// it (RFC 7323 §2.2 and §3.2).
     fn syn(&mut self, flags: Flags, is_answer: bool, now: Instant) -> Segment {
         let flags = flags.with(self.ecn.on_syn_sent(is_answer, self.handshake.has_sent_syn()));
         self.scoreboard.on_syn_sent();

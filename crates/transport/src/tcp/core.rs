@@ -19,7 +19,7 @@ use super::timers::{TimerKind, Timers};
 use super::timestamps::Timestamps;
 use crate::cc::Counting;
 
-/// One end of a connection, without shortcuts.
+/// One end of a connection, without the shortcuts of `fast_path`.
 #[derive(Clone, Debug)]
 pub(super) struct Core {
     pub(super) state: ConnectionState,
@@ -72,7 +72,7 @@ impl Core {
         self.handshake.set_initial_sequence(iss);
     }
 
-    /// Recovery, and the other parts of the connection that recovery changes.
+    /// Returns recovery, and the other parts of the connection that recovery reads and changes.
     #[inline]
     pub(super) const fn recovery_context(&mut self, now: Instant) -> (&mut Recovery, Context<'_>) {
         let context = Context {
@@ -99,7 +99,11 @@ impl Core {
         self.state.takes_writes() && !self.sender.is_closing()
     }
 
-    /// A message is taken whole or not at all (see `send/buffer.rs`). None is too large for a stream.
+    /// Takes a message as a whole (see `send/buffer.rs`). No message is too large for a stream.
+    ///
+    /// # Errors
+    /// [`Refused::NotOpen`] if the application may not write, [`Refused::NoRoom`] if the message does not fit
+    /// into the send buffer now.
     pub(super) fn write(&mut self, size: Bytes) -> Result<(), Refused> {
         if !self.is_open() {
             return Err(Refused::NotOpen);
@@ -112,13 +116,14 @@ impl Core {
         Ok(())
     }
 
-    /// Takes as much of the `rest` of a message as there is room for; `written` bytes were taken before.
-    pub(super) fn write_part(&mut self, rest: Bytes, written: Bytes) -> Bytes {
+    /// Takes as much of the `remaining` bytes of a message as there is room for, and returns the amount.
+    /// `written` bytes of the message were taken before.
+    pub(super) fn write_part(&mut self, remaining: Bytes, written: Bytes) -> Bytes {
         if !self.is_open() {
             return Bytes::ZERO;
         }
         let burst = u64::from(self.pace().max_burst()) * u64::from(self.sender.full_payload());
-        let size = rest.min(self.sender.part(burst, written, &self.scoreboard));
+        let size = remaining.min(self.sender.part(burst, written, &self.scoreboard));
         if size > Bytes::ZERO {
             self.take(size);
         }
@@ -127,21 +132,22 @@ impl Core {
 
     fn take(&mut self, size: Bytes) {
         if self.congestion.is_rate_based() {
-            let repairs = self.scoreboard.has_retransmission() && !self.recovery.tries_new_data_first();
+            let repairs_wait = self.scoreboard.has_retransmission() && !self.recovery.tries_new_data_first();
             let unsent = self.sender.unsent(&self.scoreboard);
-            self.congestion.note_app_limit(unsent, self.sender.smss(), repairs, &self.scoreboard);
+            self.congestion.note_app_limit(unsent, self.sender.smss(), repairs_wait, &self.scoreboard);
         }
         self.sender.write(size, &self.scoreboard);
     }
 
-    /// The application reads at most `limit` bytes. Returns how many there were.
+    /// Gives the application at most `limit` bytes, and returns their number.
     #[inline]
     pub(super) fn read(&mut self, limit: Bytes, now: Instant) -> Bytes {
         Bytes::new(self.receiver.read(limit.get(), self.state.may_receive(), &self.rtt, now))
     }
 
-    /// The application reads and writes no further. What it has not read, or what comes later, is lost to it,
-    /// and a RST says so (RFC 9293 §3.6.1; tcp_close). Otherwise a FIN follows what was written.
+    /// Closes both directions, because the application reads and writes no further. If data was not read, or
+    /// arrives later, a RST tells the far end (RFC 9293 §3.6.1; Linux: tcp_close). Otherwise a FIN follows
+    /// the data that was written.
     pub(super) fn close(&mut self, now: Instant) {
         if !self.state.is_unsynchronized() && self.receiver.has_unread() {
             let timestamps = self.timestamps.option(now);
@@ -150,11 +156,11 @@ impl Core {
             self.abort();
             return;
         }
-        self.receiver.on_reader_gone();
+        self.receiver.on_reader_closed();
         self.shutdown();
     }
 
-    /// The application writes no further: a FIN follows what was written.
+    /// Has a FIN follow the data that was written, because the application writes no further.
     pub(super) fn shutdown(&mut self) {
         match self.state.get() {
             State::Listen | State::SynSent => {
@@ -171,14 +177,14 @@ impl Core {
         }
     }
 
-    /// The connection ends at once. Nothing more happens.
+    /// Ends the connection at once. No timer runs any longer.
     pub(super) fn abort(&mut self) {
         self.state.on_aborted();
         self.timers.clear_all();
         self.outbox.clear();
     }
 
-    /// Our FIN is acknowledged.
+    /// Takes note that our FIN is acknowledged.
     pub(super) fn on_fin_acked(&mut self) {
         self.state.on_fin_acked();
         if self.state.get() == State::Closed {
@@ -186,7 +192,7 @@ impl Core {
         }
     }
 
-    /// A deadline has passed.
+    /// Processes all timers that have expired.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         while let Some(kind) = self.timers.take_expired(now) {
             self.on_timer(kind, now);
@@ -206,12 +212,13 @@ impl Core {
             }
             TimerKind::Persist => self.sender.on_persist_timeout(),
             TimerKind::DelayedAck => self.receiver.on_delayed_ack_timeout(self.rtt.rto()),
-            // The poll that follows sends.
+            // The next poll sends the segment that waited.
             TimerKind::Pacing => {}
         }
     }
 
-    /// RFC 6298 §5.4 to §5.6.
+    /// Has the SYN, the SYN-ACK or the first unacknowledged data sent again, and doubles the RTO (RFC 6298
+    /// §5.4 to §5.6).
     fn on_retransmission_timeout(&mut self, now: Instant) {
         let backs_off = match self.state.get() {
             State::SynSent => {
@@ -234,7 +241,7 @@ impl Core {
         }
     }
 
-    /// Starts the retransmission timer, for an RTO.
+    /// Starts the retransmission timer. It expires after an RTO.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         self.timers.set(TimerKind::Retransmission, self.rtt.deadline(now));
     }
@@ -273,8 +280,8 @@ impl Core {
         }
     }
 
-    /// `cwnd`, and the smaller of `cwnd` and the offered window. The segment size changes with the handshake
-    /// alone, and the window with it.
+    /// Returns `cwnd` in the window's unit, and the smaller of `cwnd` and the offered window in bytes. The
+    /// two values change whenever [`Levels::cwnd`] or [`Levels::window`] does.
     #[inline]
     pub(super) fn windows_key(&self) -> (u64, u64) {
         let window = self.congestion.window();

@@ -3,20 +3,20 @@
 //!
 //! ```text
 //!   Tcp { core, fast }     core: the connection, without shortcuts
-//!                          fast: what is known of the core as it is
+//!                          fast: the proof, what is known of the core's present state
 //!
-//!   core_mut() ──► fast = None      what all other code takes the core by
+//!   core_mut() ──► fast = None      the access to the core for all other code
 //! ```
 //!
-//! A [`FastPath`] is a proof about the core: nothing is lost, repaired, probed, paced or closing (*plain*),
-//! or nothing leaves before the next input (*quiet*). All code outside of this file takes the core by
-//! `core_mut`, which clears the proof. The shortcuts of this file change the core without clearing it. They
-//! do what the core would do, but for what the proof makes needless, and keep the proof true (a debug build
-//! checks that):
+//! A [`FastPath`] is a proof about the core. The core is *plain* if nothing is lost, repaired, probed, paced
+//! or closing. It is *quiet* if no segment leaves before the next input. All code outside of this file
+//! changes the core by `core_mut`, which clears the proof. The shortcuts of this file change the core without
+//! clearing the proof. They do what the core would do, without the work that the proof makes needless, and
+//! leave the proof true (a debug build checks that). There are four shortcuts:
 //!
-//! - data that is expected next, or lies beyond a gap, at an end with nothing in flight;
+//! - data that is expected next, or that lies beyond a gap, at an end with nothing in flight;
 //! - an acknowledgement of whole segments that were sent once;
-//! - a write, and a read, which change nothing but whether the next poll has something to send;
+//! - a write or a read, which only changes whether the next poll has something to send;
 //! - full segments of new data, which differ in their sequence number alone.
 //!
 //! With the feature `no-fast-path` no proof is ever found, and every record must be the same: `cargo test -p
@@ -44,12 +44,12 @@ pub struct Tcp {
     fast: Option<FastPath>,
 }
 
-/// What is known of a core.
+/// The proof about a core. False means that nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FastPath {
-    /// The connection is established, and nothing is lost, repaired, probed, paced or closing.
+    /// True if the connection is established, and nothing is lost, repaired, probed, paced or closing.
     is_plain: bool,
-    /// Nothing leaves before the next input.
+    /// True if no segment leaves before the next input.
     is_quiet: bool,
 }
 
@@ -68,21 +68,21 @@ impl Tcp {
         Self { core: Core::new(config, role, path_mtu, seed, receive_buffer), fast: None }
     }
 
-    /// The same, with the initial sequence number `iss` instead of the seed's.
+    /// Returns this end with the initial sequence number `iss`, in place of the number that the seed gives.
     #[must_use]
     pub const fn with_initial_sequence(mut self, iss: SeqNum) -> Self {
         self.core_mut().set_initial_sequence(iss);
         self
     }
 
-    /// The core, to be changed. The proof about it is cleared.
+    /// Returns the core, to be changed, and clears the proof.
     #[inline]
     const fn core_mut(&mut self) -> &mut Core {
         self.fast = None;
         &mut self.core
     }
 
-    /// True if the core is plain, as known or as it is found now.
+    /// True if the core is plain, by the proof or by a look at the core.
     #[inline]
     fn is_plain(&self) -> bool {
         let is_plain = match self.fast {
@@ -98,7 +98,7 @@ impl Tcp {
         matches!(self.fast, Some(FastPath { is_quiet: true, .. }))
     }
 
-    /// A shortcut changed the core: the next poll may have something to send.
+    /// Takes note that the next poll may have something to send, because a shortcut changed the core.
     #[inline]
     const fn wake(&mut self) {
         if let Some(fast) = &mut self.fast {
@@ -108,7 +108,7 @@ impl Tcp {
 }
 
 impl FastPath {
-    /// Nothing leaves before the next input. Of the rest nothing is known.
+    /// The proof that no segment leaves before the next input.
     const QUIET: Option<Self> = if IS_OFF { None } else { Some(Self { is_plain: false, is_quiet: true }) };
 
     fn is_plain(core: &Core) -> bool {
@@ -125,9 +125,10 @@ impl FastPath {
     }
 }
 
-/// The shortcuts. Each takes a plain core and leaves it plain. If one returns false, the core does the rest.
+/// The shortcuts. Each shortcut takes a plain core and leaves it plain. If it returns false, the caller gives
+/// the rest of the work to the core.
 impl FastPath {
-    /// A segment has arrived.
+    /// Processes a segment that has arrived.
     #[inline]
     fn receive(core: &mut Core, segment: &Segment, codepoint: Ecn, now: Instant) -> bool {
         let control = Flags::SYN.with(Flags::FIN).with(Flags::RST).with(Flags::ACK);
@@ -143,26 +144,27 @@ impl FastPath {
         }
     }
 
-    /// Data that is expected next, or beyond a gap, with nothing in flight that it could acknowledge.
+    /// Takes data that is expected next, or that lies beyond a gap, with nothing in flight that the segment
+    /// could acknowledge.
     fn receive_data(core: &mut Core, segment: &Segment, start: u64, now: Instant) -> bool {
         let snd_una = core.scoreboard.snd_una();
-        let is_taken = core.scoreboard.is_empty()
+        let is_applicable = core.scoreboard.is_empty()
             && start >= core.receiver.rcv_nxt()
             && !core.receiver.is_outside(start, u64::from(segment.payload))
             && segment.ack == core.handshake.seq(snd_una)
             && !core.timestamps.is_old_duplicate(segment);
-        if is_taken {
+        if is_applicable {
             core.timestamps.note(segment, start, core.receiver.acked_to());
             core.sender.update_window(segment.window, start, snd_una);
             let has_sack = core.recovery.has_sack();
             let outcome = core.receiver.on_data(segment, start, has_sack, &core.timestamps, &core.rtt, now);
             debug_assert_eq!(outcome, DataOutcome::Nothing, "a plain receiver knows of no FIN");
         }
-        is_taken
+        is_applicable
     }
 
-    /// An acknowledgement of whole segments that were sent once: round trips, the timer (RFC 6298 §5.2 and
-    /// §5.3), and `cwnd`.
+    /// Processes an acknowledgement of whole segments that were sent once: it measures round trips, restarts
+    /// the timer (RFC 6298 §5.2 and §5.3), and moves `cwnd`.
     fn receive_ack(core: &mut Core, segment: &Segment, start: u64, now: Instant) -> bool {
         if core.timestamps.is_old_duplicate(segment) {
             return false;
@@ -187,7 +189,8 @@ impl FastPath {
         } else {
             core.arm_retransmission(now);
         }
-        // With SACK congestion control learns of the round trip first.
+        // With SACK congestion control learns of the round trip before it is asked whether the window may
+        // grow.
         let cwnd_limited = if has_sack { core.congestion.may_grow(core.sender.smss()) } else { was_limited };
         let acked = core.congestion.amount(run.bytes, run.segments);
         let flight_size = core.congestion.in_flight(&core.scoreboard);
@@ -196,7 +199,7 @@ impl FastPath {
         true
     }
 
-    /// Everything that may leave does. Returns false if the core has to decide on the rest.
+    /// Sends everything that may leave. Returns false if the core has to decide on the remaining segments.
     #[inline]
     fn transmit(core: &mut Core, now: Instant, out: &mut impl Outlet) -> bool {
         debug_assert!(core.recovery.state() == RecoveryState::Open, "nothing is repaired");
@@ -208,16 +211,17 @@ impl FastPath {
         } else if core.receiver.acknowledges_first() || !Self::transmit_segments(core, now, out) {
             return false;
         }
-        if core.receiver.decide_acknowledgement(&core.rtt, &mut core.timers, now) {
+        let is_ack_due = core.receiver.decide_acknowledgement(&core.rtt, &mut core.timers, now);
+        if is_ack_due {
             out.take(core.pure_ack(now));
         }
         core.check_buffer();
         true
     }
 
-    /// Full segments leave, one behind the other. They differ in their sequence number, and the last one that
-    /// was written in its PSH. Returns false if less than a full segment is left, or if SACK blocks are to be
-    /// reported.
+    /// Sends full segments one after the other. They differ in their sequence number. The last segment of
+    /// the written data also has PSH. Returns false if less than a full segment is left, or if SACK blocks
+    /// have to be reported.
     fn transmit_segments(core: &mut Core, now: Instant, out: &mut impl Outlet) -> bool {
         if core.has_sack_option() {
             return false;
@@ -255,7 +259,7 @@ impl FastPath {
     }
 }
 
-/// With the feature no proof is ever found.
+/// True if no proof is ever found.
 const IS_OFF: bool = cfg!(feature = "no-fast-path");
 
 impl Transport for Tcp {
@@ -269,14 +273,14 @@ impl Transport for Tcp {
     }
 
     fn handle_message(&mut self, message: Message, _now: Instant) -> Result<(), Refused> {
-        // A write changes nothing that a proof is about, but there may be something to send.
+        // A write changes nothing that the proof says of the core, but there may be something to send.
         self.wake();
         self.core.write(message.size)
     }
 
-    fn handle_part(&mut self, rest: Bytes, written: Bytes) -> Bytes {
+    fn handle_part(&mut self, remaining: Bytes, written: Bytes) -> Bytes {
         self.wake();
-        self.core.write_part(rest, written)
+        self.core.write_part(remaining, written)
     }
 
     fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant) {
@@ -346,7 +350,7 @@ impl Transport for Tcp {
     }
 
     fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery> {
-        // A read changes nothing that a proof is about, but an acknowledgement may be due.
+        // A read changes nothing that the proof says of the core, but an acknowledgement may be due.
         let bytes = self.core.read(limit, now);
         if self.core.receiver.has_acknowledgement_due() {
             self.wake();
@@ -354,7 +358,8 @@ impl Transport for Tcp {
         (bytes > Bytes::ZERO).then_some(Delivery::Stream { bytes })
     }
 
-    /// Always `None`: what does not fit the window was never acknowledged and comes again.
+    /// Always `None`. Data that does not fit into the window is not acknowledged, so the far end sends it
+    /// again.
     fn poll_dropped(&mut self) -> Option<u64> {
         None
     }

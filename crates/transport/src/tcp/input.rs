@@ -1,5 +1,14 @@
-//! Arriving segments (RFC 9293 §3.10.7): by state, and then checks, acknowledgement, window, data, FIN, in
-//! this order.
+//! Arriving segments (RFC 9293 §3.10.7). After the handshake the steps are:
+//!
+//! ```text
+//!   1. sequence number, PAWS, RST, SYN   a segment that fails goes no further      (first to fourth)
+//!   2. timestamp and window are taken
+//!   3. acknowledgement                   recovery, congestion control              (fifth)
+//!   4. retransmissions leave             `linux` alone
+//!   5. data and FIN                                                                (seventh and eighth)
+//! ```
+//!
+//! The ordinal numbers are those of the checks in RFC 9293 §3.10.7.4.
 
 use talkpath_units::{Ecn, Instant};
 use talkpath_wire::{Flags, SackBlock, Segment};
@@ -10,7 +19,7 @@ use super::recovery::IncomingAck;
 use super::state::State;
 
 impl Core {
-    /// A segment has arrived, in a packet with this ECN codepoint.
+    /// Processes a segment that has arrived in a packet with this ECN codepoint.
     pub(super) fn on_segment(&mut self, segment: &Segment, codepoint: Ecn, now: Instant) {
         if codepoint == Ecn::Ce {
             self.ecn.on_marked();
@@ -28,7 +37,8 @@ impl Core {
             }
             State::SynReceived => {
                 self.handshake.on_answer(segment);
-                if self.on_segment_in_syn_received(segment, now) {
+                let is_established = self.on_segment_in_syn_received(segment, now);
+                if is_established {
                     self.on_synchronized(segment, codepoint, now);
                 }
             }
@@ -42,14 +52,16 @@ impl Core {
         }
     }
 
+    /// Processes a segment after the handshake.
     fn on_synchronized(&mut self, segment: &Segment, codepoint: Ecn, now: Instant) {
         let start = self.handshake.far_offset(segment.seq, self.receiver.rcv_nxt());
-        if !self.is_acceptable(segment, start, now) || !segment.flags.contains(Flags::ACK) {
+        let is_accepted = self.check_segment(segment, start, now);
+        if !is_accepted || !segment.flags.contains(Flags::ACK) {
             return;
         }
         let ack = self.handshake.own_offset(segment.ack, self.scoreboard.snd_una());
         if ack > self.scoreboard.snd_max() {
-            // RFC 9293 §3.10.7.4, fifth: it acknowledges what was never sent.
+            // The segment acknowledges data that was never sent (RFC 9293 §3.10.7.4, fifth).
             self.receiver.demand_acknowledgement();
             return;
         }
@@ -65,9 +77,9 @@ impl Core {
         self.on_data(segment, start, codepoint, now);
     }
 
-    /// The first four checks: sequence number and PAWS, RST, SYN. A segment that fails is answered with an
-    /// acknowledgement.
-    fn is_acceptable(&mut self, segment: &Segment, start: u64, now: Instant) -> bool {
+    /// Performs the first four checks: sequence number and PAWS, RST, SYN. Returns true if the segment
+    /// passes. Otherwise the segment was treated: answered with an ACK, or it ended the connection.
+    fn check_segment(&mut self, segment: &Segment, start: u64, now: Instant) -> bool {
         let length = u64::from(segment.payload) + u64::from(segment.flags.contains(Flags::FIN));
         let is_outside = self.receiver.is_outside(start, length);
         if segment.flags.contains(Flags::RST) {
@@ -82,7 +94,7 @@ impl Core {
         let is_old =
             self.timestamps.is_old_duplicate(segment) && !self.is_overtaken_duplicate(segment, start);
         if is_old && self.recovery.is_linux() && length == 0 && start < self.receiver.rcv_nxt() {
-            // Linux answers no acknowledgement that data of the same end overtook (since 6.14).
+            // Data overtook this pure ACK on the way. Linux does not answer it (since 6.14).
             return false;
         }
         if is_outside || is_old {
@@ -90,18 +102,19 @@ impl Core {
             return false;
         }
         if segment.flags.contains(Flags::SYN) && start != 0 {
-            // RFC 5961 §4.2.
+            // A SYN in the middle of the stream is answered by a challenge ACK (RFC 5961 §4.2).
             self.receiver.demand_acknowledgement();
             return false;
         }
         true
     }
 
-    /// PAWS passes over a duplicate acknowledgement of Linux that another segment overtook: it may carry SACK
-    /// blocks, and cannot be of an earlier turn of the sequence numbers (tcp_disordered_ack_check).
+    /// True for a duplicate acknowledgement that another segment overtook. Under Linux it passes PAWS
+    /// although its timestamp is old: it may carry SACK blocks, and it is too young to be from an earlier
+    /// cycle of the sequence numbers (tcp_disordered_ack_check).
     fn is_overtaken_duplicate(&self, segment: &Segment, start: u64) -> bool {
-        let carries = Flags::SYN.with(Flags::FIN);
-        let is_bare = segment.payload == 0 && segment.flags.are_just(Flags::default(), carries);
+        let syn_or_fin = Flags::SYN.with(Flags::FIN);
+        let is_bare = segment.payload == 0 && segment.flags.are_just(Flags::default(), syn_or_fin);
         self.recovery.is_linux()
             && is_bare
             && start == self.receiver.rcv_nxt()
@@ -142,7 +155,8 @@ impl Core {
         }
     }
 
-    /// RFC 5681 §2, except for the window, which the caller has compared.
+    /// True for a duplicate acknowledgement (RFC 5681 §2). The caller has compared the acknowledgement number
+    /// and the window.
     fn is_duplicate(&self, segment: &Segment) -> bool {
         segment.payload == 0
             && !segment.flags.contains(Flags::SYN)
@@ -173,7 +187,7 @@ impl Core {
         (self.handshake.own_offset(block.left, una), self.handshake.own_offset(block.right, una))
     }
 
-    /// The seventh and eighth: data and FIN.
+    /// Takes data and FIN (seventh and eighth).
     fn on_data(&mut self, segment: &Segment, start: u64, codepoint: Ecn, now: Instant) {
         if segment.payload == 0 && !segment.flags.contains(Flags::FIN) {
             return;
@@ -184,19 +198,19 @@ impl Core {
             return;
         }
         if !self.state.may_receive() {
-            // The far end has sent its FIN: this is a repetition.
+            // The far end's FIN has arrived, so this segment has arrived before.
             self.receiver.demand_acknowledgement();
             return;
         }
         let is_new = start + u64::from(segment.payload) > self.receiver.rcv_nxt();
-        let hurries = segment.payload > 0 && self.ecn.on_data(segment.flags, codepoint, is_new);
+        let acks_must_not_wait = segment.payload > 0 && self.ecn.on_data(segment.flags, codepoint, is_new);
         let has_sack = self.recovery.has_sack();
         let outcome = self.receiver.on_data(segment, start, has_sack, &self.timestamps, &self.rtt, now);
-        if hurries {
+        if acks_must_not_wait {
             self.receiver.on_mark();
         }
         if segment.payload > 0 && self.ecn.is_reduction(segment.flags) && self.recovery.is_linux() {
-            // The sender's window may be a single segment (tcp_ecn_accept_cwr).
+            // The sender's window may be a single segment, so the ACK must not wait (tcp_ecn_accept_cwr).
             self.receiver.demand_acknowledgement();
         }
         if outcome == DataOutcome::FinReceived {

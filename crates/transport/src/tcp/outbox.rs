@@ -1,4 +1,7 @@
 //! Segments that wait for the next poll, and counts of the segments that have left.
+//!
+//! A segment waits here if it was made while an arriving segment was processed. It acknowledges only the data
+//! that had arrived by then.
 
 use std::collections::VecDeque;
 
@@ -7,11 +10,10 @@ use talkpath_wire::Transmit;
 /// Segments that wait for the next poll, and counts of the segments that have left.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outbox {
-    /// Segments that were made while an acknowledgement was processed, before anybody polled.
-    repairs: VecDeque<Transmit>,
-    /// Packets with data that have left.
+    waiting: VecDeque<Transmit>,
+    /// The number of packets with data that have left.
     data_packets: u64,
-    /// Those of `data_packets` whose data had been sent before.
+    /// The number of these packets whose data had been sent before.
     retransmissions: u64,
 }
 
@@ -27,14 +29,14 @@ pub(super) enum Polled {
 }
 
 impl Outbox {
-    /// Packets with data that left, and how many carried data that was sent before.
+    /// Returns the number of packets with data that have left, and the number of retransmissions among them.
     pub(super) const fn counts(&self) -> (u64, u64) {
         (self.data_packets, self.retransmissions)
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.repairs.is_empty()
+        self.waiting.is_empty()
     }
 
     #[inline]
@@ -43,16 +45,15 @@ impl Outbox {
         self.retransmissions += retransmissions;
     }
 
-    pub(super) fn push(&mut self, repair: Transmit) {
-        self.repairs.push_back(repair);
+    pub(super) fn push(&mut self, segment: Transmit) {
+        self.waiting.push_back(segment);
     }
 
-    /// The connection has ended.
     pub(super) fn clear(&mut self) {
-        self.repairs.clear();
+        self.waiting.clear();
     }
 
     pub(super) fn pop(&mut self) -> Option<Transmit> {
-        self.repairs.pop_front()
+        self.waiting.pop_front()
     }
 }

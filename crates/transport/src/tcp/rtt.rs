@@ -132,7 +132,7 @@ impl RttEstimator {
         self.after(self.rto(), now)
     }
 
-    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1), if `backoff` probes left before it.
+    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1), after `backoff` probes were sent.
     /// The first interval is the RTO or `min_rto`, whichever is longer (Linux: tcp_probe0_base). Each further
     /// interval is twice as long as the interval before it.
     pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
@@ -152,13 +152,13 @@ impl RttEstimator {
         let reading = self.clock.read(now);
         let expires_at = match self.rule {
             RttRule::Linux => on_wheel(span, reading, tick),
-            // The host counts whole ticks, and counts from the last tick.
+            // The host counts the ticks of the span from its last tick on.
             RttRule::Rfc6298 | RttRule::Ticks => {
                 let last_tick = Instant::from_nanos(whole_ticks(reading.as_nanos(), tick) * tick);
                 last_tick.saturating_add(round_up(span, self.granularity))
             }
         };
-        // The caller needs the time at which the host's clock shows this.
+        // The host's clock reads `expires_at` when the timer expires. The caller needs the run's time.
         self.clock.when(expires_at)
     }
 
@@ -356,15 +356,16 @@ pub(crate) fn on_wheel(span: Duration, now: Instant, tick: u64) -> Instant {
     Instant::from_nanos(((expires >> shift) + 1).saturating_mul(tick.saturating_mul(1 << shift)))
 }
 
-/// The finest level of the wheel holds spans of fewer jiffies (LVL_START(1)).
+/// The finest level of the wheel holds spans of fewer jiffies than this (LVL_START(1)).
 const WHEEL_REACH: u64 = 63;
-/// A bucket of the coarsest level has 2^24 jiffies (LVL_SHIFT(LVL_DEPTH - 1) at HZ above 100).
+/// A bucket of the coarsest level has 2 to this power of jiffies (LVL_SHIFT(LVL_DEPTH - 1) at HZ above 100).
 const WHEEL_COARSEST: u32 = 24;
-/// RFC 6298 §2.1; Linux's TCP_TIMEOUT_INIT. BSD took 6 s, before RFC 2988.
+/// The RTO before the first sample (RFC 6298 §2.1; Linux: TCP_TIMEOUT_INIT). BSD took 6 s, before RFC 2988.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// RFC 6298 §5.7; Linux's TCP_TIMEOUT_FALLBACK.
+/// The RTO after a lost SYN (RFC 6298 §5.7; Linux: TCP_TIMEOUT_FALLBACK).
 const FALLBACK_RTO: Duration = Duration::from_secs(3);
-/// Doubling more often changes nothing: an RTO of 1 ns exceeds every maximum after 40 doublings.
+/// The largest number of doublings. Further doublings change nothing, because an RTO of 1 ns exceeds every
+/// maximum after 40 of them.
 const MAX_BACKOFF: u32 = 40;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 
 use talkpath_config::Role;
 
-/// RFC 9293 §3.3.2.
+/// The states of RFC 9293 §3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Closed,
@@ -36,7 +36,7 @@ pub(super) struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// The passive end listens from the beginning.
+    /// The first state of an end. The passive end listens from the beginning.
     pub(super) const fn new(role: Role) -> Self {
         let state = match role {
             Role::Active => State::Closed,
@@ -55,7 +55,7 @@ impl ConnectionState {
         matches!(self.state, State::Established)
     }
 
-    /// True if the application may write. A close forbids it too, which the sender knows.
+    /// True if the application may write. After a close it may not either, which the sender checks.
     #[inline]
     pub(super) const fn takes_writes(self) -> bool {
         matches!(self.state, State::Established | State::CloseWait)
@@ -76,13 +76,13 @@ impl ConnectionState {
         matches!(self.state, State::Established | State::FinWait1 | State::FinWait2)
     }
 
-    /// True before both SYNs are acknowledged, and after the end.
+    /// True before both SYNs are acknowledged, and after the connection's end.
     #[inline]
     pub(super) const fn is_unsynchronized(self) -> bool {
         matches!(self.state, State::Closed | State::Listen | State::SynSent | State::SynReceived)
     }
 
-    /// The active open.
+    /// The application opens the connection.
     pub(super) const fn on_open(&mut self) {
         self.state = State::SynSent;
     }

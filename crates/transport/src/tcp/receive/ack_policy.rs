@@ -13,8 +13,8 @@
 //! Linux acknowledges in step 3. The other policies wait for step 4, as BSD does (soreceive calls
 //! tcp_output), for this reason: before the read, an ACK would offer a window that is a segment smaller, and
 //! the next ACK would offer the full window again. The sender would take that next ACK for a window update,
-//! although it is a duplicate ACK (RFC 5681 §2). If the application does not read, the ACK leaves at the same
-//! instant all the same.
+//! although it is a duplicate ACK (RFC 5681 §2). If the application does not read, a timer sends the ACK at
+//! the end of the same instant.
 
 mod linux;
 
@@ -48,7 +48,7 @@ pub(super) struct AckPolicy {
     kind: DelayedAck,
     /// The host's clock, for [`DelayedAck::Tick`].
     clock: HostClock,
-    /// True if a segment has arrived that is not acknowledged.
+    /// True if data has arrived since the last ACK left.
     scheduled: bool,
     /// True if an ACK has to leave with the next poll.
     immediate: bool,
@@ -87,8 +87,8 @@ impl AckPolicy {
         }
     }
 
-    /// The handshake is done: full segments carry `full_segment` bytes, and windows of up to `window` bytes
-    /// are offered.
+    /// Takes the results of the handshake: full segments carry `full_segment` bytes, and windows of up to
+    /// `window` bytes are offered.
     pub(super) fn on_established(&mut self, full_segment: u32, window: u64, now: Instant) {
         self.full_segment = full_segment;
         self.linux.on_established(full_segment, window, now);
@@ -160,7 +160,7 @@ impl AckPolicy {
         }
     }
 
-    /// Takes note of data with a CE mark. Linux acknowledges the next segments at once
+    /// Takes note of data that may have met congestion. Linux acknowledges the next segments at once
     /// (tcp_enter_quickack_mode).
     pub(super) fn on_mark(&mut self) {
         if self.kind == DelayedAck::Linux {
@@ -168,7 +168,7 @@ impl AckPolicy {
         }
     }
 
-    /// The offered window grows, and the next acknowledgement leaves at once (tcp_grow_window).
+    /// Has the next ACK leave at once, because the offered window grows (Linux: tcp_grow_window).
     pub(super) const fn on_window_growth(&mut self) {
         self.linux.on_window_growth();
     }
@@ -212,8 +212,8 @@ impl AckPolicy {
         selectable: impl FnOnce() -> u64,
         timers: &mut Timers,
     ) -> bool {
-        let is_new = core::mem::take(&mut self.unchecked);
-        if is_new && self.scheduled && !self.immediate {
+        let was_unchecked = core::mem::take(&mut self.unchecked);
+        if was_unchecked && self.scheduled && !self.immediate {
             let unacked = context.rcv_nxt - self.acked_to;
             match self.kind {
                 DelayedAck::Linux => {

@@ -1,11 +1,11 @@
-//! The receive side: what arrived, the window offered, and when to acknowledge (RFC 9293 §3.10.7.4,
+//! The receive side: the data that arrived, the offered window, and when to acknowledge (RFC 9293 §3.10.7.4,
 //! RFC 5681 §4.2).
 //!
 //! ```text
-//!   reassembly   RCV.NXT, what arrived beyond a gap, what was read
-//!   window       the window offered;  tuning: how Linux grows it
+//!   reassembly   RCV.NXT, the data beyond a gap, and what the application has read
+//!   window       the offered window;  tuning: how Linux grows it
 //!   sack_report  the SACK option that leaves
-//!   ack_policy   when an acknowledgement leaves;  ack_policy/linux: Linux's quick and delayed ones
+//!   ack_policy   when an ACK leaves;  ack_policy/linux: Linux's quick and delayed ACKs
 //! ```
 
 mod ack_policy;
@@ -34,21 +34,21 @@ pub(super) struct Receiver {
     window: OfferedWindow,
     report: SackReport,
     acks: AckPolicy,
-    /// Payload of a full segment that we send.
+    /// The payload of a full segment that we send, in bytes.
     smss: u32,
-    /// The application reads no further.
-    reader_gone: bool,
-    /// When a segment without data that failed the checks was last answered.
-    answered: Option<Instant>,
+    /// True once the application reads no further.
+    reader_has_closed: bool,
+    /// When a segment without data that failed the checks was last answered. `None` before the first.
+    last_answer: Option<Instant>,
     /// The shortest time between two such answers.
     answer_interval: Duration,
 }
 
-/// What data that arrived changes for the rest of the connection.
+/// What arrived data changes for the rest of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataOutcome {
     Nothing,
-    /// All data of the far end and its FIN are here.
+    /// All data of the far end and its FIN have arrived.
     FinReceived,
 }
 
@@ -64,21 +64,21 @@ impl Receiver {
             report: SackReport::default(),
             acks: AckPolicy::new(config.delayed_ack, config.timer_granularity, config.min_rto, clock),
             smss: 1,
-            reader_gone: false,
-            answered: None,
+            reader_has_closed: false,
+            last_answer: None,
             answer_interval,
         }
     }
 
-    /// The far end's SYN arrived. `scaled` if both ends offered window scaling.
-    pub(super) const fn on_syn(&mut self, scaled: bool) {
+    /// Takes note of the far end's SYN. `is_scaled` is true if both ends offer window scaling.
+    pub(super) const fn on_syn(&mut self, is_scaled: bool) {
         self.reassembly.on_syn();
-        if scaled {
+        if is_scaled {
             self.window.enable_scaling();
         }
     }
 
-    /// The handshake is done, and full segments carry `smss` bytes.
+    /// Takes note that the handshake is done. Full segments carry `smss` bytes.
     pub(super) fn on_established(&mut self, smss: u32, now: Instant) {
         self.smss = smss;
         self.acks.on_established(smss, self.window.full(), now);
@@ -90,25 +90,26 @@ impl Receiver {
         self.reassembly.rcv_nxt()
     }
 
-    /// RCV.NXT as last sent.
+    /// RCV.NXT as the last ACK said it.
     #[inline]
     pub(super) const fn acked_to(&self) -> u64 {
         self.acks.acked_to()
     }
 
     /// True if a segment of `length` offsets from `start` on begins beyond the window or ends before RCV.NXT.
-    /// A segment at the edge of a closed window may still acknowledge (tcp_sequence).
+    /// A segment at the very edge of the window is inside, so that it may acknowledge while the window is
+    /// closed (Linux: tcp_sequence).
     pub(super) const fn is_outside(&self, start: u64, length: u64) -> bool {
         start.saturating_add(length) < self.reassembly.rcv_nxt() || start > self.window.edge()
     }
 
-    /// An acknowledgement leaves with the next poll: the protocol demands it.
+    /// Has an ACK leave with the next poll, because the protocol demands it.
     pub(super) const fn demand_acknowledgement(&mut self) {
         self.acks.demand();
     }
 
-    /// A segment failed the checks (RFC 9293 §3.10.7.4, first). If it carries anything, that was here before,
-    /// or does not fit.
+    /// Answers a segment that failed the checks (RFC 9293 §3.10.7.4, first). If it carries data, the data has
+    /// arrived before or does not fit into the window.
     pub(super) fn on_unacceptable(
         &mut self,
         segment: &Segment,
@@ -126,31 +127,33 @@ impl Receiver {
         self.acks.on_repeat(&context);
     }
 
-    /// True if the application has not read everything that is in order.
+    /// True if in-order data waits for the application to read it.
     pub(super) fn has_unread(&self) -> bool {
         self.reassembly.unread() > 0
     }
 
-    /// The application reads no further.
-    pub(super) const fn on_reader_gone(&mut self) {
-        self.reader_gone = true;
+    /// Takes note that the application reads no further.
+    pub(super) const fn on_reader_closed(&mut self) {
+        self.reader_has_closed = true;
     }
 
-    /// True if `segment` brings new data, and nobody reads it.
+    /// True if `segment` brings new data that no application will read.
     pub(super) fn is_lost_to_reader(&self, segment: &Segment, start: u64) -> bool {
-        self.reader_gone && segment.payload > 0 && start + u64::from(segment.payload) > self.rcv_nxt()
+        let has_new_data = segment.payload > 0 && start + u64::from(segment.payload) > self.rcv_nxt();
+        self.reader_has_closed && has_new_data
     }
 
-    /// Arriving data was marked, and the sender's window may become very small.
+    /// Takes note of data that may have met congestion. The sender's window may become very small, so ACKs
+    /// must not wait.
     pub(super) fn on_mark(&mut self) {
         self.acks.on_mark();
     }
 
-    /// Answers a segment without data that failed the checks, unless Linux did so a short time ago
-    /// (tcp_oow_rate_limited).
+    /// Answers a segment without data that failed the checks, unless the last such answer left less than
+    /// `answer_interval` ago (Linux: tcp_oow_rate_limited).
     fn answer(&mut self, now: Instant) {
-        if self.answered.is_none_or(|last| now.since(last) >= self.answer_interval) {
-            self.answered = Some(now);
+        if self.last_answer.is_none_or(|last| now.since(last) >= self.answer_interval) {
+            self.last_answer = Some(now);
             self.acks.demand();
         }
     }
@@ -180,8 +183,8 @@ impl Receiver {
             Arrival::Nothing if start > self.rcv_nxt() => self.acks.on_gap(segment.payload, pushed),
             Arrival::Nothing => self.acks.on_repeat(&context),
         }
-        // Without SACK the window stays while there is a gap. An acknowledgement that changes the window is
-        // no duplicate (RFC 5681 §2) and does not count for fast retransmit (tcp_data_queue_ofo).
+        // Without SACK the window stays while there is a gap. An ACK that changes the window is no duplicate
+        // (RFC 5681 §2), so it would not count for fast retransmit (Linux: tcp_data_queue_ofo).
         let may_grow = match arrival {
             Arrival::InOrder { .. } => true,
             Arrival::OutOfOrder => has_sack,
@@ -195,8 +198,8 @@ impl Receiver {
         DataOutcome::Nothing
     }
 
-    /// Data arrived. The offered window grows if it `may_grow` and has room, which the far end is to know at
-    /// once. A full segment measures the round trip as this end sees it.
+    /// Grows the offered window after data arrived, if it `may_grow` and is below its bounds. The far end is
+    /// told at once. A full segment also measures the round trip, as the receiver sees it.
     #[inline]
     fn tune_window(
         &mut self,
@@ -211,8 +214,11 @@ impl Receiver {
         if !tuning.is_growing() {
             return;
         }
-        if may_grow && tuning.on_data(segment.payload, self.smss, unread) {
-            self.acks.on_window_growth();
+        if may_grow {
+            let has_grown = tuning.on_data(segment.payload, self.smss, unread);
+            if has_grown {
+                self.acks.on_window_growth();
+            }
         }
         if segment.payload < full_segment {
             return;
@@ -227,25 +233,25 @@ impl Receiver {
         }
     }
 
-    /// The application reads at most `limit` bytes. Returns how many there were. If the far end `may_send`
-    /// more, the read may open the window or send an acknowledgement.
+    /// Gives the application at most `limit` bytes, and returns their number. If the far end `may_send` more,
+    /// the read may open the window or send an ACK.
     #[inline]
     pub(super) fn read(&mut self, limit: u64, may_send: bool, rtt: &RttEstimator, now: Instant) -> u64 {
         let bytes = self.reassembly.read(limit);
         if bytes > 0 && may_send {
             if self.window.tuning_mut().is_growing() {
-                let (read, beyond) = (self.reassembly.read_to(), self.reassembly.span_beyond_gap());
-                self.window.tuning_mut().on_read(read, beyond, now);
+                let (read_to, beyond) = (self.reassembly.read_to(), self.reassembly.span_beyond_gap());
+                self.window.tuning_mut().on_read(read_to, beyond, now);
             }
             let context = self.context(rtt, now);
-            let (rcv_nxt, read, mss) = (self.rcv_nxt(), self.reassembly.read_to(), self.acks.window_mss());
-            self.acks.on_read(&context, || self.window.select(rcv_nxt, read, mss));
+            let (rcv_nxt, read_to, mss) = (self.rcv_nxt(), self.reassembly.read_to(), self.acks.window_mss());
+            self.acks.on_read(&context, || self.window.select(rcv_nxt, read_to, mss));
         }
         bytes
     }
 
-    /// True if an acknowledgement leaves before data: the application has read what is to be acknowledged,
-    /// and its answer comes later.
+    /// True if a pure ACK leaves before the data that the application writes next
+    /// ([`AckPolicy::acknowledges_first`]).
     #[inline]
     pub(super) const fn acknowledges_first(&self) -> bool {
         self.acks.acknowledges_first()
@@ -276,37 +282,38 @@ impl Receiver {
             return false;
         }
         let context = self.context(rtt, now);
-        let (rcv_nxt, read, mss) = (self.rcv_nxt(), self.reassembly.read_to(), self.acks.window_mss());
-        self.acks.check(&context, || self.window.select(rcv_nxt, read, mss), timers)
+        let (rcv_nxt, read_to, mss) = (self.rcv_nxt(), self.reassembly.read_to(), self.acks.window_mss());
+        self.acks.check(&context, || self.window.select(rcv_nxt, read_to, mss), timers)
     }
 
-    /// The delayed-ACK timer expired.
+    /// Acknowledges, because the delayed-ACK timer has expired.
     pub(super) fn on_delayed_ack_timeout(&mut self, rto: Duration) {
         self.acks.on_timeout(rto);
     }
 
-    /// Our data leaves, and acknowledges all that has arrived.
+    /// Takes note that data of ours leaves.
     #[inline]
     pub(super) fn on_data_sent(&mut self, now: Instant) {
         self.acks.on_data_sent(now);
     }
 
-    /// A segment with the ACK bit leaves: it acknowledges all that has arrived. Returns its window field.
+    /// Takes note that a segment with the ACK bit leaves, which acknowledges all in-order data. Returns its
+    /// window field.
     #[inline]
     pub(super) fn acknowledge(&mut self, timers: &mut Timers) -> u16 {
-        let (rcv_nxt, read) = (self.reassembly.rcv_nxt(), self.reassembly.read_to());
-        let field = self.window.offer(rcv_nxt, read, self.acks.window_mss());
-        self.acks.on_window_selected(self.window.is_half_full(rcv_nxt, read));
+        let (rcv_nxt, read_to) = (self.reassembly.rcv_nxt(), self.reassembly.read_to());
+        let field = self.window.offer(rcv_nxt, read_to, self.acks.window_mss());
+        self.acks.on_window_selected(self.window.is_half_full(rcv_nxt, read_to));
         self.acks.on_ack_sent(rcv_nxt, self.window.offered(rcv_nxt), timers);
         field
     }
 
-    /// A SYN leaves. Returns its window field.
+    /// Returns the window field of a SYN that leaves.
     pub(super) fn offer_on_syn(&mut self) -> u16 {
         self.window.offer_on_syn(self.reassembly.rcv_nxt().max(1))
     }
 
-    /// A SYN-ACK left, which acknowledges the far end's SYN.
+    /// Takes note that a SYN-ACK left, which acknowledges the far end's SYN.
     pub(super) fn on_syn_ack_sent(&mut self, timers: &mut Timers) {
         let rcv_nxt = self.reassembly.rcv_nxt();
         self.acks.on_ack_sent(rcv_nxt, self.window.offered(rcv_nxt), timers);
@@ -320,14 +327,14 @@ impl Receiver {
         self.window.is_scaled()
     }
 
-    /// Bytes that a SACK option takes now. Zero if there is nothing to report.
+    /// The number of bytes that a SACK option takes now. Zero if there is nothing to report.
     #[inline]
     pub(super) fn sack_option_size(&self) -> u32 {
         self.report.option_size()
     }
 
-    /// The SACK blocks of a segment that leaves, from the far end's initial sequence number `irs` on, in at
-    /// most `room` bytes.
+    /// Returns the SACK blocks of a segment that leaves, and their number. They fit into `room` bytes, and
+    /// count from the far end's initial sequence number `irs`.
     pub(super) fn take_sack_blocks(&mut self, irs: SeqNum, room: u32) -> ([SackBlock; 3], u8) {
         self.report.take(irs, room)
     }
@@ -348,5 +355,6 @@ impl Receiver {
     }
 }
 
-/// net.ipv4.tcp_invalid_ratelimit.
+/// The shortest time between two answers to segments that failed the checks (Linux:
+/// net.ipv4.tcp_invalid_ratelimit).
 const INVALID_RATELIMIT: Duration = Duration::from_millis(500);

@@ -2,23 +2,23 @@
 //! (RFC 9293 §3.10.7.4, seventh).
 //!
 //! ```text
-//!             read          rcv_nxt
+//!           read_to         rcv_nxt
 //!   read by    │ waits for    │ missing │ arrived │ missing │ arrived
 //!   the app    │ the app      │  (gap)  │ (island)│
 //! ─────────────┴──────────────┴─────────┴─────────┴─────────┴────────►
 //! ```
 //!
-//! Only offsets are kept. They count the SYN as 0, so that data begins at 1. The FIN takes the offset after
-//! the last byte.
+//! An *island* is a range of data beyond a gap. Only offsets are kept. They count the SYN as 0, so that data
+//! begins at 1. The FIN takes the offset after the last byte.
 
 use super::sack_report::SackReport;
 
 /// What a segment brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// Nothing new, or nothing that fits.
+    /// Nothing new, or nothing that fits into the window.
     Nothing,
-    /// The next bytes, or the FIN. `filled_gap` if later data was here already.
+    /// The next bytes, or the FIN. `filled_gap` is true if later data had arrived before.
     InOrder { filled_gap: bool },
     /// Data beyond a gap.
     OutOfOrder,
@@ -30,19 +30,19 @@ pub(super) struct Reassembly {
     /// The next offset expected (RCV.NXT).
     rcv_nxt: u64,
     /// The next offset that the application reads.
-    read: u64,
-    /// The offset of the FIN, once seen.
+    read_to: u64,
+    /// The offset of the FIN. `None` before it arrives.
     fin: Option<u64>,
-    /// Data beyond `rcv_nxt`: separate ranges `start..end`, in order.
+    /// The islands as separate ranges `start..end`, in order.
     islands: Vec<(u64, u64)>,
 }
 
 impl Reassembly {
     pub(super) const fn new() -> Self {
-        Self { rcv_nxt: 0, read: 1, fin: None, islands: Vec::new() }
+        Self { rcv_nxt: 0, read_to: 1, fin: None, islands: Vec::new() }
     }
 
-    /// The SYN has arrived.
+    /// Takes note that the SYN has arrived.
     pub(super) const fn on_syn(&mut self) {
         self.rcv_nxt = 1;
     }
@@ -54,17 +54,17 @@ impl Reassembly {
 
     #[inline]
     pub(super) const fn read_to(&self) -> u64 {
-        self.read
+        self.read_to
     }
 
-    /// In-order bytes that the application has not read.
+    /// The number of in-order bytes that the application has not read.
     #[inline]
     pub(super) fn unread(&self) -> u64 {
-        // Before the SYN has arrived `read` is already the first byte.
-        self.rcv_nxt.saturating_sub(self.read + u64::from(self.fin_received()))
+        // Before the SYN has arrived, RCV.NXT is below `read_to`, which is that of the first byte.
+        self.rcv_nxt.saturating_sub(self.read_to + u64::from(self.fin_received()))
     }
 
-    /// True if everything up to and including the FIN is here.
+    /// True if everything up to and including the FIN has arrived.
     #[inline]
     pub(super) fn fin_received(&self) -> bool {
         self.fin.is_some_and(|fin| self.rcv_nxt > fin)
@@ -82,13 +82,13 @@ impl Reassembly {
         self.fin.is_some()
     }
 
-    /// From RCV.NXT to the end of what has arrived beyond a gap, in bytes.
+    /// The distance from RCV.NXT to the end of the last island, in bytes. Zero if there is no island.
     pub(super) fn span_beyond_gap(&self) -> u64 {
         self.islands.last().map_or(0, |&(_, end)| end - self.rcv_nxt)
     }
 
-    /// Takes the data `start..start + payload` and a FIN behind it, as far as the window's `edge` allows.
-    /// Notes in `report` what SACK is to report.
+    /// Takes the data `start..start + payload` and a FIN after it, up to the window's `edge`. Notes in
+    /// `report` what SACK has to report.
     #[inline]
     pub(super) fn on_segment(
         &mut self,
@@ -107,14 +107,16 @@ impl Reassembly {
             if data_end <= self.rcv_nxt {
                 report.on_duplicate(start, data_end);
             }
-            return if self.take_fin() { Arrival::InOrder { filled_gap: false } } else { Arrival::Nothing };
+            let is_fin_next = self.take_fin();
+            return if is_fin_next { Arrival::InOrder { filled_gap: false } } else { Arrival::Nothing };
         }
         if start > self.rcv_nxt {
             if start >= end {
                 return Arrival::Nothing;
             }
             report.on_out_of_order(start, end);
-            if self.insert(start, end) {
+            let is_new = self.insert(start, end);
+            if is_new {
                 return Arrival::OutOfOrder;
             }
             report.on_duplicate(start, end);
@@ -130,23 +132,25 @@ impl Reassembly {
         Arrival::InOrder { filled_gap }
     }
 
-    /// The application reads at most `limit` bytes. Returns how many there were.
+    /// Gives the application at most `limit` bytes, and returns their number.
     #[inline]
     pub(super) fn read(&mut self, limit: u64) -> u64 {
         let bytes = self.unread().min(limit);
-        self.read += bytes;
+        self.read_to += bytes;
         bytes
     }
 
+    /// Moves RCV.NXT over the FIN if the FIN comes next. Returns true if it does.
     fn take_fin(&mut self) -> bool {
-        let here = self.fin == Some(self.rcv_nxt);
-        self.rcv_nxt += u64::from(here);
-        here
+        let is_next = self.fin == Some(self.rcv_nxt);
+        self.rcv_nxt += u64::from(is_next);
+        is_next
     }
 
-    /// Adds an island and merges it with those that it touches. Returns false if every byte was here.
+    /// Adds an island and merges it with the islands that it touches. Returns false if all its bytes had
+    /// arrived before.
     fn insert(&mut self, start: u64, end: u64) -> bool {
-        // Most data beyond a gap follows what came before it.
+        // Most data beyond a gap extends the last island.
         if let Some(last) = self.islands.last_mut().filter(|last| last.1 == start) {
             last.1 = end;
             return true;
@@ -156,18 +160,19 @@ impl Reassembly {
 
     fn insert_among(&mut self, start: u64, end: u64) -> bool {
         let first = self.islands.partition_point(|&(_, island_end)| island_end < start);
-        let behind = self.islands.partition_point(|&(island_start, _)| island_start <= end);
-        if first == behind {
+        let after_last = self.islands.partition_point(|&(island_start, _)| island_start <= end);
+        if first == after_last {
             self.islands.insert(first, (start, end));
             return true;
         }
-        let (first_start, last_end) = (self.islands[first].0, self.islands[behind - 1].1);
-        let new = behind - first > 1 || start < first_start || end > last_end;
+        let (first_start, last_end) = (self.islands[first].0, self.islands[after_last - 1].1);
+        let is_new = after_last - first > 1 || start < first_start || end > last_end;
         self.islands[first] = (start.min(first_start), end.max(last_end));
-        self.islands.drain(first + 1..behind);
-        new
+        self.islands.drain(first + 1..after_last);
+        is_new
     }
 
+    /// Moves RCV.NXT over the islands that it has reached.
     fn join_islands(&mut self) {
         let reached = self.islands.partition_point(|&(start, _)| start <= self.rcv_nxt);
         for (_, end) in self.islands.drain(..reached) {

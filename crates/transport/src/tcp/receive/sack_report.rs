@@ -1,25 +1,30 @@
 //! The SACK option that leaves: data beyond a gap (RFC 2018), and duplicates (RFC 2883).
 //!
-//! The block with the latest segment comes first, then those reported most recently (RFC 2018 §4). Four
-//! blocks are remembered, and the oldest is forgotten, as in Linux (tcp_sack_new_ofo_skb). An option holds
-//! three beside timestamps. After a duplicate the first block reports it, once.
+//! ```text
+//!   first block    the segment that arrived twice, once, if there is one (D-SACK)
+//!   next blocks    the block with the latest segment, then the blocks that were reported most recently
+//! ```
+//!
+//! The order is that of RFC 2018 §4. Four blocks are remembered, and the oldest is forgotten, as in Linux
+//! (tcp_sack_new_ofo_skb). An option has room for three blocks beside timestamps.
 
 use talkpath_units::SeqNum;
 
 use talkpath_wire::SackBlock;
 
-/// What is to be reported.
+/// The ranges that the next option reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SackReport {
+    /// The number of valid ranges in `blocks`.
     count: usize,
-    /// The segment that was here already (RFC 2883 §4).
+    /// The range of the segment that arrived twice (RFC 2883 §4). `None` once reported.
     duplicate: Option<(u64, u64)>,
-    /// Ranges `start..end` beyond RCV.NXT, the most recent first; `count` are in use.
+    /// Ranges `start..end` beyond RCV.NXT, the most recent first.
     blocks: [(u64, u64); REMEMBERED],
 }
 
 impl SackReport {
-    /// `start..end` arrived beyond a gap.
+    /// Adds the range `start..end`, which arrived beyond a gap.
     #[inline]
     pub(super) fn on_out_of_order(&mut self, start: u64, end: u64) {
         let [latest, others @ ..] = &mut self.blocks[..self.count] else {
@@ -27,7 +32,7 @@ impl SackReport {
             self.count = 1;
             return;
         };
-        // Most data beyond a gap follows what came before it.
+        // Most data beyond a gap extends the latest block.
         if latest.1 == start && others.iter().all(|&(left, right)| left > end || right < latest.0) {
             latest.1 = end;
             return;
@@ -35,6 +40,7 @@ impl SackReport {
         self.merge(start, end);
     }
 
+    /// Puts `start..end` first, merged with the blocks that it touches.
     fn merge(&mut self, start: u64, end: u64) {
         let mut merged = (start, end);
         let mut kept = 0;
@@ -52,7 +58,7 @@ impl SackReport {
         self.blocks[1..self.count].copy_from_slice(&others[..self.count - 1]);
     }
 
-    /// Everything before `rcv_nxt` has arrived.
+    /// Removes the blocks that lie before `rcv_nxt`.
     #[inline]
     pub(super) fn on_in_order(&mut self, rcv_nxt: u64) {
         if self.count == 0 {
@@ -68,14 +74,14 @@ impl SackReport {
         self.count = kept;
     }
 
-    /// `start..end` had arrived before.
+    /// Takes note that `start..end` arrived a second time. An empty range is ignored.
     pub(super) const fn on_duplicate(&mut self, start: u64, end: u64) {
         if start < end {
             self.duplicate = Some((start, end));
         }
     }
 
-    /// Bytes that the option takes now. Zero if there is nothing to report.
+    /// The number of bytes that the option takes now. Zero if there is nothing to report.
     #[inline]
     pub(super) fn option_size(&self) -> u32 {
         match (self.count + usize::from(self.duplicate.is_some())).min(BLOCKS) as u32 {
@@ -84,20 +90,20 @@ impl SackReport {
         }
     }
 
-    /// The option's blocks, counted from the far end's initial sequence number `irs`, in at most `room`
-    /// bytes.
+    /// Returns the option's blocks, and their number. They fit into `room` bytes, and count from the far
+    /// end's initial sequence number `irs`.
     pub(super) fn take(&mut self, irs: SeqNum, room: u32) -> ([SackBlock; BLOCKS], u8) {
-        let fits = (room.saturating_sub(OPTION_HEADER) / BLOCK).min(BLOCKS as u32) as usize;
+        let capacity = (room.saturating_sub(OPTION_HEADER) / BLOCK).min(BLOCKS as u32) as usize;
         let mut option = [SackBlock::default(); BLOCKS];
         let number = |offset: u64| irs.wrapping_add(offset as u32);
         let mut count = 0;
-        if fits > 0
+        if capacity > 0
             && let Some((left, right)) = self.duplicate.take()
         {
             option[0] = SackBlock { left: number(left), right: number(right) };
             count = 1;
         }
-        for (block, &(left, right)) in option[count..fits].iter_mut().zip(&self.blocks[..self.count]) {
+        for (block, &(left, right)) in option[count..capacity].iter_mut().zip(&self.blocks[..self.count]) {
             *block = SackBlock { left: number(left), right: number(right) };
             count += 1;
         }
@@ -105,13 +111,13 @@ impl SackReport {
     }
 }
 
-/// TCP_NUM_SACKS.
+/// The number of blocks that are remembered (Linux: TCP_NUM_SACKS).
 const REMEMBERED: usize = 4;
-/// RFC 2018 §3: 40 bytes of options less 12 of timestamps hold three blocks.
+/// The number of blocks in an option: 40 bytes of options less 12 of timestamps hold three (RFC 2018 §3).
 const BLOCKS: usize = 3;
-/// Kind, length and two bytes of padding.
+/// The bytes of kind, length and two bytes of padding.
 const OPTION_HEADER: u32 = 4;
-/// Two sequence numbers.
+/// The bytes of a block, which is two sequence numbers.
 const BLOCK: u32 = 8;
 
 #[cfg(test)]

@@ -2,15 +2,18 @@
 //! tcp_rcv_space_adjust, tcp_rcvbuf_grow.
 //!
 //! ```text
-//!   threshold (rcv_ssthresh)  what is offered: two segments more with each new one that arrives (beyond
-//!                             a gap: only with SACK),
-//!   clamp (window_clamp)      up to here; a round trip in which the application read more than ever before
-//!                             raises it, to twice as much and as much again as the reading grew,
-//!   limit                     up to here
+//!   threshold <= clamp <= limit
+//!
+//!   threshold (rcv_ssthresh)  the largest window that is offered. Each new segment raises it by two segments
+//!                             (beyond a gap: only with SACK)
+//!   clamp (window_clamp)      rises after a round trip in which the application read more than in any before:
+//!                             to 2 read + 2 growth + bytes beyond a gap, where
+//!                             growth = 2 read * (read - most read before) / most read before
+//!   limit                     the receive buffer
 //! ```
 //!
-//! A window that grows is acknowledged at once, so that a sender in slow start sees an acknowledgement for
-//! each segment. Amounts are payload. Linux counts memory, and measures which share of it is payload.
+//! A window that grows is acknowledged at once, so that a sender in slow start gets an ACK for each segment.
+//! Amounts are bytes of payload. Linux counts memory, and measures which share of it is payload.
 
 use talkpath_units::{Duration, Instant};
 
@@ -20,53 +23,52 @@ pub(super) struct Tuning {
     limit: u64,
     clamp: u64,
     threshold: u64,
-    /// The most that was read in a round trip (rcvq_space.space).
+    /// The largest number of bytes that was read in a round trip (rcvq_space.space).
     most_read: u64,
-    /// What had been read when this round trip began, and when that was.
-    read_before: u64,
-    since: Instant,
-    /// Eight times the round trip as the receiver sees it (rcv_rtt_est), and the echo that it was measured
-    /// by.
+    /// The offset up to which the application had read when this round trip began.
+    read_at_start: u64,
+    /// When this round trip began.
+    round_start: Instant,
+    /// Eight times the round trip as the receiver sees it (rcv_rtt_est). Zero before the first sample.
     rtt_x8: Duration,
+    /// The timestamp whose echo gave the last sample.
     last_echo: u32,
 }
 
 impl Tuning {
-    /// A window that is all of `limit` from the beginning.
+    /// A window that is `limit` from the beginning and does not grow.
     pub(super) const fn fixed(limit: u64) -> Self {
         Self {
             limit,
             clamp: limit,
             threshold: limit,
             most_read: 0,
-            read_before: 1,
-            since: Instant::ZERO,
+            read_at_start: 1,
+            round_start: Instant::ZERO,
             rtt_x8: Duration::ZERO,
             last_echo: 0,
         }
     }
 
-    /// A window that grows from `initial` up to `limit`. `initial` is half of the first buffer
-    /// (tcp_rmem[1]): what is offered before a segment has shown how much of its memory is payload. Once one
-    /// has, payload can use 1448 B of 2304 B, in 1/256 (tcp_measure_rcv_mss, tun_build_skb; drivers that copy
-    /// into a page have about the same).
+    /// A window that grows from `initial` up to `limit`. `initial` is half of the first buffer (tcp_rmem[1]),
+    /// because before the first segment Linux takes half of the memory for payload. The first segment shows
+    /// the share of payload, [`PAYLOAD_256THS`], from which the first clamp follows (tcp_measure_rcv_mss).
     pub(super) fn growing(initial: u64, limit: u64) -> Self {
         let (clamp, threshold) = (limit.min(2 * initial * PAYLOAD_256THS / 256), limit.min(initial));
         Self { clamp, threshold, ..Self::fixed(limit) }
     }
 
-    /// Full segments carry `smss` bytes (tcp_init_buffer_space).
+    /// Takes note that the handshake is done. Full segments carry `smss` bytes (Linux:
+    /// tcp_init_buffer_space).
     pub(super) fn on_established(&mut self, smss: u32, now: Instant) {
         self.most_read = self.threshold.min(INIT_CWND * u64::from(smss));
-        self.since = now;
+        self.round_start = now;
     }
 
-    /// window_clamp.
     pub(super) const fn clamp(&self) -> u64 {
         self.clamp
     }
 
-    /// rcv_ssthresh.
     pub(super) const fn threshold(&self) -> u64 {
         self.threshold
     }
@@ -77,8 +79,8 @@ impl Tuning {
         self.threshold < self.limit
     }
 
-    /// A segment of `payload` bytes arrived, and `unread` bytes wait for the application. Returns whether the
-    /// window grows.
+    /// Raises the threshold after a segment of `payload` bytes arrived, while `unread` bytes wait for the
+    /// application. Returns true if the threshold rose.
     #[inline]
     pub(super) fn on_data(&mut self, payload: u32, smss: u32, unread: u64) -> bool {
         let room = self.clamp.saturating_sub(unread).saturating_sub(self.threshold);
@@ -89,7 +91,8 @@ impl Tuning {
         true
     }
 
-    /// A full segment echoed the timestamp `echo`, which left `rtt` ago (tcp_rcv_rtt_measure_ts).
+    /// Measures the round trip from a full segment that echoes the timestamp `echo`. The timestamp left `rtt`
+    /// ago, and gives one sample only (Linux: tcp_rcv_rtt_measure_ts).
     #[inline]
     pub(super) fn on_echo(&mut self, echo: u32, rtt: impl FnOnce() -> Duration) {
         if echo != self.last_echo {
@@ -98,8 +101,8 @@ impl Tuning {
         }
     }
 
-    /// A round trip as the receiver sees it: the shortest counts, a longer one by an eighth
-    /// (tcp_rcv_rtt_update).
+    /// Takes a round trip as the receiver sees it. A shorter sample replaces the estimate, a longer sample
+    /// moves it by an eighth (Linux: tcp_rcv_rtt_update).
     #[inline]
     pub(super) fn on_rtt(&mut self, rtt: Duration) {
         let sample = rtt.saturating_mul(8);
@@ -110,30 +113,32 @@ impl Tuning {
         };
     }
 
-    /// The application has read up to `read`; `missing` bytes beyond a gap have arrived.
+    /// Raises the clamp if a round trip is over. The application has read up to the offset `read_to`, and
+    /// data beyond a gap spans `beyond_gap` bytes.
     #[inline]
-    pub(super) fn on_read(&mut self, read: u64, missing: u64, now: Instant) {
-        if self.rtt_x8.is_zero() || now.since(self.since) < self.rtt_x8 / 8 {
+    pub(super) fn on_read(&mut self, read_to: u64, beyond_gap: u64, now: Instant) {
+        if self.rtt_x8.is_zero() || now.since(self.round_start) < self.rtt_x8 / 8 {
             return;
         }
-        let copied = read - self.read_before;
+        let copied = read_to - self.read_at_start;
         if copied > self.most_read {
             let before = self.most_read.max(1);
             let growth = u128::from(2 * copied) * u128::from(copied - self.most_read) / u128::from(before);
             let growth = u64::try_from(growth).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
-            let window = 2 * copied + 2 * growth + missing;
+            let window = 2 * copied + 2 * growth + beyond_gap;
             self.clamp = self.clamp.max(window.min(self.limit));
             self.most_read = copied;
         }
-        (self.read_before, self.since) = (read, now);
+        (self.read_at_start, self.round_start) = (read_to, now);
     }
 }
 
-/// 1448 * 256 / 2304.
+/// The share of memory that payload can use, in 1/256: a full segment of Ethernet has 1448 B of payload in
+/// 2304 B of memory (Linux: tun_build_skb; drivers that copy into a page have about the same share).
 const PAYLOAD_256THS: u64 = 160;
-/// TCP_INIT_CWND.
+/// The initial window of Linux, in segments (TCP_INIT_CWND).
 const INIT_CWND: u64 = 10;
-/// tcp_event_data_recv: smaller segments do not open the window.
+/// The smallest payload that opens the window, in bytes (Linux: tcp_event_data_recv).
 const MIN_COUNTED: u32 = 128;
 
 #[cfg(test)]

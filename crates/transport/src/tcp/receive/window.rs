@@ -1,16 +1,23 @@
 //! The window that this end offers (RCV.WND).
 //!
-//! Its right edge never moves back. It moves forward only by amounts that are worth a segment: that is the
-//! receiver's half of silly window avoidance, by the rule of RFC 9293 §3.8.6.2.2 or by Linux's
-//! (__tcp_select_window). Window fields are scaled by RFC 7323 §2 if both SYNs agreed. What the scale cuts
-//! off is offered later.
+//! ```text
+//!         read_to         rcv_nxt                        edge
+//!   read    │ unread         │ offered and not used        │ not offered
+//! ──────────┴────────────────┴─────────────────────────────┴──────────────►
+//!           ├──────────────── buffer ──────────────────────────────┤
+//! ```
+//!
+//! The window is the distance from RCV.NXT to the edge. The edge never moves back. It moves forward only by
+//! amounts that are worth a segment, which is the receiver's half of silly window avoidance. There are two
+//! rules: that of RFC 9293 §3.8.6.2.2, and Linux's (__tcp_select_window). Window fields are scaled (RFC 7323
+//! §2) if both SYNs agreed. The part that the scale cuts off is offered later.
 
 use talkpath_units::Bytes;
 
 use super::tuning::Tuning;
 use crate::tcp::send::MAX_SHIFT;
 
-/// By which rule the edge of the offered window moves.
+/// The rule by which the edge of the offered window moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfferRule {
     /// RFC 9293 §3.8.6.2.2.
@@ -19,50 +26,51 @@ pub(super) enum OfferRule {
     Linux,
 }
 
-/// What this end lets the far end send.
+/// The window that this end offers, and the buffer behind it. Amounts are in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct OfferedWindow {
-    /// One past the last byte that the far end may send, as last offered.
+    /// The offset one past the last byte that the far end may send, as last offered.
     edge: u64,
     rule: OfferRule,
-    /// The shift of our SYN's option, in use once `scaled`.
+    /// The shift of our SYN's window scale option. It applies if `is_scaled` is true.
     shift: u8,
-    scaled: bool,
+    /// True if both SYNs carried the option.
+    is_scaled: bool,
     /// The receive buffer (RCV.BUFF).
     buffer: u64,
-    /// How much of the buffer is in use so far.
+    /// The part of the buffer that may be offered so far.
     tuning: Tuning,
 }
 
 impl OfferedWindow {
-    /// The window of an empty `buffer`. Linux's rule offers `initial` at first.
+    /// The window of an empty `buffer`. Linux's rule offers `initial` bytes at first.
     pub(super) fn new(rule: OfferRule, buffer: Bytes, initial: Bytes) -> Self {
         let buffer = buffer.get().clamp(1, LARGEST_SCALED_WINDOW);
-        // Linux's shift shows the memory of the buffer (tcp_rmem[2]), half of which is left to overhead
+        // Linux's shift can express the memory of the buffer (tcp_rmem[2]), half of which is overhead
         // (tcp_select_initial_window).
-        let (shown, tuning) = match rule {
+        let (largest, tuning) = match rule {
             OfferRule::Rfc9293 => (buffer, Tuning::fixed(buffer)),
             OfferRule::Linux => (2 * buffer, Tuning::growing(initial.get(), buffer)),
         };
-        let shift = (0..MAX_SHIFT).find(|shift| shown >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT);
-        Self { rule, buffer, shift, scaled: false, edge: 0, tuning }
+        let shift = (0..MAX_SHIFT).find(|shift| largest >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT);
+        Self { rule, buffer, shift, is_scaled: false, edge: 0, tuning }
     }
 
-    /// The window scale option's value on our SYN.
+    /// The value of the window scale option on our SYN.
     pub(super) const fn shift(&self) -> u8 {
         self.shift
     }
 
-    /// Both SYNs carried the option.
+    /// Scales the window field from now on, because both SYNs carried the option.
     pub(super) const fn enable_scaling(&mut self) {
-        self.scaled = true;
+        self.is_scaled = true;
     }
 
     pub(super) const fn is_scaled(&self) -> bool {
-        self.scaled
+        self.is_scaled
     }
 
-    /// One past the last byte that may arrive.
+    /// The offset one past the last byte that the far end may send.
     #[inline]
     pub(super) const fn edge(&self) -> u64 {
         self.edge
@@ -73,35 +81,35 @@ impl OfferedWindow {
         self.tuning.clamp()
     }
 
-    /// How Linux grows the window.
     #[inline]
     pub(super) const fn tuning_mut(&mut self) -> &mut Tuning {
         &mut self.tuning
     }
 
-    /// The field of a SYN, which is never scaled (RFC 7323 §2.2).
+    /// Returns the window field of a SYN, which is never scaled (RFC 7323 §2.2), and moves the edge.
     pub(super) fn offer_on_syn(&mut self, rcv_nxt: u64) -> u16 {
         let field = self.tuning.threshold().min(u64::from(u16::MAX)) as u16;
         self.edge = self.edge.max(rcv_nxt.saturating_add(u64::from(field)));
         field
     }
 
-    /// The field of a segment that leaves now, with everything before `rcv_nxt` arrived and before `read`
-    /// read. Moves the edge.
+    /// Returns the window field of a segment that leaves now, and moves the edge. Everything before `rcv_nxt`
+    /// has arrived, and everything before `read_to` was read.
     #[inline]
-    pub(super) fn offer(&mut self, rcv_nxt: u64, read: u64, mss: u32) -> u16 {
-        let window = self.select(rcv_nxt, read, mss);
+    pub(super) fn offer(&mut self, rcv_nxt: u64, read_to: u64, mss: u32) -> u16 {
+        let window = self.select(rcv_nxt, read_to, mss);
         let shift = self.shift_in_use();
         let field = (window >> shift).min(u64::from(u16::MAX));
         self.edge = self.edge.max(rcv_nxt + (field << shift));
         field as u16
     }
 
-    /// The window that the rule would offer now, in bytes: at least what was offered and is not used.
+    /// Returns the window that the rule would offer now. It is never less than what was offered and is not
+    /// used.
     #[inline]
-    pub(super) fn select(&self, rcv_nxt: u64, read: u64, mss: u32) -> u64 {
+    pub(super) fn select(&self, rcv_nxt: u64, read_to: u64, mss: u32) -> u64 {
         let offered = self.offered(rcv_nxt);
-        let free = self.free(rcv_nxt, read);
+        let free = self.free(rcv_nxt, read_to);
         let window = match self.rule {
             OfferRule::Rfc9293 => self.select_rfc(free, offered, mss),
             OfferRule::Linux => self.select_linux(free, offered, mss),
@@ -110,15 +118,20 @@ impl OfferedWindow {
         window.max(offered).min(largest)
     }
 
-    /// RFC 9293 §3.8.6.2.2: the edge waits until a segment, or half of the buffer, more fits.
+    /// The rule of RFC 9293 §3.8.6.2.2: the edge stays until it can move by a segment, or by half of the
+    /// buffer if that is less.
     #[inline]
     fn select_rfc(&self, free: u64, offered: u64, mss: u32) -> u64 {
         let mss = u64::from(mss).min(self.full());
         if free.saturating_sub(offered) >= mss.min(self.buffer / 2) { free } else { offered }
     }
 
-    /// Nothing while less than a segment or a sixteenth of the buffer is free, if that is less than half.
-    /// Without scaling whole segments (__tcp_select_window).
+    /// Linux's rule (__tcp_select_window):
+    ///
+    /// - If less than half of the buffer is free, and less than a segment or a sixteenth of the buffer, the
+    ///   window is zero.
+    /// - Otherwise a scaled window is what is free, rounded to the unit of the field.
+    /// - Otherwise an unscaled window has whole segments, and stays if it would move by less than a segment.
     #[inline]
     fn select_linux(&self, free: u64, offered: u64, mss: u32) -> u64 {
         let full = self.full();
@@ -127,7 +140,7 @@ impl OfferedWindow {
         let below_unit = (1_u64 << shift) - 1;
         let mut free = free;
         if free < full / 2 {
-            // Down to a multiple of the field's unit: no more is offered than there is.
+            // Rounded down to the field's unit, so that no more is offered than is free.
             free &= !below_unit;
             if free < full / 16 || free < mss {
                 return 0;
@@ -135,7 +148,7 @@ impl OfferedWindow {
         }
         let free = free.min(self.tuning.threshold());
         if shift > 0 {
-            // Up to a multiple of the field's unit: the field cuts nothing off.
+            // Rounded up to the field's unit, so that the field cuts nothing off.
             return (free + below_unit) & !below_unit;
         }
         if offered + mss <= free || offered > free {
@@ -144,30 +157,30 @@ impl OfferedWindow {
         if mss == full && free > offered + full / 2 { free } else { offered }
     }
 
-    /// What was offered and is not used up.
+    /// The number of bytes that were offered and are not used.
     #[inline]
     pub(super) const fn offered(&self, rcv_nxt: u64) -> u64 {
         self.edge.saturating_sub(rcv_nxt)
     }
 
-    /// True if less than half of the buffer is free, with everything before `rcv_nxt` arrived and before
-    /// `read` read.
+    /// True if less than half of the buffer is free.
     #[inline]
-    pub(super) const fn is_half_full(&self, rcv_nxt: u64, read: u64) -> bool {
-        self.free(rcv_nxt, read) < self.full() / 2
+    pub(super) const fn is_half_full(&self, rcv_nxt: u64, read_to: u64) -> bool {
+        self.free(rcv_nxt, read_to) < self.full() / 2
     }
 
-    /// Room in the buffer. Data beyond a gap lies inside the window and takes no room.
-    const fn free(&self, rcv_nxt: u64, read: u64) -> u64 {
-        read.saturating_add(self.tuning.clamp()).saturating_sub(rcv_nxt)
+    /// The number of free bytes in the buffer. Data beyond a gap does not count, because it lies inside the
+    /// window.
+    const fn free(&self, rcv_nxt: u64, read_to: u64) -> u64 {
+        read_to.saturating_add(self.tuning.clamp()).saturating_sub(rcv_nxt)
     }
 
     const fn shift_in_use(&self) -> u8 {
-        if self.scaled { self.shift } else { 0 }
+        if self.is_scaled { self.shift } else { 0 }
     }
 }
 
-/// RFC 7323 §2.2: 2^30.
+/// The largest window that a field can express (RFC 7323 §2.2).
 const LARGEST_SCALED_WINDOW: u64 = 1 << 30;
 
 #[cfg(test)]

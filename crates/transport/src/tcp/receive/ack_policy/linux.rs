@@ -40,22 +40,23 @@ pub(super) struct LinuxAcks {
     rcv_mss: u32,
     /// Payload bytes of a full segment, by the options that both ends agreed on.
     full_segment: u32,
-    /// Whether segments that were small or had PSH have arrived since the last ACK.
     pushed: Pushed,
 }
 
+/// How many segments that were small or had PSH have arrived since the last ACK (ICSK_ACK_PUSHED,
+/// ICSK_ACK_PUSHED2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pushed {
     #[default]
     None,
-    Once,
-    Again,
+    One,
+    Several,
 }
 
 impl LinuxAcks {
-    /// An ACK waits for 200 ms at most, and at most for `min_rto` less a jiffy, which is at least one jiffy.
-    /// So it leaves before the timer of a far end with the same `min_rto` expires (tcp_delack_max, since
-    /// 6.11).
+    /// An ACK waits for at most 200 ms, and for at most `min_rto` less a jiffy, but that bound is at least
+    /// one jiffy. So the ACK leaves before the retransmission timer of a far end with the same `min_rto`
+    /// expires (tcp_delack_max, since 6.11).
     pub(super) fn new(tick: Duration, min_rto: Duration, clock: HostClock) -> Self {
         Self {
             tick,
@@ -118,6 +119,7 @@ impl LinuxAcks {
         self.ato = ATO_MIN;
     }
 
+    /// Has at least one ACK leave at once. Linux sets the lowest bit of the count (tcp_grow_window).
     pub(super) const fn on_window_growth(&mut self) {
         self.quick |= 1;
     }
@@ -153,9 +155,9 @@ impl LinuxAcks {
         self.pushed = Pushed::None;
     }
 
-    /// Decides whether `unacked` bytes are acknowledged at once (__tcp_ack_snd_check), and returns true if
-    /// so. Otherwise the delayed-ACK timer is set. More than a full segment is acknowledged at once, provided
-    /// that the application has read all data or the ACK offers at least as large a window as the last one.
+    /// Returns true if `unacked` bytes are acknowledged at once (__tcp_ack_snd_check). Otherwise sets the
+    /// delayed-ACK timer. More than a full segment is acknowledged at once, provided that the application has
+    /// read all data, or that the ACK offers at least as large a window as the last ACK.
     #[inline]
     pub(super) fn acknowledges_now(
         &mut self,
@@ -199,7 +201,7 @@ impl LinuxAcks {
             tick => self.clock.when(on_wheel(ato, self.clock.read(context.now), tick)),
         };
         if let Some(running) = timers.deadline(TimerSlot::DelayedAck) {
-            // The timer wheel adds a jiffy to what the timer was set for.
+            // The timer wheel adds a jiffy to the time for which the timer was set.
             let soon = context.now.saturating_add(ato / 4 + self.tick);
             if running <= soon {
                 return true;
@@ -210,9 +212,9 @@ impl LinuxAcks {
         false
     }
 
-    /// The application has read, with `unacked` bytes scheduled for an acknowledgement, if any are. Returns
-    /// whether an acknowledgement leaves: more than a segment waits, or the window doubles
-    /// (tcp_cleanup_rbuf).
+    /// Returns true if an ACK leaves after the application has read: more than a segment waits for its
+    /// acknowledgement, or a segment with PSH does and all data was read, or the window doubles
+    /// (tcp_cleanup_rbuf). `unacked` is the number of bytes that wait. `None` if no ACK is scheduled.
     #[inline]
     pub(super) fn read_acknowledges(
         &mut self,
@@ -223,8 +225,8 @@ impl LinuxAcks {
         if let Some(unacked) = unacked {
             let is_pushed = match self.pushed {
                 Pushed::None => false,
-                Pushed::Once => !self.interactive,
-                Pushed::Again => true,
+                Pushed::One => !self.interactive,
+                Pushed::Several => true,
             };
             if self.has_enough(unacked) || (is_pushed && context.unread == 0) {
                 return true;
@@ -238,8 +240,9 @@ impl LinuxAcks {
         selectable > 0 && selectable >= 2 * context.offered
     }
 
-    /// The delayed-ACK timer expired: the far end expected no answer, or one later
-    /// (tcp_delack_timer_handler).
+    /// Adapts to an expired delayed-ACK timer (tcp_delack_timer_handler). In interactive mode the application
+    /// has not answered in time, so the mode ends. Otherwise `ato` was too short for a second segment, so it
+    /// is doubled.
     pub(super) fn on_timeout(&mut self, rto: Duration) {
         if self.interactive {
             self.interactive = false;
@@ -249,7 +252,8 @@ impl LinuxAcks {
         }
     }
 
-    /// Half of the window's segments are acknowledged at once, 16 at most (tcp_incr_quickack).
+    /// Has the next segments acknowledged at once: as many as half of the window holds, at least two and at
+    /// most 16 (tcp_incr_quickack).
     fn acknowledge_quickly(&mut self, context: &AckContext) {
         let segments = context.offered / (2 * u64::from(self.rcv_mss.max(1)));
         let quick = if segments == 0 { 2 } else { segments.min(MAX_QUICKACKS) };
@@ -268,15 +272,15 @@ impl LinuxAcks {
         }
     }
 
-    /// The largest segment counts as full. A smaller one does if two in a row are equal and do not end a
-    /// write (tcp_measure_rcv_mss).
+    /// Estimates the size of a full segment (tcp_measure_rcv_mss). The largest segment so far counts as full.
+    /// A smaller size counts as full if two segments in a row have it and do not end a write (PSH).
     #[inline]
     pub(super) fn measure_rcv_mss(&mut self, payload: u32, pushed: bool) {
         let last = core::mem::take(&mut self.last_segment);
         if payload >= self.rcv_mss {
             self.rcv_mss = payload.min(self.full_segment.max(MIN_RCV_MSS));
             if pushed && self.pushed == Pushed::None {
-                self.pushed = Pushed::Once;
+                self.pushed = Pushed::One;
             }
             return;
         }
@@ -287,7 +291,7 @@ impl LinuxAcks {
                 return;
             }
         }
-        self.pushed = if self.pushed == Pushed::None { Pushed::Once } else { Pushed::Again };
+        self.pushed = if self.pushed == Pushed::None { Pushed::One } else { Pushed::Several };
     }
 
     #[cfg(test)]
@@ -306,15 +310,15 @@ impl LinuxAcks {
     }
 }
 
-/// TCP_MAX_QUICKACKS.
+/// The largest number of ACKs that leave at once in quick mode (TCP_MAX_QUICKACKS).
 const MAX_QUICKACKS: u64 = 16;
-/// TCP_ATO_MIN = HZ / 25.
+/// The first and the shortest `ato` (TCP_ATO_MIN = HZ / 25).
 pub(super) const ATO_MIN: Duration = Duration::from_millis(40);
-/// TCP_DELACK_MIN = HZ / 25.
+/// The lower bound of the delay by which SRTT limits `ato` (TCP_DELACK_MIN = HZ / 25).
 const DELACK_MIN: Duration = Duration::from_millis(40);
-/// TCP_DELACK_MAX = HZ / 5.
+/// The longest delay of an ACK (TCP_DELACK_MAX = HZ / 5).
 const DELACK_MAX: Duration = Duration::from_millis(200);
-/// TCP_MSS_DEFAULT.
+/// The largest first estimate of `rcv_mss`, in bytes (TCP_MSS_DEFAULT).
 const FIRST_RCV_MSS: u32 = 536;
-/// TCP_MIN_MSS.
+/// The smallest estimate of `rcv_mss`, in bytes (TCP_MIN_MSS).
 const MIN_RCV_MSS: u32 = 88;
