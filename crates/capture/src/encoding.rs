@@ -54,12 +54,13 @@ impl Encoding {
         Some(Self { name: fixed.encoding.to_owned(), clock_rate: Some(fixed.clock_rate) })
     }
 
-    /// Returns the codec that a stream of this encoding is rated with. This is the one place that knows which
-    /// encodings can be rated.
+    /// Returns the codec of the speech in a stream of this encoding. This is the one place that knows which
+    /// encodings are calls.
     pub(crate) fn codec(&self) -> Option<Codec> {
         match self.name.to_ascii_uppercase().as_str() {
             "PCMU" | "PCMA" => Some(Codec::G711),
             "G729" => Some(Codec::G729A),
+            "OPUS" => Some(Codec::OPUS),
             _ => None,
         }
     }

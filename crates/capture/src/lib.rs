@@ -113,7 +113,7 @@ fn end_of(flow: &FlowRecord) -> Instant {
     last.saturating_add(Duration::from_nanos(1))
 }
 
-/// The names of the flows: `call-1` if a stream is rated, `rtp-96-1` otherwise. All calls have one number
+/// The names of the flows: `call-1` if a stream is a call, `rtp-96-1` otherwise. All calls have one number
 /// after another, so that a threshold on `call` is about each of them.
 #[derive(Default)]
 struct Names {
@@ -123,7 +123,7 @@ struct Names {
 
 impl Names {
     fn next(&mut self, stream: &Stream<'_>) -> String {
-        if stream.is_rated() {
+        if stream.is_call() {
             self.calls += 1;
             return format!("call-{}", self.calls);
         }

@@ -193,19 +193,20 @@ impl<'a> Stream<'a> {
         self.found.packets.payload_type()
     }
 
-    /// Whether the stream is rated as a call.
-    pub(crate) fn is_rated(&self) -> bool {
+    /// Whether the stream is a call.
+    pub(crate) fn is_call(&self) -> bool {
         self.call_terms().is_some()
     }
 
-    /// How the stream is rated. The second receiver is that of a run whose scenario names no receiver.
+    /// How the call is played and rated. The second receiver is that of a run whose scenario names no
+    /// receiver.
     fn call_terms(&self) -> Option<CallTerms> {
         Some(CallTerms { others: true, ..call_terms(self.codec?, self.frame?) })
     }
 
     /// Why the stream is not rated. `None` if it is.
     fn not_rated(&self) -> Option<String> {
-        if self.is_rated() {
+        if self.call_terms().is_some_and(|terms| terms.rated.is_some()) {
             return None;
         }
         let Some((encoding, _)) = &self.encoding else {
@@ -217,6 +218,11 @@ impl<'a> Stream<'a> {
         let name = &encoding.name;
         if encoding.is_opus() && self.is_encrypted {
             return Some(format!("SRTP hides the bandwidth and the mode of {name}"));
+        }
+        if encoding.is_opus() {
+            return Some(format!(
+                "a capture does not show to which bit rate {name} was set, and each has its own"
+            ));
         }
         if encoding.codec().is_none() {
             return Some(format!("talkpath has none for {name}"));

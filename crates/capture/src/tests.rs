@@ -113,7 +113,7 @@ fn a_call_is_rated_with_its_losses_and_its_delays() {
     let summary = summarise(&capture.record, &BTreeMap::new());
     let call = summary.flows["call-1"].call.as_ref().unwrap();
     assert_eq!(call.missing, 10);
-    assert!(call.score() > 3.0 && call.score() < 4.4, "{}", call.score());
+    assert!(call.score().unwrap() > 3.0 && call.score().unwrap() < 4.4, "{}", call.score().unwrap());
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn payload_types_are_named_by_the_option_then_by_sdp_then_by_the_table() {
     let payload_types = BTreeMap::from([(97, Encoding::parse("opus").unwrap())]);
     let chosen = call(97).read_with(&Options { payload_types, ..Options::default() });
     assert_eq!(chosen.streams[0].encoding.as_deref(), Some("opus"));
-    assert_eq!(chosen.streams[0].flow, "rtp-97-1");
+    assert_eq!(chosen.streams[0].flow, "call-1");
 }
 
 #[test]
@@ -270,9 +270,14 @@ fn the_figures_of_a_capture_are_those_of_tshark_to_the_printed_digit() {
 fn the_streams_of_a_call_with_sip_have_their_names_and_codecs() {
     let capture = read(THREE_STREAMS, &Options::default()).unwrap();
     let of = |stream: &StreamSummary| (stream.flow.clone(), stream.encoding.clone(), stream.frame_ms);
-    let expected = [("call-1", "PCMA"), ("call-2", "PCMA"), ("rtp-97-1", "opus")]
+    let expected = [("call-1", "PCMA"), ("call-2", "PCMA"), ("call-3", "opus")]
         .map(|(flow, encoding)| (flow.to_owned(), Some(encoding.to_owned()), Some(20.0)));
     assert_eq!(capture.streams.iter().map(of).collect::<Vec<_>>(), expected);
     assert!(capture.streams.iter().all(|stream| stream.encoding_by == Some(EncodingSource::Sdp)));
     assert_eq!(capture.streams[2].longest_gap_ms, Some(100.0));
+    // Opus has no score, because nothing says at which bit rate it was coded, and all else of a call.
+    let summary = summarise(&capture.record, &BTreeMap::new());
+    let opus = summary.flows["call-3"].call.as_deref().unwrap();
+    assert!(!opus.is_rated() && opus.longest_gap_ms > Some(0.0) && opus.mouth_to_ear_ms.is_some(), "{opus:?}");
+    assert!(capture.streams[2].not_rated.as_deref().unwrap().contains("bit rate"));
 }

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! - A *threshold* is a figure with a bound, such as `call.mos >= 3.6`. It is about one or more cells, and in
-//!   each cell about a link, or about a flow (`figure.rs`, `figure_names.rs`).
+//!   each cell about a link, or about a flow (`figure.rs`, `figure_names.rs`). It is not about the score of
+//!   a call that has none (`unrated.rs`).
 //! - A *member* of a flow is one of its copies or directions.
 //! - The *figure in a cell* is a statistic over the repetitions: the statistic that the threshold names, or
 //!   that of the tables if it names none (`measure::statistic`). A flag must hold in each repetition
@@ -29,6 +30,7 @@ mod judgement;
 mod junit;
 mod outcome;
 mod score_warning;
+mod unrated;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,6 +50,7 @@ type CellRuns<'a> = BTreeMap<u64, Vec<&'a RunSummary>>;
 pub(crate) fn refuse_unknown_figures(plan: &Plan) -> Result<(), Failure> {
     for threshold in &plan.thresholds {
         check_figure(threshold).map_err(Failure::Usage)?;
+        unrated::check(threshold, plan).map_err(Failure::Usage)?;
     }
     Ok(())
 }

@@ -50,7 +50,9 @@ fn terms(flow: &Flow) -> Terms {
                 is_concealed,
                 others,
             });
-            Terms { deadline: usual, call, is_state: false, floor: Some(floor) }
+            // A call that is not rated has no score that could reach the floor.
+            let is_rated = call.is_some_and(|call| call.rated.is_some());
+            Terms { deadline: usual, call, is_state: false, floor: is_rated.then_some(floor) }
         }
         Judging::InTime { deadline, is_state, floor } => {
             Terms { deadline: deadline.or(usual), call: None, is_state, floor: Some(floor) }

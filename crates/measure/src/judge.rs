@@ -3,6 +3,7 @@
 //! ```text
 //!  workload                        judged by       computed in
 //!  voice                           MOS             metrics/call.rs (playout and E-model)
+//!  voice without published score   share heard     metrics/call.rs (playout)
 //!  other workloads with a clock    share in time   metrics/in_time.rs
 //!  bulk, file                      goodput         metrics/goodput.rs
 //!  burst without a deadline        not judged
@@ -14,6 +15,9 @@
 //!
 //! A call also has to pass the gap rule (`metrics/gaps.rs`). A call that the rule bars is not usable,
 //! whatever its score is.
+//!
+//! A call whose coding has no published impairment is not rated. It is judged by the share of what is heard
+//! that was not concealed, and no floor says from which share on it is usable.
 
 use std::collections::BTreeMap;
 
@@ -80,16 +84,22 @@ fn judge_flow_with(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option
     })
 }
 
-/// Judges a call by its score with `receiver`. Returns `None` if the call does not have this receiver.
+/// Judges a call with `receiver`: by its score, or by the share that is heard if it is not rated. Returns
+/// `None` if the call does not have this receiver.
 fn judge_call(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option<JudgedFigure> {
     let call = flow.call.as_deref()?;
+    let judged = |score: Option<f64>, heard: Option<f64>| match score {
+        Some(score) => Some(judged_figure(name, flow, JudgedBy::Mos, score, CALL_FLOOR)),
+        // The floor of the scenario is an opinion score.
+        None => Some(JudgedFigure { floor: 0.0, ..judged_figure(name, flow, JudgedBy::Heard, heard?, 0.0) }),
+    };
     Some(match receiver {
         Receiver::Own => JudgedFigure {
             basis: call.basis,
             direction: call.direction,
             barred: call.is_barred(),
             longest_gap_ms: call.longest_gap_ms,
-            ..judged_figure(name, flow, JudgedBy::Mos, call.score(), CALL_FLOOR)
+            ..judged(call.score(), call.concealed.map(|concealed| 1.0 - concealed))?
         },
         Receiver::Other | Receiver::Patient => {
             let other = call.receiver(receiver)?;
@@ -98,7 +108,7 @@ fn judge_call(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option<Judg
                 direction: other.direction,
                 barred: other.is_barred(),
                 longest_gap_ms: Some(other.longest_gap_ms),
-                ..judged_figure(name, flow, JudgedBy::Mos, other.mos, CALL_FLOOR)
+                ..judged(other.mos, other.heard(call.missing))?
             }
         }
     })
@@ -167,14 +177,32 @@ pub(crate) fn conversation<'a>(group: &str, copy: &'a str) -> &'a str {
 
 impl JudgedBy {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Mos, Self::InTime, Self::Goodput];
+    pub const ALL: [Self; 4] = [Self::Mos, Self::InTime, Self::Goodput, Self::Heard];
 
-    /// The path of the figure in summary.json, below the flow.
-    pub const fn path(self) -> &'static str {
+    /// The path of the figure in summary.json, below the flow. `None` of [`Self::Heard`], which is what
+    /// `call.concealed` leaves.
+    pub const fn path(self) -> Option<&'static str> {
         match self {
-            Self::Mos => "call.mos",
-            Self::InTime => "in_time",
-            Self::Goodput => "goodput_bps",
+            Self::Mos => Some("call.mos"),
+            Self::Heard => None,
+            Self::InTime => Some("in_time"),
+            Self::Goodput => Some("goodput_bps"),
+        }
+    }
+
+    /// Whether a floor of the figure says from where on a flow is usable.
+    pub const fn has_floor(self) -> bool {
+        match self {
+            Self::Mos | Self::InTime => true,
+            Self::Heard | Self::Goodput => false,
+        }
+    }
+
+    /// Whether a flow that is judged by the figure is a call.
+    pub const fn is_of_call(self) -> bool {
+        match self {
+            Self::Mos | Self::Heard => true,
+            Self::InTime | Self::Goodput => false,
         }
     }
 
@@ -182,7 +210,7 @@ impl JudgedBy {
     pub const fn scale(self) -> Scale {
         match self {
             Self::Mos => Scale::SCORE,
-            Self::InTime => Scale::PERCENT,
+            Self::Heard | Self::InTime => Scale::PERCENT,
             Self::Goodput => Scale::MBPS,
         }
     }
@@ -192,6 +220,7 @@ impl JudgedBy {
     pub fn title(self) -> String {
         let name = match self {
             Self::Mos => "MOS",
+            Self::Heard => "heard",
             Self::InTime => "in time",
             Self::Goodput => "goodput",
         };
@@ -206,7 +235,7 @@ impl JudgedBy {
         match self {
             // ITU-T G.107 Annex B.
             Self::Mos => (1.0, 4.5),
-            Self::InTime => (0.0, 1.0),
+            Self::Heard | Self::InTime => (0.0, 1.0),
             Self::Goodput => (0.0, f64::INFINITY),
         }
     }
@@ -222,10 +251,11 @@ impl JudgedFigure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::CallSummary;
+    use crate::summary::{CallSummary, OtherReceiver};
 
     fn call(mos: f64) -> FlowSummary {
-        let call = CallSummary { mos: Some(mos), basis: Basis::OneWay, ..CallSummary::default() };
+        let call =
+            CallSummary { mos: Some(mos), r: Some(60.0), basis: Basis::OneWay, ..CallSummary::default() };
         FlowSummary { sent: 500, in_time: Some(1.0), call: Some(Box::new(call)), ..FlowSummary::default() }
     }
 
@@ -252,6 +282,31 @@ mod tests {
         let burst = FlowSummary { verdict: Some("great".to_owned()), ..transfer.clone() };
         let untrusted = FlowSummary { deadline_ms: Some(150.0), ..transfer };
         assert_eq!([judge_flow("burst", &burst), judge_flow("state", &untrusted)], [None, None]);
+    }
+
+    #[test]
+    fn a_call_that_is_not_rated_is_judged_by_the_share_that_is_heard_and_barred_by_its_gaps() {
+        let other = OtherReceiver { played: 90, late: 6, ..OtherReceiver::default() };
+        let call = CallSummary {
+            concealed: Some(0.02),
+            missing: 4,
+            longest_gap_ms: Some(980.0),
+            other_receiver: Some(other),
+            ..CallSummary::default()
+        };
+        let flow = |call| FlowSummary { floor: Some(3.6), call: Some(Box::new(call)), ..state(1.0) };
+        let heard = flow(call.clone());
+        let judged = judge_flow("call", &heard).unwrap();
+        assert_eq!(
+            (judged.by, judged.worst, judged.floor, judged.is_usable()),
+            (JudgedBy::Heard, 0.98, 0.0, true)
+        );
+        let judged = judge_flow_with("call", &heard, Receiver::Other).unwrap();
+        assert_eq!((judged.by, judged.worst), (JudgedBy::Heard, 0.9));
+        let barred = flow(CallSummary { longest_gap_ms: Some(1000.0), ..call.clone() });
+        assert!(!judge_flow("call", &barred).unwrap().is_usable());
+        let unknown = flow(CallSummary { concealed: None, ..call });
+        assert_eq!(judge_flow("call", &unknown), None);
     }
 
     #[test]

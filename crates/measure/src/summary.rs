@@ -349,6 +349,9 @@ pub enum JudgedBy {
     InTime,
     /// Payload bits delivered a second.
     Goodput,
+    /// The share of what a call's listener hears that was not concealed, 0 to 1. It judges calls whose coding
+    /// has no published impairment, so that they have no score. The delay does not count in it.
+    Heard,
 }
 
 /// What came of a file, as its receiver found it.

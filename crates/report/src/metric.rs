@@ -55,6 +55,10 @@ impl Metric {
     pub(crate) const OTHER_MOS: Self = Self::Flow("call.other_receiver.mos");
     /// The median delay from the speaker's mouth to the listener's ear.
     pub(crate) const MOUTH_TO_EAR_P50: Self = Self::Flow("call.mouth_to_ear_ms.p50");
+    /// The share of what is heard of a call that was made up.
+    pub(crate) const CONCEALED: Self = Self::Flow("call.concealed");
+    /// The length of the longest gap of a call.
+    pub(crate) const LONGEST_GAP: Self = Self::Flow("call.longest_gap_ms");
     /// The share of a call's frames that were late or missing at their playout.
     pub(crate) const NOT_PLAYED: Self = Self::Share(|flow| {
         let call = flow.call.as_ref()?;

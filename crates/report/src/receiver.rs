@@ -1,5 +1,6 @@
 //! The receivers of a run's calls in words. A *receiver* plays a call: it has a codec, a way to conceal lost
-//! frames, and a playout buffer. The opinion score of a call depends on its receiver.
+//! frames, and a playout buffer. The opinion score of a call depends on its receiver. A call whose coding has
+//! no published impairment has a receiver and no score.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,8 @@ struct ReceiverFlows<'a> {
 }
 
 /// Describes the receivers: `MOS for G.711 without concealment, adaptive playout`. If there are several, each
-/// is followed by its flows. Returns `None` if the run has no call.
+/// is followed by its flows. If no call is rated, the text begins with `no MOS for`. Returns `None` if the
+/// run has no call.
 pub(crate) fn receivers(summary: &Summary) -> Option<String> {
     let receivers = flows_by_receiver(summary);
     let text = match receivers.as_slice() {
@@ -37,19 +39,27 @@ pub(crate) fn receivers(summary: &Summary) -> Option<String> {
         }
     };
     let note = if has_several_scales(summary) { "; not compared: different scales" } else { "" };
-    Some(format!("MOS for {text}{note}"))
+    let what = if calls(summary).any(CallSummary::is_rated) { "MOS" } else { "no MOS" };
+    Some(format!("{what} for {text}{note}"))
+}
+
+fn calls(summary: &Summary) -> impl Iterator<Item = &CallSummary> {
+    summary.runs.iter().flat_map(|run| run.flows.values()).filter_map(|flow| flow.call.as_deref())
 }
 
 /// Whether the calls are rated on more than one scale. Their scores are then not comparable.
 fn has_several_scales(summary: &Summary) -> bool {
-    let flows = summary.runs.iter().flat_map(|run| run.flows.values());
-    let scales: BTreeSet<&str> = flows.filter_map(|flow| flow.call.as_deref()).map(scale).collect();
+    let scales: BTreeSet<&str> = calls(summary).filter_map(scale).collect();
     scales.len() > 1
 }
 
 /// Returns the scale of a call's score. Old summaries name none. At that time narrowband was the only one.
-pub(crate) fn scale(call: &CallSummary) -> &str {
-    if call.scale.is_empty() { Scale::Narrow.name() } else { &call.scale }
+/// Returns `None` if the call is not rated.
+pub(crate) fn scale(call: &CallSummary) -> Option<&str> {
+    if !call.is_rated() {
+        return None;
+    }
+    Some(if call.scale.is_empty() { Scale::Narrow.name() } else { &call.scale })
 }
 
 fn flows_by_receiver(summary: &Summary) -> Vec<ReceiverFlows<'_>> {
@@ -90,10 +100,14 @@ fn describe_receiver(call: &CallSummary) -> String {
     text
 }
 
-/// Names the scale, if it is not that of narrowband: ` on the swb scale`.
+/// Names the scale, if it is not that of narrowband: ` on the swb scale`. A call that is not rated has the
+/// reason instead.
 fn scale_note(call: &CallSummary) -> String {
-    let scale = scale(call);
-    if scale == Scale::Narrow.name() { String::new() } else { format!(" on the {} scale", printable(scale)) }
+    match scale(call) {
+        None => ", whose impairment in this form nobody published,".to_owned(),
+        Some(scale) if scale == Scale::Narrow.name() => String::new(),
+        Some(scale) => format!(" on the {} scale", printable(scale)),
+    }
 }
 
 fn codec(call: &CallSummary) -> String {
@@ -176,6 +190,17 @@ mod tests {
         let swept = "MOS for G.711 without concealment, adaptive playout; or Opus on the swb scale with concealment (its \
                      own), adaptive playout; not compared: different scales";
         assert_eq!(receivers(&summary).as_deref(), Some(swept));
+    }
+
+    #[test]
+    fn a_call_that_is_not_rated_has_a_receiver_and_no_score() {
+        let mut summary = fixture::summary(1);
+        for run in &mut summary.runs {
+            let call = run.flows.get_mut("call").unwrap().call.as_mut().unwrap();
+            (call.mos, call.r, call.codec) = (None, None, "opus".to_owned());
+        }
+        let unrated = "no MOS for Opus, whose impairment in this form nobody published, without concealment, adaptive playout";
+        assert_eq!(receivers(&summary).as_deref(), Some(unrated));
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl<'a> Sweep<'a> {
         let range = range.map_or_else(|| UNKNOWN.to_owned(), |range| range.text(self.judged_by));
         let style = figure_style(self.judged_by);
         let figure_name = format!("{} {}", style.column_group, style.column_head).trim().to_owned();
-        if self.judged_by == JudgedBy::Goodput {
+        if !self.judged_by.has_floor() {
             return format!("{figure_name} {range}");
         }
         let all = self.results().count() as u64;

@@ -15,8 +15,8 @@ mod transfer;
 use std::collections::BTreeSet;
 
 use talkpath_measure::figures::{FLOW, GROUP, LINK, Scale};
-use talkpath_measure::judge::Receiver;
-use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, LinkSummary, RunSummary};
+use talkpath_measure::judge::{Receiver, judge};
+use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, JudgedBy, LinkSummary, RunSummary};
 
 pub(crate) use self::comparison::ComparisonTables;
 pub(crate) use self::machine::{machine, machine_line};
@@ -32,7 +32,7 @@ use crate::term::{Term, Topic};
 use crate::terms::FlowMeanings;
 use crate::terms::meanings::{self, unfinished};
 use crate::usable::UsableCall;
-use crate::verdict::{IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP};
+use crate::verdict::{MOS_CLUSTER_GAP, SHARE_CLUSTER_GAP};
 use crate::view::CellView;
 
 /// A table of flows or links has at most 500 rows. We chose 500 because summary.json has the single figures
@@ -72,6 +72,7 @@ impl<'a> FlowTable<'a> {
         columns.add(Column::words("transport"), |name| short_name(&cell.transport(name).label));
         self.add_message_columns(&mut columns);
         self.add_score_columns(&mut columns);
+        self.add_unrated_call_columns(&mut columns);
         self.add_in_time_column(&mut columns);
         self.add_delay_columns(&mut columns);
         let term = Metric::GOODPUT.term("goodput").about(Topic::Goodput);
@@ -117,6 +118,26 @@ impl<'a> FlowTable<'a> {
         }
     }
 
+    /// Adds what calls without a score have: what was concealed, the longest gap, and the delay.
+    fn add_unrated_call_columns(&self, columns: &mut FlowColumns<'a>) {
+        let cell = self.cell;
+        if !self.any_flow(|name| judged_by(cell, name) == Some(JudgedBy::Heard)) {
+            return;
+        }
+        let term = Metric::CONCEALED.term("concealed").about(Topic::Playout);
+        columns.add(Column::numbers("concealed", "%").explained(term), |name| {
+            cell.value(name, Metric::CONCEALED).map_or_else(String::new, |share| percent(Some(share)))
+        });
+        for (name, metric) in
+            [("longest gap", Metric::LONGEST_GAP), ("mouth to ear", Metric::MOUTH_TO_EAR_P50)]
+        {
+            let term = metric.term(name).about(Topic::Playout);
+            columns.add(Column::numbers(name, "ms").explained(term), move |name| {
+                cell.value(name, metric).map_or_else(String::new, |ms| Scale::MS.text(Some(ms)))
+            });
+        }
+    }
+
     /// Adds the opinion score of calls. A call whose scenario names no receiver has a score with each of two
     /// receivers.
     fn add_score_columns(&self, columns: &mut FlowColumns<'a>) {
@@ -146,7 +167,7 @@ impl<'a> FlowTable<'a> {
         columns.add(head, |name| match share_in_time(cell, name) {
             Some(share) => {
                 let text = |share| percent(Some(share));
-                value_or_both_outcomes(cell, name, Metric::IN_TIME, IN_TIME_CLUSTER_GAP, share, text)
+                value_or_both_outcomes(cell, name, Metric::IN_TIME, SHARE_CLUSTER_GAP, share, text)
             }
             None => String::new(),
         });
@@ -222,12 +243,17 @@ fn score(cell: &CellView<'_>, name: &str, metric: Metric) -> String {
     value_or_both_outcomes(cell, name, metric, MOS_CLUSTER_GAP, mos, text)
 }
 
-/// The share of messages in time. Returns `None` for a call, which is judged by its score.
+/// The share of messages in time. Returns `None` for a call, which is judged by how it sounds.
 fn share_in_time(cell: &CellView<'_>, name: &str) -> Option<f64> {
-    if cell.value(name, Metric::MOS).is_some() {
+    if judged_by(cell, name).is_some_and(JudgedBy::is_of_call) {
         return None;
     }
     cell.value(name, Metric::IN_TIME)
+}
+
+/// The kind of figure that the flow is judged by. Returns `None` if it is not judged.
+fn judged_by(cell: &CellView<'_>, name: &str) -> Option<JudgedBy> {
+    cell.runs.iter().find_map(|run| Some(judge(run, name)?.by))
 }
 
 /// Writes `value`, which is the mean of `metric`. If the repetitions fall into two clusters whose means

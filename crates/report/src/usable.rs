@@ -100,7 +100,7 @@ pub(crate) struct UsableCall {
 
 impl UsableCall {
     /// Judges the flow `name` of `cell`: one flow, one copy, or copies that are summed up. Returns `None` if
-    /// the flow is not a call.
+    /// the flow is not a call that is rated.
     pub(crate) fn new(cell: &CellView<'_>, name: &str) -> Option<Self> {
         let judged = cell.judged_figures(name);
         if judged.values().any(|judged| judged.by != JudgedBy::Mos) {

@@ -42,7 +42,7 @@ fn a_call_both_ways_beside_an_upload_is_as_bad_as_its_way_up() {
         let (_, run) = run(&format!("{flow}{UPLOAD}"));
         let judged = judge(&run, "call").expect("it is judged");
         assert_eq!((judged.by, judged.worst_flow.as_str()), (JudgedBy::Mos, "call-up"), "{transport}");
-        let (up, down) = (call(&run, "call-up").score(), call(&run, "call-down").score());
+        let (up, down) = (call(&run, "call-up").score().unwrap(), call(&run, "call-down").score().unwrap());
         assert_eq!(judged.worst.to_bits(), up.to_bits());
         assert!(!judged.is_usable() && down > 4.0, "{transport}: {up} up and {down} down");
     }
@@ -84,7 +84,7 @@ fn a_frame_that_comes_after_its_playout_time_is_late_whatever_carries_it() {
             "dccp-ccid2" => assert!(heard.missing > 10, "{heard:?}"),
             _ => assert!(heard.late > 10 && heard.missing == 0, "{transport}: {heard:?}"),
         }
-        assert!(heard.score() < 4.2, "{transport}: {heard:?}");
+        assert!(heard.score().unwrap() < 4.2, "{transport}: {heard:?}");
     }
 }
 
@@ -94,10 +94,11 @@ fn of_five_calls_the_median_and_the_worst_are_judged() {
     let up = LINE.replace("delay = \"20 ms\", queue", "delay = \"20 ms\", loss = 0.02, queue");
     let run = summarise(&common::run(&format!("{up}{flow}")), &BTreeMap::new());
     let judged = judge(&run, "call").expect("they are judged");
-    let mut scores: Vec<_> = (1..=5).map(|copy| call(&run, &format!("call-{copy}")).score()).collect();
+    let mut scores: Vec<_> =
+        (1..=5).map(|copy| call(&run, &format!("call-{copy}")).score().unwrap()).collect();
     scores.sort_by(f64::total_cmp);
     assert_eq!((judged.worst, judged.median), (scores[0], scores[2]));
-    assert_eq!(call(&run, &judged.worst_flow).score().to_bits(), scores[0].to_bits());
+    assert_eq!(call(&run, &judged.worst_flow).score().unwrap().to_bits(), scores[0].to_bits());
     assert!(scores[0] < scores[2] && scores[2] < scores[4], "chance makes them differ: {scores:?}");
 }
 

@@ -65,7 +65,7 @@ fn calls(due: &str) -> Vec<FlowSummary> {
 #[test]
 fn who_takes_three_seconds_to_open_is_rated_below_who_lost_three_frames() {
     let calls = calls("start");
-    let mos: Vec<f64> = calls.iter().map(|call| call.call.as_ref().unwrap().score()).collect();
+    let mos: Vec<f64> = calls.iter().map(|call| call.call.as_ref().unwrap().score().unwrap()).collect();
     for (transport, call) in [("tcp", &calls[1]), ("quic", &calls[2]), ("dccp", &calls[3])] {
         let opening = call.opening_ms.unwrap();
         assert!((2_900.0..8_000.0).contains(&opening), "{transport} opens after {opening} ms");
@@ -103,7 +103,7 @@ fn of_a_connection_that_never_opens_every_message_is_lost_and_the_break_lasts_fr
             let all = Ledger { due: 400, not_open: 400, ..Ledger::default() };
             assert_eq!((call.ledger, call.opening_ms), (Some(all), None), "{transport}");
             assert_eq!((call.loss_rate, call.in_time), (Some(1.0), Some(0.0)), "{transport}");
-            assert_eq!(call.call.unwrap().score(), 1.0, "{transport}");
+            assert_eq!(call.call.unwrap().score().unwrap(), 1.0, "{transport}");
             let breaks: Vec<_> = call.breaks.iter().map(|it| (it.from_s, it.to_s)).collect();
             assert_eq!(breaks, [(2.0, None)], "{transport}");
         }

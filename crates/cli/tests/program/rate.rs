@@ -98,7 +98,8 @@ fn a_rated_capture_leaves_a_page_a_summary_and_rows() {
     let seen = bench.run(&["rate", "three.pcapng"]);
     seen.succeeds();
     assert!(seen.out.contains("50 ms is assumed for the fastest packet"), "{}", seen.out);
-    assert!(seen.out.contains("has no opinion score: talkpath has none for opus"), "{}", seen.out);
+    let unrated = "call-3 has no opinion score: a capture does not show to which bit rate opus was set";
+    assert!(seen.out.contains(unrated) && seen.out.contains("concealed"), "{}", seen.out);
     let run = bench.only_run();
     assert_eq!(names(&run), ["packets.parquet", "report.html", "summary.json"]);
     let page = fs::read_to_string(run.join("report.html")).unwrap();

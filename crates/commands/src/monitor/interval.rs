@@ -367,7 +367,9 @@ pub(crate) mod tests {
         for length in [1, 2] {
             let intervals = split(&session, Duration::from_secs(length));
             let mut flows = intervals.iter().flat_map(|interval| &interval.flows);
-            assert!(flows.all(|flow| flow.figures.call.as_ref().is_some_and(|call| call.score() > 4.0)));
+            assert!(
+                flows.all(|flow| flow.figures.call.as_ref().is_some_and(|call| call.score() > Some(4.0)))
+            );
         }
     }
 

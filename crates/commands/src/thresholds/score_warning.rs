@@ -83,9 +83,11 @@ impl<'a> Call<'a> {
     }
 
     fn second_receiver(&self) -> Option<SecondReceiver<'a>> {
-        let receivers: Vec<_> = self.repetitions().filter_map(|call| call.other_receiver.as_ref()).collect();
-        let playout = receivers.first()?.playout.as_str();
-        let sum: f64 = receivers.iter().map(|receiver| receiver.mos).sum();
-        Some(SecondReceiver { playout, mean_score: sum / receivers.len() as f64 })
+        let receivers = self.repetitions().filter_map(|call| call.other_receiver.as_ref());
+        let scored: Vec<_> =
+            receivers.filter_map(|receiver| Some((receiver.playout.as_str(), receiver.mos?))).collect();
+        let (playout, _) = *scored.first()?;
+        let sum: f64 = scored.iter().map(|(_, score)| score).sum();
+        Some(SecondReceiver { playout, mean_score: sum / scored.len() as f64 })
     }
 }

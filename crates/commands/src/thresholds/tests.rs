@@ -30,7 +30,8 @@ fn plan(thresholds: &str) -> Plan {
 /// A repetition in which the game has this share in time and the call's directions these scores.
 fn run(cell: u64, repetition: u64, in_time: Option<f64>, mos: [Option<f64>; 2]) -> RunSummary {
     let call = |mos: Option<f64>| FlowSummary {
-        call: mos.map(|mos| Box::new(CallSummary { mos: Some(mos), ..CallSummary::default() })),
+        call: mos
+            .map(|mos| Box::new(CallSummary { mos: Some(mos), r: Some(60.0), ..CallSummary::default() })),
         ..FlowSummary::default()
     };
     let game = FlowSummary { in_time, sent: 1000, received: 1000, ..FlowSummary::default() };
@@ -301,6 +302,28 @@ fn a_loss_of_messages_most_of_which_are_unfinished_is_undecided_unless_nothing_c
 }
 
 #[test]
+fn a_threshold_on_the_score_of_a_call_without_published_impairment_is_refused_with_the_reason() {
+    let refused = |figure: &str, bitrates: &str| {
+        let text = format!(
+            "duration = \"1 s\"\npath = \"lan\"\n[flow.call]\ntransport = \"udp\"\n\
+             workload = {{ kind = \"voice\", codec = \"opus\" }}\n\
+             [sweep]\n\"flow.call.workload.bitrate\" = [{bitrates}]\n[thresholds]\n\"{figure}\" = \">= 1\"\n"
+        );
+        let plan = load(&Source::new("s.toml", text), &Options::default()).unwrap();
+        refuse_unknown_figures(&plan).map_err(|why| why.to_string())
+    };
+    let (rated, both) = ("\"24 kbps\"", "\"24 kbps\", \"64 kbps\"");
+    for figure in ["call.mos", "call.call.mos.p10", "call.usable", "call.call.patient_receiver.r"] {
+        assert_eq!(refused(figure, rated), Ok(()), "{figure}");
+        let why = refused(figure, both).unwrap_err();
+        assert!(why.contains("the call has no score in the cell") && why.contains("64"), "{why}");
+        assert!(why.contains("Alahmadi") && why.contains("`call.concealed`"), "{why}");
+    }
+    assert_eq!(refused("call.call.concealed", both), Ok(()));
+    assert_eq!(refused("call.mos@flow.call.workload.bitrate=24 kbps", both), Ok(()));
+}
+
+#[test]
 fn undecided_is_exit_code_6_and_5_where_another_threshold_fails() {
     let runs = || vec![lossy(0, 0, 0, 200), lossy(1, 0, 0, 200)];
     let ended = |thresholds: &str| {
@@ -467,7 +490,8 @@ fn a_score_that_holds_says_so_where_gaps_bar_the_call_or_the_other_receiver_fail
             if let Some(call) = &mut flow.call {
                 call.longest_gap_ms = Some(gap);
                 let playout = "fixed 60 ms beyond the smallest delay".to_owned();
-                call.other_receiver = Some(OtherReceiver { playout, mos: other, ..OtherReceiver::default() });
+                call.other_receiver =
+                    Some(OtherReceiver { playout, mos: Some(other), ..OtherReceiver::default() });
             }
         }
         told(&format!("\"call.mos@path.up.loss=0\" = \">= {bound}\""), vec![run]).remove(0)

@@ -56,8 +56,8 @@ pub(super) const CALL: &[Row] = &[
         "call.mos",
         Unit::Score,
         "opinion score (MOS)",
-        "mean opinion score of a conversation in the worse direction, 1 to 4.5 (ITU-T G.107); 1 if delay or loss lie beyond the model",
-        |f| Some(call(f)?.score()),
+        "mean opinion score of a conversation in the worse direction, 1 to 4.5 (ITU-T G.107); 1 if delay or loss lie beyond the model; null if the coding has no published impairment",
+        |f| call(f)?.score(),
     )
     .short("MOS")
     .more(),
@@ -66,7 +66,7 @@ pub(super) const CALL: &[Row] = &[
         Unit::One,
         "rating factor (R)",
         "rating factor of the E-model, 93.2 at best and 0 at worst",
-        |f| Some(call(f)?.r),
+        |f| call(f)?.r,
     )
     .decimals(1)
     .more(),
@@ -213,7 +213,7 @@ macro_rules! other_receiver {
                 Unit::Score,
                 concat!("opinion score (MOS) with the ", $name, " receiver"),
                 concat!("mean opinion score, 1 to 4.5 (ITU-T G.107)", $which!()),
-                |f| Some(call(f)?.$field.as_ref()?.mos),
+                |f| call(f)?.$field.as_ref()?.mos,
             )
             .short("MOS")
             .more(),
@@ -222,7 +222,7 @@ macro_rules! other_receiver {
                 Unit::One,
                 concat!("rating factor (R) with the ", $name, " receiver"),
                 concat!("rating factor of the E-model", $which!()),
-                |f| Some(call(f)?.$field.as_ref()?.r),
+                |f| call(f)?.$field.as_ref()?.r,
             )
             .decimals(1)
             .more(),
@@ -277,7 +277,7 @@ macro_rules! other_receiver {
                 concat!("call.", $receiver, ".usable"),
                 concat!("usable with the ", $name, " receiver"),
                 concat!(usable!(), $which!()),
-                |f| Some(call(f)?.$field.as_ref()?.usable),
+                |f| call(f)?.$field.as_ref()?.usable,
             )
             .more(),
             Row::word(

@@ -150,6 +150,7 @@ impl JudgedBy {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Mos => "mos",
+            Self::Heard => "heard",
             Self::InTime => "in_time",
             Self::Goodput => "goodput",
         }

@@ -158,7 +158,7 @@ pub fn python() -> String {
         let decimals = if unit == "count" { None } else { decimals };
         let mut text =
             json!({ "title": title, "factor": factor, "decimals": decimals, "better": better.word() });
-        if let Some(by) = JudgedBy::ALL.into_iter().find(|by| by.path() == path) {
+        if let Some(by) = JudgedBy::ALL.into_iter().find(|by| by.path() == Some(path)) {
             text["judged"] = judged_figure(by);
         }
         // A group has some paths of a flow. The flow's entry stays.

@@ -8,7 +8,8 @@
 //! delay. It is shown apart. A call of less than two seconds is rated with its opening second.
 //!
 //! A call whose delay or loss lies beyond the ranges of the E-model has no score. It is not usable, and its
-//! rating factor is 0.
+//! rating factor is 0. A call whose coding has no published impairment is not rated: it has neither a rating
+//! factor nor a score, and all its other figures.
 //!
 //! # Which direction is rated
 //!
@@ -100,17 +101,28 @@ struct Rating {
     mouth_to_ear_ms: Option<MouthToEarMs>,
     lost_share: f64,
     burst_ratio: f64,
-    r: f64,
-    /// `None` if the call lies outside of the model on its bad side.
+    /// `None` if the call is not rated.
+    r: Option<f64>,
+    /// `None` if the call is not rated, or lies outside of the model on its bad side.
     mos: Option<f64>,
     gaps: u64,
     longest_gap_ms: f64,
     gaps_in_a_minute: u64,
-    /// Whether the score reaches the floor, and no gap bars the call.
-    is_usable: bool,
+    /// Whether the score reaches the floor, and no gap bars the call. `None` if there is no score to reach
+    /// it, and no gap bars the call.
+    is_usable: Option<bool>,
     outside_model: Vec<OutsideModel>,
     windows: Option<Windows>,
     opening_second: Option<OpeningSecond>,
+}
+
+/// How the E-model rates one direction of a call.
+struct ModelScore {
+    r: f64,
+    /// `None` if the call lies outside of the model on its bad side.
+    mos: Option<f64>,
+    windows: Option<Windows>,
+    outside_model: Vec<OutsideModel>,
 }
 
 /// The delays from mouth to ear of a call whose clocks are not trusted: those of the timeline and this.
@@ -332,26 +344,21 @@ impl Listener {
             p50: delay.p50 + offset_ms,
             p95: delay.p95 + offset_ms,
         });
-        let codec = self.terms.rated?;
-        let call = e_model::Call {
-            // A clock that is a little off can make a delay negative.
-            mouth_to_ear_ms: delay_ms.as_ref().map_or(0.0, |delay| delay.mean.max(0.0)),
-            loss: frames.loss()?,
-            burst_ratio: frames.burst_ratio(),
-            codec,
-        };
-        let has_windows = self.terms.playout.has_windows();
-        let least_delay_ms = if knows_delay { Some(self.coder_delay_ms() + offset_ms) } else { None };
-        let windows =
-            if has_windows { windows::rate(&rated, &WindowTerms { least_delay_ms, codec }) } else { None };
-        let r = match &windows {
-            _ if has_windows && call.is_beyond() => 0.0,
-            Some(windows) => windows.r,
-            None => call.rate().r,
-        };
-        let mos = if has_windows && call.is_beyond() { None } else { Some(e_model::mos_on(codec.scale, r)) };
+        let (lost_share, burst_ratio) = (frames.loss()?, frames.burst_ratio());
+        let scored = self.terms.rated.map(|codec| {
+            let call = e_model::Call {
+                // A clock that is a little off can make a delay negative.
+                mouth_to_ear_ms: delay_ms.as_ref().map_or(0.0, |delay| delay.mean.max(0.0)),
+                loss: lost_share,
+                burst_ratio,
+                codec,
+            };
+            let least_delay_ms = if knows_delay { Some(self.coder_delay_ms() + offset_ms) } else { None };
+            self.score(&rated, &call, least_delay_ms)
+        });
         let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
-        let reaches_floor = mos.is_some_and(|mos| mos >= floor);
+        let is_barred = gaps::make_unusable(longest_gap_ms, gaps_in_a_minute);
+        let reaches_floor = scored.as_ref().map(|scored| scored.mos.is_some_and(|mos| mos >= floor));
         let opening_second = opening.map(|opening| OpeningSecond {
             lost: opening.frames().loss().unwrap_or(0.0),
             first_target_ms: reception.stretching.as_ref().and_then(|stretching| stretching.first_target_ms),
@@ -360,18 +367,34 @@ impl Listener {
             reception,
             direction,
             mouth_to_ear_ms: delay_ms,
-            lost_share: call.loss,
-            burst_ratio: call.burst_ratio,
-            r,
-            mos,
+            lost_share,
+            burst_ratio,
+            r: scored.as_ref().map(|scored| scored.r),
+            mos: scored.as_ref().and_then(|scored| scored.mos),
             gaps: frames.gaps.count,
             longest_gap_ms,
             gaps_in_a_minute,
-            is_usable: reaches_floor && !gaps::make_unusable(longest_gap_ms, gaps_in_a_minute),
-            outside_model: call.outside(),
-            windows,
+            is_usable: if is_barred { Some(false) } else { reaches_floor },
+            windows: scored.as_ref().and_then(|scored| scored.windows),
+            outside_model: scored.map_or_else(Vec::new, |scored| scored.outside_model),
             opening_second,
         })
+    }
+
+    /// Rates `call` by the E-model, as a whole or in the windows of `rated`.
+    fn score(&self, rated: &Timeline, call: &e_model::Call, least_delay_ms: Option<f64>) -> ModelScore {
+        let codec = call.codec;
+        let has_windows = self.terms.playout.has_windows();
+        let is_beyond = has_windows && call.is_beyond();
+        let windows =
+            if has_windows { windows::rate(rated, &WindowTerms { least_delay_ms, codec }) } else { None };
+        let r = match &windows {
+            _ if is_beyond => 0.0,
+            Some(windows) => windows.r,
+            None => call.rate().r,
+        };
+        let mos = if is_beyond { None } else { Some(e_model::mos_on(codec.scale, r)) };
+        ModelScore { r, mos, windows, outside_model: call.outside() }
     }
 
     /// Splits what is heard into what is rated, and the opening second if it does not count.
@@ -407,7 +430,7 @@ impl Listener {
             gaps: Some(own.gaps),
             longest_gap_ms: Some(own.longest_gap_ms),
             gaps_in_a_minute: Some(own.gaps_in_a_minute),
-            usable: Some(own.is_usable),
+            usable: own.is_usable,
             outside_model: own.outside_model,
             windows: own.windows.map(|Windows { count, seconds, .. }| CallWindows { count, seconds }),
             opening_second: own.opening_second,
@@ -429,7 +452,7 @@ impl Listener {
         let ReceiverNumber::Other(number) = receiver else { return None };
         Some(OtherReceiver {
             playout: beyond_least_words(*OTHER_WAITS.get(number)?),
-            mos: other.mos.unwrap_or(LEAST_MOS),
+            mos: other.r.map(|_| other.mos.unwrap_or(LEAST_MOS)),
             r: other.r,
             played: other.reception.played,
             late: other.reception.late,
@@ -456,11 +479,13 @@ impl Rating {
     /// directions without a score, the one that lost more is worse.
     fn compare_quality(&self, other: &Self) -> Ordering {
         let hears_something = |rating: &Self| rating.reception.played > 0;
+        let is_usable = |rating: &Self| rating.is_usable != Some(false);
+        let r = |rating: &Self| rating.r.unwrap_or(0.0);
         hears_something(self)
             .cmp(&hears_something(other))
-            .then(self.is_usable.cmp(&other.is_usable))
+            .then(is_usable(self).cmp(&is_usable(other)))
             .then(self.mos.is_some().cmp(&other.mos.is_some()))
-            .then(self.r.total_cmp(&other.r))
+            .then(r(self).total_cmp(&r(other)))
             .then(if self.mos.is_none() {
                 other.lost_share.total_cmp(&self.lost_share)
             } else {

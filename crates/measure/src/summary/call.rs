@@ -19,10 +19,13 @@ const MAX_EXTRA_DECIMALS: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallSummary {
     /// The mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107). `None` if delay or loss lie beyond
-    /// the ranges of the model. Such a call is not usable, and counts as 1 in means.
+    /// the ranges of the model. Such a call is not usable, and counts as 1 in means. `None` also if the call
+    /// is not rated.
     pub mos: Option<f64>,
-    /// The rating factor, 93.2 at best. It is 0 at worst, if all frames are lost, and if there is no score.
-    pub r: f64,
+    /// The rating factor, 93.2 at best. It is 0 at worst, if all frames are lost, and if delay or loss lie
+    /// beyond the model. `None` if the call is not rated, because nobody published the impairment of its
+    /// coding.
+    pub r: Option<f64>,
     /// Frames that were played.
     pub played: u64,
     /// Frames that came, but too late to be played.
@@ -61,7 +64,8 @@ pub struct CallSummary {
     #[serde(default)]
     pub gaps_in_a_minute: Option<u64>,
     /// Whether the call is usable: `mos` reaches the floor, there is no gap of 1 s or more, and there are no
-    /// two gaps of 200 ms or more within a minute. `None` in summaries of earlier versions.
+    /// two gaps of 200 ms or more within a minute. `None` if the call is not rated and no gap bars it, and in
+    /// summaries of earlier versions.
     #[serde(default)]
     pub usable: Option<bool>,
     /// The inputs of the E-model that lie outside its table.
@@ -76,8 +80,8 @@ pub struct CallSummary {
     /// The codec of the speech: `g711`.
     #[serde(default)]
     pub codec: String,
-    /// The scale of the score: `nb`, `wb`, `swb` or `fb`. Scores of two scales are not comparable. Empty in
-    /// summaries of earlier versions, which had narrowband alone.
+    /// The scale of the score: `nb`, `wb`, `swb` or `fb`. Scores of two scales are not comparable. Empty if
+    /// the call is not rated, and in summaries of earlier versions, which had narrowband alone.
     #[serde(default)]
     pub scale: String,
     /// How the receiver chooses its playout delay: `adaptive`, `ramjee`, or `fixed` and the wait.
@@ -138,10 +142,11 @@ pub(crate) struct Stretching {
 pub struct OtherReceiver {
     /// How the second receiver chooses its playout delay: `fixed 60 ms beyond the smallest delay`.
     pub playout: String,
-    /// The mean opinion score. It is 1 if delay or loss lie beyond the ranges of the model.
-    pub mos: f64,
-    /// The rating factor.
-    pub r: f64,
+    /// The mean opinion score. It is 1 if delay or loss lie beyond the ranges of the model. `None` if the
+    /// call is not rated.
+    pub mos: Option<f64>,
+    /// The rating factor. `None` if the call is not rated.
+    pub r: Option<f64>,
     /// Frames that were there at their playout time.
     pub played: u64,
     /// Frames that came after their playout time. The same frames are missing as with the first receiver.
@@ -154,8 +159,9 @@ pub struct OtherReceiver {
     pub longest_gap_ms: f64,
     /// The largest number of gaps of 200 ms or more that began within one minute.
     pub gaps_in_a_minute: u64,
-    /// Whether the call is usable with the second receiver.
-    pub usable: bool,
+    /// Whether the call is usable with the second receiver. `None` if the call is not rated and no gap bars
+    /// it.
+    pub usable: Option<bool>,
     /// The worse direction of an echo flow with the second receiver.
     #[serde(default)]
     pub direction: Option<Direction>,
@@ -175,10 +181,10 @@ pub struct ReceiverMatters {
 impl CallSummary {
     /// Adds the figures of the other receivers: the second and the patient one.
     pub(crate) fn with_other_receivers(self, others: [Option<OtherReceiver>; 2]) -> Self {
-        let disagrees = |other: &&OtherReceiver| self.usable != Some(other.usable);
-        let receiver_matters = others.iter().flatten().find(disagrees);
-        let receiver_matters =
-            receiver_matters.map(|other| ReceiverMatters { playout: other.playout.clone(), mos: other.mos });
+        let receiver_matters = others.iter().flatten().find_map(|other| {
+            let mos = other.mos.filter(|_| self.usable != other.usable)?;
+            Some(ReceiverMatters { playout: other.playout.clone(), mos })
+        });
         let [other_receiver, patient_receiver] = others;
         Self { other_receiver, patient_receiver, receiver_matters, ..self }
     }
@@ -192,9 +198,16 @@ impl CallSummary {
         }
     }
 
-    /// Returns the score, or 1 if the call has none.
-    pub fn score(&self) -> f64 {
-        self.mos.unwrap_or(LEAST_MOS)
+    /// Returns whether the model rates the call. It does not if nobody published the impairment of its
+    /// coding.
+    pub const fn is_rated(&self) -> bool {
+        self.r.is_some()
+    }
+
+    /// Returns the score. It is 1 if delay or loss lie beyond the ranges of the model. Returns `None` if the
+    /// call is not rated.
+    pub fn score(&self) -> Option<f64> {
+        self.is_rated().then(|| self.mos.unwrap_or(LEAST_MOS))
     }
 
     /// Returns the inputs of the model because of which the call has no score.
@@ -211,6 +224,13 @@ impl CallSummary {
 }
 
 impl OtherReceiver {
+    /// Returns the share of the frames that this receiver played. `missing` frames of the call never came.
+    /// Returns `None` if no frame was due.
+    pub fn heard(&self, missing: u64) -> Option<f64> {
+        let due = self.played + self.late + missing;
+        (due > 0).then(|| self.played as f64 / due as f64)
+    }
+
     /// Returns whether its gaps alone make the call unusable with the second receiver.
     pub fn is_barred(&self) -> bool {
         gaps::make_unusable(self.longest_gap_ms, self.gaps_in_a_minute)

@@ -338,7 +338,7 @@ impl ColourRange {
     fn new(sweep: &Sweep<'_>) -> Self {
         match sweep.judged_by {
             JudgedBy::Mos => Self { faintest: 1.0, strongest: 4.5 },
-            JudgedBy::InTime => Self { faintest: 0.0, strongest: 1.0 },
+            JudgedBy::InTime | JudgedBy::Heard => Self { faintest: 0.0, strongest: 1.0 },
             JudgedBy::Goodput => {
                 let means = sweep.combinations.iter().filter_map(Combination::best_mean);
                 Self { faintest: 0.0, strongest: means.fold(0.0, f64::max) }

@@ -77,6 +77,7 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Chart> {
     let figure = match sweep.judged_by {
         JudgedBy::Mos => "MOS",
         JudgedBy::InTime => "Share in time",
+        JudgedBy::Heard => "Share heard",
         JudgedBy::Goodput => "Goodput",
     };
     let key = &sweep.axes[axes.x].key;
@@ -338,7 +339,7 @@ fn horizontal_scale(axis: &Axis) -> Scale {
 fn vertical_scale(sweep: &Sweep<'_>, range: (f64, f64)) -> Scale {
     match sweep.judged_by {
         JudgedBy::Mos => Scale::linear((1.0, 4.5), range),
-        JudgedBy::InTime => Scale::linear((0.0, 100.0), range),
+        JudgedBy::InTime | JudgedBy::Heard => Scale::linear((0.0, 100.0), range),
         JudgedBy::Goodput => {
             let results =
                 sweep.combinations.iter().flat_map(|combination| combination.results.iter().flatten());
@@ -380,6 +381,7 @@ pub(super) fn axis_title(judged_by: JudgedBy) -> &'static str {
     match judged_by {
         JudgedBy::Mos => "MOS",
         JudgedBy::InTime => "in time, %",
+        JudgedBy::Heard => "heard, %",
         JudgedBy::Goodput => "goodput, Mb/s",
     }
 }

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use talkpath_measure::summary::JudgedBy;
-
 use super::{Combination, FigureRange, Outcome, Sweep};
 use crate::display::Display;
 use crate::grid::{Column, Grid, Role, Row};
@@ -207,8 +205,7 @@ impl Sweep<'_> {
         if combination.verdict.is_some() {
             return combination.outcome().word();
         }
-        // A goodput has no floor.
-        let Some(result) = combination.best_result().filter(|_| self.judged_by != JudgedBy::Goodput) else {
+        let Some(result) = combination.best_result().filter(|_| self.judged_by.has_floor()) else {
             return Outcome::Unknown.word();
         };
         if result.depends_on_receiver() {

@@ -237,6 +237,9 @@ impl ComparisonTable<'_> {
         };
         match self.condition.judged_by(name) {
             Some(JudgedBy::Mos) => vec![column(Metric::MOS, Scale::SCORE, "MOS", omit_order)],
+            Some(JudgedBy::Heard) => {
+                vec![column(Metric::CONCEALED, Scale::PERCENT, "concealed %", omit_order)]
+            }
             Some(JudgedBy::InTime) => {
                 let kind = self.condition.delay_kind(name);
                 let p99 = format!("p99 {}, ms", kind.abbreviation());
@@ -300,10 +303,10 @@ impl AnswerColumns<'_> {
         })
     }
 
-    /// Whether the flow is usable with each transport. A transfer is always usable, so it does not have this
-    /// column.
+    /// Whether the flow is usable with each transport. A transfer and a call that is not rated have no floor,
+    /// so they do not have this column.
     fn usable(&self) -> Option<AnswerColumn> {
-        if self.verdict.judged_by == JudgedBy::Goodput {
+        if !self.verdict.judged_by.has_floor() {
             return None;
         }
         let mut texts = Vec::new();

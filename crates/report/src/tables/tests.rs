@@ -82,7 +82,7 @@ fn the_answers_figures_stand_in_the_table() {
     assert_eq!(grid.rows.len(), 3, "a row a transport");
     let means = |cell: u64| {
         let runs = summary.runs.iter().filter(|run| run.cell == cell);
-        runs.map(|run| run.flows["call"].call.as_ref().unwrap().score()).sum::<f64>() / 8.0
+        runs.map(|run| run.flows["call"].call.as_ref().unwrap().score().unwrap()).sum::<f64>() / 8.0
     };
     assert_eq!(column(&grid, "MOS"), [0, 1, 2].map(|cell| format!("{:.2}", means(cell))));
     let differences = column(&grid, "vs UDP 95 %");

@@ -44,6 +44,10 @@ pub(super) fn judged_figure<'a>(
             );
             Term::new("MOS", meaning)
         }
+        JudgedBy::Heard => Term::new(
+            "heard",
+            "share of what is heard in the worse direction that was not concealed, mean over the repetitions",
+        ),
         JudgedBy::Goodput => {
             Term::new("goodput", "payload bits delivered a second, mean over the repetitions")
         }
@@ -70,7 +74,7 @@ pub(super) fn usable_from(by: JudgedBy, floors: impl Iterator<Item = f64>) -> St
     let (unit, gaps) = match by {
         JudgedBy::Mos => ("", GAP_RULE),
         JudgedBy::InTime => (" %", ""),
-        JudgedBy::Goodput => ("", ""),
+        JudgedBy::Heard | JudgedBy::Goodput => ("", ""),
     };
     format!("; usable from {}{unit}{gaps}", floors.join(" or "))
 }
@@ -110,7 +114,7 @@ pub(super) fn difference(standings: &[&Standing], by: JudgedBy) -> Term {
     let methods: BTreeSet<Method> = standings.iter().filter_map(|standing| standing.method).collect();
     let cut = match by {
         JudgedBy::Mos => ", cut at the scale's width of 3.5",
-        JudgedBy::InTime => ", cut at 100 points",
+        JudgedBy::InTime | JudgedBy::Heard => ", cut at 100 points",
         JudgedBy::Goodput => "",
     };
     let student = format!("Student's t, because there are fewer than {MIN_RESAMPLED} pairs{cut}");

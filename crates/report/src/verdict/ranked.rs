@@ -147,8 +147,14 @@ impl<'a> RankedTransports<'a> {
     }
 }
 
-/// Whether the calls of all candidates are rated on one scale. Scores of two scales are not comparable.
+/// Whether all candidates are judged by one kind of figure, and their calls rated on one scale. Scores of two
+/// scales are not comparable.
 fn have_one_scale(candidates: &[Candidate<'_>]) -> bool {
+    let mut kinds = candidates.iter().flat_map(|candidate| candidate.judged.values()).map(|judged| judged.by);
+    let first_kind = kinds.next();
+    if kinds.any(|kind| Some(kind) != first_kind) {
+        return false;
+    }
     let mut scales = candidates.iter().filter_map(Candidate::scale);
     let Some(first) = scales.next() else { return true };
     scales.all(|scale| scale == first)
@@ -164,11 +170,11 @@ impl<'a> Candidate<'a> {
         Some(Self { cell_index, cell, transport: cell.transport(flow), flow: cell.resolve(flow)?, judged })
     }
 
-    /// The scale of the call's score. Returns `None` if the flow is not a call, or if its copies are summed
-    /// up.
+    /// The scale of the call's score. Returns `None` if the flow is not a call, if its copies are summed up,
+    /// or if the call is not rated.
     fn scale(&self) -> Option<&str> {
         let call = self.cell.run()?.flows.get(self.flow)?.call.as_deref()?;
-        Some(receiver::scale(call))
+        receiver::scale(call)
     }
 
     /// The playout of the call's receiver, for example `adaptive` or `fixed 60 ms`. Returns `None` if the
@@ -276,12 +282,15 @@ fn negated_delays(kind: DelayKind, candidate: &Candidate<'_>) -> BTreeMap<u64, f
 
 /// How figures of this kind are compared. We chose the tolerances because no listener hears a difference of
 /// less than 0.1 of MOS, a hundredth of the messages does not change a game, and nobody waits for the last
-/// twentieth of a transfer's speed.
+/// twentieth of a transfer's speed. A hundredth of the speech takes 0.08 of MOS from a call with G.711 that
+/// conceals (G.107 §7.5 with G.113's Bpl of 25.1), so it is the tolerance where there is no MOS.
 fn measure(judged_by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> Measure {
     let possible = judged_by.possible();
     match judged_by {
         JudgedBy::Mos => Measure { tolerance: 0.1, floor, possible, cluster_gap: MOS_CLUSTER_GAP },
-        JudgedBy::InTime => Measure { tolerance: 0.01, floor, possible, cluster_gap: IN_TIME_CLUSTER_GAP },
+        JudgedBy::InTime | JudgedBy::Heard => {
+            Measure { tolerance: 0.01, floor, possible, cluster_gap: SHARE_CLUSTER_GAP }
+        }
         JudgedBy::Goodput => {
             // A goodput has no upper bound, so its tolerances are shares of the best candidate's mean.
             let mut best = 0.0_f64;
@@ -298,7 +307,7 @@ fn measure(judged_by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> M
 pub(crate) fn cluster_gap(judged_by: JudgedBy, values: &[f64]) -> f64 {
     match judged_by {
         JudgedBy::Mos => MOS_CLUSTER_GAP,
-        JudgedBy::InTime => IN_TIME_CLUSTER_GAP,
+        JudgedBy::InTime | JudgedBy::Heard => SHARE_CLUSTER_GAP,
         JudgedBy::Goodput => GOODPUT_CLUSTER_GAP * mean(values),
     }
 }
@@ -318,8 +327,8 @@ const NEVER_MS: f64 = 3_600_000.0;
 /// The least difference between two clusters of opinion scores. We chose five times the tolerance, so that a
 /// listener tells the two outcomes apart at once.
 pub(crate) const MOS_CLUSTER_GAP: f64 = 0.5;
-/// The least difference between two clusters of shares in time. We chose ten times the tolerance.
-pub(crate) const IN_TIME_CLUSTER_GAP: f64 = 0.1;
+/// The least difference between two clusters of shares. We chose ten times the tolerance.
+pub(crate) const SHARE_CLUSTER_GAP: f64 = 0.1;
 /// The least difference between two clusters of goodputs, as a share of the mean goodput. We chose four
 /// times the tolerance.
 const GOODPUT_CLUSTER_GAP: f64 = 0.2;

@@ -23,9 +23,9 @@ fn heard(of: impl Fn(usize, u64) -> Heard) -> Summary {
         call.usable = Some(mos >= 3.1 && gap < 1000.0);
         call.other_receiver = Some(OtherReceiver {
             playout: OTHER.to_owned(),
-            mos: other_mos,
+            mos: Some(other_mos),
             longest_gap_ms: other_gap,
-            usable: other_mos >= 3.1 && other_gap < 1000.0,
+            usable: Some(other_mos >= 3.1 && other_gap < 1000.0),
             ..OtherReceiver::default()
         });
     }
@@ -39,7 +39,7 @@ fn with_one(mut summary: Summary, receiver: Receiver) -> Summary {
         let other = call.other_receiver.take().unwrap();
         if receiver == Receiver::Other {
             (call.mos, call.longest_gap_ms, call.playout) =
-                (Some(other.mos), Some(other.longest_gap_ms), other.playout);
+                (other.mos, Some(other.longest_gap_ms), other.playout);
         }
     }
     fixture::refresh(&mut summary);

@@ -379,7 +379,7 @@ impl Truth<'_> {
         if let Some(figures) = between(rest, "gets ", "") {
             self.figures(figures, " Mb/s", &|label| Some(mean_of(label, &|flow| flow.goodput_bps)? / 1e6))?;
         } else if let Some(figures) = between(rest, "has MOS ", "") {
-            self.figures(figures, "", &|label| mean_of(label, &|flow| Some(flow.call.as_ref()?.score())))?;
+            self.figures(figures, "", &|label| mean_of(label, &|flow| flow.call.as_ref()?.score()))?;
         } else {
             let (shares, delays) = between(rest, "has ", "")
                 .and_then(|it| it.split_once(" of its messages in time"))
@@ -512,14 +512,15 @@ impl Truth<'_> {
 
     fn figure(&self, flow: &FlowSummary) -> Option<f64> {
         match self.by {
-            JudgedBy::Mos => Some(flow.call.as_ref()?.score()),
+            JudgedBy::Mos => flow.call.as_ref()?.score(),
+            JudgedBy::Heard => Some(1.0 - flow.call.as_ref()?.concealed?),
             JudgedBy::InTime => flow.in_time,
             JudgedBy::Goodput => flow.goodput_bps,
         }
     }
 
     fn scaled(&self, figure: f64) -> f64 {
-        figure * [1.0, 100.0, 1e-6][self.by as usize]
+        figure * [1.0, 100.0, 1e-6, 100.0][self.by as usize]
     }
 
     fn mean_judged(&self, label: &str) -> f64 {
@@ -528,7 +529,7 @@ impl Truth<'_> {
 
     const fn decimals(&self) -> u32 {
         match self.by {
-            JudgedBy::Mos | JudgedBy::InTime => 2,
+            JudgedBy::Mos | JudgedBy::InTime | JudgedBy::Heard => 2,
             JudgedBy::Goodput => 3,
         }
     }

@@ -165,6 +165,7 @@ impl RankedTransports<'_> {
         let mut sentences: Vec<String> = Vec::new();
         sentences.extend(self.gaps());
         sentences.push(reason);
+        sentences.extend(self.without_score());
         sentences.extend(self.unfinished());
         sentences.extend(silent_transports(self.condition.cells.iter(), self.flow));
         sentences.extend(self.assumption());
@@ -201,6 +202,13 @@ impl RankedTransports<'_> {
         format!("{cause}{}", effect.unwrap_or_default())
     }
 
+    /// Says by what the calls are ranked, if nobody published the impairment of their coding.
+    fn without_score(&self) -> Option<String> {
+        let sentence = "There is no score, because nobody published the impairment of this coding: ranked is the share of \
+                        speech that was not concealed, and the delay does not count in it.";
+        (self.judged_by == JudgedBy::Heard).then(|| sentence.to_owned())
+    }
+
     /// Says how long packets wait in the queue of `link`. The waits are given for each transport, because
     /// another transport may fill another queue.
     fn queue_waits(&self, link: &str, discipline: &str) -> String {
@@ -216,7 +224,7 @@ impl RankedTransports<'_> {
         let values = |metric| self.values(|candidate| candidate.value(metric));
         let mut parts = Vec::new();
         match self.judged_by {
-            JudgedBy::Mos => {
+            JudgedBy::Mos | JudgedBy::Heard => {
                 if let Some(shares) = self.join_values(&values(Metric::NOT_PLAYED), percent_text) {
                     parts.push(format!("{shares} of the frames were late or missing"));
                 }
@@ -397,6 +405,10 @@ impl RankedTransports<'_> {
                 let scores = self.join_values(&values(name, Metric::MOS), |mos| fixed(Some(mos), 2))?;
                 Some(format!("Beside {flow}, the flow {name} has MOS {scores}."))
             }
+            Some(JudgedBy::Heard) => {
+                let shares = self.join_values(&values(name, Metric::CONCEALED), percent_text)?;
+                Some(format!("Beside {flow}, {shares} of the flow {name} is concealed."))
+            }
             Some(JudgedBy::InTime) => {
                 let shares = self.join_values(&values(name, Metric::IN_TIME), percent_text)?;
                 let kind = self.condition.delay_kind(name);
@@ -430,10 +442,7 @@ impl RankedTransports<'_> {
 
     /// The compared flow in a sentence: `this call`, `the flow game`.
     fn flow_words(&self) -> String {
-        match self.judged_by {
-            JudgedBy::Mos => "this call".to_owned(),
-            JudgedBy::InTime | JudgedBy::Goodput => format!("the flow {}", self.flow),
-        }
+        if self.judged_by.is_of_call() { "this call".to_owned() } else { format!("the flow {}", self.flow) }
     }
 
     /// Indices of the candidates that are known to be worse than the leader, the best of them first. A

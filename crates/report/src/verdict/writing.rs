@@ -32,6 +32,17 @@ pub(crate) const fn figure_style(judged_by: JudgedBy) -> FigureStyle {
                 after: "",
             }
         }
+        JudgedBy::Heard => {
+            let (column_group, column_head) = ("heard", "%");
+            FigureStyle {
+                column_group,
+                column_head,
+                scale: Scale::PERCENT,
+                unit: " %",
+                before: "",
+                after: " heard",
+            }
+        }
         JudgedBy::InTime => {
             let (column_group, column_head) = ("in time", "%");
             FigureStyle {
@@ -84,6 +95,7 @@ pub(crate) fn rule(judged_by: JudgedBy) -> String {
     let (figure, tolerance) = match judged_by {
         JudgedBy::Mos => ("MOS", "0.1"),
         JudgedBy::InTime => ("share in time", "1 point"),
+        JudgedBy::Heard => ("share heard", "1 point"),
         JudgedBy::Goodput => ("goodput", "5 % of the best"),
     };
     format!(

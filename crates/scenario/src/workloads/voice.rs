@@ -181,11 +181,15 @@ fn read(section: &Section<'_>, terms: FlowTerms<'_>, log: &mut Log) -> Option<Me
 fn warn_without_score(section: &Section<'_>, coding: &Coding, log: &mut Log) {
     if coding.rated(true).is_none() {
         let message = format!(
-            "the call has no score, because nobody published the impairment of {} in this form; published are {}",
+            "the call has no score, because nobody published the impairment of {} in this form: it is judged by the share of \
+             speech that is not concealed; published are {}",
             coding.codec.name(),
             Codec::OPUS_PUBLISHED
         );
         section.warning("codec", &message, log);
+        if section.node("floor").is_some() {
+            section.warning("floor", "the floor is an opinion score, and this call has none", log);
+        }
     }
 }
 

@@ -70,7 +70,7 @@ fn an_even_path_of_30_ms_is_70_ms_from_mouth_to_ear() {
         burst_ratio: 1.0,
         codec: Codec::G711.rated(false).unwrap(),
     };
-    assert!((call.r - by_hand.rate().r).abs() < 1e-6, "{}", call.r);
+    assert!((call.r.unwrap() - by_hand.rate().r).abs() < 1e-6, "{:?}", call.r);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn loss_in_bursts_has_a_burst_ratio_and_sounds_worse() {
     assert_eq!((single.missing, bursts.missing), (200, 200));
     assert_eq!(single.burst_ratio.to_bits(), 1_f64.to_bits());
     assert!((bursts.burst_ratio - 4.0 * 0.98).abs() < 1e-9, "{}", bursts.burst_ratio);
-    assert!(bursts.score() < single.score() && single.score() < 3.5);
+    assert!(bursts.score().unwrap() < single.score().unwrap() && single.score().unwrap() < 3.5);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_call_in_both_directions_is_as_good_as_its_worse_one() {
     let halved = rated(Clocks::Untrusted);
     assert!((halved.mouth_to_ear_ms.as_ref().unwrap().p50 - 170.0).abs() < 1e-3);
     assert_eq!((halved.basis, halved.direction), (Basis::HalfRoundTrip, None));
-    assert!(halved.score() > trusted.score());
+    assert!(halved.score().unwrap() > trusted.score().unwrap());
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn of_two_flows_between_wrong_clocks_each_has_half_the_round_trip_and_its_own_lo
         assert_eq!(call.basis, Basis::HalfRoundTrip);
     }
     assert_eq!((above.missing, below.missing), (0, 50));
-    assert!(below.score() < above.score());
+    assert!(below.score().unwrap() < above.score().unwrap());
 }
 
 #[test]
@@ -136,7 +136,9 @@ fn concealment_changes_how_loss_sounds_and_nothing_else() {
         let codec = Rated { impairment: Impairment { ie: 0.0, bpl }, ..TERMS.rated.unwrap() };
         e_model::Call { mouth_to_ear_ms: 70.0, loss, burst_ratio: 1.0, codec }.rate().r
     };
-    assert!((plain.r - rated(4.3)).abs() < 1e-3 && (concealed.r - rated(25.1)).abs() < 1e-3);
+    assert!(
+        (plain.r.unwrap() - rated(4.3)).abs() < 1e-3 && (concealed.r.unwrap() - rated(25.1)).abs() < 1e-3
+    );
     let CallSummary { mos, r, usable, .. } = plain;
     assert_eq!((usable, concealed.usable), (Some(false), Some(true)));
     let concealment = plain.concealment.clone();
@@ -170,7 +172,7 @@ fn nothing_is_rated_below_a_call_of_which_nothing_is_heard() {
     let half = counted(terms, true, (0..3_000).map(|seq| (seq % 500 < 250).then_some(30))).finish(FLOOR);
     let dead = counted(terms, true, [None; 3_000]).finish(FLOOR);
     let (half, dead) = (half.unwrap(), dead.unwrap());
-    assert_eq!((half.mos, dead.mos, dead.r), (Some(1.0), Some(1.0), 0.0));
+    assert_eq!((half.mos, dead.mos, dead.r), (Some(1.0), Some(1.0), Some(0.0)));
     assert!(half.r >= dead.r);
     // 41 of 500 frames in one gap: the ratio is kept, and rated as the table's last.
     let gap = |seq: u64| (!(200..241).contains(&seq)).then_some(30);
@@ -178,7 +180,7 @@ fn nothing_is_rated_below_a_call_of_which_nothing_is_heard() {
     assert!((gap.burst_ratio - 41.0 * 459.0 / 500.0).abs() < 1e-9);
     let said: Vec<_> = gap.outside_model.iter().map(|it| it.input).collect();
     assert_eq!(said, [ModelInput::BurstRatio]);
-    assert!(gap.score() > 3.0, "{gap:?}");
+    assert!(gap.score().unwrap() > 3.0, "{gap:?}");
 }
 
 #[test]
@@ -191,7 +193,7 @@ fn a_gap_of_a_second_bars_a_call_that_its_score_calls_usable() {
     let (short, long) = (with(49), with(50));
     assert_eq!((short.longest_gap_ms, short.usable), (Some(980.0), Some(true)));
     assert_eq!((long.longest_gap_ms, long.usable), (Some(1000.0), Some(false)));
-    assert!(long.score() > 3.8, "{long:?}");
+    assert!(long.score().unwrap() > 3.8, "{long:?}");
     // Late frames make gaps as missing ones do.
     let fixed = CallTerms { playout: PlayoutRule::Fixed(Duration::from_millis(60)), ..terms };
     let late = |seq: u64| Some(if (200..250).contains(&seq) { 900 } else { 30 });
@@ -235,16 +237,16 @@ fn a_queue_that_fills_splits_the_two_receivers_and_the_call_says_so() {
     // The adaptive one set its delay by the first frames, and one talkspurt is late from the 20th on.
     assert!(call.late > 20 && call.usable == Some(false), "{call:?}");
     let other = call.other_receiver.as_ref().unwrap();
-    assert_eq!((other.played, other.late, other.usable), (200, 0, true));
+    assert_eq!((other.played, other.late, other.usable), (200, 0, Some(true)));
     assert_eq!(other.mouth_to_ear_ms, Some(100.0), "a frame, 20 ms and 60 ms");
     let matters = call.receiver_matters.as_ref().unwrap();
     assert_eq!(matters.playout, "fixed 60 ms beyond the smallest delay");
-    assert!(matters.mos > 4.3 && matters.mos.to_bits() == other.mos.to_bits());
+    assert!(matters.mos > 4.3 && Some(matters.mos) == other.mos);
     // A scenario that names its receiver is judged with that one.
     let named = counted(CallTerms { others: false, ..BOTH }, true, (0..200).map(filling));
     let named = named.finish(FLOOR).unwrap();
     assert_eq!((named.other_receiver.is_none(), named.receiver_matters.is_none()), (true, true));
-    assert_eq!(named.score().to_bits(), call.score().to_bits());
+    assert_eq!(named.score().unwrap().to_bits(), call.score().unwrap().to_bits());
 }
 
 #[test]
@@ -327,7 +329,7 @@ fn frames_that_were_due_before_the_connection_was_open_count() {
     let (at_once, late) = (rated(3), rated(155));
     assert_eq!((at_once.longest_gap_ms, at_once.usable), (Some(60.0), Some(true)));
     assert_eq!((late.longest_gap_ms, late.usable), (Some(3_100.0), Some(false)));
-    assert!(late.score() < at_once.score());
+    assert!(late.score().unwrap() < at_once.score().unwrap());
 }
 
 #[test]
@@ -347,7 +349,7 @@ fn a_late_frame_is_played_and_a_lost_one_is_concealed() {
 #[test]
 fn a_delay_or_a_loss_beyond_the_model_leaves_no_score_and_no_usable_call() {
     let far = adaptive([Some(520); 1_000]);
-    assert_eq!((far.mos, far.score(), far.r, far.usable), (None, 1.0, 0.0, Some(false)));
+    assert_eq!((far.mos, far.score(), far.r, far.usable), (None, Some(1.0), Some(0.0), Some(false)));
     let beyond: Vec<_> = far.beyond_model().map(ToString::to_string).collect();
     assert_eq!(beyond, ["mouth to ear 570 ms (the table has 0 to 500 ms, worse than the model rates)"]);
     let lossy = adaptive((0..1_000).map(|seq| (seq % 4 != 1).then_some(30)));
@@ -357,14 +359,59 @@ fn a_delay_or_a_loss_beyond_the_model_leaves_no_score_and_no_usable_call() {
 }
 
 #[test]
+fn a_call_without_published_impairment_has_all_figures_but_its_score() {
+    let delay = |seq: u64| (seq % 100 != 7).then_some(if seq % 50 == 20 { 75 } else { 30 });
+    let call =
+        |rated| counted(CallTerms { rated, ..ADAPTIVE }, true, (0..1_000).map(delay)).finish(FLOOR).unwrap();
+    let (rated, unrated) = (call(ADAPTIVE.rated), call(None));
+    assert!(rated.is_rated() && !unrated.is_rated() && unrated.concealed > Some(0.0), "{unrated:?}");
+    let other = |call: &CallSummary| OtherReceiver {
+        mos: None,
+        r: None,
+        usable: None,
+        ..call.other_receiver.clone().unwrap()
+    };
+    let patient = |call: &CallSummary| OtherReceiver {
+        mos: None,
+        r: None,
+        usable: None,
+        ..call.patient_receiver.clone().unwrap()
+    };
+    let without_score = CallSummary {
+        mos: None,
+        r: None,
+        usable: None,
+        windows: None,
+        scale: String::new(),
+        receiver_matters: None,
+        other_receiver: Some(other(&rated)),
+        patient_receiver: Some(patient(&rated)),
+        ..rated
+    };
+    assert_eq!(unrated, without_score);
+    // Gaps bar it as they bar any call.
+    let gap = |seq: u64| (!(400..455).contains(&seq)).then_some(30);
+    let barred =
+        counted(CallTerms { rated: None, ..ADAPTIVE }, true, (0..1_000).map(gap)).finish(FLOOR).unwrap();
+    assert_eq!((barred.usable, barred.score()), (Some(false), None));
+    // Each frame of the way back comes, and each fifth of the way there does not.
+    let mut echo = CallCounter::new(CallTerms { rated: None, ..ADAPTIVE }, true, Clocks::One);
+    for seq in 0..500 {
+        let frame = message(seq, (seq % 5 != 2).then_some(30));
+        echo.add(&frame, (seq % 5 != 2).then(|| message(seq, Some(60))).as_ref());
+    }
+    assert_eq!(echo.finish(FLOOR).unwrap().direction, Some(Direction::Forward));
+}
+
+#[test]
 fn the_first_of_the_other_receivers_that_disagrees_is_said() {
     // Two frames in five come 150 ms late, in order: only the patient receiver plays them.
     let delay =
         |seq: u64| Some(if seq % 50 < 10 { 30 + 190_u64.saturating_sub(20 * (seq % 50)) } else { 30 });
     let call = counted(ADAPTIVE, true, (0..3_000).map(delay)).finish(FLOOR).unwrap();
     let (other, patient) = (call.other_receiver.clone().unwrap(), call.patient_receiver.clone().unwrap());
-    assert_eq!((other.usable, patient.usable, patient.late), (false, true, 0));
-    let expected = [&other, &patient].into_iter().find(|receiver| Some(receiver.usable) != call.usable);
+    assert_eq!((other.usable, patient.usable, patient.late), (Some(false), Some(true), 0));
+    let expected = [&other, &patient].into_iter().find(|receiver| receiver.usable != call.usable);
     assert_eq!(call.receiver_matters.map(|matters| matters.playout), expected.map(|it| it.playout.clone()));
 }
 
@@ -385,8 +432,8 @@ proptest! {
         prop_assert_eq!(call.played + call.late + call.missing, delays.len() as u64);
         prop_assert_eq!(call.missing, delays.iter().filter(|delay| delay.is_none()).count() as u64);
         prop_assert!((0.0..=1.0).contains(&call.concealed.unwrap()));
-        prop_assert!((1.0..=4.5).contains(&call.score()) && (0.0..=93.3).contains(&call.r));
-        prop_assert!(call.usable == Some(false) || call.score() >= FLOOR);
+        prop_assert!((1.0..=4.5).contains(&call.score().unwrap()) && (0.0..=93.3).contains(&call.r.unwrap()));
+        prop_assert!(call.usable == Some(false) || call.score().unwrap() >= FLOOR);
         // Neither does the order in which the two kinds of clocks let frames through matter.
         let mut again = CallCounter::new(ADAPTIVE, false, Clocks::One);
         (0..).zip(&delays).for_each(|(seq, delay)| again.add(&message(seq, *delay), None));
@@ -406,7 +453,7 @@ proptest! {
         let before = counted(terms, true, pattern.iter().copied()).finish(FLOOR).unwrap();
         pattern[more] = None;
         let after = counted(terms, true, pattern).finish(FLOOR).unwrap();
-        prop_assert!(after.score() <= before.score() + 1e-9 && after.usable <= before.usable);
+        prop_assert!(after.score().unwrap() <= before.score().unwrap() + 1e-9 && after.usable <= before.usable);
         prop_assert!(after.longest_gap_ms >= before.longest_gap_ms);
     }
 
@@ -417,11 +464,11 @@ proptest! {
         let call = one_way(delays.iter().copied()).unwrap();
         prop_assert_eq!(call.played + call.late + call.missing, delays.len() as u64);
         prop_assert_eq!(call.missing, delays.iter().filter(|delay| delay.is_none()).count() as u64);
-        prop_assert!((1.0..=4.5).contains(&call.score()) && call.burst_ratio >= 1.0);
-        prop_assert!((0.0..=93.3).contains(&call.r), "{}", call.r);
+        prop_assert!((1.0..=4.5).contains(&call.score().unwrap()) && call.burst_ratio >= 1.0);
+        prop_assert!((0.0..=93.3).contains(&call.r.unwrap()), "{call:?}");
         // All is lost, or it is rated no lower than that.
         let dead = one_way(delays.iter().map(|_| None)).unwrap();
-        prop_assert!(call.score() >= dead.score() && call.r >= dead.r);
+        prop_assert!(call.score().unwrap() >= dead.score().unwrap() && call.r >= dead.r);
     }
 
     /// Against the definition, frame by frame.
@@ -436,9 +483,9 @@ proptest! {
         prop_assert_eq!(other.played, played);
         prop_assert_eq!(other.played + other.late + call.missing, delays.len() as u64);
         let patient = call.patient_receiver.unwrap();
-        let is_disputed = call.usable != Some(other.usable) || call.usable != Some(patient.usable);
+        let is_disputed = call.usable != other.usable || call.usable != patient.usable;
         prop_assert_eq!(call.receiver_matters.is_some(), is_disputed);
-        prop_assert!((1.0..=4.5).contains(&other.mos) && other.r >= 0.0);
+        prop_assert!((1.0..=4.5).contains(&other.mos.unwrap()) && other.r >= Some(0.0));
     }
 
     #[test]
@@ -451,6 +498,6 @@ proptest! {
         let call = counted(terms, true, frames.chain(played(100))).finish(FLOOR).unwrap();
         let longest = runs.iter().map(|(_, off)| off).max().copied().unwrap_or(0);
         let is_barred = longest >= 50 || call.gaps_in_a_minute >= Some(2);
-        prop_assert_eq!(call.usable, Some(call.score() >= FLOOR && !is_barred));
+        prop_assert_eq!(call.usable, Some(call.score().unwrap() >= FLOOR && !is_barred));
     }
 }

@@ -111,6 +111,7 @@ impl Fortune {
             if below(random, 6) == 0 { (sent - lost) / 10 * below(random, 10) as u64 } else { 0 };
         let call = CallSummary {
             mos: Some(1.0 + 3.4 * good),
+            r: Some(93.0 * good),
             played: sent - lost - late,
             late,
             missing: lost,
