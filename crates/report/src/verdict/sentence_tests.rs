@@ -126,8 +126,8 @@ impl Truth<'_> {
         }
         if let Some(rest) = text.strip_prefix("Undecided: ") {
             let (named, _) = between(rest, "", "")
-                .and_then(|rest| rest.split_once("which of "))
-                .and_then(|(_, rest)| rest.split_once(&format!(" is best for {who}")))
+                .and_then(|rest| rest.split_once("whether one of "))
+                .and_then(|(_, rest)| rest.split_once(&format!(" is better for {who} by more than ")))
                 .ok_or("no names")?;
             self.with_figures(named, " and ")?;
             return Ok("undecided");

@@ -4,7 +4,9 @@ use talkpath_measure::judge::judge_copies;
 use talkpath_measure::summary::{CallSummary, FlowSummary, GroupSummary, Ledger, LinkSummary};
 
 use super::*;
+use crate::Style;
 use crate::fixture;
+use crate::terminal::{comparison_table, run_table};
 use crate::view::is_copy;
 
 /// Changes one transport's call in every repetition.
@@ -96,18 +98,45 @@ fn figures_within_the_tolerance_make_no_difference() {
 }
 
 #[test]
+fn calls_without_a_score_are_ranked_by_what_is_heard_and_the_answer_says_so() {
+    let mut summary = fixture::summary(8);
+    for cell in 0..3 {
+        set(&mut summary, cell, |flow, repetition| {
+            let call = flow.call.as_mut().unwrap();
+            (call.mos, call.r, call.usable) = (None, None, None);
+            call.concealed = Some([0.002, 0.04, 0.003][cell as usize] + 0.0002 * repetition as f64);
+        });
+    }
+    let answer = answer(&summary);
+    assert_eq!(answer.outcome, AnswerKind::Alike);
+    let says = "UDP and TCP_NODELAY serve this call alike: 99.73 % and 99.63 % heard against 95.93 % (TCP).";
+    assert_eq!(answer.line, says);
+    assert!(
+        answer.why.contains("There is no score") && answer.why.contains("mouth to ear"),
+        "{}",
+        answer.why
+    );
+    let style = Style { width: 140, color: false, explain: true };
+    let table = comparison_table(&summary, "call", &style);
+    assert!(table.contains("99.73") && table.contains("no MOS for") && !table.contains("usable"), "{table}");
+    assert!(table.contains("share heard; alike if"), "{table}");
+    let table = run_table(&summary, &style);
+    assert!(table.contains("concealed") && table.contains("longest gap"), "{table}");
+}
+
+#[test]
 fn repetitions_that_disagree_name_no_winner_and_say_how_many_more_would() {
     let mut summary = fixture::summary(8);
     scores(&mut summary, [4.0, 2.0, 4.0]);
     set(&mut summary, 2, |flow, repetition| {
-        flow.call.as_mut().unwrap().mos = Some(if repetition % 2 == 0 { 4.3 } else { 3.5 });
+        flow.call.as_mut().unwrap().mos = Some(if repetition % 2 == 0 { 4.3 } else { 3.3 });
     });
     let tie = answer(&summary);
     assert_eq!((tie.best.len(), tie.outcome), (2, AnswerKind::Undecided));
     let more = tie.more.unwrap();
     let says = format!(
-        "Undecided: 8 repetitions do not tell which of UDP (MOS 4.00) and TCP_NODELAY (two outcomes: 3.50 or 4.30) is \
-         best for this call; about {more} more would (--repeat {}).",
+        "Undecided: 8 repetitions do not tell whether one of UDP (MOS 4.00) and TCP_NODELAY (two outcomes: 3.30 or 4.30) is \
+         better for this call by more than 0.1; about {more} more would (--repeat {}).",
         8 + more
     );
     assert_eq!(tie.line, says);
@@ -377,8 +406,12 @@ fn a_call_of_which_nothing_came_ranks_last_and_a_flow_without_a_clock_not_at_all
     scores(&mut summary, [1.0, 4.0, 4.2]);
     set(&mut summary, 0, |flow, _| {
         (flow.received, flow.lost, flow.round_trip_delay_ms) = (0, flow.sent, None);
-        flow.call =
-            Some(Box::new(CallSummary { mos: Some(1.0), missing: flow.sent, ..CallSummary::default() }));
+        flow.call = Some(Box::new(CallSummary {
+            mos: Some(1.0),
+            r: Some(0.0),
+            missing: flow.sent,
+            ..CallSummary::default()
+        }));
     });
     assert_eq!(answer(&summary).best, ["tcp-nodelay"]);
     for cell in 0..3 {

@@ -8,6 +8,7 @@ use super::Cause;
 use super::cause::{LONG_WAIT_MS, link_words, wait};
 use super::figure_style;
 use super::ranked::{ALIKE_MS, Candidate, CandidateCause, RankedTransports};
+use super::writing::tolerance_words;
 use crate::condition::OtherFlow;
 use crate::metric::{Metric, Quantile};
 use crate::number::{count, counted, distinct, fixed, list, ms, percent};
@@ -98,11 +99,12 @@ impl RankedTransports<'_> {
             None => "; try --repeat 20".to_owned(),
         };
         format!(
-            "Undecided: {} {} tell which of {} is best for {}{what_would_decide}.",
+            "Undecided: {} {} tell whether one of {} is better for {} by more than {}{what_would_decide}.",
             counted(repetitions, "repetition"),
             if repetitions == 1 { "does not" } else { "do not" },
             list(&self.names_with_figures(best)),
             self.flow_words(),
+            tolerance_words(self.judged_by),
         )
     }
 

@@ -92,14 +92,24 @@ impl FigureStyle {
 
 /// The ranking rule in one sentence, for the foot of a table.
 pub(crate) fn rule(judged_by: JudgedBy) -> String {
-    let (figure, tolerance) = match judged_by {
-        JudgedBy::Mos => ("MOS", "0.1"),
-        JudgedBy::InTime => ("share in time", "1 point"),
-        JudgedBy::Heard => ("share heard", "1 point"),
-        JudgedBy::Goodput => ("goodput", "5 % of the best"),
+    let figure = match judged_by {
+        JudgedBy::Mos => "MOS",
+        JudgedBy::InTime => "share in time",
+        JudgedBy::Heard => "share heard",
+        JudgedBy::Goodput => "goodput",
     };
+    let tolerance = tolerance_words(judged_by);
     format!(
-        "by the mean {figure}; alike if the 95 % interval of the difference lies within {tolerance}, else better \
-         if it leaves out zero, else undecided"
+        "by the mean {figure}; alike if the 95 % interval of the difference lies within {tolerance}, better if all of the \
+         interval is beyond, else undecided"
     )
+}
+
+/// The difference up to which transports are alike (`ranked::measure`).
+pub(super) const fn tolerance_words(judged_by: JudgedBy) -> &'static str {
+    match judged_by {
+        JudgedBy::Mos => "0.1",
+        JudgedBy::InTime | JudgedBy::Heard => "1 point",
+        JudgedBy::Goodput => "5 % of the best",
+    }
 }
