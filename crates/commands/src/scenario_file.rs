@@ -25,7 +25,8 @@ use talkpath_units::Bytes;
 
 use crate::failure::Failure;
 use crate::shares::percent_of;
-use talkpath_experiment::run_dir::SCENARIO;
+use talkpath_experiment::part::SUMMARY;
+use talkpath_experiment::run_dir::{PARTS, PLAN, SCENARIO};
 
 /// The largest scenario file, in bytes.
 const MAX_SCENARIO_BYTES: u64 = LARGEST_FILE as u64;
@@ -53,8 +54,15 @@ pub(crate) fn diagnose_file(
     options: &Options,
 ) -> Result<(Source, Result<Plan, Diagnostics>), Failure> {
     let source = Source::new(path.display().to_string(), read_text(path)?);
-    let plan = load_and_check_thresholds(&source, options, &FolderFiles::beside(path));
+    let options = Options { is_recorded: is_in_run_directory(path), ..options.clone() };
+    let plan = load_and_check_thresholds(&source, &options, &FolderFiles::beside(path));
     Ok((source, plan))
+}
+
+/// Returns whether `path` is the resolved scenario of a run directory, finished or not.
+fn is_in_run_directory(path: &Path) -> bool {
+    let has = |name: &str| path.with_file_name(name).is_file();
+    path.file_name() == Some(SCENARIO.as_ref()) && (has(SUMMARY) || has(&format!("{PARTS}/{PLAN}")))
 }
 
 /// Makes the plan of a scenario that is not in a file. It cannot name files, because there is no folder to

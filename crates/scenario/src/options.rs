@@ -21,6 +21,8 @@ pub struct Options {
     /// The function that tells which figures are shares. This crate does not know the figures of a run. With
     /// `None` the bounds of thresholds are not checked for percentages.
     pub percent_of: Option<PercentOf>,
+    /// Whether the file is the resolved form that a run directory keeps.
+    pub is_recorded: bool,
 }
 
 /// Tells whether the figure at a path is a share. The path begins below the flow, group or link. Returns

@@ -20,7 +20,7 @@ use crate::keys::ROOT;
 use crate::options::Options;
 use crate::pass::check::{self, Checks};
 use crate::pass::sweep::{Sweep, SweptCell};
-use crate::pass::{set, values};
+use crate::pass::{recorded, set, values};
 use crate::reading::Reading;
 use crate::resolve;
 use crate::resolved_form::{keep_common, resolved_form};
@@ -129,7 +129,7 @@ fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
 type Pass = fn(Table, &mut Reading<'_>) -> Table;
 
 /// The passes over a file, in order. The sweep then makes the cells. Each cell is checked and resolved.
-const FILE_PASSES: [Pass; 2] = [set::set_options, values::replace_values];
+const FILE_PASSES: [Pass; 3] = [recorded::keep_older_calls, set::set_options, values::replace_values];
 
 /// The cells of a scenario.
 struct Cells {

@@ -2,6 +2,7 @@
 //!
 //! | pass | change | tree |
 //! | --- | --- | --- |
+//! | [`recorded`] | completes the calls of an older run directory | the file |
 //! | [`set`] | sets the keys of the command line | the file |
 //! | [`values`] | replaces percentages by numbers, and reads named files | the file |
 //! | [`sweep`] | removes `[sweep]`, and sets the values of a cell | each cell |
@@ -12,6 +13,7 @@
 //! files.
 
 pub(crate) mod check;
+pub(crate) mod recorded;
 pub(crate) mod set;
 pub(crate) mod sweep;
 pub(crate) mod values;
