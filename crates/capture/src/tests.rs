@@ -278,6 +278,9 @@ fn the_streams_of_a_call_with_sip_have_their_names_and_codecs() {
     // Opus has no score, because nothing says at which bit rate it was coded, and all else of a call.
     let summary = summarise(&capture.record, &BTreeMap::new());
     let opus = summary.flows["call-3"].call.as_deref().unwrap();
-    assert!(!opus.is_rated() && opus.longest_gap_ms > Some(0.0) && opus.mouth_to_ear_ms.is_some(), "{opus:?}");
+    assert!(
+        !opus.is_rated() && opus.longest_gap_ms > Some(0.0) && opus.mouth_to_ear_ms.is_some(),
+        "{opus:?}"
+    );
     assert!(capture.streams[2].not_rated.as_deref().unwrap().contains("bit rate"));
 }

@@ -72,6 +72,7 @@ fn who_takes_three_seconds_to_open_is_rated_below_who_lost_three_frames() {
         let ledger = call.ledger.unwrap();
         assert_eq!(ledger.not_open, (opening / 20.0).ceil() as u64, "{transport}: a frame each 20 ms");
         assert!(call.loss_rate.unwrap() > 0.28 && call.in_time.unwrap() < 0.72, "{transport}: {call:?}");
+        assert!(call.call.as_ref().unwrap().concealed > Some(0.28), "{transport}: {call:?}");
         assert_eq!((call.breaks.len(), call.breaks[0].from_s), (1, 0.0), "{transport}");
         assert!((call.breaks[0].to_s.unwrap() * 1e3 - opening).abs() < 1e-6, "{transport}");
     }
@@ -103,7 +104,8 @@ fn of_a_connection_that_never_opens_every_message_is_lost_and_the_break_lasts_fr
             let all = Ledger { due: 400, not_open: 400, ..Ledger::default() };
             assert_eq!((call.ledger, call.opening_ms), (Some(all), None), "{transport}");
             assert_eq!((call.loss_rate, call.in_time), (Some(1.0), Some(0.0)), "{transport}");
-            assert_eq!(call.call.unwrap().score().unwrap(), 1.0, "{transport}");
+            let heard = call.call.unwrap();
+            assert_eq!((heard.score(), heard.concealed), (Some(1.0), Some(1.0)), "{transport}");
             let breaks: Vec<_> = call.breaks.iter().map(|it| (it.from_s, it.to_s)).collect();
             assert_eq!(breaks, [(2.0, None)], "{transport}");
         }

@@ -89,7 +89,7 @@ pub(super) const CALL: &[Row] = &[
         "call.concealed",
         Unit::Share,
         "concealed",
-        "share of what is heard that was made up, because its frame was missing or not there yet",
+        "share of what is heard that was made up, because its frame was missing or not there yet; what was due before the first frame came counts",
         |f| call(f)?.concealed,
     )
     .less(),

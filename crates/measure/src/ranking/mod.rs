@@ -26,8 +26,8 @@
 //!
 //! Zero has no part in the rule. A difference that nobody notices is not made an answer by being sure, and
 //! one repetition in twenty that went wrong can move an interval of tiny differences off zero: other seeds
-//! would then give another answer. (Equivalence and superiority by a margin: ICH E9, *Statistical Principles
-//! for Clinical Trials*, 1998, §3.3.2.)
+//! would then give another answer. Trials of equivalence decide by such a margin, too (ICH E9, *Statistical
+//! Principles for Clinical Trials*, 1998, §3.3.2).
 //!
 //! The outcome is undecided if one candidate is undecided. Otherwise it is alike if one candidate is alike,
 //! and distinct if none is. If the leader's mean is below the floor, the outcome is that nothing is usable.
@@ -436,10 +436,10 @@ mod tests {
 
     #[test]
     fn what_is_neither_is_undecided_and_says_how_many_more_would_do() {
-        let ranking = ranked(&[twenty(4.0, 0.0, "a"), twenty(3.95, 0.4, "b")]);
+        let ranking = ranked(&[twenty(4.0, 0.0, "a"), twenty(4.0, 0.4, "b")]);
         assert_eq!((ranking.outcome, ranking.best().len()), (AnswerKind::Undecided, 2));
         assert!(!ranking.is_settled);
-        // (2.09 × 0.4 / (0.1 - 0.05))² is 280; the sample's own mean and deviation differ from those.
+        // (2.09 × 0.4 / 0.1)² is 70; the sample's own mean and deviation differ from those.
         let more = ranking.more.unwrap();
         assert!((20..=2_000).contains(&more), "{more}");
     }

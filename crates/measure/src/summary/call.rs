@@ -32,7 +32,8 @@ pub struct CallSummary {
     pub late: u64,
     /// Frames that never came. They were lost, refused or unfinished.
     pub missing: u64,
-    /// The share of the output that was made up, because its frame was missing or not there yet. With a
+    /// The share of the output that was made up, because its frame was missing or not there yet. What was due
+    /// before the first frame arrived counts as made up, for example while the connection opened. With a
     /// receiver that decides frame by frame it is the share of frames that were late or missing. `None` in
     /// summaries of earlier versions.
     #[serde(default)]

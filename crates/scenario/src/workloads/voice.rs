@@ -187,9 +187,6 @@ fn warn_without_score(section: &Section<'_>, coding: &Coding, log: &mut Log) {
             Codec::OPUS_PUBLISHED
         );
         section.warning("codec", &message, log);
-        if section.node("floor").is_some() {
-            section.warning("floor", "the floor is an opinion score, and this call has none", log);
-        }
     }
 }
 

@@ -42,6 +42,8 @@ pub(super) struct AdaptiveListener {
     is_one_clock: bool,
     /// The delay of the first frame that arrived, in ns.
     first_delay_ns: Option<i64>,
+    /// The time that was due before the first frame that arrived, in samples. Nothing is heard of it.
+    unheard: i64,
     /// The number of frames that were due.
     due: u64,
     arrived: u64,
@@ -135,6 +137,7 @@ impl AdaptiveListener {
             least_delay_ns: i64::MAX,
             is_one_clock: clocks == Clocks::One,
             first_delay_ns: None,
+            unheard: 0,
             due: 0,
             arrived: 0,
             missing: 0,
@@ -175,9 +178,7 @@ impl AdaptiveListener {
 
     fn arrive(&mut self, number: u64, at_ns: i64) {
         if self.arrived == 0 {
-            // Nothing is heard of the frames before the first one that arrives.
-            let blocks = self.due_ns(number).unsigned_abs().div_ceil(block_ns());
-            self.timeline.push(Heard::Missing, 0, u32::try_from(blocks).unwrap_or(u32::MAX));
+            self.hear_nothing_before(number);
         }
         self.arrived += 1;
         let timestamp = self.timestamp(number);
@@ -192,17 +193,15 @@ impl AdaptiveListener {
             self.arrive(number, at_ns);
         }
         if self.arrived == 0 {
-            let blocks = self.due_ns(self.due).unsigned_abs().div_ceil(block_ns());
-            self.timeline.push(Heard::Missing, 0, u32::try_from(blocks).unwrap_or(u32::MAX));
+            self.hear_nothing_before(self.due);
         }
         let end = self.timestamp(self.due);
         let timeline = &mut self.timeline;
         let counts = self.buffer.finish(end, &mut |block| add_block(timeline, block));
-        let share =
-            |samples: i64| if counts.output > 0 { samples as f64 / counts.output as f64 } else { 0.0 };
+        let share = |samples: i64, all: i64| if all > 0 { samples as f64 / all as f64 } else { 0.0 };
         let stretching = Stretching {
-            concealed: share(counts.concealed),
-            stretched: share(counts.removed + counts.inserted),
+            concealed: share(counts.concealed + self.unheard, counts.output + self.unheard),
+            stretched: share(counts.removed + counts.inserted, counts.output),
             late_played: counts.late_packets,
             first_target_ms: self.buffer.first_target_ms(),
         };
@@ -213,6 +212,13 @@ impl AdaptiveListener {
             missing: self.missing,
             stretching: Some(stretching),
         }
+    }
+
+    /// Hears nothing of the frames before the one with this number, which is the first one that arrives.
+    fn hear_nothing_before(&mut self, number: u64) {
+        self.unheard = self.timestamp(number);
+        let blocks = self.due_ns(number).unsigned_abs().div_ceil(block_ns());
+        self.timeline.push(Heard::Missing, 0, u32::try_from(blocks).unwrap_or(u32::MAX));
     }
 
     fn timestamp(&self, number: u64) -> i64 {

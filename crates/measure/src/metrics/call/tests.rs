@@ -359,6 +359,15 @@ fn a_delay_or_a_loss_beyond_the_model_leaves_no_score_and_no_usable_call() {
 }
 
 #[test]
+fn what_was_due_before_the_first_frame_came_counts_as_concealed() {
+    let opens_late = adaptive((0..1_000).map(|seq| (seq >= 150).then_some(30)));
+    let concealed = opens_late.concealed.unwrap();
+    assert!((0.15..0.16).contains(&concealed), "{concealed}");
+    assert_eq!(adaptive([None; 1_000]).concealed, Some(1.0));
+    assert_eq!(adaptive([Some(30); 1_000]).concealed.map(|share| share < 0.01), Some(true));
+}
+
+#[test]
 fn a_call_without_published_impairment_has_all_figures_but_its_score() {
     let delay = |seq: u64| (seq % 100 != 7).then_some(if seq % 50 == 20 { 75 } else { 30 });
     let call =
