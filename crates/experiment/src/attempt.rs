@@ -1,6 +1,12 @@
-//! One attempt at a repetition. The attempt waits until the machine has room, runs in an arena, and reports
-//! whether the machine disturbed it. The caller decides whether the attempt counts or the repetition runs
-//! again.
+//! One attempt at a repetition of an experiment.
+//!
+//! ```text
+//!   wait until the machine has processor time to spare ─► run ─► was the machine late? ─► AttemptResult
+//! ```
+//!
+//! In real time the program measures the path with the clock of the machine. If the machine is too busy, it
+//! is late, and the figures describe the machine and not the path: the attempt is *disturbed*. The caller
+//! then decides whether the repetition runs again.
 //!
 //! Begin to read with [`Attempts::run`].
 
@@ -32,8 +38,8 @@ pub struct RecordContents {
 /// What all attempts of one pass share.
 pub(crate) struct Attempts<'a> {
     observer: &'a dyn Observer,
-    /// Lets runs begin as the machine has room for them. `None` in virtual time, where a run may take all the
-    /// processor time that it gets.
+    /// Admits a run once the machine has enough processor time to spare. `None` in virtual time, where a slow
+    /// machine does not change the figures.
     room: Option<Room>,
     stop: &'a AtomicBool,
 }
@@ -44,7 +50,7 @@ pub(crate) struct AttemptPlan<'a> {
     pub(crate) id: PartId,
     pub(crate) scenario: &'a Scenario,
     pub(crate) contents: RecordContents,
-    /// Returns whether the figures of a record describe the path.
+    /// Returns false if the machine was so late that the figures of a record do not describe the path.
     pub(crate) is_usable: &'a dyn Fn(&RunRecord) -> bool,
     /// The packets per second that the emulator carried in an earlier repetition of the cell; `None` if there
     /// was none, so that the rate is estimated from the scenario.
@@ -54,14 +60,16 @@ pub(crate) struct AttemptPlan<'a> {
 }
 
 pub(crate) struct AttemptResult<'a> {
-    /// The arena's result.
+    /// The record of the run, or why there is none.
     pub(crate) outcome: Result<RunRecord, ArenaError>,
+    /// Whether the machine disturbed the run. `Undisturbed` if the run failed, because an error says nothing
+    /// about the machine.
     pub(crate) treatment: Treatment,
-    /// The largest number of other runs during the attempt; 0 in virtual time or after an error.
+    /// The largest number of other runs during the attempt. 0 in virtual time, and if the run failed.
     pub(crate) other_runs: u64,
     /// The date and time at the run's instant zero.
     pub(crate) began: DateTime<Utc>,
-    /// To be finished by the caller if the repetition ran to its end.
+    /// The caller calls [`PathClock::finish`] if the repetition ran to its end.
     pub(crate) path_clock: PathClock<'a>,
 }
 
@@ -84,13 +92,12 @@ impl<'a> Attempts<'a> {
         let admitted_run = match &self.room {
             Some(room) => {
                 let rate = attempt.packets_per_s.unwrap_or_else(|| packets_per_s(scenario));
+                // `enter` returns `None` if the user stops the attempt while it waits.
                 Some(room.enter(processor_share(rate), attempt.max_other_runs, self.stop)?)
             }
+            None if self.stop.load(Ordering::Relaxed) => return None,
             None => None,
         };
-        if admitted_run.is_none() && self.stop.load(Ordering::Relaxed) {
-            return None;
-        }
 
         let path_clock = PathClock {
             observer: self.observer,
@@ -109,12 +116,14 @@ impl<'a> Attempts<'a> {
         };
         let outcome = worker.run(scenario, plan);
 
-        // An error says nothing about the machine, so it neither counts as a disturbance nor as a quiet run.
-        let (mut treatment, mut other_runs) = (Treatment::Undisturbed, 0);
-        if let Ok(record) = &outcome {
-            treatment = Treatment::of(record, is_usable(record));
-            other_runs = admitted_run.map_or(0, |run| run.leave(treatment));
-        }
+        let (treatment, other_runs) = match &outcome {
+            Ok(record) => {
+                let treatment = Treatment::of(record, is_usable(record));
+                (treatment, admitted_run.map_or(0, |run| run.leave(treatment)))
+            }
+            // The room learns nothing from a failed run: dropping `admitted_run` only frees its place.
+            Err(_) => (Treatment::Undisturbed, 0),
+        };
         Some(AttemptResult { outcome, treatment, other_runs, began, path_clock })
     }
 

@@ -2,13 +2,18 @@
 //!
 //! The pacer knows the deadlines of a constant bit rate in advance. It does not know those of a connection: a
 //! packet that another thread receives may move the connection's next deadline forward. That thread then
-//! rings the alarm.
+//! rings the alarm, if the pacer sleeps beyond the new deadline.
+//!
+//! - *spin*: to read the clock in a loop until a deadline. A spin is more precise than a sleep, but takes
+//!   processor time.
+//! - *throttle*: the limit on the processor time of the pacer. It may forbid the spin, or ask for a sleep.
+//! - *crowded*: there are so many deadlines that a spin to each would exceed the throttle.
 //!
 //! ```text
 //!  pacer:     take the moved deadlines ─► serve the ends that are due ─► sleep until the next deadline ─┐
 //!               ▲                                                         ▲ woken, or on time           │
 //!               └─────────────────────────────────────────────────────────┼─────────────────────────────┘
-//!  receiver:  handle a datagram ─► move_forward(end, deadline) ─► ring if the pacer sleeps for longer
+//!  receiver:  handle a datagram ─► move_forward(end, deadline) ─► ring if the pacer sleeps beyond it
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,8 +54,9 @@ struct WaitPlan {
 impl Alarm {
     /// Moves the next deadline of the end `key` forward to `deadline`. The pacer knew a later one.
     pub(crate) fn move_forward(&self, key: Key, deadline: Instant) {
-        // The pacer holds the lock from its check of the list until it sleeps. So it either finds this entry,
-        // or it already sleeps and hears the bell.
+        // No ring is lost. The pacer first stores how long it will sleep. Then it holds the lock from its check
+        // of the list until it sleeps. So the pacer either finds this entry, or it already sleeps and hears
+        // the bell.
         self.lock_moved().push((key, deadline));
         if deadline.as_nanos() < self.sleeps_until.load(Ordering::SeqCst) {
             self.bell.notify_one();
@@ -62,10 +68,10 @@ impl Alarm {
         core::mem::swap(&mut *self.lock_moved(), taken);
     }
 
-    /// Sleeps until `deadline`, for `max`, or until the bell rings, whichever comes first. It does not sleep
-    /// if the pacer has not taken a deadline that has moved forward. The sleep is as precise as
-    /// [`RunClock::sleep_until`], unless `throttle` does not let the pacer spin. It then ends up to 0.2 ms
-    /// late. It may also end early, and the caller then calls again.
+    /// Sleeps until `deadline`, for `max`, or until the bell rings, whichever comes first. Returns at once if a
+    /// deadline has moved forward and was not yet taken. The sleep is as precise as
+    /// [`RunClock::sleep_until`], but up to 0.2 ms late if `throttle` forbids the spin. It may also end early.
+    /// The caller then calls again.
     pub fn sleep_until(&self, clock: RunClock, deadline: Instant, max: Duration, throttle: &mut Throttle) {
         self.sleeps_until.store(deadline.as_nanos(), Ordering::SeqCst);
         let left = deadline.since(clock.now());
@@ -74,7 +80,7 @@ impl Alarm {
         let plan = plan_wait(left, max, must_sleep, is_crowded);
         let moved = self.lock_moved();
         if !moved.is_empty() {
-            // A thread that always finds moved deadlines has to sleep too.
+            // The throttle also limits a pacer that finds a moved deadline at each call and so never sleeps.
             drop(moved);
             if must_sleep {
                 throttle.sleep_briefly();
@@ -114,8 +120,8 @@ impl Alarm {
     }
 }
 
-/// Plans the wait for a deadline that comes in `left`. A sleep is at most `max` long, unless the throttle
-/// asks for a longer one.
+/// Plans the wait for a deadline that comes in `left`. If the deadline is more than `max` away, the sleep is
+/// `max`. Otherwise it ends at the deadline, or later if the throttle asks for a longer sleep.
 fn plan_wait(left: Duration, max: Duration, must_sleep: bool, is_crowded: bool) -> WaitPlan {
     let (left_ns, max_ns) = (left.as_nanos(), max.as_nanos());
     if left > max {

@@ -63,8 +63,8 @@ pub struct EndLog {
 }
 
 impl EndLog {
-    /// Makes an empty log of the end on `side` of a flow. `messages` says how the end finds the messages in
-    /// the data that it reads.
+    /// Makes an empty log of one end of a flow, the end on `side`. `messages` is the way in which this end
+    /// finds the messages in the data that it reads.
     pub fn new(side: Side, is_echo: bool, messages: ReadMessages) -> Self {
         let taps = FlowTaps::of_one_end(side, is_echo, messages);
         Self { side, taps, samples: Vec::new(), recovery: Vec::new(), totals: EndTotals::default() }
@@ -80,7 +80,8 @@ impl EndLog {
         message_bound: u64,
         to_our_clock: &dyn Fn(u64) -> Instant,
     ) -> Self {
-        // In a stream whose messages have one size, the join finds the messages.
+        // If a stream has messages of one size, the log needs no rows for them: the join computes where each
+        // message ends.
         let messages = if spec.is_framed() { FRAMED } else { ReadMessages::Whole };
         let mut log = Self::new(side, spec.has_echo(), messages);
         log.totals = chunk.totals.clone().unwrap_or_default();
@@ -97,7 +98,8 @@ impl EndLog {
         log
     }
 
-    /// Returns the number of rows in the log.
+    /// Returns the number of rows in the log: messages, samples and states of loss recovery. The row budget
+    /// limits this number.
     pub fn held(&self) -> u64 {
         (self.taps.held() + self.samples.len() + self.recovery.len()) as u64
     }

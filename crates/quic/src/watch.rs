@@ -1,8 +1,15 @@
-//! Sees what each packet carries, in the moment before the packet is encrypted and after it was decrypted.
-//! The engine does not say it, and the records need it: when a message left, what a lost packet took with it,
-//! and what counts in flight. A qlog needs all frames of both directions.
+//! Reads the frames of each QUIC packet, just before the packet is encrypted and just after it is decrypted.
 //!
-//! The watch wraps the engine's crypto session, so that it works whatever protects the packets.
+//! ```text
+//!   quinn-proto ── plain packet ──► Watched ──► packet key ──► encrypted packet ──► network
+//!                                     └─ frames ─► PacketWatch ─► records, qlog
+//! ```
+//!
+//! The engine, quinn-proto, does not report what its packets carry. The records need this: when a message
+//! left, which data a lost packet carried, and how many bytes are in flight. A qlog needs all frames of both
+//! directions.
+//!
+//! [`Watched`] wraps the crypto session of the engine and its keys. So it works with every cipher.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,35 +30,35 @@ use crate::qlog::LoggedPacket;
 pub(crate) enum DataFrame {
     /// Bytes `start..end` of a stream.
     Stream {
-        /// The stream's ID.
+        /// The ID of the stream.
         id: u64,
-        /// First byte.
+        /// The offset of the first byte.
         start: u64,
-        /// One past the last byte.
+        /// The offset one past the last byte.
         end: u64,
     },
     /// A datagram.
     Datagram {
-        /// Bytes of data.
+        /// The data, in bytes.
         size: u64,
     },
 }
 
-/// What was seen of an end's packets and nobody has taken yet.
+/// What the packets of one end carried, kept until a caller takes it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketWatch(Arc<Mutex<Seen>>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Of the packets that were sent.
-    data: Vec<DataFrame>,
-    /// Their bytes, as far as these count in flight (RFC 9002 §2).
-    in_flight: u64,
-    /// Packets of both directions, if a qlog is made.
+    /// The data frames of the packets that this end has sent.
+    sent_data: Vec<DataFrame>,
+    /// The bytes of the sent packets that count as in flight (RFC 9002 §2).
+    sent_in_flight: u64,
+    /// All packets of both directions, or `None` if no qlog is written.
     packets: Option<Vec<LoggedPacket>>,
-    /// What was decrypted.
+    /// The kinds of packets that this end has decrypted.
     read: ReadPackets,
-    /// The space of the packet that was decrypted last.
+    /// The space of the packet that this end decrypted last.
     read_space: Space,
 }
 
@@ -68,52 +75,74 @@ pub(crate) enum Space {
 }
 
 impl Space {
-    /// That of a packet whose header begins with `first` (RFC 9000 §17.2, §17.3.1): the form, and of a long
-    /// header the type.
-    fn of(first: u8) -> Self {
-        match (first & 0x80, first & 0x30) {
-            (0, _) | (_, 0x10) => Self::Data,
+    /// Returns the space of a packet of type `packet_type`.
+    fn of(packet_type: PacketType) -> Self {
+        match packet_type {
+            PacketType::OneRtt | PacketType::ZeroRtt => Self::Data,
+            PacketType::Handshake => Self::Handshake,
+            PacketType::Initial => Self::Initial,
+        }
+    }
+}
+
+/// The type of an encrypted packet (RFC 9000 §17.2, §17.3.1).
+#[derive(Clone, Copy)]
+enum PacketType {
+    Initial,
+    ZeroRtt,
+    Handshake,
+    OneRtt,
+}
+
+impl PacketType {
+    /// Reads the type from the first byte of the header. Its highest bit is 0 in a short header, which only
+    /// 1-RTT packets have. In a long header, the bits 0x30 are the type. The engine reads a Retry packet, type
+    /// 0x30, without decrypting it.
+    fn read(first_byte: u8) -> Self {
+        match (first_byte & 0x80, first_byte & 0x30) {
+            (0, _) => Self::OneRtt,
+            (_, 0x10) => Self::ZeroRtt,
             (_, 0x20) => Self::Handshake,
             _ => Self::Initial,
         }
     }
 }
 
-/// Which packets that may carry application data were decrypted.
+/// Whether packets that may carry application data were decrypted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadPackets {
-    /// A 0-RTT packet.
+    /// True if a 0-RTT packet was decrypted.
     pub(crate) early: bool,
-    /// A 1-RTT packet.
+    /// True if a 1-RTT packet was decrypted.
     pub(crate) one_rtt: bool,
 }
 
 impl PacketWatch {
-    /// Takes the data frames that were sent, in their order, into the empty `frames`; returns how many bytes
-    /// of their packets count in flight.
+    /// Moves the data frames that were sent since the last call into `frames`, which is empty. Returns how
+    /// many bytes of their packets count as in flight.
     pub(crate) fn take_sent(&self, frames: &mut Vec<DataFrame>) -> u64 {
         let mut seen = self.lock();
-        core::mem::swap(&mut seen.data, frames);
-        core::mem::take(&mut seen.in_flight)
+        core::mem::swap(&mut seen.sent_data, frames);
+        core::mem::take(&mut seen.sent_in_flight)
     }
 
-    /// Which packets were decrypted since the last call.
+    /// Returns which kinds of packets were decrypted since the last call.
     pub(crate) fn take_read(&self) -> ReadPackets {
         core::mem::take(&mut self.lock().read)
     }
 
-    /// The space of the packet that was decrypted last: the engine reads each packet before it decrypts the
-    /// next.
+    /// Returns the space of the packet that was decrypted last. While the engine handles a packet, this is the
+    /// space of that packet, because the engine decrypts one packet at a time.
     pub(crate) fn read_space(&self) -> Space {
         self.lock().read_space
     }
 
-    /// Keeps all packets from now on.
+    /// Keeps all packets from now on, for a qlog.
     pub(crate) fn keep_packets(&self) {
         self.lock().packets.get_or_insert_default();
     }
 
-    /// Takes the packets that were kept.
+    /// Takes the packets that were kept since the last call.
     pub(crate) fn take_packets(&self) -> Vec<LoggedPacket> {
         self.lock().packets.as_mut().map(core::mem::take).unwrap_or_default()
     }
@@ -122,33 +151,39 @@ impl PacketWatch {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A packet of `length` bytes leaves.
+    /// Records a packet of `length` bytes that leaves.
     fn on_sent(&self, number: u64, header: &[u8], payload: &[u8], length: usize) {
         let mut seen = self.lock();
         let mut is_in_flight = false;
         for frame in Frames::new(payload) {
             is_in_flight |= !frame.is_out_of_flight();
             match frame {
-                Frame::Stream { id, start, end, .. } => seen.data.push(DataFrame::Stream { id, start, end }),
-                Frame::Datagram { size } => seen.data.push(DataFrame::Datagram { size }),
+                Frame::Stream { id, start, end, .. } => {
+                    seen.sent_data.push(DataFrame::Stream { id, start, end });
+                }
+                Frame::Datagram { size } => seen.sent_data.push(DataFrame::Datagram { size }),
                 _ => {}
             }
         }
-        seen.in_flight += if is_in_flight { length as u64 } else { 0 };
+        if is_in_flight {
+            seen.sent_in_flight += length as u64;
+        }
         if let Some(packets) = &mut seen.packets {
             packets.push(LoggedPacket::new(true, number, header, payload, length));
         }
     }
 
-    /// A packet of `length` bytes came.
+    /// Records a packet of `length` bytes that was decrypted.
     fn on_received(&self, number: u64, header: &[u8], payload: &[u8], length: usize) {
         let mut seen = self.lock();
-        seen.read_space = header.first().map_or(seen.read_space, |first| Space::of(*first));
-        // RFC 9000 §17.2, §17.3.1: the form, and of a long header the type.
-        match header.first() {
-            Some(first) if first & 0x80 == 0 => seen.read.one_rtt = true,
-            Some(first) if first & 0x30 == 0x10 => seen.read.early = true,
-            _ => {}
+        if let Some(first_byte) = header.first() {
+            let packet_type = PacketType::read(*first_byte);
+            seen.read_space = Space::of(packet_type);
+            match packet_type {
+                PacketType::OneRtt => seen.read.one_rtt = true,
+                PacketType::ZeroRtt => seen.read.early = true,
+                PacketType::Initial | PacketType::Handshake => {}
+            }
         }
         if let Some(packets) = &mut seen.packets {
             packets.push(LoggedPacket::new(false, number, header, payload, length));
@@ -156,7 +191,7 @@ impl PacketWatch {
     }
 }
 
-/// What a client's and a server's packets carry.
+/// The watches of both ends of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) client: PacketWatch,
@@ -164,12 +199,12 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// `inner`, watched.
+    /// Returns `inner` with a watch on the packets of the client.
     pub(crate) fn of_client(&self, inner: Arc<dyn ClientConfig>) -> Arc<dyn ClientConfig> {
         Arc::new(Watched { inner, watch: self.client.clone() })
     }
 
-    /// `inner`, watched.
+    /// Returns `inner` with a watch on the packets of the server.
     pub(crate) fn of_server(&self, inner: Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig> {
         Arc::new(Watched { inner, watch: self.server.clone() })
     }

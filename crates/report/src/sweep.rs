@@ -27,8 +27,8 @@ use crate::number::{UNKNOWN, count, counted, list};
 use crate::verdict::{JudgedFlow, figure_style};
 use crate::view::TransportView;
 
-/// A page has tables of at most 2000 combinations. We chose 2000 because a combination takes about 2 kB, so
-/// the page stays below 10 MB.
+/// A page has tables of at most 2000 combinations. We chose 2000: a combination takes about 2 kB, so the
+/// tables take about 4 MB, and the page with its charts stays below 10 MB.
 pub(crate) const MAX_ON_PAGE: usize = 2000;
 
 /// One judged flow at all combinations of the swept values.
@@ -52,19 +52,22 @@ pub(crate) struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    /// Returns the sweep if it says more than the flow's answers do. A flow whose transports are compared at
-    /// one combination has one answer, and that answer says everything.
+    /// Returns the sweep, or `None` if the page needs no sweep: a flow whose transports are compared at only
+    /// one combination has one answer, and the page shows that answer elsewhere.
     pub(crate) fn beyond_answers(judged: &'a JudgedFlow<'a>) -> Option<Self> {
-        let has_one_answer = judged.answers().len() == 1;
-        Self::new(judged).filter(|sweep| !has_one_answer || !sweep.is_compared())
+        let sweep = Self::new(judged)?;
+        let answer_says_all = sweep.is_compared() && judged.answers().len() == 1;
+        (!answer_says_all).then_some(sweep)
     }
 
+    /// Whether the transports are compared. They are if the flow has several of them, and if the page shows
+    /// only one run.
     pub(crate) fn is_compared(&self) -> bool {
         self.combinations.iter().any(|combination| combination.verdict.is_some())
     }
 
-    /// Whether each combination has one answer: the best transport, or the result of the only transport.
-    /// Several runs on one page have no answers.
+    /// Whether each combination has one answer: the best of the compared transports, or the result of the
+    /// only transport. If the page shows several runs with several transports, there is no answer.
     pub(crate) fn has_answers(&self) -> bool {
         self.is_compared() || self.series.len() == 1
     }
@@ -122,7 +125,8 @@ impl<'a> Sweep<'a> {
         groups
     }
 
-    /// Says where the page has the combinations that a chart does not draw.
+    /// Returns the end of the caption "the other 12 ...": where the page shows the combinations that a chart
+    /// does not draw.
     pub(crate) fn place_of_not_drawn(&self) -> &'static str {
         if self.is_large() {
             "are in summary.json"

@@ -1,5 +1,12 @@
-//! `talkpath merge` makes one run of the parts that several machines ran. The result is byte for byte the run
+//! `talkpath merge` joins the parts of a run that several machines made. The result is byte for byte the run
 //! that one machine would have made.
+//!
+//! - *run*: all repetitions of all cells of a scenario.
+//! - *part* (or *shard*): the repetitions that `run --shard I/N` made on one machine, in a directory of their
+//!   own ([`PartDir`]).
+//!
+//! Before anything is written, [`run`] refuses parts of different runs, a part that is given twice, and parts
+//! that lack repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -54,10 +61,12 @@ pub fn run(args: &MergeArgs, context: Context<'_>) -> Result<(), Failure> {
     let options = first.options.clone().with_start(earliest_start(&folders));
     let merging = Merging {
         plan: &plan,
+        // A run of parts does not grow beyond the plan that the user gave.
         demanded: &plan,
         options: &options,
         jobs: jobs(context.common),
         watch: &watch,
+        // No reason is known why repetitions are missing: `--partial` accepts that they are.
         failure: None,
         has_rows: true,
         provenance: joined_provenance(&folders, context.arenas),
@@ -100,7 +109,7 @@ fn write_run(
 struct PartDir {
     path: PathBuf,
     dir: RunDir,
-    /// What the process that ran the part wrote down about it.
+    /// The options with which the part was run, and the machine.
     options: RunOptions,
     shard: Shard,
     /// The repetitions that the journal of the part holds.

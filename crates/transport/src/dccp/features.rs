@@ -82,6 +82,17 @@ enum Answer {
     Empty,
 }
 
+/// The packet in which options of the negotiation leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carrier {
+    /// The sequence number of the packet.
+    pub(super) seq: Seq,
+    /// True if the packet has an acknowledgement number. Only such a packet may confirm (RFC 4340 §6.6.1).
+    pub(super) has_ack: bool,
+    /// True if the packet repeats every Change that is not yet confirmed. A packet of the handshake does.
+    pub(super) repeats_all: bool,
+}
+
 impl Preference {
     /// This value and no other.
     pub(super) const fn only(value: u64) -> Self {
@@ -169,13 +180,13 @@ impl Features {
     /// after `rtt`.
     pub(super) fn restore_changes(&mut self, seq: Seq, rtt: Duration, now: Instant) {
         let mut scratch = Options::EMPTY;
-        self.put(&mut scratch, seq, true, true, rtt, now);
+        self.put(&mut scratch, Carrier { seq, has_ack: true, repeats_all: true }, rtt, now);
         self.fgss = seq;
     }
 
-    /// Whether a packet should be made for features alone: a Confirm, a new Change, or one whose time has
-    /// come.
-    pub(super) fn has_news(&self, now: Instant) -> bool {
+    /// Returns whether a packet should leave for the negotiation alone: for a Confirm, for a new Change, or
+    /// for a Change whose retransmission is due.
+    pub(super) fn needs_packet(&self, now: Instant) -> bool {
         !self.confirms.is_empty()
             || !self.unknown.is_empty()
             || self.retransmit_at.is_some_and(|at| at <= now)
@@ -187,22 +198,14 @@ impl Features {
         self.retransmit_at
     }
 
-    /// Adds what is to be said to packet `seq`, which has an acknowledgement number if `confirms` is set. All
-    /// Changes under way are repeated if `all` is set, or if their time has come; `rtt` is the first
-    /// interval.
-    pub(super) fn put(
-        &mut self,
-        options: &mut Options,
-        seq: Seq,
-        confirms: bool,
-        all: bool,
-        rtt: Duration,
-        now: Instant,
-    ) {
-        if confirms {
+    /// Adds the options of the negotiation to `options`, which leave in the packet `carrier`: the Confirms, the
+    /// new Changes, and the Changes whose retransmission is due. `rtt` is the first interval of
+    /// retransmissions.
+    pub(super) fn put(&mut self, options: &mut Options, carrier: Carrier, rtt: Duration, now: Instant) {
+        if carrier.has_ack {
             self.put_confirms(options);
         }
-        let again = all || self.retransmit_at.is_some_and(|at| at <= now);
+        let again = carrier.repeats_all || self.retransmit_at.is_some_and(|at| at <= now);
         let (mut sent, mut is_new) = (false, false);
         for feature in FEATURES {
             for location in [Location::Local, Location::Remote] {
@@ -219,7 +222,7 @@ impl Features {
             }
         }
         if is_new {
-            self.fgss = seq;
+            self.fgss = carrier.seq;
             self.backoff = 0;
         }
         if sent {

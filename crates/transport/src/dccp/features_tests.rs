@@ -8,10 +8,15 @@ fn pair() -> (Features, Features) {
     (Features::new(false, Seq::new(0)), Features::new(true, Seq::new(0)))
 }
 
+/// A packet after the handshake.
+fn carrier(seq: u64, has_ack: bool) -> Carrier {
+    Carrier { seq: Seq::new(seq), has_ack, repeats_all: false }
+}
+
 /// The next packet of `from`, numbered `seq`, as bytes; `to` takes it in.
 fn pass(from: &mut Features, to: &mut Features, seq: u64, ack: Option<u64>) -> Result<Vec<u8>, Reset> {
     let mut options = Options::EMPTY;
-    from.put(&mut options, Seq::new(seq), ack.is_some(), false, RTT, Instant::ZERO);
+    from.put(&mut options, carrier(seq, ack.is_some()), RTT, Instant::ZERO);
     receive(to, &options, seq, ack).map(|()| options.as_bytes().to_vec())
 }
 
@@ -78,7 +83,7 @@ fn two_changes_that_cross_agree() {
         end.want(Feature::Ccid, location, Preference::rather(3, 2), false);
     }
     let mut crossing = Options::EMPTY;
-    client.put(&mut crossing, Seq::new(5), true, false, RTT, Instant::ZERO);
+    client.put(&mut crossing, carrier(5, true), RTT, Instant::ZERO);
     assert!(pass(&mut server, &mut client, 7, Some(4)).is_ok());
     receive(&mut server, &crossing, 5, Some(6)).unwrap();
     for (end, location) in [(&client, Location::Remote), (&server, Location::Local)] {
@@ -94,10 +99,10 @@ fn a_change_is_repeated_until_its_confirm_and_old_options_are_ignored() {
     let (mut client, mut server) = pair();
     client.want(Feature::SendAckVector, Location::Remote, Preference::only(1), false);
     let mut lost = Options::EMPTY;
-    client.put(&mut lost, Seq::new(1), true, false, RTT, Instant::ZERO);
+    client.put(&mut lost, carrier(1, true), RTT, Instant::ZERO);
     assert_eq!(client.deadline(), Some(Instant::ZERO + RTT));
     let mut again = Options::EMPTY;
-    client.put(&mut again, Seq::new(2), true, false, RTT, Instant::ZERO + RTT);
+    client.put(&mut again, carrier(2, true), RTT, Instant::ZERO + RTT);
     assert_eq!(again, lost);
     assert_eq!(client.deadline(), Some(Instant::ZERO + RTT * 3));
     receive(&mut server, &again, 2, Some(1)).unwrap();
@@ -155,7 +160,7 @@ fn a_wrong_confirm_resets() {
         let (mut client, _) = pair();
         client.want(Feature::Ccid, Location::Remote, Preference::rather(3, 2), false);
         let mut options = Options::EMPTY;
-        client.put(&mut options, Seq::new(1), false, false, RTT, Instant::ZERO);
+        client.put(&mut options, carrier(1, false), RTT, Instant::ZERO);
         let reset = receive(&mut client, &told(FeatureKind::ConfirmL, 1, values), 1, Some(1)).unwrap_err();
         assert_eq!(reset.code, ResetCode::OPTION_ERROR);
     }

@@ -6,7 +6,7 @@ use talkpath_wire::dccp::{DccpOption, DccpPacket, Options, PacketKind, Reset, Re
 
 use super::ccid::{Acknowledgement, Arrived, CcidReceiver, CcidSender, knows_option};
 use super::connection::{Control, Dccp, State};
-use super::features::Features;
+use super::features::{Carrier, Features};
 use super::numbers::{Numbers, Validity};
 use super::{DropCode, Feature, Location};
 
@@ -83,7 +83,7 @@ impl Dccp {
             return self.refuse(packet, Reset::with_code(ResetCode::TOO_BUSY), now);
         }
         Self::announce(&mut features, &self.config, &self.sender);
-        features.put(&mut options, seq, true, true, self.rtt(), now);
+        features.put(&mut options, Carrier { seq, has_ack: true, repeats_all: true }, self.rtt(), now);
         // One answer is held at most: a flood of Requests takes no room.
         self.outbox.clear();
         self.outbox.push_back(Control::StatelessResponse { seq, ack: packet.seq, options });

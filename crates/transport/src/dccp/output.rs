@@ -1,4 +1,12 @@
-//! Which packet leaves next, and what it carries.
+//! Which packet leaves next, and which options it carries.
+//!
+//! | order | packet | leaves |
+//! | --- | --- | --- |
+//! | 1 | Request, Response, Sync, Close, Reset | in the order in which the connection asked for it |
+//! | 2 | Ack | if the handshake or the negotiation of features needs an answer now |
+//! | 3 | Data, DataAck | if a message waits, and the CCID lets it leave |
+//! | 4 | Ack | if the acknowledgement of data is due, and no data packet carried it |
+//! | 5 | Close, CloseReq | if the connection closes and all data has left |
 
 use talkpath_units::{Bytes, Ecn, Instant};
 use talkpath_wire::dccp::{DccpOption, DccpPacket, Options, PacketKind, Seq};
@@ -6,12 +14,11 @@ use talkpath_wire::{IPV4_HEADER, Message, Packet, PayloadRange, Transmit, UDP_HE
 
 use super::ccid::{CcidReceiver, CcidSender, Clearance, Sent};
 use super::connection::{Control, Dccp, State};
-use super::features::Preference;
+use super::features::{Carrier, Preference};
 use super::{Feature, Location};
 
 impl Dccp {
-    /// The next packet: control packets first, then features' news, data, and acknowledgements that nothing
-    /// carried.
+    /// Returns the next packet, in the order of the table above.
     pub(super) fn next_packet(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(control) = self.outbox.pop_front() {
             return Some(self.control_packet(control, now));
@@ -19,7 +26,7 @@ impl Dccp {
         if !matches!(self.state, State::PartOpen | State::Open) {
             return None;
         }
-        if self.owes_ack || self.features.has_news(now) {
+        if self.owes_ack || self.features.needs_packet(now) {
             let options = self.ack_options(now);
             return Some(self.pure_ack(options, now));
         }
@@ -37,6 +44,8 @@ impl Dccp {
         None
     }
 
+    /// Returns the packet of the first message that waits, unless the CCID holds it back. It may return the
+    /// acknowledgement alone, if both do not fit one packet.
     fn next_data(&mut self, now: Instant) -> Option<Transmit> {
         self.paced_until = None;
         let message = *self.queue.front()?;
@@ -64,18 +73,24 @@ impl Dccp {
         }
         self.sender.put_options(&mut options, now);
         if self.config.data_checksum {
-            // The codec, which has the data, works it out.
+            // The codec has the data, so it computes the checksum.
             let _ = options.push(DccpOption::DataChecksum(0));
         }
         let packet = DccpPacket { options, ..DccpPacket::new(kind, Seq::new(0), Seq::new(0)) };
         let size = IPV4_HEADER + UDP_HEADER + packet.header_size() as u64 + message.size.get();
-        if size <= self.mtu || kind == PacketKind::Data {
+        // A message was admitted only if it fits a Data packet.
+        let fits = size <= self.mtu || kind == PacketKind::Data;
+        if fits {
             self.queue.pop();
             return Some(self.data_packet(message, kind, options, now));
         }
-        // RFC 4340 §11.2: the acknowledgement goes alone. An Init Cookie leaves the data waiting for the
-        // server's sign.
-        (!is_part_open).then(|| self.pure_ack(options, now))
+        if is_part_open {
+            // Each packet has to carry the acknowledgement and the Init Cookie until the server has answered
+            // (RFC 4340 §8.1.5), so the message waits for that answer.
+            return None;
+        }
+        // RFC 4340 §11.2: the acknowledgement leaves alone, and the message in the next packet.
+        Some(self.pure_ack(options, now))
     }
 
     fn data_packet(
@@ -88,7 +103,7 @@ impl Dccp {
         let coverage = self.features.value(Feature::MinimumChecksumCoverage, Location::Remote);
         let wanted = self.config.checksum_coverage;
         let mut packet = DccpPacket {
-            // At most 65,535: a message fits a packet.
+            // A message fits a packet, so it has at most 65,535 bytes.
             payload: message.size.get() as u32,
             message: message.seq,
             options,
@@ -105,12 +120,14 @@ impl Dccp {
         self.finish(packet, now)
     }
 
+    /// Returns an Ack packet with the options of the negotiation, and with as many of `options` as find room.
+    /// The negotiation comes first, because a later packet acknowledges again.
     fn pure_ack(&mut self, mut options: Options, now: Instant) -> Transmit {
         let seq = self.numbers.take_next();
         let rtt = self.rtt();
-        // The negotiation comes first if room is short: acknowledgements come again.
         let mut with_features = Options::EMPTY;
-        self.features.put(&mut with_features, seq, true, false, rtt, now);
+        let carrier = Carrier { seq, has_ack: true, repeats_all: false };
+        self.features.put(&mut with_features, carrier, rtt, now);
         if !with_features.is_empty() {
             for option in &options {
                 if !with_features.push(option) {
@@ -140,6 +157,7 @@ impl Dccp {
             Control::SyncAck(ack) => (PacketKind::SyncAck, ack),
             Control::Close => (PacketKind::Close, gsr),
             Control::CloseReq => (PacketKind::CloseReq, gsr),
+            // Without a connection, the Reset has the numbers that the packet it answers calls for.
             Control::Reset { reset, numbers: Some((seq, ack)), .. } => {
                 return transmit(DccpPacket::new(PacketKind::Reset(reset), seq, ack), Ecn::NotEct);
             }
@@ -148,15 +166,17 @@ impl Dccp {
         let mut packet = DccpPacket::new(kind, self.numbers.take_next(), ack);
         if matches!(control, Control::Request | Control::Response) {
             let rtt = self.rtt();
-            let confirms = control == Control::Response;
-            self.features.put(&mut packet.options, packet.seq, confirms, true, rtt, now);
+            let has_ack = control == Control::Response;
+            let carrier = Carrier { seq: packet.seq, has_ack, repeats_all: true };
+            self.features.put(&mut packet.options, carrier, rtt, now);
             self.probe = Some((packet.seq, now));
         }
         self.put_common(&mut packet.options, now);
         self.finish(packet, now)
     }
 
-    /// What an Ack or DataAck says, features aside; the Ack Vector takes the room that is left.
+    /// Returns the options of an Ack or a DataAck, without those of the negotiation. The Ack Vector is last
+    /// and takes the room that is left.
     fn ack_options(&mut self, now: Instant) -> Options {
         let mut options = Options::EMPTY;
         self.put_common(&mut options, now);
@@ -164,8 +184,8 @@ impl Dccp {
         if self.inbox.is_slow() {
             let _ = options.push(DccpOption::SlowReceiver);
         }
-        // Chosen: at most half of the room if an Ack Vector follows. CCID 2 needs it (RFC 4341 §4), and drops
-        // are forgotten only once a vector was acknowledged. Those that find no room were reported before.
+        // If an Ack Vector follows, the report of drops takes at most half of the room. We chose a half: CCID 2
+        // needs the vector (RFC 4341 §4). The newest drops come first, and older drops were reported before.
         let room = if self.sends_ack_vector() { options.room() / 2 } else { options.room() };
         self.drops.put(&mut options, self.numbers.gsr, room);
         if self.sends_ack_vector() {
@@ -174,7 +194,8 @@ impl Dccp {
         options
     }
 
-    /// What any packet may carry: the Init Cookie while it must be echoed, NDP Count, Timestamp Echo.
+    /// Adds the options that any packet may carry: the Init Cookie while it must be echoed, NDP Count and
+    /// Timestamp Echo.
     fn put_common(&mut self, options: &mut Options, now: Instant) {
         if self.state == State::PartOpen {
             for option in &self.cookie {
@@ -194,8 +215,8 @@ impl Dccp {
         self.features.value(Feature::SendAckVector, Location::Local) == 1
     }
 
-    /// Packet `seq` leaves and acknowledges. Only what an Ack Vector has reported may be forgotten once `seq`
-    /// is acknowledged (RFC 4340 §11.4.2), and the packet may have had no room for one.
+    /// Takes note that the packet `seq` leaves with an acknowledgement. The packet may have had no room for an
+    /// Ack Vector. The history may later forget only what an Ack Vector has reported (RFC 4340 §11.4.2).
     fn on_acknowledged(&mut self, seq: Seq, options: &Options, now: Instant) {
         if options.into_iter().any(|option| matches!(option, DccpOption::AckVector { .. })) {
             self.history.on_reported(seq);
@@ -204,7 +225,7 @@ impl Dccp {
         self.sender.on_acknowledged();
     }
 
-    /// What every packet of the connection does when it leaves.
+    /// Completes a packet of the connection that leaves now, and updates what depends on the packets sent.
     fn finish(&mut self, mut packet: DccpPacket, now: Instant) -> Transmit {
         let is_data = packet.payload > 0;
         if !packet.kind.is_data() {
@@ -234,7 +255,8 @@ impl Dccp {
         transmit(packet, if is_capable { Ecn::Ect0 } else { Ecn::NotEct })
     }
 
-    /// RFC 4340 §7.5.2: about five times what is sent in a round trip.
+    /// Negotiates a wider sequence window if it is less than five times the packets that a round trip sends
+    /// (RFC 4340 §7.5.2).
     fn widen_sequence_window(&mut self) {
         let window = self.features.value(Feature::SequenceWindow, Location::Local);
         let wanted = self.numbers.in_flight().saturating_mul(5);
@@ -244,6 +266,7 @@ impl Dccp {
         }
     }
 
+    /// Negotiates the Ack Ratio that the CCID of our sender asks for.
     fn adjust_ack_ratio(&mut self) {
         if self.state == State::Open
             && let Some(ratio) = self.sender.wanted_ack_ratio()
@@ -260,7 +283,7 @@ fn transmit(packet: DccpPacket, ecn: Ecn) -> Transmit {
     Transmit { wire_size: packet.wire_size().get() as u32, packet, ecn, payload, retransmission: false }
 }
 
-/// RFC 4340 §13.1: Timestamps and elapsed times count in 10 us.
+/// The unit of timestamps and elapsed times: 10 us (RFC 4340 §13.1).
 const TICK_NANOS: u64 = 10_000;
-/// RFC 4340 §7.5.2: Wmax.
+/// The largest sequence window, Wmax (RFC 4340 §7.5.2).
 const LARGEST_SEQUENCE_WINDOW: u64 = (1 << 46) - 1;

@@ -7,8 +7,9 @@
 //!   ACK ──►
 //! ```
 //!
-//! This part keeps the two initial sequence numbers, and the SYN, SYN-ACK or RST that has to leave before
-//! anything else.
+//! [`Handshake`] keeps the two initial sequence numbers, and the SYN, SYN-ACK or RST that leaves before any
+//! other segment. All other parts of a connection count bytes in *offsets* of 64 bits that begin with the SYN
+//! at offset 0, so that they need not think of sequence numbers that wrap. [`Handshake`] converts the two.
 
 use talkpath_config::{Role, Stack, TcpConfig};
 use talkpath_units::{Bytes, Instant, Packets, Seed, SeqNum};
@@ -21,29 +22,31 @@ use super::timestamps::clock;
 pub(super) enum Control {
     Syn,
     SynAck,
-    /// In a box, because it is rare and large.
+    /// Boxed, because a reset is rare and a segment is large.
     Reset(Box<Segment>),
 }
 
-/// What the handshake knows and still has to send.
+/// The state of the handshake.
 #[derive(Clone, Debug)]
 pub(super) struct Handshake {
     role: Role,
-    /// Our initial sequence number, and the far end's.
+    /// Our initial sequence number.
     iss: SeqNum,
+    /// The far end's initial sequence number.
     irs: SeqNum,
-    /// The value of our MSS option, and of the far end's.
+    /// The value of our MSS option, in bytes.
     mss: u32,
+    /// The value of the far end's MSS option, in bytes.
     far_mss: u32,
     offers_sack: bool,
-    /// Our SYN offers window scaling.
     offers_scaling: bool,
+    /// The segment that leaves before any other.
     pending: Option<Control>,
     syn_transmissions: u32,
     /// When our first SYN or SYN-ACK left.
     first_sent_at: Instant,
-    /// After more transmissions than these the initial window is one segment.
-    forgiven: u32,
+    /// The initial window is reduced to one segment if our SYN was sent more often than this.
+    transmissions_with_full_window: u32,
     is_linux: bool,
 }
 
@@ -69,8 +72,9 @@ impl Handshake {
             pending: None,
             syn_transmissions: 0,
             first_sent_at: Instant::ZERO,
-            // RFC 5681 §3.1: one segment after a lost SYN. Linux forgives the first loss (tcp_init_transfer).
-            forgiven: if is_linux { 2 } else { 1 },
+            // After a lost SYN the initial window is one segment (RFC 5681 §3.1). Linux reduces it only after
+            // the second loss (tcp_init_transfer).
+            transmissions_with_full_window: if is_linux { 2 } else { 1 },
             is_linux,
         }
     }
@@ -84,25 +88,28 @@ impl Handshake {
         self.mss
     }
 
-    /// The sequence number of one of our offsets.
+    /// Returns the sequence number of the byte at `offset` of our stream.
     #[inline]
     pub(super) const fn seq(&self, offset: u64) -> SeqNum {
         self.iss.wrapping_add(offset as u32)
     }
 
-    /// The acknowledgement number of an offset of the far end.
+    /// Returns the acknowledgement number that says: everything before `offset` of the far end's stream has
+    /// arrived.
     #[inline]
     pub(super) const fn ack_number(&self, offset: u64) -> SeqNum {
         self.irs.wrapping_add(offset as u32)
     }
 
-    /// The far end's offset of a sequence number, the one nearest to `near`.
+    /// Returns the offset in the far end's stream that `seq` stands for. A sequence number of 32 bits stands
+    /// for many offsets, of which this is the nearest to `near`.
     #[inline]
     pub(super) fn far_offset(&self, seq: SeqNum, near: u64) -> u64 {
         relative(seq, self.irs).extend(near)
     }
 
-    /// Our offset of an acknowledged sequence number, the one nearest to `near`.
+    /// Returns the offset in our stream that the acknowledgement number `seq` stands for: the nearest to
+    /// `near`.
     #[inline]
     pub(super) fn own_offset(&self, seq: SeqNum, near: u64) -> u64 {
         relative(seq, self.iss).extend(near)
@@ -113,7 +120,7 @@ impl Handshake {
         self.irs
     }
 
-    /// True if the application opens and has not done so before.
+    /// True if this end opens the connection, and its SYN was never sent.
     pub(super) fn may_open(&self) -> bool {
         self.role == Role::Active && self.syn_transmissions == 0
     }
@@ -126,8 +133,9 @@ impl Handshake {
         self.pending = Some(Control::SynAck);
     }
 
-    /// RFC 9293 §3.5.2: answers a segment that belongs to no connection. RFC 7323 §5.2: with its timestamp,
-    /// if it has one, and none of ours. Linux's reset has no timestamp (tcp_v4_send_reset).
+    /// Answers a segment that belongs to no connection with a reset (RFC 9293 §3.5.2). If the segment has a
+    /// timestamp, the reset echoes it (RFC 7323 §5.2). The reset's own timestamp is 0, because there is no
+    /// connection whose clock it could show. A reset of Linux has no timestamps (tcp_v4_send_reset).
     pub(super) fn request_reset(&mut self, segment: &Segment) {
         let syn_fin =
             u32::from(segment.flags.contains(Flags::SYN)) + u32::from(segment.flags.contains(Flags::FIN));
@@ -143,9 +151,9 @@ impl Handshake {
         self.pending = Some(Control::Reset(Box::new(reset)));
     }
 
-    /// RFC 9293 §3.6.1: resets our own connection. Everything before the offset `snd_nxt` was sent, and
-    /// everything before `rcv_nxt` received (tcp_send_active_reset). RFC 7323 §3.2: with `timestamps`, if
-    /// they were agreed on.
+    /// Resets our own connection (RFC 9293 §3.6.1; Linux: tcp_send_active_reset). We have sent everything
+    /// before the offset `snd_nxt`, and received everything before the offset `rcv_nxt`. `timestamps` is given
+    /// if both ends agreed on timestamps: our value and the echo (RFC 7323 §3.2).
     pub(super) fn request_active_reset(
         &mut self,
         snd_nxt: u64,
@@ -158,7 +166,7 @@ impl Handshake {
         self.pending = Some(Control::Reset(Box::new(reset)));
     }
 
-    /// Nothing of this room has to leave any longer.
+    /// Drops the SYN, SYN-ACK or RST that has not left.
     pub(super) fn cancel(&mut self) {
         self.pending = None;
     }
@@ -168,13 +176,13 @@ impl Handshake {
         self.pending.is_some()
     }
 
-    /// The initial window after this handshake.
+    /// Returns the initial window: `initial`, or one segment if our SYN was lost.
     pub(super) const fn initial_window(&self, initial: Packets) -> Packets {
-        if self.syn_transmissions > self.forgiven { Packets::new(1) } else { initial }
+        if self.syn_transmissions > self.transmissions_with_full_window { Packets::new(1) } else { initial }
     }
 
-    /// Payload of a full segment. The MSS does not count options, so the payload has to leave room for them
-    /// (RFC 6691 §2).
+    /// Returns the payload of a full segment, in bytes. The MSS does not count options, so their size is
+    /// subtracted (RFC 6691 §2).
     pub(super) fn smss(&self, options: u32) -> u32 {
         self.mss.min(self.far_mss).saturating_sub(options).max(1)
     }
@@ -187,7 +195,7 @@ impl Handshake {
         self.offers_scaling
     }
 
-    /// What has to leave before anything else; it is taken.
+    /// Takes the segment that leaves before any other.
     pub(super) fn take_pending(&mut self) -> Option<Control> {
         self.pending.take()
     }
@@ -197,27 +205,28 @@ impl Handshake {
         self.syn_transmissions > 0
     }
 
-    /// When our SYN was sent, if it was sent once.
+    /// Returns when our SYN was sent, or `None` if it was sent more than once. Then the round trip of its
+    /// answer is ambiguous.
     pub(super) fn sent_once_at(&self) -> Option<Instant> {
         (self.syn_transmissions <= 1).then_some(self.first_sent_at)
     }
 
-    /// True if a timeout of our SYN doubles the RTO (RFC 6298 §5.5). Under Linux the first four timeouts do
-    /// not (net.ipv4.tcp_syn_linear_timeouts, since 6.5).
+    /// True if the next timeout of our SYN doubles the RTO (RFC 6298 §5.5). Since Linux 6.5 the first four
+    /// timeouts do not double it (net.ipv4.tcp_syn_linear_timeouts).
     pub(super) const fn syn_timeout_backs_off(&self) -> bool {
         !self.is_linux || self.syn_transmissions > SYN_LINEAR_TIMEOUTS
     }
 
-    /// A segment arrives while our SYN or SYN-ACK is not acknowledged. If it acknowledges and echoes the
-    /// timestamp of the first transmission, that one had arrived, and only answers to it were lost. Linux
-    /// then keeps the initial window (tcp_try_undo_spurious_syn).
+    /// Reads a segment that arrives while our SYN or SYN-ACK is not acknowledged. If the segment echoes the
+    /// timestamp of our first transmission, that transmission was not lost, and we repeated it needlessly.
+    /// Linux then keeps the full initial window (tcp_try_undo_spurious_syn).
     pub(super) fn on_answer(&mut self, segment: &Segment) {
         let first_stamp = clock(self.first_sent_at);
         let echoes_first = segment.flags.contains(Flags::ACK)
             && segment.ack == self.seq(1)
             && segment.timestamps().is_some_and(|(_, echo)| echo == first_stamp);
         if self.is_linux && echoes_first {
-            self.forgiven = u32::MAX;
+            self.transmissions_with_full_window = u32::MAX;
         }
     }
 
@@ -236,12 +245,12 @@ impl Handshake {
     }
 }
 
-/// `seq` counted from the initial sequence number `from`.
+/// Returns `seq` relative to the initial sequence number `from`.
 const fn relative(seq: SeqNum, from: SeqNum) -> SeqNum {
     SeqNum::new(seq.get().wrapping_sub(from.get()))
 }
 
-/// net.ipv4.tcp_syn_linear_timeouts.
+/// This many timeouts of a SYN do not double the RTO (net.ipv4.tcp_syn_linear_timeouts).
 const SYN_LINEAR_TIMEOUTS: u32 = 4;
-/// RFC 9293 §3.7.1: what a SYN without the option means.
+/// The MSS of a far end whose SYN has no MSS option, in bytes (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u32 = 536;

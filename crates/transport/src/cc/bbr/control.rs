@@ -1,11 +1,22 @@
-//! What BBR controls (draft §4.2): the pacing rate, the bursts that it allows, and `cwnd`.
+//! The three controls of BBR (draft §4.2): the pacing rate, the size of a burst, and `cwnd`.
+//!
+//! ```text
+//!   pacing rate = pacing_gain · bandwidth · 0.99
+//!   burst       = what the pacing rate sends in 2^-10 s
+//!   target      = cwnd_gain · bandwidth · min_rtt + excess + 3 bursts,   rounded up to an even number
+//!   cwnd        grows by the segments that were delivered, up to the target
+//! ```
+//!
+//! `excess` is what bursts of acknowledgements add ([`super::aggregation`]). Units: `cwnd`, `target` and
+//! `in_flight` are in segments, a bandwidth `bw` is in segments a microsecond times [`BW_UNIT`], a gain is in
+//! 1/[`UNIT`], and the pacing rate is in bytes a second.
 
 use talkpath_units::Duration;
 
 use super::{BW_UNIT, Bbr, Feedback, HIGH_GAIN, MIN_CWND, Mode, PACING_GAINS, Phase, RateBased, UNIT};
 
 impl Bbr {
-    /// The gains of pacing and window follow from the mode (bbr_update_gains).
+    /// Sets the gains of the pacing rate and of `cwnd` for the current mode (bbr_update_gains).
     pub(super) fn update_gains(&mut self) {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
@@ -16,7 +27,8 @@ impl Bbr {
         };
     }
 
-    /// The pacing rate follows from the bandwidth. In startup it never falls (bbr_set_pacing_rate).
+    /// Sets the pacing rate to `gain` times the bandwidth `bw`. Until the pipe is known to be full, the rate
+    /// never falls (bbr_set_pacing_rate).
     pub(super) fn set_pacing_rate(&mut self, bw: u64, gain: u64, srtt: Option<Duration>) {
         if !self.has_seen_rtt && srtt.is_some() {
             self.begin_pacing(srtt);
@@ -27,7 +39,8 @@ impl Bbr {
         }
     }
 
-    /// A window each round trip, or each millisecond before one was measured (bbr_init_pacing_rate_from_rtt).
+    /// Sets the first pacing rate: one window in each round trip. Before the first measurement, a round trip
+    /// of 1 ms is assumed (bbr_init_pacing_rate_from_rtt).
     pub(super) fn begin_pacing(&mut self, srtt: Option<Duration>) {
         self.has_seen_rtt |= srtt.is_some();
         let rtt_us = srtt.map_or(1000, Duration::as_micros).max(1);
@@ -35,8 +48,7 @@ impl Bbr {
         self.pacing_rate = bytes_per_second(bw, HIGH_GAIN, self.smss);
     }
 
-    /// `cwnd` follows what was delivered, up to the target; in PROBE_RTT it is four segments at most
-    /// (bbr_set_cwnd).
+    /// Sets `cwnd` after an acknowledgement. In PROBE_RTT `cwnd` is at most four segments (bbr_set_cwnd).
     pub(super) fn set_cwnd(&mut self, feedback: &Feedback, bw: u64) {
         if feedback.delivered > 0 {
             let cwnd = self.next_cwnd(feedback, bw);
@@ -48,35 +60,50 @@ impl Bbr {
         }
     }
 
+    /// Returns the window after an acknowledgement of `feedback.delivered` segments.
     fn next_cwnd(&mut self, feedback: &Feedback, bw: u64) -> u64 {
+        let cwnd = self.cwnd_for_recovery(feedback);
         let acked = feedback.delivered;
-        let mut cwnd = self.window.cwnd();
-        if feedback.losses > 0 {
-            cwnd = cwnd.saturating_sub(feedback.losses).max(1);
-        }
-        let last = core::mem::replace(&mut self.recovery.last_phase, feedback.phase);
-        if feedback.phase == Phase::Recovery && last != Phase::Recovery {
-            self.recovery.is_conserving = true;
-            self.round_end = self.rate.delivered();
-            cwnd = feedback.in_flight + acked;
-        } else if last != Phase::Open && feedback.phase == Phase::Open {
-            cwnd = cwnd.max(self.recovery.prior_cwnd);
-            self.recovery.is_conserving = false;
-        }
         if self.recovery.is_conserving {
             return cwnd.max(feedback.in_flight + acked);
         }
         let target = self.quantized(self.bdp(bw, self.cwnd_gain) + self.excess(bw));
-        if self.full_pipe.reached {
-            cwnd = (cwnd + acked).min(target);
+        let grown = if self.full_pipe.reached {
+            (cwnd + acked).min(target)
         } else if cwnd < target || self.rate.delivered() < INIT_CWND {
-            cwnd += acked;
-        }
-        cwnd.max(MIN_CWND)
+            cwnd + acked
+        } else {
+            cwnd
+        };
+        grown.max(MIN_CWND)
     }
 
-    /// What bursts of acknowledgements add to the window, at most 100 ms worth of bandwidth
-    /// (bbr_ack_aggregation_cwnd).
+    /// Returns the window after the changes that loss recovery asks for, and begins or ends packet
+    /// conservation (bbr_set_cwnd_to_recover_or_restore):
+    ///
+    /// 1. Each new loss takes one segment from the window.
+    /// 2. At the start of fast recovery, one segment leaves for each segment that is delivered. This *packet
+    ///    conservation* lasts for one round, which begins now.
+    /// 3. At the end of a recovery, the window is again at least as large as before the recovery.
+    fn cwnd_for_recovery(&mut self, feedback: &Feedback) -> u64 {
+        let mut cwnd = self.window.cwnd();
+        if feedback.losses > 0 {
+            cwnd = cwnd.saturating_sub(feedback.losses).max(1);
+        }
+        let last_phase = core::mem::replace(&mut self.recovery.last_phase, feedback.phase);
+        if feedback.phase == Phase::Recovery && last_phase != Phase::Recovery {
+            self.recovery.is_conserving = true;
+            self.round_end = self.rate.delivered();
+            cwnd = feedback.in_flight + feedback.delivered;
+        } else if last_phase != Phase::Open && feedback.phase == Phase::Open {
+            self.recovery.is_conserving = false;
+            cwnd = cwnd.max(self.recovery.prior_cwnd);
+        }
+        cwnd
+    }
+
+    /// Returns the segments that bursts of acknowledgements add to the window: at most what the bandwidth
+    /// delivers in 100 ms (bbr_ack_aggregation_cwnd).
     fn excess(&self, bw: u64) -> u64 {
         if !self.full_pipe.reached {
             return 0;
@@ -84,15 +111,16 @@ impl Bbr {
         self.aggregation.excess().min(bw.saturating_mul(MAX_EXCESS_US) / BW_UNIT)
     }
 
-    /// `gain` times what fills the path, rounded up (bbr_bdp).
+    /// Returns `gain` times the bandwidth-delay product, in segments, rounded up. Before the first round trip
+    /// it is the initial window (bbr_bdp).
     fn bdp(&self, bw: u64, gain: u64) -> u64 {
         let Some(min_rtt) = self.min_rtt else { return INIT_CWND };
         let product = u128::from(bw) * u128::from(min_rtt.as_micros()) * u128::from(gain) / u128::from(UNIT);
         u64::try_from(product.div_ceil(u128::from(BW_UNIT))).unwrap_or(u64::MAX)
     }
 
-    /// Room for three of pacing's bursts, an even number, and two segments more while probing
-    /// (bbr_quantization_budget).
+    /// Adds room for three bursts to `cwnd`, and rounds the sum up to an even number. While PROBE_BW probes
+    /// for more bandwidth, two more segments are added (bbr_quantization_budget).
     fn quantized(&self, cwnd: u64) -> u64 {
         let cwnd = cwnd.saturating_add(3 * self.burst_goal());
         let cwnd = cwnd.saturating_add(cwnd % 2);
@@ -100,17 +128,19 @@ impl Bbr {
         cwnd.saturating_add(if is_probing { 2 } else { 0 })
     }
 
+    /// Returns the number of segments that are in flight at `gain` times the bandwidth (bbr_inflight).
     pub(super) fn inflight(&self, bw: u64, gain: u64) -> u64 {
         self.quantized(self.bdp(bw, gain))
     }
 
-    /// The segments of a burst: a millisecond's worth (bbr_tso_segs_goal).
+    /// Returns the number of segments in a burst: what the pacing rate sends in 2^-10 s (bbr_tso_segs_goal).
     fn burst_goal(&self) -> u64 {
         let bytes = (self.pacing_rate >> PACING_SHIFT).min(MAX_BURST);
-        (bytes / u64::from(self.smss)).max(u64::from(self.min_burst())).min(0x7f)
+        (bytes / u64::from(self.smss)).max(u64::from(self.min_burst())).min(MAX_BURST_SEGMENTS)
     }
 
-    /// How many of `in_flight` will still be in the network when the next segment may leave
+    /// Returns how many segments will be in the network when the next burst leaves: those `in_flight` now,
+    /// less those that are delivered until then, and the burst itself if the gain is above 1
     /// (bbr_packets_in_net_at_edt).
     pub(super) fn in_network_at_departure(&self, in_flight: u64, feedback: &Feedback) -> u64 {
         let wait_us = feedback.departs.since(feedback.now).as_micros();
@@ -119,15 +149,16 @@ impl Bbr {
         (in_flight + burst).saturating_sub(u64::try_from(delivered).unwrap_or(u64::MAX))
     }
 
-    /// The window is remembered, to be restored after recovery or PROBE_RTT (bbr_save_cwnd).
+    /// Saves the window before a recovery or PROBE_RTT reduces it, so that it can be restored afterwards. If
+    /// it is already reduced, the window that was saved before is kept if it is larger (bbr_save_cwnd).
     pub(super) fn save_cwnd(&mut self) {
-        let is_good = self.recovery.last_phase == Phase::Open && self.mode != Mode::ProbeRtt;
+        let is_reduced = self.recovery.last_phase != Phase::Open || self.mode == Mode::ProbeRtt;
         let cwnd = self.window.cwnd();
-        self.recovery.prior_cwnd = if is_good { cwnd } else { cwnd.max(self.recovery.prior_cwnd) };
+        self.recovery.prior_cwnd = if is_reduced { cwnd.max(self.recovery.prior_cwnd) } else { cwnd };
     }
 }
 
-/// The pacing rate for a bandwidth and a gain: one percent less, so that queues drain
+/// Returns the pacing rate in bytes a second: `gain` times the bandwidth `bw`, less 1 %, so that queues drain
 /// (bbr_rate_bytes_per_sec).
 pub(super) fn bytes_per_second(bw: u64, gain: u64, smss: u32) -> u64 {
     let scaled = u128::from(bw) * u128::from(smss) * u128::from(gain) / u128::from(UNIT);
@@ -135,17 +166,20 @@ pub(super) fn bytes_per_second(bw: u64, gain: u64, smss: u32) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// bbr_drain_gain: its inverse.
+/// The pacing gain in DRAIN, the inverse of the gain of 2.885 in STARTUP, so that the queue of STARTUP drains
+/// (bbr_drain_gain).
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// bbr_cwnd_gain.
+/// The gain of `cwnd` in PROBE_BW: two bandwidth-delay products (bbr_cwnd_gain).
 const CWND_GAIN: u64 = UNIT * 2;
-/// bbr_pacing_margin_percent.
+/// The pacing rate is this many per cent below the bandwidth (bbr_pacing_margin_percent).
 const PACING_MARGIN_PERCENT: u128 = 1;
-/// bbr_extra_acked_max_us: 100 ms.
+/// The excess is at most what the bandwidth delivers in this time, us (bbr_extra_acked_max_us).
 const MAX_EXCESS_US: u64 = 100_000;
-/// TCP_INIT_CWND.
+/// The initial window in segments (TCP_INIT_CWND).
 const INIT_CWND: u64 = 10;
-/// sk_pacing_shift: a burst is 2^-10 s worth.
+/// A burst is what the pacing rate sends in 2^-10 s (sk_pacing_shift).
 const PACING_SHIFT: u32 = 10;
-/// GSO_MAX_SIZE - 1 - MAX_TCP_HEADER.
+/// The largest burst in bytes (GSO_MAX_SIZE - 1 - MAX_TCP_HEADER).
 const MAX_BURST: u64 = 65_536 - 1 - 320;
+/// The largest burst in segments (bbr_tso_segs_goal).
+const MAX_BURST_SEGMENTS: u64 = 0x7f;

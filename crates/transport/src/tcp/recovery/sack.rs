@@ -308,7 +308,7 @@ impl Recovery {
     /// tcp_fastretrans_alert). Returns true if RACK has set the reordering timer.
     fn recover(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
         // After a timeout F-RTO may have held retransmissions back until an acknowledgement came.
-        self.frto.on_ack();
+        self.stop_trying_new_data();
         // An ECN echo reduces `cwnd` over one round trip, which may be over now.
         self.end_reduction_for_echo(context);
         if self.state() == RecoveryState::Fast && self.episode.covers(arrived.incoming.ack) {

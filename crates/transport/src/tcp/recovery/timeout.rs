@@ -1,11 +1,16 @@
-//! The retransmission timer expired: RFC 6298 §5.4 to §5.6, and F-RTO, which finds out whether it had to
-//! (RFC 5682 §2 and §3).
+//! What a sender does when its retransmission timer expires (RFC 6298 §5.4 to §5.6), and F-RTO, which finds
+//! out afterwards whether the timeout was needed (RFC 5682 §2 and §3).
 //!
 //! ```text
-//!   timeout ──► send the first segment ──► progress: send new data before anything else is sent again
-//!                                            ├── what was sent before the timeout arrives: it was needless
-//!                                            └── a duplicate: it was not
+//!   timeout ─► resend the first segment ─► an acknowledgement advances ─► send new data, resend nothing
+//!                                            │
+//!        a segment from before the timeout   ├─► the timeout was needless: undo it
+//!        is acknowledged                     │
+//!        a duplicate acknowledgement comes   └─► the timeout was needed: resend what is lost
 //! ```
+//!
+//! A timeout is needless if the segments were only late. The sender then restores the window from before the
+//! timeout.
 
 use talkpath_config::Stack;
 
@@ -16,33 +21,24 @@ use super::{Context, Recovery, RecoveryState};
 /// The state of F-RTO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Frto {
-    /// No timeout is in question.
+    /// F-RTO does not judge a timeout.
     #[default]
     Off,
-    /// A timeout happened, and acknowledgements will show whether it was needed.
+    /// A timeout happened, and the next acknowledgements will show whether it was needed.
     Watching,
-    /// The same, and lost segments wait until new data was tried (RFC 5682 §2.1 step 2b).
+    /// As `Watching`. In addition, retransmissions wait until new data has left (RFC 5682 §2.1 step 2b).
     NewDataFirst,
 }
 
-impl Frto {
-    /// An acknowledgement arrived: retransmissions no longer wait.
-    pub(super) fn on_ack(&mut self) {
-        if *self == Self::NewDataFirst {
-            *self = Self::Watching;
-        }
-    }
-}
-
 impl Recovery {
-    /// True if lost segments wait until new data was tried.
+    /// True if retransmissions wait until new data has left.
     #[inline]
     pub(in crate::tcp) fn tries_new_data_first(&self) -> bool {
         self.frto == Frto::NewDataFirst
     }
 
-    /// Ends F-RTO if it waits for new data to leave and has sent none since the timeout. The caller calls
-    /// this if no new data may leave. Returns true if F-RTO ended, so that retransmissions may leave.
+    /// Ends F-RTO if it waits for new data, but no new data has left since the timeout. The caller calls this
+    /// function when no new data may leave. Returns true if F-RTO ended, so that retransmissions may leave.
     pub(in crate::tcp) fn give_up_new_data_first(&mut self, snd_max: u64) -> bool {
         let gives_up = self.tries_new_data_first() && snd_max <= self.episode.recover();
         if gives_up {
@@ -58,45 +54,52 @@ impl Recovery {
 
     /// The retransmission timer expired with something unacknowledged.
     pub(in crate::tcp) fn on_retransmission_timeout(&mut self, context: &mut Context<'_>) {
-        let first = self.episode.note_timeout_at(context.scoreboard.snd_una());
+        // Several timeouts in a row may be for the same data.
+        let is_first_for_data = self.episode.note_timeout_at(context.scoreboard.snd_una());
+        let may_reduce = self.begin_reduction(context);
         if self.has_sack() {
-            self.enter_loss_with_sack(first, context);
+            self.enter_loss_with_sack(may_reduce, is_first_for_data, context);
         } else {
-            // BSD halves at each timeout, RFC 5681 §3.1 once for the same data.
-            let halves = (self.begin_reduction(context) && first) || self.stack == Stack::BsdReno;
+            // RFC 5681 §3.1 halves the window once for the same data. BSD halves it at each timeout.
+            let halves = (may_reduce && is_first_for_data) || self.stack == Stack::BsdReno;
             let base = self.loss_base(0, context);
             context.congestion.control_mut().on_rto(base, halves, context.scoreboard.losses());
             self.enter_loss(context.scoreboard.snd_max());
             context.scoreboard.go_back();
         }
-        // RFC 6298 §5.4: the first segment leaves now. RACK may hold others for in flight, which fill the
-        // window of one segment that a timeout leaves. `linux` makes the window larger by them.
-        let is_full = !self.is_linux() && context.scoreboard.in_flight_segments() > 0;
-        self.episode.request_first_retransmission(is_full);
+        // RFC 6298 §5.4: the first segment leaves now. The timeout leaves a window of one segment. If RACK
+        // counts a segment as in flight, that segment fills the window, so the first segment has to leave
+        // in spite of the window. The stack `linux` has enlarged the window instead.
+        let is_window_full = !self.is_linux() && context.scoreboard.in_flight_segments() > 0;
+        self.episode.request_first_retransmission(is_window_full);
         self.episode.count_timeout();
         context.rtt.back_off();
     }
 
-    /// Everything that was not sacked is marked as lost (tcp_enter_loss, RFC 6675 §5.1).
-    fn enter_loss_with_sack(&mut self, first: bool, context: &mut Context<'_>) {
-        let reduces = self.begin_reduction(context);
-        let is_new = match self.state() {
-            RecoveryState::Open => reduces,
+    /// Marks every segment that was not sacked as lost (tcp_enter_loss, RFC 6675 §5.1). `may_reduce` is false
+    /// if an echo of congestion has already reduced this window. `is_first_for_data` is false if the timer has
+    /// already expired for the same data.
+    fn enter_loss_with_sack(&mut self, may_reduce: bool, is_first_for_data: bool, context: &mut Context<'_>) {
+        let state = self.state();
+        // A loss reduces the window once. The losses of a fast recovery already did.
+        let reduces = match state {
+            RecoveryState::Open => may_reduce,
             RecoveryState::Fast if self.is_linux() => self.episode.covers(context.scoreboard.snd_una()),
-            RecoveryState::Fast | RecoveryState::Loss => first,
+            RecoveryState::Fast | RecoveryState::Loss => is_first_for_data,
         };
-        let is_watched = self.is_linux() && (self.state() == RecoveryState::Open || !first);
-        self.frto = if is_watched { Frto::Watching } else { Frto::Off };
-        if is_new {
+        // Linux judges a timeout that begins a recovery, and a repeated timeout for the same data.
+        let is_judged = self.is_linux() && (state == RecoveryState::Open || !is_first_for_data);
+        self.frto = if is_judged { Frto::Watching } else { Frto::Off };
+        if reduces {
             self.remember(true, context);
         }
-        // The segments are marked first, so that congestion control learns of these losses (tcp_enter_loss).
+        // First the segments are marked, so that congestion control counts these losses (tcp_enter_loss).
         let rack = self.sack.by_time().then_some(&self.rack);
         context.scoreboard.mark_all_lost(rack, context.now);
         let flight_size = context.congestion.flight_size(context.scoreboard);
-        context.congestion.control_mut().on_rto(flight_size, is_new, context.scoreboard.losses());
+        context.congestion.control_mut().on_rto(flight_size, reduces, context.scoreboard.losses());
         if self.is_linux() {
-            // What RACK holds for in flight, and the segment that leaves now.
+            // Room for the segments that RACK counts as in flight, and for the segment that leaves now.
             let in_flight = context.congestion.in_flight(context.scoreboard);
             context.congestion.set_cwnd(in_flight + 1);
         }
@@ -105,17 +108,17 @@ impl Recovery {
         self.enter_loss(context.scoreboard.snd_max());
     }
 
-    /// Recovery after a timeout, with F-RTO (RFC 5682 §3.1; Linux: tcp_process_loss). Returns as
-    /// [`Recovery::find_losses`].
+    /// Continues the recovery from a timeout when an acknowledgement has arrived, with F-RTO (RFC 5682 §3.1;
+    /// Linux: tcp_process_loss). Returns what [`Recovery::find_losses`] returns.
     pub(super) fn recover_from_timeout(
         &mut self,
         arrived: Arrived,
         outcome: &AckOutcome,
         context: &mut Context<'_>,
     ) -> bool {
-        // Step 3.b: what was sent before the timeout still arrives.
-        let is_needless = self.frto != Frto::Off && outcome.has_original();
-        if is_needless || (arrived.advanced() && self.may_undo(arrived)) {
+        // RFC 5682 §3.1 step 3.b: a segment from before the timeout has arrived.
+        let frto_finds_needless = self.frto != Frto::Off && outcome.has_original();
+        if frto_finds_needless || (arrived.advanced() && self.may_undo(arrived)) {
             self.undo_timeout(context);
         } else {
             self.try_new_data(arrived, outcome, context);
@@ -135,14 +138,15 @@ impl Recovery {
         waits_for_reordering
     }
 
-    /// RFC 5682 §3.1 steps 2.b and 3.a: after the first progress new data is sent before anything else is
-    /// sent again.
+    /// Decides whether new data leaves before retransmissions: after the first acknowledgement that advances
+    /// (RFC 5682 §3.1 step 2.b). Once new data has left, a duplicate acknowledgement shows that the timeout
+    /// was needed (step 3.a).
     fn try_new_data(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) {
         if self.frto == Frto::Off {
             return;
         }
-        let was_tried = context.scoreboard.snd_max() > self.episode.recover();
-        if was_tried {
+        let new_data_has_left = context.scoreboard.snd_max() > self.episode.recover();
+        if new_data_has_left {
             if outcome.has_sacked() || arrived.is_bare_duplicate() {
                 self.frto = Frto::Off;
             }
@@ -152,7 +156,7 @@ impl Recovery {
         }
     }
 
-    /// The timeout was needless (tcp_try_undo_loss).
+    /// Undoes a needless timeout: no segment is lost, and the window is restored (tcp_try_undo_loss).
     fn undo_timeout(&mut self, context: &mut Context<'_>) {
         context.scoreboard.unmark_lost();
         self.restore(context);
@@ -161,9 +165,11 @@ impl Recovery {
         self.leave();
     }
 
-    /// The losses were none: nothing waits for new data any longer.
+    /// Lets retransmissions leave without waiting for new data.
     pub(super) fn stop_trying_new_data(&mut self) {
-        self.frto.on_ack();
+        if self.frto == Frto::NewDataFirst {
+            self.frto = Frto::Watching;
+        }
     }
 }
 

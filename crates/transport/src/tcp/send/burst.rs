@@ -11,13 +11,17 @@
 //! ```
 //!
 //! If the windows have room for less than `max_burst`, the sender waits for the next acknowledgement, which
-//! makes room for a larger burst. It waits only if four conditions hold: a burst left within the last
-//! millisecond, the acknowledgement is due within the next millisecond, the room is less than a third of the
-//! window, and no loss is being repaired.
+//! makes room for a larger burst. It waits only if all of these conditions hold:
 //!
-//! Left out are two rules of Linux: a burst ends where the memory of a write ends, after each 45 segments,
-//! and a small burst there leaves at once (tcp_skb_can_collapse_to); a retransmitted burst is never larger
-//! than it was at first.
+//! - a burst left within the last millisecond,
+//! - the acknowledgement is due within the next millisecond,
+//! - the room is less than a third of the window,
+//! - more than one full segment is unsent, and the burst does not end the stream,
+//! - no loss is being repaired.
+//!
+//! Two rules of Linux are left out. First, the memory of a write is full after 45 segments: a burst ends
+//! there, and leaves at once even if it is small (tcp_skb_can_collapse_to). Second, a retransmitted burst is
+//! never larger than the first transmission.
 //!
 //! Source: Linux (tcp_write_xmit, tcp_cwnd_test, tcp_tso_should_defer, tcp_mss_split_point).
 
@@ -30,15 +34,16 @@ use super::segments::BlockedBy;
 pub(in crate::tcp) enum BurstDecision {
     /// This number of segments leave together.
     Send(u32),
-    /// No segment leaves before the next acknowledgement, because a window has no room, or because a larger
-    /// burst leaves then.
+    /// No segment leaves before the next acknowledgement, which makes room for a larger burst. The field names
+    /// the window that has too little room now.
     Wait(BlockedBy),
 }
 
 /// The inputs of the decision. Amounts are in bytes unless the name says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct BurstInput {
-    /// The number of segments for which `cwnd` has room.
+    /// The number of segments for which `cwnd` has room, at least 1: the caller has checked that a segment
+    /// may leave.
     pub(in crate::tcp) room_segments: u64,
     /// `cwnd` in segments.
     pub(in crate::tcp) cwnd_segments: u64,
@@ -71,6 +76,7 @@ impl BurstInput {
             && self.ack_is_near(now)
             && self.has_little_room(&max_burst)
         {
+            // The room in `cwnd` limits the burst, or the room in the far end's window does.
             let cwnd_is_smaller = self.room_segments * self.full < self.usable;
             let blocked = if cwnd_is_smaller { BlockedBy::CongestionWindow } else { BlockedBy::LargerBurst };
             return BurstDecision::Wait(blocked);
