@@ -55,6 +55,7 @@ pub use talkpath_config::{Bandwidth, Codec, Coding, Rated, Scale};
 pub use message::{
     CallTerms, Carriage, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms,
 };
+pub use metrics::call::Hearing;
 pub use record::{
     BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LateFlow, LatenessRecord,
     LinkRecord, MachineRecord, ProgramOutcome, QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series,

@@ -28,6 +28,7 @@
 //! offset cancels in the sum of both delays, so half of this sum is taken as the delay of each direction
 //! ([`CallCounter::halve`]).
 
+mod hearing;
 mod listener;
 
 use core::cmp::Ordering;
@@ -35,6 +36,7 @@ use std::borrow::Cow;
 
 use talkpath_units::{Duration, SignedDuration};
 
+pub use self::hearing::Hearing;
 use self::listener::{OwnReceiver, Reception, other_receivers};
 use super::minimum_plus_wait::MinimumPlusWait;
 use super::playout::{OTHER_WAITS, beyond_least_words};

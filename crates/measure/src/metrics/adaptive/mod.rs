@@ -52,6 +52,7 @@ mod decision;
 mod delay_histogram;
 mod playback;
 mod reorder_target;
+mod steps;
 mod stretching;
 
 use std::collections::BTreeMap;
@@ -63,6 +64,7 @@ use self::decision::Decision;
 use self::delay_histogram::DelayTarget;
 pub use self::playback::{Playback, play};
 use self::reorder_target::ReorderTarget;
+pub use self::steps::Step;
 use self::stretching::{CHANGE_MS, Change, NEEDED_MS, Pause};
 
 /// The length of a block in ms: what the sound card asks for at once (NetEq, `kOutputSizeMs`).
@@ -178,6 +180,8 @@ pub struct JitterBuffer {
     concealed_since: i64,
     pause: Pause,
     counts: SampleCounts,
+    /// What was done to the samples so far. `None` if nobody wants to know.
+    steps: Option<Vec<Step>>,
 }
 
 /// A packet in the buffer.
@@ -213,6 +217,23 @@ impl JitterBuffer {
             concealed_since: 0,
             pause: Pause::default(),
             counts: SampleCounts::default(),
+            steps: None,
+        }
+    }
+
+    /// Keeps each step from now on, for somebody who makes the sound.
+    pub fn keep_steps(&mut self) {
+        self.steps.get_or_insert_default();
+    }
+
+    /// Takes the steps that were kept.
+    pub fn take_steps(&mut self) -> Vec<Step> {
+        self.steps.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    fn step(&mut self, step: Step) {
+        if let Some(steps) = &mut self.steps {
+            steps.push(step);
         }
     }
 
@@ -351,8 +372,9 @@ impl JitterBuffer {
     }
 
     /// Makes up what is missing of a block. Returns the number of samples.
-    const fn conceal(&mut self) -> i64 {
+    fn conceal(&mut self) -> i64 {
         let concealed = self.block_samples() - self.ahead;
+        self.step(Step::Conceal { samples: concealed });
         if !self.is_concealing {
             self.counts.concealments += 1;
         }
@@ -374,6 +396,7 @@ impl JitterBuffer {
         self.made_up_ahead -= made_up;
         self.counts.output += played + concealed;
         self.counts.concealed += made_up;
+        self.step(Step::Output { samples: played + concealed });
         let concealed = concealed + made_up;
         let began_ns = self.first_block_ns.unwrap_or(0) + (self.block - 1) * BLOCK_NS;
         // A wide number, and one division, so that the delay stays the same from block to block.
@@ -392,6 +415,7 @@ impl JitterBuffer {
             let Some(first) = self.packets.first_entry().filter(|first| follows(first.key())) else { break };
             let (timestamp, packet) = first.remove_entry();
             let is_first_ever = self.counts.decoded_packets == 0;
+            let mut joined = 0;
             if !is_first_ever {
                 let hole = (timestamp - self.next_timestamp).max(0);
                 self.counts.holes += hole;
@@ -401,15 +425,17 @@ impl JitterBuffer {
                 if self.is_concealing && missing < self.block_samples() {
                     self.made_up_ahead += missing;
                     self.ahead += missing;
+                    self.step(Step::Conceal { samples: missing });
                 } else {
                     self.counts.skipped += missing;
                 }
                 if self.is_concealing && hole > 0 {
-                    let overlap = JOIN_US * self.samples_per_ms / 1_000;
-                    self.ahead -= overlap;
-                    self.counts.removed += overlap;
+                    joined = JOIN_US * self.samples_per_ms / 1_000;
+                    self.ahead -= joined;
+                    self.counts.removed += joined;
                 }
             }
+            self.step(Step::Decode { timestamp, samples: packet.samples, joined });
             if self.begins_stream {
                 self.begin_stream();
             }
@@ -462,10 +488,12 @@ impl JitterBuffer {
             Change::Shrink => {
                 self.ahead -= change_samples;
                 self.counts.removed += change_samples;
+                self.step(Step::Remove { samples: change_samples });
             }
             Change::Grow => {
                 self.ahead += change_samples;
                 self.counts.inserted += change_samples;
+                self.step(Step::Repeat { samples: change_samples });
             }
         }
         self.pause.begin(self.block);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use talkpath_units::{Duration, SignedDuration};
 
 use super::Clocks;
-use crate::metrics::adaptive::{Arrival, BLOCK_MS, Block, JitterBuffer};
+use crate::metrics::adaptive::{Arrival, BLOCK_MS, Block, JitterBuffer, SampleCounts, Step};
 use crate::metrics::minimum_plus_wait::MinimumPlusWait;
 use crate::metrics::playout::{Heard, OTHER_WAITS, Playout};
 use crate::metrics::timeline::Timeline;
@@ -26,6 +26,10 @@ pub(super) enum OwnReceiver {
 pub(super) struct FrameByFrame {
     playout: Playout,
     timeline: Timeline,
+    /// The number of samples in a frame.
+    samples: i64,
+    /// What was done to the samples. `None` if nobody wants to know.
+    steps: Option<Vec<Step>>,
 }
 
 /// The receiver of browsers, and what it played.
@@ -64,8 +68,9 @@ pub(super) struct Reception {
 
 /// The sample rate by which the receiver of browsers counts. Each length of a frame is a whole number of its
 /// samples, and shares of samples do not depend on it.
-const SAMPLE_RATE: u32 = 48_000;
+pub(super) const SAMPLE_RATE: u32 = 48_000;
 const NANOS_PER_SAMPLE: (i128, i128) = (1_000_000, 48);
+const BLOCK_SAMPLES: i64 = SAMPLE_RATE as i64 / 1_000 * BLOCK_MS;
 
 /// By how much a delay between two clocks may fall below the least one so far. We chose 10 s. A frame that
 /// comes even earlier counts as coming later than it did.
@@ -83,7 +88,38 @@ impl OwnReceiver {
             PlayoutRule::Ramjee | PlayoutRule::Fixed(_) => Self::FrameByFrame(Box::new(FrameByFrame {
                 playout: Playout::new(frame, terms.playout),
                 timeline: Timeline::new(frame, frame),
+                samples: Self::samples(frame),
+                steps: None,
             })),
+        }
+    }
+
+    /// Returns the number of samples in a frame, by which [`Step`] counts.
+    pub(super) fn samples(frame: Duration) -> i64 {
+        let samples = i128::from(frame.as_nanos()) * NANOS_PER_SAMPLE.1 / NANOS_PER_SAMPLE.0;
+        i64::try_from(samples).unwrap_or(i64::MAX).max(1)
+    }
+
+    /// Keeps each step from now on.
+    pub(super) fn keep_steps(&mut self) {
+        match self {
+            Self::FrameByFrame(receiver) => {
+                receiver.steps.get_or_insert_default();
+            }
+            Self::Adaptive(listener) => listener.buffer.keep_steps(),
+        }
+    }
+
+    /// Plays what is left. Returns the steps that were kept.
+    pub(super) fn into_steps(self) -> Vec<Step> {
+        match self {
+            Self::FrameByFrame(receiver) => receiver.steps.unwrap_or_default(),
+            Self::Adaptive(mut listener) => {
+                listener.play_rest();
+                let silence = Step::Silence { samples: listener.unheard };
+                let silence = (listener.unheard > 0).then_some(silence);
+                silence.into_iter().chain(listener.buffer.take_steps()).collect()
+            }
         }
     }
 
@@ -93,6 +129,7 @@ impl OwnReceiver {
             Self::FrameByFrame(receiver) => {
                 let heard = receiver.playout.take(seq, delay);
                 let delay_ns = receiver.playout.delay().map_or(0, SignedDuration::as_nanos);
+                receiver.keep_step(heard);
                 receiver.timeline.push(heard, delay_ns, 1);
             }
             Self::Adaptive(listener) => listener.add(delay.map(SignedDuration::as_nanos)),
@@ -127,12 +164,27 @@ impl Reception {
     }
 }
 
+impl FrameByFrame {
+    /// Keeps what becomes of the next frame. Frames are played one after the other, so a change of the delay
+    /// between two talkspurts is not heard.
+    fn keep_step(&mut self, heard: Heard) {
+        let Some(steps) = &mut self.steps else { return };
+        let samples = self.samples;
+        // A frame is one unit of the timeline.
+        let timestamp = i64::try_from(self.timeline.units()).unwrap_or(i64::MAX).saturating_mul(samples);
+        steps.push(match heard {
+            Heard::Played => Step::Decode { timestamp, samples, joined: 0 },
+            Heard::Late | Heard::Missing => Step::Conceal { samples },
+        });
+        steps.push(Step::Output { samples });
+    }
+}
+
 impl AdaptiveListener {
     fn new(frame: Duration, clocks: Clocks) -> Self {
-        let samples = i128::from(frame.as_nanos()) * NANOS_PER_SAMPLE.1 / NANOS_PER_SAMPLE.0;
         Self {
             buffer: JitterBuffer::new(SAMPLE_RATE),
-            samples: i64::try_from(samples).unwrap_or(i64::MAX).max(1),
+            samples: OwnReceiver::samples(frame),
             waiting: BTreeSet::new(),
             least_delay_ns: i64::MAX,
             is_one_clock: clocks == Clocks::One,
@@ -188,7 +240,7 @@ impl AdaptiveListener {
     }
 
     /// Plays what is left, up to the last frame that was due.
-    fn finish(mut self) -> Reception {
+    fn play_rest(&mut self) -> SampleCounts {
         while let Some((at_ns, number)) = self.waiting.pop_first() {
             self.arrive(number, at_ns);
         }
@@ -197,7 +249,12 @@ impl AdaptiveListener {
         }
         let end = self.timestamp(self.due);
         let timeline = &mut self.timeline;
-        let counts = self.buffer.finish(end, &mut |block| add_block(timeline, block));
+        self.buffer.finish(end, &mut |block| add_block(timeline, block))
+    }
+
+    /// Plays what is left, and counts what was heard.
+    fn finish(mut self) -> Reception {
+        let counts = self.play_rest();
         let share = |samples: i64, all: i64| if all > 0 { samples as f64 / all as f64 } else { 0.0 };
         let stretching = Stretching {
             concealed: share(counts.concealed + self.unheard, counts.output + self.unheard),
@@ -235,8 +292,7 @@ impl AdaptiveListener {
 /// Adds what is heard in a block. A block with concealed samples counts as missing, and so do blocks for
 /// which nothing stands at all.
 fn add_block(timeline: &mut Timeline, block: Block) {
-    let block_samples = i64::from(SAMPLE_RATE / 1_000) * BLOCK_MS;
-    let skipped = block.skipped.unsigned_abs().div_ceil(block_samples.unsigned_abs());
+    let skipped = block.skipped.unsigned_abs().div_ceil(BLOCK_SAMPLES.unsigned_abs());
     timeline.push(Heard::Missing, 0, u32::try_from(skipped).unwrap_or(u32::MAX));
     match block.delay_ns {
         Some(delay_ns) if block.concealed == 0 => timeline.push(Heard::Played, delay_ns, 1),

@@ -8,8 +8,8 @@ use crate::summary::{FlowSummary, ModelInput};
 use crate::testing::message;
 use crate::{PlayoutRule, judge};
 
-const FLOOR: f64 = judge::CALL_FLOOR;
-const TERMS: CallTerms = CallTerms {
+pub(super) const FLOOR: f64 = judge::CALL_FLOOR;
+pub(super) const TERMS: CallTerms = CallTerms {
     codec: Codec::G711,
     rated: Some(Rated {
         scale: Scale::Narrow,
@@ -24,7 +24,8 @@ const TERMS: CallTerms = CallTerms {
     others: false,
 };
 /// The receiver of browsers.
-const ADAPTIVE: CallTerms = CallTerms { playout: PlayoutRule::Adaptive, others: true, ..CONCEALED };
+pub(super) const ADAPTIVE: CallTerms =
+    CallTerms { playout: PlayoutRule::Adaptive, others: true, ..CONCEALED };
 /// With the other receivers.
 const BOTH: CallTerms = CallTerms { others: true, ..CONCEALED };
 const CONCEALED: CallTerms = CallTerms {
