@@ -311,6 +311,7 @@ const BORDERS: &[(&str, &[&str])] = &[
     ("measure", &["units", "config"]),
     ("fixtures", &["units", "measure"]),
     ("capture", &["units", "config", "measure"]),
+    ("sound", &["measure"]),
     ("flow", &["units", "config", "wire", "model", "measure"]),
     ("arena", &["units", "path", "config", "model", "measure"]),
     ("sim", &["units", "path", "config", "wire", "transport", "quic", "model", "measure", "flow", "arena"]),
@@ -336,6 +337,7 @@ const BORDERS: &[(&str, &[&str])] = &[
             "report",
             "experiment",
             "capture",
+            "sound",
         ],
     ),
     (

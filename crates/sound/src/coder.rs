@@ -1,0 +1,153 @@
+//! The speech of a call, coded and decoded frame by frame.
+
+use talkpath_measure::{Codec, Coding, Hearing};
+
+use crate::concealment::Concealment;
+use crate::g711::Law;
+#[cfg(feature = "opus")]
+use crate::opus::OpusDecoder;
+use crate::render::Sound;
+use crate::wav::Recording;
+use crate::{Limits, SoundError};
+
+/// Makes the sound of one direction of a call whose speaker reads `recording` aloud, again and again.
+///
+/// # Errors
+/// Returns [`SoundError`] if this program has no coder for the codec of the call, or if the coder refuses the
+/// coding.
+pub fn render(
+    hearing: &Hearing,
+    coding: &Coding,
+    recording: &Recording,
+    limits: Limits,
+) -> Result<Sound, SoundError> {
+    let rate = sample_rate(coding)?;
+    let recording = recording.clone().at_rate(rate);
+    let mut decoder = if coding.codec == Codec::G711 {
+        Decoder::G711(Box::new(G711Decoder::new(hearing, limits.law, &recording)))
+    } else {
+        opus(hearing, coding, &recording, limits)?
+    };
+    let most = limits.seconds as usize * rate as usize;
+    Ok(Sound::render(hearing, &mut decoder, rate, most))
+}
+
+/// The sample rate at which the speech of a coding is decoded.
+fn sample_rate(coding: &Coding) -> Result<u32, SoundError> {
+    match coding.codec {
+        codec if codec == Codec::G711 => Ok(8_000),
+        #[cfg(feature = "opus")]
+        codec if codec == Codec::OPUS => Ok(crate::opus::sample_rate(coding.bandwidth)),
+        codec => Err(SoundError::NoCoder { codec: codec.name() }),
+    }
+}
+
+#[cfg(feature = "opus")]
+fn opus(
+    hearing: &Hearing,
+    coding: &Coding,
+    recording: &Recording,
+    limits: Limits,
+) -> Result<Decoder, SoundError> {
+    Ok(Decoder::Opus(Box::new(OpusDecoder::new(hearing, coding, recording, limits)?)))
+}
+
+#[cfg(not(feature = "opus"))]
+fn opus(_: &Hearing, coding: &Coding, _: &Recording, _: Limits) -> Result<Decoder, SoundError> {
+    Err(SoundError::NoCoder { codec: coding.codec.name() })
+}
+
+/// The decoder of a listener, with the frames that the speaker sent.
+#[derive(Debug)]
+pub(crate) enum Decoder {
+    G711(Box<G711Decoder>),
+    #[cfg(feature = "opus")]
+    Opus(Box<OpusDecoder>),
+}
+
+impl Decoder {
+    /// Decodes the frame with this number.
+    pub(crate) fn decode(&mut self, number: usize) -> Vec<f32> {
+        match self {
+            Self::G711(decoder) => decoder.decode(number),
+            #[cfg(feature = "opus")]
+            Self::Opus(decoder) => decoder.decode(number),
+        }
+    }
+
+    /// Makes up `count` samples after the speech `before`, whose end may be changed.
+    pub(crate) fn conceal(&mut self, count: usize, before: &mut [f32]) -> Vec<f32> {
+        match self {
+            Self::G711(decoder) => decoder.conceal(count, before),
+            #[cfg(feature = "opus")]
+            Self::Opus(decoder) => decoder.conceal(count),
+        }
+    }
+
+    /// Ends the made-up speech. Returns how it would have gone on, to overlap with the speech after it.
+    pub(crate) fn overlap(&mut self) -> Vec<f32> {
+        match self {
+            Self::G711(decoder) => decoder.overlap(),
+            #[cfg(feature = "opus")]
+            Self::Opus(decoder) => decoder.overlap(),
+        }
+    }
+}
+
+/// A decoder of G.711, with concealment after Appendix I if the call has it.
+#[derive(Debug)]
+pub(crate) struct G711Decoder {
+    law: Law,
+    /// The recording, coded once. It begins again where it ends.
+    codes: Vec<u8>,
+    /// The number of samples in a frame.
+    frame: usize,
+    is_concealed: bool,
+    gap: Gap,
+}
+
+/// Where the listener is.
+#[derive(Debug)]
+enum Gap {
+    /// In speech.
+    None,
+    /// In a gap in which silence is played.
+    Silent,
+    /// In a gap in which made-up speech is played.
+    MadeUp(Box<Concealment>),
+}
+
+impl G711Decoder {
+    fn new(hearing: &Hearing, law: Law, recording: &Recording) -> Self {
+        let samples = recording.samples.iter();
+        let codes = samples.map(|sample| law.encode(sample.round() as i16)).collect();
+        let frame = hearing.frame * i64::from(recording.rate) / i64::from(hearing.sample_rate);
+        let frame = usize::try_from(frame).unwrap_or_default();
+        Self { law, codes, frame, is_concealed: hearing.terms.is_concealed, gap: Gap::None }
+    }
+
+    fn decode(&mut self, number: usize) -> Vec<f32> {
+        let Self { law, codes, frame, .. } = self;
+        let first = (number * *frame) % codes.len().max(1);
+        let codes = codes.iter().cycle().skip(first).take(*frame);
+        codes.map(|code| f32::from(law.decode(*code))).collect()
+    }
+
+    fn conceal(&mut self, count: usize, before: &mut [f32]) -> Vec<f32> {
+        if matches!(self.gap, Gap::None) {
+            let concealment = if self.is_concealed { Concealment::begin(before) } else { None };
+            self.gap = concealment.map_or(Gap::Silent, |concealment| Gap::MadeUp(Box::new(concealment)));
+        }
+        match &mut self.gap {
+            Gap::MadeUp(concealment) => (0..count).map(|_| concealment.next()).collect(),
+            Gap::None | Gap::Silent => vec![0.0; count],
+        }
+    }
+
+    fn overlap(&mut self) -> Vec<f32> {
+        match core::mem::replace(&mut self.gap, Gap::None) {
+            Gap::MadeUp(mut concealment) => (0..concealment.overlap()).map(|_| concealment.next()).collect(),
+            Gap::None | Gap::Silent => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Opus (RFC 6716), coded and decoded by the library `ropus`: its encoder, its decoder with the decoder's
+//! concealment (§4.4), and in-band FEC.
+//!
+//! The library computes with whole numbers, so each machine makes the same sound.
+
+use core::fmt;
+
+use ropus::{Application, Bitrate, Channels, DecodeMode, Decoder, Encoder, InbandFec};
+use talkpath_measure::{Bandwidth, Coding, Hearing};
+
+use crate::wav::Recording;
+use crate::{Limits, SoundError};
+
+/// A decoder of Opus, with the packets that the speaker sent.
+pub(crate) struct OpusDecoder {
+    decoder: Decoder,
+    /// The coded frames. A packet of the call has several of them.
+    frames: Vec<Vec<u8>>,
+    frames_in_packet: usize,
+    /// For each packet of the call, whether it came itself.
+    came_itself: Vec<bool>,
+    has_fec: bool,
+    /// The number of samples in a frame.
+    samples: usize,
+    /// The shortest speech that the decoder makes up, in samples.
+    least_made_up: usize,
+    /// Made-up speech that was not needed yet.
+    made_up: Vec<f32>,
+}
+
+/// The largest frame (RFC 6716 §3.4, R2).
+const LARGEST_FRAME: usize = 1275;
+/// The decoder makes up multiples of 2.5 ms: the shortest frame of Opus (RFC 6716 §2.1.4).
+const MADE_UP_PER_SECOND: u32 = 400;
+/// The loss that the encoder expects with FEC, in per cent. libopus adds none if it expects no loss. We chose
+/// 10 % as a sender that sees some loss.
+const EXPECTED_LOSS: u8 = 10;
+
+/// Returns the sample rate of the speech: that of its bandwidth (RFC 6716, Table 1).
+pub(crate) fn sample_rate(bandwidth: Bandwidth) -> u32 {
+    match bandwidth {
+        Bandwidth::Narrow => 8_000,
+        Bandwidth::Medium => 12_000,
+        Bandwidth::Wide => 16_000,
+        Bandwidth::SuperWide => 24_000,
+        Bandwidth::Full => 48_000,
+    }
+}
+
+impl OpusDecoder {
+    pub(crate) fn new(
+        hearing: &Hearing,
+        coding: &Coding,
+        recording: &Recording,
+        limits: Limits,
+    ) -> Result<Self, SoundError> {
+        let refused = |why: &dyn fmt::Display| SoundError::Coder { why: why.to_string() };
+        let rate = recording.rate;
+        let samples = coding.frame.as_nanos() * u64::from(rate) / 1_000_000_000;
+        let samples = usize::try_from(samples).unwrap_or_default().max(1);
+        let frames_in_packet = coding.frames_in_packet.max(1) as usize;
+        let mut encoder = Encoder::builder(rate, Channels::Mono, Application::Voip)
+            .bitrate(Bitrate::Bits(u32::try_from(coding.bit_rate.as_bps()).unwrap_or(u32::MAX)))
+            .vbr(coding.is_vbr)
+            .max_bandwidth(match coding.bandwidth {
+                Bandwidth::Narrow => ropus::Bandwidth::Narrowband,
+                Bandwidth::Medium => ropus::Bandwidth::Mediumband,
+                Bandwidth::Wide => ropus::Bandwidth::Wideband,
+                Bandwidth::SuperWide => ropus::Bandwidth::Superwideband,
+                Bandwidth::Full => ropus::Bandwidth::Fullband,
+            })
+            .inband_fec(if coding.has_fec { InbandFec::Enabled } else { InbandFec::Disabled })
+            .packet_loss_perc(if coding.has_fec { EXPECTED_LOSS } else { 0 })
+            .build()
+            .map_err(|why| refused(&why))?;
+        // No more is coded than is heard, and two packets for what is discarded at the end.
+        let most = limits.seconds as usize * rate as usize / samples + 2 * frames_in_packet;
+        let count = (hearing.came_itself.len() * frames_in_packet).min(most);
+        let mut speech = recording.samples.iter().cycle().map(|sample| sample.round() as i16);
+        let mut frames = Vec::with_capacity(count);
+        let (mut frame, mut packet) = (Vec::with_capacity(samples), vec![0; LARGEST_FRAME]);
+        for _ in 0..count {
+            frame.clear();
+            frame.extend(speech.by_ref().take(samples));
+            let length = encoder.encode(&frame, &mut packet).map_err(|why| refused(&why))?;
+            frames.push(packet.get(..length).unwrap_or_default().to_vec());
+        }
+        Ok(Self {
+            decoder: Decoder::new(rate, Channels::Mono).map_err(|why| refused(&why))?,
+            frames,
+            frames_in_packet,
+            came_itself: hearing.came_itself.clone(),
+            has_fec: coding.has_fec,
+            samples,
+            least_made_up: (rate / MADE_UP_PER_SECOND) as usize,
+            made_up: Vec::new(),
+        })
+    }
+
+    /// Decodes the packet with this number. If it came by FEC alone, its last frame is in the packet after
+    /// it, and the frames before are made up.
+    pub(crate) fn decode(&mut self, number: usize) -> Vec<f32> {
+        let first = number * self.frames_in_packet;
+        let is_by_fec = self.has_fec && self.came_itself.get(number) == Some(&false);
+        let mut speech = Vec::with_capacity(self.frames_in_packet * self.samples);
+        for at in first..first + self.frames_in_packet {
+            let is_last = at + 1 == first + self.frames_in_packet;
+            speech.extend(match is_by_fec {
+                false => self.decode_frame(at, DecodeMode::Normal),
+                true if is_last => self.decode_frame(at + 1, DecodeMode::Fec),
+                true => self.decode_frame(usize::MAX, DecodeMode::Normal),
+            });
+        }
+        speech
+    }
+
+    /// Decodes a frame, or makes it up if there is no frame with this number.
+    fn decode_frame(&mut self, at: usize, mode: DecodeMode) -> Vec<f32> {
+        let frame = self.frames.get(at).map(Vec::as_slice).unwrap_or_default();
+        let mode = if frame.is_empty() { DecodeMode::Normal } else { mode };
+        run(&mut self.decoder, frame, self.samples, mode)
+    }
+
+    pub(crate) fn conceal(&mut self, count: usize) -> Vec<f32> {
+        while self.made_up.len() < count {
+            let more = run(&mut self.decoder, &[], self.least_made_up, DecodeMode::Normal);
+            self.made_up.extend(more);
+        }
+        self.made_up.drain(..count).collect()
+    }
+
+    pub(crate) fn overlap(&mut self) -> Vec<f32> {
+        core::mem::take(&mut self.made_up)
+    }
+}
+
+/// Returns `samples` samples of the decoder. It is silence if the decoder refuses a frame, which its own
+/// encoder does not make.
+fn run(decoder: &mut Decoder, frame: &[u8], samples: usize, mode: DecodeMode) -> Vec<f32> {
+    let mut speech = vec![0; samples];
+    if decoder.decode(frame, &mut speech, mode).is_err() {
+        speech.fill(0);
+    }
+    speech.into_iter().map(f32::from).collect()
+}
+
+impl fmt::Debug for OpusDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpusDecoder").field("frames", &self.frames.len()).finish_non_exhaustive()
+    }
+}
