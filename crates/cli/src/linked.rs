@@ -21,10 +21,11 @@ use talkpath_experiment::place::{Connect, Place, Worker};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_live::{Key, LiveArena, LiveOptions, Monitor, Notice};
-use talkpath_model::Scenario;
-use talkpath_sim::SimArena;
+use talkpath_measure::FlowInfo;
+use talkpath_model::{Flow, Scenario};
+use talkpath_sim::{SimArena, flow_info};
 use talkpath_transport::new_machine;
-use talkpath_units::Seed;
+use talkpath_units::{Instant, Seed};
 use talkpath_wire::machine::Machines;
 
 use crate::packets::export_packets;
@@ -119,6 +120,11 @@ impl Arenas for Linked {
             measured_until_ns: monitored.measured_until_ns,
         };
         monitor.run(handle).map_err(|why| failure(why).1)
+    }
+
+    fn flow_info(&self, flow: &Flow, clock_trusted: bool) -> FlowInfo {
+        let (earliest, _) = flow.start;
+        flow_info(flow, None, Instant::ZERO.saturating_add(earliest), clock_trusted)
     }
 
     fn constant_sizes(&self, scenario: &Scenario) -> Result<Vec<Option<u64>>, Failure> {

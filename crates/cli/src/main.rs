@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 use talkpath_commands::args::{self, Cli, Command};
 use talkpath_commands::command::{
-    Context, campaign, check, compare, export, merge, monitor, mos, plan, rate, report, run, shell, study,
-    trace, transfer,
+    Context, campaign, check, compare, export, listen, merge, monitor, mos, plan, rate, report, run, shell,
+    study, trace, transfer,
 };
 use talkpath_commands::failure::Failure;
 use talkpath_commands::terminal::Terminal;
@@ -77,6 +77,7 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Play(args) => play::run(args, terminal),
         Command::Replay(args) => replay::run(args, terminal),
         Command::Rate(args) => rate::run(args, context),
+        Command::Listen(args) => listen::run(args, context),
         Command::Mos(args) => mos::run(args, common, terminal),
         Command::Trace(args) => trace::run(args, terminal),
         Command::Doctor => doctor::run(common, terminal),

@@ -13,9 +13,9 @@ use talkpath_experiment::place::Connect;
 use talkpath_experiment::place::{Place, Worker};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::{Error, FailedRun};
-use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
-use talkpath_scenario::{IpVersion, Scenario};
+use talkpath_measure::{FlowInfo, RunRecord};
+use talkpath_scenario::{Flow, IpVersion, Scenario};
 use talkpath_units::Seed;
 
 use crate::args::ExportArgs;
@@ -33,6 +33,10 @@ pub trait Arenas: Connect {
     /// Measures between two live hosts until the user stops it, and gives each event to `handle`.
     fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(MonitorEvent))
     -> Result<(), Failure>;
+
+    /// Returns what a record says of a flow that opens when the scenario says so, between hosts whose clocks
+    /// are trusted or not.
+    fn flow_info(&self, flow: &Flow, clock_trusted: bool) -> FlowInfo;
 
     /// Returns the payload of a message of each flow, in bytes, or `None` for a flow whose messages differ in
     /// size.
@@ -116,6 +120,10 @@ impl Arenas for TestArenas<'_> {
 
     fn monitor(&self, _: &Monitored<'_>, _: &mut dyn FnMut(MonitorEvent)) -> Result<(), Failure> {
         Ok(())
+    }
+
+    fn flow_info(&self, flow: &Flow, _: bool) -> FlowInfo {
+        FlowInfo::on_a_clock(&flow.name)
     }
 
     fn constant_sizes(&self, _: &Scenario) -> Result<Vec<Option<u64>>, Failure> {

@@ -13,6 +13,7 @@ mod demand;
 mod family;
 mod heading;
 mod links;
+mod listen;
 mod monitor;
 mod mos;
 mod own_line;
@@ -50,6 +51,7 @@ pub use self::campaign::{
 pub use self::demand::DemandArgs;
 pub use self::family::FamilyArgs;
 pub use self::links::LinkArgs;
+pub use self::listen::{LawWord, ListenArgs};
 pub use self::monitor::{Amount, MonitorArgs};
 pub use self::mos::{MosArgs, Share};
 pub use self::own_line::OwnLine;
@@ -268,6 +270,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Rate the calls in a capture (pcap, pcapng) as those of a run
     Rate(Box<RateArgs>),
+    /// Write the sound of a call as its listener heard it, and a page that plays it
+    Listen(ListenArgs),
     /// Compute the mean opinion score (MOS) of a call from a delay, a loss and a codec
     Mos(MosArgs),
     /// Say what a trace or a line of tc holds, and write it as a scenario reads it

@@ -4,6 +4,7 @@ pub mod campaign;
 pub mod check;
 pub mod compare;
 pub mod export;
+pub mod listen;
 pub mod merge;
 pub mod monitor;
 pub mod mos;

@@ -30,6 +30,8 @@ mod shared;
 mod simulation;
 mod tap;
 
+pub use talkpath_flow::flow_info;
+
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_config::UDP_OVER_IPV4;
 use talkpath_measure::RunRecord;

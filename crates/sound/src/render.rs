@@ -110,12 +110,11 @@ impl Sound {
         Self { rate, samples, spans: spans(&heard), is_cut }
     }
 
-    /// Returns the share of made-up samples in the output, silence before the first speech not counted.
-    /// Returns `None` if nothing was played.
+    /// Returns the share of samples that are not from packets. Returns `None` if the sound is empty.
     pub fn concealed_share(&self) -> Option<f64> {
-        let silent = self.count(Heard::Silent);
-        let output = self.samples.len() - silent;
-        (output > 0).then(|| self.count(Heard::Concealed) as f64 / output as f64)
+        let concealed = self.count(Heard::Concealed) + self.count(Heard::Silent);
+        let output = self.samples.len();
+        (output > 0).then(|| concealed as f64 / output as f64)
     }
 
     /// Divides the sound into at most `count` columns of equal length.

@@ -225,6 +225,11 @@ fn every_command_of_the_guide_to_measuring_a_line_works() {
 }
 
 #[test]
+fn every_command_of_the_guide_to_hearing_a_call_works() {
+    try_guide("hear-a-call.md", 6);
+}
+
+#[test]
 fn every_command_of_the_guide_to_campaigns_works() {
     try_guide("measure-your-sites.md", 7);
 }

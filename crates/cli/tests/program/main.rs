@@ -14,6 +14,7 @@ mod exports;
 mod foreign;
 mod formats;
 mod harness;
+mod listen;
 mod live;
 mod monitor;
 mod multipath;

@@ -171,6 +171,7 @@ pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
         | Command::Check(_)
         | Command::Stamp(_)
         | Command::Rate(_)
+        | Command::Listen(_)
         | Command::Mos(_)
         | Command::Doctor => return None,
     };

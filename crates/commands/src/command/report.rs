@@ -130,7 +130,7 @@ fn has_rows(dir: &RunDir) -> Result<bool, Failure> {
 }
 
 /// Returns whether `dir` has no rows, but running it again gives them.
-fn needs_new_run(dir: &RunDir) -> Result<bool, Failure> {
+pub(super) fn needs_new_run(dir: &RunDir) -> Result<bool, Failure> {
     Ok(!has_rows(dir)? && head_of(dir).is_ok_and(|head| check_repeatable(&head).is_ok()))
 }
 
@@ -255,7 +255,7 @@ fn join_runs(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result
 }
 
 /// Reads one repetition of each cell from the record files of `dir`. `drawn` has the repetition of each cell.
-fn stored_records(dir: &RunDir, drawn: &BTreeMap<u64, u64>) -> Result<Vec<RunRecord>, Failure> {
+pub(super) fn stored_records(dir: &RunDir, drawn: &BTreeMap<u64, u64>) -> Result<Vec<RunRecord>, Failure> {
     let (packets_path, series_path) = (dir.file(PACKETS), dir.file(SERIES));
     let packets = rows(&packets_path, read_packets)?.into_iter().flatten().filter(|row| match row {
         Ok(PacketRow { cell, repetition, .. }) => drawn.get(cell) == Some(repetition),
@@ -306,7 +306,7 @@ fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellChartData {
 /// Returns whether one-way figures of a flow may be shown. The summary describes the clock of its worst
 /// repetition. A repetition with a better clock is recognised by its one-way delays, which only a trusted
 /// clock gives.
-fn has_trusted_clock(summary: &Summary, flow: Option<&FlowSummary>) -> bool {
+pub(super) fn has_trusted_clock(summary: &Summary, flow: Option<&FlowSummary>) -> bool {
     summary.clock.trusted || flow.is_some_and(|flow| flow.one_way_delay_ms.is_some())
 }
 
