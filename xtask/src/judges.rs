@@ -3,6 +3,7 @@
 //! - `recount.py` computes shares in time, opinion scores and winners again, from the rows and the reference
 //!   pages alone.
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
+//! - `hearing.py` holds opinion scores against PESQ and PLCMOS on the sounds of `talkpath listen`.
 //! - `browser.py` opens a report, a player and a study's page in Chromium.
 //! - `shell.py` runs programs of others at both ends of a path of `talkpath shell`, and a call of Chromium.
 //! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
@@ -46,6 +47,23 @@ pub(crate) fn speech(root: &Path, deadline: Instant) -> Judged {
             Judged::Missing(format!("no recorded speech: apt-get install {names}"))
         }
         Ok(found) => judge(root, deadline, "speech", &["speech"], &found),
+        Err(why) => Judged::Missing(why),
+    }
+}
+
+/// Holds scores against judges that hear the sounds of the same calls.
+pub(crate) fn hearing(root: &Path, deadline: Instant) -> Judged {
+    let folder = root.join("target").join("judges").join("hearing");
+    let packages = (&["--no-build-isolation"][..], &[&BUILDING[..], &HEARING_PACKAGES[..]][..]);
+    let python = match venv::environment(&folder, HEARING_READY, packages, deadline) {
+        Ok(python) => python,
+        Err(why) => return Judged::Missing(why),
+    };
+    match recordings(root, &SOUNDS[1..], deadline) {
+        Ok(speech) if speech.is_empty() => {
+            Judged::Missing(format!("no recorded speech: apt-get install {}", SOUNDS[1].0))
+        }
+        Ok(speech) => judge_with(root, deadline, &python, "hearing", &HEARING_PATHS, &speech),
         Err(why) => Judged::Missing(why),
     }
 }
@@ -182,10 +200,21 @@ pub(crate) fn engines(root: &Path, deadline: Instant) -> Judged {
 
 /// Runs `scenarios` in the release build, and `script` on what they leave behind and on `inputs`.
 fn judge(root: &Path, deadline: Instant, script: &str, scenarios: &[&str], inputs: &[PathBuf]) -> Judged {
-    let python = match environment(root, deadline) {
-        Ok(python) => python,
-        Err(why) => return Judged::Missing(why),
-    };
+    match environment(root, deadline) {
+        Ok(python) => judge_with(root, deadline, &python, script, scenarios, inputs),
+        Err(why) => Judged::Missing(why),
+    }
+}
+
+/// Runs the scenarios, and the script on their directories and on `inputs`.
+fn judge_with(
+    root: &Path,
+    deadline: Instant,
+    python: &Path,
+    script: &str,
+    scenarios: &[&str],
+    inputs: &[PathBuf],
+) -> Judged {
     let folder = root.join("xtask").join("judges");
     let mut command = Command::new(python);
     command.arg(folder.join(format!("{script}.py")));
@@ -277,6 +306,12 @@ const BUILDING: [&str; 4] = ["numpy", "cython", "setuptools", "wheel"];
 /// and axe-playwright-python brings axe-core; prometheus-client has a parser of OpenMetrics.
 const PACKAGES: [&str; 5] =
     ["pyarrow", "pesq==0.0.4", "playwright==1.65.2", "axe-playwright-python==0.1.8", "prometheus-client"];
+/// As [`READY`], of [`hearing`].
+const HEARING_READY: &str = "ready-1";
+/// PESQ as above, and a network that hears concealment, with what runs it.
+const HEARING_PACKAGES: [&str; 3] = ["pesq==0.0.4", "speechmos==0.0.1.1", "onnxruntime==1.32.0"];
+/// The kinds of path whose calls are heard.
+const HEARING_PATHS: [&str; 4] = ["hearing-losses", "hearing-bursts", "hearing-jitter", "hearing-queue"];
 /// As [`READY`], of [`shell`].
 const SHELL_READY: &str = "ready-1";
 /// A QUIC endpoint of others.

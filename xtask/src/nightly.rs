@@ -238,7 +238,7 @@ const NIGHTLY: [Job; 31] = [
     },
 ];
 
-const WEEKLY: [Job; 9] = [
+const WEEKLY: [Job; 10] = [
     Job {
         name: "seeds",
         minutes: 40,
@@ -268,6 +268,12 @@ const WEEKLY: [Job; 9] = [
         minutes: 40,
         what: "Chromium's jitter buffer on 29 paths, recorded anew, and our adaptive receiver on the same arrivals",
         run: |root, end| judges::neteq(root, end).into(),
+    },
+    Job {
+        name: "hearing",
+        minutes: 30,
+        what: "opinion scores beside PESQ and PLCMOS on the sounds of `listen`, four kinds of path",
+        run: |root, end| judges::hearing(root, end).into(),
     },
     Job {
         name: "engines",

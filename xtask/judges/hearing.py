@@ -1,0 +1,166 @@
+"""Holds our opinion scores against what judges hear in the sound of the same calls, which `talkpath listen` makes.
+
+    python hearing.py RUN_DIR... SOUNDS...
+
+Each RUN_DIR is a simulated run of one kind of path (hearing-*.toml), whose calls are played with two receivers: one with a fixed delay, and the receiver
+of browsers. SOUNDS are recordings of speech, WAV with 16 kHz, one channel, 16 bit. For each repetition of each cell `talkpath listen` makes the sound of
+the call from the recordings of one speaker, joined.
+
+- PESQ (ITU-T P.862, mapped by P.862.1) compares the sound with the recording, for the fixed delay alone, because it punishes stretched speech.
+- PLCMOS (speechmos, the network of Microsoft's Packet Loss Concealment Challenge) hears the sound alone.
+
+No judge hears the delay from mouth to ear, so the paths are short, and the delay takes little from the score. A call without a score does not count.
+Prints for each judge Spearman's correlation with the score over all calls, with the lower bound of its interval of 95 % (Fisher's transformation, with the
+standard error 1.03 over the square root of n - 3: Fieller and others 1957), and the largest difference from PESQ up to 5 % of frames not played. Exit code 1
+if a bound is below 0.85.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import wave
+from pathlib import Path
+
+import numpy as np
+from pesq import pesq
+from speechmos import plcmos
+
+MIN_BOUND = 0.85
+MAX_DIFFERENCE = 0.5
+UP_TO = 0.05
+MIN_CALLS = 60
+# The first second is not rated.
+FROM_S, PIECE_S = 1, 8
+PROGRAM = os.environ.get("TALKPATH", str(Path(__file__).parents[2] / "target/release/talkpath"))
+
+
+def samples(path):
+    """The samples of a WAV file from -1 to 1, and its rate."""
+    with wave.open(str(path)) as file:
+        if file.getnchannels() != 1 or file.getsampwidth() != 2:
+            raise ValueError(f"{path}: expected one channel of 16 bit")
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2") / 32768.0, file.getframerate()
+
+
+def write(path, speech, rate):
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(np.round(np.clip(speech, -1, 1) * 32767).astype("<i2").tobytes())
+
+
+def at_8_khz(speech, rate):
+    """A windowed sinc that ends below 4 kHz, then every other sample."""
+    if rate == 8000:
+        return speech
+    at = np.arange(-64, 65)
+    kernel = 0.475 * np.sinc(0.475 * at) * np.hamming(129)
+    return np.convolve(speech, kernel / kernel.sum(), "same")[::2]
+
+
+def at_16_khz(speech):
+    """A zero after each sample, and the same kind of filter."""
+    at = np.arange(-64, 65)
+    kernel = 0.95 * np.sinc(0.475 * at) * np.hamming(129)
+    doubled = np.zeros(2 * len(speech))
+    doubled[::2] = speech
+    return np.convolve(doubled, kernel, "same")
+
+
+def speakers(sounds):
+    """The recordings of each folder, joined, at -26 dB of full scale and 8 kHz."""
+    folders = {}
+    for sound in map(Path, sounds):
+        folders.setdefault(sound.parent, []).append(at_8_khz(*samples(sound)))
+    joined = [np.concatenate(it) for it in folders.values()]
+    return [it * 10 ** (-26 / 20) / np.sqrt(np.mean(it**2)) for it in joined]
+
+
+def judges():
+    """Each judge's name, and a function of the recording and the sound, both at 8 kHz."""
+
+    def by_network(_, heard):
+        # The network takes random numbers.
+        np.random.seed(1)
+        return float(plcmos.run(np.clip(at_16_khz(heard), -1, 1), 16000)["plcmos"])
+
+    by_model = lambda clean, heard: pesq(8000, clean.astype(np.float32), heard.astype(np.float32), "nb")
+    return {"PESQ": by_model, "PLCMOS": by_network}
+
+
+def ranks(values):
+    values = np.asarray(values)
+    return np.array([(values < it).sum() + ((values == it).sum() + 1) / 2 for it in values])
+
+
+def bound(left, right):
+    """Spearman's correlation, and the lower bound of its interval of 95 %."""
+    rank = float(np.corrcoef(ranks(left), ranks(right))[0, 1])
+    error = 1.03 / math.sqrt(max(len(left) - 3, 1))
+    return rank, math.tanh(math.atanh(min(rank, 0.999999)) - 1.96 * error)
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+
+
+def main(folders, sounds):
+    speech = speakers(sounds)
+    hear = judges()
+    points = []
+    with tempfile.TemporaryDirectory() as place:
+        recording, heard_file = Path(place) / "speech.wav", Path(place) / "call.wav"
+        for folder in folders:
+            summary = json.loads((Path(folder) / "summary.json").read_text())
+            for number, repetition in enumerate(summary["runs"]):
+                call = repetition["flows"]["call"]["call"]
+                score = call["mos"]
+                if score is None:
+                    continue
+                clean = speech[number % len(speech)]
+                write(recording, clean, 8000)
+                which = ["--cell", repetition["cell"], "--repetition", repetition["repetition"]]
+                run("listen", folder, *which, "--input", recording, "-o", heard_file, "--quiet")
+                heard, rate = samples(heard_file)
+                assert rate == 8000, rate
+                is_fixed = call["playout"].startswith("fixed")
+                point = {"path": summary["name"], "fixed": is_fixed, "concealed": call["concealed"], "MOS": score}
+                whole = np.tile(clean, len(heard) // len(clean) + 1)[: len(heard)]
+                pieces = range(FROM_S * rate, len(heard) - PIECE_S * rate + 1, PIECE_S * rate)
+                for name, judge in hear.items():
+                    if name == "PESQ" and not is_fixed:
+                        continue
+                    of = [judge(whole[at : at + PIECE_S * rate], heard[at : at + PIECE_S * rate]) for at in pieces]
+                    point[name] = float(np.mean(of))
+                points.append(point)
+    return report(points, list(hear))
+
+
+def report(points, names):
+    print(f"{'path':28} {'receiver':9} {'concealed %':>11} {'MOS':>5} " + " ".join(f"{it:>7}" for it in names))
+    for it in sorted(points, key=lambda it: (it["path"], it["fixed"], it["concealed"])):
+        receiver = "fixed" if it["fixed"] else "adaptive"
+        values = " ".join(f"{it[name]:7.2f}" if name in it else " " * 7 for name in names)
+        print(f"{it['path']:28} {receiver:9} {100 * it['concealed']:11.2f} {it['MOS']:5.2f} {values}")
+    holds, texts = True, []
+    for name in names:
+        of = [it for it in points if name in it]
+        rank, low = bound([it["MOS"] for it in of], [it[name] for it in of])
+        holds &= low >= MIN_BOUND and len(of) >= MIN_CALLS
+        texts.append(f"{name} {rank:.3f} (at least {low:.3f}, {len(of)} calls)")
+    near = [it for it in points if "PESQ" in it and it["concealed"] <= UP_TO]
+    worst = max((abs(it["MOS"] - it["PESQ"]) for it in near), default=0.0)
+    print(f"rank correlation with {', '.join(texts)}; at most {worst:.2f} from PESQ up to {100 * UP_TO:.0f} % concealed")
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    folders = [it for it in sys.argv[1:] if Path(it).is_dir()]
+    sounds = [it for it in sys.argv[1:] if not Path(it).is_dir()]
+    if not folders or not sounds:
+        sys.exit(__doc__)
+    sys.exit(main(folders, sounds))
