@@ -16,7 +16,7 @@ pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
         refuse_reachable_addresses(args)?;
         terminal.warning("every user of this host is served; --key-file FILE restricts it, --open means it");
     }
-    let key = args.key_file.as_deref().map(read_key).transpose()?;
+    let key = args.key_file.as_deref().map(|path| read_key(path, terminal)).transpose()?;
     let stop = interrupt::install()?;
     raise_descriptor_limit();
     let options = ServeOptions {

@@ -1,13 +1,13 @@
 //! Serves the metrics over HTTP/1.1, for one scraper on the same host.
 //!
-//! The server has one page, understands GET and HEAD, answers one request for each connection, and serves one
-//! connection at a time. A request must come within a second and have at most 8 KiB. Its answer must be taken
+//! The server has one page, understands GET and HEAD, answers one request for each connection, and serves 16
+//! connections at a time. A request must come within a second and have at most 8 KiB. Its answer must be taken
 //! within another second. Of the request only the method, the path and the header `Accept` matter. The
 //! request is parsed by `httparse`, the parser of hyper.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::openmetrics::Format;
@@ -22,6 +22,11 @@ pub(crate) const MAX_HEAD: usize = 8 << 10;
 /// The timeout of a request, and that of its answer. We chose 1 s because a scraper on this host needs a
 /// millisecond.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// The largest number of connections that are served at a time. We chose 16, so that a scraper beside ten clients
+/// that send nothing does not wait, and a flood of them takes no more than 16 threads.
+const MAX_CONNECTIONS: usize = 16;
+/// The wait until one of these connections may have ended.
+const BUSY_INTERVAL: Duration = Duration::from_millis(5);
 /// How often the server checks whether it shall stop.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -50,15 +55,32 @@ pub(crate) fn bind(address: SocketAddr, is_open: bool) -> Result<TcpListener, Bi
 }
 
 /// Answers requests until `stop` becomes true. `render` writes the current metrics.
-pub(crate) fn serve(listener: &TcpListener, stop: &AtomicBool, render: &dyn Fn(Format) -> String) {
-    while !stop.load(Ordering::Relaxed) {
-        match listener.accept() {
-            // If a scraper goes away or sends nothing, the server has no work left with it.
-            Ok((stream, _)) => drop(answer(stream, render)),
+pub(crate) fn serve(listener: &TcpListener, stop: &AtomicBool, render: &(dyn Fn(Format) -> String + Sync)) {
+    let busy = AtomicUsize::new(0);
+    let busy = &busy;
+    std::thread::scope(|scope| {
+        while !stop.load(Ordering::Relaxed) {
+            if busy.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
+                std::thread::sleep(BUSY_INTERVAL);
+                continue;
+            }
             // No scraper is waiting, or the process has no descriptor left at the moment.
-            Err(_) => std::thread::sleep(CHECK_INTERVAL),
+            let Ok((stream, _)) = listener.accept() else {
+                std::thread::sleep(CHECK_INTERVAL);
+                continue;
+            };
+            busy.fetch_add(1, Ordering::Relaxed);
+            let serve = move || {
+                // If a scraper goes away or sends nothing, the server has no work left with it.
+                drop(answer(stream, render));
+                busy.fetch_sub(1, Ordering::Relaxed);
+            };
+            // Without a thread the connection is closed, and the scraper tries again.
+            if std::thread::Builder::new().spawn_scoped(scope, serve).is_err() {
+                busy.fetch_sub(1, Ordering::Relaxed);
+            }
         }
-    }
+    });
 }
 
 /// Reads a request from `stream` and answers it.
@@ -210,6 +232,27 @@ mod tests {
             begun.elapsed()
         });
         assert!(took < REQUEST_TIMEOUT * 5, "{took:?}");
+    }
+
+    #[test]
+    fn a_scraper_is_answered_at_once_beside_clients_that_send_nothing() {
+        let listener = bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| serve(&listener, &stop, &|_| "figures\n".to_owned()));
+            let _silent: Vec<_> =
+                (0..MAX_CONNECTIONS - 1).map(|_| TcpStream::connect(address).unwrap()).collect();
+            let begun = Instant::now();
+            let mut scraper = TcpStream::connect(address).unwrap();
+            scraper.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+            let mut text = String::new();
+            scraper.read_to_string(&mut text).unwrap();
+            stop.store(true, Ordering::Relaxed);
+            assert!(text.ends_with("figures\n"), "{text}");
+            // One after the other, the others would take a second each.
+            assert!(begun.elapsed() < REQUEST_TIMEOUT * 5, "{:?}", begun.elapsed());
+        });
     }
 
     #[test]

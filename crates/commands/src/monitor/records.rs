@@ -117,6 +117,11 @@ impl<'a> Recorder<'a> {
         let (settings, scenario) = (RunOptions::read(&dir)?, read_text(&dir.file(SCENARIO))?);
         // If a kill cut the last event short, opening the file removes that event.
         LineFile::open(&dir.file(EVENTS))?;
+        let kept = journal::read(&dir)?;
+        if says_nothing(&dir.file(EVENTS)) && all_parts(&dir, &kept)?.is_empty() {
+            // The monitor was killed before its first session and its first outage.
+            return fs::remove_dir_all(path).map_err(|why| Failure::write(path, why));
+        }
         self.close(&mut dir, &settings, &scenario, &Stopwatch::start())
     }
 
@@ -241,6 +246,15 @@ impl<'a> Recorder<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns true if the file of events says only that a monitor began.
+fn says_nothing(events: &Path) -> bool {
+    let text = fs::read_to_string(events).unwrap_or_default();
+    text.lines().all(|line| {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+        event["event"] == "start"
+    })
 }
 
 /// Counts how many of the newest directories have at most `bytes` together. `dirs` are in the order of time.
@@ -392,6 +406,23 @@ mod tests {
         assert!(run_dirs(folder.path())[0].join("packets.parquet").is_file());
         let dirs = run_dirs(folder.path());
         assert_eq!((dirs.len(), runs_in(&dirs[0])), (1, 2));
+    }
+
+    #[test]
+    fn a_directory_of_a_monitor_that_was_killed_before_it_measured_is_removed_and_one_with_an_outage_stays() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let begin = |events: &str| {
+            let mut killed = recorder(folder.path(), &plan, HOUR, None);
+            killed.add_events(events.as_bytes()).unwrap();
+        };
+        let outage = "{\"event\":\"outage\",\"data\":{}}\n";
+        begin("{\"event\":\"start\",\"data\":{}}\n");
+        begin(&format!("{{\"event\":\"start\",\"data\":{{}}}}\n{outage}"));
+        assert_eq!(run_dirs(folder.path()).len(), 2);
+        recorder(folder.path(), &plan, HOUR, None).clean_up().unwrap();
+        let dirs = run_dirs(folder.path());
+        assert_eq!(dirs.len(), 1);
+        assert!(fs::read_to_string(dirs[0].join(EVENTS)).unwrap().contains("outage"));
     }
 
     #[test]
