@@ -47,7 +47,7 @@ impl From<Judged> for Outcome {
     }
 }
 
-/// At most 113 minutes together.
+/// At most 117 minutes together.
 const NIGHTLY: [Job; 31] = [
     Job {
         name: "dependencies",
@@ -129,8 +129,8 @@ const NIGHTLY: [Job; 31] = [
     },
     Job {
         name: "paths",
-        minutes: 4,
-        what: "live runs over hostile paths in namespaces: tunnels, marks, translators, UDP off, first packets lost",
+        minutes: 8,
+        what: "live runs over hostile paths in namespaces, and a table of 21 such paths with every transport",
         run: |root, end| namespaces::hostile_paths(root, end).into(),
     },
     Job { name: "kernel-peer", minutes: 2, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
@@ -647,10 +647,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nightly_jobs_take_at_most_113_minutes_together_as_the_usage_says() {
+    fn the_nightly_jobs_take_at_most_117_minutes_together_as_the_usage_says() {
         let minutes: u64 = NIGHTLY.iter().map(|job| job.minutes).sum();
-        assert!(minutes <= 113, "{minutes} minutes");
-        assert!(crate::USAGE.contains("at most 113 minutes"), "what the usage says");
+        assert!(minutes <= 117, "{minutes} minutes");
+        assert!(crate::USAGE.contains("at most 117 minutes"), "what the usage says");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use talkpath_arena::MonitorEvent;
 use talkpath_commands::arenas::{Arenas, Monitored, failure};
 use talkpath_commands::args::ExportArgs;
 use talkpath_commands::failure::Failure;
-use talkpath_commands::key_file::read_key_file;
+use talkpath_commands::key_file::{exposure, read_key_file};
 use talkpath_commands::terminal::Terminal;
 use talkpath_emu::EmuArena;
 use talkpath_emu::shell::{Nursery, RepeatedProgram};
@@ -66,14 +66,20 @@ impl Connect for Linked {
                 Ok(workers.collect())
             }
             ArenaKind::Live => {
-                let key = place.key_file.as_deref().map(read_key).transpose();
+                let key = place.key_file.as_deref().map(|path| read_key(path, self.terminal)).transpose();
                 let key = key.map_err(|why| Error::Unusable(why.to_string()))?;
                 let host = place.to.as_deref().unwrap_or_default();
                 let terminal = self.terminal;
                 let notice = Notice::to(move |line| terminal.warning(line));
                 let clocks_synchronised = place.clocks_synchronised;
-                let options =
-                    LiveOptions { key, clocks_synchronised, notice, machines: MACHINES, ip: place.ip };
+                let options = LiveOptions {
+                    key,
+                    clocks_synchronised,
+                    notice,
+                    machines: MACHINES,
+                    ip: place.ip,
+                    explores_path: true,
+                };
                 let arena = LiveArena::connect(host, options)?;
                 Ok(vec![Box::new(arena)])
             }
@@ -92,7 +98,7 @@ impl Arenas for Linked {
     }
 
     fn read_key(&self, file: &Path) -> Result<Vec<u8>, Failure> {
-        let bytes = read(file)?;
+        let bytes = read(file, self.terminal)?;
         parse_key(file, &bytes)?;
         Ok(bytes)
     }
@@ -113,6 +119,7 @@ impl Arenas for Linked {
                 notice: Notice::to(move |line| terminal.warning(line)),
                 machines: MACHINES,
                 ip: monitored.ip,
+                explores_path: true,
             },
             scenario: monitored.scenario,
             series: monitored.series,
@@ -144,11 +151,13 @@ impl Arenas for Linked {
 }
 
 /// Reads the key in the file `path`.
-pub(crate) fn read_key(path: &Path) -> Result<Key, Failure> {
-    parse_key(path, &read(path)?)
+pub(crate) fn read_key(path: &Path, terminal: Terminal) -> Result<Key, Failure> {
+    parse_key(path, &read(path, terminal)?)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+/// Reads the file `path`, and warns if other users can read it, too.
+fn read(path: &Path, terminal: Terminal) -> Result<Vec<u8>, Failure> {
+    exposure(path).iter().for_each(|line| terminal.warning(line));
     read_key_file(path)
         .map_err(|why| Failure::Usage(format!("--key-file {}: cannot be read: {why}", path.display())))
 }

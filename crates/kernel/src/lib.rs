@@ -37,6 +37,7 @@ pub mod host;
 pub mod join;
 pub mod log;
 mod multipath;
+pub mod path_probe;
 pub mod progress;
 pub mod spec;
 pub mod stolen;

@@ -9,12 +9,14 @@ mod connect;
 mod control;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod path_facts;
 mod run;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_kernel::spec::SessionSpec;
@@ -25,6 +27,7 @@ use talkpath_wire::machine::Machines;
 use crate::key::Key;
 use connect::Attempts;
 use control::ServerControl;
+use path_facts::PathFacts;
 
 pub use run::{BegunRun, PreparedRun};
 
@@ -43,6 +46,8 @@ pub struct LiveOptions {
     pub machines: Machines,
     /// The version of IP to reach the server over. `None` if the first one that answers is taken.
     pub ip: Option<IpVersion>,
+    /// True if the path is explored by probes before the first run ([`path_facts`]).
+    pub explores_path: bool,
 }
 
 /// A receiver of lines for a person. The default drops the lines.
@@ -81,6 +86,8 @@ pub struct LiveArena {
     /// The warning that addresses before `address` did not answer, if that is so.
     skipped: Option<String>,
     options: LiveOptions,
+    /// What the path does to packets, once it was explored. `None` within if nothing came back.
+    path: OnceLock<Option<PathFacts>>,
     /// True if nothing came back over UDP in the last session that had flows over UDP.
     udp_is_silent: AtomicBool,
 }
@@ -116,6 +123,7 @@ impl LiveArena {
                         other_address: addresses.iter().find(is_other).copied(),
                         skipped: skipped(addresses, address, &attempts),
                         options,
+                        path: OnceLock::new(),
                         udp_is_silent: AtomicBool::new(false),
                     });
                 }
@@ -165,15 +173,22 @@ impl LiveArena {
         checks::multipath(&session).map_err(ArenaError::Unsupported)?;
         let mut warnings = checks::warnings(scenario);
         warnings.extend(self.skipped.clone());
-        let server = self.greet()?;
-        let memory = run::Memory { udp_is_silent: &self.udp_is_silent, other_address: self.other_address };
+        let (server, handshake) = self.greet()?;
+        let memory = run::Memory {
+            udp_is_silent: &self.udp_is_silent,
+            other_address: self.other_address,
+            path: &self.path,
+            handshake,
+        };
         run::prepare(server, scenario, session, &self.options, plan, warnings, &memory)
     }
 
-    fn greet(&self) -> Result<ServerControl, ArenaError> {
-        let stream = connect::open(self.address)
+    /// Connects to the server. Also returns the round trip of TCP's handshake.
+    fn greet(&self) -> Result<(ServerControl, Duration), ArenaError> {
+        let (stream, handshake) = connect::open(self.address)
             .map_err(|error| ArenaError::far_end(address::explain(&self.name, &error)))?;
-        ServerControl::greet(stream, &self.name, self.options.key.as_ref())
+        let server = ServerControl::greet(stream, &self.name, self.options.key.as_ref())?;
+        Ok((server, handshake))
     }
 }
 

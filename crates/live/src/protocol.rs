@@ -10,6 +10,7 @@
 //!                                       ◄─  ready {a secret and a token for each flow, QUIC's certificate}
 //!  probe                                ─►  ◄─  probe {received, sent}     several times, for the clocks
 //!       UDP flows register from their own addresses (wire.rs), before the run and in it
+//!       probes of the path (path_probe.rs), before the first run
 //!  registrations                        ─►  ◄─  registrations            if a flow's was not answered
 //!  go {when, on the server's clock}     ─►  ◄─  going
 //!       TCP flows connect to the same port and open with `data {secret}`; messages follow at once
@@ -42,7 +43,7 @@ pub(crate) use registrations::{Registration, Registrations};
 /// lines of a terminal.
 const MAX_SHOWN: usize = 500;
 /// The version of this protocol. Both sides must speak the same version.
-pub(crate) const VERSION: u32 = 14;
+pub(crate) const VERSION: u32 = 15;
 /// The length of the hello's filling, bytes. So a hello is longer than the longest answer to it.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send, bytes.

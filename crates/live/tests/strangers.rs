@@ -198,6 +198,14 @@ fn quic_initial(size: usize, version: u32) -> Vec<u8> {
     bytes
 }
 
+/// A probe of the path, of at least 40 B, that asks for as long an answer as there is
+/// (`kernel/src/path_probe.rs`).
+fn path_probe(secret: &[u8], size: usize) -> Vec<u8> {
+    let mut probe = [b"TPP1".as_slice(), secret, &[0, 7, 0xff, 0xff]].concat();
+    probe.resize(size.max(40), 0);
+    probe
+}
+
 #[test]
 fn a_spray_of_datagrams_is_answered_by_nothing() {
     undisturbed(|| {
@@ -210,6 +218,7 @@ fn a_spray_of_datagrams_is_answered_by_nothing() {
             registration.extend(noise(16));
             registration.extend([0; 12]);
             sent += socket.send_to(&registration, server.address).unwrap();
+            sent += socket.send_to(&path_probe(&noise(16), size), server.address).unwrap();
             sent += socket.send_to(&dccp_request(size as u64), server.address).unwrap();
             for version in [1, 0x0a1a_2a3a] {
                 sent += socket.send_to(&quic_initial(size, version), server.address).unwrap();
@@ -252,11 +261,13 @@ fn a_flow_answers_only_the_address_of_its_client_and_only_its_own_messages() {
         };
         // All of 127/8 is this host, so another address of it is another host to the server.
         let elsewhere = UdpSocket::bind("127.0.0.2:0").unwrap();
-        assert_eq!(
-            exchange(&elsewhere, &registration),
-            None,
-            "a secret is good from its client's address only"
-        );
+        for packet in [registration.clone(), path_probe(&secret, 1400)] {
+            assert_eq!(
+                exchange(&elsewhere, &packet),
+                None,
+                "a secret is good from its client's address only"
+            );
+        }
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert_eq!(exchange(&client, &message(token)), None, "not before the flow is registered");
         let answered = exchange(&client, &registration).expect("registered");
@@ -266,5 +277,10 @@ fn a_flow_answers_only_the_address_of_its_client_and_only_its_own_messages() {
         assert_eq!(exchange(&client, &message(token)[..100]), None, "a wrong size");
         let neighbour = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert_eq!(exchange(&neighbour, &message(token)), None, "another port of the same host");
+        for size in [40, 41, 1400] {
+            let probe = path_probe(&secret, size);
+            assert_eq!(exchange(&neighbour, &probe).map(|answer| answer.len()), Some(size), "as many bytes");
+        }
+        assert_eq!(exchange(&client, &message(token)), Some(message(token)), "a probe moves no flow");
     });
 }

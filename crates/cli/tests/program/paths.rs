@@ -11,3 +11,5 @@ mod no_network;
 mod no_udp;
 mod quic;
 mod routers;
+mod sizes;
+mod table;

@@ -154,12 +154,36 @@ impl Attempt {
     }
 }
 
-/// Opens a control connection to one address.
-pub(super) fn open(address: SocketAddr) -> io::Result<TcpStream> {
+/// Opens a control connection to one address. Also returns how long that took, which is a round trip of TCP's
+/// handshake.
+pub(super) fn open(address: SocketAddr) -> io::Result<(TcpStream, Duration)> {
     let socket = new_socket(address)?;
+    let begun = Instant::now();
     socket.connect_timeout(&address.into(), CONNECT_TIMEOUT)?;
-    Ok(socket.into())
+    Ok((socket.into(), begun.elapsed()))
 }
+
+/// Names a device on the path that opens connections in place of the server (RFC 3135 §2.4: split connections).
+/// `handshake` is the round trip of TCP's handshake, and `answered_ns` the shortest round trip of the server's
+/// own answers over that connection. Returns `None` if the server may have opened the connection itself.
+pub(super) fn split_connection(handshake: Duration, answered_ns: Option<i64>) -> Option<String> {
+    let answered = Duration::from_nanos(u64::try_from(answered_ns?).ok()?);
+    if handshake * 2 > answered || answered - handshake < LEAST_DIFFERENCE {
+        return None;
+    }
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    Some(format!(
+        "TCP's handshake took {:.1} ms, and the server's own answers over this connection take {:.1} ms or more: a device \
+         on the path opens TCP connections in place of the server, as a proxy does. The figures of TCP are those of two \
+         connections, one behind the other, and UDP and QUIC pass that device as they are",
+        ms(handshake),
+        ms(answered)
+    ))
+}
+
+/// The least difference of the two round trips. We chose 10 ms: a busy host may answer some milliseconds late, but
+/// hardly each of eight times.
+const LEAST_DIFFERENCE: Duration = Duration::from_millis(10);
 
 /// Makes the socket of a control connection. Its segments are small in both directions (TCP_MAXSEG before
 /// SYN, tcp(7)), so that a path that drops large packets cannot keep the server's report back.
@@ -214,6 +238,19 @@ mod tests {
             ("1.0.0.1:1 1.0.0.2:1", "1.0.0.1:1 1.0.0.2:1"),
         ] {
             assert_eq!(interleaved(&addresses(found)), addresses(expected));
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_opens_connections_is_named_and_a_path_or_a_busy_host_is_not() {
+        let ms = Duration::from_millis;
+        let split = split_connection(ms(4), Some(80_000_000)).unwrap();
+        assert!(split.contains("handshake took 4.0 ms") && split.contains("take 80.0 ms"), "{split}");
+        for (handshake, answered_ms) in
+            [(80, Some(80)), (41, Some(80)), (1, Some(10)), (90, Some(80)), (1, None)]
+        {
+            let answered_ns = answered_ms.map(|ms: i64| ms * 1_000_000);
+            assert_eq!(split_connection(ms(handshake), answered_ns), None, "{handshake} and {answered_ms:?}");
         }
     }
 

@@ -29,8 +29,8 @@ mod ways;
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::event::epoll;
 use talkpath_arena::offset::{Offset, Probe};
@@ -41,13 +41,16 @@ use talkpath_kernel::end::{EndContext, QuicConnections, SharedEnd};
 use talkpath_kernel::log::RowBudget;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::sys::Unreported;
+use talkpath_kernel::wire::Secret;
 use talkpath_measure::RunRecord;
 use talkpath_model::Scenario;
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Instant, from_hex};
 
+use super::connect::split_connection;
 use super::control::{ServerControl, SessionAnswer};
+use super::path_facts::{self, PathFacts};
 use super::{LiveOptions, Notice};
-use crate::protocol::Registrations;
+use crate::protocol::{Admission, Registrations};
 use sockets::unavailable;
 use ways::Way;
 
@@ -85,6 +88,8 @@ struct Session<'a> {
     ways: Vec<Way>,
     /// The registrations that reached the server before the run.
     early_registrations: Registrations,
+    /// What the path does to packets, if it was explored.
+    path: Option<PathFacts>,
     notice: Notice,
     /// The facts about arriving datagrams that this kernel does not report.
     unreported: BTreeSet<Unreported>,
@@ -100,6 +105,10 @@ pub(super) struct Memory<'a> {
     pub(super) udp_is_silent: &'a AtomicBool,
     /// An address of the server over the other version of IP, if it has one.
     pub(super) other_address: Option<SocketAddr>,
+    /// What the path does to packets, once it was explored.
+    pub(super) path: &'a OnceLock<Option<PathFacts>>,
+    /// The round trip of TCP's handshake on the session's control connection.
+    pub(super) handshake: std::time::Duration,
 }
 
 /// A run that both hosts have agreed on, and for which both hosts have opened their sockets.
@@ -144,6 +153,8 @@ pub(super) fn prepare<'a>(
     };
     let host_clock = HostClock::anchor();
     let mut probes_before = server.probe(host_clock).map_err(ArenaError::far_end)?;
+    let answered_ns = probes_before.iter().map(Probe::round_trip).min();
+    warnings.extend(split_connection(memory.handshake, answered_ns));
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| unavailable(&error.into()))?;
     let flows = spec.flows.clone();
     let mut session = Session {
@@ -155,6 +166,7 @@ pub(super) fn prepare<'a>(
         sockets: Vec::new(),
         ways: Vec::new(),
         early_registrations: Registrations::default(),
+        path: None,
         notice: options.notice.clone(),
         unreported: BTreeSet::new(),
         epoll: Arc::new(epoll),
@@ -170,6 +182,9 @@ pub(super) fn prepare<'a>(
         connections: QuicConnections::default(),
         machines: options.machines,
     };
+    if options.explores_path {
+        session.path = session.explore(&server, &admissions, memory);
+    }
     for (flow, admission) in flows.iter().zip(&admissions) {
         session.open(flow, admission, &server, &context)?;
     }
@@ -183,6 +198,22 @@ pub(super) fn prepare<'a>(
 }
 
 impl Session<'_> {
+    /// Explores the path before the first run to this server. Returns what is known of the path.
+    fn explore(
+        &self,
+        server: &ServerControl,
+        admissions: &[Admission],
+        memory: &Memory<'_>,
+    ) -> Option<PathFacts> {
+        let admission = admissions.first()?;
+        let secret = Secret(from_hex::<16>(&admission.secret)?);
+        let explore = || {
+            let (local, far) = (server.local(), server.address());
+            path_facts::explore(local, far, secret, admission.token, self.plan.interrupt)
+        };
+        memory.path.get_or_init(explore).clone()
+    }
+
     /// Registers the flows over UDP with the server, and tells the user if the server does not answer. If
     /// nothing came back over UDP in the last session either, the wait is short and the user is not told
     /// again.

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use talkpath_kernel::end::{UdpRoute, Unconnected};
+use talkpath_kernel::path_probe::{PathProbe, PathProbeAnswer};
 use talkpath_kernel::sys::{ReceiveBatch, Received};
 use talkpath_kernel::wire::{read_registration, registered};
 
@@ -34,8 +35,47 @@ fn handle(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>) {
     if read_registration(datagram.payload).is_some() {
         return register(socket, shared, datagram, from);
     }
+    if let Some(probe) = PathProbe::read(datagram.payload) {
+        return answer_probe(socket, shared, datagram, from, probe);
+    }
     let Some(flow) = shared.flows().by_address.get(&from).cloned() else { return };
     flow.end.handle_datagram(datagram);
+}
+
+/// Answers a probe of the path. A probe with an unknown secret gets no answer, and neither does one from another
+/// address than that of its client. A probe changes nothing for the flow whose secret it shows.
+fn answer_probe(
+    socket: &DatagramSocket,
+    shared: &Shared,
+    datagram: &Received<'_>,
+    from: SocketAddr,
+    probe: PathProbe,
+) {
+    let Some(flow) = shared.flows().by_secret.get(&probe.secret).cloned() else { return };
+    if from.ip() != flow.client {
+        return;
+    }
+    let size = datagram.payload.len();
+    let answer = PathProbeAnswer {
+        token: flow.token,
+        number: probe.number,
+        probe_size: u16::try_from(size).unwrap_or(u16::MAX),
+        tos: datagram.tos,
+        ttl: datagram.ttl,
+        from: SocketAddr::new(from.ip().to_canonical(), from.port()),
+    };
+    let route = UdpRoute {
+        socket: Arc::clone(&socket.socket),
+        unconnected: Some(Unconnected {
+            from: datagram.to.unwrap_or(flow.local),
+            to: from,
+            is_v6: socket.is_v6,
+            tos: Some(probe.answer_tos),
+            is_whole: true,
+        }),
+    };
+    // An answer that is too large for this host is one that does not come, which is what the client asks.
+    let _ = route.send(&answer.write(probe.size_of_answer(size)));
 }
 
 /// Registers the source address `from` for the flow whose secret the datagram shows. A datagram with an

@@ -41,6 +41,7 @@ use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::end::UdpRoute;
 use talkpath_kernel::random::random;
 use talkpath_kernel::sys::{ReceiveBatch, Received, Unreported, clock_error, report_arrivals, set_tos};
+use talkpath_kernel::udp_drops::DropCount;
 use talkpath_measure::RunRecord;
 use talkpath_model::IpVersion;
 use talkpath_units::{Bytes, Duration, Histogram, Instant, counted};
@@ -241,6 +242,8 @@ struct Sender {
     lateness: Histogram,
     /// The facts about answers that this host's kernel does not report.
     unreported: Vec<Unreported>,
+    /// Counts the datagrams that the socket drops.
+    drops: DropCount,
 }
 
 impl Sender {
@@ -255,6 +258,7 @@ impl Sender {
         if let Some(dscps) = options.dscps {
             set_tos(socket.as_fd(), is_v6, dscps.packets << DSCP_SHIFT)?;
         }
+        let drops = DropCount::start(std::iter::once(socket.as_fd()));
         let host = HostClock::anchor();
         let start_ns = host.now_ns() + LEAD_NS;
         Ok(Self {
@@ -271,6 +275,7 @@ impl Sender {
             unmatched_answers: 0,
             lateness: Histogram::new(),
             unreported,
+            drops,
         })
     }
 

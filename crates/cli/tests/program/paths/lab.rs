@@ -20,6 +20,8 @@ use crate::harness::{Bench, Seen, first_line};
 pub(super) const SERVER: &str = "10.66.3.2";
 /// The server's address over IPv6, as `--to` takes it.
 pub(super) const SERVER_V6: &str = "[fd66:3::2]";
+/// The server's name at the client ([`Lab::client_to_name`]).
+pub(super) const NAME: &str = "far.example";
 /// A second address that the near router may have, for a second line.
 const SECOND_LINE: &str = "10.66.2.9";
 
@@ -90,6 +92,27 @@ impl Lab {
     pub(super) fn client_command(&self, to: &str, arguments: &[&str]) -> Command {
         let words = [arguments, &["--to", to]].concat();
         self.program(Host::Client, &words)
+    }
+
+    /// The program at the client with the server's name, [`NAME`], which has an address of IPv6 and one of
+    /// IPv4, in this order. The file with it is the client's alone.
+    pub(super) fn client_to_name(&self, arguments: &[&str]) -> Command {
+        let hosts = self.bench.file("hosts", format!("fd66:3::2 {NAME}\n{SERVER} {NAME}\n"));
+        // `ip netns exec` gives the command a mount namespace of its own (ip-netns(8)).
+        let script = format!("mount --bind {} /etc/hosts && exec \"$0\" \"$@\"", hosts.display());
+        self.shell_at_client(&script, &[arguments, &["--to", NAME]].concat())
+    }
+
+    /// The program at the client, started by a shell's script in which it is `$0` with the arguments `$@`.
+    pub(super) fn shell_at_client(&self, script: &str, arguments: &[&str]) -> Command {
+        let (host, program) = (&self.hosts[Host::Client as usize], env!("CARGO_BIN_EXE_talkpath"));
+        let words = ["netns", "exec", host, "sh", "-c", script, program];
+        self.bench.prepared(Command::new("ip"), &[&words, arguments].concat())
+    }
+
+    /// Lets the server's process stand still (`STOP`), or go on (`CONT`).
+    pub(super) fn signal_server(&self, name: &str) {
+        shell(&format!("kill -{name} {}", self.server.id())).unwrap();
     }
 
     /// The program at `host`, not started yet.
@@ -180,9 +203,13 @@ impl Lab {
     }
 
     /// The first `count` packets with more than 1000 B of UDP are lost, both ways together: of a QUIC
-    /// connection its first flight, and none of a call's frames.
+    /// connection its first flight, and none of a call's frames. Probes of the path are let through, which begin
+    /// with "TPP1" and "TPP2".
     pub(super) fn lose_first_large_datagrams(&self, count: u32) {
-        self.rule(&format!("udp length > 1000 limit rate 1/day burst {count} packets drop"));
+        self.rule(&format!(
+            "udp length > 1000 @th,64,32 != {{ 0x54505031, 0x54505032 }} \
+             limit rate 1/day burst {count} packets drop"
+        ));
     }
 
     /// The first `count` SYNs of connections are lost that carry a flow. The control connection, which has an
@@ -234,11 +261,13 @@ impl Drop for Lab {
     }
 }
 
-/// The commands that make the four hosts, with the tables of nftables: a machine may refuse these.
+/// The commands that make the four hosts, with the tables of nftables: a machine may refuse these. Without
+/// duplicate address detection (RFC 4862 §5.4) IPv6 works at once, and not after a second or two.
 fn add(hosts: &[String; 4]) -> String {
     let add = |host: &String| {
         format!(
             "ip netns add {host} && ip -n {host} link set lo up && \
+             ip netns exec {host} sh -c 'echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad' && \
              ip netns exec {host} nft 'add table inet path; \
              add chain inet path forward {{ type filter hook forward priority 0 ; }}; \
              add chain inet path output {{ type filter hook output priority 0 ; }}'"

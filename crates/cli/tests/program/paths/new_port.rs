@@ -27,7 +27,7 @@ fn flows_over_udp_and_dccp_go_on_within_two_seconds_of_a_new_port_and_quic_says_
     let flows =
         [("udp", "\"udp\""), ("dccp", "\"dccp-ccid2\""), ("quic", "\"quic\""), ("tcp", "\"tcp-nodelay\"")];
     lab.bench.file("calls.toml", calls("10 s", &flows) + ONE_WAY);
-    let mut run = lab.client_command(SERVER, &["run", "calls.toml", "--json=runs"]);
+    let mut run = lab.client_command(SERVER, &["run", "calls.toml", "--json=runs", "--run-again", "0s"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(4));
     lab.forget_mappings();
@@ -72,7 +72,7 @@ fn connections_open_though_a_translator_has_forgotten_their_ports_before_their_f
     let Some(lab) = Lab::new() else { return };
     lab.translate();
     lab.bench.file("calls.toml", LATER);
-    let mut run = lab.client_command(SERVER, &["run", "calls.toml", "--json=runs"]);
+    let mut run = lab.client_command(SERVER, &["run", "calls.toml", "--json=runs", "--run-again", "0s"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_millis(1500));
     lab.forget_mappings();

@@ -38,7 +38,8 @@ fn where_udp_is_blocked_a_comparison_says_so_once_and_ranks_what_gets_through() 
     lab.block_udp();
     let transports = "udp,tcp,tcp-nodelay,quic";
     let begun = Instant::now();
-    let seen = lab.client(&[&COMPARE[..], &["--transports", transports, "--json=runs"]].concat());
+    let seen = lab
+        .client(&[&COMPARE[..], &["--transports", transports, "--json=runs", "--run-again", "0s"]].concat());
     let summary = seen.succeeds().summary();
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     for (name, counts) in received(&summary) {
@@ -81,7 +82,8 @@ fn where_udp_is_blocked_on_the_way_back_it_says_that_it_arrives_at_the_server() 
 fn where_large_datagrams_alone_are_dropped_calls_over_udp_are_measured_and_quic_says_why_it_does_not_open() {
     let Some(lab) = Lab::new() else { return };
     lab.tunnel(1100, TooBig::Silent);
-    let seen = lab.client(&[&COMPARE[..], &["--transports", "udp,quic", "--json=runs"]].concat());
+    let seen = lab
+        .client(&[&COMPARE[..], &["--transports", "udp,quic", "--json=runs", "--run-again", "0s"]].concat());
     let summary = seen.succeeds().summary();
     for (name, counts) in received(&summary) {
         assert!(
@@ -100,7 +102,8 @@ fn udp_that_is_let_through_later_opens_a_second_later() {
     let Some(lab) = Lab::new() else { return };
     lab.block_udp();
     lab.bench.file("call.toml", call().replace("\"3 s\"", "\"6 s\""));
-    let run = lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json=runs"]);
+    let run =
+        lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json=runs", "--run-again", "0s"]);
     let run = { run }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(6));
     lab.clear();
@@ -114,7 +117,8 @@ fn udp_that_is_let_through_later_opens_a_second_later() {
 fn udp_that_is_blocked_midway_is_told_of_and_the_rest_is_kept() {
     let Some(lab) = Lab::new() else { return };
     lab.bench.file("call.toml", call().replace("\"3 s\"", "\"6 s\""));
-    let run = lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json=runs"]);
+    let run =
+        lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json=runs", "--run-again", "0s"]);
     let run = { run }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(2));
     lab.block_udp();
@@ -131,7 +135,8 @@ fn a_connection_whose_port_is_closed_before_it_opens_blames_the_port_and_not_the
     let late = "name = \"late\"\nduration = \"8 s\"\ndrain = \"1 s\"\npath = \"lan\"\n\n[flow.call]\n\
                 transport = \"quic\"\nstart = \"3 s\"\nworkload = { kind = \"voice\", echo = true }\n";
     lab.bench.file("late.toml", late);
-    let run = lab.client_command(super::lab::SERVER, &["run", "late.toml", "--json=runs"]);
+    let run =
+        lab.client_command(super::lab::SERVER, &["run", "late.toml", "--json=runs", "--run-again", "0s"]);
     let run = { run }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_millis(1500));
     lab.block_udp();

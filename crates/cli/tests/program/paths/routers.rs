@@ -119,7 +119,10 @@ fn a_connection_outlives_a_translator_that_forgets_its_mappings_of_udp() {
     lab.translate();
     let text = call().replace("{ kind = \"udp\", ecn = true }", "\"tcp-nodelay\"");
     lab.bench.file("call.toml", text.replace("\"1 s\"", "\"2 s\""));
-    let run = lab.client_command(SERVER, &["run", "call.toml", "--json=runs"]).stdout(Stdio::piped()).spawn();
+    let run = lab
+        .client_command(SERVER, &["run", "call.toml", "--json=runs", "--run-again", "0s"])
+        .stdout(Stdio::piped())
+        .spawn();
     thread::sleep(Duration::from_millis(1500));
     lab.forget_mappings();
     let summary = Seen::of_child(run.unwrap()).succeeds().summary();

@@ -11,7 +11,7 @@ use talkpath_measure::RunRecord;
 use talkpath_units::Instant;
 
 use super::main_loop::{Observed, RunOutcome, Silence};
-use super::own_network::Outage;
+use super::own_network::{NetworkHistory, Outage};
 use super::report_bound::report_bound;
 use super::threads::Measured;
 use super::{CLIENT_ROWS, Session, StartTimes};
@@ -41,16 +41,18 @@ impl Session<'_> {
         host_clock: HostClock,
         start: StartTimes,
     ) -> Result<RunRecord, ArenaError> {
-        let Measured { observed: Observed { outcome, probes, silences, outages }, disturbance } = measured;
+        let Measured { observed: Observed { outcome, probes, silences, network }, disturbance } = measured;
         let mut abort_reason = match &outcome {
             RunOutcome::Aborted(why) => Some(why.clone()),
             RunOutcome::NoThread(error) => return Err(ArenaError::no_thread(error)),
             RunOutcome::Drained | RunOutcome::Interrupted => None,
         };
-        let report = match self.fetch_report_after(&outcome, &mut server, host_clock) {
+        let NetworkHistory { outages, moved } = network;
+        let has_moved = moved.is_some();
+        let report = match self.fetch_report_after(&outcome, has_moved, &mut server, host_clock) {
             Ok(report) => Some(report),
             Err(why) => {
-                abort_reason.get_or_insert(why);
+                abort_reason.get_or_insert(moved.unwrap_or(why));
                 None
             }
         };
@@ -91,17 +93,20 @@ impl Session<'_> {
     }
 
     /// Fetches the report of a run that ended with `outcome`. Even if the run was aborted, the server may
-    /// still have a report. But the server then gets less time for it.
+    /// still have a report. But the server then gets less time for it, and so it does if this host has moved to
+    /// another address, because the address would have to come back.
     ///
     /// # Errors
     /// Returns the errors of [`Session::fetch_report`].
     fn fetch_report_after(
         &self,
         outcome: &RunOutcome,
+        has_moved: bool,
         server: &mut ServerControl,
         host_clock: HostClock,
     ) -> Result<ServerReport, String> {
-        let timeout_s = if matches!(outcome, RunOutcome::Drained) { OUTAGE_S } else { SILENCE_S };
+        let has_time = matches!(outcome, RunOutcome::Drained) && !has_moved;
+        let timeout_s = if has_time { OUTAGE_S } else { SILENCE_S };
         // A user who has interrupted the run still wants the report, so this interrupt does not end the
         // report.
         let is_interrupted = matches!(outcome, RunOutcome::Interrupted);

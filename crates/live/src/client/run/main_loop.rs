@@ -16,7 +16,7 @@ use talkpath_units::{Duration, Instant};
 
 use super::Session;
 use super::drain::{DrainDeadline, arrived_bytes};
-use super::own_network::{Outage, OwnNetwork};
+use super::own_network::{NetworkHistory, OwnNetwork};
 use super::ways::{self, Way};
 use crate::client::control::ServerControl;
 
@@ -38,14 +38,14 @@ pub(super) struct Observed {
     /// The comparisons of the server's clock with the host clock during the run.
     pub(super) probes: Vec<Probe>,
     pub(super) silences: Vec<Silence>,
-    /// The times in which this host had no network.
-    pub(super) outages: Vec<Outage>,
+    pub(super) network: NetworkHistory,
 }
 
 impl Observed {
     /// Makes the observations of a run that did not begin.
     pub(super) const fn nothing(outcome: RunOutcome) -> Self {
-        Self { outcome, probes: Vec::new(), silences: Vec::new(), outages: Vec::new() }
+        let network = NetworkHistory { outages: Vec::new(), moved: None };
+        Self { outcome, probes: Vec::new(), silences: Vec::new(), network }
     }
 }
 
@@ -126,8 +126,8 @@ impl<'a, 'p> MainLoop<'a, 'p> {
     pub(super) fn run(mut self) -> Observed {
         loop {
             if let ControlFlow::Break(outcome) = self.turn() {
-                let outages = self.own_network.finish(self.clock.now());
-                return Observed { outcome, probes: self.probes, silences: self.silences, outages };
+                let network = self.own_network.finish(self.clock.now());
+                return Observed { outcome, probes: self.probes, silences: self.silences, network };
             }
         }
     }

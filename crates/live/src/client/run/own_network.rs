@@ -80,22 +80,34 @@ impl OwnNetwork {
             return None;
         };
         let (other, moved_at) = *self.moved.get_or_insert((other, now));
-        (now.since(moved_at) >= PATIENCE).then(|| {
-            format!(
-                "this host's address changed from {} to {other} at {:.1} s of the run, as with another Wi-Fi, a VPN or a \
-                 new lease: its connections ended with the old address, and no transport of this run follows; measure \
-                 again from the new address",
-                self.local.ip().to_canonical(),
-                seconds(since)
-            )
-        })
+        (now.since(moved_at) >= PATIENCE).then(|| self.say_moved(other, since))
     }
 
-    /// Returns the times in which this host had no network, up to `now`.
-    pub(super) fn finish(mut self, now: Instant) -> Vec<Outage> {
-        self.outages.extend(self.down_since.map(|from| Outage { from, to: now }));
-        self.outages
+    fn say_moved(&self, other: IpAddr, since: Instant) -> String {
+        format!(
+            "this host's address changed from {} to {other} at {:.1} s of the run, as with another Wi-Fi, a VPN or a new \
+             lease: its connections ended with the old address, and no transport of this run follows; measure again \
+             from the new address",
+            self.local.ip().to_canonical(),
+            seconds(since)
+        )
     }
+
+    /// Ends the watch at `now`.
+    pub(super) fn finish(mut self, now: Instant) -> NetworkHistory {
+        let moved = self.moved.map(|(other, at)| self.say_moved(other, self.down_since.unwrap_or(at)));
+        self.outages.extend(self.down_since.map(|from| Outage { from, to: now }));
+        NetworkHistory { outages: self.outages, moved }
+    }
+}
+
+/// What this host's network did during a run.
+#[derive(Debug, Default)]
+pub(super) struct NetworkHistory {
+    /// The times in which this host had no network.
+    pub(super) outages: Vec<Outage>,
+    /// That this host has another address at the end of the run, in words for the user.
+    pub(super) moved: Option<String>,
 }
 
 impl Outage {
@@ -168,7 +180,8 @@ mod tests {
         ] {
             assert_eq!(network.note(state, at(ms)), None, "{state:?} at {ms} ms");
         }
-        let outages = network.finish(at(22_000));
+        let NetworkHistory { outages, moved } = network.finish(at(22_000));
+        assert!(moved.is_some_and(|moved| moved.contains("to 192.0.2.77 at 12.0 s")));
         assert_eq!(
             outages,
             [(1_000, 10_000), (12_000, 22_000)].map(|(from, to)| Outage { from: at(from), to: at(to) })

@@ -10,15 +10,18 @@ use talkpath_kernel::join::{
     multipath_warnings, no_network_warnings, series, short_number_warnings, shorten_reason, unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
+use talkpath_kernel::spec::{ChannelKind, FlowSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_kernel::{stolen, turn_round};
 use talkpath_measure::warning;
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
+use talkpath_measure::{Fate, FlowRecord, LegRecord};
 use talkpath_units::{Duration, Histogram, Instant, counted};
 
 use super::threads::Disturbance;
 use super::{Session, StartTimes, sender};
 use crate::client::control::ServerTotals;
+use crate::client::path_facts::PathFacts;
 
 /// The name of the client's host in warnings.
 const THIS_HOST: &str = "this host";
@@ -84,6 +87,7 @@ impl Session<'_> {
             warnings.extend(multipath_warnings(&record));
             warnings.extend(early_echo_warnings(&record));
             warnings.extend(short_number_warnings(&record, spec, &logs));
+            warnings.extend(self.path.as_ref().and_then(|path| too_large(&record, spec, path)));
             let file = receiver.and_then(|receiver| receiver.totals.file.as_ref());
             warnings.extend(file_warnings(&record, file.and_then(|file| file.not_kept.as_deref())));
             if near.was_open() {
@@ -94,6 +98,7 @@ impl Session<'_> {
             unsent.extend(unsent_warnings(&flow.name, &logs));
             flows.push(record);
         }
+        warnings.extend(self.path.as_ref().map(PathFacts::note));
         warnings.extend(failures);
         warnings.extend(unsent);
         let mut record = RunRecord {
@@ -169,7 +174,9 @@ impl Session<'_> {
             let judgement = lateness_ns.and_then(judge);
             judge_by(record, judgement);
         }
-        for (host, drops) in [(THIS_HOST, Some(near_drops)), (FAR_HOST, totals.drops)] {
+        // All sessions share the server's socket. If this run misses nothing, the drops were of others.
+        let far_drops = totals.drops.filter(|_| !misses_nothing(record));
+        for (host, drops) in [(THIS_HOST, Some(near_drops)), (FAR_HOST, far_drops)] {
             let Some(drops) = drops else { continue };
             record.warnings.extend(drops.warnings(host));
             record.valid &= drops.min_without_room().unwrap_or(0) == 0;
@@ -179,6 +186,14 @@ impl Session<'_> {
             record.valid = false;
         }
     }
+}
+
+/// Returns true if each message of each flow arrived, and each echo. Without rows that is not known.
+fn misses_nothing(record: &RunRecord) -> bool {
+    let has_all = |leg: &LegRecord| leg.count(Fate::Missing) == 0 && leg.count(Fate::Unfinished) == 0;
+    let is_whole =
+        |flow: &FlowRecord| flow.tally.is_none() && has_all(&flow.forward) && flow.echo.iter().all(has_all);
+    record.flows.iter().all(is_whole)
 }
 
 /// Adds a judgement to `record`: a warning, and whether the run is still valid.
@@ -199,6 +214,39 @@ fn failure_warning(flow: &str, near_failure: Option<&str>, far: Option<&EndLog>)
         (None, None) => return None,
     };
     Some(format!("flow {flow}: {why}; what was due later is lost, the other flows continued"))
+}
+
+/// Says that the packets of a flow of which nothing arrived are larger than those that pass. Returns `None` if
+/// the flow's packets pass, or may pass.
+///
+/// A message over UDP has its own size. TCP's full segments are as large as the MTU that the host knows.
+fn too_large(flow: &FlowRecord, spec: &FlowSpec, path: &PathFacts) -> Option<String> {
+    // Without rows it is not known here what arrived.
+    if flow.tally.is_some() || flow.forward.count(Fate::Delivered) > 0 {
+        return None;
+    }
+    let (way, direction) = if spec.is_up { (&path.out, "there") } else { (&path.back, "back") };
+    let (passes, fails) = (path.silent_limit(way)?, way.fails?);
+    let limit = format!(
+        "packets of {passes} B pass on the way {direction}, those of {fails} B do not, and no router says so: a tunnel or \
+         another link with a small MTU, and lost \"too big\" messages"
+    );
+    let name = &flow.info.name;
+    match spec.transport.channel_kind() {
+        ChannelKind::Datagrams => {
+            let packet = spec.constant_size()? + u64::from(path.headers());
+            let is_too_large = packet >= u64::from(fails);
+            is_too_large.then(|| format!("flow {name}: none of its packets of {packet} B arrived: {limit}"))
+        }
+        ChannelKind::Connection => {
+            let has_timed_out = flow.counters.timeouts.is_some_and(|timeouts| timeouts > 0);
+            has_timed_out.then(|| {
+                format!("flow {name}: it opened, and none of its full segments arrived: {limit}; its key `mss` helps")
+            })
+        }
+        // QUIC searches for the MTU itself, and DCCP's packets are as small as the messages.
+        ChannelKind::OverUdp => None,
+    }
 }
 
 /// Makes the warnings about the messages that a host refused.

@@ -1,6 +1,9 @@
 //! The record of a STAMP session: one flow with an echo. The packets are the flow's forward messages, and the
 //! answers are its echo.
 
+use std::iter;
+use std::os::fd::AsFd;
+
 use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_measure::{Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
 use talkpath_units::{Bytes, Duration, Instant};
@@ -16,6 +19,7 @@ const LATE_MS: f64 = 1.0;
 impl Sender {
     pub(super) fn make_record(&self, options: &StampOptions, offset: Offset) -> RunRecord {
         let clock = offset.record();
+        let drops = self.drops.finish(iter::once(self.route.socket.as_fd()));
         let info = FlowInfo { clock_trusted: clock.trusted, ..FlowInfo::on_a_clock(FLOW) };
         let (forward, echo) = self.make_legs(options.size, offset);
         let flow = FlowRecord { forward, echo: Some(echo), ..FlowRecord::new(info) };
@@ -24,8 +28,9 @@ impl Sender {
             flows: vec![flow],
             drain: options.wait,
             clock,
-            valid: true,
-            warnings: self.warnings(),
+            // Such an answer is no loss of the path.
+            valid: drops.min_without_room().unwrap_or(0) == 0,
+            warnings: [self.warnings(), drops.warnings("this host")].concat(),
             ..RunRecord::default()
         };
         withdraw_trust_in_impossible_delays(&mut record);
