@@ -21,9 +21,7 @@ use talkpath_wire::{Flags, Packet, PayloadRange, Segment, Transmit};
 use super::core::Core;
 use super::outbox::Polled;
 use super::recovery::{ArmedBy, RecoveryState, SentSegment};
-use super::send::{
-    BlockedBy, BurstDecision, BurstInput, BurstKind, NewSegment, NextSegment, Pace, SendDecision,
-};
+use super::send::{BlockedBy, BurstDecision, BurstInput, BurstKind, NewSegment, NextSegment, Pace};
 use super::timers::{TimerKind, TimerSlot};
 use crate::cc::usage::Sent;
 
@@ -112,19 +110,24 @@ impl Core {
         if self.sender.take_window_probe() {
             return Some(self.send_window_probe(now));
         }
+        match self.send_next(now) {
+            Ok(sent) => Some(self.transmit_data(sent, now)),
+            Err(blocked) => {
+                self.end_burst(blocked, now);
+                None
+            }
+        }
+    }
+
+    /// Sends the next retransmission or new segment, if the windows, Nagle's algorithm, pacing and
+    /// bursts allow it. The error says what holds it back.
+    fn send_next(&mut self, now: Instant) -> Result<SentSegment, BlockedBy> {
         // Flow control and Nagle's algorithm choose the segment.
         self.leave_room_for_options();
-        let next = match self.choose_segment() {
-            SendDecision::Send(next) => next,
-            SendDecision::Blocked(blocked) => {
-                self.end_burst(blocked, now);
-                return None;
-            }
-        };
+        let next = self.choose_segment()?;
         // Pacing may hold the chosen segment back.
         if let Some(pause_end) = self.sender.pacing().waits_until(now) {
-            self.pause(pause_end, now);
-            return None;
+            return Err(self.pause(pause_end));
         }
         // `cwnd` and the size of bursts may hold it back too.
         let sent = match next {
@@ -136,17 +139,15 @@ impl Core {
             let pace = self.pace();
             self.sender.pacing_mut().lengthen_pause(sent.payload(), &pace);
         }
-        Some(self.transmit_data(sent, now))
+        Ok(sent)
     }
 
-    /// No segment leaves until `pause_end`, when the pacing timer expires. If `cwnd` is full as well, `cwnd`
-    /// counts as the limit (Linux: tcp_is_cwnd_limited).
-    fn pause(&mut self, pause_end: Instant, now: Instant) {
+    /// Starts the pacing timer, which expires at `pause_end`. Returns what holds the next segment back until
+    /// then. If `cwnd` is full as well, `cwnd` counts as the limit (Linux: tcp_is_cwnd_limited).
+    fn pause(&mut self, pause_end: Instant) -> BlockedBy {
         self.timers.set(TimerKind::Pacing, pause_end);
         let is_full = self.congestion.in_flight(&self.scoreboard) >= self.congestion.window().cwnd();
-        let blocked = if is_full { BlockedBy::CongestionWindow } else { BlockedBy::Pacing };
-        // There is no burst to end, because a pause begins when a burst is over.
-        self.on_drained(blocked, now);
+        if is_full { BlockedBy::CongestionWindow } else { BlockedBy::Pacing }
     }
 
     /// Chooses the segment that may leave next by flow control and Nagle's algorithm. A retransmission comes
@@ -154,15 +155,15 @@ impl Core {
     ///
     /// The exception is F-RTO, which sends new data first after a timeout (RFC 5682 §2.1 step 2b). If no new
     /// data may leave, F-RTO gives up, and the choice is made again without it.
-    fn choose_segment(&mut self) -> SendDecision {
-        let decision = self.sender.plan(&self.scoreboard, self.recovery.tries_new_data_first());
-        if matches!(decision, SendDecision::Blocked(_)) {
+    fn choose_segment(&mut self) -> Result<NextSegment, BlockedBy> {
+        let choice = self.sender.plan(&self.scoreboard, self.recovery.tries_new_data_first());
+        if choice.is_err() {
             let gives_up = self.recovery.give_up_new_data_first(self.scoreboard.snd_max());
             if gives_up {
                 return self.sender.plan(&self.scoreboard, false);
             }
         }
-        decision
+        choice
     }
 
     /// Sends what may leave even if `cwnd` is full: the first retransmission of a recovery (RFC 6675 §5 step
@@ -217,15 +218,13 @@ impl Core {
     }
 
     /// Sends a lost segment again if `cwnd` has room.
-    fn send_again(&mut self, now: Instant) -> Option<SentSegment> {
+    fn send_again(&mut self, now: Instant) -> Result<SentSegment, BlockedBy> {
         let smss = self.sender.smss();
         if !self.congestion.admits(smss, &self.scoreboard) {
             // A full `cwnd` counts as the limit only if new data waits behind the retransmission (Linux:
             // tcp_write_xmit).
             let has_new_data = self.sender.unsent(&self.scoreboard) > 0;
-            let blocked = if has_new_data { BlockedBy::CongestionWindow } else { BlockedBy::NoData };
-            self.end_burst(blocked, now);
-            return None;
+            return Err(if has_new_data { BlockedBy::CongestionWindow } else { BlockedBy::NoData });
         }
         // Retransmissions leave in bursts of their own.
         let pacing = self.sender.pacing();
@@ -233,26 +232,25 @@ impl Core {
             let segments = self.pace().max_burst();
             self.sender.pacing_mut().begin_burst(segments, BurstKind::Retransmissions, now);
         }
-        let sent = self.scoreboard.retransmit(now)?;
+        let sent = self.scoreboard.retransmit(now).ok_or(BlockedBy::NoData)?;
         self.on_retransmitted(&sent, now);
         self.congestion.note_sent(Sent::OnlyRetransmissions);
-        Some(sent)
+        Ok(sent)
     }
 
-    /// Sends a new segment with `payload` bytes, and the FIN if `fin` is true. `None` if `cwnd` has no room,
-    /// or if the data waits for a larger burst. A segment of the current burst waits for neither, because
-    /// both were decided for the whole burst.
-    fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> Option<SentSegment> {
+    /// Sends a new segment with `payload` bytes, and the FIN if `fin` is true, if `cwnd` has room and the
+    /// data does not wait for a larger burst. A segment of the current burst waits for neither, because both
+    /// were decided for the whole burst.
+    fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> Result<SentSegment, BlockedBy> {
         self.restart_after_idle(now);
         let in_burst = self.sender.pacing().continues_burst(BurstKind::NewData);
         if !in_burst {
             let decision = self.begin_burst(payload, fin, now);
             if let BurstDecision::Wait(blocked) = decision {
-                self.end_burst(blocked, now);
-                return None;
+                return Err(blocked);
             }
         }
-        Some(self.send_decided(NewSegment { payload, fin, in_burst }, now))
+        Ok(self.send_decided(NewSegment { payload, fin, in_burst }, now))
     }
 
     /// Sends a new segment that the windows, Nagle's algorithm and bursts allow.

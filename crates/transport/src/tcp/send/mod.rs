@@ -30,7 +30,7 @@ use self::nagle::Nagle;
 pub(super) use self::pacing::{BurstKind, Pace, Pacing};
 use self::persist::Persist;
 use self::segments::Stream;
-pub(super) use self::segments::{BlockedBy, NextSegment, SendDecision};
+pub(super) use self::segments::{BlockedBy, NextSegment};
 pub(super) use self::window::MAX_SHIFT;
 use self::window::SendWindow;
 pub(super) use super::recovery::NewSegment;
@@ -51,13 +51,15 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(config: &TcpConfig, is_rate_based: bool) -> Self {
+        let is_linux = config.stack == Stack::Linux;
+        let is_paced = config.pacing || is_rate_based;
         Self {
             stream: Stream::new(),
             window: SendWindow::default(),
             nagle: Nagle::new(config.nagle),
             buffer: SendBuffer::new(config, is_rate_based),
-            pacing: Pacing::new(config.pacing || is_rate_based, config.stack == Stack::Linux),
-            persist: Persist::new(config.stack == Stack::Linux),
+            pacing: Pacing::new(is_paced, is_linux),
+            persist: Persist::new(is_linux),
         }
     }
 
@@ -151,9 +153,14 @@ impl Sender {
     }
 
     /// Decides by flow control and Nagle's algorithm which segment may leave next. With `new_data_first`
-    /// retransmissions wait until new data was tried (RFC 5682 §2.1 step 2b).
+    /// retransmissions wait until new data was tried (RFC 5682 §2.1 step 2b). The error says why no segment
+    /// may leave.
     #[inline]
-    pub(super) fn plan(&self, scoreboard: &Scoreboard, new_data_first: bool) -> SendDecision {
+    pub(super) fn plan(
+        &self,
+        scoreboard: &Scoreboard,
+        new_data_first: bool,
+    ) -> Result<NextSegment, BlockedBy> {
         self.stream.plan(scoreboard, &self.window, &self.nagle, new_data_first)
     }
 

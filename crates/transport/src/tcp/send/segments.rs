@@ -13,16 +13,7 @@ use super::nagle::Nagle;
 use super::window::SendWindow;
 use crate::tcp::recovery::Scoreboard;
 
-/// What may leave next, as far as flow control and Nagle's algorithm decide it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp) enum SendDecision {
-    /// This segment may leave.
-    Send(NextSegment),
-    /// No segment may leave.
-    Blocked(BlockedBy),
-}
-
-/// A segment that may leave.
+/// A segment that may leave, as far as flow control and Nagle's algorithm decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum NextSegment {
     /// The next segment that has to be sent again.
@@ -125,7 +116,8 @@ impl Stream {
         self.written.saturating_sub(scoreboard.snd_una().max(1))
     }
 
-    /// Decides which segment may leave next. With `new_data_first` no retransmission is chosen.
+    /// Decides which segment may leave next. With `new_data_first` no retransmission is chosen. The error
+    /// says why no segment may leave.
     #[inline]
     pub(super) fn plan(
         &self,
@@ -133,17 +125,17 @@ impl Stream {
         window: &SendWindow,
         nagle: &Nagle,
         new_data_first: bool,
-    ) -> SendDecision {
+    ) -> Result<NextSegment, BlockedBy> {
         if scoreboard.has_retransmission() && !new_data_first {
-            return SendDecision::Send(NextSegment::Retransmission);
+            return Ok(NextSegment::Retransmission);
         }
         let unsent = self.unsent(scoreboard);
         let fin_due = self.fin_queued && !self.fin_sent;
         if unsent == 0 {
             return if fin_due {
-                SendDecision::Send(NextSegment::New { payload: 0, fin: true })
+                Ok(NextSegment::New { payload: 0, fin: true })
             } else {
-                SendDecision::Blocked(BlockedBy::NoData)
+                Err(BlockedBy::NoData)
             };
         }
         let full = u64::from(self.full);
@@ -152,18 +144,18 @@ impl Stream {
         let is_tail = payload == unsent;
         if payload == full || (is_tail && fin_due) {
             let fin = is_tail && fin_due;
-            return SendDecision::Send(NextSegment::New { payload: payload as u32, fin });
+            return Ok(NextSegment::New { payload: payload as u32, fin });
         }
         // F-RTO's new data is not held back by Nagle's algorithm (tcp_xmit_recovery: TCP_NAGLE_OFF).
         if is_tail && !new_data_first && nagle.holds(scoreboard.snd_una(), scoreboard.snd_max()) {
-            return SendDecision::Blocked(BlockedBy::Nagle);
+            return Err(BlockedBy::Nagle);
         }
         // RFC 9293 §3.8.6.2.1: (2) the segment carries all unsent bytes, or (3) it fills at least half of the
         // largest window that the far end ever offered.
         if is_tail || (payload > 0 && payload >= window.max_offered() / 2) {
-            return SendDecision::Send(NextSegment::New { payload: payload as u32, fin: false });
+            return Ok(NextSegment::New { payload: payload as u32, fin: false });
         }
-        SendDecision::Blocked(BlockedBy::Receiver)
+        Err(BlockedBy::Receiver)
     }
 }
 
@@ -196,7 +188,7 @@ mod tests {
             self.sender.write(Bytes::new(bytes), &self.scoreboard);
         }
 
-        fn plan(&self) -> SendDecision {
+        fn plan(&self) -> Result<NextSegment, BlockedBy> {
             self.sender.plan(&self.scoreboard, false)
         }
 
@@ -207,7 +199,7 @@ mod tests {
 
         fn send_all(&mut self) -> Vec<u32> {
             let mut sent = Vec::new();
-            while let SendDecision::Send(NextSegment::New { payload, fin }) = self.plan() {
+            while let Ok(NextSegment::New { payload, fin }) = self.plan() {
                 self.send(payload, fin);
                 sent.push(payload);
             }
@@ -223,7 +215,7 @@ mod tests {
         }
         assert_eq!(sending.send_all(), [1000, 440]);
         sending.write(160);
-        assert_eq!(sending.plan(), SendDecision::Blocked(BlockedBy::Nagle));
+        assert_eq!(sending.plan(), Err(BlockedBy::Nagle));
         sending.scoreboard.on_ack(1441);
         assert_eq!(sending.send_all(), [160]);
     }
@@ -236,10 +228,10 @@ mod tests {
         assert_eq!(sending.send_all(), [1000, 1000, 1000]);
         sending.scoreboard.on_ack(3001);
         sending.sender.update_window(300, 1, 3001);
-        assert_eq!(sending.plan(), SendDecision::Blocked(BlockedBy::Receiver));
+        assert_eq!(sending.plan(), Err(BlockedBy::Receiver));
         assert_eq!(sending.sender.plan_forced(&sending.scoreboard), Some(300));
         sending.sender.update_window(400, 1, 3001);
-        assert_eq!(sending.plan(), SendDecision::Send(NextSegment::New { payload: 400, fin: false }));
+        assert_eq!(sending.plan(), Ok(NextSegment::New { payload: 400, fin: false }));
     }
 
     #[test]
@@ -250,7 +242,7 @@ mod tests {
         sending.scoreboard.go_back();
         assert_eq!(
             (sending.plan(), sending.scoreboard.in_flight_bytes()),
-            (SendDecision::Send(NextSegment::Retransmission), 0)
+            (Ok(NextSegment::Retransmission), 0)
         );
         assert_eq!(sending.scoreboard.retransmit(Instant::ZERO).unwrap().end(), 1001);
         assert_eq!(
@@ -260,7 +252,7 @@ mod tests {
         let acked = sending.scoreboard.on_ack(1301);
         assert_eq!((acked.bytes, acked.segments, acked.sample_from), (1300, 2, None));
         let queued = sending.sender.queued(&sending.scoreboard);
-        assert_eq!((sending.plan(), queued), (SendDecision::Blocked(BlockedBy::NoData), 0));
+        assert_eq!((sending.plan(), queued), (Err(BlockedBy::NoData), 0));
     }
 
     #[test]
@@ -268,9 +260,9 @@ mod tests {
         let mut sending = Sending::new(NagleKind::Classic, 60_000);
         sending.write(100);
         sending.sender.queue_fin();
-        assert_eq!(sending.plan(), SendDecision::Send(NextSegment::New { payload: 100, fin: true }));
+        assert_eq!(sending.plan(), Ok(NextSegment::New { payload: 100, fin: true }));
         sending.send(100, true);
-        assert_eq!(sending.plan(), SendDecision::Blocked(BlockedBy::NoData));
+        assert_eq!(sending.plan(), Err(BlockedBy::NoData));
         sending.scoreboard.on_ack(102);
         assert!(sending.sender.fin_is_acked(&sending.scoreboard));
         let (queued, unsent) =
