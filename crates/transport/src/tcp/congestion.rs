@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | a segment may leave | in flight + payload <= `cwnd` | in flight < `cwnd` |
 //! | a loss with SACK reduces | min(unacknowledged, `cwnd`) | `cwnd` |
-//! | a loss without SACK reduces | in flight; BSD: min(`cwnd`, offered window) | in flight |
+//! | a loss without SACK reduces | in flight; BSD: min(`cwnd`, offered window) | `cwnd` |
 //!
 //! The algorithms are in [`crate::cc`].
 

@@ -127,9 +127,9 @@ impl Core {
     pub(super) fn next_control(&mut self, now: Instant) -> Option<Segment> {
         Some(match self.handshake.take_pending()? {
             Control::Reset(segment) => *segment,
-            Control::Syn => self.syn(Flags::SYN, false, now),
+            Control::Syn => self.syn(Flags::SYN, now),
             Control::SynAck => {
-                let mut segment = self.syn(Flags::SYN.with(Flags::ACK), true, now);
+                let mut segment = self.syn(Flags::SYN.with(Flags::ACK), now);
                 segment.ack = self.handshake.ack_number(self.receiver.rcv_nxt());
                 self.receiver.on_syn_ack_sent(&mut self.timers);
                 segment
@@ -137,9 +137,10 @@ impl Core {
         })
     }
 
-    /// Makes a SYN, or a SYN-ACK if `is_answer` is true. A SYN-ACK carries an option only if the SYN offered
-    /// it (RFC 7323 §2.2 and §3.2).
-    fn syn(&mut self, flags: Flags, is_answer: bool, now: Instant) -> Segment {
+    /// Makes a SYN, or a SYN-ACK if `flags` have ACK. A SYN-ACK carries an option only if the SYN offered it
+    /// (RFC 7323 §2.2 and §3.2).
+    fn syn(&mut self, flags: Flags, now: Instant) -> Segment {
+        let is_answer = flags.contains(Flags::ACK);
         let flags = flags.with(self.ecn.on_syn_sent(is_answer, self.handshake.has_sent_syn()));
         self.scoreboard.on_syn_sent();
         self.handshake.on_syn_sent(now);

@@ -47,6 +47,7 @@ impl Core {
         let clock = HostClock::new(config.ticks, seed, role);
         let handshake = Handshake::new(config, role, path_mtu, seed);
         let congestion = Congestion::new(config, handshake.mss(), seed);
+        let is_ecn_strict = config.stack != Stack::Linux;
         let rule = match config.stack {
             Stack::Linux => RttRule::Linux,
             Stack::Rfc => RttRule::Rfc6298,
@@ -55,7 +56,7 @@ impl Core {
         Self {
             state: ConnectionState::new(role),
             timestamps: Timestamps::new(config.timestamps),
-            ecn: EcnState::new(config.ecn, config.stack != Stack::Linux),
+            ecn: EcnState::new(config.ecn, is_ecn_strict),
             receiver: Receiver::new(config, receive_buffer.unwrap_or(config.rwnd), clock),
             sender: Sender::new(config, congestion.is_rate_based()),
             scoreboard: Scoreboard::new(),

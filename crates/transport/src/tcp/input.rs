@@ -78,7 +78,7 @@ impl Core {
     }
 
     /// Performs the first four checks: sequence number and PAWS, RST, SYN. Returns true if the segment
-    /// passes. Otherwise the segment was treated: answered with an ACK, or it ended the connection.
+    /// passes. Otherwise it was answered with an ACK or ignored, or it ended the connection.
     fn check_segment(&mut self, segment: &Segment, start: u64, now: Instant) -> bool {
         let length = u64::from(segment.payload) + u64::from(segment.flags.contains(Flags::FIN));
         let is_outside = self.receiver.is_outside(start, length);

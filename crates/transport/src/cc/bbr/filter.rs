@@ -5,47 +5,53 @@
 //! the newest sample becomes the second; after half of the window, the third. So smaller values are known
 //! when the first sample expires.
 
+/// A value, and the time at which it was measured, in rounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    time: u64,
+    value: u64,
+}
+
 /// A windowed maximum.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxFilter {
     /// The time (round) and the value of each sample: the largest first, and none earlier than the one
     /// before.
-    best: [(u64, u64); 3],
+    best: [Sample; 3],
 }
 
 impl MaxFilter {
     pub(super) const fn get(&self) -> u64 {
-        self.best[0].1
+        self.best[0].value
     }
 
     /// Adds a sample of `value` at `time`. Samples older than `window` are forgotten.
     pub(super) fn update(&mut self, window: u64, time: u64, value: u64) {
-        let sample = (time, value);
-        if value >= self.best[0].1 || time - self.best[2].0 > window {
+        let sample = Sample { time, value };
+        let [largest, second, third] = self.best;
+        if value >= largest.value || time - third.time > window {
             self.best = [sample; 3];
             return;
         }
-        if value >= self.best[1].1 {
-            (self.best[1], self.best[2]) = (sample, sample);
-        } else if value >= self.best[2].1 {
-            self.best[2] = sample;
+        if value >= second.value {
+            self.best = [largest, sample, sample];
+        } else if value >= third.value {
+            self.best = [largest, second, sample];
         }
         self.age(window, sample);
     }
 
     /// Replaces samples that are too old.
-    fn age(&mut self, window: u64, sample: (u64, u64)) {
-        let [first, second, third] = self.best;
-        let age = sample.0 - first.0;
+    fn age(&mut self, window: u64, sample: Sample) {
+        let [largest, second, third] = self.best;
+        let age = sample.time - largest.time;
         if age > window {
-            self.best = [second, third, sample];
-            if sample.0 - second.0 > window {
-                self.best = [third, sample, sample];
-            }
-        } else if second.0 == first.0 && age > window / 4 {
-            (self.best[1], self.best[2]) = (sample, sample);
-        } else if third.0 == second.0 && age > window / 2 {
-            self.best[2] = sample;
+            let is_second_too_old = sample.time - second.time > window;
+            self.best = if is_second_too_old { [third, sample, sample] } else { [second, third, sample] };
+        } else if second.time == largest.time && age > window / 4 {
+            self.best = [largest, sample, sample];
+        } else if third.time == second.time && age > window / 2 {
+            self.best = [largest, second, sample];
         }
     }
 }

@@ -198,8 +198,8 @@ impl Receiver {
         DataOutcome::Nothing
     }
 
-    /// Grows the offered window after data arrived, if it `may_grow` and is below its bounds. The far end is
-    /// told at once. A full segment also measures the round trip, as the receiver sees it.
+    /// Grows the offered window after data arrived, if it `may_grow` and is below its bounds. Then the next
+    /// ACK leaves at once. A full segment also measures the round trip, as the receiver sees it.
     #[inline]
     fn tune_window(
         &mut self,

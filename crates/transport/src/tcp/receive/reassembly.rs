@@ -60,7 +60,7 @@ impl Reassembly {
     /// The number of in-order bytes that the application has not read.
     #[inline]
     pub(super) fn unread(&self) -> u64 {
-        // Before the SYN has arrived, RCV.NXT is below `read_to`, which is that of the first byte.
+        // Before the SYN has arrived, RCV.NXT is 0 and `read_to` is 1, the offset of the first byte.
         self.rcv_nxt.saturating_sub(self.read_to + u64::from(self.fin_received()))
     }
 

@@ -42,18 +42,19 @@ impl SackReport {
 
     /// Puts `start..end` first, merged with the blocks that it touches.
     fn merge(&mut self, start: u64, end: u64) {
-        let mut merged = (start, end);
+        let (mut merged_start, mut merged_end) = (start, end);
         let mut kept = 0;
         let mut others = [(0, 0); REMEMBERED];
         for &(left, right) in &self.blocks[..self.count] {
-            if left <= merged.1 && merged.0 <= right {
-                merged = (merged.0.min(left), merged.1.max(right));
+            if left <= merged_end && merged_start <= right {
+                merged_start = merged_start.min(left);
+                merged_end = merged_end.max(right);
             } else {
                 others[kept] = (left, right);
                 kept += 1;
             }
         }
-        self.blocks[0] = merged;
+        self.blocks[0] = (merged_start, merged_end);
         self.count = (kept + 1).min(REMEMBERED);
         self.blocks[1..self.count].copy_from_slice(&others[..self.count - 1]);
     }

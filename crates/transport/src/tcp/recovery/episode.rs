@@ -28,7 +28,8 @@ pub(super) struct Episode {
     recover: u64,
     /// True if the first unacknowledged segment has to leave again, even if `cwnd` is full.
     first_retransmission_due: bool,
-    /// SND.UNA when the retransmission timer last expired. `None` if it never did, or needlessly.
+    /// SND.UNA when the retransmission timer last expired. `None` if it never expired, or if the last timeout
+    /// was needless.
     timed_out_at: Option<u64>,
     timeouts: u64,
     fast_retransmits: u64,

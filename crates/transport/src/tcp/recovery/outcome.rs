@@ -50,8 +50,8 @@ impl AckOutcome {
         }
     }
 
-    /// Counts a delivered segment. Some data before the offset `highest` was delivered earlier, so a segment
-    /// below it was overtaken.
+    /// Counts a delivered segment. The data that was delivered before ends at `highest`, so a segment that
+    /// begins below it was overtaken.
     pub(super) fn on_delivered(&mut self, segment: &SentSegment, highest: u64) {
         self.delivered_segments += 1;
         self.delivered_bytes += segment.end() - segment.start();

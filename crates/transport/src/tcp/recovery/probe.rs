@@ -157,7 +157,7 @@ impl Recovery {
 
     /// Takes note of the answer to a probe (RFC 8985 §7.4.2). If the probe repaired a loss, `cwnd` is
     /// reduced (Linux: tcp_process_tlp_ack). Before the acknowledgement `old_outstanding` bytes were in
-    /// flight, and the loss was one of them.
+    /// flight, and the lost segment was among them.
     pub(super) fn on_probe_ack(
         &mut self,
         arrived: Arrived,

@@ -206,7 +206,9 @@ impl Recovery {
         }
         if context.scoreboard.losses() > old_losses && self.state() != RecoveryState::Fast {
             self.begin_fast(context);
-            self.reduce_proportionally(1, false, context);
+            // A timer acknowledges no data, so this step is not safe in the sense of PRR.
+            let is_safe = false;
+            self.reduce_proportionally(1, is_safe, context);
         }
         if !waits_for_reordering {
             self.restart_retransmission(context);

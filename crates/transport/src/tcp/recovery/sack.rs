@@ -20,7 +20,7 @@ use talkpath_units::{Duration, Instant};
 
 use super::DUPLICATE_THRESHOLD;
 use super::outcome::AckOutcome;
-use super::{ArmedBy, Context, IncomingAck, Recovery, RecoveryState};
+use super::{ArmedBy, Context, IncomingAck, Recovery, RecoveryState, Scoreboard};
 use crate::cc::{Ack, Feedback, RttSample};
 use crate::tcp::congestion::Delivery;
 use crate::tcp::ecn::ReducedBy;
@@ -58,6 +58,26 @@ enum Dsack {
     OfProbe,
     /// Any other segment.
     Other,
+}
+
+/// The scoreboard before an acknowledgement is processed.
+struct Before {
+    snd_una: u64,
+    outstanding_bytes: u64,
+    in_flight_segments: u64,
+    /// How often a segment was marked as lost since the connection began.
+    losses: u64,
+}
+
+impl Before {
+    const fn new(scoreboard: &Scoreboard) -> Self {
+        Self {
+            snd_una: scoreboard.snd_una(),
+            outstanding_bytes: scoreboard.outstanding_bytes(),
+            in_flight_segments: scoreboard.in_flight_segments(),
+            losses: scoreboard.losses(),
+        }
+    }
 }
 
 impl Sack {
@@ -119,14 +139,10 @@ impl Arrived {
 impl Recovery {
     /// Processes an acknowledgement in seven steps, which are numbered below. An old acknowledgement without
     /// SACK blocks passes all steps and changes nothing: it does not move SND.UNA, and is no duplicate.
-    pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
-        // The state before the acknowledgement, for the steps 2, 4 and 7.
-        let old_una = context.scoreboard.snd_una();
-        let old_outstanding = context.scoreboard.outstanding_bytes();
-        let old_losses = context.scoreboard.losses();
-        let prior_in_flight = context.scoreboard.in_flight_segments();
+    pub(in crate::tcp) fn on_ack_with_sack(&mut self, incoming: IncomingAck, context: &mut Context<'_>) {
+        let before = Before::new(context.scoreboard);
         // An old acknowledgement may have new SACK blocks. It is processed as one that does not move SND.UNA.
-        incoming.ack = incoming.ack.max(old_una);
+        let incoming = IncomingAck { ack: incoming.ack.max(before.snd_una), ..incoming };
         // The steps 1 and 2 collect here what the acknowledgement delivers.
         let mut outcome = AckOutcome::new(context.now, self.rack.min_rtt(), self.episode.recover());
         // 1. SACK blocks mark segments as sacked. A D-SACK reports a segment that arrived twice.
@@ -135,7 +151,7 @@ impl Recovery {
             dsack = self.take_blocks(&incoming, &mut outcome, context);
         }
         // 2. SND.UNA moves, and the acknowledged segments leave the scoreboard.
-        let advanced = incoming.ack > old_una;
+        let advanced = incoming.ack > before.snd_una;
         if advanced {
             let old_highest = context.scoreboard.highest();
             context.scoreboard.on_ack_with_sack(incoming.ack, incoming.echo, &mut outcome);
@@ -146,15 +162,16 @@ impl Recovery {
         if incoming.echoes_mark {
             context.ecn.on_echoed(outcome.delivered_segments());
         }
-        // 3. Round trips are measured for the RTO, RACK and congestion control. RACK also remembers the newest
-        //    segment that has arrived: a segment that was sent before it may be lost (RFC 8985 §6.2 step 2).
+        // 3. Round trips are measured for the RTO, RACK and congestion control. RACK also remembers the
+        //    newest segment that has arrived: a segment that was sent before it may be lost (RFC 8985 §6.2
+        //    step 2).
         let rtt = self.measure(&incoming, advanced, &outcome, context);
         if let Some((newest_segment, last_rtt)) = outcome.newest() {
             self.rack.advance(newest_segment, last_rtt);
         }
         // 4. The acknowledgement may answer a tail loss probe.
         let arrived = Arrived { incoming, advanced, dsack };
-        self.on_probe_ack(arrived, &outcome, old_outstanding, context);
+        self.on_probe_ack(arrived, &outcome, before.outstanding_bytes, context);
         // 5. Losses are found, and recovery begins or ends. An acknowledgement that only moves SND.UNA while
         //    no loss is known needs no search.
         let mut waits_for_reordering = false;
@@ -171,14 +188,14 @@ impl Recovery {
             self.arm_loss_timer(ArmedBy::Progress, context);
         }
         // 7. cwnd moves. A rate-based congestion control moves it by its own rules, from a report.
-        let losses = context.scoreboard.losses() - old_losses;
+        let losses = context.scoreboard.losses() - before.losses;
         if context.congestion.is_rate_based() {
             let delivery = Delivery {
                 segments: outcome.delivered_segments(),
                 losses,
                 newest: outcome.newest_end(),
                 rtt,
-                prior_in_flight,
+                prior_in_flight: before.in_flight_segments,
                 is_ack_delayed: self.may_be_delayed(&outcome, context),
             };
             self.report_delivery(delivery, incoming.ack, context);
@@ -207,8 +224,9 @@ impl Recovery {
         let snd_max = context.scoreboard.snd_max();
         let mut blocks = incoming.blocks;
         let dsack = self.dsack(incoming, context);
-        if dsack != Dsack::None && blocks[0].1 <= snd_max {
-            self.undo.on_duplicate(blocks[0].1);
+        let [(_, first_end), ..] = blocks;
+        if dsack != Dsack::None && first_end <= snd_max {
+            self.undo.on_duplicate(first_end);
             if self.may_be_from_short_window(dsack) {
                 self.rack.on_duplicate(context.scoreboard.snd_una(), snd_max);
             }
@@ -233,14 +251,15 @@ impl Recovery {
     /// below the acknowledgement or within the second block (RFC 2883 §4).
     fn dsack(&self, incoming: &IncomingAck, context: &Context<'_>) -> Dsack {
         let [first, second, _] = incoming.blocks;
+        let ((start, end), (second_start, second_end)) = (first, second);
         let is_within_second =
-            incoming.block_count > 1 && second.0 <= first.0 && first.1 <= second.1 && first != second;
-        if first.0 >= incoming.ack && !is_within_second {
+            incoming.block_count > 1 && second_start <= start && end <= second_end && first != second;
+        if start >= incoming.ack && !is_within_second {
             return Dsack::None;
         }
         // A probe is one segment. A longer block reports others, too.
-        let is_one_segment = first.1.saturating_sub(first.0) <= u64::from(context.sender.smss());
-        if is_one_segment && self.probe.is_unanswered_to(first.1) { Dsack::OfProbe } else { Dsack::Other }
+        let is_one_segment = end.saturating_sub(start) <= u64::from(context.sender.smss());
+        if is_one_segment && self.probe.is_unanswered_to(end) { Dsack::OfProbe } else { Dsack::Other }
     }
 
     /// True if the needless retransmission that `dsack` reports may have left because RACK's reordering

@@ -212,7 +212,7 @@ impl Scoreboard {
     /// True if no segment in the queue is sacked or lost.
     #[inline]
     pub(in crate::tcp) const fn has_no_marks(&self) -> bool {
-        self.sacked.segments | self.lost.segments == 0
+        self.sacked.segments == 0 && self.lost.segments == 0
     }
 
     pub(super) const fn sacked_segments(&self) -> u64 {
@@ -281,7 +281,7 @@ impl Scoreboard {
         segment
     }
 
-    /// Sends the first lost segment again that waits for it. `None` if no segment does.
+    /// Sends the first segment again that is lost and was not sent again since. `None` if there is none.
     pub(in crate::tcp) fn retransmit_lost(&mut self, now: Instant) -> Option<SentSegment> {
         let first = self.lost_hint.saturating_sub(self.acked) as usize;
         let waits = |segment: &SentSegment| segment.has(Marks::LOST) && !segment.has(Marks::RESENT);
@@ -454,13 +454,14 @@ impl Scoreboard {
                 }
             }
             if start < end {
-                let marked = self.mark_sacked(start, end, outcome);
+                let (marked_start, marked_end) = self.mark_sacked(start, end, outcome);
                 // If an edge lies within a segment, that segment is not covered.
-                if start == covered.0 {
-                    covered.0 = marked.0;
+                let (covered_start, covered_end) = covered;
+                if start == *covered_start {
+                    *covered_start = marked_start;
                 }
-                if end == covered.1 {
-                    covered.1 = marked.1;
+                if end == *covered_end {
+                    *covered_end = marked_end;
                 }
             }
         }
@@ -470,7 +471,7 @@ impl Scoreboard {
     /// Marks the whole segments in `start..end`. Returns the range from the first to the last of them, or
     /// `(end, start)` if there is none.
     fn mark_sacked(&mut self, start: u64, end: u64, outcome: &mut AckOutcome) -> (u64, u64) {
-        let mut marked = (end, start);
+        let (mut marked_start, mut marked_end) = (end, start);
         let highest = self.highest;
         let hint = self.sack_hint.saturating_sub(self.acked) as usize;
         let mut index = match self.segments.get(hint) {
@@ -495,9 +496,10 @@ impl Scoreboard {
             }
             index += 1;
             self.sack_hint = self.acked + index as u64;
-            marked = (marked.0.min(segment.start()), segment.end());
+            marked_start = marked_start.min(segment.start());
+            marked_end = segment.end();
         }
-        marked
+        (marked_start, marked_end)
     }
 
     /// Removes the marks of loss of a segment that was delivered.

@@ -273,7 +273,8 @@ impl LinuxAcks {
     }
 
     /// Estimates the size of a full segment (tcp_measure_rcv_mss). The largest segment so far counts as full.
-    /// A smaller size counts as full if two segments in a row have it and do not end a write (PSH).
+    /// A smaller size counts as full if two segments in a row have it. Below 536 bytes they must not end a
+    /// write (PSH).
     #[inline]
     pub(super) fn measure_rcv_mss(&mut self, payload: u32, pushed: bool) {
         let last = core::mem::take(&mut self.last_segment);
