@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .plot import Plots
 
-Table = Literal["messages", "series", "repetitions", "cells", "links"]
+Table = Literal["messages", "series", "repetitions", "cells", "links", "program"]
 
 UNITS = {
     "cwnd": "packets",
@@ -148,13 +148,24 @@ class Run:
 
     @cached_property
     def cells(self) -> pl.DataFrame:
-        """A row for each figure of each flow in each cell: median, mean and the mean's 95 % interval."""
+        """A row for each figure of each flow in each cell: median, mean and the mean's 95 % interval.
+
+        The figures of a scenario's program are those of the flow `program`.
+        """
         return self._table("cells")
 
     @cached_property
     def links(self) -> pl.DataFrame:
         """A row for each link in each repetition."""
         return self._table("links")
+
+    @cached_property
+    def program(self) -> pl.DataFrame:
+        """A row for each repetition of a scenario's program: why it failed, how long it ran, and its figures.
+
+        A run without `program` has none: UsageError.
+        """
+        return self._table("program")
 
     @cached_property
     def series(self) -> pl.DataFrame:

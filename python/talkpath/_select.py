@@ -45,6 +45,9 @@ def _judged(row: dict[str, Any]) -> Judged:
 JUDGED = {path: _judged(row["judged"]) for path, row in _rows().items() if "judged" in row}
 """The figures by which transports are ranked; the report writes and draws them so."""
 
+PROGRAM = "program"
+"""The name of a scenario's program among the flows of the frame of cells."""
+
 RTT = "rtt_s"
 """The column of the path's round trip without a queue."""
 
@@ -53,13 +56,22 @@ _UNIT = re.compile(r"_(s|bps|bytes|packets|hz)$")
 
 
 def flow(run: Run, name: str | None) -> str:
-    """The flow that is named; else the one that is compared, else the first."""
+    """The flow that is named; else the one that is compared, else the program, else the first."""
     names = run.repetitions["flow"].unique(maintain_order=True).to_list()
+    names = [PROGRAM, *names] if program_figures(run) else names
+    if name is None and not (run.answers or names):
+        raise UsageError("this run has no flow")
     if name is None:
         return run.answers[0].flow if run.answers else names[0]
     if name not in names:
         raise UsageError(f"{name}: this run has no such flow; there are {', '.join(names)}")
     return name
+
+
+def program_figures(run: Run) -> dict[str, Any]:
+    """The figures of the scenario's program, by their names: their units, and whether less is better."""
+    found = run.summary.get(PROGRAM)
+    return {} if found is None else cast("dict[str, Any]", found["figures"])
 
 
 def column(run: Run, name: str) -> str:
@@ -193,6 +205,8 @@ def label(run: Run, cell: int, name: str, varied: Sequence[str]) -> tuple[str, s
 
 
 def _transport(run: Run, cell: int, name: str) -> tuple[str, str]:
+    if name == PROGRAM:
+        return PROGRAM, PROGRAM
     pl = polars()
     row = run.repetitions.filter(pl.col("cell") == cell, pl.col("flow") == name).row(0, named=True)
     kind = str(row["transport"])
@@ -308,6 +322,12 @@ def _shown(value: str) -> Shown:
 def figure_title(value: str) -> str:
     """The title of a figure."""
     return _shown(value).title
+
+
+def title_of(run: Run, name: str, value: str) -> str:
+    """The title of a figure of a flow or of the program, whose figures have the units that the scenario says."""
+    unit = program_figures(run).get(value, {}).get("unit") if name == PROGRAM else None
+    return f"{value}, {unit}" if unit else figure_title(value)
 
 
 def factor(value: str) -> float:

@@ -76,6 +76,7 @@ def study(
     set: Mapping[str, Any] | None = None,
     resume: bool = False,
     strict: bool = False,
+    allow_program: bool = False,
     jobs: int | None = None,
     records: Literal["none", "summary", "all"] | None = None,
     series: Literal["sampled", "full"] | None = None,
@@ -88,11 +89,12 @@ def study(
         name: a built-in study, such as `sawashima-1997`, or a folder with a study.toml.
         claims: these alone: `["S1"]`.
         quick: fewer start phases, in about a minute.
-        arena: `sim`, `emu`, or both with a comma.
+        arena: `sim`, `emu`, or both with a comma; unless given `sim`, or `emu` if a scenario has a program.
         seed: that of the first repetition.
         set: keys and their values.
         resume: go on with the run of it that was interrupted.
         strict: an error where the command says one, as for a verdict other than the study expects.
+        allow_program: run the programs of scenarios with `program`, which have all rights of your user.
         jobs: repetitions at the same time.
         records: as of `run`.
         series: as of `run`.
@@ -102,7 +104,7 @@ def study(
     Without `strict` a verdict other than the study expects is no error: see `Study.as_expected`.
     """
     flags = [word for claim in listed(claims) for word in ("--claim", claim)]
-    switches = {"--quick": quick, "--resume": resume, "--strict": strict}
+    switches = {"--quick": quick, "--resume": resume, "--strict": strict, "--allow-program": allow_program}
     flags += [option for option, is_given in switches.items() if is_given]
     flags += [word for key, it in (set or {}).items() for word in ("--set", f"{key}={_toml.value(it, key)}")]
     common = {"--jobs": jobs, "--records": records, "--series": series, "--out": out}

@@ -170,6 +170,7 @@ class Plots:
             floor *= _select.factor(value)
             ax.axhline(floor, color=SOFT, linestyle=(0, (2, 4)), linewidth=1, label=f"usable from {floor:g}")
         self._swept_axes(ax, value, rows, (column, places))
+        ax.set_ylabel(_select.title_of(run, name, value))
         return _finish(ax)
 
     def _swept_axes(self, ax: Axes, value: str, rows: pl.DataFrame, swept: tuple[str, Mapping[Any, float]]) -> None:
@@ -189,7 +190,6 @@ class Plots:
         else:
             _fit(ax, "y", (ends[0] * _select.factor(value), ends[1] * _select.factor(value)), _scale.linear)
         ax.set_xlabel(_select.title(column))
-        ax.set_ylabel(_select.figure_title(value))
 
     def heatmap(
         self,
@@ -229,12 +229,17 @@ class Plots:
         best = ranked.group_by(column, row, maintain_order=True).first().select(column, row, "mean", "usable")
         ax = _axes(ax)
         axes = {it: _select.values(rows, it) for it in (column, row)}
-        self._cells(ax, best, axes, value)
+        is_program = name == _select.PROGRAM
+        less_is_better = is_program and _select.program_figures(run)[value]["less_is_better"]
+        self._cells(ax, best, axes, value, less_is_better=less_is_better)
         which = transport or ("the best transport" if len(names) > 1 else names[0][2])
-        ax.set_title(f"{_select.figure_title(value)} of {name}, {which}", loc="left", fontsize="medium")
+        of_what = "the program" if is_program else f"{name}, {which}"
+        ax.set_title(f"{_select.title_of(run, name, value)} of {of_what}", loc="left", fontsize="medium")
         return ax
 
-    def _cells(self, ax: Axes, best: pl.DataFrame, axes: Mapping[str, list[Any]], value: str) -> None:
+    def _cells(
+        self, ax: Axes, best: pl.DataFrame, axes: Mapping[str, list[Any]], value: str, *, less_is_better: bool = False
+    ) -> None:
         """Draws the cells: the better, the stronger the colour. `axes` has the columns across and upwards, with their
         values."""
         rectangle = needed("matplotlib", lambda: __import__("matplotlib.patches").patches.Rectangle)
@@ -244,6 +249,7 @@ class Plots:
         for at_x, at_y, mean, is_usable in best.iter_rows():
             place = (values[0].index(at_x), values[1].index(at_y))
             share = 0.0 if mean is None or high <= low else min(max((mean - low) / (high - low), 0.0), 1.0)
+            share = 1.0 - share if less_is_better else share
             # The report's: 5 % of the accent at the scale's lower end, 60 % at its upper one.
             alpha = 0.0 if mean is None else 0.05 + 0.55 * share
             corner = (place[0] - 0.5, place[1] - 0.5)

@@ -36,6 +36,16 @@ SCENARIO: dict[str, Any] = {
 }
 
 
+PROGRAM: dict[str, Any] = {
+    "duration": "9 s",
+    "path": {"up": {"rate": "1 Mbps", "delay": "20 ms"}, "down": {"rate": "8 Mbps", "delay": "15 ms"}},
+    "program": {
+        "command": ["sh", "-c", "echo stalled 3 s"],
+        "figures": {"stalls": {"regex": "stalled ([0-9]+) s", "unit": "s", "better": "less"}},
+    },
+    "sweep": {"path.up.delay": ["10 ms", "40 ms"], "path.up.rate": ["1 Mbps", "2 Mbps"]},
+}
+
 Draw = Callable[[talkpath.Run], object]
 
 WRONG: list[tuple[Draw, str]] = [
@@ -321,3 +331,25 @@ def test_every_block_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.Monke
     for block in blocks:
         exec(block, known)
     assert known["mos"].height == 18
+
+
+def test_the_figures_of_a_program_are_in_frames_and_plots(tmp_path: Path) -> None:
+    try:
+        run = talkpath.run(PROGRAM, allow_program=True, out=tmp_path, progress=False)
+    except talkpath.UnavailableError as why:
+        pytest.skip(f"no network namespaces here: {why}")
+    assert run.program["figures_stalls"].to_list() == [3.0] * 4
+    assert run.program["failure"].null_count() == 4
+    of_cells = run.cells.filter(pl.col("flow") == "program")
+    assert of_cells["figure"].to_list() == ["stalls"] * 4
+    assert run.plot.sweep("delay", "stalls", where={"rate": 1e6}).get_ylabel() == "stalls, s"
+    drawn = run.plot.heatmap("delay", "rate", "stalls")
+    assert drawn.get_title(loc="left") == "stalls, s of the program"
+    assert [text.get_text() for text in drawn.texts] == ["3"] * 4
+    with pytest.raises(talkpath.UsageError, match="there are stalls"):
+        run.plot.sweep("delay", "stall", where={"rate": 1e6})
+
+
+def test_a_run_without_a_program_has_no_frame_of_it(run: talkpath.Run) -> None:
+    with pytest.raises(talkpath.UsageError, match="has no \\[program\\]"):
+        _ = run.program

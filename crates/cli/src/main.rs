@@ -22,7 +22,7 @@ mod watched;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use talkpath_commands::args::{self, Cli, Command};
+use talkpath_commands::args::{self, Cli, Command, StudyArgs, StudyCommand};
 use talkpath_commands::command::{
     Context, campaign, check, compare, export, listen, merge, monitor, mos, plan, rate, report, run, shell,
     study, trace, transfer,
@@ -90,6 +90,9 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
 fn nursery(command: &Command) -> Result<Option<Arc<Nursery>>, Failure> {
     match command {
         Command::Run(args) if args.allow_program => path_shell::nursery().map(Some),
+        Command::Study(StudyArgs { command: StudyCommand::Run(args) }) if args.allow_program => {
+            path_shell::nursery().map(Some)
+        }
         _ => Ok(None),
     }
 }

@@ -1,5 +1,6 @@
 //! Each command has a module. The text that several commands print at their end is made here.
 
+mod allowed;
 pub mod campaign;
 pub mod check;
 pub mod compare;

@@ -15,7 +15,7 @@ use talkpath_scenario::campaign::Campaign;
 use talkpath_scenario::{Files, Located, Options, Source, load_with_files};
 
 use crate::monitor::http::{MAX_HEAD, reply};
-use crate::page::command_again;
+use crate::page::run_command;
 use talkpath_experiment::part::Part;
 use talkpath_experiment::run_options::RunOptions;
 
@@ -49,7 +49,7 @@ fn run_state(bytes: &[u8]) {
     if let Ok(options) = serde_json::from_slice::<RunOptions>(bytes) {
         // Reading a value must not panic, whatever the file says.
         let _ = (options.arena(), options.records(), options.series(), options.shard(), options.common());
-        let command = command_again(Path::new("scenario.toml"), options.arena_name(), options.to.as_deref());
+        let command = run_command(Path::new("scenario.toml"), options.arena_name(), options.to.as_deref());
         assert!(command.starts_with("talkpath run scenario.toml"), "{command}");
     }
     if let Ok(part) = serde_json::from_slice::<Part>(bytes) {

@@ -332,12 +332,9 @@ fn program_summary(cell: &Cell) -> Option<ProgramSummary> {
 
 /// Takes what the program of a repetition printed, below a line that names the repetition and its outcome.
 fn take_program_output(plan: &Plan, part: &mut Part) -> Option<String> {
-    let outcome = part.summary.program.as_ref()?;
-    let failure = outcome.failure.as_deref().unwrap_or("it ended with exit code 0");
-    let name = part_name(plan, part);
-    let seconds = outcome.seconds;
     let output = mem::take(&mut part.program_output);
-    Some(format!("=== {name}: {failure}, after {seconds:.3} s\n{output}"))
+    let outcome = part.summary.program.as_ref()?;
+    Some(outcome.with_output(&part_name(plan, part), &output))
 }
 
 /// Returns a valid summary that has nothing but the name of the plan.

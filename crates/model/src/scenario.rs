@@ -78,8 +78,8 @@ impl Scenario {
                     .to_owned())
             }
             Some(program) => Err(format!(
-                "the scenario runs a program of the user, {}. Only `talkpath run --allow-program` runs it, in --arena \
-                 emu",
+                "the scenario runs a program of the user, {}. Only `talkpath run --allow-program` and `talkpath \
+                 study run --allow-program` run it, in --arena emu",
                 program.lines()
             )),
         }

@@ -18,6 +18,8 @@ pub fn schema() -> Value {
     if let Some(object) = schema.as_object_mut() {
         object.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
         object.insert("title".into(), "talkpath scenario".into());
+        let either = ["flow", "program"].map(|key| json!({ "required": [key] }));
+        object.insert("anyOf".into(), json!(either));
     }
     schema
 }
@@ -186,7 +188,8 @@ mod tests {
         for key in ROOT.keys {
             assert!(schema["properties"][key.name]["description"].is_string(), "{}", key.name);
         }
-        assert_eq!(schema["required"], json!(["duration", "flow"]));
+        assert_eq!(schema["required"], json!(["duration"]));
+        assert_eq!(schema["anyOf"], json!([{ "required": ["flow"] }, { "required": ["program"] }]));
         let flow = &schema["properties"]["flow"]["additionalProperties"];
         assert_eq!(flow["additionalProperties"], false);
         let transports = &flow["properties"]["transport"]["anyOf"];

@@ -173,7 +173,7 @@ fn parse_left_side(text: &str, cells: &[ThresholdCell<'_>]) -> Result<LeftSide, 
 const LINK: &str = "link";
 
 /// The word before the name of a figure of the program.
-const PROGRAM: &str = "program";
+pub(crate) const PROGRAM: &str = "program";
 
 fn find_link(name: &str, cells: &[&ThresholdCell<'_>]) -> Result<ThresholdSubject, Problem> {
     let links: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.subjects.links()).collect();
@@ -381,7 +381,7 @@ mod tests {
     fn a_flow_of_a_program_is_known_by_its_protocol_if_there_is_a_program() {
         let read = |program: &str, name: &str| {
             let text = format!(
-                "duration = \"1 s\"\npath = \"lan\"\n[flow]\n{program}\n[thresholds]\n\"{name}.loss_rate\" = \"<= 0\"\n"
+                "duration = \"1 s\"\npath = \"lan\"\n{program}\n[thresholds]\n\"{name}.loss_rate\" = \"<= 0\"\n"
             );
             load(
                 &Source::new("s.toml", text),

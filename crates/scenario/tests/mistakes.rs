@@ -517,8 +517,10 @@ fn names_are_plain_and_each_flow_has_its_own() {
     check(&text, &["7:7: flow: two flows come out with the name \"call-1\""]);
     check(
         "duration = \"1 s\"\npath = \"lan\"\n[flow]\n",
-        &["1:1: flow: missing; a scenario needs at least one [flow.NAME]"],
+        &["1:1: flow: missing; a scenario needs at least one [flow.NAME], or [program]"],
     );
+    let text = GOOD.replace("[flow.call]", "[flow.program]") + "[program]\ncommand = [\"true\"]\n";
+    check(&text, &["3:7: flow: found a flow called \"program\" beside `[program]`"]);
 }
 
 #[test]

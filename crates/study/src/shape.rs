@@ -15,7 +15,7 @@ pub(crate) fn summary_shape(scenario: &Scenario) -> Json {
     let flow_names = || scenario.flows.iter().map(|flow| &flow.name);
     let group_names = scenario.flows.iter().map(|flow| &flow.group);
     let link_names = || scenario.links.iter().map(|link| &link.name);
-    json!({
+    let mut shape = json!({
         "flows": by_name(flow_names(), &flow),
         "groups": by_name(group_names, &group),
         "links": by_name(link_names(), &table_figures(&LINK)),
@@ -26,7 +26,12 @@ pub(crate) fn summary_shape(scenario: &Scenario) -> Json {
             "links": by_name(link_names(), &watched_figures()),
         },
         "log": by_name(flow_names(), &log_fields()),
-    })
+    });
+    if let Some(program) = &scenario.program {
+        let figures = program.figures.iter().map(|figure| (figure.name.clone(), json!(0.0)));
+        shape["program"] = json!({ "seconds": 0.0, "figures": figures.collect::<Map<_, _>>() });
+    }
+    shape
 }
 
 /// Returns a table with the same entry under each name.

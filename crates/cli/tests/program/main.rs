@@ -28,6 +28,7 @@ mod runs;
 mod shards;
 mod shell;
 mod sockets;
+mod strangers;
 mod study;
 mod thresholds;
 mod traces;

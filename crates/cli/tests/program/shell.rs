@@ -69,7 +69,6 @@ fn the_exit_code_is_the_commands_and_ours_if_that_is_0() {
     );
     Seen::of(shell(&bench, &["--path", "nowhere", "--", "true"]).output().unwrap())
         .fails(125, &["no such preset"]);
-    Seen::of(shell(&bench, &["--pair", "a/b", "--", "true"]).output().unwrap()).fails(125, &["--pair"]);
     Seen::of(shell(&bench, &["--pair", "a", "--beside", "bulk", "--", "true"]).output().unwrap())
         .fails(125, &["belongs to the shell that makes the path"]);
 }
@@ -332,20 +331,6 @@ fn without_root_the_command_keeps_its_user_and_has_no_capability() {
 }
 
 #[test]
-fn another_user_cannot_join_a_pair() {
-    let bench = Bench::new();
-    let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
-    let Some(mut stranger) = as_nobody(&bench, &["--pair", "mine", "--", "true"]) else { return };
-    let near = start(shell(&bench, &["--pair", "mine", "--path", "lan", "--", "sleep", "2"]));
-    stranger.env("XDG_RUNTIME_DIR", bench.path("run"));
-    wait_until("the socket of the pair", || bench.path("run/talkpath/mine.sock").exists());
-    let output = stranger.output();
-    Seen::of_child(near).succeeds();
-    let Ok(output) = output else { return eprintln!("SKIP: no setpriv here") };
-    Seen::of(output).fails(125, &["error:"]);
-}
-
-#[test]
 fn addresses_are_in_the_record_only_with_names() {
     let record = |names: &[&str]| {
         let bench = Bench::new();
@@ -396,6 +381,20 @@ fn a_full_disk_ends_the_record_and_not_the_command() {
     );
 }
 
+/// The upload goes on until the program ends, so its end is no break of the path, and its window is averaged over
+/// this time.
+#[test]
+fn a_flow_beside_the_command_ends_with_it_and_the_page_says_how_the_path_is_replayed() {
+    let bench = Bench::new();
+    let path = ["--up", "1Mbps/20ms", "--down", "8Mbps/20ms", "--isolated", "--beside", "bulk"];
+    let Some(seen) = run(&bench, &[&path[..], &["--", "sleep", "3"]].concat()) else { return };
+    assert!(!seen.succeeds().err.contains("nothing came any more"), "{}", seen.err);
+    let upload = &flows(&bench)["upload"];
+    assert_eq!(upload["breaks"], Value::Array(Vec::new()), "{upload}");
+    let page = fs::read_to_string(bench.only_run().join("report.html")).unwrap();
+    assert!(page.contains("talkpath replay ") && !page.contains("scenario.toml --arena emu"));
+}
+
 /// The path of a scenario with `[[change]]` changes under the command, and its flows run beside.
 #[test]
 fn a_path_that_changes_does_so_under_the_command() {
@@ -403,7 +402,7 @@ fn a_path_that_changes_does_so_under_the_command() {
     bench.file(
         "a.toml",
         "duration = \"9 s\"\npath = { up = { rate = \"10 Mbps\", delay = \"5 ms\" }, down = { rate = \"10 Mbps\", delay = \"5 ms\" } }\n\
-         [flow]\n[program]\ncommand = [\"x\"]\n[[change]]\nat = \"1 s\"\nlink = \"up\"\ndelay = \"65 ms\"\n",
+         [[change]]\nat = \"1 s\"\nlink = \"up\"\ndelay = \"65 ms\"\n",
     );
     let send = format!(
         "for n in 1 2; do '{PROGRAM}' stamp --to $TALKPATH_PEER --count 10 --interval 10ms --wait 0ms; sleep 1.2; done; true"

@@ -115,15 +115,9 @@ pub struct StudyRunArgs {
     /// times
     #[arg(long = "claim", value_name = "ID")]
     pub claims: Vec<String>,
-    /// Where the scenarios run: sim, emu, or both. The verdict of the first one is shown first
-    #[arg(
-        long,
-        value_name = "A[,B]",
-        value_enum,
-        value_delimiter = ',',
-        env = "TALKPATH_ARENA",
-        default_value = "sim"
-    )]
+    /// Where the scenarios run: sim, emu, or both. The verdict of the first one is shown first (default: sim,
+    /// or emu if a scenario has a program)
+    #[arg(long, value_name = "A[,B]", value_enum, value_delimiter = ',', env = "TALKPATH_ARENA")]
     pub arena: Vec<StudyArena>,
     /// Run fewer start phases under fewer sets of assumptions, and leave some checks out. A claim that needs
     /// a check that was left out is partly-judged
@@ -145,6 +139,9 @@ pub struct StudyRunArgs {
     /// judges only in part do not change the exit code
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
+    /// Run the programs of scenarios with `[program]`, on this machine and with all rights of your user
+    #[arg(long)]
+    pub allow_program: bool,
 }
 
 /// The arenas in which the scenarios of a study can run. Both have our path model.

@@ -58,12 +58,10 @@ fn plan_of_path(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
     let mut set = args.links.settings();
     let program = command.first().map_or("shell", String::as_str);
     let name = fitting_name(&format!("{program} on {}", path.name()));
-    let flow = if args.beside.is_some() { BULK } else { "{}" };
-    set.extend([
-        Setting::by(OURS, "name", quoted(&name)),
-        Setting::by(OURS, "flow", flow),
-        Setting::by(OURS, "kernel", "this"),
-    ]);
+    if args.beside.is_some() {
+        set.push(Setting::by(OURS, "flow", BULK));
+    }
+    set.extend([Setting::by(OURS, "name", quoted(&name)), Setting::by(OURS, "kernel", "this")]);
     set.extend(common_settings(args, command));
     path.load(&Options { set, seed: args.seed, repeat: Some(1), ..Options::default() })
 }

@@ -181,8 +181,7 @@ struct StoredRun {
 impl StoredRun {
     fn read(dir: &RunDir, arenas: &dyn Arenas, terminal: Terminal) -> Result<Self, Failure> {
         let summary = read_summary(dir, terminal)?;
-        let scenario = dir.file(SCENARIO);
-        let plan = load_file(&scenario, &Options::default())?;
+        let plan = load_file(&dir.file(SCENARIO), &Options::default())?;
         let mut drawn = summary.shown_repetitions();
         drawn.retain(|index, _| plan.cell(*index).is_some_and(|cell| is_drawn(&plan, cell)));
         let chart_data = if needs_new_run(dir)? {
@@ -192,7 +191,7 @@ impl StoredRun {
             records.iter_mut().map(|record| draw(record, &plan, &summary)).collect()
         };
         let to = RunOptions::read(dir).ok().and_then(|begun| begun.to);
-        let command = command_again(&scenario, &summary.arena, to.as_deref());
+        let command = command_again(dir, &plan, &summary.arena, to.as_deref());
         let network = page_network(&plan, &summary.arena, dir);
         let changes = path_changes(&plan, &summary, &chart_data);
         Ok(Self { summary, chart_data, changes, scenario_toml: plan.resolved, command, network })

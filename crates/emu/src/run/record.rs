@@ -47,9 +47,11 @@ impl EndedRun<'_> {
     /// Makes the results. `warnings` has the warnings from before the run.
     pub(super) fn into_results(self, warnings: Vec<String>) -> RunResults {
         let Self { scenario, session, plan, ends, emulated, disturbance } = self;
-        let window = Instant::from_nanos(session.warm_up_ns)..session.stop();
         let stopped_at = emulated.stopped_at;
         let ends_early = disturbance.is_interrupted || emulated.lanes.is_some();
+        let start = Instant::from_nanos(session.warm_up_ns);
+        let stop = if ends_early { session.stop().min(stopped_at).max(start) } else { session.stop() };
+        let window = start..stop;
         // The records of the links reach to the end of the window, unless the run ends early.
         let path_end = if ends_early { stopped_at } else { stopped_at.max(window.end) };
         let (links, queue_series) = emulated.network.finish(scenario, path_end);
@@ -70,7 +72,7 @@ impl EndedRun<'_> {
             repetition: plan.repetition,
             seed: plan.seed.get(),
             window_start: window.start,
-            window_end: if ends_early { window.end.min(stopped_at) } else { window.end },
+            window_end: window.end,
             links,
             drain: scenario.drain,
             warnings,

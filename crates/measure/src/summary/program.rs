@@ -32,3 +32,12 @@ pub struct ProgramRunSummary {
     /// The figures that were read back from its output, by their names. `None` if the repetition has failed.
     pub figures: BTreeMap<String, Option<f64>>,
 }
+
+impl ProgramRunSummary {
+    /// Returns what the program printed, `output`, below a line with the `title` of the repetition and what
+    /// came of the program.
+    pub fn with_output(&self, title: &str, output: &str) -> String {
+        let failure = self.failure.as_deref().unwrap_or("it ended with exit code 0");
+        format!("=== {title}: {failure}, after {:.3} s\n{output}", self.seconds)
+    }
+}

@@ -86,14 +86,14 @@ const ROOT_KEYS: &[Key] = &[
     key(
         "flow",
         Kind::Map(&super::FLOW),
-        Default::Required,
-        "`[flow.NAME]`: what is sent, over what; an empty `[flow]` beside `[program]`",
+        Default::Absent("only `program` sends. A scenario without `program` needs at least one flow"),
+        "`[flow.NAME]`: what is sent, over what",
     ),
     key(
         "program",
         Kind::Table(&super::PROGRAM),
         Default::Absent("only flows of our own cross the path"),
-        "a program of the user on the path. `talkpath run --allow-program` runs it, in the arena `emu`; nothing else does",
+        "a program of the user on the path. `run --allow-program` and `study run --allow-program` run it, in the arena `emu`; nothing else does",
     ),
     key(
         "sweep",

@@ -20,8 +20,9 @@ use crate::quantity::Problem;
 use crate::read::KeyPath;
 use crate::section::{Section, first_step, for_copy};
 use crate::spec::MOST_FLOWS;
+use crate::threshold::PROGRAM;
 use crate::transports::{self, Fit, Transport};
-use crate::tree::{Meaning, Table};
+use crate::tree::{Meaning, Node, Table};
 use crate::workloads::{self, FlowTerms, Load};
 
 pub(crate) struct FlowTable<'a> {
@@ -54,12 +55,17 @@ impl<'a> FlowTable<'a> {
 
 /// Reads the flow tables of `root`, and checks that they do not make too many flows.
 pub(crate) fn flow_tables<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowTable<'a>> {
-    let Some(flow_node) = root.get("flow") else { return Vec::new() };
     let parent = KeyPath::ROOT.key("flow");
     let mut flow_tables = Vec::new();
     let mut flow_count = 0_u64;
-    for entry in flow_node.as_table().map_or(&[][..], |table| &table.entries) {
+    let flow_node = root.get("flow").and_then(Node::as_table);
+    let has_program = root.get(PROGRAM).is_some();
+    for entry in flow_node.map_or(&[][..], |table| &table.entries) {
         let Some(table) = entry.node.as_table() else { continue };
+        if entry.name == PROGRAM && has_program {
+            let message = "found a flow called \"program\" beside `[program]`, whose figures thresholds and tables name by this word";
+            log.mistake(&entry.place, "flow", Problem::new(message).with_help("give the flow another name"));
+        }
         let section = Section::new(table, FLOW.keys, parent.key(&entry.name), &entry.place);
         let copies = section.count("count").unwrap_or(1);
         let directions = if section.choice("direction") == Some("both") { 2 } else { 1 };
@@ -73,8 +79,12 @@ pub(crate) fn flow_tables<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowTable<'
         }
         flow_tables.push(FlowTable { name: &entry.name, place: &entry.place, table, copies });
     }
-    if flow_tables.is_empty() && root.get("program").is_none() {
-        log.mistake(&Place::START, "flow", "missing; a scenario needs at least one [flow.NAME]");
+    if flow_tables.is_empty() && !has_program {
+        log.mistake(
+            &Place::START,
+            "flow",
+            "missing; a scenario needs at least one [flow.NAME], or [program]",
+        );
     }
     flow_tables
 }

@@ -92,7 +92,7 @@ mod tests {
 
     /// Loads a scenario with this text behind `[program]`. The error has all mistakes.
     fn program(text: &str) -> Result<talkpath_model::Program, String> {
-        let text = format!("duration = \"9 s\"\npath = \"lan\"\n[flow]\n[program]\n{text}\n");
+        let text = format!("duration = \"9 s\"\npath = \"lan\"\n[program]\n{text}\n");
         let plan = load(&Source::new("a.toml", text), &Options::default());
         let plan = plan.map_err(|mistakes| mistakes.to_string())?;
         Ok(plan.cells[0].scenario.program.clone().unwrap())

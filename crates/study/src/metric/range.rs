@@ -40,6 +40,10 @@ fn path_range(path: &str) -> ValueRange {
         // `PATH=WORD` is 0 or 1.
         return ValueRange::SHARE;
     }
+    if path.starts_with("program.figures.") {
+        // A program of the user may print any number.
+        return ValueRange::UNLIMITED;
+    }
     // A path that is no figure leads to a field of log.txt, to an entry of a list, or to a watched number.
     // These are counts, times and sizes.
     figure_at(path).map_or(ValueRange::NOT_NEGATIVE, |figure| figure.range)

@@ -2,7 +2,7 @@
 //!
 //! A row holds the figures of one repetition, or statistics over all repetitions, but never both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 
@@ -18,7 +18,7 @@ use talkpath_measure::record_file::{
     PacketRow, PacketRows, RecordError, SeriesRow, SeriesRows, packet_rows, read_packets, read_series,
     series_rows,
 };
-use talkpath_measure::summary::{RunSummary, Spread, Summary};
+use talkpath_measure::summary::{ProgramRunSummary, RunSummary, Spread, Summary};
 
 use super::source::ExportSource;
 use super::swept::{Swept, common_kind, kind_of};
@@ -70,6 +70,16 @@ pub(super) fn write(
             run.links.iter().map(|(name, link)| (name, known_fields(&LINK, &**link))).collect()
         }),
         ExportTable::Cells => write_cells(&summary()?, format, out),
+        ExportTable::Program => {
+            let summary = summary()?;
+            if summary.program.is_none() {
+                let path = source.dir.path().display();
+                return Err(Failure::Usage(format!(
+                    "{path}: --table program: the scenario of this run has no [program] whose figures were read"
+                )));
+            }
+            write_program(&summary, format, out)
+        }
     };
     result.map_err(|error| table_failure(error, write_failure))
 }
@@ -206,8 +216,36 @@ fn write_repetitions(
     table.finish()
 }
 
-/// Writes a table with a row for each figure of each flow and group in each cell. A row has statistics over
-/// the repetitions.
+/// Writes a table with a row for each repetition in which the program of the user ran. A figure is unknown in
+/// a repetition that has failed.
+fn write_program(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Result<(), RecordError> {
+    let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &*run.sweep)));
+    let outcomes = || summary.counted_runs().filter_map(|run| Some((run, run.program.as_deref()?)));
+    let names: BTreeSet<&String> = outcomes().flat_map(|(_, program)| program.figures.keys()).collect();
+    let mut columns =
+        vec![Column::new("cell", ColumnKind::Integer), Column::new("repetition", ColumnKind::Integer)];
+    columns.extend_from_slice(&swept.columns);
+    columns.extend([
+        Column::new("seed", ColumnKind::Unsigned),
+        Column::new("failure", ColumnKind::Text),
+        Column::new("seconds", ColumnKind::Number),
+    ]);
+    columns.extend(names.iter().map(|name| Column::new(&format!("figures.{name}"), ColumnKind::Number)));
+    let mut table = TableWriter::new(columns, format, out)?;
+    for (run, ProgramRunSummary { failure, seconds, figures }) in outcomes() {
+        let mut fields = vec![Field::integer(run.cell), Field::integer(run.repetition)];
+        fields.extend_from_slice(swept.fields(run.cell));
+        let failure = failure.as_deref().map_or(Field::Unknown, Field::text);
+        fields.extend([Field::Unsigned(run.seed), failure, Field::Number(*seconds)]);
+        let figure = |name: &&String| figures.get(*name).copied().flatten();
+        fields.extend(names.iter().map(|name| figure(name).map_or(Field::Unknown, Field::Number)));
+        table.row(&fields)?;
+    }
+    table.finish()
+}
+
+/// Writes a table with a row for each figure of each flow, of each group and of the program in each cell. A
+/// row has statistics over the repetitions.
 fn write_cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Result<(), RecordError> {
     let swept = Swept::new(summary.cells.iter().map(|cell| (cell.cell, &*cell.sweep)));
     let mut columns = vec![Column::new("cell", ColumnKind::Integer)];
@@ -224,7 +262,9 @@ fn write_cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -
     columns.extend(statistics.map(|(name, kind)| Column::new(name, kind)));
     let mut table = TableWriter::new(columns, format, out)?;
     for cell in &summary.cells {
-        for (flow, figures) in cell.flows.iter().chain(&cell.groups) {
+        let program = (PROGRAM, &cell.program);
+        let flows = cell.flows.iter().chain(&cell.groups).map(|(name, figures)| (name.as_str(), figures));
+        for (flow, figures) in flows.chain([program]) {
             for (figure, Spread { median, mean, ci95, n }) in figures.iter() {
                 let mut fields = vec![Field::integer(cell.cell)];
                 fields.extend_from_slice(swept.fields(cell.cell));
@@ -261,6 +301,10 @@ fn known_fields<T>(table: &'static Table<T>, owner: &T) -> Vec<(String, Field)> 
     }
     fields
 }
+
+/// The name of the program of the user in the column `flow` of the table of cells. No flow beside a program
+/// has this name.
+const PROGRAM: &str = "program";
 
 /// The column of a figure.
 struct FigureColumn {

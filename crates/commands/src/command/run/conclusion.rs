@@ -4,8 +4,8 @@ use talkpath_report::run_table;
 use talkpath_scenario::Plan;
 use talkpath_units::counted;
 
-use super::allowed::has_program;
 use crate::args::RunArgs;
+use crate::command::allowed::{has_program, scenarios};
 use crate::command::{Conclusion, Context, again, conclude, files_of_sweep};
 use crate::failure::Failure;
 use crate::place;
@@ -35,7 +35,7 @@ pub(super) fn conclude_run(
 
 /// The flags that run `plan` again at `place`.
 fn flags_again(place: &Place, plan: &Plan) -> String {
-    let program = if has_program(plan) { " --allow-program" } else { "" };
+    let program = if has_program(scenarios(plan)) { " --allow-program" } else { "" };
     format!("{}{program}", place::as_flags(place))
 }
 

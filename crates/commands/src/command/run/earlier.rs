@@ -6,7 +6,7 @@ use std::path::Path;
 use talkpath_scenario::{Options, Plan, WorkloadConfig};
 use talkpath_units::Duration;
 
-use super::allowed;
+use super::check_program_of;
 use super::conclusion::{conclude_part, conclude_run};
 use super::experiment::{new_experiment, options};
 use crate::arenas::Arenas;
@@ -52,7 +52,7 @@ impl EarlierRun {
                  with the parts that were missing",
             ));
         }
-        allowed::check_program(&plan, args)?;
+        check_program_of(&plan, args)?;
         let options = RunOptions::read(&dir)?;
         check_program(&options, context.arenas).map_err(|why| refuse(&why))?;
         let place = earlier_place(&options, args)?;

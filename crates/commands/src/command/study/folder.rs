@@ -5,6 +5,7 @@
 //!   parts/lock            locked while a process works here
 //!   parts/plan.json       the study, its seed and its settings
 //!   parts/cells-N.jsonl   the metrics of each repetition on a line; each process has its own file
+//!   program.txt           what programs of the user printed, if a scenario has one
 //!   study/NAME/           a copy of the study: study.toml and the files that it names
 //!   study.json            the outcome, as `--json` prints it
 //!   report.html
@@ -15,7 +16,8 @@
 //! judges it again without running anything.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -24,6 +26,7 @@ use talkpath_study::{ArenaName, Cell, CellRepetitions, CellSamples, Study};
 
 use crate::failure::Failure;
 use talkpath_experiment::Error;
+use talkpath_experiment::part::PROGRAM;
 use talkpath_experiment::run_dir::{PARTS, PLAN, RunDir, lock_parts};
 use talkpath_experiment::stopwatch::start_of_run;
 use talkpath_experiment::store::lines::{LineFile, each_line, numbered};
@@ -161,6 +164,14 @@ impl StudyDir {
             None => lines.insert(LineFile::create_numbered(&self.path.join(PARTS), STEM, LINES)?),
         };
         file.add(&line)
+    }
+
+    /// Adds what the program of a repetition printed to program.txt. The lock of `lines` keeps two texts apart.
+    pub(super) fn keep_output(&self, text: &str) -> Result<(), Error> {
+        let _only_writer = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.file(PROGRAM);
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|why| Error::write(&path, why))
     }
 
     /// Locks the directory, and reads the repetitions that earlier processes kept.

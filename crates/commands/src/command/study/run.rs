@@ -17,6 +17,7 @@ use super::runner::{ConnectedArena, Runner};
 use super::{OUTCOME, check_verdicts, print_outcome, select};
 use crate::arenas::Arenas;
 use crate::args::{Common, StudyArena, StudyRunArgs};
+use crate::command::allowed::{check_program, has_program};
 use crate::command::{Context, jobs};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -34,7 +35,10 @@ const BASE_SET: usize = 0;
 pub(super) fn run(args: &StudyRunArgs, context: Context<'_>) -> Result<(), Failure> {
     let Context { common, arenas, terminal } = context;
     let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
-    let selection = select(&study, arena_names(&args.arena), args.quick, &args.claims)?;
+    let selection = select(&study, arena_names(&args.arena, &study), args.quick, &args.claims)?;
+    let selected = selection.cells(&study).into_iter().filter_map(|cell| selection.runs(cell));
+    let scenarios = selected.map(|runs| &*runs.scenario);
+    check_program(&format!("the study {}", study.name), scenarios, args.allow_program)?;
     let stop = interrupt::install()?;
     // All arenas are connected first, so that a missing one is reported before anything runs.
     let mut connected = Vec::new();
@@ -111,6 +115,9 @@ fn same_command(args: &StudyRunArgs, outcome: &Outcome) -> String {
     if args.quick {
         command += " --quick";
     }
+    if args.allow_program {
+        command += " --allow-program";
+    }
     if let Some(seed) = args.seed {
         command += &format!(" --seed {seed}");
     }
@@ -151,8 +158,13 @@ fn networks(study: &Study) -> Vec<Animation> {
     animations
 }
 
-/// Returns the arenas that `--arena` selects, each once.
-fn arena_names(kinds: &[StudyArena]) -> Vec<ArenaName> {
+/// Returns the arenas that `--arena` selects, each once. Without `--arena` it is the simulator, or the emulator
+/// if a scenario has a program, which can run only there.
+fn arena_names(kinds: &[StudyArena], study: &Study) -> Vec<ArenaName> {
+    if kinds.is_empty() {
+        let scenarios = study.cells.iter().map(|cell| &*cell.full_runs.scenario);
+        return vec![if has_program(scenarios) { ArenaName::Emu } else { ArenaName::Sim }];
+    }
     let mut arenas = Vec::new();
     for kind in kinds {
         let arena = match kind {

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::running::{TerminalObserver, runs_again};
 use crate::terminal::Terminal;
 use talkpath_experiment::observer::{Disturbed, Event, Observer};
+use talkpath_experiment::part::PROGRAM;
 use talkpath_experiment::place::{Place, Worker};
 use talkpath_experiment::repetitions::{
     Acceptance, EarlierRepetition, FinishedAttempt, Keeper, Progress, Repetitions,
@@ -227,6 +228,14 @@ impl Keeper for Stage<'_> {
         let trace = is_drawn.then(|| StateTrace::from_run(&record, cell)).flatten();
         let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
         let summary = summarise(&record, &BTreeMap::new());
+        let mut warnings = record.warnings.clone();
+        if let (Some(outcome), Some(printed)) = (&summary.program, &record.program) {
+            let title = format!("{} under {assumption}, repetition {repetition}", cell.name);
+            runner.folder.keep_output(&(outcome.with_output(&title, &printed.output) + "\n"))?;
+            warnings.extend(outcome.failure.as_ref().map(|why| {
+                format!("the program failed ({why}), so its figures are not known; what it printed is in {PROGRAM}")
+            }));
+        }
         let sample = Sample::from_run(&record, &summary, runner.study, cell, watched);
         let sample = Sample { beside: other_runs, instants, ..sample };
         let acceptance = if record.valid || sample.is_whole() {
@@ -234,7 +243,7 @@ impl Keeper for Stage<'_> {
         } else {
             Acceptance::Disturbed(record.warnings.clone())
         };
-        let sampled = Sampled { sample, trace, warnings: &record.warnings };
+        let sampled = Sampled { sample, trace, warnings: &warnings };
         runner.folder.keep(cell, CellSamples::of_one(cell, assumption, &runs.fingerprint, sampled))?;
         Ok(acceptance)
     }
