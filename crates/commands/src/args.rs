@@ -603,11 +603,13 @@ pub enum ExportTable {
     Series,
     /// One row for each flow in each repetition, with a column for each figure
     Repetitions,
-    /// One row for each figure of a flow, and of the program, in each cell: its median, mean and 95 % interval
+    /// One row for each figure of a flow, and of the program, in each cell: its median, mean and 95 %
+    /// interval
     Cells,
     /// One row for each link in each repetition, with a column for each figure
     Links,
-    /// One row for each repetition of the program of a scenario, with a column for each figure that it printed
+    /// One row for each repetition of the program of a scenario, with a column for each figure that it
+    /// printed
     Program,
 }
 

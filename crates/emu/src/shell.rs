@@ -117,6 +117,12 @@ impl NearEnd {
         Ok(way_out)
     }
 
+    /// Waits for the shells that were there before the path, until the command of each is a server that
+    /// waits for packets. Returns false if one was not after 5 s. So a client here finds the server there.
+    pub fn await_far_end(&self) -> bool {
+        self.door.as_ref().is_none_or(Door::await_guests)
+    }
+
     /// Starts the command inside the first host, whose entry is `near`.
     ///
     /// # Errors

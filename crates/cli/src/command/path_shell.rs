@@ -88,6 +88,7 @@ fn run_near_end(
         way_out: sentence,
         reader,
         keeps_names: args.names,
+        is_pair: pair.is_some(),
         terminal,
     };
     let arenas = WithProgram { linked, program: Mutex::new(Some(Box::new(near))) };
@@ -189,9 +190,17 @@ fn run_far_end(args: &ShellArgs, pair: &PairName, terminal: Terminal) -> Result<
     let [far, far_v6] = END_ADDRESSES.far;
     terminal
         .note(&format!("far end {far} ({far_v6}) of the pair {pair}; the near end is {near} ({near_v6})"));
-    launcher.start(guest.entry(), false).map_err(|why| not_run(no_process(&why)))?;
-    let mut is_told = false;
+    // A command is taken for a server, which the near end waits for. Nobody waits for a person in a shell.
+    let is_server = !args.command.is_empty();
+    let entry = guest.entry();
+    let started = if is_server { launcher.start_server(entry) } else { launcher.start(entry, false) };
+    started.map_err(|why| not_run(no_process(&why)))?;
+    let (mut is_told, mut is_settled) = (false, false);
     while !launcher.is_over() {
+        if !is_settled && (!is_server || launcher.is_ready()) {
+            guest.say_settled();
+            is_settled = true;
+        }
         if stop.load(Ordering::Relaxed) {
             launcher.end(Signal::TERM);
         } else if guest.is_path_over() {
@@ -289,6 +298,8 @@ struct Watched {
     reader: Option<Sender<FlowInterval>>,
     /// Whether the record has the addresses of flows, and the names that were looked up.
     keeps_names: bool,
+    /// Whether another shell may have waited for the path.
+    is_pair: bool,
     terminal: Terminal,
 }
 
@@ -305,6 +316,12 @@ impl Program for Watched {
                     format!("the command reaches nothing beyond the path, because pasta failed: {why}");
                 self.terminal.warning(&self.way_out);
             }
+        }
+        if self.is_pair && !self.near.await_far_end() {
+            self.terminal.note(
+                "the command at the far end has opened no socket that waits for packets within 5 s; the command here \
+                 starts without it",
+            );
         }
         self.near.start(&near)
     }

@@ -11,7 +11,7 @@ use std::{fs, thread};
 use serde_json::Value;
 use talkpath_measure::pcapng;
 
-use crate::harness::{Bench, Seen, read_json, wait_until};
+use crate::harness::{Bench, Seen, first_line, read_json, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_talkpath");
 
@@ -35,6 +35,14 @@ fn run(bench: &Bench, arguments: &[&str]) -> Option<Seen> {
 
 fn start(mut command: Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Starts a far end, and waits until it waits for its path.
+fn start_far(bench: &Bench, arguments: &[&str]) -> Child {
+    let mut child = start(shell(bench, arguments));
+    let line = first_line(child.stderr.as_mut().unwrap());
+    assert!(line.starts_with("waiting for the path"), "{line}");
+    child
 }
 
 /// The flows of the only run of the bench.
@@ -80,8 +88,8 @@ fn every_packet_between_the_two_shells_of_a_pair_is_a_row_and_takes_the_path() {
     let bench = Bench::new();
     let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
     fs::remove_dir_all(bench.path("talkpath-runs")).unwrap();
-    let far = start(shell(&bench, &["--pair", "stamp", "--", PROGRAM, "stamp", "--reflect", "--open"]));
-    let pings = format!("sleep 0.7; '{PROGRAM}' stamp --to $TALKPATH_PEER --count 50 --interval 10ms --json");
+    let far = start_far(&bench, &["--pair", "stamp", "--", PROGRAM, "stamp", "--reflect", "--open"]);
+    let pings = format!("'{PROGRAM}' stamp --to $TALKPATH_PEER --count 50 --interval 10ms --json");
     let path = ["--pair", "stamp", "--up", "10Mbps/10ms", "--down", "10Mbps/30ms", "--capture"];
     let seen = run(&bench, &[&path[..], &["--", "sh", "-c", &pings]].concat()).unwrap();
     seen.succeeds();
@@ -103,6 +111,29 @@ fn every_packet_between_the_two_shells_of_a_pair_is_a_row_and_takes_the_path() {
     assert!(replayed.succeeds().out.contains("100 arrivals, the same 100 departures"), "{}", replayed.out);
 }
 
+/// The near end starts its command when the server at the far end waits for packets. Nobody waits for a far
+/// end that comes later, or for a command that has ended.
+#[test]
+fn a_client_at_the_near_end_finds_a_server_that_takes_its_time_to_start() {
+    let bench = Bench::new();
+    let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
+    let slow = format!("sleep 1; exec '{PROGRAM}' stamp --reflect --open");
+    let far = start_far(&bench, &["--pair", "slow", "--", "sh", "-c", &slow]);
+    let client =
+        format!("'{PROGRAM}' stamp --to $TALKPATH_PEER --count 5 --interval 10ms --wait 500ms --json");
+    let path = ["--pair", "slow", "--path", "lan"];
+    let seen = run(&bench, &[&path[..], &["--", "sh", "-c", &client]].concat()).unwrap();
+    let stamp: Value = serde_json::from_str(&seen.succeeds().out).unwrap();
+    assert_eq!((&stamp["sent"], &stamp["received"]), (&5.into(), &5.into()), "{}", seen.err);
+    assert!(!seen.err.contains("no socket"), "{}", seen.err);
+    let _ = Seen::of_child(far);
+    let begun = std::time::Instant::now();
+    let far = start_far(&bench, &["--pair", "slow", "--", "true"]);
+    run(&bench, &[&path[..], &["--", "true"]].concat()).unwrap().succeeds();
+    Seen::of_child(far).succeeds();
+    assert!(begun.elapsed() < Duration::from_secs(5), "a command that has ended is not waited for");
+}
+
 /// A kernel hands its device 64 KiB of a stream at once if the device can cut them. The queue of the path
 /// must see the packets that a wire would carry, and no packet may be unaccounted for.
 #[test]
@@ -111,9 +142,8 @@ fn a_transfer_over_tcp_crosses_the_path_in_packets_of_a_wire_and_each_is_forward
     let Some(_) = run(&bench, &["--path", "lan", "--", "true"]) else { return };
     fs::remove_dir_all(bench.path("talkpath-runs")).unwrap();
     let file = bench.file("file", vec![7; 3_000_000]);
-    let far = start(shell(&bench, &["--pair", "tcp", "--", PROGRAM, "serve", "--open"]));
-    let send =
-        format!("sleep 0.7; '{PROGRAM}' send '{}' --to $TALKPATH_PEER --out sent -q", file.to_string_lossy());
+    let far = start_far(&bench, &["--pair", "tcp", "--", PROGRAM, "serve", "--open"]);
+    let send = format!("'{PROGRAM}' send '{}' --to $TALKPATH_PEER --out sent -q", file.to_string_lossy());
     let path = ["--pair", "tcp", "--up", "30Mbps/5ms/32kB", "--down", "30Mbps/5ms", "--capture"];
     run(&bench, &[&path[..], &["--", "sh", "-c", &send]].concat()).unwrap().succeeds();
     let _ = Seen::of_child(far);
@@ -146,8 +176,8 @@ fn the_flows_of_a_program_are_required_by_name_and_reported_while_they_run() {
     fs::remove_dir_all(bench.path("talkpath-runs")).unwrap();
     bench.file("file", vec![7; 1_500_000]);
     let serve = ["--pair", "json", "--", PROGRAM, "serve", "--open", "--bind", "0.0.0.0:7001"];
-    let far = start(shell(&bench, &serve));
-    let send = format!("sleep 0.7; '{PROGRAM}' send file --to $TALKPATH_PEER:7001 --out sent -q");
+    let far = start_far(&bench, &serve);
+    let send = format!("'{PROGRAM}' send file --to $TALKPATH_PEER:7001 --out sent -q");
     let path = ["--pair", "json", "--up", "8Mbps/20ms", "--down", "8Mbps/20ms", "--json-stream", "lines"];
     let demands = ["tcp-7001-up.one_way_delay_ms.p50 >= 20", "tcp-7001.loss_rate <= 0.5"];
     let demands: Vec<&str> = demands.into_iter().flat_map(|demand| ["--require", demand]).collect();
@@ -381,8 +411,8 @@ fn a_full_disk_ends_the_record_and_not_the_command() {
     );
 }
 
-/// The upload goes on until the program ends, so its end is no break of the path, and its window is averaged over
-/// this time.
+/// The upload goes on until the program ends, so its end is no break of the path, and its window is averaged
+/// over this time.
 #[test]
 fn a_flow_beside_the_command_ends_with_it_and_the_page_says_how_the_path_is_replayed() {
     let bench = Bench::new();

@@ -115,8 +115,8 @@ pub struct StudyRunArgs {
     /// times
     #[arg(long = "claim", value_name = "ID")]
     pub claims: Vec<String>,
-    /// Where the scenarios run: sim, emu, or both. The verdict of the first one is shown first (default: sim,
-    /// or emu if a scenario has a program)
+    /// Where the scenarios run: sim, emu, or both. The verdict of the first one is shown first (default:
+    /// sim, or emu if a scenario has a program)
     #[arg(long, value_name = "A[,B]", value_enum, value_delimiter = ',', env = "TALKPATH_ARENA")]
     pub arena: Vec<StudyArena>,
     /// Run fewer start phases under fewer sets of assumptions, and leave some checks out. A claim that needs

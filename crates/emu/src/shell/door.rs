@@ -9,7 +9,9 @@
 //! guest
 //! ```
 //!
-//! The connection stays open as long as both live, so that the guest learns of the end of the path.
+//! The connection stays open as long as both live, so that the guest learns of the end of the path. The
+//! guest sends one byte on it once its command is *settled*: a server that waits for packets, or a shell,
+//! which nobody waits for.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -19,12 +21,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::RecvFlags;
 use rustix::net::sockopt::socket_peercred;
+use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::geteuid;
 use rustix::time::Timespec;
 use talkpath_kernel::host::fork;
@@ -43,7 +46,16 @@ pub struct Door {
     /// Locked as long as this process lives.
     lock: File,
     stop: Arc<AtomicBool>,
+    counts: Arc<GuestCounts>,
     serving: Option<JoinHandle<()>>,
+}
+
+/// The numbers of guests since the door was opened.
+#[derive(Debug, Default)]
+struct GuestCounts {
+    joined: AtomicUsize,
+    /// Those whose command is settled, or who have gone.
+    settled: AtomicUsize,
 }
 
 /// A shell that has joined the far end of a path.
@@ -123,6 +135,7 @@ impl Door {
             listener,
             lock,
             stop: Arc::default(),
+            counts: Arc::default(),
             serving: None,
         })
     }
@@ -130,11 +143,33 @@ impl Door {
     /// Lets guests in to the host of `entry`, until the door is dropped.
     pub(super) fn open(&mut self, entry: HostEntry) -> io::Result<()> {
         let (listener, stop) = (self.listener.try_clone()?, Arc::clone(&self.stop));
+        let counts = Arc::clone(&self.counts);
         let serving = thread::Builder::new().name("door".to_owned()).spawn(move || {
-            serve(&listener, &entry, &stop);
+            serve(&listener, &entry, &counts, &stop);
         })?;
         self.serving = Some(serving);
         Ok(())
+    }
+
+    /// Waits for the guests that come as soon as the door is open, until their commands are settled. Returns
+    /// false if one was not settled after [`LONGEST_SETTLING`].
+    pub(super) fn await_guests(&self) -> bool {
+        let begun = Instant::now();
+        loop {
+            let joined = self.counts.joined.load(Ordering::Acquire);
+            let waits_for_guests = if joined == 0 {
+                begun.elapsed() < LONGEST_JOINING
+            } else {
+                self.counts.settled.load(Ordering::Acquire) < joined
+            };
+            if !waits_for_guests {
+                return true;
+            }
+            if begun.elapsed() > LONGEST_SETTLING {
+                return false;
+            }
+            thread::sleep(SETTLING_LOOK);
+        }
     }
 }
 
@@ -181,6 +216,12 @@ impl Guest {
         &self.entry
     }
 
+    /// Tells the door that the command is settled.
+    pub fn say_settled(&self) {
+        // A path that is over is noticed by `is_path_over`.
+        let _ = rustix::net::send(&self.connection, &[SETTLED], SendFlags::NOSIGNAL);
+    }
+
     /// Returns true once the path is over, because the shell that made it has ended.
     pub fn is_path_over(&self) -> bool {
         let mut byte = [0_u8; 1];
@@ -191,12 +232,33 @@ impl Guest {
     }
 }
 
+/// A guest with whom the connection is open.
+struct JoinedGuest {
+    connection: UnixStream,
+    is_settled: bool,
+}
+
 /// Gives the descriptors of `entry` to each guest of this user, until `stop`.
-fn serve(listener: &UnixListener, entry: &HostEntry, stop: &AtomicBool) {
-    let mut guests: Vec<UnixStream> = Vec::new();
+fn serve(listener: &UnixListener, entry: &HostEntry, counts: &GuestCounts, stop: &AtomicBool) {
+    let mut guests: Vec<JoinedGuest> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&LOOK));
-        guests.retain(|guest| !is_gone(guest));
+        let mut fds = vec![PollFd::new(listener, PollFlags::IN)];
+        fds.extend(guests.iter().map(|guest| PollFd::new(&guest.connection, PollFlags::IN)));
+        let _ = poll(&mut fds, Some(&LOOK));
+        guests.retain_mut(|guest| {
+            let mut byte = [0_u8; 1];
+            let (is_gone, is_settled) =
+                match rustix::net::recv(&guest.connection, &mut byte[..], RecvFlags::DONTWAIT) {
+                    Ok((0, _)) => (true, true),
+                    Ok(_) => (false, true),
+                    Err(_) => (false, false),
+                };
+            if is_settled && !guest.is_settled {
+                guest.is_settled = true;
+                counts.settled.fetch_add(1, Ordering::Release);
+            }
+            !is_gone
+        });
         let Ok((guest, _)) = listener.accept() else { continue };
         let is_ours = socket_peercred(&guest).is_ok_and(|peer| peer.uid == geteuid());
         if !is_ours || guests.len() >= MOST_GUESTS {
@@ -206,14 +268,10 @@ fn serve(listener: &UnixListener, entry: &HostEntry, stop: &AtomicBool) {
             .descriptors()
             .and_then(|descriptors| fork::send_descriptors(guest.as_fd(), &[WELCOME], &descriptors));
         if sent.is_ok() {
-            guests.push(guest);
+            guests.push(JoinedGuest { connection: guest, is_settled: false });
+            counts.joined.fetch_add(1, Ordering::Release);
         }
     }
-}
-
-fn is_gone(guest: &UnixStream) -> bool {
-    let mut byte = [0_u8; 1];
-    matches!(rustix::net::recv(guest, &mut byte[..], RecvFlags::DONTWAIT), Ok((0, _)))
 }
 
 /// Makes `directory` if it is not there, and checks that only this user can enter it.
@@ -262,6 +320,16 @@ fn is_nobody_there(error: &io::Error) -> bool {
 
 /// The byte that comes with the descriptors.
 const WELCOME: u8 = b'W';
+/// The byte by which a guest says that its command is settled.
+const SETTLED: u8 = b'S';
+/// How long a near end waits for guests. We chose 100 ms because a shell that waits for a path looks for it
+/// each 20 ms.
+const LONGEST_JOINING: Duration = Duration::from_millis(100);
+/// How long a near end waits for the commands of its guests: a little longer than a launcher looks for the
+/// socket of a server.
+const LONGEST_SETTLING: Duration = Duration::from_millis(5500);
+/// The time between two looks whether guests are settled.
+const SETTLING_LOOK: Duration = Duration::from_millis(2);
 /// The largest number of guests at a time (chosen).
 const MOST_GUESTS: usize = 16;
 /// The largest number of tries to lock a file that others remove meanwhile (chosen).

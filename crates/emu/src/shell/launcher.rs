@@ -162,12 +162,12 @@ impl Launcher {
     ///
     /// # Errors
     /// Returns the system's error if the launcher has gone.
-    pub(super) fn start_server(&self, entry: &HostEntry) -> io::Result<()> {
+    pub fn start_server(&self, entry: &HostEntry) -> io::Result<()> {
         fork::send_descriptors(self.channel.as_fd(), &[START_SERVER], &entry.descriptors()?)
     }
 
     /// True if a server waits for packets. It is known once [`Launcher::is_over`] has been called after that.
-    pub(super) const fn is_ready(&self) -> bool {
+    pub const fn is_ready(&self) -> bool {
         self.is_ready
     }
 
@@ -311,22 +311,28 @@ fn enter_and_start(
     let child = described.spawn().map_err(Some)?;
     // The launcher's copies of the streams must not keep them open.
     drop(described);
+    let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(None)?;
     if message == [START_SERVER] {
-        tell_when_ready(channel, &before);
+        tell_when_ready(channel, process, &before);
     }
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(None)
+    Ok(process)
 }
 
-/// Says that a socket waits for packets that is not among `before`. It stops looking after some seconds.
-fn tell_when_ready(channel: &OwnedFd, before: &BTreeSet<String>) {
+/// Says that a socket waits for packets that is not among `before`. It stops looking after some seconds, and
+/// when
+/// `process` has ended.
+fn tell_when_ready(channel: &OwnedFd, process: Pid, before: &BTreeSet<String>) {
+    let handle = handle_of(process);
     let begun = Instant::now();
     while begun.elapsed() < LONGEST_STARTING {
         if !waiting_sockets().is_subset(before) {
             let _ = rustix::net::send(channel, &[READY], SendFlags::NOSIGNAL);
             return;
         }
-        // The parent has a message, or has gone. Who waits for the command sees to that.
-        let mut fds = [PollFd::new(channel, PollFlags::IN)];
+        // The command has ended, or the parent has a message or has gone. Who waits for the command sees to
+        // that.
+        let mut fds = vec![PollFd::new(channel, PollFlags::IN)];
+        fds.extend(handle.iter().map(|handle| PollFd::new(handle, PollFlags::IN)));
         if poll(&mut fds, Some(&SOCKET_LOOK)).is_ok_and(|ready| ready > 0) {
             return;
         }
@@ -362,8 +368,7 @@ fn find_way_out() -> Result<(), String> {
 /// Waits until the command has ended, and passes signals on to it. If this process has gone, the command is
 /// killed.
 fn wait_for(channel: &OwnedFd, process: Pid) -> Ended {
-    // Linux 5.3. Without it the end is found by looking.
-    let handle = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
+    let handle = handle_of(process);
     loop {
         if let Some(ended) = reap_until(process) {
             return ended;
@@ -388,6 +393,12 @@ fn wait_for(channel: &OwnedFd, process: Pid) -> Ended {
             }
         }
     }
+}
+
+/// A descriptor that can be read once `process` has ended. `None` before Linux 5.3, where the end is found
+/// by looking.
+fn handle_of(process: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok()
 }
 
 /// Reaps what has ended. Returns how `process` ended, if it is among them.

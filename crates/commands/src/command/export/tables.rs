@@ -216,8 +216,8 @@ fn write_repetitions(
     table.finish()
 }
 
-/// Writes a table with a row for each repetition in which the program of the user ran. A figure is unknown in
-/// a repetition that has failed.
+/// Writes a table with a row for each repetition in which the program of the user ran. A figure is unknown
+/// in a repetition that has failed.
 fn write_program(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Result<(), RecordError> {
     let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &*run.sweep)));
     let outcomes = || summary.counted_runs().filter_map(|run| Some((run, run.program.as_deref()?)));

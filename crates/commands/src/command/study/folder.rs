@@ -166,7 +166,8 @@ impl StudyDir {
         file.add(&line)
     }
 
-    /// Adds what the program of a repetition printed to program.txt. The lock of `lines` keeps two texts apart.
+    /// Adds what the program of a repetition printed to program.txt. The lock of `lines` keeps two texts
+    /// apart.
     pub(super) fn keep_output(&self, text: &str) -> Result<(), Error> {
         let _only_writer = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.file(PROGRAM);

@@ -158,8 +158,8 @@ fn networks(study: &Study) -> Vec<Animation> {
     animations
 }
 
-/// Returns the arenas that `--arena` selects, each once. Without `--arena` it is the simulator, or the emulator
-/// if a scenario has a program, which can run only there.
+/// Returns the arenas that `--arena` selects, each once. Without `--arena` it is the simulator, or the
+/// emulator if a scenario has a program, which can run only there.
 fn arena_names(kinds: &[StudyArena], study: &Study) -> Vec<ArenaName> {
     if kinds.is_empty() {
         let scenarios = study.cells.iter().map(|cell| &*cell.full_runs.scenario);
