@@ -29,9 +29,9 @@ impl Session<'_> {
             let line = format!("{}: {}", self.client, transfer_line(&log, file));
             // A transfer of which nothing arrived costs a client nothing, so it must not fill the log.
             if transfer.received == 0 {
-                self.shared.log_limited(&line, self.log)
+                self.shared.log_limited(&line, self.log);
             } else {
-                (self.log)(&line)
+                (self.log)(&line);
             }
             if let Some(folder) = self.shared.keep.as_deref().filter(|_| transfer.received > 0) {
                 self.add_to_folder(folder, &format!("{log}\n"));
