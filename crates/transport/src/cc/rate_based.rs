@@ -80,8 +80,8 @@ pub struct Feedback {
     /// How often a segment was marked as lost since the connection began, also by timers between two
     /// acknowledgements (Linux: tp->lost).
     pub total_losses: u64,
-    /// Where the newest of the delivered segments ends, which is the one that was sent last: the offset one
-    /// past its last. `None` if the acknowledgement delivered nothing that dates it.
+    /// The offset at which the newest delivered segment ends, which is the one that was sent last. `None` if
+    /// nothing was delivered, or only retransmissions whose originals may have arrived instead.
     pub newest: Option<u64>,
     /// The first unacknowledged offset.
     pub snd_una: u64,

@@ -229,6 +229,8 @@ impl RateBased for Bbr {
     fn on_feedback(&mut self, feedback: &Feedback) {
         let (delivered, snd_una) = (feedback.delivered, feedback.snd_una);
         let sample = self.rate.on_ack(delivered, feedback.newest, snd_una, feedback.min_rtt, feedback.now);
+        let is_app_limited = sample.is_some_and(|sample| sample.is_app_limited);
+        let has_delivered = sample.is_some_and(|sample| sample.delivered > 0);
         self.lost = feedback.total_losses;
         self.update_bandwidth(sample, feedback.losses);
         let bw = self.bw();
@@ -237,9 +239,9 @@ impl RateBased for Bbr {
             self.aggregation.on_ack(delivered, bw, cwnd, self.is_round_start, at);
         }
         self.update_cycle(feedback);
-        self.check_full_pipe(sample.is_some_and(|sample| sample.is_app_limited));
+        self.check_full_pipe(is_app_limited);
         self.check_drain(feedback);
-        self.update_min_rtt(feedback, sample.is_some_and(|sample| sample.delivered > 0));
+        self.update_min_rtt(feedback, has_delivered);
         self.update_gains();
         let bw = self.bw();
         self.set_pacing_rate(bw, self.pacing_gain, feedback.srtt);

@@ -2,9 +2,9 @@
 //! analysis of traffic policing", SIGCOMM 2016).
 //!
 //! A token bucket lets bursts through and then drops whatever exceeds its rate. BBR looks at intervals from
-//! loss to loss, each of 4 to 16 rounds. If at least a fifth of the segments was lost in two intervals in a
-//! row, and both delivered at nearly the same rate, BBR assumes a policer. It then uses that rate, the
-//! long-term rate, for 48 rounds of PROBE_BW.
+//! loss to loss, each of 4 to 16 rounds. If two intervals in a row have a loss for each five deliveries, and
+//! nearly the same rate, BBR assumes a policer. It then uses that rate, the long-term rate, for 48 rounds of
+//! PROBE_BW.
 
 use super::control::bytes_per_second;
 use super::{BW_UNIT, UNIT};
@@ -136,7 +136,7 @@ impl Policer {
 
 /// The shortest interval, in rounds (Linux: bbr_lt_intvl_min_rtts).
 const SHORTEST_INTERVAL: u64 = 4;
-/// The part of the segments that has to be lost, in 1/256: about a fifth (Linux: bbr_lt_loss_thresh).
+/// The smallest ratio of losses to deliveries, in 1/256: about a fifth (Linux: bbr_lt_loss_thresh).
 const LOSS_THRESHOLD: u64 = 50;
 /// Two rates are nearly the same if they differ by at most an eighth, or by 4 kbit/s (Linux: bbr_lt_bw_ratio,
 /// bbr_lt_bw_diff).
