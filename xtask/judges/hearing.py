@@ -4,7 +4,8 @@
 
 Each RUN_DIR is a simulated run of one kind of path (hearing-*.toml), whose calls are played with two receivers: one with a fixed delay, and the receiver
 of browsers. SOUNDS are recordings of speech, WAV with 16 kHz, one channel, 16 bit. For each repetition of each cell `talkpath listen` makes the sound of
-the call from the recordings of one speaker, joined.
+the call from the recordings of one speaker, joined, three times: each time the
+speech begins at another place.
 
 - PESQ (ITU-T P.862, mapped by P.862.1) compares the sound with the recording, for the fixed delay alone, because it punishes stretched speech.
 - PLCMOS (speechmos, the network of Microsoft's Packet Loss Concealment Challenge) hears the sound alone.
@@ -34,6 +35,8 @@ UP_TO = 0.05
 MIN_CALLS = 60
 # The first second is not rated.
 FROM_S, PIECE_S = 1, 8
+RATE = 8000
+TURNS = 3
 PROGRAM = os.environ.get("TALKPATH", str(Path(__file__).parents[2] / "target/release/talkpath"))
 
 
@@ -121,22 +124,24 @@ def main(folders, sounds):
                 score = call["mos"]
                 if score is None:
                     continue
-                clean = speech[number % len(speech)]
-                write(recording, clean, 8000)
                 which = ["--cell", repetition["cell"], "--repetition", repetition["repetition"]]
-                run("listen", folder, *which, "--input", recording, "-o", heard_file, "--quiet")
-                heard, rate = samples(heard_file)
-                assert rate == 8000, rate
                 is_fixed = call["playout"].startswith("fixed")
+                scores = {name: [] for name in hear if is_fixed or name != "PESQ"}
+                # A gap in a pause is not heard, so each call is heard with its gaps at several places of the speech.
+                for turn in range(TURNS):
+                    clean = speech[number % len(speech)]
+                    clean = np.roll(clean, turn * len(clean) // TURNS)
+                    write(recording, clean, RATE)
+                    run("listen", folder, *which, "--input", recording, "-o", heard_file, "--quiet")
+                    heard, rate = samples(heard_file)
+                    assert rate == RATE, rate
+                    whole = np.tile(clean, len(heard) // len(clean) + 1)[: len(heard)]
+                    for at in range(FROM_S * RATE, len(heard) - PIECE_S * RATE + 1, PIECE_S * RATE):
+                        piece = slice(at, at + PIECE_S * RATE)
+                        for name, of in scores.items():
+                            of.append(hear[name](whole[piece], heard[piece]))
                 point = {"path": summary["name"], "fixed": is_fixed, "concealed": call["concealed"], "MOS": score}
-                whole = np.tile(clean, len(heard) // len(clean) + 1)[: len(heard)]
-                pieces = range(FROM_S * rate, len(heard) - PIECE_S * rate + 1, PIECE_S * rate)
-                for name, judge in hear.items():
-                    if name == "PESQ" and not is_fixed:
-                        continue
-                    of = [judge(whole[at : at + PIECE_S * rate], heard[at : at + PIECE_S * rate]) for at in pieces]
-                    point[name] = float(np.mean(of))
-                points.append(point)
+                points.append(point | {name: float(np.mean(of)) for name, of in scores.items()})
     return report(points, list(hear))
 
 

@@ -3,43 +3,34 @@
 use talkpath_measure::{Codec, Coding, Hearing};
 
 use crate::concealment::Concealment;
+use crate::error::SoundError;
 use crate::g711::Law;
+use crate::limits::Limits;
 #[cfg(feature = "opus")]
 use crate::opus::OpusDecoder;
-use crate::render::Sound;
 use crate::wav::Recording;
-use crate::{Limits, SoundError};
 
-/// Makes the sound of one direction of a call whose speaker reads `recording` aloud, again and again.
-///
-/// # Errors
-/// Returns [`SoundError`] if this program has no coder for the codec of the call, or if the coder refuses the
-/// coding.
-pub fn render(
-    hearing: &Hearing,
-    coding: &Coding,
-    recording: &Recording,
-    limits: Limits,
-) -> Result<Sound, SoundError> {
-    let rate = sample_rate(coding)?;
-    let recording = recording.clone().at_rate(rate);
-    let mut decoder = if coding.codec == Codec::G711 {
-        Decoder::G711(Box::new(G711Decoder::new(hearing, limits.law, &recording)))
-    } else {
-        opus(hearing, coding, &recording, limits)?
-    };
-    let most = limits.seconds as usize * rate as usize;
-    Ok(Sound::render(hearing, &mut decoder, rate, most))
-}
-
-/// The sample rate at which the speech of a coding is decoded.
-fn sample_rate(coding: &Coding) -> Result<u32, SoundError> {
+/// Returns the sample rate at which the speech of a coding is decoded.
+pub(crate) fn sample_rate(coding: &Coding) -> Result<u32, SoundError> {
     match coding.codec {
         codec if codec == Codec::G711 => Ok(8_000),
         #[cfg(feature = "opus")]
         codec if codec == Codec::OPUS => Ok(crate::opus::sample_rate(coding.bandwidth)),
         codec => Err(SoundError::NoCoder { codec: codec.name() }),
     }
+}
+
+/// Makes the decoder of a call whose speaker reads `recording`, which has the sample rate of the coding.
+pub(crate) fn decoder(
+    hearing: &Hearing,
+    coding: &Coding,
+    recording: &Recording,
+    limits: Limits,
+) -> Result<Decoder, SoundError> {
+    if coding.codec == Codec::G711 {
+        return Ok(Decoder::G711(Box::new(G711Decoder::new(hearing, limits.law, recording))));
+    }
+    opus(hearing, coding, recording, limits)
 }
 
 #[cfg(feature = "opus")]

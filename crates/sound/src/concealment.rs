@@ -1,8 +1,8 @@
 //! Speech in place of missing speech: ITU-T G.711 Appendix I.
 //!
-//! The last pitch period is repeated. From the second 10 ms on the last two periods are repeated, and from the
-//! third on the last three, so that a long gap does not sound like a tone. Where two pieces of a signal meet
-//! they overlap for a quarter of a period.
+//! The last pitch period is repeated. From the second 10 ms on the last two periods are repeated, and from
+//! the third on the last three, so that a long gap does not sound like a tone. Where two pieces of a signal
+//! meet they overlap for a quarter of a period.
 //!
 //! ```text
 //!  gain  1 ┤━━━━━━━━┓

@@ -21,7 +21,10 @@
 
 mod coder;
 mod concealment;
+mod error;
 mod g711;
+mod limits;
+mod line;
 #[cfg(feature = "opus")]
 mod opus;
 mod render;
@@ -31,48 +34,13 @@ mod stretching;
 mod tests;
 pub mod wav;
 
-use thiserror::Error;
-
-pub use self::coder::render;
+pub use self::error::SoundError;
 pub use self::g711::Law;
-pub use self::render::{Column, Heard, Sound, Span};
+pub use self::limits::Limits;
+pub use self::line::Heard;
+pub use self::render::{Column, Sound, Span, render};
 pub use self::wav::{Recording, WavError};
 pub use talkpath_measure::Hearing;
 
 /// A recording of speech that is in the public domain, as a WAV file: `speech/README.md` has its source.
 pub const SPEECH: &[u8] = include_bytes!("../speech/speech.wav");
-
-/// The codecs for which this program has a coder.
-pub const CODECS: &[&str] = if cfg!(feature = "opus") { &["g711", "opus"] } else { &["g711"] };
-
-/// What is made of a call.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The length in seconds after which the sound ends.
-    pub seconds: u32,
-    /// The law of a call in G.711.
-    pub law: Law,
-}
-
-/// Why there is no sound of a call.
-#[derive(Debug, Error)]
-pub enum SoundError {
-    /// The program has no coder for the codec.
-    #[error("it is in {codec}, and this program has a coder for {} alone{}", CODECS.join(" and "), hint(codec))]
-    NoCoder {
-        /// The codec of the call.
-        codec: &'static str,
-    },
-    /// The coder refused the coding of the call.
-    #[error("the coder refused it: {why}")]
-    Coder {
-        /// The words of the coder.
-        why: String,
-    },
-}
-
-/// How to get a coder that this program lacks.
-fn hint(codec: &str) -> &'static str {
-    let is_feature = codec == "opus" && !cfg!(feature = "opus");
-    if is_feature { "; built with `--features opus` it has one for opus, too" } else { "" }
-}

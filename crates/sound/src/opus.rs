@@ -8,8 +8,9 @@ use core::fmt;
 use ropus::{Application, Bitrate, Channels, DecodeMode, Decoder, Encoder, InbandFec};
 use talkpath_measure::{Bandwidth, Coding, Hearing};
 
+use crate::error::SoundError;
+use crate::limits::Limits;
 use crate::wav::Recording;
-use crate::{Limits, SoundError};
 
 /// A decoder of Opus, with the packets that the speaker sent.
 pub(crate) struct OpusDecoder {
@@ -32,8 +33,8 @@ pub(crate) struct OpusDecoder {
 const LARGEST_FRAME: usize = 1275;
 /// The decoder makes up multiples of 2.5 ms: the shortest frame of Opus (RFC 6716 §2.1.4).
 const MADE_UP_PER_SECOND: u32 = 400;
-/// The loss that the encoder expects with FEC, in per cent. libopus adds none if it expects no loss. We chose
-/// 10 % as a sender that sees some loss.
+/// The loss that the encoder expects with FEC, in per cent. libopus adds none if it expects no loss. We
+/// chose 10 % as a sender that sees some loss.
 const EXPECTED_LOSS: u8 = 10;
 
 /// Returns the sample rate of the speech: that of its bandwidth (RFC 6716, Table 1).

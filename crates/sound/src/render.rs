@@ -7,30 +7,21 @@
 //! ```
 //!
 //! The receiver's model counts samples and has no signal. It always removes or repeats 5 ms at once
-//! (`measure/src/metrics/adaptive/stretching.rs`). Speech can be cut where two pitch periods are alike, and a
-//! period is seldom 5 ms. So the sound keeps a *surplus*: the samples that the model has removed and the sound
-//! has not. As soon as a period fits into the surplus, the period is removed. The surplus is never below
-//! zero, so that the sound always has as many samples as the model plays. It delays the sound by 15 ms or
-//! less, or by up to [`URGENT_MS`] and 15 ms where speech has no period.
+//! (`measure/src/metrics/adaptive/stretching.rs`). Speech can be cut where two pitch periods are alike, and
+//! a period is seldom 5 ms. So the sound keeps a *surplus*: the samples that the model has removed and the
+//! sound has not. As soon as a period fits into the surplus, the period is removed. The surplus is never
+//! below zero, so that the sound always has as many samples as the model plays. It delays the sound by 15 ms
+//! or less, or by up to [`URGENT_MS`] and 15 ms where speech has no period.
 
-use talkpath_measure::Hearing;
 use talkpath_measure::metrics::adaptive::Step;
+use talkpath_measure::{Coding, Hearing};
 
-use crate::coder::Decoder;
+use crate::coder::{Decoder, decoder, sample_rate};
+use crate::error::SoundError;
+use crate::limits::Limits;
+use crate::line::{Heard, Line};
 use crate::stretching::{self, fade};
-
-/// What a listener hears in a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Heard {
-    /// The speech of a packet.
-    Decoded,
-    /// Speech in which a pitch period was removed or repeated.
-    Stretched,
-    /// Made-up speech, or silence if the receiver does not conceal.
-    Concealed,
-    /// Nothing, because no speech has arrived yet.
-    Silent,
-}
+use crate::wav::Recording;
 
 /// Samples that follow each other and are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,23 +58,29 @@ pub struct Column {
     pub heard: Heard,
 }
 
-/// The speech that was played and that waits to be played.
-#[derive(Clone, Debug)]
-pub(crate) struct Line {
-    pub(crate) rate: u32,
-    pub(crate) samples: Vec<f32>,
-    /// What each sample is.
-    pub(crate) heard: Vec<Heard>,
-    /// The number of samples that were played.
-    pub(crate) played: usize,
-}
-
 /// The surplus in ms from which on speech is removed even where two periods are not alike. We chose 20 ms.
 const URGENT_MS: u32 = 20;
 
+/// Makes the sound of one direction of a call whose speaker reads `recording` aloud, again and again.
+///
+/// # Errors Returns [`SoundError`] if this program has no coder for the codec of the call, or if the coder
+/// refuses the coding.
+pub fn render(
+    hearing: &Hearing,
+    coding: &Coding,
+    recording: &Recording,
+    limits: Limits,
+) -> Result<Sound, SoundError> {
+    let rate = sample_rate(coding)?;
+    let recording = recording.clone().at_rate(rate);
+    let mut decoder = decoder(hearing, coding, &recording, limits)?;
+    let most = limits.seconds as usize * rate as usize;
+    Ok(Sound::render(hearing, &mut decoder, rate, most))
+}
+
 impl Sound {
     /// Makes the sound of a call from the speech that `decoder` has. It ends after `most` samples.
-    pub(crate) fn render(hearing: &Hearing, decoder: &mut Decoder, rate: u32, most: usize) -> Self {
+    fn render(hearing: &Hearing, decoder: &mut Decoder, rate: u32, most: usize) -> Self {
         let mut player = Player {
             line: Line::new(rate),
             decoder,
@@ -149,24 +146,6 @@ fn spans(heard: &[Heard]) -> Vec<Span> {
         }
     }
     spans
-}
-
-impl Line {
-    pub(crate) fn new(rate: u32) -> Self {
-        Self { rate, samples: Vec::new(), heard: Vec::new(), played: 0 }
-    }
-
-    pub(crate) fn push(&mut self, samples: &[f32], heard: Heard) {
-        self.samples.extend_from_slice(samples);
-        self.heard.resize(self.samples.len(), heard);
-    }
-
-    /// Returns the number of the first sample that waits and after which all are from packets.
-    pub(crate) fn first_of_decoded_tail(&self) -> usize {
-        let is_made_up = |heard: &Heard| matches!(heard, Heard::Concealed | Heard::Silent);
-        let waiting = self.heard.get(self.played..).unwrap_or_default();
-        self.played + waiting.iter().rposition(is_made_up).map_or(0, |at| at + 1)
-    }
 }
 
 /// Performs the steps of a receiver.

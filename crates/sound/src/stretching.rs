@@ -1,5 +1,5 @@
-//! Makes speech that waits to be played shorter or longer by one pitch period, as NetEq does (`accelerate.cc`,
-//! `preemptive_expand.cc`).
+//! Makes speech that waits to be played shorter or longer by one pitch period, as NetEq does
+//! (`accelerate.cc`, `preemptive_expand.cc`).
 //!
 //! ```text
 //!  shorter:  a b c ...  ─►  x c ...     x: a fades out while b fades in
@@ -8,7 +8,7 @@
 //!
 //! a, b and c are as long as the period. The period is the lag at which speech is most like itself.
 
-use crate::render::{Heard, Line};
+use crate::line::{Heard, Line};
 
 /// The shortest and the longest period in ms: 2.5 and 15 (NetEq, `time_stretch.h`).
 const SHORTEST_MS: f64 = 2.5;

@@ -212,8 +212,8 @@ mod opus {
             let delay = rate as usize * 65 / 10_000;
             let original: Vec<i16> = original.iter().map(|sample| sample.round() as i16).collect();
             let length = original.len().min(sound.samples.len()) - delay;
-            // SILK codes how speech sounds and not its waveform, and removes the lowest frequencies. Speech of
-            // another moment differs by twice the energy.
+            // SILK codes how speech sounds and not its waveform, and removes the lowest frequencies. Speech
+            // of another moment differs by twice the energy.
             let found = difference(&original[..length], &sound.samples[delay..]);
             assert!(found < 0.5, "{bandwidth:?}: {found}");
             assert!(difference(&original[4_000..length], &sound.samples[delay..]) > 1.5, "{bandwidth:?}");

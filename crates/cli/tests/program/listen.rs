@@ -1,5 +1,5 @@
-//! `talkpath listen`: the sound of a run's call has its gaps where the records have them, and is the same each
-//! time.
+//! `talkpath listen`: the sound of a run's call has its gaps where the records have them, and is the same
+//! each time.
 
 use std::fs;
 

@@ -141,8 +141,8 @@ fn waveform(id: &str, name: &str, sound: &PageSound) -> Markup {
     }
 }
 
-/// The columns that follow each other and are alike, but for speech: what is heard, the first column, and the
-/// one after the last.
+/// The columns that follow each other and are alike, but for speech: what is heard, the first column, and
+/// the one after the last.
 fn bands(columns: &[SoundColumn]) -> Vec<(ColumnHeard, usize, usize)> {
     let mut bands: Vec<(ColumnHeard, usize, usize)> = Vec::new();
     for (at, column) in columns.iter().enumerate() {
