@@ -121,7 +121,7 @@ impl<'a> Attempts<'a> {
                 let treatment = Treatment::of(record, is_usable(record));
                 (treatment, admitted_run.map_or(0, |run| run.leave(treatment)))
             }
-            // The room learns nothing from a failed run: dropping `admitted_run` only frees its place.
+            // A failed run does not change how many runs are admitted beside each other.
             Err(_) => (Treatment::Undisturbed, 0),
         };
         Some(AttemptResult { outcome, treatment, other_runs, began, path_clock })

@@ -54,9 +54,9 @@ struct WaitPlan {
 impl Alarm {
     /// Moves the next deadline of the end `key` forward to `deadline`. The pacer knew a later one.
     pub(crate) fn move_forward(&self, key: Key, deadline: Instant) {
-        // No ring is lost. The pacer first stores how long it will sleep. Then it holds the lock from its check
-        // of the list until it sleeps. So the pacer either finds this entry, or it already sleeps and hears
-        // the bell.
+        // No ring is lost. The pacer first stores until when it will sleep. Then it holds the lock from its
+        // check of the list until it sleeps. So the pacer either finds this entry, or it already sleeps and
+        // hears the bell.
         self.lock_moved().push((key, deadline));
         if deadline.as_nanos() < self.sleeps_until.load(Ordering::SeqCst) {
             self.bell.notify_one();
@@ -68,10 +68,10 @@ impl Alarm {
         core::mem::swap(&mut *self.lock_moved(), taken);
     }
 
-    /// Sleeps until `deadline`, for `max`, or until the bell rings, whichever comes first. Returns at once if a
-    /// deadline has moved forward and was not yet taken. The sleep is as precise as
-    /// [`RunClock::sleep_until`], but up to 0.2 ms late if `throttle` forbids the spin. It may also end early.
-    /// The caller then calls again.
+    /// Sleeps until `deadline`, for `max`, or until the bell rings, whichever comes first. Returns at once if
+    /// a deadline has moved forward and was not yet taken. The sleep is as precise as
+    /// [`RunClock::sleep_until`], but up to 0.2 ms late if `throttle` forbids the spin. It may also end
+    /// early. The caller then calls again.
     pub fn sleep_until(&self, clock: RunClock, deadline: Instant, max: Duration, throttle: &mut Throttle) {
         self.sleeps_until.store(deadline.as_nanos(), Ordering::SeqCst);
         let left = deadline.since(clock.now());

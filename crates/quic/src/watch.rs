@@ -56,7 +56,7 @@ struct Seen {
     sent_in_flight: u64,
     /// All packets of both directions, or `None` if no qlog is written.
     packets: Option<Vec<LoggedPacket>>,
-    /// The kinds of packets that this end has decrypted.
+    /// Whether this end has decrypted packets that may carry application data.
     read: ReadPackets,
     /// The space of the packet that this end decrypted last.
     read_space: Space,
@@ -96,8 +96,8 @@ enum PacketType {
 
 impl PacketType {
     /// Reads the type from the first byte of the header. Its highest bit is 0 in a short header, which only
-    /// 1-RTT packets have. In a long header, the bits 0x30 are the type. The engine reads a Retry packet, type
-    /// 0x30, without decrypting it.
+    /// 1-RTT packets have. In a long header, the bits 0x30 are the type. The type 0x30 is a Retry packet, which
+    /// has no encrypted payload and never comes here.
     fn read(first_byte: u8) -> Self {
         match (first_byte & 0x80, first_byte & 0x30) {
             (0, _) => Self::OneRtt,
@@ -131,8 +131,8 @@ impl PacketWatch {
         core::mem::take(&mut self.lock().read)
     }
 
-    /// Returns the space of the packet that was decrypted last. While the engine handles a packet, this is the
-    /// space of that packet, because the engine decrypts one packet at a time.
+    /// Returns the space of the packet that was decrypted last. While the engine handles a packet, this is
+    /// the space of that packet, because the engine decrypts one packet at a time.
     pub(crate) fn read_space(&self) -> Space {
         self.lock().read_space
     }

@@ -5,8 +5,8 @@
 //! - *part* (or *shard*): the repetitions that `run --shard I/N` made on one machine, in a directory of their
 //!   own ([`PartDir`]).
 //!
-//! Before anything is written, [`run`] refuses parts of different runs, a part that is given twice, and parts
-//! that lack repetitions.
+//! Before anything is written, [`run`] refuses parts of different runs, a part that is given twice,
+//! repetitions that belong to another part, and, without `--partial`, missing repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -61,7 +61,7 @@ pub fn run(args: &MergeArgs, context: Context<'_>) -> Result<(), Failure> {
     let options = first.options.clone().with_start(earliest_start(&folders));
     let merging = Merging {
         plan: &plan,
-        // A run of parts does not grow beyond the plan that the user gave.
+        // `compare` may add repetitions to its plan until it can decide. A run of parts never does.
         demanded: &plan,
         options: &options,
         jobs: jobs(context.common),

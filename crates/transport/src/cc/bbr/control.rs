@@ -39,8 +39,8 @@ impl Bbr {
         }
     }
 
-    /// Sets the first pacing rate: one window in each round trip. Before the first measurement, a round trip
-    /// of 1 ms is assumed (bbr_init_pacing_rate_from_rtt).
+    /// Sets the first pacing rate: [`HIGH_GAIN`] times one window in each round trip. Before the first
+    /// measurement, a round trip of 1 ms is assumed (bbr_init_pacing_rate_from_rtt).
     pub(super) fn begin_pacing(&mut self, srtt: Option<Duration>) {
         self.has_seen_rtt |= srtt.is_some();
         let rtt_us = srtt.map_or(1000, Duration::as_micros).max(1);

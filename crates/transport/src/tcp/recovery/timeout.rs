@@ -77,11 +77,12 @@ impl Recovery {
     }
 
     /// Marks every segment that was not sacked as lost (tcp_enter_loss, RFC 6675 §5.1). `may_reduce` is false
-    /// if an echo of congestion has already reduced this window. `is_first_for_data` is false if the timer has
-    /// already expired for the same data.
+    /// if an echo of congestion has already reduced this window. `is_first_for_data` is false if the timer
+    /// has already expired for the same data.
     fn enter_loss_with_sack(&mut self, may_reduce: bool, is_first_for_data: bool, context: &mut Context<'_>) {
         let state = self.state();
-        // A loss reduces the window once. The losses of a fast recovery already did.
+        // A timeout reduces the window, unless it was reduced for the same data before: by an echo of
+        // congestion, by the fast recovery that is under way (Linux), or by an earlier timeout.
         let reduces = match state {
             RecoveryState::Open => may_reduce,
             RecoveryState::Fast if self.is_linux() => self.episode.covers(context.scoreboard.snd_una()),

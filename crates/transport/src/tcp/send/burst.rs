@@ -34,8 +34,8 @@ use super::segments::BlockedBy;
 pub(in crate::tcp) enum BurstDecision {
     /// This number of segments leave together.
     Send(u32),
-    /// No segment leaves before the next acknowledgement, which makes room for a larger burst. The field names
-    /// the window that has too little room now.
+    /// No segment leaves before the next acknowledgement, which makes room for a larger burst. The field
+    /// says whether `cwnd` or the far end's window (`LargerBurst`) has too little room now.
     Wait(BlockedBy),
 }
 
