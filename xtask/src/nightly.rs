@@ -130,7 +130,7 @@ const NIGHTLY: [Job; 31] = [
     Job {
         name: "paths",
         minutes: 8,
-        what: "live runs over hostile paths in namespaces, and a table of 21 such paths with every transport",
+        what: "live runs over hostile paths in namespaces, and a table of 23 such paths with every transport",
         run: |root, end| namespaces::hostile_paths(root, end).into(),
     },
     Job { name: "kernel-peer", minutes: 2, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },

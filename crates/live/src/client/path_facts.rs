@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,6 +47,10 @@ const GAP_NS: i64 = 1_000_000;
 /// geostationary satellite. After the first answer the wait is three round trips and 50 ms.
 const WAIT_NS: i64 = 1_000_000_000;
 const MARGIN_NS: i64 = 50_000_000;
+
+/// The largest number of answers that are kept, so that a far end which repeats them takes no memory. We chose
+/// 1024, six times the probes of all rounds.
+const MAX_ANSWERS: usize = 1024;
 
 /// The byte with ECT(0) (RFC 3168 §5) and the byte with EF (RFC 3246).
 const ECT0: u8 = 0b10;
@@ -220,7 +224,7 @@ impl Explorer {
         let _ = batch.receive(socket.as_fd(), |datagram| {
             let Some(answer) = PathProbeAnswer::read(datagram.payload) else { return };
             let Some(probe) = sent.get(usize::from(answer.number)) else { return };
-            if answer.token != token {
+            if answer.token != token || arrivals.len() >= MAX_ANSWERS {
                 return;
             }
             let rtt = monotonic() - probe.sent_ns;
@@ -330,7 +334,7 @@ impl PathFacts {
         };
         warning::note(format!(
             "path over {}: {translated}; {}; {}",
-            version(seen),
+            version(local),
             self.out.words("there", self.silent_limit(&self.out).is_some()),
             // What routers say of the way back, they say to the far host.
             self.back.words("back", false)
@@ -347,11 +351,7 @@ impl PathFacts {
 
     /// Returns the size of the headers of IP and UDP on this path, bytes.
     pub(crate) fn headers(&self) -> u32 {
-        if is_v6(self.address()) { 48 } else { 28 }
-    }
-
-    fn address(&self) -> IpAddr {
-        self.seen.ip()
+        if is_v6(self.local.ip()) { 48 } else { 28 }
     }
 }
 

@@ -10,8 +10,9 @@
 //! ([`Lab::rule`]) and takes away ([`Lab::clear`]). Nothing leaves the machine: the namespaces have no other
 //! device.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::harness::{Bench, Seen, first_line};
@@ -20,6 +21,9 @@ use crate::harness::{Bench, Seen, first_line};
 pub(super) const SERVER: &str = "10.66.3.2";
 /// The server's address over IPv6, as `--to` takes it.
 pub(super) const SERVER_V6: &str = "[fd66:3::2]";
+/// The server's address at a client without IPv4 ([`Lab::translate_to_ipv4`]): 10.66.3.2 behind tayga's prefix
+/// (RFC 6052 §2.2).
+pub(super) const SERVER_BY_NAT64: &str = "[fd66:64::a42:302]";
 /// The server's name at the client ([`Lab::client_to_name`]).
 pub(super) const NAME: &str = "far.example";
 /// A second address that the near router may have, for a second line.
@@ -30,6 +34,8 @@ pub(super) struct Lab {
     pub(super) bench: Bench,
     hosts: [String; 4],
     server: Child,
+    /// Programs that a test started at a router ([`Lab::translate_to_ipv4`], [`Lab::split_tcp`]).
+    helpers: RefCell<Vec<Child>>,
 }
 
 /// A host of the lab.
@@ -75,7 +81,7 @@ impl Lab {
         shell(&join(&hosts)).unwrap();
         let bench = Bench::new();
         let server = serve(&bench, &hosts[Host::Server as usize], words);
-        Some(Self { bench, hosts, server })
+        Some(Self { bench, hosts, server, helpers: RefCell::default() })
     }
 
     /// Runs the program at the client to its end, with the server's address behind `arguments`.
@@ -194,6 +200,50 @@ impl Lab {
         self.translate_by(&[&udp, "ip saddr 10.66.1.0/24 meta l4proto tcp snat ip to 10.66.2.1"]);
     }
 
+    /// The client has no IPv4, and the near router translates its IPv6 to the server's IPv4 (RFC 6146), by tayga.
+    /// The client reaches the server at [`SERVER_BY_NAT64`].
+    pub(super) fn translate_to_ipv4(&self) {
+        let file =
+            self.bench.file("tayga.conf", TAYGA.replace("FOLDER", self.bench.path("").to_str().unwrap()));
+        let router = &self.hosts[Host::NearRouter as usize];
+        self.ip(Host::Client, "addr flush dev toserver scope global");
+        self.ip(Host::Client, "addr add fd66:1::2/64 dev toserver nodad");
+        self.ip(Host::Client, "-6 route replace default via fd66:1::1");
+        self.at(Host::NearRouter, &format!("tayga -c {} --mktun", file.display()));
+        for words in [
+            "link set nat64 up",
+            "route add 192.168.255.0/24 dev nat64",
+            "-6 route add fd66:64::/96 dev nat64",
+        ] {
+            self.ip(Host::NearRouter, words);
+        }
+        self.translate_by(&["ip saddr 192.168.255.0/24 masquerade"]);
+        let words = ["netns", "exec", router, "tayga", "-d", "-c", file.to_str().unwrap()];
+        self.help(Command::new("ip").args(words));
+    }
+
+    /// The near router opens the client's TCP connections itself, and hands on what comes 20 ms later each way, as
+    /// a proxy of a distant network does. UDP has no proxy, and the same address.
+    pub(super) fn split_tcp(&self) {
+        let file = self.bench.file("proxy.py", PROXY);
+        self.translate_by(&["ip saddr 10.66.1.0/24 meta l4proto udp snat ip to 10.66.2.1"]);
+        self.nft("add chain inet translation entering { type nat hook prerouting priority -100 ; }");
+        self.nft("add rule inet translation entering iifname \"toclient\" tcp dport 7160 redirect to :7160");
+        let router = &self.hosts[Host::NearRouter as usize];
+        let words = ["netns", "exec", router, "python3", file.to_str().unwrap(), SERVER];
+        let mut proxy = Command::new("ip");
+        let line = first_line(self.help(proxy.args(words)).as_mut().unwrap());
+        assert_eq!(line, "ready");
+    }
+
+    /// Starts a program that runs until the lab is gone. Returns its standard output.
+    fn help(&self, command: &mut Command) -> Option<ChildStdout> {
+        let mut helper = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let output = helper.stdout.take();
+        self.helpers.borrow_mut().push(helper);
+        output
+    }
+
     /// The near router forgets its mappings of UDP, so that each flow has a new port at once. Linux forgets
     /// those of a device whose address goes (nf_nat_masquerade.c); the others it keeps.
     pub(super) fn forget_mappings(&self) {
@@ -255,6 +305,10 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
+        for helper in self.helpers.get_mut() {
+            let _ = helper.kill();
+            let _ = helper.wait();
+        }
         let _ = self.server.kill();
         let _ = self.server.wait();
         remove(&self.hosts);
@@ -343,3 +397,37 @@ fn shell(script: &str) -> Result<String, String> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
+
+/// The configuration of tayga (tayga.conf(5)). A prefix of its own lets it translate private addresses.
+const TAYGA: &str = "tun-device nat64
+ipv4-addr 192.168.255.1
+prefix fd66:64::/96
+dynamic-pool 192.168.255.0/24
+data-dir FOLDER
+";
+
+/// A proxy that opens a connection to its first argument for each that it accepts, and holds each piece 20 ms.
+const PROXY: &str = r#"
+import asyncio, sys
+
+async def hand_on(reader, writer):
+    try:
+        while piece := await reader.read(65536):
+            await asyncio.sleep(0.02)
+            writer.write(piece)
+            await writer.drain()
+    except OSError:
+        pass
+    writer.close()
+
+async def serve(reader, writer):
+    far_reader, far_writer = await asyncio.open_connection(sys.argv[1], 7160)
+    await asyncio.gather(hand_on(reader, far_writer), hand_on(far_reader, writer))
+
+async def main():
+    server = await asyncio.start_server(serve, "0.0.0.0", 7160)
+    print("ready", flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"#;

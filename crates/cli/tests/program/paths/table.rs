@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::lab::{Host, Lab, Marked, SERVER, TooBig};
+use super::lab::{Host, Lab, Marked, SERVER, SERVER_BY_NAT64, TooBig};
 use crate::harness::{Seen, calls};
 
 /// The flows, in the order of the table's columns.
@@ -48,6 +48,8 @@ struct Row {
     frames: [RangeInclusive<u64>; 5],
     /// What the run must say.
     says: &'static [&'static str],
+    /// A program that the row needs.
+    needs: Option<&'static str>,
     /// How the client is started.
     client: fn(&Lab, &[&str]) -> Command,
     code: i32,
@@ -60,6 +62,7 @@ const KIND: Row = Row {
     meanwhile: |_| {},
     frames: [WHOLE, WHOLE, WHOLE, WHOLE, WHOLE],
     says: &[],
+    needs: None,
     client: |lab, words| lab.client_command(SERVER, words),
     code: 0,
 };
@@ -173,6 +176,22 @@ fn rows() -> Vec<Row> {
             ..KIND
         },
         Row {
+            path: "IPv6 alone, to an IPv4 server (NAT64)",
+            before: Lab::translate_to_ipv4,
+            // The translator copies the byte with DSCP and ECN field (RFC 7915 §5.1).
+            says: &["path over IPv6: fd66:1::2 here is 10.66.2.1 there, by a translator"],
+            needs: Some("tayga"),
+            client: |lab, words| lab.client_command(SERVER_BY_NAT64, words),
+            ..KIND
+        },
+        Row {
+            path: "a proxy that splits TCP, 20 ms each way",
+            before: Lab::split_tcp,
+            says: &["a device on the path opens TCP connections in place of the server"],
+            needs: Some("python3"),
+            ..KIND
+        },
+        Row {
             path: "the first packets of connections lost",
             before: |lab| {
                 lab.lose_first_syns(1);
@@ -241,6 +260,12 @@ fn rows() -> Vec<Row> {
 
 /// Measures one row. Returns its line of the table, and what is not as it must be.
 fn measure(row: &Row) -> Option<(String, Vec<String>)> {
+    if let Some(program) = row.needs.filter(|program| !is_installed(program)) {
+        return Some((
+            format!("| {} | – | – | – | – | – | not measured: no {program} here |", row.path),
+            Vec::new(),
+        ));
+    }
     let lab = Lab::new()?;
     (row.before)(&lab);
     let flows: Vec<(&str, &str)> = FLOWS.to_vec();
@@ -279,6 +304,13 @@ fn measure(row: &Row) -> Option<(String, Vec<String>)> {
     }
     let _ = write!(line, " {} |", row.says.join("; "));
     Some((line, wrong.into_iter().map(|what| format!("{}: {what}", row.path)).collect()))
+}
+
+fn is_installed(program: &str) -> bool {
+    Command::new("sh")
+        .args(["-c", &format!("command -v {program} >/dev/null")])
+        .status()
+        .is_ok_and(|it| it.success())
 }
 
 #[test]
