@@ -1,17 +1,18 @@
-//! Packets that show what a path does to packets: which sizes pass, which address the far host sees, and what
-//! becomes of DSCP, ECN field and TTL.
+//! Packets that show what a path does to packets: which sizes pass, which address the far host sees, and
+//! what becomes of DSCP, ECN field and TTL.
 //!
 //! ```text
-//!  probe    "TPP1"  secret 16 B  number 2 B  answer's size 2 B  answer's TOS 1 B  zeroes up to the probe's size
-//!  answer   "TPP2"  token 4 B  number 2 B  probe's size 2 B  known 1 B  TOS 1 B  TTL 1 B  0  port 2 B  address 16 B  zeroes
+//!  probe    "TPP1"  secret 16 B  number 2 B  answer's size 2 B  answer's TOS 1 B  zeroes to the probe's size
+//!  answer   "TPP2"  token 4 B  number 2 B  probe's size 2 B  known 1 B  TOS 1 B  TTL 1 B  zero 1 B
+//!           port 2 B  address 16 B  zeroes to the answer's size
 //! ```
 //!
 //! - *TOS*: the byte of the IP header with DSCP and ECN field.
 //! - *size*: bytes of UDP payload.
 //! - `known` has bit 0 if the far host could read the TOS, and bit 1 if it could read the TTL.
 //!
-//! Numbers are big-endian. An address of IPv4 is mapped (RFC 4291 §2.5.5.2). Neither packet may be fragmented.
-//! An answer is never larger than its probe, and only who knows a flow's secret gets one.
+//! Numbers are big-endian. An address of IPv4 is mapped (RFC 4291 §2.5.5.2). Neither packet may be
+//! fragmented. An answer is never larger than its probe, and only who knows a flow's secret gets one.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -129,7 +130,7 @@ impl PathProbeAnswer {
 }
 
 /// Returns true if `token` cannot be mistaken for the beginning of a probe or of its answer.
-pub(crate) fn is_usable_token(token: u32) -> bool {
+pub fn is_usable_token(token: u32) -> bool {
     token.to_be_bytes() != PROBE && token.to_be_bytes() != ANSWER
 }
 

@@ -27,7 +27,6 @@ use talkpath_model::LEAST_DRAWN;
 use talkpath_units::{Duration, Instant, SeqNum};
 use talkpath_wire::WRITE;
 
-use crate::path_probe;
 use crate::tag::TAGGED_SIZE;
 
 /// The size of a frame, bytes: the size and the sequence number at the beginning of each message of varying
@@ -205,10 +204,9 @@ pub fn registered(token: u32) -> [u8; 8] {
     packet
 }
 
-/// Returns true if `token` cannot be mistaken for the beginning of a registration, of a probe of the path, or of
-/// an answer to one of them.
+/// Returns true if `token` cannot be mistaken for the beginning of a registration or of its answer.
 pub fn is_usable_token(token: u32) -> bool {
-    token.to_be_bytes() != REGISTER && token.to_be_bytes() != REGISTERED && path_probe::is_usable_token(token)
+    token.to_be_bytes() != REGISTER && token.to_be_bytes() != REGISTERED
 }
 
 /// The secret that a client must know to join a flow: 128 random bits.

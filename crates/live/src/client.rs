@@ -1,7 +1,7 @@
 //! The client, [`LiveArena`].
 //!
-//! A repetition is one session with the server. It consists of the handshake, a comparison of the clocks, the
-//! run, the transfer of the server's logs, and a second comparison of the clocks.
+//! A repetition is one session with the server. It consists of the handshake, a comparison of the clocks,
+//! the run, the transfer of the server's logs, and a second comparison of the clocks.
 
 pub(crate) mod address;
 mod checks;
@@ -141,7 +141,8 @@ impl LiveArena {
     }
 
     /// Agrees with the server on one repetition. Describes the flows, compares the clocks and opens the
-    /// sockets. The run begins with [`PreparedRun::begin`]. The scenario's links are ignored, with a warning.
+    /// sockets. The run begins with [`PreparedRun::begin`]. The scenario's links are ignored, with a
+    /// warning.
     ///
     /// # Errors
     /// Returns [`ArenaError`] if a host cannot run the scenario, if the server refuses or does not answer, or
@@ -199,8 +200,8 @@ impl Arena for LiveArena {
     }
 }
 
-/// Makes the warning that the server's first address did not answer. Returns `None` if it is the address that
-/// is used.
+/// Makes the warning that the server's first address did not answer. Returns `None` if it is the address
+/// that is used.
 fn skipped(addresses: &[SocketAddr], used: SocketAddr, attempts: &Attempts) -> Option<String> {
     let first = *addresses.first().filter(|first| **first != used)?;
     let failure = attempts.failed.iter().find(|(address, _)| *address == first);

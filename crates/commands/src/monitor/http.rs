@@ -1,8 +1,8 @@
 //! Serves the metrics over HTTP/1.1, for one scraper on the same host.
 //!
 //! The server has one page, understands GET and HEAD, answers one request for each connection, and serves 16
-//! connections at a time. A request must come within a second and have at most 8 KiB. Its answer must be taken
-//! within another second. Of the request only the method, the path and the header `Accept` matter. The
+//! connections at a time. A request must come within a second and have at most 8 KiB. Its answer must be
+//! taken within another second. Of the request only the method, the path and the header `Accept` matter. The
 //! request is parsed by `httparse`, the parser of hyper.
 
 use std::io::{self, Read, Write};
@@ -22,8 +22,8 @@ pub(crate) const MAX_HEAD: usize = 8 << 10;
 /// The timeout of a request, and that of its answer. We chose 1 s because a scraper on this host needs a
 /// millisecond.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// The largest number of connections that are served at a time. We chose 16, so that a scraper beside ten clients
-/// that send nothing does not wait, and a flood of them takes no more than 16 threads.
+/// The largest number of connections that are served at a time. We chose 16, so that a scraper beside ten
+/// clients that send nothing does not wait, and a flood of them takes no more than 16 threads.
 const MAX_CONNECTIONS: usize = 16;
 /// The wait until one of these connections may have ended.
 const BUSY_INTERVAL: Duration = Duration::from_millis(5);

@@ -9,8 +9,8 @@
 //! The next attempt begins earlier if an attempt fails. Attempts that are late still run: the first one that
 //! opens wins. So a host whose IPv6 is broken costs 250 ms, and not the timeout of a connection.
 //!
-//! Left out: a resolver that is asked for both versions at a time (RFC 8305 §3), and the times that addresses
-//! took before (§4).
+//! Left out: a resolver that is asked for both versions at a time (RFC 8305 §3), and the times that
+//! addresses took before (§4).
 
 use std::collections::VecDeque;
 use std::io;
@@ -154,8 +154,8 @@ impl Attempt {
     }
 }
 
-/// Opens a control connection to one address. Also returns how long that took, which is a round trip of TCP's
-/// handshake.
+/// Opens a control connection to one address. Also returns how long that took, which is a round trip of
+/// TCP's handshake.
 pub(super) fn open(address: SocketAddr) -> io::Result<(TcpStream, Duration)> {
     let socket = new_socket(address)?;
     let begun = Instant::now();
@@ -163,9 +163,10 @@ pub(super) fn open(address: SocketAddr) -> io::Result<(TcpStream, Duration)> {
     Ok((socket.into(), begun.elapsed()))
 }
 
-/// Names a device on the path that opens connections in place of the server (RFC 3135 §2.4: split connections).
-/// `handshake` is the round trip of TCP's handshake, and `answered_ns` the shortest round trip of the server's
-/// own answers over that connection. Returns `None` if the server may have opened the connection itself.
+/// Names a device on the path that opens connections in place of the server (RFC 3135 §2.4: split
+/// connections). `handshake` is the round trip of TCP's handshake, and `answered_ns` the shortest round trip
+/// of the server's own answers over that connection. Returns `None` if the server may have opened the
+/// connection itself.
 pub(super) fn split_connection(handshake: Duration, answered_ns: Option<i64>) -> Option<String> {
     let answered = Duration::from_nanos(u64::try_from(answered_ns?).ok()?);
     if handshake * 2 > answered || answered - handshake < LEAST_DIFFERENCE {
@@ -181,8 +182,8 @@ pub(super) fn split_connection(handshake: Duration, answered_ns: Option<i64>) ->
     ))
 }
 
-/// The least difference of the two round trips. We chose 10 ms: a busy host may answer some milliseconds late, but
-/// hardly each of eight times.
+/// The least difference of the two round trips. We chose 10 ms: a busy host may answer some milliseconds
+/// late, but hardly each of eight times.
 const LEAST_DIFFERENCE: Duration = Duration::from_millis(10);
 
 /// Makes the socket of a control connection. Its segments are small in both directions (TCP_MAXSEG before

@@ -1,13 +1,13 @@
 //! What the path does to packets, found out by probes (`kernel/src/path_probe.rs`) before the first run.
 //!
 //! ```text
-//!  round 1     a probe of each size of LADDER with an answer of the same size; small ones with ECT(0), and with EF
+//!  round 1     a probe of each size of LADDER with an answer of the same size; small ones with ECT(0) or EF
 //!  rounds 2-5  the sizes without an answer again, with an answer of that size and with a small one
 //! ```
 //!
-//! A size passes on the way there if any answer to such a probe comes, and on the way back if an answer of that
-//! size comes. No packet may be fragmented, and the MTU that the kernel knows is ignored. One exploration sends
-//! at most 0.2 MB, 1.5 MB/s, and the server sends no more than it gets.
+//! A size passes on the way there if any answer to such a probe comes, and on the way back if an answer of
+//! that size comes. No packet may be fragmented, and the MTU that the kernel knows is ignored. One
+//! exploration sends at most 0.2 MB, 1.5 MB/s, and the server sends no more than it gets.
 //!
 //! Left out: sizes between those of the ladder, and MTUs above that of this host's device.
 
@@ -30,14 +30,14 @@ use talkpath_units::Ecn;
 
 use super::connect::{is_v6, version};
 
-/// The sizes of packets that are tried, bytes with the IP header. They are the MTUs of Ethernet (1500), PPPoE
-/// (1492, RFC 2516), tunnels (1480 of RFC 4213, 1420 and 1280 of WireGuard and Tailscale), the minima of IPv6
-/// (1280, RFC 8200) and IPv4 (576, RFC 791), and sizes between them, which we chose.
+/// The sizes of packets that are tried, bytes with the IP header. They are the MTUs of Ethernet (1500),
+/// PPPoE (1492, RFC 2516), tunnels (1480 of RFC 4213, 1420 and 1280 of WireGuard and Tailscale), the minima
+/// of IPv6 (1280, RFC 8200) and IPv4 (576, RFC 791), and sizes between them, which we chose.
 const LADDER: [u32; 14] = [576, 1024, 1200, 1280, 1340, 1380, 1400, 1420, 1440, 1454, 1460, 1480, 1492, 1500];
 /// The largest size that is tried if the device has a larger MTU than Ethernet's (jumbo frames).
 const JUMBO: u32 = 9000;
-/// The number of rounds. We chose 5: on a path that loses a fifth of the packets in each direction, a size that
-/// passes has no answer in any round once in 160.
+/// The number of rounds. We chose 5: on a path that loses a fifth of the packets in each direction, a size
+/// that passes has no answer in any round once in 160.
 const ROUNDS: usize = 5;
 /// The number of small probes with each TOS.
 const SMALL_PROBES: usize = 4;
@@ -48,8 +48,8 @@ const GAP_NS: i64 = 1_000_000;
 const WAIT_NS: i64 = 1_000_000_000;
 const MARGIN_NS: i64 = 50_000_000;
 
-/// The largest number of answers that are kept, so that a far end which repeats them takes no memory. We chose
-/// 1024, six times the probes of all rounds.
+/// The largest number of answers that are kept, so that a far end which repeats them takes no memory. We
+/// chose 1024, six times the probes of all rounds.
 const MAX_ANSWERS: usize = 1024;
 
 /// The byte with ECT(0) (RFC 3168 §5) and the byte with EF (RFC 3246).
@@ -181,8 +181,8 @@ impl Explorer {
         sizes.into_iter().collect()
     }
 
-    /// Sends probes, each with the size of its packet, the size of the answer's packet, and its TOS. Then waits
-    /// for the answers.
+    /// Sends probes, each with the size of its packet, the size of the answer's packet, and its TOS. Then
+    /// waits for the answers.
     fn ask(&mut self, questions: &[(u32, u32, u8)], interrupt: &AtomicBool) {
         for &(size, answer_size, tos) in questions {
             let number = u16::try_from(self.sent.len()).unwrap_or(u16::MAX);

@@ -42,8 +42,8 @@ fn handle(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>) {
     flow.end.handle_datagram(datagram);
 }
 
-/// Answers a probe of the path. A probe with an unknown secret gets no answer, and neither does one from another
-/// address than that of its client. A probe changes nothing for the flow whose secret it shows.
+/// Answers a probe of the path. A probe with an unknown secret gets no answer, and neither does one from
+/// another address than that of its client. A probe changes nothing for the flow whose secret it shows.
 fn answer_probe(
     socket: &DatagramSocket,
     shared: &Shared,

@@ -32,6 +32,7 @@ use talkpath_kernel::end::{
     EndContext, EndPlace, Fingerprint, QuicConnections, SharedEnd, apply_options, unforeseen_seed,
 };
 use talkpath_kernel::log::{RowBudget, sample_interval};
+use talkpath_kernel::path_probe;
 use talkpath_kernel::random::random;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::tag::TagKey;
@@ -307,7 +308,7 @@ pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream, unread: &[u8]
 fn random_token() -> std::io::Result<u32> {
     loop {
         let token = u32::from_be_bytes(random::<4>()?);
-        if is_usable_token(token) {
+        if is_usable_token(token) && path_probe::is_usable_token(token) {
             return Ok(token);
         }
     }

@@ -21,8 +21,8 @@ use crate::harness::{Bench, Seen, first_line};
 pub(super) const SERVER: &str = "10.66.3.2";
 /// The server's address over IPv6, as `--to` takes it.
 pub(super) const SERVER_V6: &str = "[fd66:3::2]";
-/// The server's address at a client without IPv4 ([`Lab::translate_to_ipv4`]): 10.66.3.2 behind tayga's prefix
-/// (RFC 6052 §2.2).
+/// The server's address at a client without IPv4 ([`Lab::translate_to_ipv4`]): 10.66.3.2 behind tayga's
+/// prefix (RFC 6052 §2.2).
 pub(super) const SERVER_BY_NAT64: &str = "[fd66:64::a42:302]";
 /// The server's name at the client ([`Lab::client_to_name`]).
 pub(super) const NAME: &str = "far.example";
@@ -200,8 +200,8 @@ impl Lab {
         self.translate_by(&[&udp, "ip saddr 10.66.1.0/24 meta l4proto tcp snat ip to 10.66.2.1"]);
     }
 
-    /// The client has no IPv4, and the near router translates its IPv6 to the server's IPv4 (RFC 6146), by tayga.
-    /// The client reaches the server at [`SERVER_BY_NAT64`].
+    /// The client has no IPv4, and the near router translates its IPv6 to the server's IPv4 (RFC 6146), by
+    /// tayga. The client reaches the server at [`SERVER_BY_NAT64`].
     pub(super) fn translate_to_ipv4(&self) {
         let file =
             self.bench.file("tayga.conf", TAYGA.replace("FOLDER", self.bench.path("").to_str().unwrap()));
@@ -222,8 +222,8 @@ impl Lab {
         self.help(Command::new("ip").args(words));
     }
 
-    /// The near router opens the client's TCP connections itself, and hands on what comes 20 ms later each way, as
-    /// a proxy of a distant network does. UDP has no proxy, and the same address.
+    /// The near router opens the client's TCP connections itself, and hands on what comes 20 ms later each
+    /// way, as a proxy of a distant network does. UDP has no proxy, and the same address.
     pub(super) fn split_tcp(&self) {
         let file = self.bench.file("proxy.py", PROXY);
         self.translate_by(&["ip saddr 10.66.1.0/24 meta l4proto udp snat ip to 10.66.2.1"]);
@@ -253,8 +253,8 @@ impl Lab {
     }
 
     /// The first `count` packets with more than 1000 B of UDP are lost, both ways together: of a QUIC
-    /// connection its first flight, and none of a call's frames. Probes of the path are let through, which begin
-    /// with "TPP1" and "TPP2".
+    /// connection its first flight, and none of a call's frames. Probes of the path are let through, which
+    /// begin with "TPP1" and "TPP2".
     pub(super) fn lose_first_large_datagrams(&self, count: u32) {
         self.rule(&format!(
             "udp length > 1000 @th,64,32 != {{ 0x54505031, 0x54505032 }} \
@@ -262,8 +262,8 @@ impl Lab {
         ));
     }
 
-    /// The first `count` SYNs of connections are lost that carry a flow. The control connection, which has an
-    /// MSS of 536 B, is let through.
+    /// The first `count` SYNs of connections are lost that carry a flow. The control connection, which has
+    /// an MSS of 536 B, is let through.
     pub(super) fn lose_first_syns(&self, count: u32) {
         self.rule(&format!(
             "tcp flags & (syn | ack) == syn tcp option maxseg size > 536 \
@@ -406,7 +406,8 @@ dynamic-pool 192.168.255.0/24
 data-dir FOLDER
 ";
 
-/// A proxy that opens a connection to its first argument for each that it accepts, and holds each piece 20 ms.
+/// A proxy that opens a connection to its first argument for each that it accepts, and holds each piece 20
+/// ms.
 const PROXY: &str = r#"
 import asyncio, sys
 

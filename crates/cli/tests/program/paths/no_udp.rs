@@ -105,7 +105,8 @@ fn udp_that_is_let_through_later_opens_a_second_later() {
     let run =
         lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json=runs", "--run-again", "0s"]);
     let run = { run }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    thread::sleep(Duration::from_secs(6));
+    // The path's exploration and the registrations take some 5 s before the run.
+    thread::sleep(Duration::from_secs(8));
     lab.clear();
     let call = Seen::of_child(run).succeeds().summary()["runs"][0]["flows"]["call"].take();
     let received = call["received"].as_u64().unwrap();

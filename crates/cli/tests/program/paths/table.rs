@@ -20,8 +20,8 @@ const FLOWS: [(&str, &str); 5] = [
     ("stream", "\"quic-stream\""),
     ("dccp", "\"dccp-ccid2\""),
 ];
-/// How long the calls last, and how many frames each of them has. It leaves two seconds after what happens at
-/// the second one.
+/// How long the calls last, and how many frames each of them has. It leaves two seconds after what happens
+/// at the second one.
 const SECONDS: u64 = 5;
 const DUE: u64 = 50 * SECONDS;
 

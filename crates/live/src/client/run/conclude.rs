@@ -93,8 +93,8 @@ impl Session<'_> {
     }
 
     /// Fetches the report of a run that ended with `outcome`. Even if the run was aborted, the server may
-    /// still have a report. But the server then gets less time for it, and so it does if this host has moved to
-    /// another address, because the address would have to come back.
+    /// still have a report. But the server then gets less time for it, and so it does if this host has moved
+    /// to another address, because the address would have to come back.
     ///
     /// # Errors
     /// Returns the errors of [`Session::fetch_report`].
@@ -114,7 +114,8 @@ impl Session<'_> {
         self.fetch_report(server, host_clock, timeout_s, interrupt)
     }
 
-    /// Ends the run at the server, and fetches the server's log of each flow. Then compares the clocks again.
+    /// Ends the run at the server, and fetches the server's log of each flow. Then compares the clocks
+    /// again.
     ///
     /// # Errors
     /// Returns one line for a person if the connection fails or the report is interrupted.
@@ -150,8 +151,8 @@ enum SilenceCause {
 }
 
 impl SilenceCause {
-    /// Finds the cause. `far_lateness_ns` says how late the far host sent a message at most. A host that stands
-    /// still sends what became due meanwhile when it goes on.
+    /// Finds the cause. `far_lateness_ns` says how late the far host sent a message at most. A host that
+    /// stands still sends what became due meanwhile when it goes on.
     fn find(silence: &Silence, outages: &[Outage], far_lateness_ns: Option<u64>) -> Self {
         let half_ns = silence.length.as_nanos() / 2;
         let to = silence.from.saturating_add(silence.length);

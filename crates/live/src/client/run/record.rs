@@ -135,8 +135,8 @@ impl Session<'_> {
         turn_rounds
     }
 
-    /// Adds the figures and warnings about disturbances by both hosts to `record`. Marks the run as not valid
-    /// if a disturbance is above its limit.
+    /// Adds the figures and warnings about disturbances by both hosts to `record`. Marks the run as not
+    /// valid if a disturbance is above its limit.
     pub(super) fn judge(
         &self,
         record: &mut RunRecord,
@@ -216,8 +216,8 @@ fn failure_warning(flow: &str, near_failure: Option<&str>, far: Option<&EndLog>)
     Some(format!("flow {flow}: {why}; what was due later is lost, the other flows continued"))
 }
 
-/// Says that the packets of a flow of which nothing arrived are larger than those that pass. Returns `None` if
-/// the flow's packets pass, or may pass.
+/// Says that the packets of a flow of which nothing arrived are larger than those that pass. Returns `None`
+/// if the flow's packets pass, or may pass.
 ///
 /// A message over UDP has its own size. TCP's full segments are as large as the MTU that the host knows.
 fn too_large(flow: &FlowRecord, spec: &FlowSpec, path: &PathFacts) -> Option<String> {

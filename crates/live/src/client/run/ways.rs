@@ -12,9 +12,9 @@
 //!                   all other flows register every 15 s, so that a NAT does not forget them
 //! ```
 //!
-//! Only the client's end of plain UDP has to know whether its way is open. A connection of DCCP or QUIC finds
-//! out by itself whether its packets are answered. Left out: a host whose IP address changes, because such a
-//! host loses its control connection as well.
+//! Only the client's end of plain UDP has to know whether its way is open. A connection of DCCP or QUIC
+//! finds out by itself whether its packets are answered. Left out: a host whose IP address changes, because
+//! such a host loses its control connection as well.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -88,8 +88,8 @@ impl Way {
         !self.is_open
     }
 
-    /// Sends a registration, which shows the server the source address of the flow's datagrams. An error does
-    /// not matter, because the registration is repeated.
+    /// Sends a registration, which shows the server the source address of the flow's datagrams. An error
+    /// does not matter, because the registration is repeated.
     fn register(&mut self, now_ns: i64) {
         self.tried_ns = now_ns;
         let _ = self.socket.send(&self.packet);
@@ -357,8 +357,8 @@ fn moved(name: &str, moves: u32, is_quic: bool) -> String {
     format!("flow {name}: its address or port changed {times} during the run, as a translator's: {how}")
 }
 
-/// The number of registrations that are sent over the other version of IP. We chose 3, which all fail once in
-/// 64 on a path that loses a quarter of all packets.
+/// The number of registrations that are sent over the other version of IP. We chose 3, which all fail once
+/// in 64 on a path that loses a quarter of all packets.
 const OTHER_VERSION_TRIES: u32 = 3;
 /// The interval of registrations before the run.
 const RETRY_NS: i64 = 200_000_000;

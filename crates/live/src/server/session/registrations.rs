@@ -18,8 +18,8 @@ impl Session<'_> {
     }
 
     /// Writes a line to the log if the UDP of a flow comes from another address than the control connection.
-    /// The server does not serve such a flow. A registration over the other version of IP is a question of the
-    /// client, whether UDP gets through there.
+    /// The server does not serve such a flow. A registration over the other version of IP is a question of
+    /// the client, whether UDP gets through there.
     pub(super) fn log_other_address(&self, registrations: &Registrations) {
         let is_v6 = |address: IpAddr| address.to_canonical().is_ipv6();
         let is_other_line = |flow: &&Registration| !flow.is_served && is_v6(flow.from) == is_v6(self.client);
