@@ -123,6 +123,8 @@ pub fn link_records<T: Tag>(network: &mut Network<T>, scenario: &Scenario, end: 
             dropped_by_aqm,
             marked,
             lost,
+            repeated,
+            damaged,
             utilisation,
         } = report;
         LinkRecord {
@@ -137,6 +139,8 @@ pub fn link_records<T: Tag>(network: &mut Network<T>, scenario: &Scenario, end: 
             dropped_by_aqm,
             marked,
             lost,
+            repeated,
+            damaged,
             utilisation,
         }
     };

@@ -8,7 +8,7 @@ use talkpath_arena::links::{self, QueueSeries, link_records};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::{LinkRecord, Series};
 use talkpath_model::Scenario;
-use talkpath_path::{Carried, Direction, DropCause, FragmentRange, Network, NetworkEvent, PathPacket};
+use talkpath_path::{Carried, Direction, DropCause, Dscp, FragmentRange, Network, NetworkEvent, PathPacket};
 use talkpath_units::{Ecn, Instant, Seed};
 
 /// The number of lanes of a network that carries the packets of the user's programs. Each conversation has
@@ -25,6 +25,7 @@ pub(crate) struct Arrival {
     pub(crate) part: FragmentRange,
     /// The packet's ECN field.
     pub(crate) ecn: Ecn,
+    pub(crate) dscp: Dscp,
 }
 
 /// The decision about a packet, or about one of its fragments.
@@ -47,6 +48,8 @@ pub(crate) enum PacketOutcome {
     Departs {
         /// True if the packet carries the ECN mark CE, from a queue of the path or from its arrival on.
         is_ce: bool,
+        /// True if a wire of the path damaged the packet, and no link noticed.
+        is_damaged: bool,
     },
     /// The queue of a link dropped the packet.
     Dropped {
@@ -54,6 +57,12 @@ pub(crate) enum PacketOutcome {
         link: u32,
         /// The cause of the drop.
         cause: DropCause,
+    },
+    /// The wire of a link repeated the packet. Further decisions are about the packet and its copy, which the
+    /// path does not tell apart.
+    Repeated {
+        /// The link's index in the scenario.
+        link: u32,
     },
     /// The wire of a link lost the packet.
     Lost {
@@ -114,8 +123,8 @@ impl DecidingNetwork {
         self.advance(now, decisions);
         let number = self.arrivals;
         self.arrivals += 1;
-        let Arrival { flow, direction, part, ecn } = arrival;
-        let packet = PathPacket::new(flow, direction, part, ecn, Arrived { number, tag });
+        let Arrival { flow, direction, part, ecn, dscp } = arrival;
+        let packet = PathPacket::new(flow, direction, part, ecn, Arrived { number, tag }).with_dscp(dscp);
         self.network.handle_packet(packet, self.now);
         self.advance(now, decisions);
         number
@@ -136,12 +145,17 @@ impl DecidingNetwork {
         while let Some(output) = self.network.poll_output(now) {
             let (packet, outcome) = match output.event {
                 NetworkEvent::Arrived(packet) => {
-                    (packet, PacketOutcome::Departs { is_ce: packet.ecn() == Ecn::Ce })
+                    let (is_ce, is_damaged) = (packet.ecn() == Ecn::Ce, packet.is_damaged());
+                    (packet, PacketOutcome::Departs { is_ce, is_damaged })
                 }
                 NetworkEvent::Dropped { packet, link, cause } => {
                     (packet, PacketOutcome::Dropped { link, cause })
                 }
                 NetworkEvent::Lost { packet, link } => (packet, PacketOutcome::Lost { link }),
+                NetworkEvent::Repeated { packet, link } => {
+                    self.network.handle_copy(packet);
+                    (packet, PacketOutcome::Repeated { link })
+                }
                 // The network's timers are not used, because the hosts' kernels have their own. Entries into
                 // single links are not recorded.
                 NetworkEvent::Timer(_) | NetworkEvent::Entered { .. } => continue,

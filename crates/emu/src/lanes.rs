@@ -307,9 +307,9 @@ impl Lanes {
         leg.marked += u64::from(is_marked);
         leg.since_report.received += 1;
         let packet = &mut leg.rows[index];
-        packet.received = Some(now);
+        packet.received.get_or_insert(now);
         packet.fate = Fate::Delivered;
-        packet.copies = 1;
+        packet.copies = packet.copies.saturating_add(1);
         if let Some(acknowledgement) = leg.acknowledgements.get(index).copied().flatten() {
             let conversation = &mut self.conversations[row.conversation as usize];
             conversation.legs[row.sender.other().index()].on_acknowledged(acknowledgement, now);

@@ -17,6 +17,8 @@ pub struct ReplayReport {
     pub departed: u64,
     /// The number of packets and pieces that a queue dropped.
     pub dropped: u64,
+    /// The number of copies that a wire made.
+    pub repeated: u64,
     /// The number of packets and pieces that a wire lost.
     pub lost: u64,
     /// True if the log was full before the run's end. Later decisions could not be compared.
@@ -160,6 +162,7 @@ impl Replay {
                 Some(PacketOutcome::Departs { .. }) => self.report.departed += 1,
                 Some(PacketOutcome::Dropped { .. }) => self.report.dropped += 1,
                 Some(PacketOutcome::Lost { .. }) => self.report.lost += 1,
+                Some(PacketOutcome::Repeated { .. }) => self.report.repeated += 1,
                 None => {}
             }
         }

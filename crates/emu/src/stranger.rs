@@ -129,6 +129,8 @@ pub fn read_directions(bytes: &[u8]) -> Result<[DirectionPackets; 2], LogError> 
                 let &(direction, length) = arrival.ok_or(LogError::Damaged(number))?;
                 match outcome {
                     PacketOutcome::Departs { .. } => directions[direction].departed.push(length),
+                    // The copy has a decision of its own.
+                    PacketOutcome::Repeated { .. } => {}
                     PacketOutcome::Dropped { .. } | PacketOutcome::Lost { .. } => {
                         last_lost[direction] = Some(number);
                         directions[direction].lost.push(length);

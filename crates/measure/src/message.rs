@@ -220,6 +220,8 @@ pub enum DropCause {
     Aqm,
     /// The wire lost the message.
     Loss,
+    /// The wire damaged the packet of the message, and the receiving host's checksum noticed it.
+    Damage,
     /// Another fragment of the message was dropped or lost, so the message could not be put together.
     Fragment,
     /// The receiving socket's buffer had no room.
@@ -273,10 +275,11 @@ impl Fate {
 }
 
 impl DropCause {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Queue,
         Self::Aqm,
         Self::Loss,
+        Self::Damage,
         Self::Fragment,
         Self::SocketBuffer,
         Self::NoKeys,
@@ -290,6 +293,7 @@ impl DropCause {
             Self::Queue => "queue",
             Self::Aqm => "aqm",
             Self::Loss => "loss",
+            Self::Damage => "damage",
             Self::Fragment => "fragment",
             Self::SocketBuffer => "socket-buffer",
             Self::NoKeys => "no-keys",

@@ -410,7 +410,7 @@ pub struct LinkRecord {
     pub queue_packets_max: u64,
     /// How long packets waited, from their entry into the queue to the start of their service.
     pub queue_delay: QueueDelayRecord,
-    /// Packets that arrived at the far end within the window.
+    /// Packets that arrived at the far end within the window, copies included.
     pub forwarded: u64,
     /// Packets that the queue dropped, within the window.
     pub dropped: u64,
@@ -421,6 +421,10 @@ pub struct LinkRecord {
     pub marked: u64,
     /// Packets that the wire lost, within the window.
     pub lost: u64,
+    /// Copies that the wire made, within the window.
+    pub repeated: u64,
+    /// Packets that the wire damaged, within the window. Those that the link noticed are among `lost`.
+    pub damaged: u64,
     /// The share of the window during which the link was sending, 0 to 1.
     pub utilisation: f64,
 }

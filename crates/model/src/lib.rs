@@ -17,7 +17,6 @@
 //! Begin to read with `scenario.rs`.
 
 mod cost;
-mod dscp;
 mod host_port;
 mod judging;
 mod kernel;
@@ -29,7 +28,6 @@ mod voice;
 mod workload;
 
 pub use cost::{HOPS_OF_A_REPETITION, NANOS_OF_A_HOP};
-pub use dscp::{DSCP_NAMES, Dscp};
 pub use host_port::host_and_port;
 pub use judging::{Concealment, Judging, Playout};
 pub use kernel::KernelProfile;
@@ -40,6 +38,7 @@ pub use scenario::{
     NamedLink, Receiver, Scenario, SecondPath, USUAL_MTU,
 };
 pub use talkpath_config::Codec;
+pub use talkpath_path::{DSCP_NAMES, Dscp};
 pub use topology::{LinkNodes, Node, Topology};
 pub use voice::{LAST_DRAW, Silence, SizeSpread, VoiceConfig, VoiceHeaders, VoiceSender};
 pub use workload::{Demand, LEAST_DRAWN, WorkloadConfig};

@@ -5,10 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 use talkpath_config::TransportConfig;
-use talkpath_path::{Change, LinkConfig};
+use talkpath_path::{Change, Dscp, LinkConfig};
 use talkpath_units::{Bytes, Duration, Seed};
 
-use crate::dscp::Dscp;
 use crate::judging::Judging;
 use crate::kernel::KernelProfile;
 use crate::program::Program;
@@ -194,7 +193,8 @@ pub struct Flow {
     /// The largest delay of the sending application behind its own clock. It is uniform. Only the simulator
     /// uses it.
     pub clock_jitter: Duration,
-    /// The DSCP of the packets in both directions, over real sockets. `None` keeps that of the system.
+    /// The DSCP of the packets in both directions. `None` keeps that of the system over real sockets, and is
+    /// CS0 in the simulator.
     pub dscp: Option<Dscp>,
     /// The speed and the buffer of the receiving application.
     pub receiver: Receiver,

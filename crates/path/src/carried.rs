@@ -4,6 +4,8 @@ use core::fmt::Debug;
 
 use talkpath_units::{Bytes, Ecn};
 
+use crate::dscp::Dscp;
+
 /// What the owner of packets may know them by: anything small that can be copied and printed.
 pub trait Tag: Copy + Debug + Send + 'static {}
 
@@ -17,11 +19,19 @@ pub trait Carried: Tag {
     /// Packets of one flow that travel in one direction have the same number (RFC 8290 §4.1: the five-tuple).
     fn flow_id(&self) -> u32;
 
+    /// The DSCP, by which disciplines with classes tell packets apart. By default a packet has none.
+    fn dscp(&self) -> Dscp {
+        Dscp::BEST_EFFORT
+    }
+
     /// The ECN field.
     fn ecn(&self) -> Ecn;
 
     /// Sets the ECN field to Congestion Experienced.
     fn set_ce(&mut self);
+
+    /// Notes that a wire damaged the packet, and that the link did not notice.
+    fn damage(&mut self) {}
 
     /// Marks the packet instead of dropping it (RFC 3168 §5). Returns false, and changes nothing, if its
     /// transport takes no marks.

@@ -2,6 +2,7 @@
 
 use talkpath_units::{Bytes, Duration, Packets, Rate};
 
+use crate::damage::Damage;
 use crate::framing::Framing;
 use crate::packet_trace::{DelayTrace, LossTrace};
 use crate::queue::{DropTail, QueueKind};
@@ -32,6 +33,10 @@ pub struct LinkConfig {
     pub shaper: Option<TokenBucket>,
     /// Which packets the packets behind them overtake. `None` holds back no packet.
     pub reorder: Option<Reordering>,
+    /// The probability that a packet which arrives is repeated, in [0, 1].
+    pub duplicate: f64,
+    /// Which packets the wire damages. `None` damages no packet.
+    pub damage: Option<Damage>,
 }
 
 impl LinkConfig {
@@ -49,6 +54,8 @@ impl LinkConfig {
             policer: None,
             shaper: None,
             reorder: None,
+            duplicate: 0.0,
+            damage: None,
         }
     }
 }

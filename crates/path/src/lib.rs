@@ -3,7 +3,7 @@
 //! ```text
 //!  Network::handle_packet ─► link ─► ... ─► link ─► Network::poll_output: arrived
 //!                             │  queue: dropped
-//!                             │  loss model: lost
+//!                             │  wire: lost, repeated, damaged
 //!
 //!  one link:  ─► [ waiting: queue ] ─► [ serialiser: one packet in service ] ─► [ pipe: delay, jitter ] ─►
 //! ```
@@ -32,7 +32,9 @@ mod change;
 mod change_table;
 mod changes;
 mod config;
+mod damage;
 mod delay_variation;
+mod dscp;
 mod fragment;
 mod framing;
 mod link;
@@ -45,6 +47,7 @@ mod queue;
 mod rate_trace;
 mod reassembly;
 mod reordering;
+mod repetition;
 mod serialiser;
 mod sojourn;
 mod token_bucket;
@@ -55,6 +58,8 @@ pub use change::{Change, ChangeMark, ChangeTimes, LinkState, LinkValues, Outage,
 pub use change_table::ChangeTable;
 pub use changes::QueueChanges;
 pub use config::{DelayVariation, LinkConfig, LossModel, RateModel};
+pub use damage::{Check, Damage};
+pub use dscp::{DSCP_NAMES, Dscp};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
 pub use framing::Framing;
 pub use link::{Link, LinkReport, PathOutput, Service};

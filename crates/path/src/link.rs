@@ -33,11 +33,13 @@ use crate::carried::{Carried, DropCause, Dropped};
 use crate::change::LinkValues;
 use crate::changes::QueueChanges;
 use crate::config::{LinkConfig, LossModel};
+use crate::damage::{Check, Damager};
 use crate::framing::Framing;
 use crate::loss::Loss;
 use crate::occupancy::Window;
-use crate::pipe::{Pipe, Traveller};
+use crate::pipe::{Pipe, Traveller, WireFate};
 use crate::queue::{LinkFacts, QueueLimit};
+use crate::repetition::Repeater;
 use crate::serialiser::Serialiser;
 use crate::sojourn::QueueDelay;
 use crate::waiting::Waiting;
@@ -66,6 +68,10 @@ pub struct Link<T> {
 struct Rare<T> {
     /// `None` if the wire loses no packets.
     loss: Option<Loss>,
+    /// `None` if no packet is repeated.
+    repeater: Option<Repeater>,
+    /// `None` if no packet is damaged.
+    damager: Option<Damager>,
     /// The services that nobody has taken yet, in order of time. `None` if they are not observed.
     services: Option<Vec<Service<T>>>,
     /// `None` on a link that never changes.
@@ -106,6 +112,8 @@ struct Counts {
     /// Those of `dropped` that the discipline dropped to signal congestion (active queue management).
     dropped_by_aqm: u64,
     lost: u64,
+    repeated: u64,
+    damaged: u64,
     /// The sum in nanoseconds of the idle times of the serialiser that are over. An idle time is added when
     /// the next service begins.
     idle_ns: u64,
@@ -116,6 +124,8 @@ struct Counts {
 pub enum PathOutput<T> {
     /// The packet has arrived at the far end.
     Arrived(T),
+    /// The packet has arrived at the far end, and a copy of it with it.
+    Repeated(T),
     /// The wire lost the packet. The loss is reported when the packet would have arrived.
     Lost(T),
     /// The queue dropped the packet, when it came or later.
@@ -134,7 +144,7 @@ pub struct LinkReport {
     pub queue_packets_max: u64,
     /// The waiting times of the packets that went into service.
     pub queue_delay: QueueDelay,
-    /// The number of packets that arrived at the far end.
+    /// The number of packets that arrived at the far end, copies included.
     pub forwarded: u64,
     /// The number of packets that the queue dropped.
     pub dropped: u64,
@@ -144,6 +154,11 @@ pub struct LinkReport {
     pub marked: u64,
     /// The number of packets that the wire lost, counted when they would have arrived.
     pub lost: u64,
+    /// The number of copies that the wire made, counted when they arrived.
+    pub repeated: u64,
+    /// The number of packets that the wire damaged, counted when they arrived or would have arrived. If the
+    /// link notices damage, they are among `lost`.
+    pub damaged: u64,
     /// The share of the time during which the serialiser was busy, 0 to 1.
     pub utilisation: f64,
 }
@@ -151,8 +166,8 @@ pub struct LinkReport {
 impl<T: Carried> Link<T> {
     /// An empty link with this `name`, which counts from the beginning of the run to its end.
     ///
-    /// The link draws from the random streams `link/NAME/loss`, `link/NAME/jitter`, `link/NAME/queue` and
-    /// `link/NAME/reorder`.
+    /// The link draws from the random streams `link/NAME/loss`, `link/NAME/jitter`, `link/NAME/queue`,
+    /// `link/NAME/reorder`, `link/NAME/duplicate` and `link/NAME/damage`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
         // FQ-CoDel hashes flows together with these bits, so that the flows which share a queue on one link
         // do not share one on each link.
@@ -169,10 +184,7 @@ impl<T: Carried> Link<T> {
             serialiser: Serialiser::shaped(&config.rate, config.shaper.as_ref()),
             in_service: Bytes::ZERO,
             pipe,
-            rare: (config.loss != LossModel::None).then(|| {
-                let loss = Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss")));
-                Box::new(Rare { loss: Some(loss), ..Rare::default() })
-            }),
+            rare: Rare::of(config, seed, name),
             framing: config.framing,
             mtu: config.mtu,
             counts: Counts::default(),
@@ -277,15 +289,32 @@ impl<T: Carried> Link<T> {
         if next_drop <= next_arrival {
             return self.poll_drop().map(PathOutput::Dropped);
         }
-        let Traveller { packet, is_lost, .. } = self.pipe.pop()?;
+        let Traveller { packet, wire, .. } = self.pipe.pop()?;
         // Only the packets within the measuring window are counted: 1 or 0.
         let counted = u64::from(self.counts.window.contains(next_arrival));
-        if is_lost {
-            self.counts.lost += counted;
-            return Some(PathOutput::Lost(packet));
+        if wire != WireFate::default() {
+            return Some(self.come_out(packet, wire, counted));
         }
         self.counts.forwarded += counted;
         Some(PathOutput::Arrived(packet))
+    }
+
+    /// Counts a packet to which the wire did something. `counted` is 1 within the measuring window, and else
+    /// 0.
+    #[cold]
+    fn come_out(&mut self, packet: T, wire: WireFate, counted: u64) -> PathOutput<T> {
+        self.counts.damaged += if wire.is_damaged { counted } else { 0 };
+        if wire.is_lost {
+            self.counts.lost += counted;
+            return PathOutput::Lost(packet);
+        }
+        self.counts.forwarded += counted;
+        if wire.is_repeated {
+            self.counts.forwarded += counted;
+            self.counts.repeated += counted;
+            return PathOutput::Repeated(packet);
+        }
+        PathOutput::Arrived(packet)
     }
 
     /// True if a packet was dropped and the drop is not yet reported.
@@ -325,7 +354,8 @@ impl<T: Carried> Link<T> {
     pub fn report(&mut self, now: Instant) -> LinkReport {
         self.begin_services(now);
         let levels = self.waiting.levels(now);
-        let Counts { window, forwarded, dropped, dropped_by_aqm, lost, idle_ns } = self.counts;
+        let Counts { window, forwarded, dropped, dropped_by_aqm, lost, repeated, damaged, idle_ns } =
+            self.counts;
         // `idle_ns` has the idle times that are over. If the serialiser is idle now, it is so since
         // `free_at`. A link that is down is idle.
         let held_from = self.rare.as_ref().and_then(|rare| rare.present.as_ref()?.held_from);
@@ -342,6 +372,8 @@ impl<T: Carried> Link<T> {
             dropped_by_aqm,
             marked: self.waiting.marked(),
             lost,
+            repeated,
+            damaged,
             utilisation: match measured_ns {
                 // The window has not begun.
                 0 => 0.0,
@@ -365,27 +397,49 @@ impl<T: Carried> Link<T> {
     /// Puts a packet into service from `start` until `end`. The packet enters the pipe now, at the beginning
     /// of its service. Its propagation delay counts from `end`.
     #[inline(always)]
-    fn send(&mut self, packet: T, start: Instant, end: Instant) {
+    fn send(&mut self, mut packet: T, start: Instant, end: Instant) {
         self.in_service = packet.wire_size();
         // A lost packet passes the pipe too, so that its loss is reported when it would have arrived.
-        let is_lost = self.rare.as_mut().is_some_and(|rare| rare.send(packet, start, end));
-        self.pipe.enter(packet, is_lost, end);
+        let wire = match &mut self.rare {
+            Some(rare) => rare.send(&mut packet, start, end),
+            None => WireFate::default(),
+        };
+        self.pipe.enter(packet, wire, end);
     }
 }
 
 impl<T> Default for Rare<T> {
     fn default() -> Self {
-        Self { loss: None, services: None, present: None }
+        Self { loss: None, repeater: None, damager: None, services: None, present: None }
     }
 }
 
-impl<T> Rare<T> {
-    /// Notes the service of a packet. Returns true if the wire loses the packet.
-    fn send(&mut self, packet: T, began: Instant, ends: Instant) -> bool {
+impl<T: Carried> Rare<T> {
+    /// What `config` asks for. `None` if that is nothing.
+    fn of(config: &LinkConfig, seed: Seed, name: &str) -> Option<Box<Self>> {
+        let stream = |element: &str| seed.stream(&format!("link/{name}/{element}"));
+        let has_loss = config.loss != LossModel::None;
+        let loss = has_loss.then(|| Loss::new(&config.loss, stream("loss")));
+        let repeater = (config.duplicate > 0.0).then(|| Repeater::new(config.duplicate, stream("duplicate")));
+        let damager = config.damage.map(|damage| Damager::new(damage, stream("damage")));
+        let is_plain = loss.is_none() && repeater.is_none() && damager.is_none();
+        (!is_plain).then(|| Box::new(Self { loss, repeater, damager, ..Self::default() }))
+    }
+
+    /// Notes the service of a packet. Returns what the wire does to it. Each element draws for each packet,
+    /// whatever the others do.
+    fn send(&mut self, packet: &mut T, began: Instant, ends: Instant) -> WireFate {
         if let Some(services) = &mut self.services {
-            services.push(Service { packet, began, ends });
+            services.push(Service { packet: *packet, began, ends });
         }
-        self.loss.as_mut().is_some_and(|loss| loss.loses_next(ends))
+        let is_lost = self.loss.as_mut().is_some_and(|loss| loss.loses_next(ends));
+        let is_repeated = self.repeater.as_mut().is_some_and(Repeater::repeats_next);
+        let damage = self.damager.as_mut().and_then(Damager::damages_next);
+        if damage == Some(Check::Checksum) {
+            packet.damage();
+        }
+        let is_lost = is_lost || damage == Some(Check::Frame);
+        WireFate { is_lost, is_repeated: is_repeated && !is_lost, is_damaged: damage.is_some() }
     }
 }
 

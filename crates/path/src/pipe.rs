@@ -58,8 +58,18 @@ pub(crate) struct Traveller<T> {
     /// When it is at the far end; [`Instant::MAX`] is never.
     pub(crate) arrival: Instant,
     pub(crate) packet: T,
-    /// Whether the wire ate it.
+    pub(crate) wire: WireFate,
+}
+
+/// What the wire does to a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WireFate {
+    /// The packet does not arrive.
     pub(crate) is_lost: bool,
+    /// A copy arrives with the packet.
+    pub(crate) is_repeated: bool,
+    /// Bits of the packet have changed. If the link notices, the packet is lost.
+    pub(crate) is_damaged: bool,
 }
 
 #[derive(Debug)]
@@ -120,40 +130,40 @@ impl<T: Copy> Pipe<T> {
 
     /// A packet enters whose last bit is on the wire at `at`.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, packet: T, is_lost: bool, at: Instant) {
+    pub(crate) fn enter(&mut self, packet: T, wire: WireFate, at: Instant) {
         if self.varied.is_some() {
-            return self.enter_varied(packet, is_lost, at);
+            return self.enter_varied(packet, wire, at);
         }
-        self.enter_in_order(packet, is_lost, at.saturating_add(self.delay));
+        self.enter_in_order(packet, wire, at.saturating_add(self.delay));
     }
 
     /// As [`Self::enter`], if the delay varies.
     #[cold]
-    fn enter_varied(&mut self, packet: T, is_lost: bool, at: Instant) {
+    fn enter_varied(&mut self, packet: T, wire: WireFate, at: Instant) {
         let Some(varied) = &mut self.varied else { return };
         let arrival = at.saturating_add(varied.variation.delay());
         let Some(overtaking) = &mut varied.overtaking else {
-            return self.enter_in_order(packet, is_lost, arrival);
+            return self.enter_in_order(packet, wire, arrival);
         };
         if let Some(by) = varied.reorderer.as_mut().and_then(Reorderer::hold_back) {
             // The packets behind it do not wait for it, so `latest` stays.
             let arrival = arrival.saturating_add(by);
-            overtaking.enter(Traveller { arrival, packet, is_lost });
+            overtaking.enter(Traveller { arrival, packet, wire });
             self.next = self.next.min(arrival);
             return;
         }
         let arrival = if overtaking.each { arrival } else { arrival.max(self.latest) };
         self.latest = arrival;
-        overtaking.enter(Traveller { arrival, packet, is_lost });
+        overtaking.enter(Traveller { arrival, packet, wire });
         self.next = self.next.min(arrival);
     }
 
     /// A packet arrives at `arrival`, or when its predecessor does if that is later.
     #[inline(always)]
-    fn enter_in_order(&mut self, packet: T, is_lost: bool, arrival: Instant) {
+    fn enter_in_order(&mut self, packet: T, wire: WireFate, arrival: Instant) {
         self.latest = self.latest.max(arrival);
         self.next = self.next.min(self.latest);
-        self.in_order.push_back(Traveller { arrival: self.latest, packet, is_lost });
+        self.in_order.push_back(Traveller { arrival: self.latest, packet, wire });
     }
 
     /// When the next packet leaves the pipe; [`Instant::MAX`] if none ever does.
@@ -253,12 +263,12 @@ mod tests {
         let additions = "9\n4\n0\n".parse().unwrap();
         let mut pipe = pipe(&DelayVariation::Trace { additions, reorder: false });
         for packet in 0..3 {
-            pipe.enter(packet, false, at(u64::from(packet)));
+            pipe.enter(packet, WireFate::default(), at(u64::from(packet)));
         }
         assert_eq!((pipe.len(), pipe.next()), (3, at(10)));
         assert_eq!(drain(&mut pipe), [(0, at(10)), (1, at(10)), (2, at(10))]);
-        pipe.enter(3, true, at(20));
-        assert!(pipe.pop().unwrap().is_lost);
+        pipe.enter(3, WireFate { is_lost: true, ..WireFate::default() }, at(20));
+        assert!(pipe.pop().unwrap().wire.is_lost);
         assert_eq!((pipe.len(), pipe.next()), (0, Instant::MAX));
     }
 
@@ -266,9 +276,9 @@ mod tests {
     fn a_heap_gives_ties_in_the_order_of_entry() {
         let mut pipe = pipe(&DelayVariation::Uniform { max: Duration::ZERO, reorder: true });
         for packet in 0..20 {
-            pipe.enter(packet, false, at(5));
+            pipe.enter(packet, WireFate::default(), at(5));
         }
-        pipe.enter(20, false, at(3));
+        pipe.enter(20, WireFate::default(), at(3));
         let order: Vec<_> = drain(&mut pipe).into_iter().map(|(packet, _)| packet).collect();
         assert_eq!(order, core::iter::once(20).chain(0..20).collect::<Vec<_>>());
     }
@@ -280,7 +290,7 @@ mod tests {
         pipe.reorder(reordering, talkpath_units::Seed::new(1).stream("r"));
         let count: u32 = 20_000;
         for packet in 0..count {
-            pipe.enter(packet, false, at(10 * u64::from(packet)));
+            pipe.enter(packet, WireFate::default(), at(10 * u64::from(packet)));
         }
         let out = drain(&mut pipe);
         let due = |packet: u32| at(10 * u64::from(packet) + 1);
@@ -303,7 +313,7 @@ mod tests {
     #[test]
     fn what_never_arrives_has_no_deadline() {
         let mut pipe = pipe(&DelayVariation::None);
-        pipe.enter(0, false, Instant::MAX);
+        pipe.enter(0, WireFate::default(), Instant::MAX);
         assert_eq!((pipe.next(), pipe.len()), (Instant::MAX, 1));
     }
 }

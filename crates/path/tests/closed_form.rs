@@ -5,8 +5,8 @@
 //! more) that another seed would too.
 
 use talkpath_path::{
-    Carried, DelayVariation, DropTail, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput,
-    QueueKind, QueueLimit, RateModel, TokenBucket,
+    Carried, Check, Damage, DelayVariation, DropTail, Framing, Link, LinkConfig, LinkReport, LossModel,
+    PathOutput, QueueKind, QueueLimit, RateModel, TokenBucket,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -66,6 +66,10 @@ fn carry(
             let (packet, lost) = match link.poll_output(arrived).expect("it is due") {
                 PathOutput::Arrived(packet) => (packet, false),
                 PathOutput::Lost(packet) => (packet, true),
+                PathOutput::Repeated(packet) => {
+                    passages.push(Passage { packet, arrived, lost: false });
+                    (packet, false)
+                }
                 PathOutput::Dropped(dropped) => panic!("the queue has room: {dropped:?}"),
             };
             passages.push(Passage { packet, arrived, lost });
@@ -401,6 +405,36 @@ fn each_count_covers_the_window_and_nothing_else() {
     assert_eq!(counts(2, 3), (0, 1, 0));
     assert_eq!(counts(3, 10), (4, 3, 0));
     assert_eq!(counts(5, 5), (0, 0, 0));
+}
+
+#[test]
+fn a_repeated_packet_arrives_twice_at_once_and_the_share_is_the_stated_one() {
+    let (n, share) = (200_000, 0.02);
+    let config = LinkConfig { duplicate: share, ..at_rate(1_000_000_000) };
+    let packets = (0..n).map(|k| (Instant::from_micros(20 * k), 1250));
+    let (passages, report) = carry(&config, (Instant::ZERO, Instant::MAX), packets);
+    let copies: Vec<bool> =
+        passages.windows(2).map(|pair| pair[0].packet.number == pair[1].packet.number).collect();
+    let count = copies.iter().filter(|is_copy| **is_copy).count() as u64;
+    assert_eq!((report.repeated, report.forwarded, report.lost), (count, n + count, 0));
+    // Binomial, four standard errors.
+    assert!((count as f64 / n as f64 - share).abs() < 4.0 * (share * (1.0 - share) / n as f64).sqrt());
+    // Each one takes 10 us of the wire, and its copy nothing.
+    assert!(passages.iter().all(|it| it.arrived.since(it.packet.came) == Duration::from_micros(10)));
+}
+
+#[test]
+fn a_frame_check_loses_the_damaged_share_and_a_checksum_none_of_it_on_the_way() {
+    let (n, share) = (200_000, 0.01);
+    for check in [Check::Frame, Check::Checksum] {
+        let config = LinkConfig { damage: Some(Damage { share, check }), ..at_rate(1_000_000_000) };
+        let packets = (0..n).map(|k| (Instant::from_micros(20 * k), 1250));
+        let (_, report) = carry(&config, (Instant::ZERO, Instant::MAX), packets);
+        let found = report.damaged as f64 / n as f64;
+        assert!((found - share).abs() < 4.0 * (share * (1.0 - share) / n as f64).sqrt(), "{found}");
+        let lost = if check == Check::Frame { report.damaged } else { 0 };
+        assert_eq!((report.lost, report.forwarded), (lost, n - lost));
+    }
 }
 
 /// Packets of 1250 B, one each `gap_ms`, over a link at `bps` with a policer or a shaper of 1 Mb/s.

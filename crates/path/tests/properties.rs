@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use proptest::option;
 use proptest::prelude::*;
 use talkpath_path::{
-    Carried, Codel, CodelParameters, DelayVariation, DropCause, DropTail, Dropped, Fq, FqCodel,
-    FragmentRange, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput, QueueKind, QueueLimit,
-    RateModel, RateTrace, Reassembled, Reassembly, Reordering, TokenBucket, fragments,
+    Carried, Check, Classes, Codel, CodelParameters, Damage, DelayVariation, DropCause, DropTail, Dropped,
+    Drr, Dscp, Fq, FqCodel, FragmentRange, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput,
+    Priority, QueueKind, QueueLimit, RateModel, RateTrace, Reassembled, Reassembly, Reordering, TokenBucket,
+    fragments,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -24,6 +25,10 @@ impl Carried for Numbered {
 
     fn flow_id(&self) -> u32 {
         self.number as u32 % 3
+    }
+
+    fn dscp(&self) -> Dscp {
+        Dscp::numbered(self.flow_id() as u8 * 21).expect("six bits")
     }
 
     fn ecn(&self) -> Ecn {
@@ -80,6 +85,9 @@ fn any_queue() -> impl Strategy<Value = QueueKind> {
         drop_tail().prop_map(QueueKind::DropTail),
         (limit(), parameters()).prop_map(|(limit, parameters)| QueueKind::Codel(Codel { limit, parameters })),
         (limit(), quantum()).prop_map(|(limit, quantum)| QueueKind::Fq(Fq { limit, quantum })),
+        (limit(), classes()).prop_map(|(limit, classes)| QueueKind::Priority(Priority { classes, limit })),
+        (limit(), classes(), prop::collection::vec(quantum(), 0..4))
+            .prop_map(|(limit, classes, quanta)| QueueKind::Drr(Drr { classes, quanta, limit })),
         fq_codel.prop_map(|(limit, memory, flows, quantum, parameters)| QueueKind::FqCodel(FqCodel {
             limit: Packets::new(limit),
             memory_limit: Bytes::new(memory),
@@ -88,6 +96,15 @@ fn any_queue() -> impl Strategy<Value = QueueKind> {
             parameters,
         })),
     ]
+}
+
+/// Up to three sets of codepoints, which may overlap, and the last class.
+fn classes() -> impl Strategy<Value = Classes> {
+    let set = prop::collection::vec(0..64_u8, 0..40);
+    prop::collection::vec(set, 0..4).prop_map(|sets| {
+        let dscp = |set: Vec<u8>| set.into_iter().filter_map(Dscp::numbered).collect();
+        Classes::new(&sets.into_iter().map(dscp).collect::<Vec<_>>())
+    })
 }
 
 fn loss() -> impl Strategy<Value = LossModel> {
@@ -144,12 +161,33 @@ fn framing() -> impl Strategy<Value = Framing> {
 fn config() -> impl Strategy<Value = LinkConfig> {
     let queue = drop_tail().prop_map(QueueKind::DropTail);
     let buckets = (option::of(token_bucket()), option::of(token_bucket()));
-    (rate(), 0..50_u64, framing(), queue, loss(), variation(), buckets, option::of(reordering())).prop_map(
-        |(rate, delay, framing, queue, loss, jitter, (policer, shaper), reorder)| {
+    let wire = (loss(), option::of(reordering()), prop_oneof![Just(0.0), 0.0..1.0], option::of(damage()));
+    (rate(), 0..50_u64, framing(), queue, wire, variation(), buckets).prop_map(
+        |(rate, delay, framing, queue, (loss, reorder, duplicate, damage), jitter, (policer, shaper))| {
             let (delay, mtu) = (Duration::from_millis(delay), Bytes::new(1500));
-            LinkConfig { rate, delay, mtu, framing, queue, loss, jitter, policer, shaper, reorder }
+            LinkConfig {
+                rate,
+                delay,
+                mtu,
+                framing,
+                queue,
+                loss,
+                jitter,
+                policer,
+                shaper,
+                reorder,
+                duplicate,
+                damage,
+            }
         },
     )
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    (0.0..1.0, any::<bool>()).prop_map(|(share, frame)| Damage {
+        share,
+        check: if frame { Check::Frame } else { Check::Checksum },
+    })
 }
 
 /// A bucket of any size: a packet may be larger than the bucket.
@@ -311,11 +349,12 @@ proptest! {
     ) {
         let mut link = Link::new(&config, Seed::new(seed), "up");
         let story = run(&mut link, &traffic, Duration::from_millis(extra));
-        let (mut forwarded, mut lost) = (0, 0);
+        let (mut forwarded, mut lost, mut repeated) = (0, 0, 0);
         let mut seen = vec![false; traffic.len()];
         for (_, out) in &story.out {
             let packet = match out {
                 PathOutput::Arrived(packet) => { forwarded += 1; packet }
+                PathOutput::Repeated(packet) => { forwarded += 2; repeated += 1; packet }
                 PathOutput::Lost(packet) => { lost += 1; packet }
                 PathOutput::Dropped(_) => return Err(TestCaseError::fail("drop-tail drops at arrival")),
             };
@@ -324,9 +363,11 @@ proptest! {
             prop_assert_eq!(packet.size, traffic[packet.number].1);
         }
         let dropped = story.accepted.iter().filter(|accepted| !**accepted).count();
-        prop_assert_eq!(traffic.len(), story.out.len() + dropped + story.held);
-        prop_assert_eq!(counted(&link.report(story.end.saturating_add(Duration::from_nanos(1)))),
-            [forwarded, lost, dropped as u64]);
+        // Sent + repeated = delivered + dropped + lost + inside.
+        let (inside, sent) = (story.held as u64, traffic.len() as u64);
+        prop_assert_eq!(sent + repeated, forwarded + dropped as u64 + lost + inside);
+        let report = link.report(story.end.saturating_add(Duration::from_nanos(1)));
+        prop_assert_eq!((counted(&report), report.repeated), ([forwarded, lost, dropped as u64], repeated));
     }
 
     #[test]
@@ -337,7 +378,7 @@ proptest! {
         let story = run(&mut link, &traffic, Duration::from_secs(3600));
         prop_assert!(story.out.is_sorted_by_key(|(at, _)| *at));
         let numbers = story.out.iter().map(|(_, out)| match out {
-            PathOutput::Arrived(packet) | PathOutput::Lost(packet) => packet.number,
+            PathOutput::Arrived(packet) | PathOutput::Repeated(packet) | PathOutput::Lost(packet) => packet.number,
             PathOutput::Dropped(dropped) => dropped.packet.number,
         });
         prop_assert!(reorders(&config) || numbers.is_sorted());
@@ -366,7 +407,7 @@ proptest! {
         prop_assert_eq!((out.len(), link.held()), (traffic.len(), 0));
         let mut arrived: Vec<_> = out.iter().filter_map(|out| match out {
             PathOutput::Arrived(packet) => Some(*packet),
-            PathOutput::Lost(_) | PathOutput::Dropped(_) => None,
+            PathOutput::Repeated(_) | PathOutput::Lost(_) | PathOutput::Dropped(_) => None,
         }).collect();
         arrived.sort_by_key(Carried::flow_id);
         prop_assert!(arrived.is_sorted_by_key(|packet| (packet.flow_id(), packet.number)));
@@ -421,7 +462,7 @@ proptest! {
         naive.advance(story.end.as_nanos());
         let arrived: Vec<(usize, u64)> = story.out.iter().filter_map(|(at, out)| match out {
             PathOutput::Arrived(packet) => Some((packet.number, at.as_nanos())),
-            PathOutput::Lost(_) | PathOutput::Dropped(_) => None,
+            PathOutput::Repeated(_) | PathOutput::Lost(_) | PathOutput::Dropped(_) => None,
         }).collect();
         prop_assert_eq!(arrived, naive.ends.clone());
         let report = link.report(story.end);

@@ -133,11 +133,13 @@ struct Discipline {
     name: &'static str,
 }
 
-static DISCIPLINES: [Discipline; 4] = [
+static DISCIPLINES: [Discipline; 6] = [
     Discipline { word: "drop-tail", name: "drop-tail" },
     Discipline { word: "codel", name: "CoDel" },
     Discipline { word: "fq_codel", name: "FQ-CoDel" },
     Discipline { word: "fq", name: "fair queueing" },
+    Discipline { word: "priority", name: "strict priority" },
+    Discipline { word: "drr", name: "DRR" },
 ];
 
 /// The known transports. [`Look`] depends on their order.

@@ -333,6 +333,13 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
     columns.add_figure(Column::numbers("dropped", "aqm"), figure("dropped_by.aqm"));
     columns.add_figure(Column::numbers("packets", "marked"), figure("marked"));
     columns.add_figure(Column::numbers("packets", "lost"), figure("lost"));
+    // Few paths have wires that do this.
+    if run.links.values().any(|link| link.repeated > 0) {
+        columns.add_figure(Column::numbers("packets", "repeated"), figure("repeated"));
+    }
+    if run.links.values().any(|link| link.damaged > 0) {
+        columns.add_figure(Column::numbers("packets", "damaged"), figure("damaged"));
+    }
     let rows = run.links.iter().take(MAX_ROWS).map(|(name, link)| (name, link.as_ref()));
     let mut grid = columns.grid(rows);
     grid.rows.extend(row_for_left_out(run.links.len().saturating_sub(MAX_ROWS), grid.columns.len()));

@@ -3,11 +3,14 @@
 //! Each discipline has a file below `queues/`, with its keys and the function that reads them. A new
 //! discipline is a file there and a line in [`queue`], which the compiler demands.
 
+mod classes;
 mod codel;
 mod discipline;
 mod drop_tail;
+mod drr;
 mod fq;
 mod fq_codel;
+mod priority;
 
 use talkpath_path::{QueueKind, QueueName};
 
@@ -24,6 +27,8 @@ const fn queue(name: QueueName) -> Queue {
         QueueName::Codel => codel::CODEL,
         QueueName::FqCodel => fq_codel::FQ_CODEL,
         QueueName::Fq => fq::FQ,
+        QueueName::Priority => priority::PRIORITY,
+        QueueName::Drr => drr::DRR,
     }
 }
 

@@ -9,7 +9,7 @@
 
 mod trace_doubts;
 
-use talkpath_model::Scenario;
+use talkpath_model::{LinkIndex, Scenario};
 use talkpath_path::{DelayTrace, LossTrace, QueueName, RateTrace};
 use talkpath_units::text::significant;
 use talkpath_units::{Duration, Rate, counted};
@@ -65,13 +65,21 @@ impl Understood {
     }
 }
 
-/// Returns the keys that the simulator ignores. No queue of the simulator knows priorities yet.
+/// Returns the keys that the simulator ignores: the DSCP of a flow whose links have no queue with classes.
 fn not_in_sim(cells: &[&Scenario]) -> Vec<(String, String)> {
     let mut ignored: Vec<(String, String)> = Vec::new();
-    for flow in cells.iter().flat_map(|cell| &cell.flows) {
+    let flows = cells.iter().flat_map(|cell| cell.flows.iter().map(move |flow| (cell, flow)));
+    for (cell, flow) in flows {
         let Some(dscp) = flow.dscp else { continue };
+        let has_classes = |index: &LinkIndex| {
+            let link = cell.links.get(index.0 as usize);
+            link.is_some_and(|link| link.config.queue.has_classes())
+        };
+        if flow.all_links().any(has_classes) {
+            continue;
+        }
         let message = format!(
-            "{dscp} does nothing in `sim`, whose queues know no priority yet; it marks packets in `emu` and `live`"
+            "{dscp} does nothing in `sim`, because no queue on the way has classes (`priority`, `drr`); it marks packets in `emu` and `live`"
         );
         let key = format!("flow.{}.dscp", flow.group);
         // The copies of a flow and the cells of a sweep have the key in common.

@@ -1,10 +1,11 @@
 //! What a link does to packets: what its keys resolve to, and their mistakes.
 
 use talkpath_path::{
-    DelayVariation, DropTail, LinkConfig, LossModel, QueueKind, QueueLimit, Reordering, TokenBucket,
+    Check, Classes, Damage, DelayVariation, DropTail, Drr, Dscp, LinkConfig, LossModel, Priority, QueueKind,
+    QueueLimit, Reordering, TokenBucket,
 };
 use talkpath_scenario::{Options, Setting};
-use talkpath_units::{Bytes, Duration, Rate};
+use talkpath_units::{Bytes, Duration, Packets, Rate};
 
 use crate::loading::plan;
 use crate::mistakes::check;
@@ -80,6 +81,36 @@ fn buckets_reordering_and_memory_are_those_of_the_link() {
 }
 
 #[test]
+fn repetition_and_damage_are_those_of_the_link() {
+    let link = up("duplicate = \"1%\"\ndamage = \"0.1%\"");
+    assert_eq!((link.duplicate, link.damage), (0.01, Some(Damage { share: 0.001, check: Check::Checksum })));
+    let link = up("damage = { kind = \"frame-check\", share = 0.25 }");
+    assert_eq!((link.duplicate, link.damage), (0.0, Some(Damage { share: 0.25, check: Check::Frame })));
+    let set = vec![Setting::new("path.*.damage", "2%"), Setting::new("path.*.duplicate", "3%")];
+    let plan = plan(GOOD, &Options { set, ..Options::default() });
+    for link in &plan.cells[0].scenario.links {
+        assert_eq!((link.config.duplicate, link.config.damage.unwrap().share), (0.03, 0.02));
+    }
+}
+
+#[test]
+fn queues_with_classes_have_them_by_name_and_one_class_more() {
+    let [ef, va, af41] = ["EF", "VA", "AF41"].map(|name| Dscp::named(name).unwrap());
+    let classes = Classes::new(&[vec![ef, va], vec![af41]]);
+    let tables = "{ dscp = [\"EF\", \"VA\"] }, { dscp = [\"AF41\"] }";
+    let limit = QueueLimit::Packets(Packets::new(50));
+    let queue =
+        up(&format!("queue = {{ kind = \"priority\", classes = [{tables}], limit = \"50 packets\" }}")).queue;
+    assert_eq!(queue, QueueKind::Priority(Priority { classes: classes.clone(), limit }));
+    let tables = tables.replace("\"VA\"]", "\"VA\"], quantum = \"3000 B\"");
+    let keys =
+        format!("queue = {{ kind = \"drr\", classes = [{tables}], quantum = \"600 B\", limit = \"50 ms\" }}");
+    let quanta = [3000, 600, 600].map(|bytes| Some(Bytes::new(bytes))).to_vec();
+    let limit = QueueLimit::Bytes(Bytes::new(6250));
+    assert_eq!(up(&keys).queue, QueueKind::Drr(Drr { classes, quanta, limit }));
+}
+
+#[test]
 fn what_a_link_cannot_be_is_refused_with_what_is_right() {
     for (lines, expected) in [
         (
@@ -97,6 +128,18 @@ fn what_a_link_cannot_be_is_refused_with_what_is_right() {
         ),
         ("policer = { rate = \"1 Mbps\" }", "11:11: path.up.policer.burst: missing"),
         ("reorder = { share = \"1%\" }", "11:11: path.up.reorder.by: missing"),
+        ("duplicate = \"110%\"", "11:13: path.up.duplicate: found | from 0"),
+        ("damage = \"some\"", "11:10: path.up.damage: found \"some\" | checksum"),
+        ("queue = \"priority\"", "11:9: path.up.queue.classes: missing"),
+        ("queue = { kind = \"drr\", classes = [] }", "11:35: path.up.queue.classes: found no class"),
+        (
+            "queue = { kind = \"drr\", classes = [{ dscp = [\"EX\"] }] }",
+            "11:46: path.up.queue.classes.1.dscp: there is no DSCP called \"EX\" | did you mean \"EF\"",
+        ),
+        (
+            "queue = { kind = \"priority\", classes = [{ dscp = [\"EF\"] }, { dscp = [\"EF\"] }] }",
+            "11:70: path.up.queue.classes.2.dscp: found EF twice; class 1 has it already",
+        ),
         (
             "queue.limit = \"0.0001 bdp\"",
             "11:15: path.up.queue.limit: found \"0.0001 bdp\", which is finer than 0.001 bdp",

@@ -198,7 +198,9 @@ fn what_does_not_exist_yet_says_so_and_names_what_does() {
     for queue in ["red", "cake", "pie", "dualpi2"] {
         check(
             &with(&format!("queue = \"{queue}\"")),
-            &["3:21: path.up.queue: | not available yet; available: drop-tail, codel, fq_codel or fq"],
+            &[
+                "3:21: path.up.queue: | not available yet; available: drop-tail, codel, fq_codel, fq, priority or drr",
+            ],
         );
     }
     check(&with("rate = { trace = \"x\" }"), &["3:30: path.up.rate.trace: x: files cannot be named here"]);

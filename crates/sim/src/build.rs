@@ -33,6 +33,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     let timers = timers(scenario.flows.len(), connections.len());
     Simulation {
         network: links::network(scenario, plan.seed, timers, plan.series.is_some()),
+        seed: plan.seed,
         packets: SimPackets::default(),
         flows,
         connections,
@@ -87,6 +88,7 @@ fn build_flow(
         identifications: [0; 2],
         start,
         opened: false,
+        dscp: flow.dscp.unwrap_or_default(),
         meter: FlowMeter::new(&flow.name, transport.as_quic().is_some(), window, plan.series),
     }
 }

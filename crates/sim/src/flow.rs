@@ -9,7 +9,7 @@ use talkpath_measure::series::{SeriesDetail, SeriesTap, TimeWeighted};
 use talkpath_measure::{
     EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
 };
-use talkpath_path::Reassembly;
+use talkpath_path::{Dscp, Reassembly};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 use talkpath_wire::{Levels, LossRecovery, Observation};
 
@@ -27,6 +27,8 @@ pub(crate) struct SimFlow {
     pub(crate) taps: FlowTaps,
     pub(crate) meter: FlowMeter,
     pub(crate) opened: bool,
+    /// The DSCP of its packets in both directions.
+    pub(crate) dscp: Dscp,
     /// Its place in a connection that it shares. `None` for a flow alone.
     pub(crate) shared: Option<SharedPlace>,
     pub(crate) near: Endpoint,

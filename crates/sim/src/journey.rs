@@ -166,7 +166,8 @@ impl<'a> Recorder<'a> {
             NetworkEvent::Lost { packet, .. } => {
                 self.leave(&packet, at, HopFate::Gone(DropCause::Loss), network);
             }
-            NetworkEvent::Timer(_) => {}
+            // The copy begins its own way at the next link.
+            NetworkEvent::Repeated { .. } | NetworkEvent::Timer(_) => {}
         }
     }
 

@@ -1,4 +1,10 @@
 //! The packets under way. The network carries handles of them, since a packet is as large as a cache line.
+//!
+//! A wire may repeat a packet. The copy has a slot of its own, because it goes its own way. A message is lost
+//! if the packet and all its copies are, so the loss of a copy alone counts for nothing: the copy is the *heir*
+//! of its packet. If the packet is lost first, the loss of the heir counts in its place.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_path::FragmentRange;
 use talkpath_wire::{Datagram, Packet};
@@ -32,6 +38,10 @@ impl PacketHandle {
 pub(crate) struct SimPackets {
     slots: Vec<SimPacket>,
     free: Vec<PacketHandle>,
+    /// The heir of each packet that has one, by their slots.
+    heirs: BTreeMap<usize, usize>,
+    /// The slots of the copies whose loss counts for nothing.
+    copies: BTreeSet<usize>,
 }
 
 impl SimPackets {
@@ -60,6 +70,34 @@ impl SimPackets {
         PacketHandle(self.slots.len() - 1)
     }
 
+    /// Takes in a copy of a packet, of which this `part` travels on.
+    #[cold]
+    pub(crate) fn copy(&mut self, of: PacketHandle, part: FragmentRange) -> PacketHandle {
+        let SimPacket { packet, identification, .. } = self.get(of).clone();
+        let copy = self.insert(packet, identification, part);
+        self.copies.insert(copy.0);
+        // The heir of the packet before is now the heir of this copy.
+        if let Some(earlier) = self.heirs.insert(of.0, copy.0) {
+            self.heirs.insert(copy.0, earlier);
+        }
+        copy
+    }
+
+    /// Returns true if the loss of the packet is that of its messages: no other copy of it is under way. If
+    /// the packet has an heir, the loss of the heir counts from now on.
+    pub(crate) fn counts_if_lost(&mut self, handle: PacketHandle) -> bool {
+        if self.copies.contains(&handle.0) {
+            return false;
+        }
+        match self.heirs.remove(&handle.0) {
+            Some(heir) => {
+                self.copies.remove(&heir);
+                false
+            }
+            None => true,
+        }
+    }
+
     /// The packet of a handle.
     #[inline(always)]
     pub(crate) fn get(&self, handle: PacketHandle) -> &SimPacket {
@@ -76,7 +114,24 @@ impl SimPackets {
     /// The packet is needed no longer: its slot is free again.
     #[inline(always)]
     pub(crate) fn remove(&mut self, handle: PacketHandle) {
+        if !self.heirs.is_empty() {
+            self.forget_copies(handle);
+        }
         self.free.push(handle);
+    }
+
+    /// Forgets the heir of a packet, and that the packet is an heir.
+    #[cold]
+    fn forget_copies(&mut self, handle: PacketHandle) {
+        self.copies.remove(&handle.0);
+        let own_heir = self.heirs.remove(&handle.0);
+        // A packet whose heir this is gets the next heir.
+        let before = self.heirs.iter().find(|(_, heir)| **heir == handle.0).map(|(slot, _)| *slot);
+        match (before, own_heir) {
+            (Some(before), Some(heir)) => drop(self.heirs.insert(before, heir)),
+            (Some(before), None) => drop(self.heirs.remove(&before)),
+            (None, _) => {}
+        }
     }
 
     /// How many packets are under way.

@@ -28,11 +28,13 @@ fn any_link() -> impl Strategy<Value = AnyLink> {
     (200_u64..20_000, 0_u64..60, 1_u64..40, 0..WIRES.len(), 1_usize..4)
 }
 
-const WIRES: [&str; 4] = [
+const WIRES: [&str; 6] = [
     "",
     "loss = { kind = \"bernoulli\", rate = 0.03 }",
     "jitter = { kind = \"normal\", sd = \"2 ms\" }",
     "loss = { kind = \"periodic\", period = 23 }\njitter = { kind = \"normal\", sd = \"3 ms\", reorder = true }",
+    "duplicate = \"5%\"\nloss = 0.02",
+    "damage = \"3%\"\nduplicate = 0.02\njitter = { kind = \"normal\", sd = \"2 ms\", reorder = true }",
 ];
 const TRANSPORTS: [&str; 11] = [
     "\"udp\"",
@@ -107,7 +109,11 @@ fn conserves(simulation: &mut Simulation, links: &[AnyLink], flows: &[AnyFlow], 
         for index in 0..links.len() {
             let (inside, report) = (held[first + index] as u64, &reports[first + index]);
             let gone = report.forwarded + report.dropped + report.lost;
-            assert_eq!(come[index], gone + inside, "{direction:?} link {index} at {now}: {report:?}");
+            assert_eq!(
+                come[index] + report.repeated,
+                gone + inside,
+                "{direction:?} link {index} at {now}: {report:?}"
+            );
             if let Some(come) = come.get_mut(index + links[index].4) {
                 *come += report.forwarded;
             }

@@ -25,9 +25,9 @@ use talkpath_flow::Side;
 use talkpath_measure::{DropCause, RunRecord};
 use talkpath_model::Scenario;
 use talkpath_path::{
-    Carried, Direction, FragmentRange, Network, NetworkEvent, NetworkOutput, PathPacket, Reassembled,
+    Carried, Direction, Dscp, FragmentRange, Network, NetworkEvent, NetworkOutput, PathPacket, Reassembled,
 };
-use talkpath_units::{Bytes, Duration, Ecn, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed};
 use talkpath_wire::{Outlet, Packet, Transmit};
 
 use crate::connections::Connections;
@@ -40,6 +40,8 @@ use crate::tap::{Sighting, Tap};
 /// A run in progress.
 pub(crate) struct Simulation {
     pub(crate) network: Network<PacketHandle>,
+    /// The seed of the run.
+    pub(crate) seed: Seed,
     pub(crate) packets: SimPackets,
     pub(crate) flows: Vec<SimFlow>,
     /// The connections of the flows over QUIC. Several flows may share one.
@@ -249,6 +251,10 @@ impl Simulation {
             NetworkEvent::Timer(timer) => self.wake_endpoint(timer, at),
             NetworkEvent::Dropped { packet, cause, .. } => self.record_drop(packet, cause_of_drop(cause)),
             NetworkEvent::Lost { packet, .. } => self.record_drop(packet, DropCause::Loss),
+            NetworkEvent::Repeated { packet, .. } => {
+                let copy = self.packets.copy(packet.tag, packet.part());
+                self.network.handle_copy(packet.with_tag(copy));
+            }
             // The packet is on its way. Only an animation needs this event, and has seen it.
             NetworkEvent::Entered { .. } => {}
         }
@@ -289,6 +295,9 @@ impl Simulation {
     /// packet is whole.
     #[inline(always)]
     fn deliver(&mut self, packet: PathPacket<PacketHandle>, now: Instant) {
+        if packet.is_damaged() && self.notices_damage(&packet) {
+            return self.record_drop(packet, DropCause::Damage);
+        }
         let mut ecn = packet.ecn();
         if !packet.part().is_whole() {
             match self.reassemble(packet, now) {
@@ -298,6 +307,23 @@ impl Simulation {
         }
         let arrived = ArrivedPacket { handle: packet.tag, ecn };
         self.step(packet.flow(), destination(packet.direction()), Some(arrived), now);
+    }
+
+    /// True if the host notices the damage of a packet that has come. One of its bits behind the IP header
+    /// has changed, drawn with equal probability. A transport's checksum may leave out the end of the data
+    /// (RFC 4340 §9.2). A fragment counts as noticed, because the datagram is discarded when it is whole.
+    #[cold]
+    fn notices_damage(&self, packet: &PathPacket<PacketHandle>) -> bool {
+        let unchecked = match &self.packets.get(packet.tag).packet {
+            Packet::Encapsulated(inside) if packet.part().is_whole() => inside.unchecked_bytes(),
+            _ => 0,
+        };
+        let length = u64::from(packet.part().length).saturating_sub(self.extra_header);
+        let name = &self.flows[packet.flow() as usize].info.name;
+        let identification = self.packets.get(packet.tag).identification;
+        let direction = packet.direction() as u32;
+        let mut stream = self.seed.stream(&format!("flow/{name}/damage/{direction}/{identification}"));
+        stream.below(length.max(1)) < length.saturating_sub(u64::from(unchecked))
     }
 
     /// Takes a fragment that has arrived. Returns the packet's ECN field if the packet is whole now. Returns
@@ -320,7 +346,9 @@ impl Simulation {
                 if self.packets.take_off_path(fragment.tag, fragment.part()) {
                     // No part is on its way, so the packet will never be whole. Fragments that the path
                     // dropped were recorded then, and are not recorded twice.
-                    self.record_loss(&fragment, DropCause::Fragment);
+                    if self.packets.counts_if_lost(fragment.tag) {
+                        self.record_loss(&fragment, DropCause::Fragment);
+                    }
                     self.packets.remove(fragment.tag);
                 }
             }
@@ -370,6 +398,7 @@ impl Simulation {
             // whose packets fit the path's MTU, so none is a fragment.
             identification: &mut flow.identifications[direction as usize],
             extra_header: self.extra_header,
+            dscp: flow.dscp,
             flow: leader,
             direction,
             now,
@@ -413,7 +442,9 @@ impl Simulation {
     #[cold]
     fn record_drop(&mut self, dropped: PathPacket<PacketHandle>, cause: DropCause) {
         let cause = if dropped.part().is_whole() { cause } else { DropCause::Fragment };
-        self.record_loss(&dropped, cause);
+        if self.packets.counts_if_lost(dropped.tag) {
+            self.record_loss(&dropped, cause);
+        }
         self.take_off_path(dropped);
     }
 
@@ -486,6 +517,7 @@ struct StepContext<'a> {
     arrived: Option<ArrivedPacket>,
     identification: &'a mut u32,
     extra_header: u64,
+    dscp: Dscp,
     flow: u32,
     direction: Direction,
     now: Instant,
@@ -523,7 +555,8 @@ impl Outlet for StepContext<'_> {
         if let Some(tap) = &mut self.tap {
             tap.on_departure(self.packets.get(handle), (flow, direction, ecn), self.now);
         }
-        self.network.handle_packet(PathPacket::new(flow, direction, whole, ecn, handle), self.now);
+        let packet = PathPacket::new(flow, direction, whole, ecn, handle).with_dscp(self.dscp);
+        self.network.handle_packet(packet, self.now);
     }
 }
 

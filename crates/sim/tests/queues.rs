@@ -158,3 +158,130 @@ fn the_delay_of_a_queue_over_time_is_recorded_with_its_figures() {
     assert!((ms / 12.0 - packets).abs() <= 1.0, "{ms} ms of {packets} packets");
     assert!(record.links[0].queue_delay.p99.as_millis_f64() <= ms * 1.004);
 }
+
+/// A call with this DSCP beside an upload over 1 Mb/s behind a queue of this kind with classes.
+fn behind_classes(kind: &str, dscp: &str, upload: &str) -> RunSummary {
+    let classes = "classes = [{ dscp = [\"EF\"] }, { dscp = [\"AF41\"] }]";
+    summarised(&format!(
+        "name = \"x\"\nduration = \"60 s\"\nwarm_up = \"10 s\"\n\
+         [path]\nup = {{ rate = \"1 Mbps\", delay = \"20 ms\", queue = {{ kind = \"{kind}\", {classes} }} }}\n\
+         down = {{ delay = \"20 ms\" }}\n\
+         [flow.call]\ntransport = \"udp\"\n{dscp}\nworkload = {{ kind = \"voice\", echo = true }}\n\
+         [flow.upload]\ntransport = {CUBIC}\n{upload}\nworkload = \"bulk\"\n"
+    ))
+}
+
+#[test]
+fn a_call_of_a_better_class_waits_for_one_packet_at_most_and_without_its_dscp_for_the_whole_queue() {
+    let (marked, plain) = ("dscp = \"EF\"", "");
+    for kind in ["priority", "drr"] {
+        // The packet in service takes 12 ms at most. With DRR a turn of the upload may come before the call.
+        let waits = if kind == "drr" { 24.0 } else { 12.0 };
+        let favoured = round_trip(&behind_classes(kind, marked, plain));
+        assert!((41.0..=43.0 + waits).contains(&favoured), "{kind}: {favoured}");
+        for (call, upload) in [(plain, plain), (marked, marked)] {
+            let shared = round_trip(&behind_classes(kind, call, upload));
+            assert!(shared > 1000.0, "{kind}, both in one class: {shared}");
+        }
+    }
+}
+
+#[test]
+fn transfers_of_two_classes_share_a_link_as_their_quanta_do() {
+    let run = |kind: &str| {
+        summarised(&format!(
+            "name = \"x\"\nduration = \"60 s\"\nwarm_up = \"10 s\"\n\
+             [path]\nup = {{ rate = \"4 Mbps\", delay = \"20 ms\", queue = {{ {kind}, limit = \"100 packets\" }} }}\n\
+             down = {{ delay = \"20 ms\" }}\n\
+             [flow.a]\ntransport = {CUBIC}\ndscp = \"AF41\"\nworkload = \"bulk\"\n\
+             [flow.b]\ntransport = {CUBIC}\nworkload = \"bulk\"\n"
+        ))
+    };
+    let goodput = |summary: &RunSummary, flow: &str| summary.flows[flow].goodput_bps.expect("it sends");
+    let shared = run("kind = \"drr\", classes = [{ dscp = [\"AF41\"], quantum = \"4500 B\" }]");
+    // 4500 B to the default of 1500 B.
+    let ratio = goodput(&shared, "a") / goodput(&shared, "b");
+    assert!((ratio / 3.0 - 1.0).abs() < 0.02, "{ratio}");
+    let strict = run("kind = \"priority\", classes = [{ dscp = [\"AF41\"] }]");
+    // The first class takes what it can; what its window leaves open goes to the other one.
+    assert!(goodput(&strict, "a") > 20.0 * goodput(&strict, "b"), "{}", goodput(&strict, "b"));
+}
+
+/// 3000 messages of a call with `keys` on its uplink.
+fn over_a_wire(keys: &str, transport: &str) -> RunSummary {
+    summarised(&format!(
+        "name = \"x\"\nduration = \"60 s\"\n[path]\nup = {{ rate = \"1 Mbps\", delay = \"20 ms\", {keys} }}\n\
+         down = {{ delay = \"20 ms\" }}\n[flow.call]\ntransport = {transport}\nworkload = {{ kind = \"voice\" }}\n"
+    ))
+}
+
+#[test]
+fn copies_of_datagrams_are_duplicates_and_streams_do_not_notice_them() {
+    let udp = over_a_wire("duplicate = \"5%\"", "\"udp\"");
+    let (call, up) = (&udp.flows["call"], up(&udp));
+    assert_eq!((call.sent, call.received, call.lost), (3000, 3000, 0));
+    // The last packet arrives after the window.
+    assert_eq!((call.duplicates, up.forwarded), (up.repeated, 2999 + up.repeated));
+    // Binomial, four standard errors.
+    assert!((up.repeated as f64 - 150.0).abs() < 4.0 * (150.0 * 0.95_f64).sqrt(), "{}", up.repeated);
+    for transport in [CUBIC, "\"dccp-ccid2\"", "\"quic-stream\""] {
+        let call = &over_a_wire("duplicate = \"5%\"", transport).flows["call"];
+        // What is due before the connection is open is never sent.
+        assert_eq!(
+            (call.received, call.duplicates),
+            (3000 - call.ledger.expect("of a simulated run").not_open, 0),
+            "{transport}"
+        );
+    }
+}
+
+#[test]
+fn a_message_is_lost_only_if_its_packet_and_the_copies_of_it_are() {
+    // Each packet comes to the second link twice, and every second packet is lost there: one of each pair.
+    let text = "name = \"x\"\nduration = \"20 s\"\n[link.first]\nrate = \"1 Mbps\"\nduplicate = 1.0\n\
+                [link.second]\nrate = \"2 Mbps\"\nloss = { kind = \"periodic\", period = 2 }\n[link.back]\nrate = \"1 Mbps\"\n\
+                [flow.call]\ntransport = \"udp\"\nworkload = { kind = \"voice\" }\nroute = [\"first\", \"second\"]\nreturn_route = [\"back\"]\n";
+    for rows in [true, false] {
+        let record = if rows { common::run(text) } else { common::run_without_rows(text) };
+        let summary = summarise(&record, &BTreeMap::new());
+        let call = &summary.flows["call"];
+        assert_eq!(
+            (call.sent, call.received, call.lost, call.duplicates),
+            (1000, 1000, 0, 0),
+            "rows: {rows}"
+        );
+        assert_eq!(summary.links["second"].lost, 1000);
+    }
+}
+
+#[test]
+fn a_damaged_datagram_is_missing_and_dccp_takes_those_whose_header_is_whole() {
+    let record = common::run(
+        "name = \"x\"\nduration = \"60 s\"\n[path]\nup = { rate = \"1 Mbps\", damage = 0.1 }\ndown = {}\n\
+         [flow.call]\ntransport = \"udp\"\nworkload = { kind = \"voice\" }\n",
+    );
+    let rows = &record.flows[0].forward.messages;
+    let missing = rows.iter().filter(|row| row.drop_cause == Some(DropCause::Damage)).count() as u64;
+    assert_eq!(
+        (missing, record.links[0].forwarded, record.links[0].lost),
+        (record.links[0].damaged, 3000, 0)
+    );
+    assert!((missing as f64 - 300.0).abs() < 4.0 * (300.0 * 0.9_f64).sqrt(), "{missing}");
+    // 172 B of data, and UDP's and DCCP's headers of 20 to 32 B: one packet of six to ten is hit there.
+    let lost_share = |coverage: u8| {
+        let transport = format!("{{ kind = \"dccp-ccid2\", checksum_coverage = {coverage} }}");
+        let summary = over_a_wire("damage = 0.3", &transport);
+        let call = &summary.flows["call"];
+        call.lost as f64 / (call.lost + call.received) as f64
+    };
+    let (whole, header) = (lost_share(0), lost_share(1));
+    assert!((whole - 0.3).abs() < 0.08 && (0.05..0.25).contains(&(header / whole)), "{whole}, {header}");
+    let framed = over_a_wire("damage = { kind = \"frame-check\", share = 0.1 }", "\"udp\"");
+    assert_eq!((framed.flows["call"].lost, up(&framed).lost), (up(&framed).damaged, up(&framed).damaged));
+    let tcp = over_a_wire("damage = 0.02", CUBIC);
+    assert_eq!(
+        tcp.flows["call"].received,
+        3000 - tcp.flows["call"].ledger.expect("of a simulated run").not_open
+    );
+    assert!(tcp.flows["call"].retransmissions > Some(30), "{:?}", tcp.flows["call"].retransmissions);
+}

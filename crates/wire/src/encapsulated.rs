@@ -49,6 +49,17 @@ impl EncapsulatedPacket {
         }
     }
 
+    /// The bytes at the end of the application data that the checksum leaves out.
+    pub fn unchecked_bytes(&self) -> u32 {
+        match self {
+            // RFC 4340 §9.2: with a coverage n above 0, the first 4 (n - 1) bytes of the data are covered.
+            Self::Dccp(packet) => match u32::from(packet.cscov & 0xf).checked_sub(1) {
+                None => 0,
+                Some(words) => packet.payload.saturating_sub(4 * words),
+            },
+        }
+    }
+
     /// The message that the application data is, if there is any.
     #[inline]
     pub const fn message(&self) -> u64 {

@@ -12,6 +12,8 @@ pub(super) const KIND_DEPARTS: u8 = 1;
 pub(super) const KIND_DROPPED: u8 = 2;
 pub(super) const KIND_LOST: u8 = 3;
 pub(super) const KIND_END: u8 = 4;
+pub(super) const KIND_ARRIVAL_WITH_DSCP: u8 = 5;
+pub(super) const KIND_REPEATED: u8 = 6;
 
 /// In an arrival: the packet goes back to the sender of its flow.
 pub(super) const GOES_BACK: u8 = 1 << 3;
@@ -21,6 +23,8 @@ pub(super) const IS_FRAGMENT: u8 = 1 << 4;
 pub(super) const IS_PIECE: u8 = 1 << 3;
 /// In a decision: the packet departs marked, or was dropped to signal congestion.
 pub(super) const IS_MARKED: u8 = 1 << 4;
+/// In a decision: the packet departs damaged.
+pub(super) const IS_DAMAGED: u8 = 1 << 6;
 /// In the end: the log was full before the end of the run.
 pub(super) const IS_FULL: u8 = 1 << 3;
 /// In an arrival and a decision: more fragments of the datagram follow.

@@ -1,11 +1,12 @@
 //! Reads a log.
 
-use talkpath_path::{Direction, DropCause, FragmentRange};
+use talkpath_path::{Direction, DropCause, Dscp, FragmentRange};
 use talkpath_units::{Duration, Instant};
 
 use super::format::{
-    GOES_BACK, IS_FRAGMENT, IS_FULL, IS_MARKED, IS_PIECE, KIND_ARRIVAL, KIND_DEPARTS, KIND_DROPPED, KIND_END,
-    KIND_LOST, KIND_MASK, MAGIC, MAX_IPV4_DATAGRAM, MORE_FRAGMENTS, ecn,
+    GOES_BACK, IS_DAMAGED, IS_FRAGMENT, IS_FULL, IS_MARKED, IS_PIECE, KIND_ARRIVAL, KIND_ARRIVAL_WITH_DSCP,
+    KIND_DEPARTS, KIND_DROPPED, KIND_END, KIND_LOST, KIND_MASK, KIND_REPEATED, MAGIC, MAX_IPV4_DATAGRAM,
+    MORE_FRAGMENTS, ecn,
 };
 use super::{LogError, LogHeader, Record, VERSION};
 use crate::decision::{Arrival, PacketOutcome};
@@ -55,8 +56,8 @@ impl<'a> LogReader<'a> {
     pub(crate) fn next(&mut self) -> Result<Record, LogError> {
         let first = *self.take(1)?.first().ok_or(LogError::NoLog)?;
         match first & KIND_MASK {
-            KIND_ARRIVAL => self.arrival(first),
-            kind @ (KIND_DEPARTS | KIND_DROPPED | KIND_LOST) => self.decision(first, kind),
+            KIND_ARRIVAL | KIND_ARRIVAL_WITH_DSCP => self.arrival(first),
+            kind @ (KIND_DEPARTS | KIND_DROPPED | KIND_LOST | KIND_REPEATED) => self.decision(first, kind),
             KIND_END => {
                 let at = Instant::from_nanos(self.number()?);
                 if self.at < self.bytes.len() {
@@ -74,11 +75,12 @@ impl<'a> LogReader<'a> {
         let _identification = self.u16()?;
         let length = self.length()?;
         let offset = if first & IS_FRAGMENT != 0 { self.length()? } else { 0 };
+        let dscp = if first & KIND_MASK == KIND_ARRIVAL_WITH_DSCP { self.dscp()? } else { Dscp::BEST_EFFORT };
         self.last_arrival = at;
         self.arrivals += 1;
         let direction = if first & GOES_BACK != 0 { Direction::Back } else { Direction::Out };
         let part = FragmentRange { offset, length, more: first & MORE_FRAGMENTS != 0 };
-        Ok(Record::Arrival { arrival: Arrival { flow, direction, part, ecn: ecn(first) }, at })
+        Ok(Record::Arrival { arrival: Arrival { flow, direction, part, ecn: ecn(first), dscp }, at })
     }
 
     fn decision(&mut self, first: u8, kind: u8) -> Result<Record, LogError> {
@@ -92,7 +94,8 @@ impl<'a> LogReader<'a> {
                 PacketOutcome::Dropped { link: self.link()?, cause }
             }
             KIND_LOST => PacketOutcome::Lost { link: self.link()? },
-            _ => PacketOutcome::Departs { is_ce: is_marked },
+            KIND_REPEATED => PacketOutcome::Repeated { link: self.link()? },
+            _ => PacketOutcome::Departs { is_ce: is_marked, is_damaged: first & IS_DAMAGED != 0 },
         };
         let part = if first & IS_PIECE != 0 {
             let length = self.length()?;
@@ -101,6 +104,11 @@ impl<'a> LogReader<'a> {
             None
         };
         Ok(Record::Decision { number, at, outcome, part })
+    }
+
+    fn dscp(&mut self) -> Result<Dscp, LogError> {
+        let number = *self.take(1)?.first().ok_or(LogError::NoLog)?;
+        Dscp::numbered(number).ok_or(self.damaged())
     }
 
     fn link(&mut self) -> Result<u32, LogError> {

@@ -1,11 +1,11 @@
 //! Writes a log.
 
-use talkpath_path::{Direction, DropCause, FragmentRange};
+use talkpath_path::{Direction, DropCause, Dscp, FragmentRange};
 use talkpath_units::Instant;
 
 use super::format::{
-    GOES_BACK, IS_FRAGMENT, IS_FULL, IS_MARKED, IS_PIECE, KIND_ARRIVAL, KIND_DEPARTS, KIND_DROPPED, KIND_END,
-    KIND_LOST, MAGIC, ecn_bits, flag_if, more_fragments,
+    GOES_BACK, IS_DAMAGED, IS_FRAGMENT, IS_FULL, IS_MARKED, IS_PIECE, KIND_ARRIVAL, KIND_ARRIVAL_WITH_DSCP,
+    KIND_DEPARTS, KIND_DROPPED, KIND_END, KIND_LOST, KIND_REPEATED, MAGIC, ecn_bits, flag_if, more_fragments,
 };
 use super::{LogHeader, VERSION};
 use crate::decision::{Arrival, Decision, PacketOutcome};
@@ -58,16 +58,21 @@ impl LogWriter {
         if !self.has_room() {
             return;
         }
-        let Arrival { flow, direction, part, ecn } = *arrival;
+        let Arrival { flow, direction, part, ecn, dscp } = *arrival;
+        let has_dscp = dscp != Dscp::BEST_EFFORT;
         let is_fragment = !part.is_whole();
         let flags = flag_if(direction == Direction::Back, GOES_BACK) | flag_if(is_fragment, IS_FRAGMENT);
-        self.current.push(KIND_ARRIVAL | flags | more_fragments(part) | ecn_bits(ecn));
+        let kind = if has_dscp { KIND_ARRIVAL_WITH_DSCP } else { KIND_ARRIVAL };
+        self.current.push(kind | flags | more_fragments(part) | ecn_bits(ecn));
         self.number(at.since(self.last_arrival).as_nanos());
         self.number(u64::from(flow));
         self.current.extend_from_slice(&identification.to_le_bytes());
         self.number(u64::from(part.length));
         if is_fragment {
             self.number(u64::from(part.offset));
+        }
+        if has_dscp {
+            self.current.push(dscp.number());
         }
         self.last_arrival = at;
     }
@@ -79,8 +84,10 @@ impl LogWriter {
             return;
         }
         let (kind, link) = match decision.outcome {
-            PacketOutcome::Departs { is_ce: false } => (KIND_DEPARTS, None),
-            PacketOutcome::Departs { is_ce: true } => (KIND_DEPARTS | IS_MARKED, None),
+            PacketOutcome::Departs { is_ce, is_damaged } => {
+                (KIND_DEPARTS | flag_if(is_ce, IS_MARKED) | flag_if(is_damaged, IS_DAMAGED), None)
+            }
+            PacketOutcome::Repeated { link } => (KIND_REPEATED, Some(link)),
             PacketOutcome::Dropped { link, cause: DropCause::QueueFull } => (KIND_DROPPED, Some(link)),
             PacketOutcome::Dropped { link, cause: DropCause::Congestion } => {
                 (KIND_DROPPED | IS_MARKED, Some(link))

@@ -2,7 +2,7 @@
 
 use talkpath_config::TransportKind;
 use talkpath_kernel::clock::WallStamps;
-use talkpath_path::Direction;
+use talkpath_path::{Direction, Dscp};
 use talkpath_units::{Duration, Instant};
 
 use super::owner::{FlowPacket, Owner, find_owner};
@@ -118,7 +118,7 @@ impl Emulator<'_> {
         }
         (entry.flow, entry.row) = (Some(flow_packet.flow), None);
         (entry.direction, entry.datagram) = (direction, datagram);
-        (entry.to, entry.undecided) = (host.other(), parsed.part.length);
+        entry.enter_path(host.other());
         let transport = flow.transport;
         self.capture_arrival(slot, transport, arrival);
         self.enter(slot, flow_packet.path, arrival);
@@ -148,7 +148,7 @@ impl Emulator<'_> {
         (entry.flow, entry.row) = (None, Some(row));
         // The first host's packets take the outward direction of each lane.
         (entry.direction, entry.datagram) = (host.direction(Host::First), None);
-        (entry.to, entry.undecided) = (host.other(), parsed.part.length);
+        entry.enter_path(host.other());
         self.capture_arrival(slot, TransportKind::Udp, arrival);
         self.enter(slot, lane, arrival);
     }
@@ -163,11 +163,12 @@ impl Emulator<'_> {
 
     /// Lets the packet in `slot` enter the network at `arrival`, on the path with this number.
     fn enter(&mut self, slot: u32, path: u32, arrival: Instant) {
-        let Slot { parsed, direction, .. } = self.slots[slot];
+        let Slot { parsed, direction, ref bytes, .. } = self.slots[slot];
+        let dscp = Dscp::numbered(parsed.dscp(bytes)).unwrap_or_default();
         self.totals.packets += 1;
         // The earlier decisions are logged before this arrival, so that the log is in the order of time.
         self.decide_until(arrival);
-        let packet = Arrival { flow: path, direction, part: parsed.part, ecn: parsed.ecn };
+        let packet = Arrival { flow: path, direction, part: parsed.part, ecn: parsed.ecn, dscp };
         self.log.arrival(&packet, parsed.identification, arrival);
         self.network.handle_arrival(packet, slot, arrival, &mut self.decisions);
         self.record_services();

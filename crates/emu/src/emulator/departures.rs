@@ -3,6 +3,8 @@
 //! | decision | what the emulator does |
 //! | --- | --- |
 //! | departs | writes the packet, or its piece, to the device of its destination |
+//! | departs damaged | writes it with one bit changed, and records the damage, which the host will notice |
+//! | repeated | waits for one decision more about the packet |
 //! | dropped, lost | records the drop, because nothing else would report it |
 //!
 //! Datagrams of one flow whose departures have come leave as a train: one write, which the receiving host's
@@ -16,9 +18,9 @@ use talkpath_config::TransportKind;
 use talkpath_measure::DropCause;
 use talkpath_model::IpVersion;
 use talkpath_path::{Direction, FragmentRange};
-use talkpath_units::{Duration, Ecn, Instant};
+use talkpath_units::{Duration, Ecn, Instant, Seed};
 
-use super::slots::Slot;
+use super::slots::{Slot, weight};
 use super::{EmuFlow, Emulator, TrainDatagram};
 use crate::capture::Interface;
 use crate::decision::{Decision, PacketOutcome};
@@ -39,15 +41,26 @@ impl Emulator<'_> {
         let mut decisions = core::mem::take(&mut self.decisions);
         for decision in decisions.drain(..) {
             let slot = &mut self.slots[decision.tag];
-            slot.undecided = slot.undecided.saturating_sub(decision.part.length);
+            if let PacketOutcome::Repeated { .. } = decision.outcome {
+                slot.undecided += weight(decision.part);
+                slot.is_repeated = true;
+                continue;
+            }
+            slot.undecided = slot.undecided.saturating_sub(weight(decision.part));
             let is_last_piece = slot.undecided == 0;
+            // A repeated packet is lost if all copies are.
+            let has_other_copy = slot.is_repeated && (slot.has_departed || !is_last_piece);
             let mut is_in_train = false;
             match decision.outcome {
-                PacketOutcome::Departs { is_ce } => is_in_train = self.depart(&decision, is_ce),
+                PacketOutcome::Departs { is_ce, is_damaged } => {
+                    is_in_train = self.depart(&decision, is_ce, is_damaged);
+                }
+                PacketOutcome::Dropped { .. } | PacketOutcome::Lost { .. } if has_other_copy => {}
                 PacketOutcome::Dropped { cause, .. } => {
                     self.record_drop(decision.tag, decision.part, cause_of_drop(cause));
                 }
                 PacketOutcome::Lost { .. } => self.record_drop(decision.tag, decision.part, DropCause::Loss),
+                PacketOutcome::Repeated { .. } => {}
             }
             if is_last_piece && !is_in_train {
                 self.slots.release(decision.tag);
@@ -60,16 +73,17 @@ impl Emulator<'_> {
 
     /// Writes a packet, or a piece of a packet, to its destination, or adds the packet to the train. Returns
     /// true if the packet is in the train.
-    fn depart(&mut self, decision: &Decision, is_ce: bool) -> bool {
+    fn depart(&mut self, decision: &Decision, is_ce: bool, is_damaged: bool) -> bool {
         let slot = &mut self.slots[decision.tag];
+        slot.has_departed |= !is_damaged;
         if let Some(flow) = flow_of(&mut self.flows, slot) {
             flow.marked[slot.direction as usize] += u64::from(is_ce);
         }
         slot.has_left_marked = is_ce;
         let is_newly_marked = is_ce && slot.parsed.ecn != Ecn::Ce;
-        let is_whole = decision.part == slot.parsed.part;
-        if !is_whole {
-            self.write_piece(decision, is_newly_marked);
+        let is_as_it_came = decision.part == slot.parsed.part && !is_damaged && !slot.is_repeated;
+        if !is_as_it_came {
+            self.write_altered(decision, is_newly_marked, is_damaged);
             return false;
         }
         if is_newly_marked {
@@ -93,28 +107,46 @@ impl Emulator<'_> {
         false
     }
 
-    /// Writes a piece of a packet to its destination.
-    fn write_piece(&mut self, decision: &Decision, is_newly_marked: bool) {
+    /// Writes what is not a packet as it came to its destination: a piece of a packet, one of several copies,
+    /// or a damaged packet. It is made in `self.piece`, so that the bytes in the slot stay as they are.
+    fn write_altered(&mut self, decision: &Decision, is_newly_marked: bool, is_damaged: bool) {
         self.send_train();
         let slot = &mut self.slots[decision.tag];
-        if slot.parsed.ip == IpVersion::V6 {
+        let is_whole = decision.part == slot.parsed.part;
+        if slot.parsed.ip == IpVersion::V6 && !is_whole {
             // Routers do not cut packets of IPv6, and the hosts here send none that a link would have to cut.
             self.totals.refused += 1;
             return;
         }
         if slot.needs_checksum {
-            // The host cannot complete the checksum from a piece of the packet.
+            // The host cannot complete the checksum from a piece of the packet, and would hide the damage.
             complete_checksum(&mut slot.bytes, &slot.parsed);
             slot.needs_checksum = false;
         }
-        write_fragment(&slot.bytes[..slot.parsed.length], &slot.parsed, decision.part, &mut self.piece);
+        if is_whole {
+            self.piece.clear();
+            self.piece.extend_from_slice(&slot.bytes[..slot.parsed.length]);
+        } else {
+            write_fragment(&slot.bytes[..slot.parsed.length], &slot.parsed, decision.part, &mut self.piece);
+        }
         if is_newly_marked {
             set_ce(&mut self.piece, &slot.parsed);
+        }
+        if is_damaged {
+            change_bit(&mut self.piece[slot.parsed.header..], decision.number);
         }
         let now = self.clock.now();
         let written = self.devices[slot.to.index()].write(&self.piece, &slot.parsed, false);
         self.record_lateness(decision.tag, now.since(decision.at));
-        self.record_write(decision.tag, decision.part, written, now);
+        if !is_damaged {
+            return self.record_write(decision.tag, decision.part, written, now);
+        }
+        self.capture_departure(decision.tag, true, now);
+        let slot = &self.slots[decision.tag];
+        let has_other_copy = slot.is_repeated && (slot.has_departed || slot.undecided > 0);
+        if !has_other_copy {
+            self.record_drop(decision.tag, decision.part, DropCause::Damage);
+        }
     }
 
     /// Returns true if the datagram in `slot` can be written behind those of the train. It must have the same
@@ -190,16 +222,10 @@ impl Emulator<'_> {
             self.totals.refused += 1;
             return;
         }
+        let is_altered = part != self.slots[slot].parsed.part || self.slots[slot].is_repeated;
+        self.capture_departure(slot, is_altered, now);
         let slot = &self.slots[slot];
         let flow = flow_of(&mut self.flows, slot);
-        if let Some(capture) = &mut self.capture {
-            let is_whole = part == slot.parsed.part;
-            let bytes: &[u8] = if is_whole { &slot.bytes[..slot.parsed.length] } else { &self.piece };
-            let transport = flow.as_ref().map_or(TransportKind::Udp, |flow| flow.transport);
-            // A packet on its way out leaves the path at the far end.
-            let interface = Interface::of(slot.direction == Direction::Out, transport);
-            capture.record(interface, bytes, &slot.parsed, slot.needs_checksum, now);
-        }
         if let (Some(lanes), Some(row)) = (&mut self.lanes, slot.row) {
             lanes.on_departed(row, slot.has_left_marked, now);
         }
@@ -207,6 +233,19 @@ impl Emulator<'_> {
             let bytes = slot.parsed.transport_bytes(part);
             flow.watches[slot.direction as usize].on_departed(datagram, bytes.into());
         }
+    }
+
+    /// Captures what was written to the host of the packet in `slot`: the bytes of `self.piece` if they are not
+    /// the packet as it came.
+    fn capture_departure(&mut self, slot: u32, is_altered: bool, now: Instant) {
+        let slot = &self.slots[slot];
+        let flow = flow_of(&mut self.flows, slot);
+        let Some(capture) = &mut self.capture else { return };
+        let bytes: &[u8] = if is_altered { &self.piece } else { &slot.bytes[..slot.parsed.length] };
+        let transport = flow.map_or(TransportKind::Udp, |flow| flow.transport);
+        // A packet on its way out leaves the path at the far end.
+        let interface = Interface::of(slot.direction == Direction::Out, transport);
+        capture.record(interface, bytes, &slot.parsed, slot.needs_checksum, now);
     }
 
     /// Records that the path has dropped or lost a packet or a piece. A datagram that has lost a piece is
@@ -226,6 +265,16 @@ impl Emulator<'_> {
                 drops[direction].fetch_add(1, Ordering::Relaxed);
             }
         });
+    }
+}
+
+/// Changes one bit of `bytes`, drawn with equal probability. The draw depends on the `number` of the packet
+/// alone, so that a copy of a damaged packet has the same damage.
+fn change_bit(bytes: &mut [u8], number: u64) {
+    let bits = bytes.len() as u64 * 8;
+    if bits > 0 {
+        let bit = Seed::new(number).stream("damage").below(bits);
+        bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
     }
 }
 

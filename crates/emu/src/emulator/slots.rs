@@ -25,8 +25,18 @@ pub(super) struct Slot {
     /// The number under which the flow's watch knows the packet's datagram, if it does.
     pub(super) datagram: Option<u64>,
     pub(super) to: Host,
-    /// The number of payload bytes for which the path has no decision yet.
+    /// The weight of the parts for which the path has no decision yet ([`weight`]).
     pub(super) undecided: u32,
+    /// True if a wire of the path repeated the packet or a part of it.
+    pub(super) is_repeated: bool,
+    /// True if the packet, a copy of it or a part of it has departed.
+    pub(super) has_departed: bool,
+}
+
+/// How much a part of a packet weighs in [`Slot::undecided`]: its payload bytes. A packet without payload
+/// weighs 1, so that its copies are waited for.
+pub(super) fn weight(part: FragmentRange) -> u32 {
+    part.length.max(1)
 }
 
 /// All slots. A slot is identified by its index.
@@ -78,6 +88,13 @@ impl IndexMut<u32> for SlotTable {
 }
 
 impl Slot {
+    /// The parsed packet enters the path, towards the host `to`.
+    pub(super) fn enter_path(&mut self, to: Host) {
+        self.to = to;
+        self.undecided = weight(self.parsed.part);
+        (self.is_repeated, self.has_departed) = (false, false);
+    }
+
     fn empty(size: usize) -> Self {
         let parsed = Parsed {
             ip: IpVersion::V4,
@@ -100,6 +117,8 @@ impl Slot {
             datagram: None,
             to: Host::First,
             undecided: 0,
+            is_repeated: false,
+            has_departed: false,
         }
     }
 }

@@ -58,9 +58,12 @@ const ROWS: &[Row] = &[
     delay!(p50, "median"),
     delay!(p95, "95th percentile"),
     delay!(p99, "99th percentile"),
-    Row::count("forwarded", "packets forwarded", "packets that arrived at the far end", |l| {
-        Some(l.forwarded)
-    })
+    Row::count(
+        "forwarded",
+        "packets forwarded",
+        "packets that arrived at the far end, copies included",
+        |l| Some(l.forwarded),
+    )
     .short("forwarded"),
     Row::count("dropped", "packets dropped", "packets dropped by the queue, for any cause", |l| {
         Some(l.dropped)
@@ -83,6 +86,16 @@ const ROWS: &[Row] = &[
     Row::count("marked", "packets marked", "packets marked by the queue (RFC 3168 §5)", |l| Some(l.marked))
         .short("marked"),
     Row::count("lost", "packets lost", "packets eaten by the wire", |l| Some(l.lost)).short("lost").less(),
+    Row::count("repeated", "packets repeated", "copies of packets that the wire made", |l| Some(l.repeated))
+        .short("repeated"),
+    Row::count(
+        "damaged",
+        "packets damaged",
+        "packets that the wire damaged; those whose link noticed it are among `lost`",
+        |l| Some(l.damaged),
+    )
+    .short("damaged")
+    .less(),
     Row::number_of("utilisation", Unit::Share, "busy", "busy share of the serialiser", |l| {
         Some(l.utilisation)
     })

@@ -112,6 +112,8 @@ fn each_number_and_word_of_a_link_has_its_row() {
         dropped_by: DropsByCause { full: 10, aqm: 11 },
         marked: 12,
         lost: 13,
+        repeated: 15,
+        damaged: 16,
         utilisation: 0.14,
     };
     assert_whole(&LINK, &link);

@@ -37,6 +37,8 @@ pub(super) fn summarise_link(link: &LinkRecord) -> LinkSummary {
         },
         marked: link.marked,
         lost: link.lost,
+        repeated: link.repeated,
+        damaged: link.damaged,
         utilisation: finite(link.utilisation),
     }
 }

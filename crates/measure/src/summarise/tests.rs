@@ -274,6 +274,8 @@ fn run_with_copies(cell: u64, repetition: u64, delay_ms: u64) -> RunSummary {
         forwarded: 10,
         dropped: 2,
         lost: 1,
+        repeated: 0,
+        damaged: 0,
         utilisation: f64::NAN,
     }];
     summarise(&record, &BTreeMap::from([("path.up.loss".to_owned(), serde_json::json!(0.01))]))
@@ -464,7 +466,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     assert_eq!(keys(&flow["ipdv_ms"]), "p50 p90 p95 p99 max");
     assert_eq!(
         keys(&run["links"]["up"]),
-        "discipline queue_packets queue_delay_ms forwarded dropped dropped_by marked lost utilisation"
+        "discipline queue_packets queue_delay_ms forwarded dropped dropped_by marked lost repeated damaged utilisation"
     );
     assert_eq!(keys(&value["cells"][0]), "cell sweep n flows groups");
     assert_eq!(keys(&value["cells"][0]["flows"]["call-1"]["loss_rate"]), "median mean ci95");

@@ -14,7 +14,7 @@ pub struct LinkSummary {
     /// summaries of versions that did not measure this.
     #[serde(default)]
     pub queue_delay_ms: Option<QueueDelayMs>,
-    /// Packets that arrived at the far end.
+    /// Packets that arrived at the far end, copies included.
     pub forwarded: u64,
     /// Packets that the queue dropped, for any cause.
     pub dropped: u64,
@@ -26,6 +26,12 @@ pub struct LinkSummary {
     pub marked: u64,
     /// Packets that the wire lost.
     pub lost: u64,
+    /// Copies that the wire made.
+    #[serde(default)]
+    pub repeated: u64,
+    /// Packets that the wire damaged. Those that the link noticed are among `lost`.
+    #[serde(default)]
+    pub damaged: u64,
     /// The share of time during which the link was sending, 0 to 1.
     pub utilisation: f64,
 }

@@ -14,7 +14,7 @@
 use super::*;
 use crate::change::{Change, ChangeStep, LinkState, LinkValues};
 use crate::config::RateModel;
-use crate::queue::{QueueKind, QueueLimit};
+use crate::queue::QueueLimit;
 use talkpath_units::Packets;
 
 impl<T: Carried> Link<T> {
@@ -32,10 +32,10 @@ impl<T: Carried> Link<T> {
                 rate: Some(config.rate.clone()),
                 delay: Some(config.delay),
                 loss: Some(config.loss.clone()),
-                limit: Some(limit(&config.queue)),
+                limit: Some(config.queue.limit()),
                 state: Some(LinkState::Up),
             },
-            applied_limit: Some(limit(&config.queue)),
+            applied_limit: Some(config.queue.limit()),
             outages: 0,
             dropping: 0,
             held_from: None,
@@ -131,15 +131,5 @@ impl<T: Carried> Link<T> {
             }
             _ => {}
         }
-    }
-}
-
-/// How much may wait in a queue of this kind.
-const fn limit(queue: &QueueKind) -> QueueLimit {
-    match queue {
-        QueueKind::DropTail(config) => config.limit,
-        QueueKind::Codel(config) => config.limit,
-        QueueKind::Fq(config) => config.limit,
-        QueueKind::FqCodel(config) => QueueLimit::Packets(config.limit),
     }
 }

@@ -37,7 +37,7 @@ fn drain(link: &mut Link<Frame>) -> Vec<(Instant, PathOutput<Frame>)> {
 fn numbers(out: &[(Instant, PathOutput<Frame>)]) -> Vec<(u64, Instant)> {
     let arrived = |(at, output): &(Instant, _)| match output {
         PathOutput::Arrived(Frame { number, .. }) => Some((*number, *at)),
-        PathOutput::Lost(_) | PathOutput::Dropped(_) => None,
+        PathOutput::Repeated(_) | PathOutput::Lost(_) | PathOutput::Dropped(_) => None,
     };
     out.iter().filter_map(arrived).collect()
 }

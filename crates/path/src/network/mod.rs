@@ -86,6 +86,14 @@ pub enum NetworkEvent<T> {
         /// The link.
         link: u32,
     },
+    /// A link's wire repeats the packet. The owner answers with [`Network::handle_copy`] before it polls
+    /// again. The packet itself goes on as if it were alone.
+    Repeated {
+        /// The packet.
+        packet: PathPacket<T>,
+        /// The link.
+        link: u32,
+    },
     /// A packet, or a fragment of one, comes to a link. Only if hops are observed
     /// ([`Network::observe_hops`]).
     Entered {
@@ -169,6 +177,12 @@ impl<T: Tag> Network<T> {
         }
     }
 
+    /// A link's wire has made `copy`: the packet of [`NetworkEvent::Repeated`], perhaps with another tag. The
+    /// copy goes on from the far end of the link, behind the packet.
+    pub fn handle_copy(&mut self, copy: PathPacket<T>) {
+        self.go_on(copy, self.now);
+    }
+
     /// Lets the timer go off at `at` or before: a timer that is armed for an earlier time stays so.
     /// [`Instant::MAX`] is never.
     #[inline(always)]
@@ -213,6 +227,10 @@ impl<T: Tag> Network<T> {
                     }
                     Hop::Host => NetworkEvent::Arrived(packet),
                 },
+                Some(PathOutput::Repeated(packet)) => {
+                    self.repeat(index, packet, at);
+                    continue;
+                }
                 Some(PathOutput::Lost(packet)) => NetworkEvent::Lost { packet, link: index },
                 Some(PathOutput::Dropped(Dropped { packet, cause })) => {
                     NetworkEvent::Dropped { packet, link: index, cause }
@@ -288,6 +306,24 @@ impl<T: Tag> Network<T> {
             if is_awake {
                 self.awake = None;
             }
+        }
+    }
+
+    /// A packet has arrived at the far end of `link`, and a copy with it. The owner takes the copy before the
+    /// packet can leave the network.
+    #[cold]
+    #[inline(never)]
+    fn repeat(&mut self, link: u32, packet: PathPacket<T>, at: Instant) {
+        self.ready.push_back(NetworkOutput { at, event: NetworkEvent::Repeated { packet, link } });
+        self.go_on(packet, at);
+    }
+
+    /// A packet that has crossed a link goes to its next hop.
+    #[cold]
+    fn go_on(&mut self, packet: PathPacket<T>, at: Instant) {
+        match self.routes.hop(packet.place()) {
+            Hop::Link(next) => self.forward(next, packet.at_place(packet.place() + 1), at),
+            Hop::Host => self.ready.push_back(NetworkOutput { at, event: NetworkEvent::Arrived(packet) }),
         }
     }
 

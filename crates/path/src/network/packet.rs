@@ -3,6 +3,7 @@
 use talkpath_units::{Bytes, Ecn};
 
 use crate::carried::{Carried, Tag};
+use crate::dscp::Dscp;
 use crate::fragment::FragmentRange;
 
 /// Which way a packet travels in its flow.
@@ -26,15 +27,19 @@ pub struct PathPacket<T> {
     /// In the upper half the packet's place in the routes: where it goes next. In the lower one its flow, and
     /// its direction in the lowest bit.
     way: u64,
-    /// In the upper half the length of the part of its datagram that it carries. In the lower one the part's
-    /// offset, a multiple of eight, and in its three lowest bits whether more of the datagram follows, and
-    /// the ECN field.
+    /// In the upper half the length of the part of its datagram that it carries. In the lower one, from the
+    /// lowest bit: the ECN field (2 bits), whether more of the datagram follows (1), the part's offset
+    /// without its three lowest bits, which are zero (13), the DSCP (6), and whether a wire damaged it (1).
     content: u64,
 }
 
 const ECN: u64 = 0b011;
 const MORE: u64 = 0b100;
-const OFFSET: u64 = 0xffff_fff8;
+/// The offset of a fragment has 13 bits and counts eight bytes (RFC 791 §3.1).
+const OFFSET: u64 = 0xfff8;
+const DSCP_SHIFT: u32 = 16;
+const DSCP: u64 = 0b11_1111 << DSCP_SHIFT;
+const DAMAGED: u64 = 1 << 22;
 
 impl<T> PathPacket<T> {
     /// A packet that is to travel in `direction` of the flow with this index in
@@ -44,6 +49,25 @@ impl<T> PathPacket<T> {
         assert!(flow <= u32::MAX / 2, "fewer than 2^31 flows");
         let way = u64::from(flow) << 1 | direction as u64;
         Self { tag, way, content: content(part, ecn) }
+    }
+
+    /// The same packet with this DSCP. A new packet has CS0.
+    #[inline(always)]
+    #[must_use]
+    pub fn with_dscp(self, dscp: Dscp) -> Self {
+        Self { content: self.content & !DSCP | u64::from(dscp.number()) << DSCP_SHIFT, ..self }
+    }
+
+    /// The same packet with another tag.
+    #[must_use]
+    pub fn with_tag(self, tag: T) -> Self {
+        Self { tag, ..self }
+    }
+
+    /// True if a wire damaged it, and the link did not notice.
+    #[inline(always)]
+    pub const fn is_damaged(&self) -> bool {
+        self.content & DAMAGED != 0
     }
 
     /// The index of its flow.
@@ -70,8 +94,8 @@ impl<T> PathPacket<T> {
 
     /// The same packet with another part of the datagram.
     pub(super) fn with_part(self, part: FragmentRange) -> Self {
-        let ecn = self.content & ECN;
-        Self { content: content(part, Ecn::NotEct) | ecn, ..self }
+        let kept = self.content & (ECN | DSCP | DAMAGED);
+        Self { content: content(part, Ecn::NotEct) | kept, ..self }
     }
 
     /// Its place in the routes.
@@ -105,6 +129,11 @@ impl<T: Tag> Carried for PathPacket<T> {
         self.way as u32
     }
 
+    fn dscp(&self) -> Dscp {
+        let number = (self.content & DSCP) >> DSCP_SHIFT;
+        Dscp::numbered(number as u8).unwrap_or_default()
+    }
+
     #[inline(always)]
     fn ecn(&self) -> Ecn {
         match self.content & ECN {
@@ -118,6 +147,10 @@ impl<T: Tag> Carried for PathPacket<T> {
     fn set_ce(&mut self) {
         self.content |= Ecn::Ce as u64;
     }
+
+    fn damage(&mut self) {
+        self.content |= DAMAGED;
+    }
 }
 
 #[cfg(test)]
@@ -129,8 +162,11 @@ mod tests {
         for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
             for (offset, length, more) in [(0, 0, false), (65_528, 65_535, true), (1480, u32::MAX, true)] {
                 let part = FragmentRange { offset, length, more };
+                let voice = Dscp::named("EF").unwrap();
                 for direction in [Direction::Out, Direction::Back] {
                     let packet = PathPacket::new(u32::MAX / 2, direction, part, ecn, 7).at_place(u32::MAX);
+                    assert_eq!(packet.dscp(), Dscp::default());
+                    let packet = packet.with_dscp(Dscp::numbered(63).unwrap()).with_dscp(voice);
                     let packet = packet.at_place(packet.place() - 1);
                     assert_eq!((packet.flow(), packet.direction()), (u32::MAX / 2, direction));
                     assert_eq!((packet.part(), packet.ecn(), packet.place()), (part, ecn, u32::MAX - 1));
@@ -138,6 +174,11 @@ mod tests {
                     let mut other = packet.with_part(whole);
                     assert_eq!((other.part(), other.ecn(), other.flow_id()), (whole, ecn, packet.flow_id()));
                     other.set_ce();
+                    assert_eq!((packet.dscp(), other.dscp()), (voice, voice));
+                    assert!(!other.is_damaged());
+                    other.damage();
+                    assert!(other.is_damaged() && other.with_part(part).is_damaged());
+                    assert_eq!((other.part(), other.ecn(), other.dscp()), (whole, Ecn::Ce, voice));
                     assert_eq!((other.part(), other.ecn(), other.tag), (whole, Ecn::Ce, 7));
                 }
             }

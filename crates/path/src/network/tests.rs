@@ -26,7 +26,8 @@ fn config(&(kbps, ms, limit, mtu, wire, _): &AnyLink) -> LinkConfig {
         0 => (LossModel::None, DelayVariation::None),
         1 => (losses, DelayVariation::None),
         2 => (LossModel::None, DelayVariation::Normal { sd, memory: 0.0, reorder: false }),
-        _ => (losses, DelayVariation::Normal { sd, memory: 0.0, reorder: true }),
+        3 => (losses, DelayVariation::Normal { sd, memory: 0.0, reorder: true }),
+        _ => (losses, DelayVariation::None),
     };
     let rate = if kbps == 0 { RateModel::Unlimited } else { RateModel::Fixed(Rate::from_bps(1000 * kbps)) };
     LinkConfig {
@@ -35,6 +36,7 @@ fn config(&(kbps, ms, limit, mtu, wire, _): &AnyLink) -> LinkConfig {
         queue: QueueKind::DropTail(DropTail::of_packets(Packets::new(limit))),
         loss,
         jitter,
+        duplicate: if wire == 4 { 0.3 } else { 0.0 },
         ..LinkConfig::bare(rate)
     }
 }
@@ -79,7 +81,7 @@ fn changing_network(links: &[AnyLink], changes: Vec<Change>) -> Network<usize> {
 fn any_link() -> impl Strategy<Value = AnyLink> {
     let kbps = prop_oneof![1 => Just(0_u64), 6 => 500_u64..20_000];
     let mtu = prop_oneof![2 => Just(1500_u64), 1 => Just(9000_u64), 1 => Just(576_u64)];
-    (kbps, 0_u64..30, 0_u64..20, mtu, 0_usize..4, 0_usize..4)
+    (kbps, 0_u64..30, 0_u64..20, mtu, 0_usize..5, 0_usize..4)
 }
 
 fn any_packet() -> impl Strategy<Value = AnyPacket> {
@@ -103,9 +105,9 @@ fn carry(
     let (mut out, mut came, mut now) = (Vec::new(), Vec::new(), Instant::ZERO);
     let poll = |network: &mut Network<usize>, until: Instant, out: &mut Vec<_>| {
         while let Some(at) = network.poll_timeout().filter(|at| in_time && *at <= until) {
-            out.extend(network.poll_output(at));
+            out.extend(poll_one(network, at));
         }
-        out.extend(core::iter::from_fn(|| network.poll_output(until)));
+        out.extend(core::iter::from_fn(|| poll_one(network, until)));
     };
     for (number, any) in packets.iter().enumerate() {
         now += Duration::from_micros(any.0);
@@ -117,9 +119,19 @@ fn carry(
     (out, came)
 }
 
+/// The next output. A copy goes on with the tag of its packet.
+fn poll_one(network: &mut Network<usize>, until: Instant) -> Option<NetworkOutput<usize>> {
+    let output = network.poll_output(until)?;
+    if let NetworkEvent::Repeated { packet, .. } = output.event {
+        network.handle_copy(packet);
+    }
+    Some(output)
+}
+
 fn packet_of(output: &NetworkOutput<usize>) -> PathPacket<usize> {
     match output.event {
         NetworkEvent::Arrived(packet)
+        | NetworkEvent::Repeated { packet, .. }
         | NetworkEvent::Dropped { packet, .. }
         | NetworkEvent::Lost { packet, .. } => packet,
         NetworkEvent::Entered { .. } | NetworkEvent::Timer(_) => panic!("{output:?}"),
@@ -186,7 +198,7 @@ proptest! {
     #![proptest_config(talkpath_testing::properties(200))]
 
     #[test]
-    fn every_byte_of_every_packet_arrives_or_is_dropped_or_lost_once(
+    fn every_byte_of_every_packet_and_of_its_copies_arrives_or_is_dropped_or_lost_once(
         links in proptest::collection::vec(any_link(), 1..5),
         packets in proptest::collection::vec(any_packet(), 1..150),
         any in any_changes(),
@@ -195,11 +207,15 @@ proptest! {
         let (out, came) = carry(&mut network, &packets, false);
         let mut left: Vec<_> = packets.iter().map(|packet| i64::from(packet.3)).collect();
         let (mut dropped, mut lost) = (vec![0; links.len()], vec![0; links.len()]);
+        let mut repeated = vec![0; links.len()];
         for output in &out {
             let packet = packet_of(output);
-            left[packet.tag] -= i64::from(packet.part().length);
+            let length = i64::from(packet.part().length);
+            let is_repeated = matches!(output.event, NetworkEvent::Repeated { .. });
+            left[packet.tag] += if is_repeated { length } else { -length };
             prop_assert!(output.at >= came[packet.tag]);
             match output.event {
+                NetworkEvent::Repeated { link, .. } => repeated[link as usize] += 1,
                 NetworkEvent::Dropped { link, .. } => dropped[link as usize] += 1,
                 NetworkEvent::Lost { link, .. } => lost[link as usize] += 1,
                 _ => {}
@@ -210,6 +226,7 @@ proptest! {
         let reports = network.reports(END);
         prop_assert_eq!(reports.iter().map(|report| report.dropped).collect::<Vec<_>>(), dropped);
         prop_assert_eq!(reports.iter().map(|report| report.lost).collect::<Vec<_>>(), lost);
+        prop_assert_eq!(reports.iter().map(|report| report.repeated).collect::<Vec<_>>(), repeated);
     }
 
     #[test]
@@ -221,13 +238,14 @@ proptest! {
         // None is cut.
         let links: Vec<_> = links.into_iter().map(|(a, b, c, _, d, e)| (a, b, c, 9000, d, e)).collect();
         let mut network = changing_network(&links, changes(&any, links.len()));
-        let (mut now, mut out) = (Instant::ZERO, 0);
+        let (mut now, mut out) = (Instant::ZERO, Vec::new());
         for (number, any) in packets.iter().enumerate() {
             now += Duration::from_micros(any.0);
-            out += core::iter::from_fn(|| network.poll_output(now)).count();
+            out.extend(core::iter::from_fn(|| poll_one(&mut network, now)));
             network.handle_packet(packet(number, any), now);
-            out += core::iter::from_fn(|| network.poll_output(now)).count();
-            prop_assert_eq!(number + 1, out + network.held().sum::<usize>());
+            out.extend(core::iter::from_fn(|| poll_one(&mut network, now)));
+            let repeated = out.iter().filter(|it| matches!(it.event, NetworkEvent::Repeated { .. })).count();
+            prop_assert_eq!(number + 1 + repeated, out.len() - repeated + network.held().sum::<usize>());
         }
     }
 

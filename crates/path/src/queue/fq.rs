@@ -1,9 +1,8 @@
 //! Fair queueing: each flow has a queue of its own, and they send in turn, byte by byte.
 //!
-//! Deficit round robin (Shreedhar and Varghese, "Efficient fair queueing using deficit round robin", SIGCOMM
-//! 1995): in its turn a flow may send a quantum, and what is left of the last one. A flow that has nothing
-//! more to send loses the rest. Without room, the newest packet of the flow with the most bytes is dropped
-//! ("buffer stealing", §3 there), which may be the one that came.
+//! The turns are those of deficit round robin (`turns`; Shreedhar and Varghese 1995). Without room, the
+//! newest packet of the flow with the most bytes is dropped ("buffer stealing", §3 there), which may be the
+//! one that came.
 //!
 //! No two flows share a queue. Nothing is dropped but for room, and nothing is marked.
 
@@ -13,8 +12,8 @@ use talkpath_units::{Bytes, Instant};
 
 use crate::carried::{Carried, DropCause};
 use crate::queue::discipline::{Discipline, LinkFacts, Queued, Signals};
-use crate::queue::fq_codel::signed;
 use crate::queue::limit::QueueLimit;
+use crate::queue::turns::Turns;
 
 /// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +30,11 @@ pub(crate) struct FqQueue<T> {
     /// In the order of flow numbers: each flow's number, and the index of its queue.
     flows: Vec<(u32, u32)>,
     queues: Vec<FlowQueue<T>>,
-    /// Queues that hold packets, in the order of their turns. One whose packets were all dropped for room
-    /// stays until its turn.
-    turns: VecDeque<u32>,
+    turns: Turns,
     packets: u32,
     bytes: Bytes,
     limit: QueueLimit,
-    quantum: i64,
+    quantum: Bytes,
 }
 
 /// The queue of one flow.
@@ -45,10 +42,6 @@ pub(crate) struct FqQueue<T> {
 struct FlowQueue<T> {
     waiting: VecDeque<Queued<T>>,
     bytes: Bytes,
-    /// Bytes that it may still send in this turn.
-    deficit: i64,
-    /// Whether it is in `turns`.
-    active: bool,
 }
 
 impl<T: Carried> FqQueue<T> {
@@ -57,11 +50,11 @@ impl<T: Carried> FqQueue<T> {
         Self {
             flows: Vec::new(),
             queues: Vec::new(),
-            turns: VecDeque::new(),
+            turns: Turns::default(),
             packets: 0,
             bytes: Bytes::ZERO,
             limit: config.limit,
-            quantum: signed(config.quantum.unwrap_or(link.mtu)).max(1),
+            quantum: config.quantum.unwrap_or(link.mtu),
         }
     }
 
@@ -72,12 +65,8 @@ impl<T: Carried> FqQueue<T> {
             Err(place) => {
                 let index = self.queues.len() as u32;
                 self.flows.insert(place, (flow, index));
-                self.queues.push(FlowQueue {
-                    waiting: VecDeque::new(),
-                    bytes: Bytes::ZERO,
-                    deficit: 0,
-                    active: false,
-                });
+                self.queues.push(FlowQueue { waiting: VecDeque::new(), bytes: Bytes::ZERO });
+                self.turns.add(self.quantum);
                 index
             }
         }
@@ -110,11 +99,7 @@ impl<T: Carried> Discipline<T> for FqQueue<T> {
     fn enqueue(&mut self, packet: T, _in_service: Bytes, now: Instant, signals: &mut Signals<T>) {
         let (index, size) = (self.classify(packet.flow_id()), packet.wire_size());
         let queue = &mut self.queues[index as usize];
-        if !queue.active {
-            queue.active = true;
-            queue.deficit = self.quantum;
-            self.turns.push_back(index);
-        }
+        self.turns.join(index);
         queue.waiting.push_back(Queued { packet, entered: now });
         queue.bytes += size;
         self.packets += 1;
@@ -124,31 +109,19 @@ impl<T: Carried> Discipline<T> for FqQueue<T> {
 
     #[inline(never)]
     fn dequeue(&mut self, _now: Instant, _signals: &mut Signals<T>) -> Option<Queued<T>> {
-        loop {
-            let index = *self.turns.front()?;
-            let queue = &mut self.queues[index as usize];
-            let Some(head) = queue.waiting.front() else {
-                queue.active = false;
-                self.turns.pop_front();
-                continue;
-            };
-            let size = head.packet.wire_size();
-            if queue.deficit < signed(size) {
-                queue.deficit += self.quantum;
-                self.turns.rotate_left(1);
-                continue;
-            }
-            queue.deficit -= signed(size);
-            queue.bytes -= size;
-            self.bytes -= size;
-            self.packets -= 1;
-            let queued = queue.waiting.pop_front();
-            if queue.waiting.is_empty() {
-                queue.active = false;
-                self.turns.pop_front();
-            }
-            return queued;
+        let queues = &self.queues;
+        let size = |index: u32| Some(queues[index as usize].waiting.front()?.packet.wire_size());
+        let index = self.turns.next(size)?;
+        let queue = &mut self.queues[index as usize];
+        let queued = queue.waiting.pop_front()?;
+        let size = queued.packet.wire_size();
+        queue.bytes -= size;
+        self.bytes -= size;
+        self.packets -= 1;
+        if queue.waiting.is_empty() {
+            self.turns.leave();
         }
+        Some(queued)
     }
 
     /// An idle serialiser takes the packet whatever the limit is.
@@ -197,7 +170,7 @@ mod tests {
         let sent = core::iter::from_fn(|| queue.dequeue(NOW, &mut signals));
         let sent = sent.map(|queued| queued.packet.number).collect();
         let dropped = core::iter::from_fn(|| signals.pop_drop()).map(|(_, it)| it.packet.number).collect();
-        assert_eq!((queue.len(), queue.bytes, queue.turns.len()), (0, Bytes::ZERO, 0));
+        assert_eq!((queue.len(), queue.bytes, queue.turns.is_empty()), (0, Bytes::ZERO, true));
         (sent, dropped)
     }
 

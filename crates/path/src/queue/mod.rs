@@ -5,30 +5,37 @@
 //! report's display table. The compiler demands the keys and the code that reads them; a test demands the
 //! entry.
 
+mod classes;
 mod codel;
 mod discipline;
 mod drop_tail;
+mod drr;
 mod fq;
 mod fq_codel;
 #[cfg(test)]
 mod kernel_codel;
 mod limit;
 mod policed;
+mod priority;
 #[cfg(test)]
 pub(crate) mod test_disciplines;
+mod turns;
 
 use talkpath_units::{Bytes, Instant};
 
 use crate::carried::Carried;
 use crate::framing::Framing;
 use crate::token_bucket::TokenBucket;
+pub use classes::Classes;
 pub use codel::{Codel, CodelParameters};
 pub(crate) use discipline::{Discipline, LinkFacts, Queued, Signals};
 pub use drop_tail::DropTail;
 use drop_tail::DropTailQueue;
+pub use drr::Drr;
 pub use fq::Fq;
 pub use fq_codel::FqCodel;
 pub use limit::QueueLimit;
+pub use priority::Priority;
 
 /// Registers the disciplines, one per line: its name, its word, its configuration and its queue.
 macro_rules! disciplines {
@@ -84,6 +91,29 @@ disciplines! {
     FqCodel = "fq_codel": FqCodel => fq_codel::FqCodelQueue<T>,
     /// Each flow in turn, with an equal share of the bytes (deficit round robin).
     Fq = "fq": Fq => fq::FqQueue<T>,
+    /// Classes by DSCP, the first of those that hold packets before all others.
+    Priority = "priority": Priority => priority::PriorityQueue<T>,
+    /// Classes by DSCP in turn, each with its share of the bytes (deficit round robin).
+    Drr = "drr": Drr => drr::DrrQueue<T>,
+}
+
+impl QueueKind {
+    /// How much may wait in the queue, or in each class of a queue with classes.
+    pub const fn limit(&self) -> QueueLimit {
+        match self {
+            Self::DropTail(config) => config.limit,
+            Self::Codel(config) => config.limit,
+            Self::Fq(config) => config.limit,
+            Self::FqCodel(config) => QueueLimit::Packets(config.limit),
+            Self::Priority(config) => config.limit,
+            Self::Drr(config) => config.limit,
+        }
+    }
+
+    /// Whether packets have classes by their DSCP.
+    pub const fn has_classes(&self) -> bool {
+        matches!(self, Self::Priority(_) | Self::Drr(_))
+    }
 }
 
 /// The queue of a link.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 
 use crate::carried::{Carried, DropCause};
+use crate::dscp::Dscp;
 use crate::queue::discipline::{Discipline, Queued, Signals};
 use crate::queue::limit::QueueLimit;
 
@@ -110,12 +111,13 @@ pub(crate) struct Frame {
     /// Bytes.
     pub(crate) size: u64,
     pub(crate) ecn: Ecn,
+    pub(crate) dscp: Dscp,
 }
 
 impl Frame {
     /// One of this many bytes, whose transport takes no marks.
     pub(crate) const fn of_size(size: u64) -> Self {
-        Self { number: 0, flow: 0, size, ecn: Ecn::NotEct }
+        Self { number: 0, flow: 0, size, ecn: Ecn::NotEct, dscp: Dscp::BEST_EFFORT }
     }
 }
 
@@ -126,6 +128,10 @@ impl Carried for Frame {
 
     fn flow_id(&self) -> u32 {
         self.flow
+    }
+
+    fn dscp(&self) -> Dscp {
+        self.dscp
     }
 
     fn ecn(&self) -> Ecn {

@@ -83,7 +83,7 @@ const FLOW_KEYS: &[Key] = &[
         "dscp",
         Kind::Choice(&DSCP),
         Default::Is("\"default\""),
-        "the DSCP of the packets in both directions, which asks routers for a treatment (RFC 2474); `\"default\"` is that of the system. Links treat all packets alike",
+        "the DSCP of the packets in both directions, which asks routers for a treatment (RFC 2474); `\"default\"` is that of the system, or CS0 in `sim`. The queues `priority` and `drr` have classes by it",
     ),
     key("receiver", Kind::Table(&RECEIVER), Default::Is("{}"), "the receiving application and its socket"),
 ];

@@ -80,6 +80,18 @@ const LINK_KEYS: &[Key] = &[
         Default::Absent("no packet is held back"),
         "packets that take longer, so that the packets behind them overtake them",
     ),
+    key(
+        "duplicate",
+        Kind::Probability,
+        Default::Absent("no packet is repeated"),
+        "the share of the packets that arrive twice, drawn packet by packet. The copy arrives right behind the packet",
+    ),
+    key(
+        "damage",
+        Kind::Tagged(&DAMAGE),
+        Default::Absent("no packet is damaged"),
+        "the packets of which the wire changes bits, and who notices; a bare number is `checksum`",
+    ),
 ];
 
 /// A policer or a shaper.
@@ -99,6 +111,33 @@ pub(crate) static TOKEN_BUCKET: TableSpec = TableSpec {
             "the size of the bucket, which is full at the beginning: so much passes at once after a pause",
         ),
     ],
+};
+
+const DAMAGED_SHARE: Key = key(
+    "share",
+    Kind::Probability,
+    Default::Required,
+    "the share of the packets that is damaged, drawn packet by packet",
+);
+
+/// Damage.
+pub(crate) static DAMAGE: Tagged = Tagged {
+    noun: "a damage",
+    variants: &[
+        Variant {
+            name: "checksum",
+            doc: "the host at the end of the way notices and discards the packet, which has taken its place in all queues until then. DCCP \
+                  with `checksum_coverage` takes packets whose damage lies in the data that the checksum leaves out",
+            keys: &[DAMAGED_SHARE],
+        },
+        Variant {
+            name: "frame-check",
+            doc: "the far end of the link notices and discards the packet, which counts as lost",
+            keys: &[DAMAGED_SHARE],
+        },
+    ],
+    number: Some(VariantKey { variant: "checksum", key: "share" }),
+    ..Tagged::PLAIN
 };
 
 /// Reordering by share and distance.

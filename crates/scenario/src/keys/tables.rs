@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{CAMPAIGN, CHANGE, CHANGED_QUEUE, FAR_CLOCK, FLOW, LINK, RECEIVER, ROOT};
 use crate::form::form;
+use crate::queues::QUEUE;
 use crate::spec::{Default, Key, Kind, Tagged, Variant};
 
 /// Returns the names of the transports, in the order of the documentation.
@@ -19,6 +20,12 @@ pub fn key_tables() -> String {
     table(&mut text, "`far_clock`", FAR_CLOCK.keys);
     table(&mut text, "A link: `[path.up]`, `[path.down]`, `[link.NAME]`", LINK.keys);
     tagged_sections(&mut text, LINK.keys);
+    for variant in QUEUE.variants {
+        let classes = variant.key("classes").map(|key| key.kind);
+        if let Some(Kind::List(spec)) = classes {
+            table(&mut text, &format!("A class of `{}`: `classes = [{{ ... }}]`", variant.name), spec.keys);
+        }
+    }
     table(&mut text, "A change: `[[change]]`", CHANGE.keys);
     table(&mut text, "`queue` of a change", CHANGED_QUEUE.keys);
     table(&mut text, "A flow: `[flow.NAME]`", FLOW.keys);

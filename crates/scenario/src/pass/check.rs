@@ -277,9 +277,12 @@ impl Checker<'_> {
             let form = format!("a list of tables, each [[{}]]", at.name());
             return self.log.mistake(&node.place, at, wrong(node, &form));
         };
+        // The values of a list are the same for all copies.
+        let allows_steps = core::mem::replace(&mut self.checks.allows_steps, false);
         for (number, table) in (1_u64..).zip(tables) {
             self.check_inner_table(table, spec, None, at.key(&number.to_string()));
         }
+        self.checks.allows_steps = allows_steps;
     }
 
     fn check_path(&mut self, node: &mut Node, spec: &'static TableSpec, at: KeyPath<'_>) {

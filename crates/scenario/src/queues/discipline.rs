@@ -128,6 +128,13 @@ pub(super) const LIMIT: Key = key(
      shaper's) in that time; `\"1 bdp\"` is those of the path's round trip, the `delay` of both directions",
 );
 
+/// The limit of a discipline with classes.
+pub(super) const CLASS_LIMIT: Key = Key {
+    doc: "how many packets or bytes may wait in each class, IP headers included. A time such as `\"50 ms\"` is the bytes that leave at \
+          `rate` (or at the shaper's) in that time; `\"1 bdp\"` is those of the path's round trip, the `delay` of both directions",
+    ..LIMIT
+};
+
 pub(super) const TARGET: Key = key(
     "target",
     quantity(ANY_DURATION),
@@ -149,6 +156,13 @@ pub(super) const QUANTUM: Key = key(
     "bytes that a flow sends in its turn, IP headers included. Linux counts 14 B of Ethernet header in each packet and in its \
      default of 1514 B: one full packet too",
 );
+
+/// The quantum of one class.
+pub(super) const CLASS_QUANTUM: Key = Key {
+    default: Default::Absent("the `quantum` of the queue"),
+    doc: "bytes that the class sends in its turn. Its share of a busy link is this divided by the sum over all classes that have packets",
+    ..QUANTUM
+};
 
 pub(super) const ECN_DOC: &str = "whether a packet is marked instead of dropped (RFC 3168), if its transport takes marks: TCP, DCCP or UDP with `ecn = true`, and QUIC";
 

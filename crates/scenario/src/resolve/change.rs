@@ -284,12 +284,7 @@ fn ramp(
 
 fn check_link_takes_values(link: &NamedLink, to: &LinkValues, is_ramp: bool) -> Result<(), KeyProblem> {
     let NamedLink { name, config } = link;
-    let limit = match &config.queue {
-        QueueKind::DropTail(queue) => queue.limit,
-        QueueKind::Codel(queue) => queue.limit,
-        QueueKind::Fq(queue) => queue.limit,
-        QueueKind::FqCodel(queue) => QueueLimit::Packets(queue.limit),
-    };
+    let limit = config.queue.limit();
     let is_fq_codel = matches!(config.queue, QueueKind::FqCodel(_));
     let has_other_unit = |to: QueueLimit| core::mem::discriminant(&to) != core::mem::discriminant(&limit);
     if is_fq_codel && matches!(to.limit, Some(QueueLimit::Bytes(_))) {

@@ -11,7 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_model::{Flow, IpVersion, LinkIndex, NamedLink};
-use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, RateModel, Reordering, TokenBucket};
+use talkpath_path::{
+    Check, Damage, DelayVariation, Framing, LinkConfig, LossModel, RateModel, Reordering, TokenBucket,
+};
 use talkpath_units::{Bytes, Duration, Rate};
 
 use crate::contents::Contents;
@@ -348,6 +350,8 @@ fn config(
         policer,
         shaper,
         reorder: reordering(&section),
+        duplicate: duplicate(&section)?,
+        damage: damage(&section),
     })
 }
 
@@ -410,6 +414,20 @@ fn reordering(link: &Section<'_>) -> Option<Reordering> {
     let node = link.node("reorder")?;
     let section = Section::new(node.as_table()?, REORDERING.keys, link.at.key("reorder"), &node.place);
     Some(Reordering { share: section.number("share")?, by: section.duration("by")? })
+}
+
+/// The share of the packets that is repeated. `None` if it is wrong, which is reported already.
+fn duplicate(link: &Section<'_>) -> Option<f64> {
+    match link.node("duplicate") {
+        Some(_) => link.number("duplicate"),
+        None => Some(0.0),
+    }
+}
+
+fn damage(link: &Section<'_>) -> Option<Damage> {
+    let (kind, section) = link.tagged("damage")?;
+    let check = if kind == "frame-check" { Check::Frame } else { Check::Checksum };
+    Some(Damage { share: section.number("share")?, check })
 }
 
 /// The loss of a link. A mistake in it is reported.

@@ -11,7 +11,7 @@
 //!   replaces the first bytes of the frame, so that the packet keeps its simulated size.
 //! - **Data** of a stream is zeros, because the simulator has no contents.
 
-use talkpath_model::VoiceConfig;
+use talkpath_model::{Dscp, VoiceConfig};
 use talkpath_units::Ecn;
 use talkpath_wire::carrier::{Carrier, Ports};
 use talkpath_wire::encapsulated::{EncapsulatedPacket, native_form};
@@ -86,6 +86,7 @@ pub(super) struct Envelope {
     /// The identification of the IP packet (RFC 791 §3.1).
     pub(super) identification: u16,
     pub(super) ecn: Ecn,
+    pub(super) dscp: Dscp,
     /// The RTP fields of the flow's messages. `None` if the messages are not encoded as RTP.
     pub(super) rtp: Option<RtpFrame>,
     /// True if DCCP is captured inside UDP (RFC 6773). Otherwise DCCP is a protocol of IP.
@@ -228,7 +229,7 @@ fn encode_ipv4(protocol: u8, fragmentation: Fragmentation, body: &[u8], envelope
     };
     let flags = if fragmentation == Fragmentation::Forbidden { DONT_FRAGMENT } else { 0 };
     let mut bytes = Vec::with_capacity(IPV4_HEADER + body.len());
-    bytes.extend([IPV4_VERSION_AND_LENGTH, ecn]);
+    bytes.extend([IPV4_VERSION_AND_LENGTH, envelope.dscp.byte() | ecn]);
     bytes.extend(total_length.to_be_bytes());
     bytes.extend(envelope.identification.to_be_bytes());
     bytes.extend([flags, 0, TTL, protocol]);

@@ -11,7 +11,15 @@ use super::*;
 const VOICE: RtpFrame = RtpFrame { payload_type: 0, samples_per_packet: 160, extensions: 0 };
 
 fn envelope(rtp: Option<RtpFrame>) -> Envelope {
-    Envelope { flow: 1, is_outward: true, identification: 7, ecn: Ecn::NotEct, rtp, is_encapsulated: false }
+    Envelope {
+        flow: 1,
+        is_outward: true,
+        identification: 7,
+        ecn: Ecn::NotEct,
+        dscp: Dscp::BEST_EFFORT,
+        rtp,
+        is_encapsulated: false,
+    }
 }
 
 /// RFC 1071: a sum that includes its own checksum is all ones, so that its complement is 0.
@@ -122,12 +130,16 @@ fn any_dccp() -> impl Strategy<Value = DccpPacket> {
 
 /// RFC 3168 §23.1 and §23.2: the ECN field of the IP header, and the two bits above URG.
 #[test]
-fn ecn_stands_in_both_headers() {
+fn ecn_stands_in_both_headers_and_the_dscp_in_that_of_ip() {
     let flags = Flags::SYN.with(Flags::ECE).with(Flags::CWR);
     let packet = Packet::Tcp(Segment { flags, ..Segment::default() });
     for (ecn, bits) in [(Ecn::NotEct, 0), (Ecn::Ect1, 1), (Ecn::Ect0, 2), (Ecn::Ce, 3)] {
         let bytes = encode_frame(&packet, &Envelope { ecn, ..envelope(None) });
         assert_eq!((bytes[1], bytes[20 + 13]), (bits, 0b1100_0010));
+        let dscp = Dscp::named("EF").unwrap();
+        let bytes = encode_frame(&packet, &Envelope { ecn, dscp, ..envelope(None) });
+        // RFC 3246 §2.7: 101110.
+        assert_eq!(bytes[1], 0b1011_1000 | bits);
     }
 }
 
@@ -178,7 +190,7 @@ proptest! {
         packet in any_packet(), flow in 1_u16.., outward: bool, voice: bool, encapsulated: bool,
     ) {
         let envelope = Envelope {
-            flow, is_outward: outward, is_encapsulated: encapsulated, ecn: Ecn::Ce,
+            flow, is_outward: outward, is_encapsulated: encapsulated, ecn: Ecn::Ce, dscp: Dscp::BEST_EFFORT,
             rtp: voice.then_some(VOICE), identification: flow,
         };
         let bytes = encode_frame(&packet, &envelope);

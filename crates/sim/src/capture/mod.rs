@@ -91,6 +91,7 @@ fn envelope(sighting: &Sighting, flow: &Flow, options: CaptureOptions) -> Envelo
         is_outward: sighting.direction == Direction::Out,
         identification: sighting.identification as u16,
         ecn: sighting.ecn,
+        dscp: flow.dscp.unwrap_or_default(),
         rtp: flow.workload.voice().and_then(RtpFrame::of),
         is_encapsulated: options.encapsulated,
     }

@@ -8,7 +8,7 @@
 
 use std::io::Read as _;
 
-use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets};
+use talkpath_units::{Bytes, Duration, Instant, Packets};
 
 use super::{Kernel, SHIFT};
 use crate::occupancy::Window;
@@ -67,8 +67,7 @@ fn compare<'a>(mut queue: impl Discipline<Frame>, lines: impl Iterator<Item = &'
         let number = |place: usize| words[place].parse::<u64>().unwrap_or_else(|why| panic!("{text}: {why}"));
         let at = |place: usize| Instant::from_nanos(number(place) << SHIFT);
         if words[0] == "+" {
-            let packet =
-                Frame { number: number(1), flow: number(2) as u32, size: number(3), ecn: Ecn::NotEct };
+            let packet = Frame { number: number(1), flow: number(2) as u32, ..Frame::of_size(number(3)) };
             queue.enqueue(packet, Bytes::ZERO, at(4), &mut signals);
             assert_eq!(signals.drops(), 0, "line {line}: {text}");
             continue;

@@ -164,6 +164,8 @@ impl Fortune {
             dropped_by: DropsByCause::default(),
             marked: 0,
             lost: below(random, 2) as u64,
+            repeated: 0,
+            damaged: 0,
             utilisation: 0.5,
         };
         [("up".to_owned(), Box::new(up))].into()

@@ -7,6 +7,9 @@ use core::fmt;
 pub struct Dscp(u8);
 
 impl Dscp {
+    /// The default treatment: best effort (RFC 2474 §4.1). Its name is CS0.
+    pub const BEST_EFFORT: Self = Self(0);
+
     /// Reads the codepoint from the byte of an IP header that also holds the ECN field (RFC 3168 §5).
     pub const fn from_byte(byte: u8) -> Self {
         Self(byte >> 2)
@@ -15,6 +18,16 @@ impl Dscp {
     /// Returns the codepoint of a name, in the spelling of [`DSCP_NAMES`].
     pub fn named(name: &str) -> Option<Self> {
         DSCP_NAMES.iter().find(|(known, _)| *known == name).map(|&(_, value)| Self(value))
+    }
+
+    /// Returns the codepoint with the number `number`, or `None` if the number does not fit into six bits.
+    pub const fn numbered(number: u8) -> Option<Self> {
+        if number < 64 { Some(Self(number)) } else { None }
+    }
+
+    /// Returns the number of the codepoint, from 0 to 63.
+    pub const fn number(self) -> u8 {
+        self.0
     }
 
     /// Returns the byte of the IP header with this codepoint. Its ECN field is zero.
