@@ -45,7 +45,7 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--workload", "video"], "docs/reference/not-yet.md"),
         (&["compare", "--transports", "udp,srt"], "docs/reference/not-yet.md"),
         (&["compare", "--queue", "cake"], "docs/reference/not-yet.md"),
-        (&["compare", "--set", "path.up.duplicate=1%"], "docs/reference/not-yet.md"),
+        (&["compare", "--set", "path.up.gap_model=1"], "docs/reference/not-yet.md"),
         (&["mos", "--loss", "101%"], "0% to 100%"),
         (&["compare", "--loss", "2"], "0% to 100%, or a number from 0 to below 1; did you mean 2%?"),
         (&["compare", "--loss", "1"], "did you mean 1% or 100%?"),

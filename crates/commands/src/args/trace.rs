@@ -15,7 +15,7 @@ pub struct TraceArgs {
     /// The unit of the times of a mahimahi trace (default: milliseconds, or what the times are since 1970)
     #[arg(long, value_enum, value_name = "UNIT")]
     pub unit: Option<TimeUnit>,
-    /// Write it as a scenario reads it: a trace from zero in milliseconds, or for lines of tc a path file
+    /// Write it as a scenario reads it: a trace from zero in milliseconds, a table of times and values, or for lines of tc a path file
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -27,7 +27,9 @@ pub enum TraceKind {
     Mahimahi,
     /// A table of times and values with a header, as `file` of a change reads it
     Csv,
-    /// Lines of Linux's tc: netem, tbf or police
+    /// JSON of the crate netem-trace: constant steps of a rate, a delay or a loss, and patterns of them
+    NetemTrace,
+    /// Lines of Linux's tc: netem, tbf, htb or police
     Tc,
 }
 

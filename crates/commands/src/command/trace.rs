@@ -4,10 +4,12 @@
 //! - A *Mahimahi* file is a list of deliveries: each line has the time at which one packet was delivered.
 //! - A *table of changes* is a CSV file. Its first line names its columns, and each further row sets values
 //!   of a link at a time.
+//! - A *netem-trace* file is JSON of the crate netem-trace, which becomes a table of changes.
 //!
 //! Begin to read with [`run`].
 
 mod deliveries;
+mod netem_trace;
 mod tc;
 
 use std::path::Path;
@@ -16,6 +18,7 @@ use talkpath_path::{ChangeTable, LinkValues, LossModel, RateModel};
 use talkpath_units::{Duration, Rate, counted};
 
 use self::deliveries::Deliveries;
+use self::netem_trace::NetemTrace;
 use self::tc::TcLink;
 use crate::args::{TraceArgs, TraceKind};
 use crate::failure::Failure;
@@ -57,6 +60,15 @@ pub fn run(args: &TraceArgs, terminal: Terminal) -> Result<(), Failure> {
             }
             Ok(())
         }
+        Some(TraceKind::NetemTrace) => {
+            let trace = NetemTrace::read(&text).map_err(usage_error)?;
+            let table_text = trace.as_table();
+            let table: ChangeTable =
+                table_text.parse().map_err(|message| Failure::Usage(format!("{name}: {message}")))?;
+            terminal.result(&format!("{name}: {}; {}\n", describe_table(&table), trace.ending()))?;
+            let Some(output) = output else { return Ok(()) };
+            write_output(output, &table_text, terminal)
+        }
         Some(TraceKind::Mahimahi) => {
             let deliveries = Deliveries::read(&text, args.unit).map_err(usage_error)?;
             terminal.result(&format!("{name}: {}\n", deliveries.in_words()))?;
@@ -64,7 +76,7 @@ pub fn run(args: &TraceArgs, terminal: Terminal) -> Result<(), Failure> {
             write_output(output, &deliveries.as_trace(), terminal)
         }
         None => Err(usage_error(
-            "found neither whole numbers, a header nor a line of tc. For a table of times and values add a first line that \
+            "found neither whole numbers, a header, a line of tc nor JSON. For a table of times and values add a first line that \
              names its columns, such as `time_s rate_mbps`; --as says what a file is"
                 .to_owned(),
         )),
@@ -83,6 +95,9 @@ fn guess_kind(text: &str) -> Option<TraceKind> {
     let first_line = lines.find(|line| !line.is_empty() && !line.starts_with('#'))?;
     if tc::is_tc_line(first_line) {
         return Some(TraceKind::Tc);
+    }
+    if first_line.starts_with('{') {
+        return Some(TraceKind::NetemTrace);
     }
     // The first column of a table of changes is a time, such as `time_s`.
     if first_line.starts_with("time_") {
@@ -160,7 +175,8 @@ struct LinkOfLine {
     link: TcLink,
 }
 
-/// Reads every line of tc in `text`, and ignores all other lines. Returns at least one link.
+/// Reads every line of tc in `text`, and ignores all other lines. Returns at least one link. A line that
+/// hangs below another one of the same device (`parent`) is a part of the same link.
 ///
 /// # Errors
 /// Returns the number of the first line that cannot be read, and the reason. Returns an error, too, if there
@@ -170,7 +186,18 @@ fn read_tc_links(text: &str) -> Result<Vec<LinkOfLine>, String> {
     for (line_number, line) in (1_u32..).zip(text.lines()) {
         if tc::is_tc_line(line) {
             let link = tc::parse_line(line).map_err(|message| format!("line {line_number}: {message}"))?;
-            links.push(LinkOfLine { line: line.trim().to_owned(), link });
+            let (device, hangs_below) = tc::device(line);
+            let upper = links
+                .iter_mut()
+                .rev()
+                .find(|upper: &&mut LinkOfLine| hangs_below && tc::device(&upper.line).0 == device);
+            match upper {
+                Some(upper) => {
+                    upper.line = format!("{}; {}", upper.line, line.trim());
+                    upper.link.attach(link);
+                }
+                None => links.push(LinkOfLine { line: line.trim().to_owned(), link }),
+            }
         }
     }
     if links.is_empty() { Err("found no line of tc".to_owned()) } else { Ok(links) }
@@ -223,6 +250,7 @@ mod tests {
         assert_eq!(guess_kind("time_s,rate_mbps\n0,1\n"), Some(TraceKind::Csv));
         assert_eq!(guess_kind("sudo tc qdisc add dev lo root netem delay 5ms\n"), Some(TraceKind::Tc));
         assert_eq!(guess_kind("0 48.2\n1 51.9\n"), None);
+        assert_eq!(guess_kind(" {\"StaticBwConfig\": {}}\n"), Some(TraceKind::NetemTrace));
     }
 
     #[test]
@@ -244,5 +272,10 @@ mod tests {
         let three = read_tc_links(&[line; 3].join("\n")).unwrap();
         assert!(write_path_file(&three).unwrap_err().contains("found 3 lines"));
         assert!(read_tc_links("echo").unwrap_err().contains("no line of tc"));
+        let classes = "tc qdisc add dev eth0 root handle 1: htb default 10\n\
+                       tc class add dev eth0 parent 1: classid 1:10 htb rate 2mbit\n\
+                       tc qdisc add dev eth0 parent 1:10 handle 10: netem delay 40ms\n";
+        let joined = write_path_file(&read_tc_links(classes).unwrap()).unwrap();
+        assert!(joined.contains("[up]\nrate = \"2 Mbps\"\ndelay = \"40 ms\"\nqueue = "), "{joined}");
     }
 }

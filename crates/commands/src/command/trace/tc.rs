@@ -1,5 +1,5 @@
-//! Lines of Linux's `tc` as links: `tc qdisc ... netem ...`, `tc qdisc ... tbf ...` and `tc filter ... police
-//! ...`.
+//! Lines of Linux's `tc` as links: `tc qdisc ... netem ...`, `tc qdisc ... tbf ...`, `tc class ... htb ...` and
+//! `tc filter ... police ...`.
 //!
 //! tc has units of its own (tc(8), "UNITS"): `mbit` is 10^6 bits a second and `mbps` is 10^6 bytes a second,
 //! `k` of a size is 1024, and a time without a unit is in microseconds. What has no counterpart here is
@@ -38,10 +38,36 @@ pub(super) fn parse_line(line: &str) -> Result<TcLink, String> {
     if let Some(rest) = after("tbf") {
         return tbf(&mut Words { rest });
     }
+    if let Some(rest) = after("htb") {
+        return if words.contains(&"class") { htb_class(&mut Words { rest }) } else { Ok(htb_root()) };
+    }
     if let Some(rest) = after("police") {
         return police(&mut Words { rest });
     }
-    Err("expected a line with netem, tbf or police; other disciplines of tc are not read".to_owned())
+    Err("expected a line with netem, tbf, htb or police; other disciplines of tc are not read".to_owned())
+}
+
+/// The device of a line, and whether the line hangs below another one of that device: `dev eth0 parent 1:10`.
+pub(super) fn device(line: &str) -> (Option<&str>, bool) {
+    let mut words = line.split_whitespace();
+    let device = words.by_ref().find(|word| *word == "dev").and_then(|_| words.next());
+    (device, words.take_while(|word| !OPTIONS_BEGIN.contains(word)).any(|word| word == "parent"))
+}
+
+/// The words at which the options of a discipline begin.
+const OPTIONS_BEGIN: [&str; 4] = ["netem", "tbf", "htb", "police"];
+
+impl TcLink {
+    /// Adds the keys of a discipline that hangs below this one. Where both have a key, that of the lower one
+    /// stays, because packets wait there.
+    pub(super) fn attach(&mut self, below: Self) {
+        let name = |key: &str| key.split(" = ").next().unwrap_or_default().to_owned();
+        for key in below.keys {
+            self.keys.retain(|known| name(known) != name(&key));
+            self.keys.push(key);
+        }
+        self.notes.extend(below.notes);
+    }
 }
 
 /// The words of a line that are not read yet.
@@ -112,8 +138,11 @@ fn netem(words: &mut Words<'_>) -> Result<TcLink, String> {
             }
             "duplicate" | "corrupt" => {
                 let share = as_percent(words.share(name)?);
-                words.number();
-                link.notes.push(format!("{name} {share} is left out: not built yet"));
+                let key = if name == "duplicate" { name } else { "damage" };
+                link.keys.push(format!("{key} = \"{share}\""));
+                if words.number().is_some() {
+                    link.notes.push(format!("the correlation of {name} is left out"));
+                }
             }
             "rate" => {
                 let rate = rate(words.needed(name, "a rate such as 2mbit")?)?;
@@ -152,10 +181,8 @@ fn write_delay(
 ) {
     if let Some(share) = held_back {
         // The stated share of the packets skips the whole delay.
-        link.keys.push(format!(
-            "delay = \"0 s\"\nreorder = {{ share = \"{}\", by = \"{delay}\" }}",
-            as_percent(share)
-        ));
+        link.keys.push("delay = \"0 s\"".to_owned());
+        link.keys.push(format!("reorder = {{ share = \"{}\", by = \"{delay}\" }}", as_percent(share)));
         if jitter.is_some() {
             link.notes.push("jitter beside reorder is left out".to_owned());
         }
@@ -240,6 +267,47 @@ fn tbf(words: &mut Words<'_>) -> Result<TcLink, String> {
     link.keys.push(bucket.write("shaper")?);
     let limit = queue.ok_or("tbf without latency or limit; expected one of them")?;
     link.keys.push(format!("queue = {{ kind = \"drop-tail\", limit = \"{limit}\" }}"));
+    Ok(link)
+}
+
+/// The line of htb itself, which has no rate: its classes have.
+fn htb_root() -> TcLink {
+    let note = "the rate of htb is in the line of its class: tc class ... htb rate ...";
+    TcLink { keys: Vec::new(), notes: vec![note.to_owned()] }
+}
+
+/// A class of htb that has the link to itself: it borrows up to its ceiling (tc-htb(8)).
+fn htb_class(words: &mut Words<'_>) -> Result<TcLink, String> {
+    let (mut assured, mut ceiling, mut burst, mut link) = (None, None, None, TcLink::default());
+    while let Some(name) = words.next() {
+        let rate_after = |words: &mut Words<'_>| rate(words.needed(name, "a rate such as 1mbit")?);
+        match name {
+            "rate" => assured = Some(rate_after(words)?),
+            "ceil" => ceiling = Some(rate_after(words)?),
+            "burst" | "cburst" | "buffer" | "cbuffer" => {
+                let text = words.needed(name, "a size such as 15k")?;
+                let size = size(text.split('/').next().unwrap_or(text))?;
+                // The bucket of the ceiling counts, if there is one.
+                if burst.is_none() || name.starts_with('c') {
+                    burst = Some(size);
+                }
+            }
+            "prio" | "quantum" | "mpu" | "overhead" | "mtu" | "r2q" | "linklayer" => {
+                words.needed(name, "a value")?;
+                link.notes.push(format!("{name} is left out"));
+            }
+            other => return Err(format!("found {other:?}, which is no option of htb that is read here")),
+        }
+    }
+    let assured = assured.ok_or("a class of htb without `rate`; expected it, as in rate 1mbit")?;
+    if ceiling.is_some_and(|ceiling| ceiling > assured) {
+        link.notes.push(format!("a class alone borrows up to its ceil; its rate {assured} is left out"));
+    }
+    let rate = ceiling.unwrap_or(assured);
+    link.keys.push(match burst {
+        Some(burst) => format!("shaper = {{ rate = \"{rate}\", burst = \"{burst}\" }}"),
+        None => format!("rate = \"{rate}\""),
+    });
     Ok(link)
 }
 
@@ -387,17 +455,17 @@ mod tests {
             link.keys,
             [
                 "loss = { kind = \"gilbert-elliott\", p = \"1%\", r = \"20%\", loss_bad = \"70%\", loss_good = \"0.1%\" }",
+                "duplicate = \"1%\"",
+                "damage = \"0.2%\"",
                 "rate = \"2 Mbps\"",
                 "delay = \"100 ms\"",
                 "jitter = { kind = \"normal\", sd = \"20 ms\", memory = \"25%\", reorder = true }",
                 "queue = { kind = \"drop-tail\", limit = \"100 packets\" }",
             ]
         );
-        let notes = link.notes.join("\n");
-        assert!(
-            notes.contains("duplicate 1% is left out") && notes.contains("corrupt 0.2% is left out"),
-            "{notes}"
-        );
+        assert_eq!(link.notes.len(), 1, "{:?}", link.notes);
+        let correlated = parse_line("tc qdisc add dev eth0 root netem duplicate 1% 50%").unwrap();
+        assert_eq!(correlated.notes[0], "the correlation of duplicate is left out");
         let uniform = keys("tc qdisc add dev lo root netem delay 50ms 10ms loss 2%");
         assert_eq!(
             uniform[..3],
@@ -412,7 +480,7 @@ mod tests {
     #[test]
     fn the_share_that_netem_lets_overtake_is_the_rest_that_is_held_back() {
         let link = keys("tc qdisc add dev eth0 root netem delay 10ms reorder 25%");
-        assert_eq!(link[0], "delay = \"0 s\"\nreorder = { share = \"75%\", by = \"10 ms\" }");
+        assert_eq!(link[..2], ["delay = \"0 s\"", "reorder = { share = \"75%\", by = \"10 ms\" }"]);
         let with_gap =
             parse_line("tc qdisc add dev eth0 root netem delay 10ms reorder 25% 50% gap 5").unwrap();
         assert!(with_gap.notes[0].contains("reorder with a correlation or a gap is left out"));
@@ -438,12 +506,46 @@ mod tests {
     }
 
     #[test]
+    fn a_class_of_htb_has_its_ceiling_and_its_bucket() {
+        let line = "tc class add dev eth0 parent 1: classid 1:10 htb rate 1mbit ceil 2mbit burst 15k cburst 20k prio 1";
+        assert_eq!(keys(line), ["shaper = { rate = \"2 Mbps\", burst = \"20480 B\" }"]);
+        assert_eq!(
+            keys("tc class add dev eth0 parent 1: classid 1:10 htb rate 512kbit"),
+            ["rate = \"512 kbps\""]
+        );
+        let root = parse_line("tc qdisc add dev eth0 root handle 1: htb default 10").unwrap();
+        assert!(root.keys.is_empty() && root.notes[0].contains("the line of its class"));
+        assert_eq!(device(line), (Some("eth0"), true));
+        assert_eq!(device("tc qdisc add dev eth1 root netem delay 5ms"), (Some("eth1"), false));
+    }
+
+    #[test]
+    fn a_discipline_below_another_adds_its_keys_and_replaces_the_queue() {
+        let mut upper =
+            parse_line("tc qdisc add dev lo root handle 1: tbf rate 1mbit burst 32kbit latency 400ms")
+                .unwrap();
+        upper.attach(
+            parse_line("tc qdisc add dev lo parent 1: handle 10: netem delay 50ms limit 30").unwrap(),
+        );
+        assert_eq!(
+            upper.keys,
+            [
+                "shaper = { rate = \"1 Mbps\", burst = \"4096 B\" }",
+                "delay = \"50 ms\"",
+                "queue = { kind = \"drop-tail\", limit = \"30 packets\" }",
+            ]
+        );
+    }
+
+    #[test]
     fn every_link_of_a_line_is_a_path_that_a_scenario_takes() {
         for line in [
             "tc qdisc add dev eth0 root netem delay 100ms 20ms 25% distribution normal loss gemodel 1% 20% 70% 0.1% rate 2mbit limit 100",
             "tc qdisc add dev eth0 root netem delay 10ms reorder 25%",
             "tc qdisc add dev eth0 root tbf rate 1mbit burst 32kbit latency 400ms",
             "tc filter add dev eth0 ingress police rate 1mbit burst 15k drop",
+            "tc class add dev eth0 parent 1: classid 1:10 htb rate 1mbit ceil 2mbit burst 15k",
+            "tc qdisc add dev eth0 root netem delay 5ms duplicate 1% corrupt 0.2%",
         ] {
             let path = format!(
                 "duration = \"9 s\"\n[flow.a]\ntransport = \"udp\"\nworkload = \"voice\"\n[path.down]\n[path.up]\n{}\n",
@@ -457,7 +559,7 @@ mod tests {
     #[test]
     fn a_line_that_cannot_be_read_is_refused_with_what_was_found() {
         for (line, why) in [
-            ("tc qdisc add dev eth0 root fq_codel", "expected a line with netem, tbf or police"),
+            ("tc qdisc add dev eth0 root fq_codel", "expected a line with netem, tbf, htb or police"),
             ("tc qdisc add dev eth0 root netem delay", "`delay` is the last word"),
             ("tc qdisc add dev eth0 root netem delay fast", "found \"fast\", expected a number with a unit"),
             ("tc qdisc add dev eth0 root netem loss 101%", "expected from 0% to 100%"),
