@@ -261,8 +261,24 @@ pub(crate) struct CellsEntry {
     pub(crate) quick: Option<CellsQuick>,
     /// The arenas where the cells run. Without this key they run in all arenas.
     pub(crate) arenas: Option<Vec<ArenaName>>,
+    /// Whether the cells draw the same random numbers.
+    #[serde(default)]
+    pub(crate) draws: Draws,
     pub(crate) sim: Option<CellsArenaEntry>,
     pub(crate) emu: Option<CellsArenaEntry>,
+}
+
+/// Which random numbers the repetitions of a cell draw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Draws {
+    /// Those of the scenario's seed. Repetition k of all cells meets the same random events, so that a
+    /// difference of two cells is due to their settings alone.
+    #[default]
+    Shared,
+    /// Those of a seed of the cell's own. Each cell meets other random events, as measurements that were
+    /// made one after the other do.
+    Own,
 }
 
 impl CellsEntry {

@@ -15,6 +15,7 @@
 //!
 //! Each arena has a verdict of its own, but a claim that compares arenas has one verdict for all of them.
 
+mod across;
 mod cells;
 mod check;
 mod draw;
@@ -28,6 +29,7 @@ use crate::sample::CellSamples;
 use crate::selection::Selection;
 use crate::study::{Cell, Study};
 
+pub use self::across::judge_across;
 use self::cells::{CellKey, JudgedCells};
 use self::verdict::JudgedClaim;
 

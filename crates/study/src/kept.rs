@@ -178,7 +178,12 @@ mod tests {
             name: "a".to_owned(),
             arena,
             assumption: 0,
-            full_runs: CellRuns { repeat: 6, scenario, fingerprint: "x".to_owned() },
+            full_runs: CellRuns {
+                repeat: 6,
+                scenario,
+                source: std::sync::Arc::default(),
+                fingerprint: "x".to_owned(),
+            },
             quick_runs: None,
             kept: Kept { traces, kinds, ..Kept::default() },
         }

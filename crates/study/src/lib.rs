@@ -63,7 +63,7 @@ pub use band::{BandPoint, TraceBand};
 pub use catalogue::{Embedded, embedded};
 pub use claim::{Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Standing, Tolerance, Verdict};
 pub use fit::Fit;
-pub use judge::judge;
+pub use judge::{judge, judge_across};
 pub use kept::{CellRepetitions, Sampled};
 pub use load::{load, load_with};
 pub use metric::{Derived, Metrics, Units};
@@ -77,10 +77,11 @@ pub use selection::{SelectedChecks, Selection};
 pub use stats::{Median, median};
 pub use stretch::Stretch;
 pub use study::{
-    Assumption, AxisTitles, CampaignCell, Cell, CellRuns, Changes, Figure, FigureAxis, FigureKind, Kept,
-    Kinds, LabelledCells, Level, MedianLine, Printed, Study,
+    Assumption, AxisTitles, CampaignCell, Cell, CellRuns, CellSource, Changes, Figure, FigureAxis,
+    FigureKind, Kept, Kinds, LabelledCells, Level, MedianLine, Printed, Study,
 };
 pub use table::{PublishedRow, PublishedTable, Role};
 pub use words::{
-    format_figure, format_median, format_number, format_range, format_requirement, unit_suffix, value_labels,
+    figures_in_words, format_figure, format_median, format_number, format_range, format_requirement,
+    matches_pattern, unit_suffix, value_labels,
 };

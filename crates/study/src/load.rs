@@ -10,6 +10,7 @@
 //! 4. what each cell must keep of its runs for the claims and figures (`readings.rs`).
 
 mod axes;
+mod beside;
 mod campaign;
 mod cells;
 mod claims;
@@ -32,6 +33,7 @@ use crate::mistakes::{Mistakes, names_help};
 use crate::stretch::Stretch;
 use crate::study::{Assumption, Changes, Study};
 
+use self::beside::FilesBeside;
 use self::lookup::Lookup;
 use self::readings::Readings;
 
@@ -75,6 +77,7 @@ pub fn load_with(
         file: &file,
         text: &source.text,
         files,
+        beside: FilesBeside::new(files),
         changes,
         mistakes: &mut mistakes,
         cell_names: BTreeSet::new(),
@@ -89,6 +92,8 @@ struct Loader<'a, 'm> {
     file: &'a File,
     text: &'a str,
     files: &'a [Source],
+    /// The same files, as scenarios name them.
+    beside: FilesBeside<'a>,
     changes: &'a Changes,
     mistakes: &'m mut Mistakes<'a>,
     /// The names of all cells, also of cells whose scenarios have mistakes.
@@ -195,6 +200,8 @@ impl Loader<'_, '_> {
             let published = figure.medians.as_ref().and_then(|medians| medians.published.as_ref());
             names.extend(published.map(Spanned::get_ref));
         }
+        let named_by_scenarios = self.beside.used();
+        names.extend(&named_by_scenarios);
         let mut used = vec![("study.toml".to_owned(), self.text.to_owned())];
         let named = self.files.iter().filter(|source| names.contains(&source.name));
         used.extend(named.map(|source| (source.name.clone(), source.text.clone())));

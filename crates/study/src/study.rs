@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use talkpath_model::Scenario;
+use talkpath_model::{Scenario, WorkloadConfig};
 
 use crate::arena::ArenaName;
 use crate::claim::Claim;
@@ -124,9 +124,22 @@ pub struct CellRuns {
     pub repeat: u64,
     /// The scenario.
     pub scenario: Arc<Scenario>,
+    /// What the scenario was made of.
+    pub source: Arc<CellSource>,
     /// A text that changes if the scenario changes, or what is kept of it. A resumed run keeps only
     /// repetitions with the same fingerprint.
     pub fingerprint: String,
+}
+
+/// The scenario file of a cell, and the keys that the study sets in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellSource {
+    /// The name of the file beside the study.
+    pub file: String,
+    /// The keys with their values as TOML. A later setting of a key wins.
+    pub set: Vec<(String, String)>,
+    /// The seed of repetition 0, if the cell has one of its own.
+    pub seed: Option<u64>,
 }
 
 /// What is kept of the repetitions of a cell in addition to its metrics.
@@ -281,6 +294,22 @@ pub enum FigureKind {
 }
 
 impl Study {
+    /// Makes the runs send the files beside the study from `folder`, where [`Study::files`] were written. A
+    /// study names such a file by its name alone, because its folder may be in another place on each machine.
+    pub fn send_files_from(&mut self, folder: &str) {
+        for cell in &mut self.cells {
+            for runs in core::iter::once(&mut cell.full_runs).chain(&mut cell.quick_runs) {
+                if runs.scenario.flows.iter().any(|flow| sent_file(&flow.workload).is_some()) {
+                    for flow in &mut Arc::make_mut(&mut runs.scenario).flows {
+                        if let WorkloadConfig::File { source, .. } = &mut flow.workload {
+                            *source = format!("{folder}/{source}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// Finds the cell called `name` in `arena` under the assumption set with index `assumption`.
     pub fn cell(&self, name: &str, arena: ArenaName, assumption: usize) -> Option<&Cell> {
         self.cells
@@ -291,5 +320,13 @@ impl Study {
     /// Returns the index of the assumption set called `name`.
     pub(crate) fn assumption_index(&self, name: &str) -> Option<usize> {
         self.assumptions.iter().position(|set| set.name == name)
+    }
+}
+
+/// Returns the name of the file that a workload sends.
+pub(crate) fn sent_file(workload: &WorkloadConfig) -> Option<&str> {
+    match workload {
+        WorkloadConfig::File { source, .. } => Some(source),
+        _ => None,
     }
 }

@@ -17,7 +17,7 @@ mod marker;
 mod options;
 mod tables;
 
-use talkpath_study::Outcome;
+use talkpath_study::{Outcome, judge_across};
 
 use self::figures::{cell_figure, claim_figure, run_kinds};
 use self::find::{find_claim, runs_of};
@@ -45,6 +45,7 @@ pub struct PageMistake {
 /// # Errors
 /// Returns every place that has no end, or whose marker names something that the outcomes do not have.
 pub fn fill_page(page: &str, outcomes: &[Outcome]) -> Result<String, Vec<PageMistake>> {
+    let outcomes = &judged_across(outcomes);
     let mut filled = String::new();
     let mut mistakes = Vec::new();
     let mut rest = page;
@@ -70,6 +71,19 @@ pub fn fill_page(page: &str, outcomes: &[Outcome]) -> Result<String, Vec<PageMis
     }
     filled.push_str(rest);
     if mistakes.is_empty() { Ok(filled) } else { Err(mistakes) }
+}
+
+/// Judges the claims that compare arenas in the first run of each study that has runs in several arenas.
+fn judged_across(outcomes: &[Outcome]) -> Vec<Outcome> {
+    let mut judged = outcomes.to_vec();
+    for outcome in &mut judged {
+        let runs = runs_of(&outcome.study, outcomes).unwrap_or_default();
+        let is_first = runs.first().is_some_and(|first| first.arena == outcome.arena);
+        for other in runs.iter().skip(1).filter(|_| is_first) {
+            judge_across(outcome, other);
+        }
+    }
+    judged
 }
 
 /// Returns the pictures that `page` shows: the charts of each study that has a place for its pictures. If a

@@ -156,7 +156,12 @@ fn a_study_that_is_called_like_a_path_has_its_pictures_beside_the_page() {
 fn a_verdict_that_another_seed_contradicts_says_so() {
     assert_eq!(filled("verdict C1"), "reproduced, fragile: holds under base alone; differs with seed 3");
     let table = filled("verdicts");
-    assert!(table.contains("| C1 | It \\| waits | 80 ms | wait: 77 ms | reproduced, fragile"), "{table}");
+    assert!(
+        table.contains(
+            "| C1 | It \\| waits | 80 ms | day 1: wait: 77 ms; day 2: wait: 83.25 ms | reproduced, fragile"
+        ),
+        "{table}"
+    );
     assert!(
         table.contains("1 reproduced (1 fragile), 0 differ. Medians over 6 repetitions of a cell in `sim`"),
         "{table}"
@@ -256,9 +261,14 @@ fn a_place_shows_the_arena_that_it_names_and_without_one_the_simulator() {
 fn verdicts_over_real_sockets_stand_in_a_table_of_their_own_with_their_day() {
     let page = filled_from_two("verdicts").unwrap_or_else(|found| panic!("{found:?}"));
     let (first, second) = page.split_once("\n**Over real sockets**\n\n").unwrap_or_else(|| panic!("{page}"));
-    assert!(first.contains("| C1 | It \\| waits | 80 ms | wait: 77 ms | reproduced, fragile"), "{first}");
+    assert!(
+        first.contains(
+            "| C1 | It \\| waits | 80 ms | day 1: wait: 77 ms; day 2: wait: 83.25 ms | reproduced, fragile"
+        ),
+        "{first}"
+    );
     let wanted = "| claim | in `emu` | verdict |\n| --- | --- | --- |\n\
-        | C1 | wait: 79 ms | differs (expected reproduced): fails under base |\n\n\
+        | C1 | day 1: wait: 79 ms; day 2: wait: 83.25 ms | differs (expected reproduced): fails under base |\n\n\
         0 reproduced, 1 differ (1 open), 1 not tested. Medians over 1 to 3 repetitions of a cell in `emu`; \
         in brackets 95 % confidence intervals, from 6 repetitions on. One run, of 2026-01-02: \
         real sockets do not repeat themselves, and another run gives other figures. 1 repetition is left out, \
@@ -266,7 +276,10 @@ fn verdicts_over_real_sockets_stand_in_a_table_of_their_own_with_their_day() {
         Not part of this run: E1.\n\n<!-- end -->";
     assert!(second.starts_with(wanted), "{second}");
     let alone = filled_from_two("verdicts ; in emu").unwrap_or_else(|found| panic!("{found:?}"));
-    assert!(alone.contains("| wait: 79 ms | differs") && !alone.contains("77 ms"), "{alone}");
+    assert!(
+        alone.contains("| day 1: wait: 79 ms; day 2: wait: 83.25 ms | differs") && !alone.contains("77 ms"),
+        "{alone}"
+    );
 }
 
 #[test]

@@ -99,21 +99,21 @@ fn compared<'a>(check: &'a Check, arenas: &[ArenaName]) -> Vec<Compared<'a>> {
 
 /// What the medians answer to a check.
 #[derive(Default)]
-struct Answer {
+pub(super) struct Answer {
     /// Whether the check holds. `None` if a value is missing, or if the values do not make the figure.
-    holds: Option<bool>,
+    pub(super) holds: Option<bool>,
     /// The reason why arenas agree. `None` if they do not, and for any other check.
-    held_by: Option<HeldBy>,
+    pub(super) held_by: Option<HeldBy>,
     /// The one figure that the check makes of the medians.
-    figure: Option<f64>,
+    pub(super) figure: Option<f64>,
     /// The confidence interval of that figure.
-    interval: Option<Interval>,
+    pub(super) interval: Option<Interval>,
     /// Whether all values within the confidence intervals give the same answer.
-    is_certain: bool,
+    pub(super) is_certain: bool,
 }
 
 /// Judges a check of this `kind` whose operands all have a value.
-fn answer_by_medians(kind: ClaimKind, values: &[Value]) -> Answer {
+pub(super) fn answer_by_medians(kind: ClaimKind, values: &[Value]) -> Answer {
     let medians: Vec<f64> = values.iter().map(|value| value.median).collect();
     let interval = figure_interval(kind, values);
     let medians_hold = kind.holds(&medians);
@@ -272,9 +272,9 @@ fn is_sameness_certain(intervals: &[Interval], within: Tolerance, holds: bool) -
 
 /// The interval in which a figure or a median lies.
 #[derive(Clone, Copy)]
-struct Interval {
-    low: f64,
-    high: f64,
+pub(super) struct Interval {
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 impl From<(f64, f64)> for Interval {

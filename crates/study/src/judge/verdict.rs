@@ -67,6 +67,7 @@ impl<'a> JudgedClaim<'a> {
             no_verdict_reason,
             skipped_checks: &self.skipped_checks,
             base_outcome: self.base_outcome(),
+            set_outcomes: &self.set_outcomes,
         };
         ArenaVerdict {
             arena: arena_list(if self.arenas.is_empty() { &self.claim.arenas } else { self.arenas }),
@@ -239,10 +240,9 @@ impl<'a> JudgedClaim<'a> {
     /// base set has an answer.
     fn describe_figures(&self) -> String {
         let has_answer = |outcome: &&SetOutcome| outcome.holds.is_some();
-        match self.set_outcomes.iter().find(has_answer) {
-            Some(outcome) => words::describe_figures(outcome, self.skipped_checks.len()),
-            None => String::new(),
-        }
+        let outcome = self.set_outcomes.iter().find(has_answer);
+        outcome
+            .map_or_else(String::new, |outcome| words::describe_figures(outcome, self.skipped_checks.len()))
     }
 
     /// Returns how many checks were judged, and of how many. Returns `None` unless the claim is partly

@@ -15,17 +15,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use talkpath_model::Scenario;
-use talkpath_scenario::{Diagnostics, Options, load as load_scenario};
+use talkpath_scenario::{Diagnostics, Options, load_with_files};
+use talkpath_units::Seed;
 use toml::Spanned;
 
 use super::{Loader, Setting, settings};
 use crate::arena::ArenaName;
-use crate::file::{ArenaEntry, CellsEntry, CellsQuick, CellsQuickEntry};
+use crate::file::{ArenaEntry, CellsEntry, CellsQuick, CellsQuickEntry, Draws};
 use crate::mistakes::names_help;
-use crate::study::{Cell, CellRuns, Kept};
+use crate::study::{Cell, CellRuns, CellSource, Kept};
 
 /// A cell before its scenarios are made.
-struct CellSource<'a> {
+struct UnmadeCell<'a> {
     /// The `[[cells]]` entry that the cell comes from.
     entry: &'a CellsEntry,
     name: String,
@@ -48,7 +49,10 @@ struct RunSettings {
 }
 
 /// The scenarios that were made already, by the text of their settings.
-type ScenarioCache = BTreeMap<String, Option<Arc<Scenario>>>;
+type ScenarioCache = BTreeMap<String, Option<MadeScenario>>;
+
+/// A scenario, and what it was made of.
+type MadeScenario = (Arc<Scenario>, Arc<CellSource>);
 
 impl<'a> Loader<'a, '_> {
     /// Makes every cell in every arena and under every set that it runs under.
@@ -84,9 +88,9 @@ impl<'a> Loader<'a, '_> {
     }
 
     /// Returns the cells of an entry, one for each combination of the values of its axes.
-    fn cell_sources(&mut self, entry: &'a CellsEntry) -> Vec<CellSource<'a>> {
+    fn cell_sources(&mut self, entry: &'a CellsEntry) -> Vec<UnmadeCell<'a>> {
         let (name, set) = (entry.name.get_ref().clone(), settings(&entry.set).collect());
-        let mut cells = vec![CellSource { entry, name, set }];
+        let mut cells = vec![UnmadeCell { entry, name, set }];
         for (axis, values) in &entry.axes {
             let key = format!("cells.axes.{axis}");
             let Some(known_values) = self.file.axis.get(axis) else {
@@ -106,7 +110,7 @@ impl<'a> Loader<'a, '_> {
                         self.has_all_names = false;
                         continue;
                     };
-                    extended.push(CellSource {
+                    extended.push(UnmadeCell {
                         entry,
                         name: cell.name.replace(&format!("{{{axis}}}"), value.get_ref()),
                         set: cell.set.iter().cloned().chain(settings(value_set)).collect(),
@@ -144,7 +148,7 @@ impl<'a> Loader<'a, '_> {
     /// scenario has mistakes.
     fn cell(
         &mut self,
-        source: &CellSource<'a>,
+        source: &UnmadeCell<'a>,
         conditions: Conditions,
         cache: &mut ScenarioCache,
     ) -> Option<Cell> {
@@ -165,9 +169,9 @@ impl<'a> Loader<'a, '_> {
         set.extend(entry.arena(arena).into_iter().flat_map(|in_arena| settings(&in_arena.set)));
         let repeat = repetitions(entry, arena_entry, arena).unwrap_or(*self.file.repeat.get_ref());
         let full_run = RunSettings { set, repeat };
-        let full_runs = self.cell_runs(entry, &full_run, cache)?;
+        let full_runs = self.cell_runs(source, &full_run, cache)?;
         let quick_runs = match self.quick_run(entry, conditions, &full_run) {
-            Some(quick_run) => Some(self.cell_runs(entry, &quick_run, cache)?),
+            Some(quick_run) => Some(self.cell_runs(source, &quick_run, cache)?),
             None => None,
         };
         let name = source.name.clone();
@@ -215,19 +219,28 @@ impl<'a> Loader<'a, '_> {
 
     fn cell_runs(
         &mut self,
-        entry: &CellsEntry,
+        cell: &UnmadeCell<'_>,
         run: &RunSettings,
         cache: &mut ScenarioCache,
     ) -> Option<CellRuns> {
+        let entry = cell.entry;
         let key: String =
             run.set.iter().map(|setting| format!("{}={}\n", setting.key, setting.value)).collect();
         if !cache.contains_key(&key) {
-            let scenario = self.scenario(entry, &run.set).map(Arc::new);
-            cache.insert(key.clone(), scenario);
+            let made = self.scenario(entry, &run.set).map(|mut scenario| {
+                let set = run.set.iter().map(|setting| (setting.key.clone(), setting.value.clone()));
+                let seed = (entry.draws == Draws::Own).then(|| {
+                    scenario.seed = seed_of_cell(scenario.seed, &cell.name);
+                    scenario.seed.get()
+                });
+                let file = entry.scenario.get_ref().clone();
+                (Arc::new(scenario), Arc::new(CellSource { file, set: set.collect(), seed }))
+            });
+            cache.insert(key.clone(), made);
         }
-        let scenario = cache.get(&key)?.clone()?;
+        let (scenario, source) = cache.get(&key)?.clone()?;
         // The fingerprint is computed when the claims have been read.
-        Some(CellRuns { repeat: run.repeat, scenario, fingerprint: String::new() })
+        Some(CellRuns { repeat: run.repeat, scenario, source, fingerprint: String::new() })
     }
 
     fn scenario(&mut self, entry: &CellsEntry, set: &[Setting]) -> Option<Scenario> {
@@ -245,7 +258,7 @@ impl<'a> Loader<'a, '_> {
             seed: self.changes.seed,
             ..Options::default()
         };
-        let plan = match load_scenario(source, &options) {
+        let plan = match load_with_files(source, &options, &self.beside) {
             Ok(plan) => plan,
             Err(diagnostics) => {
                 self.add_scenario_mistakes(&diagnostics, entry, set);
@@ -282,6 +295,13 @@ impl<'a> Loader<'a, '_> {
             }
         }
     }
+}
+
+/// Returns the seed of a cell that has one of its own. It follows from the seed of the study and the cell's
+/// name, so that the cell has it under every assumption set, and another `--seed` gives another.
+fn seed_of_cell(seed: Seed, cell_name: &str) -> Seed {
+    // A seed of a scenario file is at most 2^63 - 1, the largest integer of TOML.
+    Seed::new(seed.stream(&format!("study/cell/{cell_name}")).bits() >> 1)
 }
 
 /// Returns the number of repetitions of an entry's cells in `arena`. What the entry says for this arena wins.

@@ -18,6 +18,8 @@ use super::lookup::Lookup;
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Tolerance, Verdict};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
+use crate::mistakes::names_help;
+use crate::words::{Place, matches_pattern, places};
 
 /// The key of a check, for messages.
 const CHECK: &str = "claim.check";
@@ -54,7 +56,7 @@ impl Loader<'_, '_> {
             text: entry.text.clone(),
             published: entry.published.clone(),
             expected: self.expected_verdicts(&entry.expected, &arenas),
-            why: self.reason(entry),
+            why: self.reason(entry, &checks),
             arenas,
             checks,
         }
@@ -62,7 +64,7 @@ impl Loader<'_, '_> {
 
     /// Reads the reason of the expected verdict. Every claim needs a reason, because a verdict alone does not
     /// say what it rests on.
-    fn reason(&mut self, entry: &ClaimEntry) -> String {
+    fn reason(&mut self, entry: &ClaimEntry, checks: &[Check]) -> String {
         let reason = entry.why.as_deref().unwrap_or_default().trim();
         if reason.is_empty() {
             let message = format!(
@@ -71,7 +73,29 @@ impl Loader<'_, '_> {
             );
             self.mistakes.add(entry.id.span(), "claim.why", message);
         }
+        self.require_places(reason, entry, checks);
         reason.to_owned()
+    }
+
+    /// Records a mistake for each place of `why` that no check or no assumption set can fill.
+    fn require_places(&mut self, reason: &str, entry: &ClaimEntry, checks: &[Check]) {
+        let places = match places(reason) {
+            Ok(places) => places,
+            Err(why) => return self.mistakes.add(entry.id.span(), "claim.why", why),
+        };
+        for Place { checks: pattern, set, .. } in places {
+            if self.has_all_names && !checks.iter().any(|check| matches_pattern(pattern, &check.name)) {
+                let message = format!("{}: there is no check `{pattern}`", entry.id.get_ref());
+                let help = names_help(checks.iter().map(|check| check.name.as_str()));
+                self.mistakes.add_with_help(entry.id.span(), "claim.why", message, help);
+            }
+            let names = || self.file.assumption.iter().map(|entry| entry.name.get_ref().as_str());
+            if let Some(set) = set.filter(|set| self.is_whole && !names().any(|name| name == *set)) {
+                let message = format!("{}: there is no assumption set \"{set}\"", entry.id.get_ref());
+                let help = names_help(names());
+                self.mistakes.add_with_help(entry.id.span(), "claim.why", message, help);
+            }
+        }
     }
 
     /// Reads the verdict that is expected in each arena of the claim.

@@ -4,11 +4,7 @@ use talkpath_measure::figures::Unit;
 
 use super::numbers::{Scale, format_median, format_number};
 use crate::claim::{Bound, ClaimKind, Formula, Operand, Tolerance};
-use crate::outcome::{CheckOutcome, HeldBy, SetOutcome, Value};
-
-/// The figures of a claim are written one by one if it has at most this many checks. We chose 8 because more
-/// figures do not fit in a row of the table of claims.
-const MAX_PRINTED_CHECKS: usize = 8;
+use crate::outcome::{CheckOutcome, HeldBy, Value};
 
 /// Writes the figure of a check with its interval, such as `ratio 2.6 [2.5, 2.7]`. The word `ratio` is left
 /// out if the name of the check says it. Returns `None` if the check has no figure, or if the figure is a
@@ -154,45 +150,6 @@ fn labels(labelled: &[Labelled<'_>]) -> Vec<String> {
         });
     }
     labels
-}
-
-/// Writes the figures of a claim under one assumption set. A check with a bound is written with its figure.
-/// The other checks are only counted, by whether they hold. `skipped_checks` is the number of checks that
-/// `--quick` skipped.
-pub(crate) fn describe_figures(set_outcome: &SetOutcome, skipped_checks: usize) -> String {
-    let has_few_checks = set_outcome.checks.len() <= MAX_PRINTED_CHECKS;
-    let mut parts = Vec::new();
-    let mut counted: Vec<&CheckOutcome> = Vec::new();
-    for check in &set_outcome.checks {
-        if check.must.bound().is_none() || !has_few_checks {
-            counted.push(check);
-        } else if let Some(figure) = format_figure(check).or_else(|| check.values.first().map(format_median))
-        {
-            parts.push(format!("{}: {figure}", check.name));
-        }
-    }
-    match counted.as_slice() {
-        [] => {}
-        [check] => parts.push(check_with_values(check)),
-        checks => parts.push(holding_checks(checks)),
-    }
-    match skipped_checks {
-        0 => {}
-        1 => parts.push("1 more is judged without --quick".to_owned()),
-        _ => parts.push(format!("{skipped_checks} more are judged without --quick")),
-    }
-    parts.join("; ")
-}
-
-/// Writes how many of `checks` hold.
-fn holding_checks(checks: &[&CheckOutcome]) -> String {
-    let hold = checks.iter().filter(|check| check.holds == Some(true)).count();
-    let by_spread = checks.iter().filter(|check| check.held_by == Some(HeldBy::Spread)).count();
-    let count = format!("{hold} of {} checks hold", checks.len());
-    match by_spread {
-        0 => count,
-        _ => format!("{count}, {by_spread} of them by the seeds' spread alone"),
-    }
 }
 
 /// Writes a check with its values, such as

@@ -1,6 +1,7 @@
 //! Writes the reason of a verdict.
 
 use super::check::check_with_values;
+use super::places::fill_places;
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Check, Claim, Verdict};
 use crate::outcome::{CheckOutcome, SetOutcome};
@@ -20,6 +21,8 @@ pub(crate) struct VerdictExplanation<'a> {
     pub(crate) skipped_checks: &'a [&'a Check],
     /// The outcome under the base set, if a cell of the claim is judged under it.
     pub(crate) base_outcome: Option<&'a SetOutcome>,
+    /// The outcomes under all sets, from which the places of the study's text are filled.
+    pub(crate) set_outcomes: &'a [SetOutcome],
 }
 
 /// The reason why the base set gives no answer to a claim.
@@ -64,9 +67,9 @@ impl VerdictExplanation<'_> {
             }
             Verdict::Differs => sentences.extend(self.base_outcome.map(failing_checks)),
         }
-        let study_explanation = &self.claim.why;
+        let study_explanation = fill_places(&self.claim.why, self.base_outcome, self.set_outcomes);
         if self.verdict == self.expected_verdict {
-            sentences.push(study_explanation.clone());
+            sentences.push(study_explanation);
         } else if self.no_verdict_reason.is_none() {
             sentences.push(format!(
                 "Of the expected verdict ({}) the study says: {study_explanation}",

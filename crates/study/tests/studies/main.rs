@@ -683,3 +683,44 @@ fn printed_figures_stand_beside_ours_with_what_they_were_used_for() {
     let wrong = wrong.expect_err("mistakes").to_string();
     assert!(wrong.contains("no cell called \"x\"") && wrong.contains("in paper.csv"), "{wrong}");
 }
+
+#[test]
+fn cells_with_draws_of_their_own_have_seeds_of_their_own_under_every_set_and_others_share_theirs() {
+    let seeds = |draws: &str, seed: Option<u64>| {
+        let text = STUDY.replace("[[cells]]\n", &format!("[[cells]]\n{draws}"));
+        let source = Source::new("study.toml", text);
+        let changes = Changes { seed, set: Vec::new() };
+        let files = [Source::new("call.toml", SCENARIO)];
+        let study = load_with("test-1999", &source, &files, &changes).expect("valid");
+        let of_cell = |cell: &talkpath_study::Cell| {
+            (cell.name.clone(), cell.full_runs.scenario.seed.get(), cell.full_runs.source.seed)
+        };
+        study.cells.iter().map(of_cell).collect::<Vec<_>>()
+    };
+    let shared = seeds("", None);
+    assert!(shared.iter().all(|(_, seed, own)| *seed == shared[0].1 && own.is_none()), "{shared:?}");
+    let own = seeds("draws = \"own\"\n", None);
+    for (name, seed, stated) in &own {
+        assert_eq!(*stated, Some(*seed), "{name}");
+        let alike = own.iter().filter(|(_, other, _)| other == seed);
+        assert!(alike.clone().count() > 0 && alike.clone().all(|(other, _, _)| other == name), "{own:?}");
+    }
+    assert!(seeds("draws = \"own\"\n", Some(2)).iter().zip(&own).all(|(two, one)| two.1 != one.1));
+}
+
+#[test]
+fn figures_in_a_reason_are_those_of_the_run_that_is_shown() {
+    let text = STUDY.replace(
+        "The loss rate is fitted.",
+        "It loses {loss ; digits 2}, and {loss ; under slow} if it is slow.",
+    );
+    let study = valid(&text);
+    let why = |losses: &[(&str, &str, [f64; 6])]| first_verdict(&study, losses).why;
+    let both = [("call-far", "base", [0.0101; 6]), ("call-far", "slow", [0.2; 6])];
+    assert_eq!(why(&both), "It loses 1.01 %, and 20 % if it is slow.");
+    assert_eq!(why(&both[..1]), "It loses 1.01 %, and (not in this run) if it is slow.");
+    let unknown = refused(&text.replace("{loss ;", "{los ;"));
+    assert!(unknown.contains("C1: there is no check `los`"), "{unknown}");
+    let unknown = refused(&text.replace("under slow}", "under slower}"));
+    assert!(unknown.contains("there is no assumption set \"slower\""), "{unknown}");
+}

@@ -224,3 +224,40 @@ fn a_verdict_that_another_seed_contradicts_is_not_robust() {
     assert!(changed.add_seeds(&[other]).is_err_and(|why| why.contains("--quick")));
     assert!(changed.add_seeds(&[first]).is_err());
 }
+
+#[test]
+fn two_runs_of_one_arena_each_judge_what_compares_arenas() {
+    let mut judged = 0;
+    for study in studies() {
+        let (Some(mut sim), Some(emu)) = (kept(&study.name, "full"), kept(&study.name, "emu")) else {
+            continue;
+        };
+        let before = sim.clone();
+        talkpath_study::judge_across(&mut sim, &emu);
+        for (claim, old) in sim.claims.iter().zip(&before.claims) {
+            let verdict = &claim.in_first_arena;
+            if !study.claims.iter().any(|it| it.id == claim.id && it.compares_arenas()) {
+                assert_eq!(claim, old, "{} compares no arenas", claim.id);
+                continue;
+            }
+            judged += 1;
+            assert_eq!(verdict.arena, "sim,emu", "{}/{}", study.name, claim.id);
+            assert!(matches!(verdict.verdict, Verdict::Reproduced | Verdict::Differs), "{verdict:?}");
+            let checks = &verdict.by_assumption[0].checks;
+            assert_eq!(checks.len(), old.in_first_arena.not_judged.len(), "{}", claim.id);
+            for check in checks {
+                let [model, measured] = check.values.as_slice() else { panic!("{check:?}") };
+                assert_eq!((model.arena, measured.arena), (ArenaName::Sim, ArenaName::Emu));
+                // Of nothing that was measured there is no share.
+                let off = (measured.median != 0.0)
+                    .then(|| (model.median - measured.median) / measured.median.abs());
+                assert_eq!(check.figure, off, "{check:?}");
+            }
+        }
+        // A run in the same arena compares nothing.
+        let mut again = before.clone();
+        talkpath_study::judge_across(&mut again, &before);
+        assert_eq!(again, before);
+    }
+    assert!(judged >= 4, "{judged} claims compare arenas");
+}

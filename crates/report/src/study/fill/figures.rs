@@ -1,9 +1,11 @@
 //! The figures of claims and cells, as a text within a line.
 
 use talkpath_measure::figures::Unit;
-use talkpath_study::{CheckOutcome, ClaimOutcome, Drawing, Outcome, SetOutcome, Value, unit_suffix};
+use talkpath_study::{
+    CheckOutcome, ClaimOutcome, Drawing, Outcome, SetOutcome, Value, matches_pattern, unit_suffix,
+};
 
-use super::find::{find_cells, matches_pattern};
+use super::find::find_cells;
 use super::options::Options;
 
 /// The figure of a check, or one of the values that it compares.

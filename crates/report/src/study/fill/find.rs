@@ -1,6 +1,6 @@
 //! Finds the runs, claims, cells and figures that a marker names. An error names those that there are.
 
-use talkpath_study::{CellOutcome, ClaimOutcome, FigureOutcome, Outcome};
+use talkpath_study::{CellOutcome, ClaimOutcome, FigureOutcome, Outcome, matches_pattern};
 
 /// The runs of `study`. The run in the simulator is the first.
 pub(super) fn runs_of<'a>(study: &str, outcomes: &'a [Outcome]) -> Result<Vec<&'a Outcome>, String> {
@@ -35,33 +35,4 @@ pub(super) fn find_figure<'a>(outcome: &'a Outcome, number: &str) -> Result<&'a 
         let known: Vec<&str> = outcome.figures.iter().map(|figure| figure.number.as_str()).collect();
         format!("no figure {number}; there are {}", known.join(", "))
     })
-}
-
-/// Whether `name` matches `pattern`, in which a `*` stands for any text.
-pub(super) fn matches_pattern(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let mut last_part = None;
-    for part in parts {
-        let Some(start) = rest.find(part) else { return false };
-        rest = &rest[start + part.len()..];
-        last_part = Some(part);
-    }
-    // The first match of the last part may be too early, so the name must also end with it.
-    rest.is_empty() || last_part.is_some_and(|part| part.is_empty() || name.ends_with(part))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches_pattern;
-
-    #[test]
-    fn a_star_matches_any_text_and_no_other_character_does() {
-        for (pattern, name) in [("*", ""), ("a*c", "abc"), ("a*", "a"), ("ab", "ab"), ("*b*d", "abcbd")] {
-            assert!(matches_pattern(pattern, name), "{pattern} {name}");
-        }
-        for (pattern, name) in [("ab", "abc"), ("a*c", "acb"), ("*x", "y"), ("a*a", "a")] {
-            assert!(!matches_pattern(pattern, name), "{pattern} {name}");
-        }
-    }
 }

@@ -1,6 +1,9 @@
 //! The Markdown tables of a page: verdicts, printed values beside ours, medians of cells and of figures.
 
-use talkpath_study::{ArenaName, Drawing, FigureLine, FigureOutcome, Outcome, TableOutcome, format_number};
+use talkpath_study::{
+    ArenaName, ArenaVerdict, Drawing, FigureLine, FigureOutcome, Outcome, TableOutcome, figures_in_words,
+    format_number,
+};
 
 use super::find::{find_cells, find_figure};
 use super::options::Options;
@@ -110,20 +113,37 @@ pub(super) fn tables_of_verdicts(outcome: &Outcome, other_runs: &[&Outcome]) -> 
     let mut table = MarkdownTable::new(&["claim", "what it says", "published", "here", "verdict"]);
     for claim in &outcome.claims {
         let verdict = &claim.in_first_arena;
-        let in_words = verdict_in_words(verdict);
-        table.row(&[&claim.id, &claim.claim, &claim.published, &verdict.reproduced, &in_words]);
+        let mut in_words = verdict_in_words(verdict);
+        if is_across_arenas(verdict) {
+            in_words.push_str(&format!(" (in {} together)", verdict.arena.replace(',', " and ")));
+        }
+        table.row(&[&claim.id, &claim.claim, &claim.published, &our_figures(verdict), &in_words]);
     }
     let mut text = table.as_block();
     text.push_str(&about_run(outcome));
+    let claims = outcome.claims.iter().filter(|claim| is_across_arenas(&claim.in_first_arena));
+    let judged_across: Vec<&str> = claims.map(|claim| claim.id.as_str()).collect();
     for other in other_runs {
-        text.push_str(&table_of_other_run(other));
+        text.push_str(&table_of_other_run(other, &judged_across));
     }
     text.push('\n');
     text
 }
 
-/// The verdicts of a further run. The first table has the words of the claims.
-fn table_of_other_run(outcome: &Outcome) -> String {
+/// The figures of a claim. A file of an earlier version has them only as it wrote them then.
+fn our_figures(verdict: &ArenaVerdict) -> String {
+    let figures = figures_in_words(verdict);
+    if figures.is_empty() { verdict.reproduced.clone() } else { figures }
+}
+
+/// Whether a claim compares arenas and was judged by runs in both.
+fn is_across_arenas(verdict: &ArenaVerdict) -> bool {
+    verdict.arena.contains(',') && !verdict.left_out
+}
+
+/// The verdicts of a further run. The first table has the words of the claims, and the verdicts of those that
+/// compare arenas, `judged_across`.
+fn table_of_other_run(outcome: &Outcome, judged_across: &[&str]) -> String {
     let heading = match outcome.arena {
         ArenaName::Sim => "In the simulator",
         ArenaName::Emu => "Over real sockets",
@@ -133,10 +153,10 @@ fn table_of_other_run(outcome: &Outcome) -> String {
     let mut left_out: Vec<String> = Vec::new();
     for claim in &outcome.claims {
         let verdict = &claim.in_first_arena;
-        if verdict.left_out {
+        if !verdict.left_out {
+            table.row(&[&claim.id, &our_figures(verdict), &verdict_in_words(verdict)]);
+        } else if !judged_across.contains(&claim.id.as_str()) {
             left_out.push(claim.id.clone());
-        } else {
-            table.row(&[&claim.id, &verdict.reproduced, &verdict_in_words(verdict)]);
         }
     }
     let mut text = format!("\n**{heading}**{}{}", table.as_block(), about_run(outcome));
