@@ -63,8 +63,8 @@ pub use self::shard::{MergeArgs, PlanArgs, ShardArgs};
 pub use self::shell::ShellArgs;
 pub use self::stamp::{STAMP_SIZE, StampArgs};
 pub use self::study::{
-    StudyArena, StudyArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyJudgeArgs, StudyKeepArgs,
-    StudyRunArgs,
+    StudyArena, StudyArgs, StudyCellArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyJudgeArgs,
+    StudyKeepArgs, StudyRunArgs,
 };
 pub use self::trace::{TimeUnit, TraceArgs, TraceKind};
 pub use self::transfer::{BurstArgs, SendArgs, TransferArgs};

@@ -82,7 +82,8 @@ pub(crate) fn load_changed(plan: &Plan, text: String) -> Result<Plan, Failure> {
     load(&Source::new(SCENARIO, text), &Options::default(), &PlanFiles { plan })
 }
 
-fn load(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
+/// Makes the plan of `source`, whose files `files` finds.
+pub(crate) fn load(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
     load_and_check_thresholds(source, options, files)
         .map_err(|diagnostics| scenario_failure(source, &diagnostics))
 }
@@ -99,13 +100,13 @@ fn load_and_check_thresholds(
 }
 
 /// Finds the files that a scenario names by paths relative to a folder.
-struct FolderFiles {
+pub(crate) struct FolderFiles {
     folder: PathBuf,
 }
 
 impl FolderFiles {
     /// Finds files relative to the folder of the scenario file `path`.
-    fn beside(path: &Path) -> Self {
+    pub(crate) fn beside(path: &Path) -> Self {
         Self { folder: path.parent().unwrap_or(Path::new("")).to_path_buf() }
     }
 }

@@ -427,3 +427,59 @@ fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
     bench.file("page.md", place("claim C9: loss", ""));
     bench.run(&checked).fails(2, &["page.md:1", "no claim C9"]);
 }
+
+#[test]
+fn one_cell_runs_as_an_ordinary_run_and_a_study_keeps_rows_where_it_is_asked_to() {
+    let bench = bench(STUDY);
+    bench.run(&["study", "run", "study.toml", "--claim", "C1", "--records", "all"]).succeeds();
+    let study = bench.only_run();
+    let rows = |repetition: u64| {
+        std::fs::read(study.join(format!("records/sim/base/call-some/{repetition}/packets.parquet"))).unwrap()
+    };
+    assert!(rows(0) != rows(5), "each repetition has rows of its own");
+    let medians = read_json(&study.join("study.json"));
+    let cells = medians["cells"].as_array().unwrap();
+    let cell = cells.iter().find(|cell| cell["cell"] == "call-some").unwrap();
+    let median = &cell["metrics"]["flows.call.loss_rate"]["median"];
+    std::fs::remove_dir_all(&study).unwrap();
+
+    let seen = bench.run(&["study", "cell", "study.toml", "call-some", "--json=runs"]);
+    let summary = seen.succeeds().summary();
+    assert!(summary["name"].as_str().unwrap().starts_with("call-some of "), "{}", summary["name"]);
+    assert_eq!(summary["runs"].as_array().unwrap().len(), 6);
+    assert_eq!(&summary["cells"][0]["flows"]["call"]["loss_rate"]["median"], median);
+    assert!(bench.only_run().join("packets.parquet").is_file());
+
+    let unknown = ["study", "cell", "study.toml", "call-sone"];
+    bench.run(&unknown).fails(2, &["no cell \"call-sone\"", "there are call-some, call-no"]);
+    bench
+        .run(&["study", "cell", "study.toml", "call-no", "--under", "b"])
+        .fails(2, &["--under b", "has base"]);
+}
+
+#[test]
+fn a_study_sends_a_file_that_is_beside_it() {
+    let text = "duration = \"2 s\"\npath = \"lan\"\n[flow.sent]\ntransport = \"tcp\"\n\
+                workload = { kind = \"file\", source = \"letter.txt\" }\n";
+    let study = STUDY
+        .split("[[claim]]")
+        .next()
+        .unwrap()
+        .replace("[axis.loss]\nno = {}\nsome = { \"path.up.loss\" = 0.2 }\n", "");
+    let study = study
+        .replace("name = \"call-{loss}\"", "name = \"file\"")
+        .replace("axes = { loss = [\"no\", \"some\"] }\n", "");
+    let claim = "[[claim]]\nid = \"C1\"\ntext = \"t\"\npublished = \"p\"\nexpected = \"reproduced\"\nwhy = \"w\"\nbasis = \"predicted\"\n\
+                 check = [{ name = \"all of it\", metric = \"flows.sent.received\", cell = \"file\", between = [0.5, 1.5] }]\n";
+    let bench = Bench::new();
+    bench.file("call.toml", text);
+    bench.file("study.toml", format!("{study}{claim}"));
+    bench.run(&["study", "check", "study.toml"]).fails(2, &["letter.txt", "no such file beside the study"]);
+    bench.file("letter.txt", "Sehr geehrte Damen und Herren");
+    bench.run(&["study", "run", "study.toml"]).succeeds();
+    let run = bench.only_run();
+    let copies: Vec<_> =
+        std::fs::read_dir(run.join("study")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let copy = std::fs::read_to_string(copies[0].join("letter.txt")).unwrap();
+    assert_eq!(copy, "Sehr geehrte Damen und Herren");
+}

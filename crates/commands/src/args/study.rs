@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::parse_key_value;
+use super::{TableArgs, parse_key_value};
 
 #[derive(Debug, Args)]
 pub struct StudyArgs {
@@ -44,6 +44,8 @@ pub enum StudyCommand {
     /// Run the scenarios of a study and judge its claims. The exit code is 1 if a verdict is not the expected
     /// one
     Run(StudyRunArgs),
+    /// Run one cell of a study as an ordinary run, with its records, tables and page
+    Cell(StudyCellArgs),
     /// Judge the claims of a study by the measurements of a campaign. Nothing runs; the exit codes are those
     /// of `study run`
     Judge(StudyJudgeArgs),
@@ -142,6 +144,38 @@ pub struct StudyRunArgs {
     /// Run the programs of scenarios with `[program]`, on this machine and with all rights of your user
     #[arg(long)]
     pub allow_program: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct StudyCellArgs {
+    /// The study: its name, its folder, or the path of its study.toml
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The name of the cell
+    #[arg(value_name = "CELL")]
+    pub cell: String,
+    /// The assumption set under which the cell runs (default: the base)
+    #[arg(long, value_name = "SET")]
+    pub under: Option<String>,
+    /// Where the cell runs (default: sim, or emu if a scenario of the study has a program)
+    #[arg(long, value_name = "A", value_enum, env = "TALKPATH_ARENA")]
+    pub arena: Option<StudyArena>,
+    /// How many repetitions (default: those of the study)
+    #[arg(long, value_name = "N", env = "TALKPATH_REPEAT")]
+    pub repeat: Option<u64>,
+    /// Derive the seed of each repetition from this one instead of the seed of the scenario, as `study run`
+    /// does
+    #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+    /// Set a key of the scenario, such as `duration=50 s`. It wins over the values of the study. The flag may
+    /// be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_key_value)]
+    pub set: Vec<(String, String)>,
+    /// Run the program of a scenario with `[program]`, on this machine and with all rights of your user
+    #[arg(long)]
+    pub allow_program: bool,
+    #[command(flatten)]
+    pub tables: TableArgs,
 }
 
 /// The arenas in which the scenarios of a study can run. Both have our path model.

@@ -151,7 +151,11 @@ pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
             StudyCommand::New { .. } => ("study new", "it writes a folder"),
             StudyCommand::Keep(_) => ("study keep", "the file that it writes is JSON"),
             StudyCommand::Fill(_) => ("study fill", "with --check the exit code says whether pages differ"),
-            StudyCommand::List | StudyCommand::Diff(_) | StudyCommand::Run(_) | StudyCommand::Judge(_) => {
+            StudyCommand::List
+            | StudyCommand::Diff(_)
+            | StudyCommand::Run(_)
+            | StudyCommand::Cell(_)
+            | StudyCommand::Judge(_) => {
                 return None;
             }
         },

@@ -1,7 +1,7 @@
 //! Finds and loads a study: a built-in one, or one in a folder of the user.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use talkpath_scenario::Source;
 use talkpath_study::{Changes, Embedded, Study, embedded, load_with};
@@ -10,6 +10,16 @@ use super::STUDY_FILE;
 use crate::failure::Failure;
 use crate::scenario_file;
 use crate::terminal::program;
+
+/// Returns the path of the file of a study that is in a folder of the user. Returns `None` for a built-in
+/// study.
+pub(super) fn path_of(name: &str) -> Option<PathBuf> {
+    if embedded().iter().any(|entry| entry.name == name) {
+        return None;
+    }
+    let path = Path::new(name);
+    Some(if path.is_dir() { path.join(STUDY_FILE) } else { path.to_owned() })
+}
 
 /// Finds a study by the name of a built-in study, by its folder or by its file.
 pub(super) fn find(name: &str, changes: &Changes) -> Result<Study, Failure> {
@@ -35,7 +45,7 @@ pub(super) fn load_embedded(entry: &Embedded, changes: &Changes) -> Result<Study
     load_texts(entry.name, &entry.source(), &entry.files(), changes)
 }
 
-/// Reads a study file, with the scenarios and tables in its folder.
+/// Reads a study file, with the scenarios, tables and texts in its folder.
 fn load_file(path: &Path, changes: &Changes) -> Result<Study, Failure> {
     let source = Source::new(path.display().to_string(), scenario_file::read_text(path)?);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -43,7 +53,7 @@ fn load_file(path: &Path, changes: &Changes) -> Result<Study, Failure> {
     for entry in fs::read_dir(folder).map_err(|error| Failure::read(folder, &error))? {
         let file = entry.map_err(|error| Failure::read(folder, &error))?.path();
         let extension = file.extension().and_then(|extension| extension.to_str());
-        if file.file_name() == path.file_name() || !matches!(extension, Some("toml" | "csv")) {
+        if file.file_name() == path.file_name() || !matches!(extension, Some("toml" | "csv" | "txt")) {
             continue;
         }
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -7,6 +7,7 @@
 //!   parts/cells-N.jsonl   the metrics of each repetition on a line; each process has its own file
 //!   program.txt           what programs of the user printed, if a scenario has one
 //!   study/NAME/           a copy of the study: study.toml and the files that it names
+//!   records/ARENA/SET/CELL/REPETITION/   with `--records`: packets.parquet and series.parquet
 //!   study.json            the outcome, as `--json` prints it
 //!   report.html
 //! ```
@@ -22,19 +23,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use talkpath_measure::RunRecord;
+use talkpath_measure::record_file::{write_packets, write_series};
 use talkpath_study::{ArenaName, Cell, CellRepetitions, CellSamples, Study};
 
 use crate::failure::Failure;
 use talkpath_experiment::Error;
-use talkpath_experiment::part::PROGRAM;
+use talkpath_experiment::choice::Records;
+use talkpath_experiment::part::{PACKETS, PROGRAM, SERIES, record_write_error};
 use talkpath_experiment::run_dir::{PARTS, PLAN, RunDir, lock_parts};
 use talkpath_experiment::stopwatch::start_of_run;
 use talkpath_experiment::store::lines::{LineFile, each_line, numbered};
 use talkpath_experiment::store::lock::Lock;
-use talkpath_experiment::store::whole::{read_json, write_bytes};
+use talkpath_experiment::store::whole::{read_json, write_bytes, write_whole};
+use talkpath_units::fnv1a;
 
 const STEM: &str = "cells-";
 const LINES: &str = ".jsonl";
+/// The folder of the record files.
+const RECORDS: &str = "records";
 
 /// What identifies a run of a study. A run can go on only where a run with the same identity stopped.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,14 +138,34 @@ impl StudyDir {
     }
 
     /// Copies the files of the study into the directory, so that the directory alone is enough to repeat the
-    /// run.
-    pub(super) fn keep_study(&self, study: &Study) -> Result<(), Failure> {
+    /// run. Returns the whole path of the folder with the copy.
+    pub(super) fn keep_study(&self, study: &Study) -> Result<String, Failure> {
         let copy = self.path.join(STUDY_COPY).join(&study.name);
         fs::create_dir_all(&copy).map_err(|why| Failure::write(&copy, why))?;
         for (name, text) in &study.files {
             write_bytes(&copy.join(name), text.as_bytes())?;
         }
-        Ok(())
+        let whole = copy.canonicalize().map_err(|why| Failure::read(&copy, &why))?;
+        Ok(whole.to_string_lossy().into_owned())
+    }
+
+    /// Writes the record files of a repetition of the cell `name`, as `records` asks.
+    pub(super) fn write_records(
+        &self,
+        name: CellName<'_>,
+        record: &RunRecord,
+        records: Records,
+    ) -> Result<(), Error> {
+        let folder = self.path.join(RECORDS).join(name.folder()).join(record.repetition.to_string());
+        fs::create_dir_all(&folder).map_err(|why| Error::write(&folder, why))?;
+        if records >= Records::All {
+            let path = folder.join(PACKETS);
+            write_whole(&path, |out| {
+                write_packets(record, out).map_err(|why| record_write_error(&path, why))
+            })?;
+        }
+        let path = folder.join(SERIES);
+        write_whole(&path, |out| write_series(record, out).map_err(|why| record_write_error(&path, why)))
     }
 
     /// Calls `with` on the kept repetitions of the cell `name`, and returns its result. Repetitions that ran
@@ -209,6 +236,21 @@ impl<'a> CellName<'a> {
     fn key(self) -> String {
         format!("{}\n{}\n{}", self.arena, self.assumption, self.cell)
     }
+
+    /// Returns the folder of the cell's records. A study may use any text as a name, and no name leads out
+    /// of the directory.
+    fn folder(self) -> PathBuf {
+        let plain = |name: &str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
+            let text: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+            if text.is_empty() || text.starts_with('.') || text != name {
+                format!("_{:016x}-{text}", fnv1a(name.bytes()))
+            } else {
+                text
+            }
+        };
+        PathBuf::from(self.arena.name()).join(plain(self.assumption)).join(plain(self.cell))
+    }
 }
 
 fn day(directory: &Path) -> Option<String> {
@@ -267,6 +309,18 @@ mod tests {
         keep(&last, repetition(0, 4, "y"));
         drop(last);
         assert_eq!(kept(&StudyDir::lock(path).unwrap(), "y"), (vec![(0, 4)], late(&[4])));
+    }
+
+    #[test]
+    fn a_cell_has_a_folder_of_its_own_whatever_its_name_is() {
+        let folder = |assumption, cell| CellName { arena: ArenaName::Sim, assumption, cell }.folder();
+        assert_eq!(folder("base", "udp-6-320"), Path::new("sim/base/udp-6-320"));
+        let odd = ["../../x", "..", ".", "a/b", "a_b", "", "ä"].map(|name| folder("base", name));
+        for (index, path) in odd.iter().enumerate() {
+            assert_eq!(path.components().count(), 3, "{path:?}");
+            assert!(path.components().all(|part| part.as_os_str() != ".."), "{path:?}");
+            assert!(!odd[..index].contains(path), "{path:?}");
+        }
     }
 
     #[test]

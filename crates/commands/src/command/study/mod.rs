@@ -2,6 +2,7 @@
 //! than a few lines has a file of its own.
 
 mod campaign;
+mod cell;
 mod describe;
 mod find;
 mod folder;
@@ -47,6 +48,7 @@ pub fn run(args: &StudyArgs, context: Context<'_>) -> Result<(), Failure> {
         StudyCommand::Keep(args) => kept::keep(args, terminal),
         StudyCommand::Fill(args) => kept::fill(args, terminal),
         StudyCommand::Run(args) => run::run(args, context),
+        StudyCommand::Cell(args) => cell::run(args, context),
         StudyCommand::Judge(args) => campaign::run(args, common, terminal),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use talkpath_experiment::choice::ArenaKind;
+use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 use talkpath_experiment::place::Place;
@@ -34,7 +34,7 @@ const BASE_SET: usize = 0;
 /// Runs the scenarios of a study, judges its claims, and writes the page.
 pub(super) fn run(args: &StudyRunArgs, context: Context<'_>) -> Result<(), Failure> {
     let Context { common, arenas, terminal } = context;
-    let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
+    let mut study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
     let selection = select(&study, arena_names(&args.arena, &study), args.quick, &args.claims)?;
     let selected = selection.cells(&study).into_iter().filter_map(|cell| selection.runs(cell));
     let scenarios = selected.map(|runs| &*runs.scenario);
@@ -51,7 +51,8 @@ pub(super) fn run(args: &StudyRunArgs, context: Context<'_>) -> Result<(), Failu
     } else {
         StudyDir::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?
     };
-    folder.keep_study(&study)?;
+    let copy = folder.keep_study(&study)?;
+    study.send_files_from(&copy);
     terminal.detail(&format!("run directory: {}", folder.path().display()));
     let progress = TerminalObserver::new(terminal, common.records());
     let runner = Runner {
@@ -62,6 +63,8 @@ pub(super) fn run(args: &StudyRunArgs, context: Context<'_>) -> Result<(), Failu
         terminal,
         progress: &progress,
         stop: &stop,
+        // Rows of all repetitions are many, so a study keeps none unless the user asks for them.
+        records: common.records.unwrap_or(Records::None),
     };
     let (samples, failure) = runner.run(&mut connected)?;
     let mut outcome = judge(&study, &selection, &samples);
@@ -160,7 +163,7 @@ fn networks(study: &Study) -> Vec<Animation> {
 
 /// Returns the arenas that `--arena` selects, each once. Without `--arena` it is the simulator, or the
 /// emulator if a scenario has a program, which can run only there.
-fn arena_names(kinds: &[StudyArena], study: &Study) -> Vec<ArenaName> {
+pub(super) fn arena_names(kinds: &[StudyArena], study: &Study) -> Vec<ArenaName> {
     if kinds.is_empty() {
         let scenarios = study.cells.iter().map(|cell| &*cell.full_runs.scenario);
         return vec![if has_program(scenarios) { ArenaName::Emu } else { ArenaName::Sim }];
@@ -178,7 +181,7 @@ fn arena_names(kinds: &[StudyArena], study: &Study) -> Vec<ArenaName> {
     arenas
 }
 
-const fn arena_kind(arena: ArenaName) -> ArenaKind {
+pub(super) const fn arena_kind(arena: ArenaName) -> ArenaKind {
     match arena {
         ArenaName::Sim => ArenaKind::Sim,
         ArenaName::Emu => ArenaKind::Emu,

@@ -18,6 +18,7 @@ use crate::arenas::Arenas;
 use crate::failure::Failure;
 use crate::running::{TerminalObserver, runs_again};
 use crate::terminal::Terminal;
+use talkpath_experiment::choice::Records;
 use talkpath_experiment::observer::{Disturbed, Event, Observer};
 use talkpath_experiment::part::PROGRAM;
 use talkpath_experiment::place::{Place, Worker};
@@ -38,6 +39,8 @@ pub(super) struct Runner<'a> {
     /// Shows the progress of the repetitions.
     pub(super) progress: &'a TerminalObserver,
     pub(super) stop: &'a AtomicBool,
+    /// Which record files of each repetition are written.
+    pub(super) records: Records,
 }
 
 /// An arena in which cells run, and its workers.
@@ -199,6 +202,7 @@ impl Keeper for Stage<'_> {
                 || self.runner.folder.cell(cell.name(), |kept| kept.wants_series(cell.cell, id.repetition));
             !cell.cell.kept.over_time.is_empty() || is_traced()
         });
+        let has_series = has_series || self.runner.records >= Records::Summary;
         RecordContents { series: has_series.then_some(SeriesDetail::Full), rows: true }
     }
 
@@ -243,6 +247,9 @@ impl Keeper for Stage<'_> {
         } else {
             Acceptance::Disturbed(record.warnings.clone())
         };
+        if runner.records >= Records::Summary {
+            runner.folder.write_records(stage_cell.name(), &record, runner.records)?;
+        }
         let sampled = Sampled { sample, trace, warnings: &warnings };
         runner.folder.keep(cell, CellSamples::of_one(cell, assumption, &runs.fingerprint, sampled))?;
         Ok(acceptance)

@@ -130,6 +130,7 @@ fn run(study: &Study, folder: &StudyDir, treats: &[Treats]) -> Came {
         terminal,
         progress: &progress,
         stop: &stop,
+        records: Records::None,
     };
     let workers = vec![Box::new(OnMachine(Arc::clone(&machine))) as Worker];
     let place = Place::new(ArenaKind::Emu, None);
