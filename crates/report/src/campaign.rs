@@ -6,6 +6,8 @@
 //!
 //! Begin to read with [`campaign_page`].
 
+mod charts;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
@@ -27,6 +29,7 @@ pub fn campaign_page(findings: &Findings) -> String {
     let sections = [
         Section { id: "matrix", title: "Host by host", body: host_tables(findings) },
         Section { id: "days", title: "Day by day", body: day_tables(findings) },
+        Section { id: "charts", title: "Pair by pair", body: pair_charts(findings) },
         Section { id: "hours", title: "Time of day", body: hour_table(findings) },
         Section { id: "not-valid", title: "Not valid", body: not_valid(findings) },
         Section { id: "left-out", title: "Left out", body: left_out(findings) },
@@ -262,6 +265,19 @@ fn day_tables(findings: &Findings) -> Markup {
     }
 }
 
+/// Charts for each measure, with two for each pair of hosts. Empty if nothing was measured.
+fn pair_charts(findings: &Findings) -> Markup {
+    if findings.days.is_empty() {
+        return html! {};
+    }
+    html! {
+        @for measure in measures(findings) {
+            h3 { (measure) }
+            (charts::charts_by_pair(findings, measure))
+        }
+    }
+}
+
 fn day_table(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid {
     let rows: Vec<&DayRow> = findings.days.iter().filter(|row| row.measure == measure).collect();
     let transports = distinct(rows.iter().map(|row| &row.transport));
@@ -471,6 +487,34 @@ mod tests {
             left_out: Vec::new(),
             missing: Vec::new(),
         }
+    }
+
+    #[test]
+    fn each_pair_of_hosts_has_a_chart_of_delay_and_one_of_jitter_with_a_bar_for_each_transport_and_day() {
+        let mut of_days = findings(vec![row("udp", 4.38, 20.0, 3)]);
+        for (far, day, transport, delay) in
+            [("b", 1, "udp", 20.0), ("b", 2, "udp", 21.0), ("b", 1, "tcp", 60.0), ("c", 1, "udp", 30.0)]
+        {
+            let estimate = |median: f64| Some(Estimate { median, ci95: None, n: 3 });
+            of_days.days.push(DayRow {
+                near: "a".to_owned(),
+                far: far.to_owned(),
+                measure: "call".to_owned(),
+                transport: transport.to_owned(),
+                day,
+                is_round_trip: true,
+                loss_rate: None,
+                delay_ms_p90: estimate(delay),
+                delay_ms_p95: None,
+                ipdv_ms_p90: (far == "b").then(|| estimate(2.0)).flatten(),
+                ipdv_ms_p95: None,
+            });
+        }
+        let page = campaign_page(&of_days);
+        for title in ["a → b: p90 of delay", "a → b: p90 of jitter", "a → c: p90 of delay"] {
+            assert!(page.contains(title), "no {title}: {page}");
+        }
+        assert!(!page.contains("a → c: p90 of jitter"), "no jitter is known of that pair");
     }
 
     #[test]

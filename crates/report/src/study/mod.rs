@@ -13,7 +13,7 @@
 //! Begin to read with `text.rs`, which has the table of the terminal, and then with `page.rs`.
 
 mod changes;
-mod chart;
+pub(crate) mod chart;
 mod fill;
 mod guide;
 mod links;

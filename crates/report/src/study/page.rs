@@ -1,10 +1,12 @@
-//! The page of a study: the verdicts, our figures beside the printed values under every assumption set and in
-//! every arena, and the charts.
+//! The page of a study. A reader looks at the charts and the tables first, so they come first; then the
+//! verdicts, and each claim with the beginning of its reason. What proves a verdict is folded.
+
+use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Verdict, format_figure, format_median,
-    format_requirement,
+    ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, SetOutcome, Verdict, format_figure,
+    format_median, format_requirement,
 };
 
 use super::chart::chart;
@@ -17,9 +19,9 @@ use super::words::{
     standing_in_words,
 };
 use crate::animation::{Animation, topology_svg};
-use crate::chart::id_part;
+use crate::chart::{Chart, id_part};
 use crate::html::{BREAK, document, warnings};
-use crate::number::list;
+use crate::number::{distinct, list};
 
 /// Writes the page. It loads no other file. `networks` has the network of each scenario, `talkpath` is the
 /// version of the program, and `command` repeats the study.
@@ -29,23 +31,17 @@ pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, com
             p.invalid role="alert" { "Not every cell ran to its end undisturbed." }
         }
         (warnings(&outcome.warnings))
+        p { strong { (claim_counts(outcome)) } }
+        (guide(outcome))
+        (figure_section(outcome))
+        (published_section(outcome))
         (verdict_section(outcome))
-        (network_section(networks))
-        (assumption_section(outcome))
         section {
             h2 { "Every claim" }
             @for claim in &outcome.claims { (claim_details(claim, outcome)) }
         }
-        (published_section(outcome))
-        @if !outcome.figures.is_empty() {
-            section {
-                h2 { "Figures" }
-                @for figure in &outcome.figures {
-                    (chart(figure).html())
-                    (claims_naming(figure, outcome))
-                }
-            }
-        }
+        (network_section(networks))
+        (assumption_section(outcome))
         @if !outcome.not_shown.is_empty() {
             p { "No cell of these ran, so they are not shown: " (list(&outcome.not_shown)) "." }
         }
@@ -79,8 +75,6 @@ fn verdict_section(outcome: &Outcome) -> Markup {
     html! {
         section {
             h2 { "Verdicts" }
-            p { strong { (claim_counts(outcome)) } }
-            (guide(outcome))
             (prose_table(&columns, &rows))
         }
     }
@@ -104,6 +98,45 @@ fn claim_row(claim: &ClaimOutcome, outcome: &Outcome) -> ProseRow {
         ],
     }
 }
+
+/// The publication's figures, drawn again. What the captions of several charts say is said once, above them.
+fn figure_section(outcome: &Outcome) -> Markup {
+    if outcome.figures.is_empty() {
+        return html! {};
+    }
+    let mut charts: Vec<Chart> = outcome.figures.iter().map(chart).collect();
+    let common = take_common_sentences(charts.iter_mut().map(|chart| &mut chart.caption).collect());
+    html! {
+        section {
+            h2 { "Figures" }
+            @if !common.is_empty() { p.about { (common) } }
+            @for (figure, chart) in outcome.figures.iter().zip(&charts) {
+                (chart.html())
+                (claims_naming(figure, outcome))
+            }
+        }
+    }
+}
+
+/// Takes out of each caption the sentences that [`MIN_COMMON_CAPTIONS`] captions or more have, and returns
+/// them.
+fn take_common_sentences(captions: Vec<&mut String>) -> String {
+    let sentences = |caption: &str| -> Vec<String> {
+        caption.split_inclusive(". ").map(|sentence| sentence.trim().to_owned()).collect()
+    };
+    let of_all: Vec<Vec<String>> = captions.iter().map(|caption| sentences(caption)).collect();
+    let count = |sentence: &String| of_all.iter().filter(|caption| caption.contains(sentence)).count();
+    let is_common = |sentence: &&String| !sentence.is_empty() && count(sentence) >= MIN_COMMON_CAPTIONS;
+    let common: Vec<String> = distinct(of_all.iter().flatten().filter(is_common).cloned());
+    for (caption, sentences) in captions.into_iter().zip(&of_all) {
+        let own = sentences.iter().filter(|sentence| !common.contains(sentence));
+        *caption = own.cloned().collect::<Vec<_>>().join(" ");
+    }
+    common.join(" ")
+}
+
+/// A sentence that this many captions have is said once. We chose 3.
+const MIN_COMMON_CAPTIONS: usize = 3;
 
 /// The drawing of each network. Empty if there is none.
 fn network_section(networks: &[Animation]) -> Markup {
@@ -146,8 +179,11 @@ fn assumption_section(outcome: &Outcome) -> Markup {
     html! {
         section {
             h2 { "Assumption sets" }
-            dl.terms {
-                @for (name, text) in &outcome.assumptions { dt { (name) } dd { (text) } }
+            details {
+                summary { "What each set assumes" }
+                dl.terms {
+                    @for (name, text) in &outcome.assumptions { dt { (name) } dd { (text) } }
+                }
             }
         }
     }
@@ -173,22 +209,58 @@ fn claim_details(claim: &ClaimOutcome, outcome: &Outcome) -> Markup {
                 (in_arena(verdict, outcome))
                 ": "
                 @if !verdict.under.is_empty() { (verdict.under) ". " }
-                (verdict.why)
+                (reason(&verdict.why))
             }
+            (rest_of_reason(&verdict.why))
             (judged_checks(verdict))
             (checks_not_judged(verdict))
         }
     }
 }
 
-/// The checks of a claim in one arena. Checks between arenas are open, and the others are folded.
+/// The number of sentences of a reason that are not folded.
+const OPEN_SENTENCES: usize = 2;
+
+/// Splits a reason behind its first sentences. A sentence ends with a full stop and a space before a capital.
+fn split_reason(why: &str) -> (&str, &str) {
+    let mut sentences = 0;
+    for (index, _) in why.match_indices(". ") {
+        if why[index + 2..].starts_with(char::is_uppercase) {
+            sentences += 1;
+        }
+        if sentences == OPEN_SENTENCES {
+            return (&why[..=index], &why[index + 2..]);
+        }
+    }
+    (why, "")
+}
+
+fn reason(why: &str) -> &str {
+    split_reason(why).0
+}
+
+/// What follows the first sentences of a reason, folded. Empty if nothing follows.
+fn rest_of_reason(why: &str) -> Markup {
+    let (_, rest) = split_reason(why);
+    html! {
+        @if !rest.is_empty() {
+            details { summary { "The rest of the reason" } p { (rest) } }
+        }
+    }
+}
+
+/// The checks of a claim in one arena. Checks between arenas are open, and the others are folded. Of another
+/// set than the first only the checks with another answer are shown: study.json has all.
 fn judged_checks(verdict: &ArenaVerdict) -> Markup {
     let mut between_arenas = Vec::new();
     let mut others = Vec::new();
-    for set_outcome in &verdict.by_assumption {
+    let first_answers = answers(verdict.by_assumption.first());
+    for (index, set_outcome) in verdict.by_assumption.iter().enumerate() {
         for check in set_outcome.checks.iter().filter(|check| !check.values.is_empty()) {
+            let is_as_under_first = first_answers.get(check.name.as_str()) == Some(&check.holds);
             match check.must {
                 ClaimKind::Agree { .. } => between_arenas.push(row_between_arenas(check)),
+                _ if index > 0 && is_as_under_first => {}
                 _ => others.push(check_row(&set_outcome.assumption, check)),
             }
         }
@@ -197,11 +269,17 @@ fn judged_checks(verdict: &ArenaVerdict) -> Markup {
         @if !between_arenas.is_empty() { (prose_table(&BETWEEN_ARENAS_COLUMNS, &between_arenas)) }
         @if !others.is_empty() {
             details {
-                summary { "Every check" }
+                summary { "Every check, and the checks with another answer under another set" }
                 (prose_table(&CHECK_COLUMNS, &others))
             }
         }
     }
+}
+
+/// Whether each check of a set holds, by the name of the check.
+fn answers(set_outcome: Option<&SetOutcome>) -> BTreeMap<&str, Option<bool>> {
+    let checks = set_outcome.into_iter().flat_map(|outcome| &outcome.checks);
+    checks.map(|check| (check.name.as_str(), check.holds)).collect()
 }
 
 const BETWEEN_ARENAS_COLUMNS: [ProseColumn<'_>; 6] = [
@@ -303,6 +381,43 @@ mod tests {
         let page = study_page(&outcome, &[two_hosts(), two_hosts()], "0.3.0", "talkpath study run x-1999");
         assert!(page.contains("<figure id=\"figure-network-1\">"), "{page}");
         assert!(page.contains("<figure id=\"figure-network-2\">") && !page.contains("<figure>"), "{page}");
+    }
+
+    #[test]
+    fn charts_and_printed_values_come_before_the_verdicts() {
+        let page = study_page(
+            &super::super::fill::tests::outcome(),
+            &[two_hosts()],
+            "0.3.0",
+            "talkpath study run x",
+        );
+        let place = |head: &str| {
+            page.find(&format!("<h2>{head}</h2>")).unwrap_or_else(|| panic!("no {head}: {page}"))
+        };
+        assert!(place("Verdicts") < place("Every claim") && place("Every claim") < place("Networks"));
+    }
+
+    #[test]
+    fn a_long_reason_is_folded_behind_its_second_sentence() {
+        let why = "It holds at 128.5 kb/s alone. The queue drains slowly. So its delay is long. And more";
+        assert_eq!(
+            split_reason(why),
+            ("It holds at 128.5 kb/s alone. The queue drains slowly.", "So its delay is long. And more")
+        );
+        assert_eq!(split_reason("One. two. Three"), ("One. two. Three", ""));
+        assert!(rest_of_reason(why).0.contains("<details>") && rest_of_reason("Short").0.is_empty());
+    }
+
+    #[test]
+    fn what_all_captions_say_is_said_once() {
+        let mut captions =
+            ["Hollow is printed. A note.", "Hollow is printed.", "Hollow is printed. Another."]
+                .map(str::to_owned);
+        let common = take_common_sentences(captions.iter_mut().collect());
+        assert_eq!(common, "Hollow is printed.");
+        assert_eq!(captions, ["A note.", "", "Another."]);
+        let mut two = ["Same.".to_owned(), "Same.".to_owned()];
+        assert_eq!(take_common_sentences(two.iter_mut().collect()), "");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What a transfer's own programs print: a row for each figure, and a column for each repetition.
 //!
 //! The figures are those of Foderaro's tables (5 May 1995) and of Spoor's window and log (2014, appendices B
-//! and D). A *transfer* is a burst of messages, or a file. In the simulator it has no start and no end, because
-//! virtual time is not that of a clock.
+//! and D). A *transfer* is a burst of messages, or a file. In the simulator it has no start and no end,
+//! because virtual time is not that of a clock.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::number::{UNKNOWN, count, fixed, percent};
 use crate::term::{Term, Topic};
 use crate::view::CellView;
 
-/// The table has at most 6 repetitions of a flow. We chose 6 because a terminal of 100 characters has room for
-/// as many.
+/// The table has at most 6 repetitions of a flow. We chose 6 because a terminal of 100 characters has room
+/// for as many.
 const MAX_REPETITIONS: usize = 6;
 /// The place of the date, of the time, and of the last of its three decimals in `2026-11-29 16:12:03.123456`.
 const DATE: core::ops::Range<usize> = 0..10;

@@ -17,6 +17,11 @@ use crate::chart::{Chart, id_part};
 use crate::plot::svg::SvgName;
 
 pub(super) fn chart(figure: &FigureOutcome) -> Chart {
+    titled(figure, &id_part(&figure.number), title(figure))
+}
+
+/// Draws a figure that belongs to no publication, with a title of its own. `id` names it on the page.
+pub(crate) fn titled(figure: &FigureOutcome, id: &str, title: String) -> Chart {
     let untitled = match &figure.drawing {
         Drawing::Traces { panels, seconds, levels } => traces::draw(figure, panels, *seconds, levels),
         Drawing::Lines { lines } => lines::draw(figure, lines),
@@ -25,13 +30,12 @@ pub(super) fn chart(figure: &FigureOutcome) -> Chart {
         Drawing::Scatter { lines, fit } => scatter::draw(figure, lines, *fit),
         Drawing::Absent { why } => return absent(figure, why),
     };
-    let (id, title) = (id_part(&figure.number), title(figure));
     let x_title = if figure.x_title.is_empty() { "what is named below" } else { &figure.x_title };
     let description = format!("{} against {x_title}.", figure.y_title);
     let name = SvgName { id: &format!("svg-{id}"), title: &title, description: &description };
     let svg = Some(untitled.svg.finish(name));
     let caption = sentences(&[&untitled.caption, &figure.note]);
-    Chart { id, title, legend: untitled.legend, svg, caption }
+    Chart { id: id.to_owned(), title, legend: untitled.legend, svg, caption }
 }
 
 /// The place of a figure that is not drawn again.
