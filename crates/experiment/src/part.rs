@@ -319,8 +319,8 @@ impl Part {
     }
 }
 
-/// Adds to each burst and each file when it began and ended. `stamp` writes an instant of the run as a date and
-/// a time.
+/// Adds to each burst and each file when it began and ended. `stamp` writes an instant of the run as a date
+/// and a time.
 fn add_transfers(summary: &mut RunSummary, record: &RunRecord, stamp: &impl Fn(Instant) -> String) {
     let window = record.window_start..record.window_end;
     for flow in record.flows.iter().filter(|flow| flow.info.burst || flow.file.is_some()) {

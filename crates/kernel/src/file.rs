@@ -31,8 +31,8 @@ const MAX_NAME: usize = 255;
 const MAX_KEPT_NAME: usize = 100;
 /// The largest number of kept files that have the same name.
 const MAX_SAME_NAME: u32 = 100;
-/// The log of the transfers, beside the kept files. Spoor's (2014, appendix B) is called LANReceiveLog.txt. No
-/// kept file has this name.
+/// The log of the transfers, beside the kept files. Spoor's (2014, appendix B) is called LANReceiveLog.txt.
+/// No kept file has this name.
 pub const RECEIVE_LOG: &str = "receive-log.txt";
 
 /// A file as both ends know it.

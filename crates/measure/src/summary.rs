@@ -375,8 +375,8 @@ pub struct FileSummary {
     pub kept_as: Option<String>,
 }
 
-/// When a transfer began and ended, and the payload of its messages: the fields of Spoor's transfer log (2014,
-/// appendix B) that no other figure has. A transfer is a burst, or a file.
+/// When a transfer began and ended, and the payload of its messages: the fields of Spoor's transfer log
+/// (2014, appendix B) that no other figure has. A transfer is a burst, or a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferSummary {
     /// The date and time of the first send, in UTC; `None` if nothing was sent.

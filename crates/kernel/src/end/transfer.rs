@@ -23,8 +23,8 @@ pub struct ReceivedTransfer {
 }
 
 impl FlowEnd {
-    /// Returns what this end has received of a transfer. Returns `None` if it is the sender, or if the workload
-    /// does not end by itself.
+    /// Returns what this end has received of a transfer. Returns `None` if it is the sender, or if the
+    /// workload does not end by itself.
     pub fn received_transfer(&self) -> Option<ReceivedTransfer> {
         if self.is_sender || !self.spec.workload.is_bounded() {
             return None;
