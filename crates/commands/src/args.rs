@@ -19,6 +19,7 @@ mod mos;
 mod own_line;
 mod own_link;
 mod precedence;
+mod progress;
 mod rate;
 mod serve;
 mod shard;
@@ -57,6 +58,8 @@ pub use self::mos::{MosArgs, Share};
 pub use self::own_line::OwnLine;
 pub use self::own_link::OwnLink;
 use self::precedence::apply_precedence;
+use self::progress::parse_json_detail;
+pub use self::progress::{JsonDetail, ProgressForm};
 pub use self::rate::RateArgs;
 pub use self::serve::ServeArgs;
 pub use self::shard::{MergeArgs, PlanArgs, ShardArgs};
@@ -143,6 +146,9 @@ pub struct Common {
         value_parser = parse_json_detail
     )]
     pub json_detail: Option<JsonDetail>,
+    /// How standard error shows what happens while a command runs
+    #[arg(help_heading = heading::OUTPUT, long, global = true, env = "TALKPATH_PROGRESS", value_enum, default_value_t = ProgressForm::Bar)]
+    pub progress: ProgressForm,
     /// Print errors only
     #[arg(help_heading = heading::OUTPUT, long, short, global = true, env = "TALKPATH_QUIET", value_parser = FalseyValueParser::new())]
     pub quiet: bool,
@@ -163,28 +169,6 @@ impl Common {
     /// Returns the value of `--records`. If the flag was not given, all record files are written.
     pub fn records(&self) -> Records {
         self.records.unwrap_or(Records::All)
-    }
-}
-
-/// Which part of a run's result is printed as JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JsonDetail {
-    /// No JSON is printed, because the environment variable switches it off.
-    Off,
-    /// summary.json without its repetitions is printed.
-    WithoutRuns,
-    /// The whole summary.json is printed.
-    WithRuns,
-}
-
-/// Reads the value of `--json`: `runs`, or one of the words for yes and no that an environment variable may
-/// have.
-fn parse_json_detail(text: &str) -> Result<JsonDetail, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "" | "0" | "n" | "no" | "f" | "false" | "off" => Ok(JsonDetail::Off),
-        "1" | "y" | "yes" | "t" | "true" | "on" => Ok(JsonDetail::WithoutRuns),
-        "runs" => Ok(JsonDetail::WithRuns),
-        _ => Err("expected --json alone, or --json=runs for the repetitions too".to_owned()),
     }
 }
 

@@ -43,6 +43,7 @@ pub mod output_file;
 mod page;
 mod path_changes;
 mod place;
+mod progress_events;
 mod running;
 pub mod scenario_file;
 mod shares;

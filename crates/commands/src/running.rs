@@ -15,6 +15,7 @@ use talkpath_units::{Duration, counted};
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::progress_events::JsonEvents;
 use crate::terminal::{Terminal, program, shell_path, shell_word};
 
 /// The result of a whole run. A run that ended early has both the figures that were measured and the reason
@@ -141,16 +142,19 @@ pub(crate) struct TerminalObserver {
     /// The progress bar. It exists only while repetitions run.
     progress: RwLock<Option<Progress>>,
     has_bar: bool,
+    /// Writes the events as JSON, if `--progress json` is given.
+    events: Option<JsonEvents>,
 }
 
 impl TerminalObserver {
-    pub(crate) const fn new(terminal: Terminal, records: Records) -> Self {
-        Self { terminal, records, progress: RwLock::new(None), has_bar: true }
+    pub(crate) fn new(terminal: Terminal, records: Records) -> Self {
+        let events = terminal.is_json().then(|| JsonEvents::new(terminal));
+        Self { terminal, records, progress: RwLock::new(None), has_bar: events.is_none(), events }
     }
 
     /// Makes an observer without a bar, because the terminal belongs to a program.
-    pub(crate) const fn without_bar(terminal: Terminal, records: Records) -> Self {
-        Self { terminal, records, progress: RwLock::new(None), has_bar: false }
+    pub(crate) fn without_bar(terminal: Terminal, records: Records) -> Self {
+        Self { has_bar: false, ..Self::new(terminal, records) }
     }
 
     fn progress(&self) -> RwLockReadGuard<'_, Option<Progress>> {
@@ -176,10 +180,13 @@ impl TerminalObserver {
 
 impl Observer for TerminalObserver {
     fn observe(&self, event: Event<'_>) {
+        if self.events.as_ref().is_some_and(|events| events.print(&event)) {
+            return;
+        }
         match event {
             Event::Directory(path) => self.terminal.detail(&format!("run directory: {}", path.display())),
             Event::Begun { .. } if !self.has_bar => {}
-            Event::Begun { repetitions, whole } => {
+            Event::Begun { repetitions, whole, .. } => {
                 self.replace_progress(Some(Progress::start(self.terminal, repetitions, whole)));
             }
             Event::Advanced(path_time) => {
@@ -200,6 +207,7 @@ impl Observer for TerminalObserver {
             Event::Ended { id, seed, disturbed } => {
                 self.show_repetition(id.cell, id.repetition, seed.get(), disturbed);
             }
+            Event::Figures(_) => {}
             Event::RunsAgain { disturbed, again, at_most } => {
                 self.terminal.note(&format!("{} (--run-again)", runs_again(disturbed, again, at_most)));
             }

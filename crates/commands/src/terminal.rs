@@ -9,7 +9,7 @@ use std::path::Path;
 use talkpath_report::Style;
 use talkpath_units::printable;
 
-use crate::args::{Common, TableArgs};
+use crate::args::{Common, ProgressForm, TableArgs};
 use crate::failure::Failure;
 
 /// How much a command prints on standard error, and whether in colours.
@@ -18,6 +18,8 @@ pub struct Terminal {
     quiet: bool,
     verbose: bool,
     color_on_error: bool,
+    /// Whether standard error has one JSON object a line (`--progress json`).
+    json: bool,
 }
 
 impl Terminal {
@@ -27,18 +29,33 @@ impl Terminal {
             quiet: common.quiet,
             verbose: common.verbose > 0 && !common.quiet,
             color_on_error: io::stderr().is_terminal() && colors_wanted(),
+            json: common.progress == ProgressForm::Json,
         }
     }
 
     /// Makes a terminal without colours that prints no details, for messages before the flags are known.
     pub fn plain() -> Self {
-        Self { quiet: false, verbose: false, color_on_error: false }
+        Self { quiet: false, verbose: false, color_on_error: false, json: false }
     }
 
     /// Returns whether to show a progress bar. It is shown only if standard error is a terminal, where a
     /// person watches.
     pub fn shows_progress(self) -> bool {
-        !self.quiet && io::stderr().is_terminal()
+        !self.quiet && !self.json && io::stderr().is_terminal()
+    }
+
+    /// Returns whether standard error has one JSON object a line.
+    pub const fn is_json(self) -> bool {
+        self.json && !self.quiet
+    }
+
+    /// Prints an event for a program, if `--progress json` is given and `--quiet` is not. The key `event` has
+    /// the name of the event.
+    pub(crate) fn event(self, event: &serde_json::Value) {
+        if self.is_json() {
+            // If standard error is closed, nobody can read the event.
+            let _ = writeln!(io::stderr().lock(), "{event}");
+        }
     }
 
     /// Returns whether `--quiet` is given.
@@ -54,21 +71,21 @@ impl Terminal {
     /// Prints a message about the progress.
     pub fn note(self, text: &str) {
         if !self.quiet {
-            self.say("", "", text);
+            self.say(Kind::Note, text);
         }
     }
 
     /// Prints a detail of the progress if `--verbose` was given.
     pub fn detail(self, text: &str) {
         if self.verbose {
-            self.say("", "", text);
+            self.say(Kind::Note, text);
         }
     }
 
     /// Prints a warning, such as one about something that may falsify the figures.
     pub fn warning(self, text: &str) {
         if !self.quiet {
-            self.say("33", "warning: ", text);
+            self.say(Kind::Warning, text);
         }
     }
 
@@ -82,11 +99,16 @@ impl Terminal {
 
     /// Prints an error.
     pub fn error(self, text: &str) {
-        self.say("31", "error: ", text);
+        self.say(Kind::Error, text);
     }
 
-    /// Prints `text` after `label`. `color` is the number of an ANSI colour.
-    fn say(self, color: &str, label: &str, text: &str) {
+    fn say(self, kind: Kind, text: &str) {
+        if self.json {
+            let event = serde_json::json!({ "event": kind.event(), "text": text });
+            let _ = writeln!(io::stderr().lock(), "{event}");
+            return;
+        }
+        let (color, label) = kind.color_and_label();
         let label = if self.color_on_error && !label.is_empty() {
             format!("\x1b[1;{color}m{label}\x1b[0m")
         } else {
@@ -94,6 +116,34 @@ impl Terminal {
         };
         // If standard error is closed, nobody can read the message.
         let _ = writeln!(io::stderr().lock(), "{label}{}", printable_lines(text));
+    }
+}
+
+/// The kind of a message on standard error.
+#[derive(Clone, Copy)]
+enum Kind {
+    Note,
+    Warning,
+    Error,
+}
+
+impl Kind {
+    /// The name of the event in JSON (docs/reference/interface.md).
+    const fn event(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+
+    /// The number of an ANSI colour, and what stands before the message.
+    const fn color_and_label(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Note => ("", ""),
+            Self::Warning => ("33", "warning: "),
+            Self::Error => ("31", "error: "),
+        }
     }
 }
 

@@ -397,6 +397,7 @@ impl<'a> Experiment<'a> {
             per_flow: self.place.per_flow,
             in_memory: self.shard.is_none(),
             parts: Mutex::default(),
+            observer: &*self.observer,
         };
         let repetitions = Repetitions {
             cells: &CellPlan::all_of(plan),

@@ -15,6 +15,7 @@ use crate::Error;
 use crate::attempt::RecordContents;
 use crate::choice::Records;
 use crate::journal::{Journal, Packed};
+use crate::observer::{Event, Observer};
 use crate::part::{ExtraFiles, Part, PartsInMemory};
 use crate::place::Worker;
 use crate::repetitions::{Acceptance, FinishedAttempt, Keeper};
@@ -41,6 +42,8 @@ pub(crate) struct PartKeeper<'k> {
     pub(crate) in_memory: bool,
     /// The parts that stay in memory.
     pub(crate) parts: Mutex<PartsInMemory>,
+    /// Receives the figures of each repetition.
+    pub(crate) observer: &'k dyn Observer,
 }
 
 impl PartKeeper<'_> {
@@ -67,6 +70,7 @@ impl Keeper for PartKeeper<'_> {
         part.set_reruns(reruns);
         if !is_cut_short {
             part.warn_of_silence();
+            self.observer.observe(Event::Figures(&part.summary));
         }
         if let Err(why) = self.writer.write(&mut part, &record, &extra_files, is_cut_short) {
             if !self.in_memory {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use talkpath_measure::summary::RunSummary;
 use talkpath_units::{Duration, Seed};
 
 use crate::Error;
@@ -33,6 +34,8 @@ pub enum Event<'a> {
     Directory(&'a Path),
     /// A list of repetitions begins.
     Begun {
+        /// The number of cells of the plan.
+        cells: u64,
         /// The number of repetitions.
         repetitions: u64,
         /// The sum of their durations in path time.
@@ -53,6 +56,9 @@ pub enum Event<'a> {
         /// How the machine disturbed the repetition; `None` if the machine kept to its stated limits.
         disturbed: Option<Disturbed<'a>>,
     },
+    /// These are the figures of a repetition that ran to its end. Of a repetition that runs again the last
+    /// event counts. A study has no such event, because it keeps no summaries.
+    Figures(&'a RunSummary),
     /// Disturbed repetitions run again.
     RunsAgain {
         /// The number of disturbed repetitions.

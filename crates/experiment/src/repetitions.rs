@@ -251,7 +251,11 @@ impl Repetitions<'_> {
         for task in tasks {
             path_time = path_time.saturating_add(task.cell.scenario.duration);
         }
-        self.observer.observe(Event::Begun { repetitions: tasks.len() as u64, whole: path_time });
+        self.observer.observe(Event::Begun {
+            cells: self.cells.len() as u64,
+            repetitions: tasks.len() as u64,
+            whole: path_time,
+        });
         let concurrent_runs = self.place.is_real_time().then_some(workers.len());
         let attempts = Attempts::new(self.observer, concurrent_runs, self.stop);
 

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::json::json;
+use talkpath_experiment::observer::{Event, Observer as _};
 use talkpath_experiment::part::REPORT;
 use talkpath_experiment::place::Place;
 use talkpath_experiment::stopwatch::Stopwatch;
@@ -53,8 +54,8 @@ pub(super) fn run(args: &StudyRunArgs, context: Context<'_>) -> Result<(), Failu
     };
     let copy = folder.keep_study(&study)?;
     study.send_files_from(&copy);
-    terminal.detail(&format!("run directory: {}", folder.path().display()));
     let progress = TerminalObserver::new(terminal, common.records());
+    progress.observe(Event::Directory(folder.path()));
     let runner = Runner {
         study: &study,
         selection: &selection,
