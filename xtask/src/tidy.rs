@@ -271,7 +271,7 @@ const MAX_WIDTH: usize = 110;
 const LONG_FILES: [(&str, &str); 0] = [];
 
 /// Crates that may use the operating system.
-const OS_CRATES: [&str; 7] = ["system", "kernel", "emu", "live", "experiment", "commands", "cli"];
+const OS_CRATES: [&str; 8] = ["system", "kernel", "emu", "live", "experiment", "commands", "ui", "cli"];
 
 /// The crates that may have unsafe code.
 const UNSAFE_CRATES: [&str; 2] = ["system", "kernel"];
@@ -340,9 +340,11 @@ const BORDERS: &[(&str, &[&str])] = &[
             "sound",
         ],
     ),
+    ("ui", &["experiment"]),
     (
         "cli",
         &[
+            "ui",
             "units",
             "wire",
             "transport",
@@ -398,7 +400,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/path/src/link.rs:2: `std::time::`: only system, kernel, emu, live, experiment, commands, cli touch the OS"
+                "crates/path/src/link.rs:2: `std::time::`: only system, kernel, emu, live, experiment, commands, ui, cli touch the OS"
             ]
         );
     }

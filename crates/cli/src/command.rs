@@ -6,3 +6,4 @@ pub(crate) mod play;
 pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod stamp;
+pub(crate) mod ui;

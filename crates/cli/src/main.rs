@@ -31,7 +31,7 @@ use talkpath_commands::failure::Failure;
 use talkpath_commands::terminal::Terminal;
 use talkpath_emu::shell::Nursery;
 
-use crate::command::{doctor, path_shell, play, replay, serve, stamp};
+use crate::command::{doctor, path_shell, play, replay, serve, stamp, ui};
 use crate::linked::Linked;
 
 fn main() -> ExitCode {
@@ -78,6 +78,7 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Replay(args) => replay::run(args, terminal),
         Command::Rate(args) => rate::run(args, context),
         Command::Listen(args) => listen::run(args, context),
+        Command::Ui(args) => ui::run(args, common, terminal),
         Command::Mos(args) => mos::run(args, common, terminal),
         Command::Trace(args) => trace::run(args, terminal),
         Command::Doctor => doctor::run(common, terminal),

@@ -28,6 +28,7 @@ mod stamp;
 mod study;
 mod trace;
 mod transfer;
+mod ui;
 mod usage_error;
 
 use std::net::{IpAddr, SocketAddr};
@@ -71,6 +72,7 @@ pub use self::study::{
 };
 pub use self::trace::{TimeUnit, TraceArgs, TraceKind};
 pub use self::transfer::{BurstArgs, SendArgs, TransferArgs};
+pub use self::ui::UiArgs;
 use self::usage_error::{json_refusal, usage_failure};
 
 /// Find out which transport holds up on which path: simulated, emulated and live, from one scenario file.
@@ -256,6 +258,8 @@ pub enum Command {
     Rate(Box<RateArgs>),
     /// Write the sound of a call as its listener heard it, and a page that plays it
     Listen(ListenArgs),
+    /// Open a window: a page on this computer alone, to run and read all of this without a command line
+    Ui(UiArgs),
     /// Compute the mean opinion score (MOS) of a call from a delay, a loss and a codec
     Mos(MosArgs),
     /// Say what a trace or a line of tc holds, and write it as a scenario reads it

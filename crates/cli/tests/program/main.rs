@@ -33,5 +33,6 @@ mod study;
 mod thresholds;
 mod traces;
 mod transfers;
+mod ui;
 mod usage;
 mod way_out;

@@ -15,7 +15,7 @@ use super::{CampaignCommand, Command, StudyCommand};
 use crate::failure::Failure;
 
 /// The commands that docs/reference/interface.md promises for later versions.
-const LATER_COMMANDS: [&str; 4] = ["advise", "fit", "listen", "ui"];
+const LATER_COMMANDS: [&str; 2] = ["advise", "fit"];
 
 /// Makes the failure for a wrong command line.
 ///
@@ -127,6 +127,7 @@ fn usage(message: &str, help: &str) -> Failure {
 pub(super) fn json_refusal(command: &Command) -> Option<Failure> {
     let (name, help) = match command {
         Command::Monitor(_) => ("monitor", "--json-stream prints events"),
+        Command::Ui(_) => ("ui", "each run that it makes has its summary.json"),
         Command::Serve(_) => ("serve", "the client's `run --json` has the figures"),
         Command::Report(_) => ("report", "the figures are in summary.json of each run directory"),
         Command::Export(_) => ("export", "`--format jsonl` writes a JSON object for each row"),
