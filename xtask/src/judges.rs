@@ -4,6 +4,7 @@
 //!   pages alone.
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
 //! - `hearing.py` holds opinion scores against PESQ and PLCMOS on the sounds of `talkpath listen`.
+//! - `ui.py` does in Chromium what a user does in the window.
 //! - `browser.py` opens a report, a player and a study's page in Chromium.
 //! - `shell.py` runs programs of others at both ends of a path of `talkpath shell`, and a call of Chromium.
 //! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
@@ -70,11 +71,7 @@ pub(crate) fn hearing(root: &Path, deadline: Instant) -> Judged {
 
 /// Opens a report of a sweep, a player and a study's page in Chromium.
 pub(crate) fn browser(root: &Path, deadline: Instant) -> Judged {
-    let mut version = Command::new("chromium");
-    if done(version.arg("--version"), deadline).is_err() {
-        return Judged::Missing("no chromium: apt-get install chromium".to_owned());
-    }
-    let python = match environment(root, deadline) {
+    let python = match browser_environment(root, deadline) {
         Ok(python) => python,
         Err(why) => return Judged::Missing(why),
     };
@@ -124,6 +121,19 @@ pub(crate) fn shell(root: &Path, deadline: Instant) -> Judged {
     let mut command = Command::new(python);
     command.arg(root.join("xtask").join("judges").join("shell.py"));
     command.arg(root.join("target").join("release").join("talkpath"));
+    verdict(output(&mut command, deadline))
+}
+
+/// Does in Chromium what a user does in the window.
+pub(crate) fn ui(root: &Path, deadline: Instant) -> Judged {
+    let python = match browser_environment(root, deadline) {
+        Ok(python) => python,
+        Err(why) => return Judged::Missing(why),
+    };
+    let target = root.join("target");
+    let mut command = Command::new(python);
+    command.arg(root.join("xtask").join("judges").join("ui.py"));
+    command.arg(target.join("release").join("talkpath")).arg(target.join("judges").join("ui"));
     verdict(output(&mut command, deadline))
 }
 
@@ -247,6 +257,15 @@ fn verdict(ended: Result<(i32, String), String>) -> Judged {
         Ok((_, closing)) => Judged::Differs(closing),
         Err(why) => Judged::Differs(why),
     }
+}
+
+/// A Python that has the packages of all scripts, if Chromium is there, too.
+fn browser_environment(root: &Path, deadline: Instant) -> Result<PathBuf, String> {
+    let mut version = Command::new("chromium");
+    if done(version.arg("--version"), deadline).is_err() {
+        return Err("no chromium: apt-get install chromium".to_owned());
+    }
+    environment(root, deadline)
 }
 
 /// A Python that has the packages of all scripts.

@@ -47,8 +47,8 @@ impl From<Judged> for Outcome {
     }
 }
 
-/// At most 117 minutes together.
-const NIGHTLY: [Job; 31] = [
+/// At most 122 minutes together.
+const NIGHTLY: [Job; 32] = [
     Job {
         name: "dependencies",
         minutes: 1,
@@ -78,6 +78,12 @@ const NIGHTLY: [Job; 31] = [
         minutes: 2,
         what: "a report, a player and a study's page in Chromium, by axe-core and by use",
         run: |root, end| judges::browser(root, end).into(),
+    },
+    Job {
+        name: "ui",
+        minutes: 5,
+        what: "the window in Chromium: each tab and each task from an empty folder, by axe-core and by use",
+        run: |root, end| judges::ui(root, end).into(),
     },
     Job {
         name: "shell",
