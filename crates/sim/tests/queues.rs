@@ -224,7 +224,7 @@ fn copies_of_datagrams_are_duplicates_and_streams_do_not_notice_them() {
     assert_eq!((call.duplicates, up.forwarded), (up.repeated, 2999 + up.repeated));
     // Binomial, four standard errors.
     assert!((up.repeated as f64 - 150.0).abs() < 4.0 * (150.0 * 0.95_f64).sqrt(), "{}", up.repeated);
-    for transport in [CUBIC, "\"dccp-ccid2\"", "\"quic-stream\""] {
+    for transport in [CUBIC, "\"quic-stream\""] {
         let call = &over_a_wire("duplicate = \"5%\"", transport).flows["call"];
         // What is due before the connection is open is never sent.
         assert_eq!(
@@ -283,5 +283,7 @@ fn a_damaged_datagram_is_missing_and_dccp_takes_those_whose_header_is_whole() {
         tcp.flows["call"].received,
         3000 - tcp.flows["call"].ledger.expect("of a simulated run").not_open
     );
-    assert!(tcp.flows["call"].retransmissions > Some(30), "{:?}", tcp.flows["call"].retransmissions);
+    // What is damaged at the end of the window is sent again after it.
+    let (damaged, again) = (up(&tcp).damaged, tcp.flows["call"].retransmissions);
+    assert!(damaged > 10 && again.is_some_and(|again| 2 * again > damaged), "{damaged} {again:?}");
 }
