@@ -16,6 +16,11 @@ pub(super) fn usual_arena(plan: &Plan) -> ArenaKind {
     if has_program(scenarios(plan)) { ArenaKind::Emu } else { ArenaKind::Sim }
 }
 
+/// Refuses a plan with a program unless the user allows it.
+pub(super) fn check_plan(plan: &Plan, is_allowed: bool) -> Result<(), Failure> {
+    check_program(&format!("the scenario {}", plan.name), scenarios(plan), is_allowed)
+}
+
 /// Refuses scenarios with a program unless the user allows it (`--allow-program`), and says what they would
 /// run. `what` names them in the message: `the scenario call`.
 pub(super) fn check_program<'a>(

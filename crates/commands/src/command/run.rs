@@ -15,7 +15,7 @@ pub(super) use self::experiment::new_experiment;
 use self::experiment::options;
 use crate::args::RunArgs;
 use crate::command::Context;
-use crate::command::allowed::{check_program, scenarios, usual_arena};
+use crate::command::allowed::{check_plan, usual_arena};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
@@ -49,16 +49,11 @@ pub fn run(args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
 /// Runs all repetitions of `scenario` in a new directory, and prints the tables.
 fn run_whole(scenario: &Path, args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
     let plan = load_file(scenario, &options(args))?;
-    check_program_of(&plan, args)?;
+    check_plan(&plan, args.allow_program)?;
     let place = place::with_usual_arena(&args.place, usual_arena(&plan))?;
     refuse_junit(args.demand.junit.as_deref(), &[])?;
     let outcome = run_plan(&plan, place.clone(), args.rounds, context)?;
     conclude_run(outcome, &place, &plan, args, context)
-}
-
-/// Refuses a plan with a program unless the user allows it.
-fn check_program_of(plan: &Plan, args: &RunArgs) -> Result<(), Failure> {
-    check_program(&format!("the scenario {}", plan.name), scenarios(plan), args.allow_program)
 }
 
 /// Runs all repetitions of `plan` in a new directory. If the cells take turns (`takes_turns`), each
@@ -85,7 +80,7 @@ fn run_shard(scenario: &Path, shard: Shard, args: &RunArgs, context: Context<'_>
         return resume_shard(path, shard, args, context);
     }
     let plan = load_file(scenario, &options(args))?;
-    check_program_of(&plan, args)?;
+    check_plan(&plan, args.allow_program)?;
     thresholds::refuse_unknown_figures(&plan)?;
     let experiment = new_experiment(&plan, Some(shard), place, context);
     let destination = match &args.shard.output {

@@ -6,12 +6,12 @@ use std::path::Path;
 use talkpath_scenario::{Options, Plan, WorkloadConfig};
 use talkpath_units::Duration;
 
-use super::check_program_of;
 use super::conclusion::{conclude_part, conclude_run};
 use super::experiment::{new_experiment, options};
 use crate::arenas::Arenas;
 use crate::args::RunArgs;
 use crate::command::Context;
+use crate::command::allowed::check_plan;
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::running::{self, TerminalObserver};
@@ -52,7 +52,7 @@ impl EarlierRun {
                  with the parts that were missing",
             ));
         }
-        check_program_of(&plan, args)?;
+        check_plan(&plan, args.allow_program)?;
         let options = RunOptions::read(&dir)?;
         check_program(&options, context.arenas).map_err(|why| refuse(&why))?;
         let place = earlier_place(&options, args)?;
