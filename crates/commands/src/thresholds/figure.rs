@@ -53,7 +53,8 @@ impl RepetitionFigure {
         let mut figure = Self { value: read_value(table, owner, path), messages: None };
         if let (Some(owner), Some(share)) = (owner, table.messages(path)) {
             let (counted, unfinished) = ((share.count)(owner), (share.left_out)(owner));
-            figure.messages = Some(ShareMessages { counted, unfinished });
+            let independent = share.independent(owner);
+            figure.messages = Some(ShareMessages { counted, independent, unfinished });
         }
         figure
     }

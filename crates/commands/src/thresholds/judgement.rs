@@ -133,7 +133,7 @@ impl Judgement {
             failing: failing as u64,
             undecided: undecided as u64,
             messages: worst.messages.map(|messages| messages.counted),
-            needed: share::needed(bound.value).filter(|_| needs_messages),
+            needed: worst.messages.and_then(|messages| needed(bound, messages)).filter(|_| needs_messages),
             text,
         }
     }
@@ -178,20 +178,34 @@ impl Judgement {
             return String::new();
         }
         let Some(messages) = self.worst.messages else { return String::new() };
-        let ShareMessages { counted: messages_counted, unfinished } = messages;
+        let ShareMessages { counted: messages_counted, unfinished, independent } = messages;
         if messages.is_mostly_unfinished() {
             return format!(
                 ": {unfinished} of {} were still queued or in flight at the end, and what becomes of them decides",
                 counted(messages_counted + unfinished, "message")
             );
         }
-        let Some(needed) = share::needed(self.bound.value) else { return String::new() };
+        let Some(needed) = needed(self.bound, messages) else { return String::new() };
+        let messages_text = counted(messages_counted, "message");
+        if (independent.round() as u64) < messages_counted {
+            let independent = independent.round();
+            return format!(
+                ": {messages_text} cannot show it, as their losses come in runs, so that they tell as little as {independent}; \
+                 about {needed} are needed"
+            );
+        }
         let percent_of_one = significant(100.0 / messages_counted.max(1) as f64, DIGITS);
         format!(
-            ": {} cannot show it, as one of them is {percent_of_one} %; at least {needed} are needed",
-            counted(messages_counted, "message")
+            ": {messages_text} cannot show it, as one of them is {percent_of_one} %; at least {needed} are needed"
         )
     }
+}
+
+/// Returns how many messages like these are needed to show that a share keeps to `bound`. Returns `None` if
+/// the bound is not a share between none and all.
+fn needed(bound: Bound, messages: ShareMessages) -> Option<u64> {
+    let messages_for_one = messages.counted as f64 / messages.independent.max(1.0);
+    Some((share::needed(bound.value)? as f64 * messages_for_one.max(1.0)).ceil() as u64)
 }
 
 /// What a threshold found in one cell.

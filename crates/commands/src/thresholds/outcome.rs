@@ -10,6 +10,8 @@ use talkpath_scenario::{Bound, Operator};
 pub(super) struct ShareMessages {
     /// The messages that the share counts.
     pub(super) counted: u64,
+    /// How many independent messages tell as much. Losses in runs tell less (`measure::metrics::share`).
+    pub(super) independent: f64,
     /// The messages that the share leaves out, because they were unfinished at the end of the run.
     pub(super) unfinished: u64,
 }
@@ -17,7 +19,11 @@ pub(super) struct ShareMessages {
 impl ShareMessages {
     /// Returns the messages of both shares together.
     pub(super) const fn plus(self, other: Self) -> Self {
-        Self { counted: self.counted + other.counted, unfinished: self.unfinished + other.unfinished }
+        Self {
+            counted: self.counted + other.counted,
+            independent: self.independent + other.independent,
+            unfinished: self.unfinished + other.unfinished,
+        }
     }
 
     /// Returns whether the share says little, because it leaves out more messages than it counts.
@@ -36,8 +42,8 @@ impl ShareMessages {
 /// Judges `value` by the bound. `messages` is `None` if the value is not a share of messages.
 ///
 /// - If the messages are mostly unfinished, the outcome must be the same whatever becomes of them.
-/// - If the bound is finer than one message of the share, the confidence interval of the share must lie on
-///   one side of the bound.
+/// - If the bound is finer than one independent message of the share, the confidence interval of the share
+///   must lie on one side of the bound.
 pub(super) fn outcome(value: Option<f64>, messages: Option<ShareMessages>, bound: Bound) -> ThresholdOutcome {
     if let Some(messages) = messages.filter(|messages| messages.is_mostly_unfinished()) {
         let share = value.unwrap_or(0.0);
@@ -45,9 +51,8 @@ pub(super) fn outcome(value: Option<f64>, messages: Option<ShareMessages>, bound
     }
     let Some(value) = value else { return ThresholdOutcome::Fails };
     match messages {
-        Some(ShareMessages { counted, .. }) if share::is_finer_than_one(bound.value, counted) => {
-            let hits = (value * counted as f64).round().max(0.0) as u64;
-            match share::interval(hits, counted) {
+        Some(ShareMessages { independent, .. }) if share::is_finer_than_one(bound.value, independent) => {
+            match share::interval(value, independent) {
                 Some(interval) => outcome_of_interval(value, interval, bound),
                 None => ThresholdOutcome::Undecided,
             }

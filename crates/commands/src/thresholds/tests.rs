@@ -274,6 +274,23 @@ fn a_bound_finer_than_one_message_is_undecided_and_says_how_many_are_needed() {
 }
 
 #[test]
+fn losses_in_runs_tell_less_and_need_more_messages() {
+    let at = |mean_run: Option<f64>| {
+        let mut run = lossy(0, 0, 12, 2_000);
+        run.flows.get_mut("game").unwrap().loss_runs.mean = mean_run;
+        judge(&plan("\"game.loss_rate@path.up.loss=0\" = \"<= 0.5%\""), &summary(vec![run])).remove(0)
+    };
+    assert_eq!(at(Some(1.0)).outcome, ThresholdOutcome::Fails);
+    let judged = at(Some(12.0));
+    assert_eq!((judged.outcome, judged.needed), (ThresholdOutcome::Undecided, Some(13_800)));
+    assert!(
+        judged.text.contains("in runs, so that they tell as little as 87; about 13800"),
+        "{}",
+        judged.text
+    );
+}
+
+#[test]
 fn a_loss_of_messages_most_of_which_are_unfinished_is_undecided_unless_nothing_can_change_it() {
     // Of 500 messages 10 arrived.
     let at = |threshold: &str, lost: u64, unfinished: u64| {

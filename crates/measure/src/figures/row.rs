@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use super::text;
 use super::unit::{Better, Scale, Unit};
+use crate::metrics::share;
 
 /// The largest number of names in the text of counts by name. We chose 8, because a cell of a table has no
 /// room for more.
@@ -43,6 +44,8 @@ pub struct Messages<T: 'static> {
     pub count: fn(&T) -> u64,
     /// How many more messages the share leaves out, because nobody knows yet what becomes of them.
     pub left_out: fn(&T) -> u64,
+    /// The mean number of lost messages in a row. `None` if there are none, or if it is not known.
+    pub mean_run: fn(&T) -> Option<f64>,
 }
 
 /// The type of a figure, with the function that reads its value. The function returns `None` if the figure is
@@ -132,6 +135,13 @@ impl<T: 'static> Table<T> {
                 visit(figure, value);
             }
         }
+    }
+}
+
+impl<T: 'static> Messages<T> {
+    /// Returns how many independent messages tell as much as those of the share.
+    pub fn independent(&self, owner: &T) -> f64 {
+        share::independent((self.count)(owner), (self.mean_run)(owner).unwrap_or(1.0))
     }
 }
 
@@ -314,13 +324,24 @@ impl<T: 'static> Figure<T> {
     /// Says that the figure is a share of so many messages. Its interval over repetitions and its thresholds
     /// depend on this number.
     pub(crate) const fn of_messages(self, count: fn(&T) -> u64) -> Self {
-        Self { messages: Some(Messages { count, left_out: |_| 0 }), ..self }
+        self.of_ended_messages(count, |_| 0)
     }
 
     /// Says that the figure is a share of so many messages. The share leaves out the messages of which nobody
     /// knows yet what becomes of them.
     pub(crate) const fn of_ended_messages(self, count: fn(&T) -> u64, left_out: fn(&T) -> u64) -> Self {
-        Self { messages: Some(Messages { count, left_out }), ..self }
+        Self { messages: Some(Messages { count, left_out, mean_run: |_| None }), ..self }
+    }
+
+    /// Says in which runs the messages of the share are lost, so that they tell less than as many that are
+    /// independent (`metrics::share`).
+    pub(crate) const fn lost_in_runs(self, mean_run: fn(&T) -> Option<f64>) -> Self {
+        match self.messages {
+            Some(Messages { count, left_out, .. }) => {
+                Self { messages: Some(Messages { count, left_out, mean_run }), ..self }
+            }
+            None => self,
+        }
     }
 }
 

@@ -29,8 +29,8 @@ pub(super) struct Column {
     unit: Unit,
     /// The least and the greatest possible value. [`Columns::possible`] knows the exception.
     range: (f64, f64),
-    /// The number of messages behind the values, if the figure is a share of messages.
-    messages: Option<u64>,
+    /// How many independent messages the values rest on, if the figure is a share of messages.
+    messages: Option<f64>,
     /// One value for each repetition that knows the figure.
     pub(super) values: Vec<f64>,
 }
@@ -52,7 +52,7 @@ impl Columns {
     fn add_all<T>(&mut self, table: &'static Table<T>, owner: &T) {
         let mut expected = 0;
         table.each_number(owner, |figure, value| {
-            let messages = figure.messages.as_ref().map(|messages| (messages.count)(owner));
+            let messages = figure.messages.as_ref().map(|messages| messages.independent(owner));
             self.push(&mut expected, figure, value, messages);
         });
     }
@@ -66,15 +66,15 @@ impl Columns {
         }
     }
 
-    /// Adds a value to the column of `figure`, and the number of `messages` behind a share. `expected` is the
+    /// Adds a value to the column of `figure`, and the number of independent `messages` behind a share. `expected` is the
     /// index behind the column of the previous value. Most repetitions have the same figures in the same
     /// order, so the column is usually there.
-    fn push<T>(&mut self, expected: &mut usize, figure: &Figure<T>, value: f64, messages: Option<u64>) {
+    fn push<T>(&mut self, expected: &mut usize, figure: &Figure<T>, value: f64, messages: Option<f64>) {
         let is_as_expected = self.columns.get(*expected).is_some_and(|column| column.path == figure.path);
         let index = if is_as_expected { *expected } else { self.find_or_add(figure) };
         let column = &mut self.columns[index];
         column.values.push(value);
-        column.messages = messages.map(|count| column.messages.unwrap_or(0) + count);
+        column.messages = messages.map(|count| column.messages.unwrap_or(0.0) + count);
         *expected = index + 1;
     }
 
@@ -98,16 +98,7 @@ impl Column {
     /// Computes the 95 % interval that the number of messages alone gives for the share. `mean` is the mean
     /// of the share over the repetitions. Returns `None` if the figure is not a share of messages.
     pub(super) fn interval_of_messages(&self, mean: f64) -> Option<(f64, f64)> {
-        let messages = self.messages?;
-        let mut hits = (mean * messages as f64).round().clamp(0.0, messages as f64) as u64;
-        // Rounding must not turn a small share into none, or a large share into all.
-        if mean > 0.0 {
-            hits = hits.max(1);
-        }
-        if mean < 1.0 {
-            hits = hits.min(messages.saturating_sub(1));
-        }
-        share::interval(hits, messages)
+        share::interval(mean, self.messages?)
     }
 }
 

@@ -262,6 +262,7 @@ pub(crate) const MESSAGES: &[Row] = &[
     .less(),
     Row::number_of("loss_rate", Unit::Share, "loss", "lost / (sent - unfinished) (RFC 7680, RFC 6673)", |f| f.loss_rate)
         .of_ended_messages(|f| f.received + f.lost, |f| f.sent.saturating_sub(f.received + f.lost))
+        .lost_in_runs(|f| f.loss_runs.mean)
         .less(),
     Row::count("duplicates", "duplicates", "extra copies that arrived", |f| Some(f.duplicates)),
     Row::count(
@@ -358,6 +359,7 @@ pub(crate) const LOSSES: &[Row] = &[
         |f| f.in_time,
     )
     .of_messages(|f| f.sent + f.refused)
+    .lost_in_runs(|f| f.loss_runs.mean)
     .more(),
     Row::number_of(
         "deadline_ms",
