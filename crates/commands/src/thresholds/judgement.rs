@@ -205,7 +205,7 @@ impl Judgement {
 /// the bound is not a share between none and all.
 fn needed(bound: Bound, messages: ShareMessages) -> Option<u64> {
     let messages_for_one = messages.counted as f64 / messages.independent.max(1.0);
-    Some((share::needed(bound.value)? as f64 * messages_for_one.max(1.0)).ceil() as u64)
+    Some((share::needed(bound.value)? as f64 * messages_for_one.max(1.0)).round() as u64)
 }
 
 /// What a threshold found in one cell.
