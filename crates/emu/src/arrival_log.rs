@@ -28,8 +28,8 @@
 //!
 //! *Damaged* (bit 6) says that the packet departs with a change that no link noticed.
 //!
-//! Version 2 had no kinds 5 and 6 and nothing damaged. Version 1 had no ECN and no queue that signals congestion. Its bits for them were zero, which has the same
-//! meaning here.
+//! Version 2 had no kinds 5 and 6 and nothing damaged. Version 1 had no ECN and no queue that signals
+//! congestion. Its bits for them were zero, which has the same meaning here.
 //!
 //! A packet takes about 16 bytes. If the log is longer than [`MAX_BYTES`], no more records are added, and the
 //! end of the log says so.

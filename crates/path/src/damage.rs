@@ -1,13 +1,13 @@
 //! Damage: packets of which the wire changes bits.
 //!
-//! Each packet is damaged with the stated probability, independently of the others. What becomes of it depends
-//! on who checks:
+//! Each packet is damaged with the stated probability, independently of the others. What becomes of it
+//! depends on who checks:
 //!
 //! - A *frame check* is that of the link (IEEE 802.3 §3.2.9). The far end of the link discards the packet, so
 //!   that it is lost there.
-//! - A *checksum* is that of the transport (RFC 768, RFC 9293 §3.1). The packet goes on to its destination, and
-//!   takes its place in the queues on the way. The host discards it, unless the checksum leaves out the part
-//!   that is damaged (RFC 4340 §9.2).
+//! - A *checksum* is that of the transport (RFC 768, RFC 9293 §3.1). The packet goes on to its destination,
+//!   and takes its place in the queues on the way. The host discards it, unless the checksum leaves out the
+//!   part that is damaged (RFC 4340 §9.2).
 //!
 //! Left out: damage that grows with the size of the packet, and damage that no check notices.
 

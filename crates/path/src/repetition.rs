@@ -2,10 +2,10 @@
 //! although it has arrived, because the acknowledgement was lost.
 //!
 //! Each packet that arrives is repeated with the stated probability, independently of the others. The copy
-//! arrives right behind the packet and then goes its own way: a later link may drop or lose one of the two. The
-//! copy takes no time of the serialiser, and a packet that the wire loses has no copy. netem is different in
-//! both: its copy waits in the queue and takes its time on the wire, and a packet that is chosen to be repeated
-//! and to be lost arrives once.
+//! arrives right behind the packet and then goes its own way: a later link may drop or lose one of the two.
+//! The copy takes no time of the serialiser, and a packet that the wire loses has no copy. netem is different
+//! in both: its copy waits in the queue and takes its time on the wire, and a packet that is chosen to be
+//! repeated and to be lost arrives once.
 
 use talkpath_units::Stream;
 

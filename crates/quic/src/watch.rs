@@ -96,8 +96,8 @@ enum PacketType {
 
 impl PacketType {
     /// Reads the type from the first byte of the header. Its highest bit is 0 in a short header, which only
-    /// 1-RTT packets have. In a long header, the bits 0x30 are the type. The type 0x30 is a Retry packet, which
-    /// has no encrypted payload and never comes here.
+    /// 1-RTT packets have. In a long header, the bits 0x30 are the type. The type 0x30 is a Retry packet,
+    /// which has no encrypted payload and never comes here.
     fn read(first_byte: u8) -> Self {
         match (first_byte & 0x80, first_byte & 0x30) {
             (0, _) => Self::OneRtt,

@@ -1,5 +1,5 @@
-//! The tables of flows, transfers, groups of copies, links, ECN marks and breaks. The terminal and the page have the
-//! same tables.
+//! The tables of flows, transfers, groups of copies, links, ECN marks and breaks. The terminal and the page
+//! have the same tables.
 //!
 //! A *copy* is one of several equal flows of a scenario. A *break* is a time in which a flow delivered
 //! nothing although it should have. Each column is made in one place: its head, its cells, and its word in

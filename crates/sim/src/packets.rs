@@ -1,8 +1,8 @@
 //! The packets under way. The network carries handles of them, since a packet is as large as a cache line.
 //!
 //! A wire may repeat a packet. The copy has a slot of its own, because it goes its own way. A message is lost
-//! if the packet and all its copies are, so the loss of a copy alone counts for nothing: the copy is the *heir*
-//! of its packet. If the packet is lost first, the loss of the heir counts in its place.
+//! if the packet and all its copies are, so the loss of a copy alone counts for nothing: the copy is the
+//! *heir* of its packet. If the packet is lost first, the loss of the heir counts in its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,7 +15,8 @@ pub struct TraceArgs {
     /// The unit of the times of a mahimahi trace (default: milliseconds, or what the times are since 1970)
     #[arg(long, value_enum, value_name = "UNIT")]
     pub unit: Option<TimeUnit>,
-    /// Write it as a scenario reads it: a trace from zero in milliseconds, a table of times and values, or for lines of tc a path file
+    /// Write it as a scenario reads it: a trace from zero in milliseconds, a table of times and values, or
+    /// for lines of tc a path file
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

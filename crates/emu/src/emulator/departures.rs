@@ -235,8 +235,8 @@ impl Emulator<'_> {
         }
     }
 
-    /// Captures what was written to the host of the packet in `slot`: the bytes of `self.piece` if they are not
-    /// the packet as it came.
+    /// Captures what was written to the host of the packet in `slot`: the bytes of `self.piece` if they are
+    /// not the packet as it came.
     fn capture_departure(&mut self, slot: u32, is_altered: bool, now: Instant) {
         let slot = &self.slots[slot];
         let flow = flow_of(&mut self.flows, slot);

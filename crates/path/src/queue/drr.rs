@@ -1,5 +1,5 @@
-//! Deficit round robin over classes by DSCP: each class has a quantum, and so its share of the link (Shreedhar
-//! and Varghese 1995; Linux's sch_drr, and sch_ets with bandwidth-sharing bands).
+//! Deficit round robin over classes by DSCP: each class has a quantum, and so its share of the link
+//! (Shreedhar and Varghese 1995; Linux's sch_drr, and sch_ets with bandwidth-sharing bands).
 //!
 //! While all classes have packets to send, each has its quantum divided by the sum of all quanta as its share
 //! of the bytes. What a class does not use goes to the others. The turns are in `turns`, as for `fq`, which

@@ -198,8 +198,8 @@ impl Features {
         self.retransmit_at
     }
 
-    /// Adds the options of the negotiation to `options`, which leave in the packet `carrier`: the Confirms, the
-    /// new Changes, and the Changes whose retransmission is due. `rtt` is the first interval of
+    /// Adds the options of the negotiation to `options`, which leave in the packet `carrier`: the Confirms,
+    /// the new Changes, and the Changes whose retransmission is due. `rtt` is the first interval of
     /// retransmissions.
     pub(super) fn put(&mut self, options: &mut Options, carrier: Carrier, rtt: Duration, now: Instant) {
         if carrier.has_ack {

@@ -184,8 +184,9 @@ impl Dccp {
         if self.inbox.is_slow() {
             let _ = options.push(DccpOption::SlowReceiver);
         }
-        // If an Ack Vector follows, the report of drops takes at most half of the room. We chose a half: CCID 2
-        // needs the vector (RFC 4341 §4). The newest drops come first, and older drops were reported before.
+        // If an Ack Vector follows, the report of drops takes at most half of the room. We chose a half: CCID
+        // 2 needs the vector (RFC 4341 §4). The newest drops come first, and older drops were reported
+        // before.
         let room = if self.sends_ack_vector() { options.room() / 2 } else { options.room() };
         self.drops.put(&mut options, self.numbers.gsr, room);
         if self.sends_ack_vector() {
@@ -215,8 +216,8 @@ impl Dccp {
         self.features.value(Feature::SendAckVector, Location::Local) == 1
     }
 
-    /// Takes note that the packet `seq` leaves with an acknowledgement. The packet may have had no room for an
-    /// Ack Vector. The history may later forget only what an Ack Vector has reported (RFC 4340 §11.4.2).
+    /// Takes note that the packet `seq` leaves with an acknowledgement. The packet may have had no room for
+    /// an Ack Vector. The history may later forget only what an Ack Vector has reported (RFC 4340 §11.4.2).
     fn on_acknowledged(&mut self, seq: Seq, options: &Options, now: Instant) {
         if options.into_iter().any(|option| matches!(option, DccpOption::AckVector { .. })) {
             self.history.on_reported(seq);

@@ -152,8 +152,8 @@ impl Handshake {
     }
 
     /// Resets our own connection (RFC 9293 §3.6.1; Linux: tcp_send_active_reset). We have sent everything
-    /// before the offset `snd_nxt`, and received everything before the offset `rcv_nxt`. `timestamps` is given
-    /// if both ends agreed on timestamps: our value and the echo (RFC 7323 §3.2).
+    /// before the offset `snd_nxt`, and received everything before the offset `rcv_nxt`. `timestamps` is
+    /// given if both ends agreed on timestamps: our value and the echo (RFC 7323 §3.2).
     pub(super) fn request_active_reset(
         &mut self,
         snd_nxt: u64,

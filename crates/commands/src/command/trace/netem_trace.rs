@@ -7,8 +7,8 @@
 //! Read are constant steps and repeated patterns of them: of a rate (`bw`), a delay or a loss. Amounts are
 //! texts such as `"12Mbps"` and `"1s"`, or tables such as `{"gbps": 0, "bps": 12000000}` and `{"secs": 1,
 //! "nanos": 0}`, as the crate writes them with and without its feature `human`. A pattern with the count 0
-//! repeats without end; the table then has one round of it. Models that draw their values are refused, because
-//! a table would be one draw of many.
+//! repeats without end; the table then has one round of it. Models that draw their values are refused,
+//! because a table would be one draw of many.
 
 use core::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! Lines of Linux's `tc` as links: `tc qdisc ... netem ...`, `tc qdisc ... tbf ...`, `tc class ... htb ...` and
-//! `tc filter ... police ...`.
+//! Lines of Linux's `tc` as links: `tc qdisc ... netem ...`, `tc qdisc ... tbf ...`, `tc class ... htb ...`
+//! and `tc filter ... police ...`.
 //!
 //! tc has units of its own (tc(8), "UNITS"): `mbit` is 10^6 bits a second and `mbps` is 10^6 bytes a second,
 //! `k` of a size is 1024, and a time without a unit is in microseconds. What has no counterpart here is
