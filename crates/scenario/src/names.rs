@@ -1,8 +1,8 @@
-//! Messages about names that do not exist, with the name that was probably meant.
+//! Messages about keys that do not exist, with the key that was probably meant.
 
 use crate::keys::{LINK, PATH};
-use crate::quantity::{Problem, quote};
-use crate::read::{self, nearest};
+use crate::quantity::Problem;
+use crate::read;
 
 /// Makes the problem of a key that is not in `known`. `noun` is the noun of the table.
 pub(crate) fn unknown_key<'a>(
@@ -25,16 +25,6 @@ pub(crate) fn unknown_key<'a>(
         return problem.with_help(format!("both directions are `path.*.{name}`, one is `path.up.{name}`"));
     }
     read::unknown_key(name, noun, known)
-}
-
-/// Makes the problem of a flow or a link that does not exist. `what` is "flow" or "link".
-pub(crate) fn unknown_name(name: &str, what: &str, known: &[String]) -> Problem {
-    let problem = Problem::new(format!("there is no {what} called {}", quote(name)));
-    match nearest(name, known.iter().map(String::as_str)) {
-        Some(meant) => problem.with_help(format!("did you mean \"{meant}\"?")),
-        None if known.is_empty() => problem,
-        None => problem.with_help(format!("there are: {}", known.join(", "))),
-    }
 }
 
 /// Names of a round trip, which people write in place of the delay of each direction.

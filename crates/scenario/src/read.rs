@@ -345,6 +345,16 @@ pub(crate) fn as_step(table: &Table) -> Option<(&Node, &Node)> {
     }
 }
 
+/// Makes the problem of a name that is not in `known`. `what` is what the name should name, such as "flow".
+pub(crate) fn unknown_name(name: &str, what: &str, known: &[String]) -> Problem {
+    let problem = Problem::new(format!("there is no {what} called {}", quantity::quote(name)));
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(meant) => problem.with_help(format!("did you mean \"{meant}\"?")),
+        None if known.is_empty() => problem,
+        None => problem.with_help(format!("there are: {}", known.join(", "))),
+    }
+}
+
 /// Makes the problem of a key that is not in `known`. `noun` is the noun of the table: "a link".
 pub(crate) fn unknown_key<'a>(
     name: &str,

@@ -24,10 +24,10 @@ use talkpath_model::{Flow, Scenario};
 
 use crate::bound::{Bound, bounds};
 use crate::diagnostic::{Log, Place};
-use crate::names::unknown_name;
 use crate::pass::sweep::Sweep;
 use crate::quantity::{Problem, parse_any, percentage, quote};
 use crate::read::nearest;
+use crate::read::unknown_name;
 use crate::resolve::link;
 use crate::spec::TAG;
 use crate::spec::is_same_word;

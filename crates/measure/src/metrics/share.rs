@@ -7,8 +7,8 @@
 //!  k of n        score interval  E. B. Wilson, Probable Inference, JASA 22 (1927), pp. 209-212
 //! ```
 //!
-//! NIST/SEMATECH e-Handbook of Statistical Methods §7.2.4.1 has the score interval. All three are for messages
-//! that are lost independently of each other.
+//! NIST/SEMATECH e-Handbook of Statistical Methods §7.2.4.1 has the score interval. All three are for
+//! messages that are lost independently of each other.
 //!
 //! # Losses in runs
 //!
@@ -20,9 +20,9 @@
 //!
 //! The autocorrelation is that of Gilbert's model (*Capacity of a Burst-Noise Channel*, Bell System Technical
 //! Journal 39, 1960) with few losses: a run goes on with the probability 1 - 1/L. Priestley, *Spectral
-//! Analysis and Time Series*, 1981, §5.3.2 has the variance. The length of the runs is itself measured, so the
-//! interval is a little too narrow if there are few runs. Messages that are late in runs, and not lost, are
-//! taken as independent.
+//! Analysis and Time Series*, 1981, §5.3.2 has the variance. The length of the runs is itself measured, so
+//! the interval is a little too narrow if there are few runs. Messages that are late in runs, and not lost,
+//! are taken as independent.
 
 /// -ln 0.05, rounded.
 const RULE_OF_THREE: f64 = 3.0;

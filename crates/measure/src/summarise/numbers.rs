@@ -66,9 +66,9 @@ impl Columns {
         }
     }
 
-    /// Adds a value to the column of `figure`, and the number of independent `messages` behind a share. `expected` is the
-    /// index behind the column of the previous value. Most repetitions have the same figures in the same
-    /// order, so the column is usually there.
+    /// Adds a value to the column of `figure`, and the number of independent `messages` behind a share.
+    /// `expected` is the index behind the column of the previous value. Most repetitions have the same
+    /// figures in the same order, so the column is usually there.
     fn push<T>(&mut self, expected: &mut usize, figure: &Figure<T>, value: f64, messages: Option<f64>) {
         let is_as_expected = self.columns.get(*expected).is_some_and(|column| column.path == figure.path);
         let index = if is_as_expected { *expected } else { self.find_or_add(figure) };

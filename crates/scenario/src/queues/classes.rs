@@ -3,7 +3,7 @@
 use talkpath_path::{Classes, DSCP_NAMES, Dscp};
 
 use crate::diagnostic::Log;
-use crate::names::unknown_name;
+use crate::read::unknown_name;
 use crate::section::Section;
 use crate::spec::{Default, Key, Kind, Listed, key};
 use crate::tree::{Node, Value};

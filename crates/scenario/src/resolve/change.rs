@@ -17,9 +17,8 @@ use super::link::{Links, loss, matches};
 use crate::contents::Contents;
 use crate::diagnostic::Log;
 use crate::keys::{CHANGE, CHANGED_QUEUE};
-use crate::names::unknown_name;
 use crate::quantity::{Amount, Dimension, Problem};
-use crate::read::KeyPath;
+use crate::read::{KeyPath, unknown_name};
 use crate::section::Section;
 use crate::tree::{Meaning, Node, Table, Value};
 

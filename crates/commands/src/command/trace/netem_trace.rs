@@ -1,6 +1,6 @@
 //! Traces of the crate netem-trace in JSON, as a table of times and values.
 //!
-//! ```json
+//! ```text
 //! {"RepeatedBwPatternConfig": {"pattern": [{"StaticBwConfig": {"bw": "12Mbps", "duration": "1s"}}], "count": 0}}
 //! ```
 //!
