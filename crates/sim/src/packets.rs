@@ -114,7 +114,7 @@ impl SimPackets {
     /// The packet is needed no longer: its slot is free again.
     #[inline(always)]
     pub(crate) fn remove(&mut self, handle: PacketHandle) {
-        if !self.heirs.is_empty() {
+        if !self.copies.is_empty() || !self.heirs.is_empty() {
             self.forget_copies(handle);
         }
         self.free.push(handle);

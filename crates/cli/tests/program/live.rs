@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Child;
 use std::thread;
@@ -172,7 +173,8 @@ fn a_port_in_use_is_exit_code_3() {
 fn a_key_lets_in_and_a_wrong_one_does_not() {
     let bench = Bench::new();
     bench.file("call.toml", CALL);
-    bench.file("right.key", "0123456789abcdef0123456789abcdef\n");
+    let right = bench.file("right.key", "0123456789abcdef0123456789abcdef\n");
+    fs::set_permissions(right, fs::Permissions::from_mode(0o600)).unwrap();
     bench.file("wrong.key", "fedcba9876543210fedcba9876543210\n");
     bench.file("short.key", "abc\n");
     let mut served = Served::start(&bench, &["--key-file", "right.key"]);

@@ -25,10 +25,13 @@ fn run(bench: &Bench, text: &str, more: &[&str]) -> Option<Seen> {
     bench.emulate(&[&["run", "a.toml", "--allow-program"], more].concat())
 }
 
-/// Whether a process has this text in its command line.
-fn is_running(text: &str) -> bool {
+/// Whether a process that runs in the folder of `bench` has this text in its command line.
+fn is_running(bench: &Bench, text: &str) -> bool {
+    let folder = bench.path("").canonicalize().unwrap();
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    // Other tests run such commands at the same time, in folders of their own.
     processes
+        .filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder)))
         .filter_map(|process| fs::read(process.path().join("cmdline")).ok())
         .any(|line| String::from_utf8_lossy(&line).contains(text))
 }
@@ -121,7 +124,7 @@ fn a_figure_of_a_program_is_swept_like_any_figure_and_thresholds_name_it() {
     assert_eq!(rtts, cells.iter().map(|cell| &cell["program"]["rtt"]["mean"]).collect::<Vec<_>>());
     assert_eq!(of_cells.len(), 8, "two figures in each of four cells");
     bench.run(&["replay", &dir.to_string_lossy()]).succeeds();
-    assert!(!is_running("--reflect"), "the server has ended with the command");
+    assert!(!is_running(&bench, "--reflect"), "the server has ended with the command");
     let wrong = text.replace("program.received.min", "program.recieved");
     bench.file("b.toml", wrong);
     bench
@@ -162,7 +165,7 @@ fn a_program_that_fails_or_takes_too_long_is_a_failed_repetition_whose_output_is
         "{rows:?}"
     );
     assert!(rows[2].contains(",it ended with exit code 3,") && rows[2].ends_with(','), "{rows:?}");
-    assert!(!is_running("sleep 5479"), "what a command leaves behind is killed");
+    assert!(!is_running(&bench, "sleep 5479"), "what a command leaves behind is killed");
     // A program that cannot be run at all is a mistake, and no result.
     let missing = script("20 s", "", "").replace("\"sh\"", "\"no-such-program\"");
     bench.file("a.toml", missing);
@@ -191,10 +194,10 @@ fn a_killed_run_leaves_no_program_and_goes_on_only_if_the_user_allows_it_again()
     let mut child = bench.start(&["run", "a.toml", "--allow-program"]);
     wait_until("a part is there", || bench.runs().first().is_some_and(|dir| has_parts(dir)));
     fs::remove_file(bench.path("go-on")).unwrap();
-    wait_until("the next one sleeps", || is_running("sleep 5481"));
+    wait_until("the next one sleeps", || is_running(&bench, "sleep 5481"));
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("the program has gone", || !is_running("sleep 5481"));
+    wait_until("the program has gone", || !is_running(&bench, "sleep 5481"));
     bench.file("go-on", "");
     let dir = bench.only_run();
     let dir = dir.to_string_lossy();

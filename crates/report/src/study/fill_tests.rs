@@ -225,7 +225,8 @@ fn over_sockets() -> Outcome {
     (found.arena, found.reproduced) = ("emu".to_owned(), "wait: 79 ms".to_owned());
     (found.verdict, found.standing) = (talkpath_study::Verdict::Differs, None);
     (found.under, found.by_seed) = ("fails under base".to_owned(), Vec::new());
-    found.by_assumption[0].checks[0].figure = Some(79.0);
+    let wait = &mut found.by_assumption[0].checks[0];
+    (wait.figure, wait.values[0].median) = (Some(79.0), 79.0);
     let mut absent = other.claims[0].clone();
     absent.id = "E1".to_owned();
     (absent.in_first_arena.left_out, absent.in_first_arena.verdict) =

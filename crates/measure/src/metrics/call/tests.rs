@@ -363,7 +363,8 @@ fn a_delay_or_a_loss_beyond_the_model_leaves_no_score_and_no_usable_call() {
 fn what_was_due_before_the_first_frame_came_counts_as_concealed() {
     let opens_late = adaptive((0..1_000).map(|seq| (seq >= 150).then_some(30)));
     let concealed = opens_late.concealed.unwrap();
-    assert!((0.15..0.16).contains(&concealed), "{concealed}");
+    // 150 of 1,000 frames. What is heard lasts a little longer than the frames, by the delay of the buffer.
+    assert!((0.149..=0.15).contains(&concealed), "{concealed}");
     assert_eq!(adaptive([None; 1_000]).concealed, Some(1.0));
     assert_eq!(adaptive([Some(30); 1_000]).concealed.map(|share| share < 0.01), Some(true));
 }
