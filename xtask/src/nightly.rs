@@ -653,10 +653,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nightly_jobs_take_at_most_117_minutes_together_as_the_usage_says() {
+    fn the_nightly_jobs_take_at_most_122_minutes_together_as_the_usage_says() {
         let minutes: u64 = NIGHTLY.iter().map(|job| job.minutes).sum();
-        assert!(minutes <= 117, "{minutes} minutes");
-        assert!(crate::USAGE.contains("at most 117 minutes"), "what the usage says");
+        assert!(minutes <= 122, "{minutes} minutes");
+        assert!(crate::USAGE.contains("at most 122 minutes"), "what the usage says");
     }
 
     #[test]
