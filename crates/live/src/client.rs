@@ -46,7 +46,7 @@ pub struct LiveOptions {
     pub machines: Machines,
     /// The version of IP to reach the server over. `None` if the first one that answers is taken.
     pub ip: Option<IpVersion>,
-    /// True if the path is explored by probes before the first run ([`path_facts`]).
+    /// True if the path is explored by probes before the first run (`client/path_facts.rs`).
     pub explores_path: bool,
 }
 

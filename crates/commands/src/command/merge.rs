@@ -3,7 +3,7 @@
 //!
 //! - *run*: all repetitions of all cells of a scenario.
 //! - *part* (or *shard*): the repetitions that `run --shard I/N` made on one machine, in a directory of their
-//!   own ([`PartDir`]).
+//!   own.
 //!
 //! Before anything is written, [`run`] refuses parts of different runs, a part that is given twice,
 //! repetitions that belong to another part, and, without `--partial`, missing repetitions.

@@ -129,7 +129,3 @@ fn sets_that_the_shorter_run_leaves_out_are_counted_and_take_nothing_back() {
     assert!(whole.sets_left_out.is_empty());
     assert_eq!(whole.under, "holds under base and slow");
 }
-
-/// A second check, which the shorter run does not judge anywhere.
-const NOT_IN_QUICK: &str = "within = \"10%\" }, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", \
-                            at_most = 0.015, quick = [] }]";

@@ -509,6 +509,10 @@ fn a_seed_and_keys_of_the_caller_stand_over_those_of_every_cell() {
     assert!(wrong.contains("--set flow.cal.start") && wrong.contains("no flow called"), "{wrong}");
 }
 
+/// A second check, which the shorter run does not judge anywhere.
+const NOT_IN_QUICK: &str = "within = \"10%\" }, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", \
+                            at_most = 0.015, quick = [] }]";
+
 /// A check that fails of `TWO`, and that the shorter run does not judge in emu.
 const TWO_CHECKS: &str = "within = \"10%\" }, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", \
                           at_most = 0.015, quick = [\"sim\"] }]";
