@@ -99,7 +99,7 @@ fn by_claims(program: &Path, dir: &Path, closing: &str, deadline: Instant) -> Ju
 pub(crate) fn kills(root: &Path, deadline: Instant) -> Judged {
     namespaces::ignored_tests(
         root,
-        "campaign_kills::",
+        &["campaign_kills::"],
         deadline,
         "everything planned is there once, or has its reason",
     )

@@ -7,17 +7,26 @@ use std::time::Instant;
 use crate::command::exit_code_until;
 use crate::judges::Judged;
 
+/// The table of paths with every transport.
+const TABLE: &str = "paths::table::";
+
 /// Live runs over paths that are not kind, whose routers are namespaces with nftables.
 pub(crate) fn hostile_paths(root: &Path, deadline: Instant) -> Judged {
     if let Err(why) = has_nftables(deadline) {
         return Judged::Missing(why);
     }
-    ignored_tests(root, "paths::", deadline, "each path has the outcome and the sentence that it should")
+    let agrees = "each path has the outcome and the sentence that it should";
+    // The table alone: which address of a name answers first is a matter of 250 ms (RFC 8305 §5).
+    let others = ignored_tests(root, &["paths::", "--skip", TABLE], deadline, agrees);
+    if !matches!(others, Judged::Agrees(_)) {
+        return others;
+    }
+    ignored_tests(root, &[TABLE], deadline, agrees)
 }
 
-/// Runs the ignored tests of the program whose names begin with `filter`; `agrees` says what it means if they
-/// pass.
-pub(crate) fn ignored_tests(root: &Path, filter: &str, deadline: Instant, agrees: &str) -> Judged {
+/// Runs the ignored tests of the program that `choice` chooses, as the test's own arguments; `agrees` says what
+/// it means if they pass.
+pub(crate) fn ignored_tests(root: &Path, choice: &[&str], deadline: Instant, agrees: &str) -> Judged {
     // Such a test passes where there are none, and says on standard error that it was skipped.
     if let Err(why) = are_allowed() {
         return Judged::Missing(why);
@@ -33,7 +42,7 @@ pub(crate) fn ignored_tests(root: &Path, filter: &str, deadline: Instant, agrees
         "--ignored",
         "--nocapture",
     ]);
-    match exit_code_until(test.arg(filter), deadline) {
+    match exit_code_until(test.args(choice), deadline) {
         Ok(Some(0)) => Judged::Agrees(agrees.to_owned()),
         Ok(Some(code)) => Judged::Differs(format!("exit code {code}")),
         Ok(None) => Judged::Differs("it did not end within its time".to_owned()),
