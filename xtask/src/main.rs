@@ -35,7 +35,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see --list)
-       cargo xtask nightly [--only NAME] [--fresh]     what takes long or judges the machine, at most 122 minutes (see --list)
+       cargo xtask nightly [--only NAME] [--fresh]     what takes long or judges the machine, at most 123 minutes (see --list)
        cargo xtask weekly [--only NAME] [--fresh]      what takes longer than that
        cargo xtask dist [--untried]     wheel, Debian package, archive, symbols, bill of materials; each tried in a bare Debian 12
        cargo xtask docs [--check]   writes into the pages what commands print, or names where they differ

@@ -47,7 +47,7 @@ impl From<Judged> for Outcome {
     }
 }
 
-/// At most 122 minutes together.
+/// At most 123 minutes together.
 const NIGHTLY: [Job; 32] = [
     Job {
         name: "dependencies",
@@ -87,7 +87,7 @@ const NIGHTLY: [Job; 32] = [
     },
     Job {
         name: "shell",
-        minutes: 2,
+        minutes: 3,
         what: "ping, irtt, sipp, iperf3, aioquic and a call of Chromium in `talkpath shell`, with tcpdump at both ends",
         run: |root, end| judges::shell(root, end).into(),
     },
@@ -656,7 +656,7 @@ mod tests {
     fn the_nightly_jobs_take_at_most_122_minutes_together_as_the_usage_says() {
         let minutes: u64 = NIGHTLY.iter().map(|job| job.minutes).sum();
         assert!(minutes <= 122, "{minutes} minutes");
-        assert!(crate::USAGE.contains("at most 122 minutes"), "what the usage says");
+        assert!(crate::USAGE.contains("at most 123 minutes"), "what the usage says");
     }
 
     #[test]

@@ -315,8 +315,8 @@ impl Drop for Lab {
     }
 }
 
-/// The commands that make the four hosts, with the tables of nftables: a machine may refuse these. Without
-/// duplicate address detection (RFC 4862 §5.4) IPv6 works at once, and not after a second or two.
+/// The commands that make the four hosts, with the tables of nftables: a machine may refuse these. IPv6 works
+/// without the second or two of duplicate address detection (RFC 4862 §5.4).
 fn add(hosts: &[String; 4]) -> String {
     let add = |host: &String| {
         format!(
@@ -331,7 +331,8 @@ fn add(hosts: &[String; 4]) -> String {
 }
 
 /// The commands that join them. Each host's device towards the server is called `toserver`, that
-/// towards the client `toclient`.
+/// towards the client `toclient`. They end when each device has its link-local address: the
+/// kernel notes that a device is connected up to a second later, and IPv6 sends nothing before.
 fn join(hosts: &[String; 4]) -> String {
     let mut script = String::from("set -e\n");
     for (at, pair) in hosts.windows(2).enumerate() {
@@ -366,6 +367,13 @@ fn join(hosts: &[String; 4]) -> String {
             "ip netns exec {router} sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward; \
              echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'\n"
         );
+    }
+    for pair in hosts.windows(2) {
+        for (host, device) in [(&pair[0], "toserver"), (&pair[1], "toclient")] {
+            script += &format!(
+                "until ip -n {host} -6 addr show dev {device} scope link | grep -q fe80; do sleep 0.02; done\n"
+            );
+        }
     }
     script
 }
