@@ -12,7 +12,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 use crate::metrics::percentile::PerMille;
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::{Trip, each_one_way, each_round_trip};
-use crate::summary::{IpSummary, LegsSummary, MultipathSummary, Settling};
+use crate::summary::{IpSummary, LegsSummary, MultipathSummary, PathSummary, Settling};
 use crate::{FlowInfo, FlowTally, LegRecord};
 
 /// Everything that one repetition of one cell left behind.
@@ -39,6 +39,9 @@ pub struct RunRecord {
     pub drain: Duration,
     /// How the machine disturbed a run in real time. `None` in a simulation.
     pub machine: Option<MachineRecord>,
+    /// What the path did to probes before the run. `None` unless the run is live and the probes were
+    /// answered.
+    pub path: Option<Box<PathSummary>>,
     /// What came of the program of the user. `None` if no program ran, or if its end is not a result.
     pub program: Option<ProgramOutcome>,
     /// How the clocks of the two hosts compare.

@@ -49,6 +49,7 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
         flows,
         links: links.collect(),
         machine: machine.map(|machine| Box::new(summarise_machine(machine, record.valid))),
+        path: record.path.clone(),
         program: record.program.as_ref().map(|outcome| Box::new(summarise_program(outcome))),
     }
 }

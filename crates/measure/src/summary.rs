@@ -14,6 +14,7 @@ mod legs;
 mod link;
 mod machine;
 mod multipath;
+mod path;
 mod program;
 mod spreads;
 mod swept;
@@ -37,6 +38,7 @@ pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
 pub use machine::{LateMs, MachineSummary};
 pub use multipath::MultipathSummary;
+pub use path::{PathSummary, PathWaySummary};
 pub use program::{ProgramFigureSummary, ProgramRunSummary, ProgramSummary};
 pub use spreads::Spreads;
 pub use swept::Swept;
@@ -242,6 +244,10 @@ pub struct RunSummary {
     /// How the machine kept up with real time. `None` in `sim`.
     #[serde(default)]
     pub machine: Option<Box<MachineSummary>>,
+    /// What the path did to probes before the run. `None` unless the run is live and the probes were
+    /// answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Box<PathSummary>>,
     /// What came of the program of the user. `None` if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ProgramRunSummary>>,

@@ -45,6 +45,7 @@ fn run(cell: u64, repetition: u64, in_time: Option<f64>, mos: [Option<f64>; 2]) 
         groups: BTreeMap::new(),
         links: BTreeMap::new(),
         machine: None,
+        path: None,
         program: None,
     }
 }

@@ -133,6 +133,7 @@ mod tests {
             groups: BTreeMap::new(),
             links: BTreeMap::new(),
             machine: None,
+            path: None,
             program: None,
         };
         let identical =

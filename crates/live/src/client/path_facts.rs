@@ -24,6 +24,7 @@ use talkpath_kernel::fragments::never_fragment;
 use talkpath_kernel::path_probe::{MIN_PROBE, PathProbe, PathProbeAnswer};
 use talkpath_kernel::sys::{ReceiveBatch, path_mtu, report_arrivals, set_tos};
 use talkpath_kernel::wire::Secret;
+use talkpath_measure::summary::{PathSummary, PathWaySummary};
 use talkpath_measure::warning;
 use talkpath_model::Dscp;
 use talkpath_units::Ecn;
@@ -304,6 +305,21 @@ impl WayFacts {
         format!("on the way {direction} {}", parts.join(", "))
     }
 
+    /// Makes the entry of summary.json. `is_reported` says whether a router reports the limit, if that is
+    /// known.
+    fn summary(&self, is_reported: Option<bool>) -> PathWaySummary {
+        let names =
+            |fields: &BTreeSet<u8>, name: fn(u8) -> String| fields.iter().map(|field| name(*field)).collect();
+        PathWaySummary {
+            passes_bytes: self.passes.map(u64::from),
+            fails_bytes: self.fails.map(u64::from),
+            is_reported,
+            ttl: self.ttl,
+            ecn: names(&self.ecn, |field| ECN_NAMES[usize::from(field & 0b11)].to_owned()),
+            dscp: names(&self.dscp, |dscp| Dscp::from_byte(dscp << 2).to_string()),
+        }
+    }
+
     /// Returns what EF becomes, if it is always the same and not EF.
     fn changed_dscp(&self) -> Option<Dscp> {
         let dscp = *self.dscp.first().filter(|_| self.dscp.len() == 1)?;
@@ -322,6 +338,19 @@ impl WayFacts {
 }
 
 impl PathFacts {
+    /// Makes the entry of summary.json.
+    pub(crate) fn summary(&self) -> PathSummary {
+        let has_limit = self.out.fails.is_some() && self.out.passes.is_some();
+        PathSummary {
+            version: if is_v6(self.local.ip()) { 6 } else { 4 },
+            near: plain(self.local).to_string(),
+            mapped: plain(self.seen).to_string(),
+            forward: self.out.summary(has_limit.then(|| self.silent_limit(&self.out).is_none())),
+            // What routers report of the way back, they report to the far host.
+            back: self.back.summary(None),
+        }
+    }
+
     /// Makes the note for the user. It is the same for all runs of an exploration.
     pub(crate) fn note(&self) -> String {
         let (local, seen) = (self.local.ip().to_canonical(), self.seen.ip());
@@ -353,6 +382,14 @@ impl PathFacts {
     pub(crate) fn headers(&self) -> u32 {
         if is_v6(self.local.ip()) { 48 } else { 28 }
     }
+}
+
+/// The names of the ECN field (RFC 3168 §5), by its value.
+const ECN_NAMES: [&str; 4] = ["Not-ECT", "ECT(1)", "ECT(0)", "CE"];
+
+/// Returns the address without the prefix that an IPv4 address has on a socket of both versions.
+const fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 #[cfg(test)]
@@ -387,6 +424,31 @@ mod tests {
             "{note}"
         );
         assert!(note.contains("back packets of 1500 B pass"), "{note}");
+    }
+
+    #[test]
+    fn the_summary_has_the_facts_of_both_ways() {
+        let mut out = way(&[576, 1200, 1280]);
+        for tos in [0b10, 0b11] {
+            out.note(ECT0, Some(tos), Some(61));
+        }
+        out.note(EF, Some(0), Some(60));
+        let summary = |known| facts(out.clone(), way(&LADDER), known).summary();
+        let silent = summary(1500);
+        assert_eq!((silent.version, silent.near.as_str()), (4, "192.168.1.5:4000"));
+        assert_eq!(silent.mapped, "203.0.113.7:51000");
+        let forward = PathWaySummary {
+            passes_bytes: Some(1280),
+            fails_bytes: Some(1340),
+            is_reported: Some(false),
+            ttl: Some(60),
+            ecn: vec!["ECT(0)".to_owned(), "CE".to_owned()],
+            dscp: vec!["CS0".to_owned()],
+        };
+        assert_eq!(silent.forward, forward);
+        assert_eq!(summary(1280).forward.is_reported, Some(true));
+        let back = PathWaySummary { passes_bytes: Some(1500), ..PathWaySummary::default() };
+        assert_eq!(silent.back, back);
     }
 
     /// A size that was lost by chance below one that passed is no limit.

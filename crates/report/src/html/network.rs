@@ -1,7 +1,8 @@
-//! The section with the drawing of the network, and the command that shows its packets.
+//! The section with the drawing of the network and the command that shows its packets, or with what a real
+//! path did to probes.
 
 use maud::{Markup, html};
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{PathSummary, PathWaySummary, Summary};
 
 use super::page::Page;
 use crate::animation::topology_svg;
@@ -10,13 +11,52 @@ use crate::view::CellView;
 
 pub(super) fn network(page: &Page<'_>) -> Markup {
     let play = page.network.and_then(|network| network.play.as_ref());
+    let path = page.summary.counted_runs().find_map(|run| run.path.as_deref());
     html! {
         @if let Some(chart) = network_chart(page) { (chart.html()) }
+        @if let Some(path) = path { (path_facts(path)) }
         @if let Some(command) = play {
             p { "This writes a page on which its packets move, queues fill and drops fall:" }
             pre tabindex="0" { (command) }
         }
     }
+}
+
+/// The table of what the path did to probes before the run.
+fn path_facts(path: &PathSummary) -> Markup {
+    let PathSummary { version, near, mapped, forward, back } = path;
+    let row = |name: &str, value: fn(&PathWaySummary) -> String| {
+        html! { tr { th scope="row" { (name) } td { (value(forward)) } td { (value(back)) } } }
+    };
+    html! {
+        p.about {
+            "Probes before the run, over IPv" (version) ". This host's address is " (near) " here"
+            @if near == mapped { " and there." } @else { " and " (mapped) " there, by a translator." }
+        }
+        table {
+            thead { tr { th {} th scope="col" { "there" } th scope="col" { "back" } } }
+            tbody {
+                (row("largest packet that passes", |way| size(way.passes_bytes, "unknown")))
+                (row("smallest one that does not", |way| size(way.fails_bytes, "none")))
+                (row("a router reports it", |way| match way.is_reported {
+                    Some(true) => "yes".to_owned(),
+                    Some(false) => "no".to_owned(),
+                    None => "–".to_owned(),
+                }))
+                (row("TTL on arrival", |way| way.ttl.map_or_else(|| "unknown".to_owned(), |ttl| ttl.to_string())))
+                (row("ECT(0) arrives as", |way| words(&way.ecn)))
+                (row("EF arrives as", |way| words(&way.dscp)))
+            }
+        }
+    }
+}
+
+fn size(bytes: Option<u64>, none: &str) -> String {
+    bytes.map_or_else(|| none.to_owned(), |bytes| format!("{bytes} B"))
+}
+
+fn words(names: &[String]) -> String {
+    if names.is_empty() { "unknown".to_owned() } else { names.join(", ") }
 }
 
 /// The drawing of the network. Returns `None` if the network is not known.
@@ -35,8 +75,8 @@ pub(super) fn network_chart(page: &Page<'_>) -> Option<Chart> {
     })
 }
 
-/// The sentence about the cell whose network is drawn. Empty if the cells differ in transports alone, because
-/// then they have one network.
+/// The sentence about the cell whose network is drawn. Empty if the cells differ in transports alone,
+/// because then they have one network.
 fn cell_note(summary: &Summary) -> String {
     if summary.cells.len() < 2 {
         return String::new();

@@ -1,5 +1,5 @@
 use talkpath_measure::chart_data::CellChartData;
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{PathSummary, PathWaySummary, Summary};
 
 use super::*;
 use crate::fixture;
@@ -220,6 +220,30 @@ fn a_heat_map_has_a_cell_with_a_text_for_each_combination() {
     }
     let first = "path.up.delay = 5 ms, path.up.loss = 0%: UDP, TCP or TCP_NODELAY, alike, MOS 4.40";
     assert!(text.contains(first), "{:?}", text.find("path.up.delay = 5 ms, path.up.loss = 0%:"));
+}
+
+#[test]
+fn the_page_of_a_live_run_has_what_the_path_did_to_probes() {
+    let (mut summary, figures) = fixture::sweep_of_two(2, 2);
+    let page = |summary: &Summary| {
+        let chart_data = &figures;
+        html(&Page { summary, chart_data, scenario_toml: "", command: "", changes: &[], network: None })
+    };
+    assert!(!page(&summary).contains("Probes before the run"));
+    let way = |passes| PathWaySummary { passes_bytes: Some(passes), ..PathWaySummary::default() };
+    let forward =
+        PathWaySummary { fails_bytes: Some(1440), is_reported: Some(false), ttl: Some(60), ..way(1420) };
+    let (near, mapped) = ("192.0.2.5:4000".to_owned(), "203.0.113.7:51000".to_owned());
+    let path = PathSummary { version: 4, near, mapped, forward, back: way(1500) };
+    summary.runs[0].path = Some(Box::new(path));
+    let page = page(&summary);
+    for said in [
+        "over IPv4. This host's address is 192.0.2.5:4000 here and 203.0.113.7:51000 there, by a translator.",
+        "<th scope=\"row\">largest packet that passes</th><td>1420 B</td><td>1500 B</td>",
+        "<th scope=\"row\">a router reports it</th><td>no</td><td>–</td>",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
 }
 
 #[test]

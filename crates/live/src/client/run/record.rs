@@ -111,6 +111,7 @@ impl Session<'_> {
             series: all_series,
             drain: Duration::from_nanos(self.spec.drain_ns),
             clock,
+            path: self.path.as_ref().map(|path| Box::new(path.summary())),
             valid: true,
             warnings,
             ..RunRecord::default()

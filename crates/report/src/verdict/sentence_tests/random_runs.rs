@@ -57,6 +57,7 @@ pub(super) fn random_summary(random: &mut Stream, mut summary: Summary) -> (Summ
                     groups: BTreeMap::new(),
                     links: if links == 0 { BTreeMap::new() } else { fortune.links(random) },
                     machine: None,
+                    path: None,
                     program: None,
                 });
             }
