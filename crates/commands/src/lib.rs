@@ -44,6 +44,7 @@ mod page;
 mod path_changes;
 mod place;
 mod progress_events;
+mod run_state;
 mod running;
 pub mod scenario_file;
 mod shares;

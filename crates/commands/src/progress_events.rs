@@ -1,25 +1,18 @@
 //! The events of an experiment as JSON on standard error, one object a line (`--progress json`). Their keys
 //! are in docs/reference/interface.md; `talkpath ui` reads them.
 
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use talkpath_experiment::observer::Event;
-use talkpath_measure::ClockRecord;
-use talkpath_measure::summarise::cell_summaries;
-use talkpath_measure::summary::{Clock, FlowSummary, RunSummary, SUMMARY_FORMAT, Summary, Understood};
-use talkpath_report::comparisons;
-use talkpath_units::Duration as PathTime;
+use talkpath_measure::summary::{FlowSummary, RunSummary};
 
+use crate::run_state::{Answers, RunState};
 use crate::terminal::Terminal;
 
 /// The shortest time between two events `progress`. We chose 0.25 s, because a person sees no more.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-/// Beyond this number of repetitions there are no further answers while a run goes on. We chose 10,000, which
-/// take about 100 MB, because a run of more is a sweep, and nobody waits before it for an answer.
-const MAX_REPETITIONS: usize = 10_000;
 
 /// Prints the events of one experiment.
 pub(crate) struct JsonEvents {
@@ -29,17 +22,8 @@ pub(crate) struct JsonEvents {
 
 #[derive(Default)]
 struct State {
-    cells: u64,
-    repetitions: u64,
-    finished: u64,
-    whole: PathTime,
-    advanced: PathTime,
-    begun: Option<Instant>,
+    run: RunState,
     printed: Option<Instant>,
-    /// The figures of each repetition, by cell and number.
-    figures: BTreeMap<(u64, u64), RunSummary>,
-    /// The number of repetitions of all cells at the last answer.
-    answered: usize,
 }
 
 impl JsonEvents {
@@ -55,20 +39,13 @@ impl JsonEvents {
             Event::Directory(path) => {
                 self.terminal.event(&json!({ "event": "directory", "path": path.to_string_lossy() }));
             }
-            Event::Begun { cells, repetitions, whole } => {
-                state.cells = *cells;
-                state.repetitions = *repetitions;
-                state.whole = *whole;
-                (state.finished, state.advanced) = (0, PathTime::ZERO);
-                (state.begun, state.printed) = (Some(Instant::now()), None);
+            Event::Begun { .. } => {
+                state.run.take(event);
+                state.printed = None;
                 self.print_progress(&mut state);
             }
-            Event::Advanced(path_time) => {
-                state.advanced = state.advanced.saturating_add(*path_time);
-                self.print_progress(&mut state);
-            }
-            Event::Counted => {
-                state.finished += 1;
+            Event::Advanced(_) | Event::Counted => {
+                state.run.take(event);
                 self.print_progress(&mut state);
             }
             Event::Over => {
@@ -97,16 +74,9 @@ impl JsonEvents {
             return;
         }
         state.printed = Some(now);
-        let share = if state.whole > PathTime::ZERO {
-            (state.advanced.as_secs_f64() / state.whole.as_secs_f64()).min(1.0)
-        } else {
-            0.0
-        };
-        let elapsed = state.begun.map_or(0.0, |begun| (now - begun).as_secs_f64());
-        let left = (share > 0.0).then(|| elapsed * (1.0 - share) / share);
         self.terminal.event(&json!({
-            "event": "progress", "share": share, "left_s": left,
-            "finished": state.finished, "repetitions": state.repetitions,
+            "event": "progress", "share": state.run.share(), "left_s": state.run.left_s(now),
+            "finished": state.run.finished, "repetitions": state.run.repetitions,
         }));
     }
 
@@ -117,30 +87,11 @@ impl JsonEvents {
             "event": "figures", "cell": repetition.cell, "sweep": repetition.sweep,
             "repetition": repetition.repetition, "flows": flows,
         }));
-        if state.figures.len() < MAX_REPETITIONS {
-            state.figures.insert((repetition.cell, repetition.repetition), repetition.clone());
-            self.print_answers(state);
-        }
-    }
-
-    /// Prints the answers so far, whenever every cell has run equally often and more often than at the last
-    /// answer.
-    fn print_answers(&self, state: &mut State) {
-        let mut repetitions_of: BTreeMap<u64, usize> = BTreeMap::new();
-        for (cell, _) in state.figures.keys() {
-            *repetitions_of.entry(*cell).or_default() += 1;
-        }
-        let all_cells = repetitions_of.len() as u64 == state.cells;
-        let Some(least) = repetitions_of.values().min().copied().filter(|_| all_cells) else { return };
-        let is_even = repetitions_of.values().all(|count| *count == least);
-        if !is_even || state.figures.len() <= state.answered {
-            return;
-        }
-        state.answered = state.figures.len();
-        for comparison in comparisons(&summary_of(state.figures.values().cloned().collect())) {
+        let Some(Answers { repetitions, comparisons }) = state.run.add_figures(repetition) else { return };
+        for comparison in comparisons {
             let answer = &comparison.answer;
             self.terminal.event(&json!({
-                "event": "answer", "repetitions": least, "flow": comparison.flow, "sweep": comparison.sweep,
+                "event": "answer", "repetitions": repetitions, "flow": comparison.flow, "sweep": comparison.sweep,
                 "outcome": answer.outcome, "best": answer.best, "line": answer.line,
             }));
         }
@@ -156,30 +107,4 @@ fn flow_figures(flow: &FlowSummary) -> Value {
         "mos": flow.call.as_ref().and_then(|call| call.mos),
         "round_trip_delay_ms": round_trip.map(|delay| json!({ "p50": delay.p50, "p99": delay.p99 })),
     })
-}
-
-/// Makes a summary of `runs` with figures alone.
-fn summary_of(runs: Vec<RunSummary>) -> Summary {
-    let mut summary = Summary {
-        format: SUMMARY_FORMAT,
-        talkpath: String::new(),
-        name: String::new(),
-        arena: String::new(),
-        started: String::new(),
-        wall_s: 0.0,
-        cpu_s: 0.0,
-        valid: true,
-        warnings: Vec::new(),
-        percentiles: String::new(),
-        clock: Clock::from(&ClockRecord::default()),
-        program: None,
-        cells: Vec::new(),
-        runs,
-        comparisons: Vec::new(),
-        thresholds: Vec::new(),
-        provenance: None,
-        understood: Understood::default(),
-    };
-    summary.cells = cell_summaries(summary.counted_runs());
-    summary
 }
