@@ -42,6 +42,7 @@ def run(
     fail_if: Sequence[str] = (),
     junit: File | None = None,
     strict: bool = False,
+    until_decided: str | None = None,
     jobs: int | None = None,
     records: Records | None = None,
     series: Literal["sampled", "full"] = "sampled",
@@ -75,6 +76,8 @@ def run(
         fail_if: what they must not hold.
         junit: the file that says whether each threshold holds, as JUnit's XML.
         strict: an error if the machine disturbed the run past its limits.
+        until_decided: repeat until the thresholds are decided, or the answer without thresholds, for no longer than
+            this: `30 min`.
         jobs: repetitions at the same time in `sim` (one for each core unless given) and in `emu` (one unless given).
         records: `summary` leaves out messages, `none` series too. Of a simulated run `messages` and `series` are
             made again where they were left out.
@@ -100,6 +103,7 @@ def run(
             *_each("--require", require),
             *_each("--fail-if", fail_if),
             *_option("--junit", junit),
+            *_until(until_decided),
         ]
         return _run(["run", str(it.file), *it.settings, *flags], progress, it.repetitions)
 
@@ -138,6 +142,7 @@ def compare(
     fail_if: Sequence[str] = (),
     junit: File | None = None,
     strict: bool = False,
+    until_decided: str | None = None,
     jobs: int | None = None,
     records: Records | None = None,
     series: Literal["sampled", "full"] = "sampled",
@@ -194,6 +199,7 @@ def compare(
         *_each("--require", require),
         *_each("--fail-if", fail_if),
         *_option("--junit", junit),
+        *_until(until_decided),
     ]
     return _run(["compare", *flags], progress, None)
 
@@ -306,6 +312,10 @@ def _switches(given: Mapping[str, bool]) -> list[str]:
 
 def _option(name: str, value: File | float | None) -> list[str]:
     return [] if value is None else [name, str(value)]
+
+
+def _until(longest: str | None) -> list[str]:
+    return [] if longest is None else [f"--until-decided={longest}"]
 
 
 def _each(name: str, values: Sequence[str]) -> list[str]:

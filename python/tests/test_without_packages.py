@@ -45,7 +45,7 @@ class Options(unittest.TestCase):
     """What a call takes is what its command takes."""
 
     # The program's own: a call has its results in another form.
-    OF_PROGRAM = frozenset({"help", "json", "progress", "quiet", "verbose", "explain"})
+    OF_PROGRAM = frozenset({"help", "json", "progress", "tui", "quiet", "verbose", "explain"})
     # `talkpath.resume` and `talkpath.sweep`; and what a rating by hand has of a run.
     BUT: ClassVar[dict[str, frozenset[str]]] = {
         "run": frozenset({"resume", "shard", "output"}),

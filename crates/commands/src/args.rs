@@ -29,6 +29,7 @@ mod study;
 mod trace;
 mod transfer;
 mod ui;
+mod until;
 mod usage_error;
 
 use std::net::{IpAddr, SocketAddr};
@@ -73,6 +74,7 @@ pub use self::study::{
 pub use self::trace::{TimeUnit, TraceArgs, TraceKind};
 pub use self::transfer::{BurstArgs, SendArgs, TransferArgs};
 pub use self::ui::UiArgs;
+pub use self::until::UntilArgs;
 use self::usage_error::{json_refusal, usage_failure};
 
 /// Find out which transport holds up on which path: simulated, emulated and live, from one scenario file.
@@ -397,6 +399,8 @@ pub struct CompareArgs {
     pub place: Place,
     #[command(flatten)]
     pub demand: DemandArgs,
+    #[command(flatten)]
+    pub until: UntilArgs,
 }
 
 /// The preset that `compare` uses if the user names no path.
@@ -469,7 +473,7 @@ pub struct RunArgs {
     #[arg(help_heading = heading::REPETITIONS, long)]
     pub rounds: bool,
     /// Continue a run that was killed or interrupted. Finished repetitions are kept and do not run again
-    #[arg(help_heading = heading::REPETITIONS, long, value_name = "RUN_DIR")]
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "RUN_DIR", conflicts_with = "until_decided")]
     pub resume: Option<PathBuf>,
     /// Run the program of a scenario with `[program]`, on this machine and with all rights of your user. The
     /// arena is then emu
@@ -479,6 +483,8 @@ pub struct RunArgs {
     pub shard: ShardArgs,
     #[command(flatten)]
     pub demand: DemandArgs,
+    #[command(flatten)]
+    pub until: UntilArgs,
 }
 
 #[derive(Debug, Args)]

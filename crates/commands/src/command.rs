@@ -18,6 +18,7 @@ pub mod shell;
 pub mod study;
 pub mod trace;
 pub mod transfer;
+mod until_decided;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

@@ -13,8 +13,8 @@ pub enum Failure {
     /// A threshold of the scenario, of `--require` or of `--fail-if` did not hold.
     #[error("{0}")]
     Threshold(String),
-    /// A threshold is undecided, and no threshold fails. It is undecided if it is finer than one message of
-    /// the run, or if most messages are unfinished.
+    /// A threshold is undecided, and no threshold fails. It is undecided if its bound lies in the interval of
+    /// the figure, or if most messages are unfinished.
     #[error("{0}")]
     Undecided(String),
     /// `--strict` or a verdict that a study expects did not hold, or a file that was sent did not arrive

@@ -6,9 +6,9 @@
 //!            └─► + Summary ─► judge ─► one line each, JUnit's XML, exit code 5
 //! ```
 //!
-//! - A *threshold* is a figure with a bound, such as `call.mos >= 3.6`. It is about one or more cells, and in
-//!   each cell about a link, or about a flow (`figure.rs`, `figure_names.rs`). It is not about the score of
-//!   a call that has none (`unrated.rs`).
+//! - A *threshold* is a figure with a bound, such as `call.mos >= 3.6`. It is about one or more cells, and
+//!   in each cell about a link, or about a flow (`figure.rs`, `figure_names.rs`). It is not about the score
+//!   of a call that has none (`unrated.rs`).
 //! - A *member* of a flow is one of its copies or directions.
 //! - The *figure in a cell* is a statistic over the repetitions: the statistic that the threshold names, or
 //!   that of the tables if it names none (`measure::statistic`). A flag must hold in each repetition
@@ -18,10 +18,9 @@
 //! A threshold must hold in each cell that has such a figure. Its line shows the figure with the smallest
 //! margin (`judgement.rs`).
 //!
-//! A threshold on a share can be undecided. This is so if its bound is finer than one message of the run,
-//! unless the share is clearly on one side of the bound (`measure::metrics::share`). It is also so if more
-//! messages are unfinished than have ended, unless the unfinished messages cannot change the outcome
-//! (`outcome.rs`).
+//! A threshold is undecided if its bound lies in the 95 % interval of the figure
+//! (`measure::metrics::certainty`). It is also undecided if more messages of a share are unfinished than
+//! have ended, unless the unfinished messages cannot change the outcome (`outcome.rs`).
 
 mod cell;
 mod figure;
@@ -35,6 +34,7 @@ mod unrated;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use talkpath_measure::metrics::confidence::Level;
 use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, ThresholdSummary};
 use talkpath_scenario::Plan;
 
@@ -58,13 +58,18 @@ pub(crate) fn refuse_unknown_figures(plan: &Plan) -> Result<(), Failure> {
 /// Judges each threshold of `plan` by the figures of `summary`. Only the cells of `plan` are judged. Cells
 /// that `compare` added with another queue are not.
 pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<ThresholdSummary> {
+    judge_at(plan, summary, Level::Shown)
+}
+
+/// Judges each threshold of `plan` as [`judge`] does, by intervals of the `level`.
+pub(crate) fn judge_at(plan: &Plan, summary: &Summary, level: Level) -> Vec<ThresholdSummary> {
     let mut runs_of_cells = CellRuns::new();
     for run in summary.counted_runs() {
         runs_of_cells.entry(run.cell).or_default().push(run);
     }
     let mut judged = Vec::new();
     for threshold in &plan.thresholds {
-        let mut judgement = Judgement::new(threshold, plan, &runs_of_cells);
+        let mut judgement = Judgement::new(threshold, plan, &runs_of_cells, level);
         if judgement.outcome() == ThresholdOutcome::Holds {
             judgement.warning = score_warning::text(threshold, &runs_of_cells);
         }

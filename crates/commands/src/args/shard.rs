@@ -11,7 +11,7 @@ use talkpath_experiment::shard::Shard;
 #[derive(Debug, Args)]
 pub struct ShardArgs {
     /// sim: run only part I of N, or only the parts I to J. `talkpath merge` makes one run of all parts
-    #[arg(help_heading = heading::REPETITIONS, long, value_name = "I[-J]/N", conflicts_with = "resume")]
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "I[-J]/N", conflicts_with_all = ["resume", "until_decided"])]
     pub(crate) shard: Option<Shard>,
     /// With --shard: the part's directory (default: a new one under --out). If the part was begun there, its
     /// missing repetitions are run

@@ -62,6 +62,7 @@ const RECORDS_NOT_WRITTEN: i32 = 1;
 const ARENA_NOT_AVAILABLE: i32 = 3;
 const FAR_HOST_FAILED: i32 = 4;
 const THRESHOLD_FAILED: i32 = 5;
+const THRESHOLD_UNDECIDED: i32 = 6;
 const PROGRAM_NOT_EXECUTABLE: i32 = 126;
 const PROGRAM_NOT_FOUND: i32 = 127;
 
@@ -159,8 +160,8 @@ impl Attempt {
     /// Returns the fault if the client did not measure. `message` is the last line of its standard error.
     fn check_client_status(&self, status: ExitStatus, message: String) -> Result<(), Fault> {
         match status.code() {
-            // If only a threshold does not hold, the measurement is complete.
-            Some(0 | THRESHOLD_FAILED) => Ok(()),
+            // If only a threshold does not hold, or is undecided, the measurement is complete.
+            Some(0 | THRESHOLD_FAILED | THRESHOLD_UNDECIDED) => Ok(()),
             Some(FAR_HOST_FAILED) => Err(fault_at(&self.far, &message)),
             Some(SSH_FAILED) if self.near.ssh.is_some() => {
                 Err(fault_at(&self.near, &format!("ssh: {message}")))

@@ -18,6 +18,7 @@ use talkpath_units::Rate;
 use self::next_commands::next_commands;
 use self::path::ComparedPath;
 use super::run::new_experiment;
+use super::until_decided::UntilDecided;
 use super::{Conclusion, Context, conclude, files_of_sweep};
 use crate::args::{CompareArgs, quoted};
 use crate::failure::Failure;
@@ -237,8 +238,13 @@ fn run_comparison(
 ) -> Result<Outcome, Failure> {
     let arena = place.arena;
     let rule = GrowthRule::new(args, arena);
+    let until = UntilDecided::begin(args.until.until_decided, plan, context.terminal)?;
+    let next_plan = |plan: &Plan, summary: &Summary| match (rule.next_plan(plan, summary)?, &until) {
+        (None, Some(until)) => until.next_plan(plan, summary),
+        (larger_plan, _) => Ok(larger_plan),
+    };
     let growth = |plan: &Plan, summary: &Summary| {
-        rule.next_plan(plan, summary).map_err(|why| Error::Unusable(why.in_full()))
+        next_plan(plan, summary).map_err(|why| Error::Unusable(why.in_full()))
     };
     // The simulator can make the rows of a run again at any time, from the scenario and the seed. So it
     // writes them only if the user asks for records, and keeps exact figures instead.

@@ -7,6 +7,7 @@ mod experiment;
 
 use std::path::Path;
 
+use talkpath_measure::summary::Summary;
 use talkpath_scenario::Plan;
 
 use self::conclusion::{conclude_part, conclude_run};
@@ -16,6 +17,7 @@ use self::experiment::options;
 use crate::args::RunArgs;
 use crate::command::Context;
 use crate::command::allowed::{check_plan, usual_arena};
+use crate::command::until_decided::UntilDecided;
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
@@ -26,7 +28,7 @@ use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::place::Place;
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::shard::Shard;
-use talkpath_experiment::{Destination, Experiment};
+use talkpath_experiment::{Destination, Error, Experiment};
 
 /// Runs the scenario, one part of it, or what is missing of an earlier run.
 pub fn run(args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
@@ -52,21 +54,28 @@ fn run_whole(scenario: &Path, args: &RunArgs, context: Context<'_>) -> Result<()
     check_plan(&plan, args.allow_program)?;
     let place = place::with_usual_arena(&args.place, usual_arena(&plan))?;
     refuse_junit(args.demand.junit.as_deref(), &[])?;
-    let outcome = run_plan(&plan, place.clone(), args.rounds, context)?;
+    let until = UntilDecided::begin(args.until.until_decided, &plan, context.terminal)?;
+    let outcome = run_plan(&plan, place.clone(), args.rounds, until.as_ref(), context)?;
     conclude_run(outcome, &place, &plan, args, context)
 }
 
 /// Runs all repetitions of `plan` in a new directory. If the cells take turns (`takes_turns`), each
-/// repetition runs them in a random order of its own.
+/// repetition runs them in a random order of its own. With `until` more repetitions run until it ends them.
 pub(super) fn run_plan(
     plan: &Plan,
     place: Place,
     takes_turns: bool,
+    until: Option<&UntilDecided>,
     context: Context<'_>,
 ) -> Result<Outcome, Failure> {
     thresholds::refuse_unknown_figures(plan)?;
+    let growth = |plan: &Plan, summary: &Summary| match until {
+        Some(until) => until.next_plan(plan, summary).map_err(|why| Error::Unusable(why.in_full())),
+        None => Ok(None),
+    };
     let defaults = new_experiment(plan, None, place, context);
-    let experiment = Experiment { takes_turns, ..defaults };
+    let experiment =
+        Experiment { takes_turns, growth: if until.is_some() { Some(&growth) } else { None }, ..defaults };
     running::run(&experiment, Destination::Under(&context.common.out))
 }
 

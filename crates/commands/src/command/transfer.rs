@@ -103,7 +103,7 @@ impl Transfer {
         refuse_junit(args.demand.junit.as_deref(), &[])?;
         // A repetition that the machine disturbed has sent its data all the same, so it does not run again.
         let run_once = Place { run_again: Some(Duration::ZERO), ..place.clone() };
-        let mut outcome = run_plan(&plan, run_once, false, context)?;
+        let mut outcome = run_plan(&plan, run_once, false, None, context)?;
         if self.workload == "file" && outcome.failure.is_none() {
             outcome.failure = incomplete_file(&outcome.summary);
         }

@@ -9,13 +9,15 @@
 use std::collections::BTreeSet;
 
 use talkpath_measure::figures::{FLOW, GROUP, LINK, Table};
+use talkpath_measure::metrics::certainty::Certainty;
+use talkpath_measure::metrics::confidence::Level;
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{RunSummary, ThresholdOutcome};
 use talkpath_scenario::{Bound, ThresholdSubject};
 
-use super::figure::{FigureValue, RepetitionFigure};
+use super::figure::{ANY, FigureValue, RepetitionFigure};
 use super::figure_names::StatisticChoice;
-use super::outcome::{ShareMessages, margin, outcome, over_repetitions, rank};
+use super::outcome::{Judged, Needed, ShareMessages, margin, rank, sorted_values};
 
 /// The paths of the figures by which a flow is judged in the tables.
 const JUDGED_PATHS: [&str; 3] = ["call.mos", "in_time", "goodput_bps"];
@@ -106,7 +108,7 @@ fn program_figure(run: &RunSummary, name: &str) -> RepetitionFigure {
         Some(Some(None)) => FigureValue::Null,
         Some(Some(Some(number))) => FigureValue::Number(*number),
     };
-    RepetitionFigure { value, messages: None }
+    RepetitionFigure { value, messages: None, possible: ANY }
 }
 
 /// Returns whether `name` names the `flow` of a program. Flows are called PROTOCOL-PORT-NUMBER-DIRECTION,
@@ -129,8 +131,8 @@ fn is_group_figure(name: &str, members: &[String], path: &str, runs: &[&RunSumma
 }
 
 /// Returns the worst member of each repetition, if the flow is judged by this figure. The tables and the
-/// answer have the mean of these worst values. It is below the mean of every member if the members take turns
-/// in being the worst.
+/// answer have the mean of these worst values. It is below the mean of every member if the members take
+/// turns in being the worst.
 fn worst_member(path: &str, members: &[MemberFigures]) -> Option<MemberFigures> {
     if members.len() < 2 || !JUDGED_PATHS.contains(&path) {
         return None;
@@ -161,13 +163,24 @@ pub(super) struct CellFigure {
     pub(super) repetitions: usize,
     /// The messages that the figure is a share of, if it is a share.
     pub(super) messages: Option<ShareMessages>,
+    /// The interval of the value that decides. `None` if the value alone decides.
+    pub(super) interval: Option<(f64, f64)>,
+    /// How much more would decide.
+    pub(super) needed: Needed,
     outcome: ThresholdOutcome,
 }
 
 impl CellFigure {
-    /// Computes the figure of a member over the repetitions, and judges it. If no statistic is named, the
-    /// value of a flag is the worst one, because a damaged file must not pass among files that are intact.
-    pub(super) fn new(figures: MemberFigures, cell: &str, bound: Bound, choice: StatisticChoice) -> Self {
+    /// Computes the figure of a member over the repetitions, and judges it by intervals of the `level`. If
+    /// no statistic is named, the value of a flag is the worst one, because a damaged file must not pass
+    /// among files that are intact.
+    pub(super) fn new(
+        figures: MemberFigures,
+        cell: &str,
+        bound: Bound,
+        choice: StatisticChoice,
+        level: Level,
+    ) -> Self {
         let MemberFigures { member, repetitions } = figures;
         let has_flag = repetitions.iter().any(|figure| matches!(figure.value, FigureValue::Flag(_)));
         let statistic = match choice {
@@ -175,11 +188,26 @@ impl CellFigure {
             StatisticChoice::Usual(statistic) | StatisticChoice::Named(statistic) => Some(statistic),
         };
         let numbers: Vec<Option<f64>> = repetitions.iter().map(|figure| figure.value.number()).collect();
+        let sorted = sorted_values(&numbers, bound);
+        // If the statistic depends on a repetition whose figure is unknown, it is unknown, too.
         let value = match statistic {
-            Some(statistic) => over_repetitions(statistic, &numbers, bound),
+            Some(statistic) => statistic.over(&sorted).filter(|value| value.is_finite()),
             None => worst_number(&numbers, bound),
         };
         let messages = share_messages(&repetitions, statistic);
+        let certainty = match (statistic, value) {
+            (Some(statistic), Some(value)) => Some(Certainty {
+                statistic,
+                value,
+                sorted: &sorted,
+                possible: repetitions.first().map_or(ANY, |figure| figure.possible),
+                messages: messages.map(|messages| messages.independent),
+            }),
+            _ => None,
+        };
+        let judged = Judged { certainty, value, messages, bound };
+        let (outcome, interval, needed) =
+            (judged.outcome(level), judged.interval(level), judged.needed(level));
         Self {
             value,
             statistic,
@@ -187,7 +215,9 @@ impl CellFigure {
             cell: cell.to_owned(),
             repetitions: repetitions.len(),
             messages,
-            outcome: outcome(value, messages, bound),
+            interval,
+            needed,
+            outcome,
         }
     }
 

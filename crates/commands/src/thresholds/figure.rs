@@ -18,7 +18,14 @@ pub(super) struct RepetitionFigure {
     pub(super) value: FigureValue,
     /// The messages that the figure is a share of, if it is a share.
     pub(super) messages: Option<ShareMessages>,
+    /// The smallest and the largest possible value.
+    pub(super) possible: (f64, f64),
 }
+
+/// The possible values of a figure of which nothing else is known.
+pub(super) const ANY: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+/// The possible values of a count.
+const NOT_NEGATIVE: (f64, f64) = (0.0, f64::INFINITY);
 
 /// The value of a figure in one repetition.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,11 +53,13 @@ impl FigureValue {
 
 impl RepetitionFigure {
     /// The figure of an owner that the repetition does not have.
-    pub(super) const OWNER_MISSING: Self = Self { value: FigureValue::OwnerMissing, messages: None };
+    pub(super) const OWNER_MISSING: Self =
+        Self { value: FigureValue::OwnerMissing, messages: None, possible: ANY };
 
     /// Reads the figure at `path` of `owner`, which is `None` if the repetition has no such owner.
     pub(super) fn read<T>(table: &'static Table<T>, owner: Option<&T>, path: &str) -> Self {
-        let mut figure = Self { value: read_value(table, owner, path), messages: None };
+        let possible = table.find(path).map_or(NOT_NEGATIVE, |row| row.range);
+        let mut figure = Self { value: read_value(table, owner, path), messages: None, possible };
         if let (Some(owner), Some(share)) = (owner, table.messages(path)) {
             let (counted, unfinished) = ((share.count)(owner), (share.left_out)(owner));
             let independent = share.independent(owner);

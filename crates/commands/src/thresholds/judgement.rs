@@ -1,7 +1,7 @@
 //! Judges one threshold over all its cells, and writes its line.
 
 use talkpath_measure::figures::text::significant;
-use talkpath_measure::metrics::share;
+use talkpath_measure::metrics::confidence::Level;
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{ThresholdOutcome, ThresholdSummary};
 use talkpath_scenario::{Bound, Plan, Scenario, Threshold, ThresholdSubject};
@@ -11,11 +11,13 @@ use super::CellRuns;
 use super::cell::{CellFigure, MemberFigures, member_figures};
 use super::figure::FigureValue;
 use super::figure_names::{FigureName, StatisticChoice, figure_in_no_cell_message};
-use super::outcome::{ShareMessages, margin, rank};
+use super::outcome::{Needed, ShareMessages, margin, rank};
 
 /// The number of significant digits of a figure in a message. We chose 6, so that a figure does not look
 /// equal to its bound if it is not.
 const DIGITS: i32 = 6;
+/// The number of significant digits of the end of an interval, which is not surer than that.
+const INTERVAL_DIGITS: i32 = 3;
 
 /// A judged threshold.
 #[derive(Debug, PartialEq)]
@@ -41,10 +43,15 @@ impl Judgement {
     /// Judges a threshold. The last word of its name may be a statistic over the repetitions, such as
     /// `call.mos.p10`, or a key of summary.json, such as `round_trip_delay_ms.min`. If there is such a key,
     /// the threshold is about the key.
-    pub(super) fn new(threshold: &Threshold, plan: &Plan, runs_of_cells: &CellRuns<'_>) -> Self {
+    pub(super) fn new(
+        threshold: &Threshold,
+        plan: &Plan,
+        runs_of_cells: &CellRuns<'_>,
+        level: Level,
+    ) -> Self {
         let judge = |name: FigureName<'_>| {
             let cells = find_figure(threshold, name.path, plan, runs_of_cells);
-            Self::of_cells(threshold, cells, name.statistic)
+            Self::of_cells(threshold, cells, name.statistic, level)
         };
         let judgement = judge(FigureName::whole(&threshold.path));
         if judgement.unknown.is_some()
@@ -59,13 +66,18 @@ impl Judgement {
     }
 
     /// Judges a threshold by the figures that were found in its cells.
-    fn of_cells(threshold: &Threshold, cells: Vec<FoundFigures<'_>>, choice: StatisticChoice) -> Self {
+    fn of_cells(
+        threshold: &Threshold,
+        cells: Vec<FoundFigures<'_>>,
+        choice: StatisticChoice,
+        level: Level,
+    ) -> Self {
         let bound = threshold.bound;
         let is_unknown = is_unknown_figure(&cells);
         let mut judgement = Self {
             figure: threshold.figure.clone(),
             bound,
-            worst: CellFigure::new(MemberFigures::default(), "", bound, choice),
+            worst: CellFigure::new(MemberFigures::default(), "", bound, choice, level),
             cells: 0,
             failing: 0,
             undecided: 0,
@@ -82,7 +94,7 @@ impl Judgement {
             }
             let members = cell.members.into_iter();
             let members: Vec<_> =
-                members.map(|member| CellFigure::new(member, cell.label, bound, choice)).collect();
+                members.map(|member| CellFigure::new(member, cell.label, bound, choice, level)).collect();
             let worst_rank = members.iter().map(CellFigure::rank).min();
             judgement.cells += 1;
             judgement.failing += usize::from(worst_rank == Some(rank(ThresholdOutcome::Fails)));
@@ -118,7 +130,7 @@ impl Judgement {
             None => self.text(),
         };
         let outcome = self.outcome();
-        let needs_messages = outcome == ThresholdOutcome::Undecided && !self.worst.is_mostly_unfinished();
+        let needed = self.needed();
         let Self { figure, bound, worst, cells, failing, undecided, .. } = self;
         ThresholdSummary {
             figure,
@@ -133,7 +145,9 @@ impl Judgement {
             failing: failing as u64,
             undecided: undecided as u64,
             messages: worst.messages.map(|messages| messages.counted),
-            needed: worst.messages.and_then(|messages| needed(bound, messages)).filter(|_| needs_messages),
+            interval: worst.interval.filter(|(low, high)| low.is_finite() && high.is_finite()),
+            needed: needed.messages,
+            needed_repetitions: needed.repetitions,
             text,
         }
     }
@@ -172,40 +186,73 @@ impl Judgement {
         parts.join("; ")
     }
 
-    /// Says why the threshold is undecided. The text is empty if it is not.
+    /// Returns how much more would decide an undecided threshold.
+    fn needed(&self) -> Needed {
+        if self.outcome() != ThresholdOutcome::Undecided || self.worst.is_mostly_unfinished() {
+            return Needed::default();
+        }
+        self.worst.needed
+    }
+
+    /// Says why the threshold is undecided, and how much more would decide. The text is empty if it is
+    /// decided.
     fn undecided_reason(&self) -> String {
         if self.outcome() != ThresholdOutcome::Undecided {
             return String::new();
         }
-        let Some(messages) = self.worst.messages else { return String::new() };
-        let ShareMessages { counted: messages_counted, unfinished, independent } = messages;
-        if messages.is_mostly_unfinished() {
+        if let Some(messages) = self.worst.messages.filter(|messages| messages.is_mostly_unfinished()) {
+            let ShareMessages { counted: messages_counted, unfinished, .. } = messages;
             return format!(
                 ": {unfinished} of {} were still queued or in flight at the end, and what becomes of them decides",
                 counted(messages_counted + unfinished, "message")
             );
         }
-        let Some(needed) = needed(self.bound, messages) else { return String::new() };
-        let messages_text = counted(messages_counted, "message");
-        if (independent.round() as u64) < messages_counted {
-            let independent = independent.round();
-            return format!(
-                ": {messages_text} cannot show it, as their losses come in runs, so that they tell as little as {independent}; \
-                 about {needed} are needed"
-            );
+        let Some((low, high)) = self.worst.interval else { return String::new() };
+        let end = |value: f64| {
+            if value.is_finite() { significant(value, INTERVAL_DIGITS) } else { "unknown".to_owned() }
+        };
+        let (low, high) = (end(low), end(high));
+        format!(": its 95 % interval is {low} to {high}{}{}", self.basis(), self.advice())
+    }
+
+    /// Says how many messages the interval of a share rests on.
+    fn basis(&self) -> String {
+        let Some(ShareMessages { counted: all, independent, .. }) = self.worst.messages else {
+            return String::new();
+        };
+        let messages = counted(all, "message");
+        let independent = independent.round() as u64;
+        if independent < all {
+            format!(", as {messages} in runs tell as little as {independent}")
+        } else {
+            format!(" with {messages}")
         }
-        let percent_of_one = significant(100.0 / messages_counted.max(1) as f64, DIGITS);
-        format!(
-            ": {messages_text} cannot show it, as one of them is {percent_of_one} %; at least {needed} are needed"
-        )
+    }
+
+    /// Says how much more would decide.
+    fn advice(&self) -> String {
+        let Needed { messages, repetitions } = self.needed();
+        let all = self.worst.messages.map_or(0, |messages| messages.counted);
+        let ran = self.worst.repetitions as u64;
+        let more = match (repetitions, messages) {
+            (Some(repetitions), messages) => {
+                // As many repetitions as have the messages that are needed.
+                let with_messages =
+                    messages.map_or(0, |messages| messages.saturating_mul(ran).div_ceil(all.max(1)));
+                counted_more(repetitions.max(with_messages).saturating_sub(ran), "repetition")
+            }
+            (None, Some(messages)) => counted_more(messages.saturating_sub(all), "message"),
+            (None, None) => {
+                return "; more of them would hardly decide, as the figure is at its bound".to_owned();
+            }
+        };
+        format!("; about {more} would decide")
     }
 }
 
-/// Returns how many messages like these are needed to show that a share keeps to `bound`. Returns `None` if
-/// the bound is not a share between none and all.
-fn needed(bound: Bound, messages: ShareMessages) -> Option<u64> {
-    let messages_for_one = messages.counted as f64 / messages.independent.max(1.0);
-    Some((share::needed(bound.value)? as f64 * messages_for_one.max(1.0)).round() as u64)
+/// Writes `1 repetition more`, or `12 messages more`. An estimate promises nothing, so it is never zero.
+fn counted_more(more: u64, noun: &str) -> String {
+    format!("{} more", counted(more.max(1), noun))
 }
 
 /// What a threshold found in one cell.
@@ -236,8 +283,8 @@ fn find_figure<'a>(
     found
 }
 
-/// Returns whether there is no such figure. A repetition without the figure's owner does not show whether the
-/// owner would have it. So the other repetitions decide.
+/// Returns whether there is no such figure. A repetition without the figure's owner does not show whether
+/// the owner would have it. So the other repetitions decide.
 fn is_unknown_figure(cells: &[FoundFigures<'_>]) -> bool {
     let members = cells.iter().flat_map(|cell| &cell.members);
     let values = members.flat_map(|member| &member.repetitions).map(|figure| figure.value);

@@ -38,19 +38,22 @@ pub(super) fn xml(name: &str, judged: &[ThresholdSummary]) -> io::Result<Vec<u8>
 
 /// Writes the test case of a threshold.
 fn case(name: &str, judged: &ThresholdSummary, writer: &mut Writer<Vec<u8>>) -> io::Result<()> {
-    let ThresholdSummary { figure, bound, text, needed, .. } = judged;
+    let ThresholdSummary { figure, bound, text, .. } = judged;
     let title = format!("{figure} {bound}");
     let case = writer.create_element("testcase");
     let case = case.with_attributes([("classname", name), ("name", title.as_str())]);
     match problem_element(judged) {
         None => case.write_empty()?,
         Some(element) => case.write_inner_content(|writer| {
-            if let Some(needed) = needed {
-                let needed = needed.to_string();
-                let property = [("name", "needed"), ("value", needed.as_str())];
-                let properties = writer.create_element("properties");
-                properties.write_inner_content(|writer| {
-                    writer.create_element("property").with_attributes(property).write_empty()?;
+            let needed = [("needed", judged.needed), ("needed_repetitions", judged.needed_repetitions)];
+            let needed: Vec<_> =
+                needed.into_iter().filter_map(|(name, count)| Some((name, count?.to_string()))).collect();
+            if !needed.is_empty() {
+                writer.create_element("properties").write_inner_content(|writer| {
+                    for (name, count) in &needed {
+                        let property = [("name", *name), ("value", count.as_str())];
+                        writer.create_element("property").with_attributes(property).write_empty()?;
+                    }
                     Ok(())
                 })?;
             }

@@ -9,9 +9,9 @@ use talkpath_scenario::{Bound, Operator, Options, Source, Threshold, load, split
 use talkpath_units::Seed;
 
 use super::cell::{CellFigure, MemberFigures};
-use super::figure::{FigureValue, RepetitionFigure};
+use super::figure::{ANY, FigureValue, RepetitionFigure};
 use super::figure_names::StatisticChoice;
-use super::outcome::over_repetitions;
+use super::outcome::sorted_values;
 use super::*;
 use crate::shares::percent_of;
 
@@ -110,17 +110,75 @@ fn told_of(threshold: &str, values: &[Option<f64>]) -> String {
 
 #[test]
 fn the_statistic_is_that_of_the_tables_unless_another_is_named_and_the_line_names_it() {
-    let values = [Some(0.5), Some(0.95), Some(0.98)];
+    let values = [0.5, 0.95, 0.95, 0.96, 0.96, 0.97, 0.98, 0.98, 0.98].map(Some);
     let at = |statistic: &str| {
-        told_of(&format!("\"game.in_time{statistic}@path.up.loss=0\" = \">= 0.9\""), &values)
+        told_of(&format!("\"game.in_time{statistic}@path.up.loss=0\" = \">= 0.93\""), &values)
     };
-    let place = |word: &str| format!("must be >= 0.9 (path.up.loss=0.0; {word} of 3 repetitions)");
+    let place = |word: &str| format!("must be >= 0.93 (path.up.loss=0.0; {word} of 9 repetitions)");
     let line = at("");
-    assert_eq!(line, format!("FAILS  game.in_time@path.up.loss=0 0.81, {}", place("mean")));
-    assert!(at(".mean").contains(&place("mean")), "{}", at(".mean"));
-    assert_eq!(at(".median"), format!("holds  game.in_time.median@path.up.loss=0 0.95, {}", place("median")));
+    assert!(line.starts_with("UNDECIDED  game.in_time@path.up.loss=0 0.914444, "), "{line}");
+    assert!(line.contains(&place("mean")) && at(".mean").contains(&place("mean")), "{line}");
+    assert_eq!(at(".median"), format!("holds  game.in_time.median@path.up.loss=0 0.96, {}", place("median")));
     assert!(at(".p10").contains(" 0.5,") && at(".p10").contains(&place("p10")), "{}", at(".p10"));
     assert!(at(".min").starts_with("FAILS") && at(".min").contains(&place("min")), "{}", at(".min"));
+}
+
+#[test]
+fn a_bound_within_the_interval_is_undecided_and_says_how_many_repetitions_more_would_decide() {
+    let at = |figure: &str, scores: &[f64]| {
+        let run = |(repetition, mos): (u64, &f64)| run(0, repetition, None, [Some(*mos), Some(4.4)]);
+        let plan = plan(&format!("\"call-up.{figure}@path.up.loss=0\" = \">= 3.6\""));
+        judge(&plan, &summary((0..).zip(scores).map(run).collect())).remove(0)
+    };
+    // 3.66 ± 0.258 by Student's t with four degrees of freedom.
+    let judged = at("mos", &[3.4, 3.5, 3.7, 3.8, 3.9]);
+    assert_eq!((judged.outcome, judged.needed), (ThresholdOutcome::Undecided, None));
+    let (low, high) = judged.interval.unwrap();
+    assert!((low - 3.402).abs() < 1e-3 && (high - 3.918).abs() < 1e-3, "{low} {high}");
+    let more = judged.needed_repetitions.unwrap() - 5;
+    let reason = format!(
+        "(path.up.loss=0.0; mean of 5 repetitions): its 95 % interval is 3.4 to 3.92; about {more} repetitions more would decide"
+    );
+    assert!(judged.text.ends_with(&reason), "{}", judged.text);
+    // As many again with the same spread decide.
+    let scores: Vec<f64> =
+        [3.4, 3.5, 3.7, 3.8, 3.9].into_iter().cycle().take((more as usize).next_multiple_of(5) + 5).collect();
+    assert_eq!(at("mos", &scores).outcome, ThresholdOutcome::Holds);
+    for (figure, scores, outcome) in [
+        ("mos", &[4.0, 4.1][..], ThresholdOutcome::Undecided),
+        ("mos", &[4.0, 4.01], ThresholdOutcome::Holds),
+        ("mos", &[3.0, 3.01, 2.99], ThresholdOutcome::Fails),
+        // All repetitions came out the same.
+        ("mos", &[3.6, 3.6], ThresholdOutcome::Holds),
+        // One repetition has no interval.
+        ("mos", &[3.61], ThresholdOutcome::Holds),
+        // Of nine values the second smallest is the lower end of the interval.
+        ("mos.median", &[2.0, 3.6, 3.7, 3.7, 3.8, 3.8, 3.9, 3.9, 4.0], ThresholdOutcome::Holds),
+        ("mos.median", &[2.0, 3.5, 3.7, 3.7, 3.8, 3.8, 3.9, 3.9, 4.0], ThresholdOutcome::Undecided),
+        // These describe the repetitions that ran.
+        ("mos.min", &[3.6, 3.7, 4.4], ThresholdOutcome::Holds),
+        ("mos.p10", &[3.5, 3.7, 4.4], ThresholdOutcome::Fails),
+    ] {
+        let judged = at(figure, scores);
+        assert_eq!(judged.outcome, outcome, "{scores:?}: {}", judged.text);
+    }
+}
+
+#[test]
+fn a_bound_at_an_end_of_what_is_possible_is_a_count_and_equality_needs_an_interval_without_width() {
+    let at = |bound: &str, scores: [f64; 2]| {
+        let runs = scores.map(|mos| run(0, u64::from(mos > 3.0), None, [Some(mos), Some(4.4)]));
+        judge(&plan(&format!("\"call-up.mos@path.up.loss=0\" = \"{bound}\"")), &summary(runs.into()))
+            .remove(0)
+            .outcome
+    };
+    assert_eq!(at("<= 4.5", [2.0, 4.0]), ThresholdOutcome::Holds);
+    assert_eq!(at("> 1", [2.0, 4.0]), ThresholdOutcome::Holds);
+    assert_eq!(at("> 1.1", [2.0, 4.0]), ThresholdOutcome::Undecided);
+    assert_eq!(at("== 3", [2.0, 4.0]), ThresholdOutcome::Undecided);
+    assert_eq!(at("== 4", [4.0, 4.0]), ThresholdOutcome::Holds);
+    assert_eq!(at("!= 4", [4.0, 4.0]), ThresholdOutcome::Fails);
+    assert_eq!(at("== 3", [4.0, 4.0]), ThresholdOutcome::Fails);
 }
 
 #[test]
@@ -136,8 +194,8 @@ fn null_is_the_worst_of_the_repetitions_whatever_the_statistic() {
     assert!(at(".min", &[None, Some(0.95)]).contains(unknown));
     assert!(at("", &[]).starts_with("FAILS  game.in_time@path.up.loss=0 is not known (null)"));
     let bound = Bound { operator: Operator::AtMost, value: 1.0 };
-    let median = over_repetitions(Statistic::Median, &[None, Some(0.5), Some(0.7)], bound);
-    assert_eq!(median, Some(0.7), "null is the worst here too");
+    let sorted = sorted_values(&[None, Some(0.5), Some(0.7)], bound);
+    assert_eq!(Statistic::Median.over(&sorted), Some(0.7), "null is the worst here too");
 }
 
 #[test]
@@ -174,7 +232,7 @@ fn a_call_whose_directions_take_turns_fails_as_the_table_has_it_although_each_me
         "{line}"
     );
     let up = told("\"call-up.mos@path.up.loss=0\" = \">= 3.6\"", runs).remove(0);
-    assert!(up.starts_with("holds  call-up.mos@path.up.loss=0 3.7,"), "{up}");
+    assert!(up.starts_with("UNDECIDED  call-up.mos@path.up.loss=0 3.7,"), "{up}");
 }
 
 /// Fifteen cells of twenty repetitions: most calls are good, and a tail of them is bad, the longer the more
@@ -203,7 +261,7 @@ fn of_fifteen_cells_table_answer_and_threshold_say_the_same() {
     let table = run_table(&summary, &Style { width: 120, color: false, explain: true });
     let whole = judge(&plan, &summary).remove(0);
     let threshold = plan.thresholds.remove(0);
-    let (mut unusable, mut differ) = (0, 0);
+    let (mut fails, mut undecided, mut differ) = (0, 0, 0);
     for cell in &summary.cells {
         plan.thresholds = vec![Threshold { cells: vec![cell.cell], ..threshold.clone() }];
         let judged = judge(&plan, &summary).remove(0);
@@ -218,14 +276,24 @@ fn of_fifteen_cells_table_answer_and_threshold_say_the_same() {
         if !row.ends_with("partly usable") {
             assert!(row.contains(&format!(" {:.2} ", spread.mean)), "{} {row}", spread.mean);
             assert!(is_usable || row.ends_with("unusable"), "{row}");
-            assert_eq!(judged.outcome == ThresholdOutcome::Holds, is_usable, "{row}: {}", judged.text);
+            if judged.outcome != ThresholdOutcome::Undecided {
+                assert_eq!(judged.outcome == ThresholdOutcome::Holds, is_usable, "{row}: {}", judged.text);
+            }
         }
-        assert_eq!(judged.outcome == ThresholdOutcome::Holds, spread.mean >= 3.1, "{row}: {}", judged.text);
-        unusable += u64::from(spread.mean < 3.1);
+        let (low, high) = spread.ci95.unwrap();
+        let expected = match (low >= 3.1, high >= 3.1) {
+            (true, true) => ThresholdOutcome::Holds,
+            (false, false) => ThresholdOutcome::Fails,
+            _ => ThresholdOutcome::Undecided,
+        };
+        assert_eq!(judged.outcome, expected, "{row}: {}", judged.text);
+        fails += u64::from(expected == ThresholdOutcome::Fails);
+        undecided += u64::from(expected == ThresholdOutcome::Undecided);
         differ += u64::from(spread.median >= 3.1 && spread.mean < 3.1);
     }
-    assert!(differ > 0 && unusable < 15, "{differ} {unusable}: {table}");
-    assert_eq!((whole.outcome, whole.cells, whole.failing), (ThresholdOutcome::Fails, 15, unusable));
+    assert!(differ > 0 && fails > 0 && undecided > 0 && fails + undecided < 15, "{differ} {fails}: {table}");
+    assert_eq!((whole.outcome, whole.cells), (ThresholdOutcome::Fails, 15));
+    assert_eq!((whole.failing, whole.undecided), (fails, undecided));
     assert!(whole.text.contains("mean of 20 repetitions"), "{}", whole.text);
 }
 
@@ -239,7 +307,7 @@ fn lossy(cell: u64, repetition: u64, lost: u64, of: u64) -> RunSummary {
 }
 
 #[test]
-fn a_bound_finer_than_one_message_is_undecided_and_says_how_many_are_needed() {
+fn a_share_of_few_messages_is_undecided_and_says_how_many_are_needed() {
     let at = |threshold: &str, runs: &[(u64, u64)]| {
         let runs = (0..).zip(runs).map(|(repetition, &(lost, of))| lossy(0, repetition, lost, of)).collect();
         judge(&plan(&format!("\"game.{threshold}\"")), &summary(runs)).remove(0)
@@ -248,8 +316,8 @@ fn a_bound_finer_than_one_message_is_undecided_and_says_how_many_are_needed() {
     assert_eq!((judged.outcome, judged.needed), (ThresholdOutcome::Undecided, Some(3000)));
     assert_eq!(
         lines(&[judged]),
-        "UNDECIDED  game.loss_rate@path.up.loss=0 0, must be <= 0.001 (path.up.loss=0.0; mean of 1 repetition): 200 \
-         messages cannot show it, as one of them is 0.5 %; at least 3000 are needed\n"
+        "UNDECIDED  game.loss_rate@path.up.loss=0 0, must be <= 0.001 (path.up.loss=0.0; mean of 1 repetition): its \
+         95 % interval is 0 to 0.015 with 200 messages; about 2800 messages more would decide\n"
     );
     for (threshold, runs, outcome) in [
         // The same from the other end, and whichever way it is asked.
@@ -264,9 +332,12 @@ fn a_bound_finer_than_one_message_is_undecided_and_says_how_many_are_needed() {
         // Together the repetitions have enough for a mean, and none of them alone for a median.
         ("loss_rate@path.up.loss=0\" = \"<= 0.1%", &[(0, 200); 15], ThresholdOutcome::Holds),
         ("loss_rate.median@path.up.loss=0\" = \"<= 0.1%", &[(0, 200); 15], ThresholdOutcome::Undecided),
-        // A bound that one message can show, and none at all.
-        ("loss_rate@path.up.loss=0\" = \"<= 1%", &[(0, 200)], ThresholdOutcome::Holds),
-        ("loss_rate@path.up.loss=0\" = \"<= 1%", &[(3, 200)], ThresholdOutcome::Fails),
+        // None of 200 may be 1.5 %, and three of them 0.5 to 4.3 %.
+        ("loss_rate@path.up.loss=0\" = \"<= 1%", &[(0, 200)], ThresholdOutcome::Undecided),
+        ("loss_rate@path.up.loss=0\" = \"<= 1%", &[(3, 200)], ThresholdOutcome::Undecided),
+        ("loss_rate@path.up.loss=0\" = \"<= 1%", &[(0, 300)], ThresholdOutcome::Holds),
+        ("loss_rate@path.up.loss=0\" = \"<= 1%", &[(9, 200)], ThresholdOutcome::Fails),
+        // None at all, and all, are counts.
         ("loss_rate@path.up.loss=0\" = \"<= 0", &[(0, 200)], ThresholdOutcome::Holds),
         ("in_time@path.up.loss=0\" = \">= 100%", &[(1, 200)], ThresholdOutcome::Fails),
     ] {
@@ -276,16 +347,19 @@ fn a_bound_finer_than_one_message_is_undecided_and_says_how_many_are_needed() {
 
 #[test]
 fn losses_in_runs_tell_less_and_need_more_messages() {
-    let at = |mean_run: Option<f64>| {
-        let mut run = lossy(0, 0, 12, 2_000);
-        run.flows.get_mut("game").unwrap().loss_runs.mean = mean_run;
+    let at = |independent: Option<f64>| {
+        let mut run = lossy(0, 0, 24, 2_000);
+        run.flows.get_mut("game").unwrap().loss_independent = independent;
         judge(&plan("\"game.loss_rate@path.up.loss=0\" = \"<= 0.5%\""), &summary(vec![run])).remove(0)
     };
-    assert_eq!(at(Some(1.0)).outcome, ThresholdOutcome::Fails);
-    let judged = at(Some(12.0));
-    assert_eq!((judged.outcome, judged.needed), (ThresholdOutcome::Undecided, Some(13_800)));
+    assert_eq!(at(Some(2_000.0)).outcome, ThresholdOutcome::Fails);
+    let judged = at(Some(87.0));
+    // By hand: 1.96² · 0.005 · 0.995 / 0.007² = 391 independent messages, each as 2000 / 87 of these.
+    assert_eq!((judged.outcome, judged.needed), (ThresholdOutcome::Undecided, Some(8_989)));
     assert!(
-        judged.text.contains("in runs, so that they tell as little as 87; about 13800"),
+        judged.text.ends_with(
+            ", as 2000 messages in runs tell as little as 87; about 6989 messages more would decide"
+        ),
         "{}",
         judged.text
     );
@@ -351,7 +425,10 @@ fn undecided_is_exit_code_6_and_5_where_another_threshold_fails() {
     let (code, text) = ended("\"game.loss_rate\" = \"<= 0.1%\"").unwrap();
     assert_eq!(code, 6);
     assert!(text.starts_with("the threshold is undecided:\n  game.loss_rate 0, must be"), "{text}");
-    assert!(text.contains("undecided in 2 of 2 cells") && text.contains("at least 3000"), "{text}");
+    assert!(
+        text.contains("undecided in 2 of 2 cells") && text.contains("about 2800 messages more"),
+        "{text}"
+    );
     let both = "\"game.loss_rate\" = \"<= 0.1%\"\n\"call.mos\" = \">= 4.4\"";
     let (code, text) = ended(both).unwrap();
     assert_eq!(code, 5);
@@ -440,9 +517,10 @@ fn what_the_table_of_figures_has_as_a_share_is_one_where_thresholds_are_read_and
 fn a_flag_must_hold_in_each_repetition() {
     let is = |text: &str| Bound { operator: Operator::Equal, value: if text == "true" { 1.0 } else { 0.0 } };
     let value = |values: &[FigureValue], bound| {
-        let repetitions = values.iter().map(|&value| RepetitionFigure { value, messages: None }).collect();
+        let repetitions =
+            values.iter().map(|&value| RepetitionFigure { value, messages: None, possible: ANY }).collect();
         let figures = MemberFigures { member: None, repetitions };
-        CellFigure::new(figures, "", bound, StatisticChoice::Usual(Statistic::Mean)).value
+        CellFigure::new(figures, "", bound, StatisticChoice::Usual(Statistic::Mean), Level::Shown).value
     };
     let damaged = [FigureValue::Flag(true), FigureValue::Flag(false), FigureValue::Flag(true)];
     assert_eq!(value(&damaged, is("true")), Some(0.0), "one of three files is damaged");

@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use super::text;
 use super::unit::{Better, Scale, Unit};
-use crate::metrics::share;
 
 /// The largest number of names in the text of counts by name. We chose 8, because a cell of a table has no
 /// room for more.
@@ -44,12 +43,12 @@ pub struct Messages<T: 'static> {
     pub count: fn(&T) -> u64,
     /// How many more messages the share leaves out, because nobody knows yet what becomes of them.
     pub left_out: fn(&T) -> u64,
-    /// The mean number of lost messages in a row. `None` if there are none, or if it is not known.
-    pub mean_run: fn(&T) -> Option<f64>,
+    /// How many independent messages tell as much. `None` if that is not known.
+    pub independent: fn(&T) -> Option<f64>,
 }
 
-/// The type of a figure, with the function that reads its value. The function returns `None` if the figure is
-/// unknown, which is `null` in summary.json.
+/// The type of a figure, with the function that reads its value. The function returns `None` if the figure
+/// is unknown, which is `null` in summary.json.
 pub enum Getter<T: 'static> {
     /// A whole number that is not negative.
     Count(fn(&T) -> Option<u64>),
@@ -139,9 +138,10 @@ impl<T: 'static> Table<T> {
 }
 
 impl<T: 'static> Messages<T> {
-    /// Returns how many independent messages tell as much as those of the share.
+    /// Returns how many independent messages tell as much as those of the share. If that is not known, it is
+    /// the number of messages.
     pub fn independent(&self, owner: &T) -> f64 {
-        share::independent((self.count)(owner), (self.mean_run)(owner).unwrap_or(1.0))
+        (self.independent)(owner).unwrap_or_else(|| (self.count)(owner) as f64)
     }
 }
 
@@ -327,18 +327,18 @@ impl<T: 'static> Figure<T> {
         self.of_ended_messages(count, |_| 0)
     }
 
-    /// Says that the figure is a share of so many messages. The share leaves out the messages of which nobody
-    /// knows yet what becomes of them.
+    /// Says that the figure is a share of so many messages. The share leaves out the messages of which
+    /// nobody knows yet what becomes of them.
     pub(crate) const fn of_ended_messages(self, count: fn(&T) -> u64, left_out: fn(&T) -> u64) -> Self {
-        Self { messages: Some(Messages { count, left_out, mean_run: |_| None }), ..self }
+        Self { messages: Some(Messages { count, left_out, independent: |_| None }), ..self }
     }
 
-    /// Says in which runs the messages of the share are lost, so that they tell less than as many that are
-    /// independent (`metrics::share`).
-    pub(crate) const fn lost_in_runs(self, mean_run: fn(&T) -> Option<f64>) -> Self {
+    /// Says how many independent messages tell as much as those of the share, which come in runs
+    /// (`metrics::runs`).
+    pub(crate) const fn in_runs(self, independent: fn(&T) -> Option<f64>) -> Self {
         match self.messages {
             Some(Messages { count, left_out, .. }) => {
-                Self { messages: Some(Messages { count, left_out, mean_run }), ..self }
+                Self { messages: Some(Messages { count, left_out, independent }), ..self }
             }
             None => self,
         }

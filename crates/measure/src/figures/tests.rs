@@ -354,6 +354,8 @@ pub(crate) fn all_known() -> FlowSummary {
         multipath: Some(MultipathSummary { fell_back: Some(false), subflows_max: Some(127) }),
         legs: Some(Box::new(LegsSummary { forward: leg(130), back: Some(leg(150)) })),
         breaks: Vec::new(),
+        loss_independent: Some(next()),
+        in_time_independent: Some(next()),
         loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },
         settling: Some(Settling {
             settled_after_s: Some(102),

@@ -12,9 +12,53 @@ use crate::summary::Spread;
 /// terms, so this is enough for 100,000 repetitions.
 const FRACTION_TERMS: u32 = 600;
 
-/// An upper bound of all quantiles. t(0.975, 1) is 12.7, and no quantile that is computed here comes near the
-/// bound.
+/// An upper bound of all quantiles. t(0.975, 1) is 12.7, and no quantile that is computed here comes near
+/// the bound.
 const LARGEST_T: f64 = 1e9;
+
+/// The 97.5 % quantile of the normal distribution.
+pub(crate) const NORMAL_95: f64 = 1.959_963_984_540_054;
+
+/// How sure an interval is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// 95 %: the intervals that decide an outcome, and that tables show.
+    Shown,
+    /// 99 %: the intervals that end repetitions early. Whoever looks several times is wrong more often
+    /// (`crate::ranking`, "When to stop").
+    Early,
+}
+
+impl Level {
+    /// Returns the quantile of the normal distribution, on both sides.
+    pub const fn normal(self) -> f64 {
+        match self {
+            Self::Shown => NORMAL_95,
+            Self::Early => 2.575_829_303_548_901,
+        }
+    }
+
+    /// Returns the quantile of Student's distribution, on both sides.
+    pub fn student(self, degrees_of_freedom: usize) -> f64 {
+        student_t_quantile(1.0 - self.tail(), degrees_of_freedom as f64)
+    }
+
+    /// Returns the probability beyond each end.
+    pub const fn tail(self) -> f64 {
+        match self {
+            Self::Shown => 0.025,
+            Self::Early => 0.005,
+        }
+    }
+
+    /// Returns the numerator of the rule of three: -ln 0.05 or -ln 0.01, rounded.
+    pub(crate) const fn rule_of_three(self) -> f64 {
+        match self {
+            Self::Shown => 3.0,
+            Self::Early => 4.6,
+        }
+    }
+}
 
 /// Computes the spreads of many metrics. Most metrics have the same number of repetitions, so the latest
 /// quantile is kept.

@@ -3,11 +3,12 @@
 use talkpath_units::Duration;
 
 use super::loss::{LossCounts, rate};
+use super::runs::Runs;
 use super::trip::Trip;
 
 /// The limit of a one-way delay in a conversation. ITU-T G.114 (05/2003) finds that below it nearly every
-/// application behaves as if there were no delay, and that no network should be planned for more than 400 ms.
-/// G.114 counts from mouth to ear. The delay that is measured here is the part of the network and the
+/// application behaves as if there were no delay, and that no network should be planned for more than 400
+/// ms. G.114 counts from mouth to ear. The delay that is measured here is the part of the network and the
 /// transport.
 pub const ONE_WAY_LIMIT: Duration = Duration::from_millis(150);
 /// The limit of a round trip in a conversation: twice the one-way limit.
@@ -25,20 +26,24 @@ pub struct InTime {
     /// The longest delay from the due time.
     deadline: Duration,
     count: u64,
+    /// The runs of messages in time, and of those that are not.
+    runs: Runs,
 }
 
 impl InTime {
     /// Makes a counter without trips.
-    pub const fn new(deadline: Duration) -> Self {
-        Self { deadline, count: 0 }
+    pub fn new(deadline: Duration) -> Self {
+        Self { deadline, count: 0, runs: Runs::default() }
     }
 
     /// Counts one more trip.
     #[inline]
     pub fn add(&mut self, trip: &Trip) {
-        if let Some(delay) = trip.delay() {
-            self.count += u64::from(i128::from(delay.as_nanos()) <= i128::from(self.deadline.as_nanos()));
-        }
+        let is_in_time = trip
+            .delay()
+            .is_some_and(|delay| i128::from(delay.as_nanos()) <= i128::from(self.deadline.as_nanos()));
+        self.count += u64::from(is_in_time);
+        self.runs.add(!is_in_time);
     }
 
     /// Returns how many of `trips` ended by the deadline.
@@ -52,6 +57,12 @@ impl InTime {
     /// that was lost, refused or unfinished is not in time. Returns `None` if there was no message.
     pub fn share(self, counts: &LossCounts) -> Option<f64> {
         rate(self.count, counts.sent + counts.refused)
+    }
+
+    /// Returns how many independent messages tell as much about the share in time. Messages that are late,
+    /// lost, refused or unfinished come in runs.
+    pub fn independent(self) -> Option<f64> {
+        self.runs.independent()
     }
 }
 

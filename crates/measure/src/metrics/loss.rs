@@ -2,15 +2,16 @@
 //! due.
 //!
 //! A message that was never sent, because there was no network or no open connection, counts as lost like a
-//! message that the path lost. The receiver misses it in either case. A message that the transport refused is
-//! not lost: the transport had no room, or could not carry the message on any path.
+//! message that the path lost. The receiver misses it in either case. A message that the transport refused
+//! is not lost: the transport had no room, or could not carry the message on any path.
 //!
 //! If loss were counted as sent minus received, each duplicate would hide a loss. Here each message has one
 //! outcome, so a duplicate raises `duplicates` only.
 //!
-//! A *run* is a sequence of consecutive lost messages, the loss period of RFC 3357 §5. Refused and unfinished
-//! messages are ignored, so they neither lengthen nor end a run.
+//! A *run* is a sequence of consecutive lost messages, the loss period of RFC 3357 §5. Refused and
+//! unfinished messages are ignored, so they neither lengthen nor end a run.
 
+use super::runs::Runs;
 use super::trip::{LossKind, Trip, TripOutcome};
 use crate::summary::{Ledger, LossRuns};
 
@@ -118,6 +119,8 @@ pub struct RunCounter {
     runs: LossRuns,
     /// The length of the current run. 0 if the last message was not lost.
     current_length: usize,
+    /// The runs of lost messages, and of those that arrived.
+    lengths: Runs,
 }
 
 impl RunCounter {
@@ -128,8 +131,15 @@ impl RunCounter {
             TripOutcome::MissingForward | TripOutcome::MissingReturn => self.current_length += 1,
             TripOutcome::Received(_) if self.current_length == 0 => {}
             TripOutcome::Received(_) => self.end_run(),
-            TripOutcome::Unfinished | TripOutcome::Refused => {}
+            TripOutcome::Unfinished | TripOutcome::Refused => return,
         }
+        self.lengths.add(trip.is_missing());
+    }
+
+    /// Returns how many independent messages tell as much about the share of lost ones. Returns `None` if no
+    /// message was lost and none arrived.
+    pub fn independent(&self) -> Option<f64> {
+        self.lengths.independent()
     }
 
     /// Returns the runs of all trips.
@@ -172,8 +182,8 @@ mod tests {
         LossCounts::of(&flow.trips(&ALWAYS))
     }
 
-    /// A flow whose messages arrive (`.`), are missing (`x`), refused (`r`), unfinished (`u`), expired (`e`),
-    /// without a network (`n`) or without an open connection (`o`).
+    /// A flow whose messages arrive (`.`), are missing (`x`), refused (`r`), unfinished (`u`), expired
+    /// (`e`), without a network (`n`) or without an open connection (`o`).
     fn pattern(story: &str) -> FlowRecord {
         let delays: Vec<_> = story.chars().map(|letter| (letter == '.').then_some(30)).collect();
         let mut flow = flow(&delays);

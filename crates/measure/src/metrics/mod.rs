@@ -4,6 +4,7 @@
 
 pub mod adaptive;
 pub(crate) mod call;
+pub mod certainty;
 pub mod confidence;
 pub mod delay;
 pub mod delay_in_words;
@@ -24,6 +25,7 @@ pub mod percentile;
 pub mod playout;
 pub(crate) mod reassembly;
 pub mod reordering;
+pub(crate) mod runs;
 pub mod settling;
 pub mod share;
 pub(crate) mod state_age;
@@ -112,8 +114,10 @@ impl TripCounters {
             refused: counts.refused,
             expired: counts.expired,
             ledger: Some(counts.ledger()),
+            loss_independent: loss_runs.independent(),
             loss_runs: loss_runs.finish(),
             in_time: in_time.and_then(|in_time| in_time.share(&counts)),
+            in_time_independent: in_time.and_then(InTime::independent),
             net_rate_pps,
             error_adjusted_rate_pps: net_rate_pps.and_then(|rate| error_adjusted_rate_pps(rate, &counts)),
             first_to_last_received_ms: time_to_receive.map(Duration::as_millis_f64),

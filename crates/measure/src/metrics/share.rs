@@ -1,5 +1,5 @@
-//! The uncertainty of a share that is measured with few messages, or with messages that depend on each other:
-//! its 95 % interval, and how many messages are needed to test a bound.
+//! The uncertainty of a share that is measured with few messages: its interval, and how many messages are
+//! needed to tell on which side of a bound it lies.
 //!
 //! ```text
 //!  none of n     [0, 3/n]        rule of three: (1 - p)^n = 0.05 has p = 3/n, as ln 0.05 = -3.0
@@ -8,45 +8,25 @@
 //! ```
 //!
 //! NIST/SEMATECH e-Handbook of Statistical Methods §7.2.4.1 has the score interval. All three are for
-//! messages that are lost independently of each other.
-//!
-//! # Losses in runs
-//!
-//! If losses come in runs with a mean length of L messages, n messages tell as much as [`independent`] ones:
-//!
-//! ```text
-//!  n / (2L - 1)     variance of a mean under autocorrelation rᵏ: (1 + r) / (1 - r) with r = 1 - 1/L
-//! ```
-//!
-//! The autocorrelation is that of Gilbert's model (*Capacity of a Burst-Noise Channel*, Bell System Technical
-//! Journal 39, 1960) with few losses: a run goes on with the probability 1 - 1/L. Priestley, *Spectral
-//! Analysis and Time Series*, 1981, §5.3.2 has the variance. The length of the runs is itself measured, so
-//! the interval is a little too narrow if there are few runs. Messages that are late in runs, and not lost,
-//! are taken as independent.
+//! messages that are independent of each other. Messages in runs count as fewer (`metrics::runs`).
 
-/// -ln 0.05, rounded.
-const RULE_OF_THREE: f64 = 3.0;
-/// The 97.5 % quantile of the normal distribution.
-const NORMAL_95: f64 = 1.959_963_984_540_054;
+use super::confidence::Level;
+
 /// A tolerance for rounding errors. A share and its complement are rounded in their last bits, so 1 - 0.9 is
 /// less than 0.1.
 const ROUNDING: f64 = 1e-6;
+/// The largest number of messages that is said to be needed. We chose a million million, which takes a call
+/// of 50 messages a second 600 years.
+const MAX_NEEDED: f64 = 1e12;
 
-/// Returns how many independent messages tell as much as `messages` whose losses come in runs with this mean
-/// length. It is at least 1 if there are messages.
-pub fn independent(messages: u64, mean_run: f64) -> f64 {
-    let n = messages as f64;
-    (n / (2.0 * mean_run.max(1.0) - 1.0)).max(n.min(1.0))
-}
-
-/// Returns the 95 % interval of a `share` that was measured with this many `independent` messages. Returns
-/// `None` if there are no messages.
-pub fn interval(share: f64, independent: f64) -> Option<(f64, f64)> {
+/// Returns the interval of a `share` that was measured with this many `independent` messages. Returns `None`
+/// if there are no messages.
+pub fn interval(share: f64, independent: f64, level: Level) -> Option<(f64, f64)> {
     let n = independent;
     if n <= 0.0 {
         return None;
     }
-    let three_of_n = (RULE_OF_THREE / n).min(1.0);
+    let three_of_n = (level.rule_of_three() / n).min(1.0);
     if share <= 0.0 {
         return Some((0.0, three_of_n));
     }
@@ -54,91 +34,39 @@ pub fn interval(share: f64, independent: f64) -> Option<(f64, f64)> {
         return Some((1.0 - three_of_n, 1.0));
     }
     // Wilson's score interval.
-    let (p, z) = (share, NORMAL_95);
+    let (p, z) = (share, level.normal());
     let middle = p + z * z / (2.0 * n);
     let half_width = z * libm::sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
     let scale = 1.0 + z * z / n;
     Some((((middle - half_width) / scale).max(0.0), ((middle + half_width) / scale).min(1.0)))
 }
 
-/// Returns whether a `bound` on a share is too fine to be tested with this many `independent` messages: it
-/// lies nearer to none or to all than one message does. For example, 0.1 % of 200 messages is too fine,
-/// because one message is 0.5 %. A bound of none or of all is not too fine, because a count decides it.
-pub fn is_finer_than_one(bound: f64, independent: f64) -> bool {
-    distance(bound).is_some_and(|distance| distance * independent < 1.0 - ROUNDING)
-}
-
-/// Returns how many independent messages are needed to show that a share keeps to `bound`, if all of them do:
-/// 3,000 for 0.1 % or 99.9 %. The end of the interval is then at the bound. Returns `None` if `bound` is not
-/// a share between none and all.
-pub fn needed(bound: f64) -> Option<u64> {
-    // The result fits into 64 bits, because it is below 1e19 for every share that a float can distinguish
-    // from 0.
-    distance(bound).map(|distance| libm::ceil(RULE_OF_THREE / distance - ROUNDING) as u64)
-}
-
-/// Returns the distance of the bound to none or to all, whichever is smaller.
-fn distance(bound: f64) -> Option<f64> {
-    (0.0 < bound && bound < 1.0).then(|| bound.min(1.0 - bound))
+/// Returns how many independent messages are needed to tell on which side of `bound` a share lies, if it
+/// stays as it is: as many as put an end of the interval at the bound. At 95 %, for none lost and a bound of
+/// 0.1 %, they are 3,000. Returns `None` if the bound is not between none and all, and if the share is at
+/// the bound or so near to it that more than [`MAX_NEEDED`] are needed.
+///
+/// The score interval of a share p ends at the bound b if (p - b)² = z² b (1 - b) / n.
+pub fn needed(share: f64, bound: f64, level: Level) -> Option<f64> {
+    if !(0.0 < bound && bound < 1.0) {
+        return None;
+    }
+    let (z, distance) = (level.normal(), (share - bound).abs());
+    let n = if share <= 0.0 || share >= 1.0 {
+        level.rule_of_three() / distance
+    } else {
+        z * z * bound * (1.0 - bound) / (distance * distance)
+    };
+    (n <= MAX_NEEDED).then(|| libm::ceil(n - ROUNDING))
 }
 
 #[cfg(test)]
 mod tests {
-    use talkpath_units::{Seed, Stream};
-
     use super::*;
 
     /// The interval of `hits` among `messages` that are independent.
     fn of_independent(hits: u64, messages: u64) -> Option<(f64, f64)> {
-        interval(hits as f64 / messages as f64, messages as f64)
-    }
-
-    /// Loses messages by Gilbert's model: runs with a mean length of `mean_run`, and `loss` of all messages.
-    fn gilbert(stream: &mut Stream, messages: u64, loss: f64, mean_run: f64) -> (f64, f64) {
-        let ends = 1.0 / mean_run;
-        let begins = ends * loss / (1.0 - loss);
-        let (mut is_lost, mut lost, mut runs) = (stream.unit() < loss, 0_u64, 0_u64);
-        for number in 0..messages {
-            let was_lost = is_lost && number > 0;
-            if number > 0 {
-                is_lost = if is_lost { stream.unit() >= ends } else { stream.unit() < begins };
-            }
-            lost += u64::from(is_lost);
-            runs += u64::from(is_lost && !was_lost);
-        }
-        let mean_run = if runs == 0 { 1.0 } else { lost as f64 / runs as f64 };
-        (lost as f64 / messages as f64, mean_run)
-    }
-
-    #[test]
-    fn the_interval_of_losses_in_runs_holds_the_true_share_in_90_to_97_per_cent_of_runs() {
-        let mut stream = Seed::new(5).stream("gilbert");
-        for (messages, loss, run) in
-            [(3_000, 0.03, 1.0), (3_000, 0.03, 3.0), (10_000, 0.02, 8.0), (20_000, 0.05, 20.0)]
-        {
-            let (mut covered, mut covered_as_independent) = (0, 0);
-            for _ in 0..400 {
-                let (share, mean_run) = gilbert(&mut stream, messages, loss, run);
-                let holds = |independent: f64| {
-                    let (low, high) = interval(share, independent).unwrap();
-                    low <= loss && loss <= high
-                };
-                covered += u32::from(holds(independent(messages, mean_run)));
-                covered_as_independent += u32::from(holds(messages as f64));
-            }
-            let percent = f64::from(covered) / 4.0;
-            assert!((90.0..=97.5).contains(&percent), "runs of {run}: {percent} %");
-            assert!(
-                run < 2.0 || covered_as_independent < 340,
-                "runs of {run}: {covered_as_independent} of 400"
-            );
-        }
-    }
-
-    #[test]
-    fn messages_in_runs_tell_less_and_one_message_tells_something() {
-        assert_eq!((independent(1_000, 1.0), independent(1_000, 3.0)), (1_000.0, 200.0));
-        assert_eq!((independent(5, 100.0), independent(0, 1.0), independent(7, 0.0)), (1.0, 0.0, 7.0));
+        interval(hits as f64 / messages as f64, messages as f64, Level::Shown)
     }
 
     #[test]
@@ -146,7 +74,7 @@ mod tests {
         assert_eq!(of_independent(0, 200), Some((0.0, 0.015)));
         assert_eq!(of_independent(200, 200), Some((0.985, 1.0)));
         assert_eq!(of_independent(0, 2), Some((0.0, 1.0)));
-        assert_eq!(interval(0.0, 0.0), None);
+        assert_eq!(interval(0.0, 0.0, Level::Shown), None);
     }
 
     #[test]
@@ -173,14 +101,31 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_finer_than_one_message_needs_three_times_as_many_without_any() {
-        assert!(is_finer_than_one(0.001, 200.0) && is_finer_than_one(0.999, 200.0));
-        assert!(!is_finer_than_one(0.001, 1000.0) && !is_finer_than_one(0.999, 1000.0));
-        assert!(!is_finer_than_one(0.9, 10.0) && !is_finer_than_one(0.1, 10.0));
-        assert!(!is_finer_than_one(0.0, 1.0) && !is_finer_than_one(1.0, 1.0), "none and all are counts");
-        assert!(!is_finer_than_one(3.1, 1.0), "no share");
-        assert_eq!([0.001, 0.999, 0.9, 0.0].map(needed), [Some(3000), Some(3000), Some(30), None]);
-        let (_, high) = of_independent(0, needed(0.001).unwrap()).unwrap();
-        assert!(high <= 0.001);
+    fn a_surer_interval_is_wider() {
+        for hits in [0, 3, 50, 100] {
+            let at = |level| interval(f64::from(hits) / 100.0, 100.0, level).unwrap();
+            let ((low, high), (lower, higher)) = (at(Level::Shown), at(Level::Early));
+            assert!(higher - lower > high - low, "{hits}");
+        }
+    }
+
+    #[test]
+    fn as_many_messages_as_are_needed_put_an_end_of_the_interval_at_the_bound() {
+        assert_eq!(
+            [0.001, 0.9, 0.0, 1.0].map(|bound| needed(0.0, bound, Level::Shown)),
+            [Some(3000.0), Some(4.0), None, None]
+        );
+        assert_eq!([0.999, 0.9].map(|bound| needed(1.0, bound, Level::Shown)), [Some(3000.0), Some(30.0)]);
+        assert_eq!(
+            needed(0.25, 0.25, Level::Shown),
+            None,
+            "no number tells on which side of the bound the bound is"
+        );
+        for (share, bound) in [(0.02, 0.01), (0.005, 0.01), (0.9, 0.8), (0.5, 0.6)] {
+            let n = needed(share, bound, Level::Shown).unwrap();
+            let (low, high) = interval(share, n, Level::Shown).unwrap();
+            let end = if share > bound { low } else { high };
+            assert!((end - bound).abs() < 1e-3 * bound, "{share} {bound}: {n} {end}");
+        }
     }
 }

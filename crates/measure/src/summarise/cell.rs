@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::numbers::{Column, Columns};
+use crate::metrics::certainty::{around_both, within_possible};
 use crate::metrics::confidence::Confidence;
 use crate::summary::{CellSummary, RunSummary, Spread, Spreads};
 
@@ -21,8 +22,8 @@ pub fn cell_summaries<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec
     summaries
 }
 
-/// Computes the spreads of one cell. `previous` is the cell before this one. It usually has the same figures,
-/// so both cells then share one list of the figures' paths.
+/// Computes the spreads of one cell. `previous` is the cell before this one. It usually has the same
+/// figures, so both cells then share one list of the figures' paths.
 fn summarise_cell(cell: u64, runs: &[&RunSummary], previous: Option<&CellSummary>) -> CellSummary {
     let mut flows: BTreeMap<&str, Columns> = BTreeMap::new();
     let mut groups: BTreeMap<&str, Columns> = BTreeMap::new();
@@ -95,22 +96,10 @@ fn spread(
     if values.len() < repetitions {
         spread.n = Some(values.len() as u64);
     }
-    let Some((mut low, mut high)) = spread.ci95 else { return Some(spread) };
-
-    // Student's t knows no bounds, so a few values far apart can give an interval with impossible values. The
-    // interval is cut at the bounds of the figure. It is not cut at the lower bound if a value lies below
-    // that bound, because a delay between two clocks can be negative.
-    let (least, most) = columns.possible(column);
-    if values.iter().all(|&value| value >= least) {
-        low = low.max(least);
-    }
-    high = high.min(most);
+    let Some(interval) = spread.ci95 else { return Some(spread) };
+    let interval = within_possible(interval, values, columns.possible(column));
     // Repetitions with equal shares have an interval of no width, although one lost message more was
     // possible. The interval is therefore at least as wide as the number of messages allows.
-    if let Some((lowest_share, highest_share)) = column.interval_of_messages(spread.mean) {
-        low = low.min(lowest_share);
-        high = high.max(highest_share);
-    }
-    spread.ci95 = Some((low, high));
+    spread.ci95 = Some(around_both(interval, column.interval_of_messages(spread.mean)));
     Some(spread)
 }

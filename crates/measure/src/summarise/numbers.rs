@@ -2,6 +2,7 @@
 //! numbers there are.
 
 use crate::figures::{FLOW, Figure, GROUP, Table, Unit};
+use crate::metrics::confidence::Level;
 use crate::metrics::share;
 use crate::summary::{FlowSummary, GroupSummary, JudgedBy};
 
@@ -98,7 +99,7 @@ impl Column {
     /// Computes the 95 % interval that the number of messages alone gives for the share. `mean` is the mean
     /// of the share over the repetitions. Returns `None` if the figure is not a share of messages.
     pub(super) fn interval_of_messages(&self, mean: f64) -> Option<(f64, f64)> {
-        share::interval(mean, self.messages?)
+        share::interval(mean, self.messages?, Level::Shown)
     }
 }
 

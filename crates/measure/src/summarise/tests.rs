@@ -149,6 +149,7 @@ fn an_interval_of_a_share_is_no_narrower_than_its_messages_make_it() {
                 (of, of - lost, lost, 0, 0);
             flow.loss_rate = Some(lost as f64 / of as f64);
             flow.in_time = Some(1.0 - lost as f64 / of as f64);
+            (flow.loss_independent, flow.in_time_independent) = (Some(of as f64), None);
             run
         });
         let spreads = cell_summaries(&runs).remove(0).flows.remove("call-1").unwrap();
@@ -455,7 +456,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     assert_eq!(
         keys(flow),
         "transport cc sent received lost lost_forward lost_return loss_rate duplicates reordered unfinished refused expired \
-         ledger opening_ms loss_runs in_time deadline_ms call floor state_age_ms one_way_delay_ms round_trip_delay_ms turn_round_ms ipdv_ms rtp_jitter_ms rtp_stream goodput_bps \
+         ledger opening_ms loss_independent loss_runs in_time in_time_independent deadline_ms call floor state_age_ms one_way_delay_ms round_trip_delay_ms turn_round_ms ipdv_ms rtp_jitter_ms rtp_stream goodput_bps \
          settling net_rate_pps \
          error_adjusted_rate_pps first_sent_to_last_received_ms first_to_last_received_ms blocked_ms retransmit_rate \
          retransmissions timeouts cwnd_packets window_packets send_buffer_bytes ecn ip multipath legs breaks verdict file transfer"

@@ -49,13 +49,21 @@ pub struct FlowSummary {
     /// sender never could, and in files of a format before 3.
     #[serde(default)]
     pub opening_ms: Option<f64>,
+    /// How many independent messages tell as much about `loss_rate`, because losses come in runs. `None` in
+    /// files of earlier versions.
+    #[serde(default)]
+    pub loss_independent: Option<f64>,
     /// Runs of consecutive lost messages.
     pub loss_runs: LossRuns,
-    /// The exact share of the messages that met the deadline of the flow. A message that was lost, refused or
-    /// unfinished did not. `None` if the workload has no deadline, and for one direction between clocks that
-    /// are not trusted.
+    /// The exact share of the messages that met the deadline of the flow. A message that was lost, refused
+    /// or unfinished did not. `None` if the workload has no deadline, and for one direction between clocks
+    /// that are not trusted.
     #[serde(default)]
     pub in_time: Option<f64>,
+    /// How many independent messages tell as much about `in_time`, because late and lost messages come in
+    /// runs. `None` where `in_time` is, and in files of earlier versions.
+    #[serde(default)]
+    pub in_time_independent: Option<f64>,
     /// The longest delay with which a message is not late. With an echo it is the delay until the echo
     /// arrives. `None` if the workload has no deadline.
     #[serde(default)]
@@ -64,8 +72,8 @@ pub struct FlowSummary {
     /// is not voice, and for one direction between clocks that are not trusted.
     #[serde(default)]
     pub call: Option<Box<CallSummary>>,
-    /// The least MOS of a usable call, or the least share in time of any other usable flow; `None` if neither
-    /// is known of the workload.
+    /// The least MOS of a usable call, or the least share in time of any other usable flow; `None` if
+    /// neither is known of the workload.
     #[serde(default)]
     pub floor: Option<f64>,
     /// How old the newest state was at each tick. `None` if the workload does not send states, and for one
@@ -76,8 +84,8 @@ pub struct FlowSummary {
     pub one_way_delay_ms: Option<DelayMs>,
     /// The time from the moment when a message was due until the sender read the echo.
     pub round_trip_delay_ms: Option<DelayMs>,
-    /// The part of a round trip that the echoing host took to answer. `None` in `sim`, and if the flow has no
-    /// echo.
+    /// The part of a round trip that the echoing host took to answer. `None` in `sim`, and if the flow has
+    /// no echo.
     #[serde(default)]
     pub turn_round_ms: Option<TurnRoundMs>,
     /// |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393, unsigned).
@@ -134,12 +142,12 @@ pub struct FlowSummary {
     #[serde(default)]
     pub legs: Option<Box<LegsSummary>>,
     /// The times in the whole run when the flow delivered nothing although it should have. These are outages
-    /// of a second or more, and the end of the connection. In `sim` it is only the time before the connection
-    /// was open.
+    /// of a second or more, and the end of the connection. In `sim` it is only the time before the
+    /// connection was open.
     #[serde(default)]
     pub breaks: Vec<BreakSummary>,
-    /// Foderaro's "real time performance" in words: great, good, bad, horrible. `None` if the workload is not
-    /// a burst.
+    /// Foderaro's "real time performance" in words: great, good, bad, horrible. `None` if the workload is
+    /// not a burst.
     pub verdict: Option<String>,
     /// The file that the flow carried. `None` in `sim`, and for other workloads.
     #[serde(default)]
@@ -262,7 +270,7 @@ pub(crate) const MESSAGES: &[Row] = &[
     .less(),
     Row::number_of("loss_rate", Unit::Share, "loss", "lost / (sent - unfinished) (RFC 7680, RFC 6673)", |f| f.loss_rate)
         .of_ended_messages(|f| f.received + f.lost, |f| f.sent.saturating_sub(f.received + f.lost))
-        .lost_in_runs(|f| f.loss_runs.mean)
+        .in_runs(|f| f.loss_independent)
         .less(),
     Row::count("duplicates", "duplicates", "extra copies that arrived", |f| Some(f.duplicates)),
     Row::count(
@@ -335,6 +343,14 @@ pub(crate) const LOSSES: &[Row] = &[
     )
     .short("opens after")
     .less(),
+    Row::number_of(
+        "loss_independent",
+        Unit::One,
+        "independent messages of the loss",
+        "how many independent messages tell as much about `loss_rate`: losses in runs tell less",
+        |f| f.loss_independent,
+    )
+    .decimals(0),
     Row::count(
         "loss_runs.max",
         "longest run of missing messages",
@@ -359,8 +375,16 @@ pub(crate) const LOSSES: &[Row] = &[
         |f| f.in_time,
     )
     .of_messages(|f| f.sent + f.refused)
-    .lost_in_runs(|f| f.loss_runs.mean)
+    .in_runs(|f| f.in_time_independent)
     .more(),
+    Row::number_of(
+        "in_time_independent",
+        Unit::One,
+        "independent messages of the share in time",
+        "how many independent messages tell as much about `in_time`: late and lost ones in runs tell less",
+        |f| f.in_time_independent,
+    )
+    .decimals(0),
     Row::number_of(
         "deadline_ms",
         Unit::Ms,

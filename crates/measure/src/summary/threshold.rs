@@ -34,9 +34,18 @@ pub struct ThresholdSummary {
     /// The number of messages that the figure is a share of, in the same cell. `None` if the figure is not a
     /// share of messages.
     pub messages: Option<u64>,
-    /// How many messages are needed to decide, if all of them keep to the bound. `None` unless the threshold
-    /// is undecided because the bound is finer than one message.
+    /// The 95 % interval of the value. The threshold is undecided if the bound lies in it. `None` if the
+    /// value alone decides: with one repetition of a figure that is no share of messages, of `p10` and
+    /// `min`, and for a bound at an end of what is possible. `None` in files of earlier versions.
+    #[serde(default)]
+    pub interval: Option<(f64, f64)>,
+    /// About how many messages are needed to decide, with those of the run. `None` unless the threshold is
+    /// undecided because of its messages.
     pub needed: Option<u64>,
+    /// About how many repetitions are needed to decide, with those of the run. `None` unless the threshold
+    /// is undecided because its repetitions differ.
+    #[serde(default)]
+    pub needed_repetitions: Option<u64>,
     /// The outcome in one line for the user.
     pub text: String,
 }
@@ -49,7 +58,7 @@ pub enum ThresholdOutcome {
     Holds,
     /// The threshold fails in at least one cell. The exit code is 5.
     Fails,
-    /// The bound is finer than one message of the run, or most messages are unfinished. The exit code is 6.
+    /// The bound lies in the interval of the figure, or most messages are unfinished. The exit code is 6.
     Undecided,
     /// There is no such figure. The exit code is 2.
     Unknown,

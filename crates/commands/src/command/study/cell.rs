@@ -36,7 +36,7 @@ pub(super) fn run(args: &StudyCellArgs, context: Context<'_>) -> Result<(), Fail
     let plan = plan_of(&study, cell, args)?;
     check_program(&format!("the study {}", study.name), scenarios(&plan), args.allow_program)?;
     let place = Place::new(arena_kind(arena), None);
-    let outcome = run_plan(&plan, place.clone(), false, context)?;
+    let outcome = run_plan(&plan, place.clone(), false, None, context)?;
     let table = run_table(&outcome.summary, &table_style(args.tables));
     let next_commands = again(&outcome.dir, &place::as_flags(&place));
     conclude(outcome, &Conclusion { table: &table, next_commands: &next_commands, demand: None }, context)
