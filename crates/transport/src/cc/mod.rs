@@ -44,6 +44,15 @@ pub enum Controller {
     Rate(Box<Bbr>),
 }
 
+/// The window before a reduction, in its own unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PriorWindow {
+    /// `cwnd` before the reduction.
+    pub cwnd: u64,
+    /// `ssthresh` before the reduction.
+    pub ssthresh: u64,
+}
+
 impl Controller {
     /// A controller of `kind` with a fresh `window`, which has to count packets for CUBIC and BBR. `is_paced`
     /// is true if the transport paces segments. The random choices of BBR follow from `seed`.
@@ -173,12 +182,12 @@ impl Controller {
 
     /// Undoes a needless reduction: raises `cwnd` and `ssthresh` to their values before it (RFC 5682,
     /// RFC 3522). Neither falls.
-    pub fn undo(&mut self, (prior_cwnd, prior_ssthresh): (u64, u64)) {
+    pub fn undo(&mut self, prior: PriorWindow) {
         match self {
             Self::Window(controller) => {
                 let window = controller.window_mut();
-                window.set_cwnd(prior_cwnd.max(window.cwnd()));
-                window.set_ssthresh(prior_ssthresh.max(window.ssthresh()));
+                window.set_cwnd(prior.cwnd.max(window.cwnd()));
+                window.set_ssthresh(prior.ssthresh.max(window.ssthresh()));
             }
             Self::Rate(bbr) => bbr.on_undo(),
         }
@@ -232,9 +241,9 @@ mod tests {
     fn what_is_taken_back_never_lowers_the_window() {
         let window = Window::new(Counting::Packets, Packets::new(30), Some(Packets::new(25)));
         let mut control = Controller::new(CongestionControlKind::Cubic, window, false, Seed::new(1));
-        control.undo((20, 28));
+        control.undo(PriorWindow { cwnd: 20, ssthresh: 28 });
         assert_eq!((control.window().cwnd(), control.window().ssthresh()), (30, 28));
-        control.undo((40, 10));
+        control.undo(PriorWindow { cwnd: 40, ssthresh: 10 });
         assert_eq!((control.window().cwnd(), control.window().ssthresh()), (40, 28));
     }
 }

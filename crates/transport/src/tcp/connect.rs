@@ -141,7 +141,12 @@ impl Core {
     /// (RFC 7323 §2.2 and §3.2).
     fn syn(&mut self, flags: Flags, now: Instant) -> Segment {
         let is_answer = flags.contains(Flags::ACK);
-        let flags = flags.with(self.ecn.on_syn_sent(is_answer, self.handshake.has_sent_syn()));
+        let ecn_flags = if is_answer {
+            self.ecn.on_syn_ack_sent()
+        } else {
+            self.ecn.on_syn_sent(self.handshake.has_sent_syn())
+        };
+        let flags = flags.with(ecn_flags);
         self.scoreboard.on_syn_sent();
         self.handshake.on_syn_sent(now);
         self.arm_retransmission(now);

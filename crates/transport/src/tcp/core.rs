@@ -1,7 +1,7 @@
 //! One end of a connection: its parts, and the calls of the application. Arriving segments are processed in
 //! `input`, and segments leave in `output`.
 
-use talkpath_config::{Role, Stack, TcpConfig};
+use talkpath_config::{Role, TcpConfig};
 use talkpath_units::{Bytes, Instant, Seed, SeqNum};
 use talkpath_wire::{Counters, Levels, Observation, Refused};
 
@@ -12,7 +12,7 @@ use super::handshake::Handshake;
 use super::outbox::Outbox;
 use super::receive::Receiver;
 use super::recovery::{Context, Recovery, Scoreboard};
-use super::rtt::{RttEstimator, RttRule};
+use super::rtt::RttEstimator;
 use super::send::Sender;
 use super::state::{ConnectionState, State};
 use super::timers::{TimerKind, Timers};
@@ -47,21 +47,15 @@ impl Core {
         let clock = HostClock::new(config.ticks, seed, role);
         let handshake = Handshake::new(config, role, path_mtu, seed);
         let congestion = Congestion::new(config, handshake.mss(), seed);
-        let is_ecn_strict = config.stack != Stack::Linux;
-        let rule = match config.stack {
-            Stack::Linux => RttRule::Linux,
-            Stack::Rfc => RttRule::Rfc6298,
-            Stack::BsdReno => RttRule::Ticks,
-        };
         Self {
             state: ConnectionState::new(role),
             timestamps: Timestamps::new(config.timestamps),
-            ecn: EcnState::new(config.ecn, is_ecn_strict),
+            ecn: EcnState::new(config.ecn, config.stack),
             receiver: Receiver::new(config, receive_buffer.unwrap_or(config.rwnd), clock),
             sender: Sender::new(config, congestion.is_rate_based()),
             scoreboard: Scoreboard::new(),
             recovery: Recovery::new(config),
-            rtt: RttEstimator::new(rule, config.timer_granularity, config.min_rto).with_clock(clock),
+            rtt: RttEstimator::new(config.stack, config.timer_granularity, config.min_rto, clock),
             timers: Timers::new(),
             outbox: Outbox::default(),
             handshake,

@@ -32,7 +32,7 @@ use talkpath_wire::{
 use super::core::Core;
 use super::outbox::Polled;
 use super::receive::DataOutcome;
-use super::recovery::{ArmedBy, RecoveryState};
+use super::recovery::{ArmedBy, RecoveryState, Transmission};
 use super::send::{BlockedBy, BurstDecision, BurstKind, NewSegment};
 use super::timers::TimerSlot;
 use crate::cc::{Ack, RttSample};
@@ -180,7 +180,8 @@ impl FastPath {
         core.rtt.on_sample(rtt, ack, snd_max);
         let latest = if has_sack { now.since(run.last_sent) } else { rtt };
         core.congestion.control_mut().on_rtt(latest, RttSample { now, snd_una: ack, snd_max });
-        core.recovery.on_plain_progress(latest, (run.last_sent, ack), now);
+        let newest = Transmission { sent_at: run.last_sent, end: ack };
+        core.recovery.on_plain_progress(latest, newest, now);
         if core.scoreboard.is_empty() {
             core.timers.clear(TimerSlot::Loss);
         } else if has_sack {

@@ -11,9 +11,10 @@
 //! The ordinal numbers are those of the checks in RFC 9293 §3.10.7.4.
 
 use talkpath_units::{Ecn, Instant};
-use talkpath_wire::{Flags, SackBlock, Segment};
+use talkpath_wire::{Flags, Segment};
 
 use super::core::Core;
+use super::offset_range::OffsetRange;
 use super::receive::DataOutcome;
 use super::recovery::IncomingAck;
 use super::state::State;
@@ -166,9 +167,12 @@ impl Core {
 
     fn incoming_ack(&self, segment: &Segment, ack: u64, is_window_update: bool, now: Instant) -> IncomingAck {
         let block_count = usize::from(segment.sack_count).min(segment.sack.len());
-        let mut blocks = [(0, 0); 3];
+        let una = self.scoreboard.snd_una();
+        let mut blocks = [OffsetRange::EMPTY; 3];
         for (range, block) in blocks.iter_mut().zip(&segment.sack[..block_count]) {
-            *range = self.block(*block);
+            let (left, right) = (block.left, block.right);
+            *range =
+                OffsetRange::new(self.handshake.own_offset(left, una), self.handshake.own_offset(right, una));
         }
         IncomingAck {
             ack,
@@ -180,11 +184,6 @@ impl Core {
             is_window_update,
             echoes_mark: self.ecn.is_echo(segment.flags),
         }
-    }
-
-    fn block(&self, block: SackBlock) -> (u64, u64) {
-        let una = self.scoreboard.snd_una();
-        (self.handshake.own_offset(block.left, una), self.handshake.own_offset(block.right, una))
     }
 
     /// Takes data and FIN (seventh and eighth).

@@ -8,8 +8,8 @@
 //!   receive/     reassembly, window, acknowledgements   send/       stream, buffer, Nagle, bursts, pacing
 //!   recovery/    losses: found, repaired, undone        congestion  cwnd: what may leave, what a loss halves
 //!   rtt          SRTT, RTTVAR, RTO                      timers      deadlines
-//!   timestamps   RFC 7323 §3 to §5                      clock       when a host's clock ticks
-//!   ecn          RFC 3168 §6.1
+//!   timestamps   RFC 7323 §3 to §5                      clock       when a host's timers expire
+//!   ecn          RFC 3168 §6.1                          offset_range   a range of the stream
 //! ```
 //!
 //! Each part is a type with private fields. Inside, positions in the stream are offsets of 64 bits, counted
@@ -19,7 +19,7 @@
 //! minutes (the state is kept, answers, and never ends), keep-alives, the user timeout and R2 (a connection
 //! never gives up), path MTU discovery (the path's MTU is given), checksums.
 
-mod clock;
+pub(crate) mod clock;
 mod congestion;
 mod connect;
 mod core;
@@ -27,6 +27,7 @@ mod ecn;
 mod fast_path;
 mod handshake;
 mod input;
+mod offset_range;
 mod outbox;
 mod output;
 mod receive;

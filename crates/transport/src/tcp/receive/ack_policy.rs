@@ -48,16 +48,11 @@ pub(super) struct AckPolicy {
     kind: DelayedAck,
     /// The host's clock, for [`DelayedAck::Tick`].
     clock: HostClock,
-    /// True if data has arrived since the last ACK left.
-    scheduled: bool,
-    /// True if an ACK has to leave with the next poll.
-    immediate: bool,
-    /// True if a segment was processed and [`Self::check`] has not decided on it.
-    unchecked: bool,
-    /// True if an ACK is due when the application has read, or at the end of this instant.
-    after_read: bool,
-    /// True if a segment filled a gap. It is acknowledged without waiting for a second segment.
-    filled_gap: bool,
+    /// The data that has arrived since the last ACK left.
+    unacked: UnackedData,
+    next_ack: NextAck,
+    /// True if the next ACK is due when the application has read, or at the end of this instant.
+    is_due_after_read: bool,
     /// RCV.NXT as the last ACK said it (Linux: rcv_wup).
     acked_to: u64,
     /// The window that the last ACK offered, in bytes.
@@ -68,6 +63,27 @@ pub(super) struct AckPolicy {
     linux: LinuxAcks,
 }
 
+/// The data that waits for its acknowledgement. Of two values the greater one demands more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum UnackedData {
+    None,
+    Some,
+    /// A segment filled a gap. It is acknowledged without waiting for a second segment (RFC 5681 §4.2).
+    FilledGap,
+}
+
+/// When the next pure ACK leaves. Of two values the greater one is more urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum NextAck {
+    /// Not before the next event: no data waits, or the ACK waits for the application, a further segment or
+    /// the delayed-ACK timer.
+    Later,
+    /// A segment was processed, and [`AckPolicy::check`] has not decided on it.
+    Undecided,
+    /// With the next poll.
+    Now,
+}
+
 impl AckPolicy {
     /// A policy of `kind`. Its timers expire on the ticks of `clock`, which in Linux are `tick` long. Linux
     /// delays an ACK by less than `min_rto`.
@@ -75,11 +91,9 @@ impl AckPolicy {
         Self {
             kind,
             clock,
-            scheduled: false,
-            immediate: false,
-            unchecked: false,
-            after_read: false,
-            filled_gap: false,
+            unacked: UnackedData::None,
+            next_ack: NextAck::Later,
+            is_due_after_read: false,
             acked_to: 0,
             window_sent: 0,
             full_segment: 0,
@@ -112,29 +126,34 @@ impl AckPolicy {
     /// due before and only waited for the application's read.
     #[inline]
     pub(super) const fn acknowledges_first(&self) -> bool {
-        self.immediate & self.after_read
+        matches!(self.next_ack, NextAck::Now) & self.is_due_after_read
     }
 
     /// True if [`Self::check`] has something to decide or to send.
     #[inline]
     pub(super) const fn is_pending(&self) -> bool {
-        self.immediate | self.unchecked
+        !matches!(self.next_ack, NextAck::Later)
+    }
+
+    #[inline]
+    const fn has_unacked_data(&self) -> bool {
+        !matches!(self.unacked, UnackedData::None)
     }
 
     /// Has an ACK leave with the next poll, because a segment was not acceptable or the protocol demands it.
     pub(super) const fn demand(&mut self) {
-        self.immediate = true;
+        self.next_ack = NextAck::Now;
     }
 
     /// Takes note of `payload` bytes that arrived in order.
     #[inline]
     pub(super) fn on_data(&mut self, payload: u32, pushed: bool, filled_gap: bool, context: &AckContext) {
-        self.scheduled = true;
-        self.unchecked = true;
-        // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
-        self.filled_gap |= filled_gap;
-        if self.kind == DelayedAck::Linux {
-            self.immediate |= filled_gap;
+        let data = if filled_gap { UnackedData::FilledGap } else { UnackedData::Some };
+        self.unacked = self.unacked.max(data);
+        let is_linux = self.kind == DelayedAck::Linux;
+        let next_ack = if is_linux && filled_gap { NextAck::Now } else { NextAck::Undecided };
+        self.next_ack = self.next_ack.max(next_ack);
+        if is_linux {
             self.linux.on_data(payload, pushed, context);
         }
     }
@@ -142,8 +161,8 @@ impl AckPolicy {
     /// Takes note of `payload` bytes that arrived beyond a gap. They are acknowledged at once (RFC 5681
     /// §4.2).
     pub(super) fn on_gap(&mut self, payload: u32, pushed: bool) {
-        self.scheduled = true;
-        self.immediate = true;
+        self.unacked = self.unacked.max(UnackedData::Some);
+        self.demand();
         if self.kind == DelayedAck::Linux {
             // Since version 6.17 Linux measures segments beyond a gap, too.
             self.linux.measure_rcv_mss(payload, pushed);
@@ -153,8 +172,8 @@ impl AckPolicy {
     /// Takes note of data that had arrived before, or that does not fit. Its ACK may have been lost, so the
     /// ACK is sent again.
     pub(super) fn on_repeat(&mut self, context: &AckContext) {
-        self.scheduled = true;
-        self.immediate = true;
+        self.unacked = self.unacked.max(UnackedData::Some);
+        self.demand();
         if self.kind == DelayedAck::Linux {
             self.linux.on_repeat(context);
         }
@@ -192,12 +211,10 @@ impl AckPolicy {
     /// offered a window of `offered` bytes.
     #[inline]
     pub(super) fn on_ack_sent(&mut self, rcv_nxt: u64, offered: u64, timers: &mut Timers) {
-        self.linux.on_ack_sent(self.scheduled);
-        self.scheduled = false;
-        self.immediate = false;
-        self.unchecked = false;
-        self.after_read = false;
-        self.filled_gap = false;
+        self.linux.on_ack_sent(self.has_unacked_data());
+        self.unacked = UnackedData::None;
+        self.next_ack = NextAck::Later;
+        self.is_due_after_read = false;
         self.acked_to = rcv_nxt;
         self.window_sent = offered;
         timers.clear(TimerSlot::DelayedAck);
@@ -212,20 +229,19 @@ impl AckPolicy {
         selectable: impl FnOnce() -> u64,
         timers: &mut Timers,
     ) -> bool {
-        let was_unchecked = core::mem::take(&mut self.unchecked);
-        if was_unchecked && self.scheduled && !self.immediate {
+        if self.next_ack == NextAck::Undecided {
+            self.next_ack = NextAck::Later;
             let unacked = context.rcv_nxt - self.acked_to;
             match self.kind {
                 DelayedAck::Linux => {
-                    self.immediate = self.linux.acknowledges_now(
-                        context,
-                        unacked,
-                        || selectable() >= self.window_sent,
-                        timers,
-                    );
+                    let offers_as_much = || selectable() >= self.window_sent;
+                    let is_due = self.linux.acknowledges_now(context, unacked, offers_as_much, timers);
+                    if is_due {
+                        self.demand();
+                    }
                 }
                 DelayedAck::Off => self.acknowledge_after_read(context, timers),
-                _ if self.filled_gap => self.acknowledge_after_read(context, timers),
+                _ if self.unacked == UnackedData::FilledGap => self.acknowledge_after_read(context, timers),
                 DelayedAck::After { timeout } => self.delay(unacked, context.now + timeout, context, timers),
                 DelayedAck::Tick { period } => {
                     let tick = next_tick(period, self.clock.read(context.now));
@@ -233,7 +249,7 @@ impl AckPolicy {
                 }
             }
         }
-        self.immediate
+        self.next_ack == NextAck::Now
     }
 
     /// Acknowledges the second full segment, or at the `deadline` (RFC 5681 §4.2). `unacked` bytes are not
@@ -250,9 +266,9 @@ impl AckPolicy {
     /// or the delayed-ACK timer at the end of this instant.
     fn acknowledge_after_read(&mut self, context: &AckContext, timers: &mut Timers) {
         if context.unread == 0 {
-            self.immediate = true;
+            self.demand();
         } else {
-            self.after_read = true;
+            self.is_due_after_read = true;
             timers.set(TimerKind::DelayedAck, context.now);
         }
     }
@@ -261,15 +277,18 @@ impl AckPolicy {
     /// computes the window that it would offer.
     #[inline]
     pub(super) fn on_read(&mut self, context: &AckContext, selectable: impl FnOnce() -> u64) {
-        self.immediate |= match self.kind {
+        let is_due = match self.kind {
             DelayedAck::Linux => {
-                let unacked = if self.scheduled { Some(context.rcv_nxt - self.acked_to) } else { None };
+                let unacked = self.has_unacked_data().then(|| context.rcv_nxt - self.acked_to);
                 self.linux.read_acknowledges(context, selectable, unacked)
             }
             DelayedAck::Off | DelayedAck::After { .. } | DelayedAck::Tick { .. } => {
-                self.after_read || self.window_opened(context, selectable())
+                self.is_due_after_read || self.window_opened(context, selectable())
             }
         };
+        if is_due {
+            self.demand();
+        }
     }
 
     /// True if the window has opened enough to say so (RFC 9293 §3.8.6.2.2): its edge moves by at least half
@@ -282,8 +301,8 @@ impl AckPolicy {
 
     /// Acknowledges, because the delayed-ACK timer has expired.
     pub(super) fn on_timeout(&mut self, rto: Duration) {
-        if self.scheduled {
-            self.immediate = true;
+        if self.has_unacked_data() {
+            self.demand();
             self.linux.on_timeout(rto);
         }
     }
@@ -397,8 +416,8 @@ mod tests {
         assert!(policy.linux.is_interactive());
         assert!(!data(&mut policy, &mut timers, 20, 160, 321));
         policy.on_timeout(Duration::from_millis(300));
-        assert!(!policy.linux.is_interactive() && policy.linux.ato() == ATO_MIN && policy.immediate);
-        policy.scheduled = true;
+        assert!(!policy.linux.is_interactive() && policy.linux.ato() == ATO_MIN && policy.is_pending());
+        policy.unacked = UnackedData::Some;
         policy.on_timeout(Duration::from_millis(300));
         assert_eq!(policy.linux.ato(), Duration::from_millis(80));
     }
@@ -414,7 +433,7 @@ mod tests {
             data(&mut policy, &mut timers, 0, 160, 161);
             policy.linux.use_up_quick();
             for _ in 0..3 {
-                policy.scheduled = true;
+                policy.unacked = UnackedData::Some;
                 policy.on_timeout(ms(1000));
             }
             assert_eq!(policy.linux.ato(), ms(320));

@@ -23,6 +23,7 @@ use self::reassembly::{Arrival, Reassembly};
 use self::sack_report::SackReport;
 use self::window::{OfferRule, OfferedWindow};
 use super::clock::HostClock;
+use super::offset_range::OffsetRange;
 use super::rtt::RttEstimator;
 use super::timers::Timers;
 use super::timestamps::{self, Timestamps};
@@ -122,7 +123,7 @@ impl Receiver {
             return;
         }
         let data_end = (start + u64::from(segment.payload)).min(self.reassembly.rcv_nxt());
-        self.report.on_duplicate(start, data_end);
+        self.report.on_duplicate(OffsetRange::new(start, data_end));
         let context = self.context(rtt, now);
         self.acks.on_repeat(&context);
     }
@@ -172,7 +173,8 @@ impl Receiver {
     ) -> DataOutcome {
         let fin = segment.flags.contains(Flags::FIN);
         let edge = self.window.edge();
-        let arrival = self.reassembly.on_segment(start, segment.payload, fin, edge, &mut self.report);
+        let data = OffsetRange::new(start, start.saturating_add(u64::from(segment.payload)));
+        let arrival = self.reassembly.on_segment(data, fin, edge, &mut self.report);
         let context = self.context(rtt, now);
         let pushed = segment.flags.contains(Flags::PSH);
         match arrival {

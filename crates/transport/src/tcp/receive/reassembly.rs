@@ -12,6 +12,7 @@
 //! begins at 1. The FIN takes the offset after the last byte.
 
 use super::sack_report::SackReport;
+use crate::tcp::offset_range::OffsetRange;
 
 /// What a segment brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +34,8 @@ pub(super) struct Reassembly {
     read_to: u64,
     /// The offset of the FIN. `None` before it arrives.
     fin: Option<u64>,
-    /// The islands as separate ranges `start..end`, in order.
-    islands: Vec<(u64, u64)>,
+    /// The islands in order. There is a gap between any two.
+    islands: Vec<OffsetRange>,
 }
 
 impl Reassembly {
@@ -84,46 +85,43 @@ impl Reassembly {
 
     /// The distance from RCV.NXT to the end of the last island, in bytes. Zero if there is no island.
     pub(super) fn span_beyond_gap(&self) -> u64 {
-        self.islands.last().map_or(0, |&(_, end)| end - self.rcv_nxt)
+        self.islands.last().map_or(0, |island| island.end - self.rcv_nxt)
     }
 
-    /// Takes the data `start..start + payload` and a FIN after it, up to the window's `edge`. Notes in
-    /// `report` what SACK has to report.
+    /// Takes `data` and a FIN after it, up to the window's `edge`. Notes in `report` what SACK has to report.
     #[inline]
     pub(super) fn on_segment(
         &mut self,
-        start: u64,
-        payload: u32,
+        data: OffsetRange,
         fin: bool,
         edge: u64,
         report: &mut SackReport,
     ) -> Arrival {
-        let data_end = start.saturating_add(u64::from(payload));
-        if fin && data_end >= self.rcv_nxt && data_end <= edge {
-            self.fin.get_or_insert(data_end);
+        if fin && data.end >= self.rcv_nxt && data.end <= edge {
+            self.fin.get_or_insert(data.end);
         }
-        let end = data_end.min(edge);
-        if end <= self.rcv_nxt || payload == 0 {
-            if data_end <= self.rcv_nxt {
-                report.on_duplicate(start, data_end);
+        let inside = OffsetRange::new(data.start, data.end.min(edge));
+        if inside.end <= self.rcv_nxt || data.is_empty() {
+            if data.end <= self.rcv_nxt {
+                report.on_duplicate(data);
             }
             let is_fin_next = self.take_fin();
             return if is_fin_next { Arrival::InOrder { filled_gap: false } } else { Arrival::Nothing };
         }
-        if start > self.rcv_nxt {
-            if start >= end {
+        if inside.start > self.rcv_nxt {
+            if inside.is_empty() {
                 return Arrival::Nothing;
             }
-            report.on_out_of_order(start, end);
-            let is_new = self.insert(start, end);
+            report.on_out_of_order(inside);
+            let is_new = self.insert(inside);
             if is_new {
                 return Arrival::OutOfOrder;
             }
-            report.on_duplicate(start, end);
+            report.on_duplicate(inside);
             return Arrival::Nothing;
         }
         let filled_gap = self.has_gap();
-        self.rcv_nxt = end;
+        self.rcv_nxt = inside.end;
         if filled_gap {
             self.join_islands();
             report.on_in_order(self.rcv_nxt);
@@ -149,34 +147,34 @@ impl Reassembly {
 
     /// Adds an island and merges it with the islands that it touches. Returns false if all its bytes had
     /// arrived before.
-    fn insert(&mut self, start: u64, end: u64) -> bool {
+    fn insert(&mut self, data: OffsetRange) -> bool {
         // Most data beyond a gap extends the last island.
-        if let Some(last) = self.islands.last_mut().filter(|last| last.1 == start) {
-            last.1 = end;
+        if let Some(last) = self.islands.last_mut().filter(|last| last.end == data.start) {
+            last.end = data.end;
             return true;
         }
-        self.insert_among(start, end)
+        self.insert_among(data)
     }
 
-    fn insert_among(&mut self, start: u64, end: u64) -> bool {
-        let first = self.islands.partition_point(|&(_, island_end)| island_end < start);
-        let after_last = self.islands.partition_point(|&(island_start, _)| island_start <= end);
+    fn insert_among(&mut self, data: OffsetRange) -> bool {
+        let first = self.islands.partition_point(|island| island.end < data.start);
+        let after_last = self.islands.partition_point(|island| island.start <= data.end);
         if first == after_last {
-            self.islands.insert(first, (start, end));
+            self.islands.insert(first, data);
             return true;
         }
-        let (first_start, last_end) = (self.islands[first].0, self.islands[after_last - 1].1);
-        let is_new = after_last - first > 1 || start < first_start || end > last_end;
-        self.islands[first] = (start.min(first_start), end.max(last_end));
+        let touched = self.islands[first].span(self.islands[after_last - 1]);
+        let fills_gap = after_last - first > 1;
+        self.islands[first] = touched.span(data);
         self.islands.drain(first + 1..after_last);
-        is_new
+        fills_gap || !touched.contains(data)
     }
 
     /// Moves RCV.NXT over the islands that it has reached.
     fn join_islands(&mut self) {
-        let reached = self.islands.partition_point(|&(start, _)| start <= self.rcv_nxt);
-        for (_, end) in self.islands.drain(..reached) {
-            self.rcv_nxt = self.rcv_nxt.max(end);
+        let reached = self.islands.partition_point(|island| island.start <= self.rcv_nxt);
+        for island in self.islands.drain(..reached) {
+            self.rcv_nxt = self.rcv_nxt.max(island.end);
         }
     }
 }
@@ -195,7 +193,8 @@ mod tests {
 
     impl Inside {
         fn on_segment(&mut self, start: u64, payload: u32, fin: bool) -> Arrival {
-            self.reassembly.on_segment(start, payload, fin, 10_001, &mut self.report)
+            let data = OffsetRange::new(start, start + u64::from(payload));
+            self.reassembly.on_segment(data, fin, 10_001, &mut self.report)
         }
     }
 
@@ -212,7 +211,7 @@ mod tests {
         assert_eq!(receiver.on_segment(401, 100, false), Arrival::OutOfOrder);
         assert_eq!(receiver.on_segment(401, 100, false), Arrival::Nothing);
         assert_eq!(receiver.on_segment(301, 100, false), Arrival::OutOfOrder);
-        assert_eq!(receiver.reassembly.islands, [(201, 501)]);
+        assert_eq!(receiver.reassembly.islands, [OffsetRange::new(201, 501)]);
         assert_eq!(receiver.on_segment(1, 200, false), Arrival::InOrder { filled_gap: true });
         assert_eq!(
             (receiver.reassembly.rcv_nxt(), receiver.reassembly.unread(), receiver.reassembly.has_gap()),
@@ -249,6 +248,7 @@ mod tests {
         assert_eq!(receiver.reassembly.read(60), 40);
         assert_eq!(receiver.reassembly.read(60), 0);
     }
+
     /// RFC 2018 §8: nothing that has arrived is discarded, so each block shows what is held.
     #[test]
     fn every_byte_that_is_reported_is_held() {
@@ -260,11 +260,8 @@ mod tests {
             let held = &receiver.reassembly.islands;
             let (blocks, count) = receiver.report.take(SeqNum::new(0), 40);
             for block in &blocks[..usize::from(count)] {
-                let (left, right) = (u64::from(block.left.get()), u64::from(block.right.get()));
-                assert!(
-                    held.iter().any(|&(start, end)| start <= left && right <= end),
-                    "{left}..{right} of {held:?}"
-                );
+                let reported = OffsetRange::new(block.left.get().into(), block.right.get().into());
+                assert!(held.iter().any(|island| island.contains(reported)), "{reported:?} of {held:?}");
             }
         }
     }

@@ -9,8 +9,9 @@
 //! (tcp_sack_new_ofo_skb). An option has room for three blocks beside timestamps.
 
 use talkpath_units::SeqNum;
-
 use talkpath_wire::SackBlock;
+
+use crate::tcp::offset_range::OffsetRange;
 
 /// The ranges that the next option reports.
 #[derive(Clone, Debug, Default)]
@@ -18,43 +19,43 @@ pub(super) struct SackReport {
     /// The number of valid ranges in `blocks`.
     count: usize,
     /// The range of the segment that arrived twice (RFC 2883 §4). `None` once reported.
-    duplicate: Option<(u64, u64)>,
-    /// Ranges `start..end` beyond RCV.NXT, the most recent first.
-    blocks: [(u64, u64); REMEMBERED],
+    duplicate: Option<OffsetRange>,
+    /// Ranges beyond RCV.NXT, the most recent first.
+    blocks: [OffsetRange; REMEMBERED],
 }
 
 impl SackReport {
-    /// Adds the range `start..end`, which arrived beyond a gap.
+    /// Adds `data`, which arrived beyond a gap.
     #[inline]
-    pub(super) fn on_out_of_order(&mut self, start: u64, end: u64) {
+    pub(super) fn on_out_of_order(&mut self, data: OffsetRange) {
         let [latest, others @ ..] = &mut self.blocks[..self.count] else {
-            self.blocks[0] = (start, end);
+            self.blocks[0] = data;
             self.count = 1;
             return;
         };
         // Most data beyond a gap extends the latest block.
-        if latest.1 == start && others.iter().all(|&(left, right)| left > end || right < latest.0) {
-            latest.1 = end;
+        let extended = latest.span(data);
+        if latest.end == data.start && !others.iter().any(|other| other.touches(extended)) {
+            *latest = extended;
             return;
         }
-        self.merge(start, end);
+        self.merge(data);
     }
 
-    /// Puts `start..end` first, merged with the blocks that it touches.
-    fn merge(&mut self, start: u64, end: u64) {
-        let (mut merged_start, mut merged_end) = (start, end);
+    /// Puts `data` first, merged with the blocks that it touches.
+    fn merge(&mut self, data: OffsetRange) {
+        let mut merged = data;
         let mut kept = 0;
-        let mut others = [(0, 0); REMEMBERED];
-        for &(left, right) in &self.blocks[..self.count] {
-            if left <= merged_end && merged_start <= right {
-                merged_start = merged_start.min(left);
-                merged_end = merged_end.max(right);
+        let mut others = [OffsetRange::EMPTY; REMEMBERED];
+        for &block in &self.blocks[..self.count] {
+            if block.touches(merged) {
+                merged = merged.span(block);
             } else {
-                others[kept] = (left, right);
+                others[kept] = block;
                 kept += 1;
             }
         }
-        self.blocks[0] = (merged_start, merged_end);
+        self.blocks[0] = merged;
         self.count = (kept + 1).min(REMEMBERED);
         self.blocks[1..self.count].copy_from_slice(&others[..self.count - 1]);
     }
@@ -67,7 +68,7 @@ impl SackReport {
         }
         let mut kept = 0;
         for index in 0..self.count {
-            if self.blocks[index].0 > rcv_nxt {
+            if self.blocks[index].start > rcv_nxt {
                 self.blocks[kept] = self.blocks[index];
                 kept += 1;
             }
@@ -75,10 +76,10 @@ impl SackReport {
         self.count = kept;
     }
 
-    /// Takes note that `start..end` arrived a second time. An empty range is ignored.
-    pub(super) const fn on_duplicate(&mut self, start: u64, end: u64) {
-        if start < end {
-            self.duplicate = Some((start, end));
+    /// Takes note that `data` arrived a second time. An empty range is ignored.
+    pub(super) const fn on_duplicate(&mut self, data: OffsetRange) {
+        if !data.is_empty() {
+            self.duplicate = Some(data);
         }
     }
 
@@ -97,15 +98,16 @@ impl SackReport {
         let capacity = (room.saturating_sub(OPTION_HEADER) / BLOCK).min(BLOCKS as u32) as usize;
         let mut option = [SackBlock::default(); BLOCKS];
         let number = |offset: u64| irs.wrapping_add(offset as u32);
+        let block = |range: OffsetRange| SackBlock { left: number(range.start), right: number(range.end) };
         let mut count = 0;
         if capacity > 0
-            && let Some((left, right)) = self.duplicate.take()
+            && let Some(duplicate) = self.duplicate.take()
         {
-            option[0] = SackBlock { left: number(left), right: number(right) };
+            option[0] = block(duplicate);
             count = 1;
         }
-        for (block, &(left, right)) in option[count..capacity].iter_mut().zip(&self.blocks[..self.count]) {
-            *block = SackBlock { left: number(left), right: number(right) };
+        for (place, &range) in option[count..capacity].iter_mut().zip(&self.blocks[..self.count]) {
+            *place = block(range);
             count += 1;
         }
         (option, count as u8)
@@ -134,22 +136,22 @@ mod tests {
     #[test]
     fn the_latest_block_comes_first_and_three_fit() {
         let mut report = SackReport::default();
-        report.on_out_of_order(5500, 6000);
+        report.on_out_of_order(OffsetRange::new(5500, 6000));
         assert_eq!(reported(&mut report), [(5500, 6000)]);
-        report.on_out_of_order(6500, 7000);
+        report.on_out_of_order(OffsetRange::new(6500, 7000));
         assert_eq!(reported(&mut report), [(6500, 7000), (5500, 6000)]);
-        report.on_out_of_order(7500, 8000);
-        report.on_out_of_order(8500, 9000);
+        report.on_out_of_order(OffsetRange::new(7500, 8000));
+        report.on_out_of_order(OffsetRange::new(8500, 9000));
         assert_eq!(reported(&mut report), [(8500, 9000), (7500, 8000), (6500, 7000)]);
-        report.on_out_of_order(6000, 6500);
+        report.on_out_of_order(OffsetRange::new(6000, 6500));
         assert_eq!(reported(&mut report), [(5500, 7000), (8500, 9000), (7500, 8000)]);
     }
 
     #[test]
     fn what_arrived_in_order_is_no_longer_reported() {
         let mut report = SackReport::default();
-        report.on_out_of_order(2000, 3000);
-        report.on_out_of_order(4000, 5000);
+        report.on_out_of_order(OffsetRange::new(2000, 3000));
+        report.on_out_of_order(OffsetRange::new(4000, 5000));
         report.on_in_order(3000);
         assert_eq!((reported(&mut report), report.option_size()), (vec![(4000, 5000)], 12));
         report.on_in_order(5000);
@@ -160,8 +162,8 @@ mod tests {
     #[test]
     fn a_duplicate_is_reported_once_and_first() {
         let mut report = SackReport::default();
-        report.on_out_of_order(4000, 5000);
-        report.on_duplicate(1000, 2000);
+        report.on_out_of_order(OffsetRange::new(4000, 5000));
+        report.on_duplicate(OffsetRange::new(1000, 2000));
         assert_eq!(reported(&mut report), [(1000, 2000), (4000, 5000)]);
         assert_eq!(reported(&mut report), [(4000, 5000)]);
     }
@@ -169,8 +171,8 @@ mod tests {
     #[test]
     fn only_what_has_room_is_reported() {
         let mut report = SackReport::default();
-        report.on_out_of_order(2000, 3000);
-        report.on_out_of_order(4000, 5000);
+        report.on_out_of_order(OffsetRange::new(2000, 3000));
+        report.on_out_of_order(OffsetRange::new(4000, 5000));
         assert_eq!(report.take(SeqNum::new(0), 12).1, 1);
         assert_eq!(report.take(SeqNum::new(0), 11).1, 0);
     }

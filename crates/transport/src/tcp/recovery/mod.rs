@@ -44,11 +44,12 @@ use self::rack::Rack;
 use self::reno::DuplicateAcks;
 use self::sack::Sack;
 pub(super) use self::scoreboard::Scoreboard;
-pub(super) use self::sent_segment::{NewSegment, SentSegment};
+pub(super) use self::sent_segment::{NewSegment, SentSegment, Transmission};
 use self::timeout::Frto;
 use self::undo::Undo;
 use super::congestion::Congestion;
 use super::ecn::EcnState;
+use super::offset_range::OffsetRange;
 use super::rtt::RttEstimator;
 use super::send::Sender;
 use super::timers::Timers;
@@ -91,13 +92,12 @@ pub(super) struct Context<'a> {
 }
 
 /// An acknowledgement, in offsets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IncomingAck {
     /// All offsets before this one have arrived.
     pub(super) ack: u64,
-    /// The blocks of the SACK option: the first and the end of each range. Only the first `block_count` are
-    /// valid.
-    pub(super) blocks: [(u64, u64); 3],
+    /// The blocks of the SACK option. Only the first `block_count` are valid.
+    pub(super) blocks: [OffsetRange; 3],
     pub(super) block_count: usize,
     /// The timestamp that the segment echoes. `None` without timestamps.
     pub(super) echo: Option<u32>,
@@ -174,7 +174,7 @@ impl Recovery {
     pub(super) fn is_plain(&self, scoreboard: &Scoreboard) -> bool {
         self.state() == RecoveryState::Open
             && scoreboard.is_plain()
-            && !self.probe.is_active()
+            && self.probe.is_idle()
             && !self.episode.wants_first_retransmission()
             && self.duplicates.is_none()
             && !self.reduces_for_echo
@@ -182,9 +182,9 @@ impl Recovery {
     }
 
     /// Takes note that segments were acknowledged while [`Self::is_plain`] holds. `newest` is the last of
-    /// them, as the time at which it was sent and the offset at which it ends. `rtt` is its round trip.
+    /// them, and `rtt` is its round trip.
     #[inline]
-    pub(super) fn on_plain_progress(&mut self, rtt: Duration, newest: (Instant, u64), now: Instant) {
+    pub(super) fn on_plain_progress(&mut self, rtt: Duration, newest: Transmission, now: Instant) {
         if self.has_sack() {
             self.probe.on_rtt();
             self.rack.on_rtt(rtt, now);

@@ -6,55 +6,104 @@
 
 use talkpath_units::{Duration, Instant};
 
-use super::sent_segment::SentSegment;
+use super::IncomingAck;
+use super::scoreboard::Tally;
+use super::sent_segment::{SentSegment, Transmission};
 use crate::tcp::timestamps;
 
-/// What one acknowledgement reports.
+/// An acknowledgement, and what it reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckOutcome {
+    /// The acknowledgement. Its number is at least SND.UNA: an old one counts as one that does not move
+    /// SND.UNA, because it may have new SACK blocks.
+    pub(super) incoming: IncomingAck,
+    /// True if the acknowledgement moves SND.UNA.
+    pub(super) advanced: bool,
+    pub(super) dsack: Dsack,
+    /// The segments that were delivered.
+    pub(super) delivered: Tally,
+    /// True if a segment was sacked.
+    pub(super) has_sacked: bool,
+    /// True if a segment was delivered that was sent once, and before the loss of this recovery was noticed.
+    pub(super) has_original: bool,
+    /// Where the lowest of the overtaken segments begins. Segments that were sent more than once do not
+    /// count. `None` if no segment was overtaken.
+    pub(super) reordered: Option<u64>,
+    /// When the sacked segments were sent. Segments that were sent more than once are left out. `None` if
+    /// there is no other.
+    pub(super) sacked_span: Option<SentSpan>,
+    /// The newest of the delivered segments. `None` if there is none, or only spurious retransmissions.
+    pub(super) newest: Option<Transmission>,
+    /// The round trip of the segment that was noted last ([`Self::note_arrival`]).
+    pub(super) last_rtt: Duration,
     now: Instant,
     /// The shortest round trip so far. If a retransmission seems to be faster, its original has arrived.
     min_rtt: Duration,
     /// The offset that ends the current recovery.
     recover: u64,
-    delivered_segments: u64,
-    delivered_bytes: u64,
-    has_sacked: bool,
-    has_original: bool,
     /// True if a segment was acknowledged that was sent more than once.
     has_retransmitted: bool,
-    acked_span: Option<(Instant, Instant)>,
-    sacked_span: Option<(Instant, Instant)>,
-    newest: Option<(Instant, u64)>,
-    /// The round trip of the segment that was noted last.
-    last_rtt: Duration,
-    reordered: Option<u64>,
+    acked_span: Option<SentSpan>,
+}
+
+/// Whether the first SACK block reports a segment that arrived twice (RFC 2883), and which one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dsack {
+    None,
+    /// The segment that the unanswered loss probe repeated: it ends where the probe's data ends (RFC 8985
+    /// §7.4.2; Linux: FLAG_DSACK_TLP).
+    OfProbe,
+    /// Any other segment.
+    Other,
+}
+
+/// When the first and the last of several segments were sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SentSpan {
+    pub(super) first: Instant,
+    pub(super) last: Instant,
+}
+
+impl SentSpan {
+    /// Extends `span` by a segment that was sent at `sent_at`, later than the others.
+    fn extend(span: &mut Option<Self>, sent_at: Instant) {
+        span.get_or_insert(Self { first: sent_at, last: sent_at }).last = sent_at;
+    }
 }
 
 impl AckOutcome {
-    pub(super) const fn new(now: Instant, min_rtt: Duration, recover: u64) -> Self {
+    /// Begins the outcome of an acknowledgement that arrives `now`, when everything before `snd_una` was
+    /// acknowledged.
+    pub(super) fn new(
+        incoming: IncomingAck,
+        snd_una: u64,
+        min_rtt: Duration,
+        recover: u64,
+        now: Instant,
+    ) -> Self {
         Self {
-            now,
-            min_rtt,
-            recover,
-            delivered_segments: 0,
-            delivered_bytes: 0,
+            incoming: IncomingAck { ack: incoming.ack.max(snd_una), ..incoming },
+            advanced: incoming.ack > snd_una,
+            dsack: Dsack::None,
+            delivered: Tally::default(),
             has_sacked: false,
             has_original: false,
-            has_retransmitted: false,
-            acked_span: None,
+            reordered: None,
             sacked_span: None,
             newest: None,
             last_rtt: Duration::ZERO,
-            reordered: None,
+            now,
+            min_rtt,
+            recover,
+            has_retransmitted: false,
+            acked_span: None,
         }
     }
 
     /// Counts a delivered segment. The data that was delivered before ends at `highest`, so a segment that
     /// begins below it was overtaken.
     pub(super) fn on_delivered(&mut self, segment: &SentSegment, highest: u64) {
-        self.delivered_segments += 1;
-        self.delivered_bytes += segment.end() - segment.start();
+        self.delivered.add(segment);
         if !segment.was_retransmitted() {
             self.has_original |= segment.end() <= self.recover;
             if segment.start() < highest {
@@ -72,8 +121,7 @@ impl AckOutcome {
         let is_original = segment.was_retransmitted()
             && (rtt < self.min_rtt || echo.is_some_and(|echo| is_before(echo, segment.sent_at())));
         if !is_original {
-            let candidate = (segment.sent_at(), segment.end());
-            self.newest = Some(self.newest.map_or(candidate, |newest| newest.max(candidate)));
+            self.newest = self.newest.max(Some(segment.transmission()));
             self.last_rtt = rtt;
         }
     }
@@ -86,7 +134,7 @@ impl AckOutcome {
     /// Takes note of an acknowledged segment that was not sacked before.
     pub(super) fn on_acked_in_order(&mut self, segment: &SentSegment) {
         if !segment.was_retransmitted() {
-            self.acked_span = Some(spanning(self.acked_span, segment.sent_at()));
+            SentSpan::extend(&mut self.acked_span, segment.sent_at());
         }
     }
 
@@ -94,71 +142,32 @@ impl AckOutcome {
     pub(super) fn on_sacked(&mut self, segment: &SentSegment) {
         self.has_sacked = true;
         if !segment.was_retransmitted() {
-            self.sacked_span = Some(spanning(self.sacked_span, segment.sent_at()));
+            SentSpan::extend(&mut self.sacked_span, segment.sent_at());
         }
     }
 
-    pub(super) const fn now(&self) -> Instant {
-        self.now
-    }
-
-    pub(super) const fn delivered_segments(&self) -> u64 {
-        self.delivered_segments
-    }
-
-    pub(super) const fn delivered_bytes(&self) -> u64 {
-        self.delivered_bytes
-    }
-
-    /// True if a segment was sacked.
-    pub(super) const fn has_sacked(&self) -> bool {
-        self.has_sacked
-    }
-
-    /// True if a segment was delivered that was sent once, and before the loss of this recovery was noticed.
-    pub(super) const fn has_original(&self) -> bool {
-        self.has_original
-    }
-
-    /// Returns when the first and the last of the acknowledged segments were sent. `None` if a segment was
+    /// Returns when the acknowledged segments were sent that were not sacked before. `None` if a segment was
     /// sent more than once, or if no segment was acknowledged.
-    pub(super) fn acked_span(&self) -> Option<(Instant, Instant)> {
+    pub(super) fn acked_span(&self) -> Option<SentSpan> {
         self.acked_span.filter(|_| !self.has_retransmitted)
     }
 
-    /// Returns when the first and the last of the sacked segments were sent. Segments that were sent more
-    /// than once are left out. `None` if there is no other.
-    pub(super) const fn sacked_span(&self) -> Option<(Instant, Instant)> {
-        self.sacked_span
+    /// True if the acknowledgement moved neither SND.UNA nor the window, and carries no data.
+    pub(super) const fn is_bare_duplicate(&self) -> bool {
+        !self.advanced && !self.incoming.is_window_update && !self.incoming.has_data
     }
 
-    /// Returns the newest segment, which is the delivered one that was sent last, as the time at which it was
-    /// sent and the offset at which it ends. The duration is the round trip of the segment that was noted
-    /// last.
-    pub(super) fn newest(&self) -> Option<((Instant, u64), Duration)> {
-        self.newest.map(|newest| (newest, self.last_rtt))
-    }
-
-    /// Returns the offset at which the newest segment ends.
-    pub(super) fn newest_end(&self) -> Option<u64> {
-        self.newest.map(|(_, end)| end)
-    }
-
-    /// Returns where the lowest of the overtaken segments begins. Segments that were sent more than once do
-    /// not count. `None` if no segment was overtaken.
-    pub(super) const fn reordered(&self) -> Option<u64> {
-        self.reordered
+    /// True if the acknowledgement may be a sign of loss or congestion: it is a duplicate, or reports SACK
+    /// blocks or a congestion mark (Linux: tcp_ack_is_dubious).
+    pub(super) fn is_dubious(&self) -> bool {
+        let reports_sack = self.has_sacked || self.dsack != Dsack::None;
+        self.is_bare_duplicate() || reports_sack || self.incoming.echoes_mark
     }
 }
 
 /// True if the timestamp clock read `echo` before `sent_at`.
 const fn is_before(echo: u32, sent_at: Instant) -> bool {
     (echo.wrapping_sub(timestamps::clock(sent_at)) as i32) < 0
-}
-
-/// Extends `span` to `sent_at`, which becomes its last time.
-fn spanning(span: Option<(Instant, Instant)>, sent_at: Instant) -> (Instant, Instant) {
-    (span.map_or(sent_at, |(first, _)| first), sent_at)
 }
 
 #[cfg(test)]
@@ -172,9 +181,10 @@ mod tests {
         let mut segment = SentSegment::new(1001, NewSegment::forced(1000), false, Instant::from_millis(10));
         segment.send_again(Instant::from_millis(200));
         let rtt = |echo, min_rtt| {
-            let mut outcome = AckOutcome::new(Instant::from_millis(310), Duration::from_millis(min_rtt), 0);
+            let (min_rtt, now) = (Duration::from_millis(min_rtt), Instant::from_millis(310));
+            let mut outcome = AckOutcome::new(IncomingAck::default(), 1, min_rtt, 0, now);
             outcome.note_arrival(&segment, echo);
-            outcome.newest().map(|(_, rtt)| rtt)
+            outcome.newest.map(|_| outcome.last_rtt)
         };
         assert_eq!(rtt(Some(10), 100), None);
         assert_eq!(rtt(Some(200), 100), Some(Duration::from_millis(110)));

@@ -7,9 +7,8 @@
 use talkpath_config::{Stack, TcpConfig};
 use talkpath_units::Duration;
 
-use super::outcome::AckOutcome;
+use super::outcome::{AckOutcome, Dsack};
 use super::rack::TIMER_SLACK;
-use super::sack::Arrived;
 use super::{ArmedBy, Context, Recovery, SentSegment};
 use crate::tcp::timers::TimerKind;
 
@@ -20,21 +19,24 @@ pub(super) struct Probe {
     allowed: bool,
     /// The time for which the far end may delay the ACK of a single segment (TLP.max_ack_delay).
     max_ack_delay: Duration,
-    /// True if a probe has to leave with the next poll.
-    due: bool,
-    /// The probe that is in flight.
-    out: Option<Unanswered>,
+    state: ProbeState,
     /// True if a round trip was measured since the last probe, or since the connection began.
     measured: bool,
 }
 
-/// A probe that was sent and is not answered.
 #[derive(Clone, Copy, Debug)]
-struct Unanswered {
-    /// SND.NXT when the probe had left (TLP.end_seq).
-    end: u64,
-    /// True if the probe carried data that had been sent before (TLP.is_retrans).
-    is_retransmission: bool,
+enum ProbeState {
+    /// No probe has to leave, and none is in flight.
+    Idle,
+    /// A probe has to leave with the next poll.
+    Due,
+    /// A probe has left and is not answered.
+    Unanswered {
+        /// SND.NXT when the probe had left (TLP.end_seq).
+        end: u64,
+        /// True if the probe carried data that had been sent before (TLP.is_retrans).
+        is_retransmission: bool,
+    },
 }
 
 impl Probe {
@@ -44,27 +46,26 @@ impl Probe {
             Stack::Linux => config.min_rto,
             Stack::Rfc | Stack::BsdReno => MAX_ACK_DELAY,
         };
-        Self { allowed: config.tlp, max_ack_delay, due: false, out: None, measured: false }
+        Self { allowed: config.tlp, max_ack_delay, state: ProbeState::Idle, measured: false }
     }
 
     #[inline]
-    pub(super) const fn is_active(&self) -> bool {
-        self.due || self.out.is_some()
+    pub(super) const fn is_idle(&self) -> bool {
+        matches!(self.state, ProbeState::Idle)
     }
 
     /// 1 if the unanswered probe is a retransmission, otherwise 0.
-    pub(super) fn retransmissions(&self) -> u64 {
-        self.out.map_or(0, |out| u64::from(out.is_retransmission))
+    pub(super) const fn retransmissions(&self) -> u64 {
+        matches!(self.state, ProbeState::Unanswered { is_retransmission: true, .. }) as u64
     }
 
-    /// True if a probe whose data ends at `end` is unanswered.
-    pub(super) fn is_unanswered_to(&self, end: u64) -> bool {
-        self.out.is_some_and(|out| out.end == end)
+    /// True if a probe whose data ends at `data_end` is unanswered.
+    pub(super) const fn is_unanswered_to(&self, data_end: u64) -> bool {
+        matches!(self.state, ProbeState::Unanswered { end, .. } if end == data_end)
     }
 
     pub(super) const fn forget(&mut self) {
-        self.out = None;
-        self.due = false;
+        self.state = ProbeState::Idle;
     }
 
     /// A round trip was measured.
@@ -78,7 +79,11 @@ impl Recovery {
     /// True, once, if a probe has to leave.
     #[inline]
     pub(in crate::tcp) const fn take_due_probe(&mut self) -> bool {
-        core::mem::replace(&mut self.probe.due, false)
+        let is_due = matches!(self.probe.state, ProbeState::Due);
+        if is_due {
+            self.probe.state = ProbeState::Idle;
+        }
+        is_due
     }
 
     /// Takes note that a probe has left, and starts the retransmission timer. `end` is SND.NXT after the
@@ -89,7 +94,7 @@ impl Recovery {
         is_retransmission: bool,
         context: &mut Context<'_>,
     ) {
-        self.probe.out = Some(Unanswered { end, is_retransmission });
+        self.probe.state = ProbeState::Unanswered { end, is_retransmission };
         self.probe.measured = false;
         context.timers.set(TimerKind::Retransmission, context.rtt.deadline(context.now));
     }
@@ -124,8 +129,10 @@ impl Recovery {
     /// unanswered, and a round trip was measured since the last one. Linux does not require the second
     /// condition (tcp_send_loss_probe).
     pub(in crate::tcp) fn on_probe_timeout(&mut self, context: &mut Context<'_>) {
-        let may_leave = self.probe.out.is_none() && (self.probe.measured || self.is_linux());
-        self.probe.due = may_leave && !context.scoreboard.is_empty();
+        let is_allowed = self.probe.measured || self.is_linux();
+        if self.probe.is_idle() && is_allowed && !context.scoreboard.is_empty() {
+            self.probe.state = ProbeState::Due;
+        }
         self.restart_retransmission(context);
     }
 
@@ -160,19 +167,18 @@ impl Recovery {
     /// flight, and the lost segment was among them.
     pub(super) fn on_probe_ack(
         &mut self,
-        arrived: Arrived,
         outcome: &AckOutcome,
         old_outstanding: u64,
         context: &mut Context<'_>,
     ) {
-        let Some(probe) = self.probe.out else { return };
-        let ack = arrived.incoming().ack;
-        if ack < probe.end {
+        let ProbeState::Unanswered { end, is_retransmission } = self.probe.state else { return };
+        let ack = outcome.incoming.ack;
+        if ack < end {
             return;
         }
-        if !probe.is_retransmission || arrived.has_dsack_of_probe() {
+        if !is_retransmission || outcome.dsack == Dsack::OfProbe {
             self.probe.forget();
-        } else if ack > probe.end {
+        } else if ack > end {
             self.probe.forget();
             // The loss reduces the window even if an ECN echo has reduced it before
             // (tcp_init_cwnd_reduction).
@@ -182,7 +188,7 @@ impl Recovery {
             if !context.congestion.is_rate_based() {
                 context.congestion.lower_to_ssthresh();
             }
-        } else if arrived.is_bare_duplicate() && !outcome.has_sacked() {
+        } else if outcome.is_bare_duplicate() && !outcome.has_sacked {
             self.probe.forget();
         }
     }

@@ -19,7 +19,7 @@
 
 use talkpath_units::{Duration, Instant};
 
-use super::sent_segment::SentSegment;
+use super::sent_segment::{SentSegment, Transmission};
 use super::{Context, DUPLICATE_THRESHOLD, Recovery, RecoveryState};
 use crate::tcp::timers::TimerKind;
 
@@ -37,16 +37,15 @@ const RECOVERIES_UNTIL_RESET: u32 = 16;
 /// The per-connection variables of RFC 8985 §5.2.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// The newest segment, which is the one that was sent last of all segments that have arrived. The pair is
-    /// the time at which it was sent and the offset at which it ends (RACK.xmit_ts, RACK.end_seq).
-    newest: (Instant, u64),
+    /// The newest of all segments that have arrived.
+    newest: Transmission,
     /// The round trip of the segment that has arrived last (RACK.rtt).
     rtt: Duration,
     /// True if the next acknowledgement has to search for losses. The reason is that a segment has arrived
     /// since the last search, or that marks of loss were removed.
     search_requested: bool,
-    /// The shortest round trip of the last minutes (RACK.min_RTT), and when it was measured.
-    min_rtt: Option<(Duration, Instant)>,
+    /// The shortest round trip of the last minutes (RACK.min_RTT).
+    min_rtt: Option<MinRtt>,
     /// The largest distance, in full segments, by which a segment was overtaken. It is three before any
     /// reordering is seen.
     reordering_distance: u64,
@@ -61,10 +60,26 @@ pub(super) struct Rack {
     round_trip_end: Option<u64>,
 }
 
+/// The shortest round trip.
+#[derive(Clone, Copy, Debug)]
+struct MinRtt {
+    rtt: Duration,
+    measured_at: Instant,
+}
+
+/// What a search for losses did to the reordering timer. This timer shares its slot with the retransmission
+/// timer, so the caller must not set the retransmission timer after the search has set the reordering timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReorderingTimer {
+    /// The search has set the timer, for segments that were overtaken and are not late yet.
+    Set,
+    Unchanged,
+}
+
 impl Rack {
     pub(super) const fn new() -> Self {
         Self {
-            newest: (Instant::ZERO, 0),
+            newest: Transmission { sent_at: Instant::ZERO, end: 0 },
             rtt: Duration::ZERO,
             search_requested: false,
             min_rtt: None,
@@ -79,24 +94,24 @@ impl Rack {
     /// Returns RACK.min_RTT. It is zero before the first sample.
     #[inline]
     pub(super) fn min_rtt(&self) -> Duration {
-        self.min_rtt.map_or(Duration::ZERO, |(rtt, _)| rtt)
+        self.min_rtt.map_or(Duration::ZERO, |min| min.rtt)
     }
 
     /// Records a round-trip sample (RFC 8985 §6.2 step 1).
     #[inline]
     pub(super) fn on_rtt(&mut self, rtt: Duration, now: Instant) {
         let has_valid_shorter =
-            self.min_rtt.is_some_and(|(shortest, at)| shortest < rtt && now.since(at) <= MIN_RTT_WINDOW);
+            self.min_rtt.is_some_and(|min| min.rtt < rtt && now.since(min.measured_at) <= MIN_RTT_WINDOW);
         if !has_valid_shorter {
-            self.min_rtt = Some((rtt, now));
+            self.min_rtt = Some(MinRtt { rtt, measured_at: now });
         }
     }
 
-    /// Records that segments have arrived (RFC 8985 §6.2 step 2). `newest` is the segment that was sent last
-    /// of them, as the time at which it was sent and the offset at which it ends. `rtt` is the round trip of
-    /// the segment that was acknowledged last. As in Linux (tcp_rack_advance), this may be another segment.
+    /// Records that segments have arrived, of which `newest` is the newest (RFC 8985 §6.2 step 2). `rtt` is
+    /// the round trip of the segment that was acknowledged last. As in Linux (tcp_rack_advance), this may be
+    /// another segment.
     #[inline]
-    pub(super) fn advance(&mut self, newest: (Instant, u64), rtt: Duration) {
+    pub(super) fn advance(&mut self, newest: Transmission, rtt: Duration) {
         self.search_requested = true;
         self.rtt = rtt;
         self.newest = self.newest.max(newest);
@@ -114,14 +129,13 @@ impl Rack {
 
     /// Returns true if a segment that was sent after `segment` has arrived before it.
     pub(super) fn is_overtaken(&self, segment: &SentSegment) -> bool {
-        self.newest > (segment.sent_at(), segment.end())
+        self.newest > segment.transmission()
     }
 
     /// Returns true if all segments that have arrived were sent before `sent_at`.
     #[inline]
     pub(super) fn all_arrivals_were_sent_before(&self, sent_at: Instant) -> bool {
-        let (newest_sent_at, _) = self.newest;
-        newest_sent_at < sent_at
+        self.newest.sent_at < sent_at
     }
 
     /// Returns the time until `segment` is late, with a reordering window of `window`. Returns `None` if the
@@ -185,22 +199,24 @@ impl Rack {
 }
 
 impl Recovery {
-    /// Marks the segments that are late (RFC 8985 §6.2 step 5). Returns true if the reordering timer was set
-    /// for segments that may be late soon.
-    pub(super) fn mark_by_time(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+    /// Marks the segments that are late, and sets the reordering timer for segments that may be late soon
+    /// (RFC 8985 §6.2 step 5).
+    pub(super) fn mark_by_time(&self, context: &mut Context<'_>) -> ReorderingTimer {
         let in_recovery = self.state() != RecoveryState::Open;
         let window = self.rack.window(in_recovery, context.scoreboard.sacked_segments(), context.rtt.srtt());
-        let Some(wait) = context.scoreboard.mark_by_time(&self.rack, window, now) else { return false };
-        let deadline = context.rtt.after(wait + TIMER_SLACK, now);
+        let Some(wait) = context.scoreboard.mark_by_time(&self.rack, window, context.now) else {
+            return ReorderingTimer::Unchanged;
+        };
+        let deadline = context.rtt.after(wait + TIMER_SLACK, context.now);
         context.timers.set(TimerKind::Reordering, deadline);
-        true
+        ReorderingTimer::Set
     }
 
     /// Searches for losses when the reordering timer has expired (Linux: tcp_rack_reo_timeout).
     pub(in crate::tcp) fn on_reordering_timeout(&mut self, context: &mut Context<'_>) {
         let old_losses = context.scoreboard.losses();
         let old_resent = context.scoreboard.resent_segments();
-        let waits_for_reordering = self.mark_by_time(context.now, context);
+        let reordering_timer = self.mark_by_time(context);
         if self.state() == RecoveryState::Fast && context.scoreboard.resent_segments() < old_resent {
             self.reduce_again(context);
         }
@@ -210,7 +226,7 @@ impl Recovery {
             let is_safe = false;
             self.reduce_proportionally(1, is_safe, context);
         }
-        if !waits_for_reordering {
+        if reordering_timer == ReorderingTimer::Unchanged {
             self.restart_retransmission(context);
         }
     }
@@ -230,7 +246,7 @@ mod tests {
     fn rack() -> Rack {
         let mut rack = Rack::new();
         rack.on_rtt(MS(100), Instant::from_millis(100));
-        rack.advance((Instant::from_millis(10), 3001), MS(100));
+        rack.advance(Transmission { sent_at: Instant::from_millis(10), end: 3001 }, MS(100));
         rack
     }
 

@@ -281,16 +281,7 @@ mod tests {
     }
 
     fn acknowledge(core: &mut Core, ack: u64) {
-        let incoming = IncomingAck {
-            ack,
-            blocks: [(0, 0); 3],
-            block_count: 0,
-            echo: None,
-            echo_rtt: None,
-            has_data: false,
-            is_window_update: false,
-            echoes_mark: false,
-        };
+        let incoming = IncomingAck { ack, ..IncomingAck::default() };
         let (recovery, mut context) = core.recovery_context(Instant::ZERO);
         recovery.on_new_ack(&incoming, &mut context);
     }

@@ -19,11 +19,13 @@
 use talkpath_units::{Duration, Instant};
 
 use super::DUPLICATE_THRESHOLD;
-use super::outcome::AckOutcome;
+use super::outcome::{AckOutcome, Dsack};
+use super::rack::ReorderingTimer;
 use super::{ArmedBy, Context, IncomingAck, Recovery, RecoveryState, Scoreboard};
 use crate::cc::{Ack, Feedback, RttSample};
 use crate::tcp::congestion::Delivery;
 use crate::tcp::ecn::ReducedBy;
+use crate::tcp::offset_range::OffsetRange;
 use crate::tcp::timers::TimerSlot;
 
 /// The state of recovery with SACK besides the scoreboard.
@@ -37,27 +39,6 @@ pub(super) struct Sack {
     duplicates: u32,
     /// When a loss last reduced the window.
     reduced_at: Instant,
-}
-
-/// The acknowledgement that is being processed.
-#[derive(Clone, Copy)]
-pub(super) struct Arrived {
-    incoming: IncomingAck,
-    /// True if SND.UNA moved.
-    advanced: bool,
-    /// The D-SACK (RFC 2883) in the first SACK block.
-    dsack: Dsack,
-}
-
-/// Whether the first SACK block reports a segment that arrived twice, and which one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dsack {
-    None,
-    /// The segment that the unanswered loss probe repeated: it ends where the probe's data ends (RFC 8985
-    /// §7.4.2; Linux: FLAG_DSACK_TLP).
-    OfProbe,
-    /// Any other segment.
-    Other,
 }
 
 /// The scoreboard before an acknowledgement is processed.
@@ -106,8 +87,8 @@ impl Sack {
 
     /// Counts an acknowledgement if it is a duplicate in the sense of RFC 6675 §2: it has new SACK blocks and
     /// does not move SND.UNA.
-    fn count_duplicate(&mut self, advanced: bool, has_sacked: bool) {
-        self.duplicates += u32::from(has_sacked && !advanced);
+    fn count_duplicate(&mut self, outcome: &AckOutcome) {
+        self.duplicates += u32::from(outcome.has_sacked && !outcome.advanced);
     }
 
     /// True from the third duplicate in a row (RFC 6675 §5 step 1).
@@ -116,150 +97,116 @@ impl Sack {
     }
 }
 
-impl Arrived {
-    pub(super) const fn advanced(&self) -> bool {
-        self.advanced
-    }
-
-    /// True if the acknowledgement reports that a loss probe and its original have both arrived.
-    pub(super) fn has_dsack_of_probe(&self) -> bool {
-        self.dsack == Dsack::OfProbe
-    }
-
-    pub(super) const fn incoming(&self) -> &IncomingAck {
-        &self.incoming
-    }
-
-    /// True if the acknowledgement moved neither SND.UNA nor the window, and carries no data.
-    pub(super) const fn is_bare_duplicate(&self) -> bool {
-        !self.advanced && !self.incoming.is_window_update && !self.incoming.has_data
-    }
-}
-
 impl Recovery {
     /// Processes an acknowledgement in seven steps, which are numbered below. An old acknowledgement without
     /// SACK blocks passes all steps and changes nothing: it does not move SND.UNA, and is no duplicate.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, incoming: IncomingAck, context: &mut Context<'_>) {
         let before = Before::new(context.scoreboard);
-        // An old acknowledgement may have new SACK blocks. It is processed as one that does not move SND.UNA.
-        let incoming = IncomingAck { ack: incoming.ack.max(before.snd_una), ..incoming };
         // The steps 1 and 2 collect here what the acknowledgement delivers.
-        let mut outcome = AckOutcome::new(context.now, self.rack.min_rtt(), self.episode.recover());
+        let (min_rtt, recover) = (self.rack.min_rtt(), self.episode.recover());
+        let mut outcome = AckOutcome::new(incoming, before.snd_una, min_rtt, recover, context.now);
         // 1. SACK blocks mark segments as sacked. A D-SACK reports a segment that arrived twice.
-        let mut dsack = Dsack::None;
         if incoming.block_count > 0 {
-            dsack = self.take_blocks(&incoming, &mut outcome, context);
+            self.take_blocks(&mut outcome, context);
         }
         // 2. SND.UNA moves, and the acknowledged segments leave the scoreboard.
-        let advanced = incoming.ack > before.snd_una;
-        if advanced {
+        if outcome.advanced {
             let old_highest = context.scoreboard.highest();
-            context.scoreboard.on_ack_with_sack(incoming.ack, incoming.echo, &mut outcome);
+            context.scoreboard.on_ack_with_sack(&mut outcome);
             // RFC 6675 §5: the count of duplicates begins anew when SND.UNA moves.
             self.sack.forget_duplicates();
             self.note_reordering(&outcome, old_highest, context);
         }
         if incoming.echoes_mark {
-            context.ecn.on_echoed(outcome.delivered_segments());
+            context.ecn.on_echoed(outcome.delivered.segments);
         }
         // 3. Round trips are measured for the RTO, RACK and congestion control. RACK also remembers the
         //    newest segment that has arrived: a segment that was sent before it may be lost (RFC 8985 §6.2
         //    step 2).
-        let rtt = self.measure(&incoming, advanced, &outcome, context);
-        if let Some((newest_segment, last_rtt)) = outcome.newest() {
-            self.rack.advance(newest_segment, last_rtt);
+        let rtt = self.measure(&outcome, context);
+        if let Some(newest) = outcome.newest {
+            self.rack.advance(newest, outcome.last_rtt);
         }
         // 4. The acknowledgement may answer a tail loss probe.
-        let arrived = Arrived { incoming, advanced, dsack };
-        self.on_probe_ack(arrived, &outcome, before.outstanding_bytes, context);
-        // 5. Losses are found, and recovery begins or ends. An acknowledgement that only moves SND.UNA while
-        //    no loss is known needs no search.
-        let mut waits_for_reordering = false;
-        if self.has_work_for(arrived, &outcome, context) {
-            waits_for_reordering = self.recover(arrived, &outcome, context);
+        self.on_probe_ack(&outcome, before.outstanding_bytes, context);
+        // 5. Losses are found, and recovery begins or ends. An acknowledgement that only moves SND.UNA needs
+        //    no search, while no loss is known and no echo of a mark reduces `cwnd`.
+        let is_repairing = self.reduces_for_echo || self.is_disordered(context.scoreboard);
+        let mut reordering_timer = ReorderingTimer::Unchanged;
+        if is_repairing || outcome.is_dubious() {
+            reordering_timer = self.recover(&outcome, context);
         }
         // 6. The retransmission timer stops if all data is acknowledged, and restarts if new data is
         //    acknowledged (RFC 6298 §5.2 and §5.3). Linux restarts it for some sacked data, too. If step 5
         //    has set the reordering timer, that one stays: the two share a slot.
-        let has_progress = advanced || (self.is_linux() && has_sacked_before_head(&outcome, context));
+        let has_progress = outcome.advanced || (self.is_linux() && has_sacked_before_head(&outcome, context));
         if context.scoreboard.is_empty() {
             context.timers.clear(TimerSlot::Loss);
-        } else if has_progress && !waits_for_reordering {
+        } else if has_progress && reordering_timer == ReorderingTimer::Unchanged {
             self.arm_loss_timer(ArmedBy::Progress, context);
         }
         // 7. cwnd moves. A rate-based congestion control moves it by its own rules, from a report.
         let losses = context.scoreboard.losses() - before.losses;
         if context.congestion.is_rate_based() {
             let delivery = Delivery {
-                segments: outcome.delivered_segments(),
+                segments: outcome.delivered.segments,
                 losses,
-                newest: outcome.newest_end(),
+                newest: outcome.newest.map(|newest| newest.end),
                 rtt,
                 prior_in_flight: before.in_flight_segments,
                 is_ack_delayed: self.may_be_delayed(&outcome, context),
             };
-            self.report_delivery(delivery, incoming.ack, context);
+            self.report_delivery(delivery, outcome.incoming.ack, context);
         } else {
-            self.move_window(arrived, &outcome, losses, context);
+            self.move_window(&outcome, losses, context);
         }
     }
 
     /// True if the far end may have delayed the acknowledgement, and its round trip is not the path's: it
     /// delivered one small segment, without any sign of loss (Linux: FLAG_ACK_MAYBE_DELAYED).
     fn may_be_delayed(&self, outcome: &AckOutcome, context: &Context<'_>) -> bool {
-        let is_small = outcome.delivered_bytes() < u64::from(context.sender.smss());
-        outcome.delivered_segments() == 1
+        let is_small = outcome.delivered.bytes < u64::from(context.sender.smss());
+        outcome.delivered.segments == 1
             && is_small
-            && !outcome.has_sacked()
+            && !outcome.has_sacked
             && !self.is_disordered(context.scoreboard)
     }
 
     /// Marks the segments that the SACK blocks report, and takes note of a D-SACK.
-    fn take_blocks(
-        &mut self,
-        incoming: &IncomingAck,
-        outcome: &mut AckOutcome,
-        context: &mut Context<'_>,
-    ) -> Dsack {
+    fn take_blocks(&mut self, outcome: &mut AckOutcome, context: &mut Context<'_>) {
+        let IncomingAck { ack, blocks, .. } = outcome.incoming;
         let snd_max = context.scoreboard.snd_max();
-        let mut blocks = incoming.blocks;
-        let dsack = self.dsack(incoming, context);
-        let [(_, first_end), ..] = blocks;
-        if dsack != Dsack::None && first_end <= snd_max {
-            self.undo.on_duplicate(first_end);
-            if self.may_be_from_short_window(dsack) {
+        outcome.dsack = self.dsack(&outcome.incoming, context);
+        let [first, ..] = blocks;
+        if outcome.dsack != Dsack::None && first.end <= snd_max {
+            self.undo.on_duplicate(first.end);
+            if self.may_be_from_short_window(outcome.dsack) {
                 self.rack.on_duplicate(context.scoreboard.snd_una(), snd_max);
             }
         }
-        // A block is replaced by an empty one if it ends beyond the highest byte ever sent, if it is empty,
-        // or if it lies below the acknowledgement.
-        for (start, end) in &mut blocks[..incoming.block_count] {
-            if *end > snd_max || *start >= *end || *end <= incoming.ack {
-                (*start, *end) = (0, 0);
-            }
-        }
+        // A block marks nothing if it is empty, if it lies below the acknowledgement, or if it ends beyond
+        // the highest byte ever sent.
+        let may_mark = |block: OffsetRange| !block.is_empty() && ack < block.end && block.end <= snd_max;
+        let mut blocks = blocks.map(|block| if may_mark(block) { block } else { OffsetRange::EMPTY });
         // The blocks are taken in ascending order, so that RACK.rtt is the round trip of the highest segment
         // (Linux: tcp_sacktag_write_queue).
         blocks.sort_unstable();
         let old_highest = context.scoreboard.highest();
         context.scoreboard.on_sack(blocks, outcome);
         self.note_reordering(outcome, old_highest, context);
-        dsack
     }
 
     /// Returns the D-SACK of an acknowledgement with SACK blocks. The first block is a D-SACK if it lies
     /// below the acknowledgement or within the second block (RFC 2883 §4).
     fn dsack(&self, incoming: &IncomingAck, context: &Context<'_>) -> Dsack {
         let [first, second, _] = incoming.blocks;
-        let ((start, end), (second_start, second_end)) = (first, second);
-        let is_within_second =
-            incoming.block_count > 1 && second_start <= start && end <= second_end && first != second;
-        if start >= incoming.ack && !is_within_second {
+        let is_within_second = incoming.block_count > 1 && second.contains(first) && first != second;
+        if first.start >= incoming.ack && !is_within_second {
             return Dsack::None;
         }
         // A probe is one segment. A longer block reports others, too.
-        let is_one_segment = end.saturating_sub(start) <= u64::from(context.sender.smss());
-        if is_one_segment && self.probe.is_unanswered_to(end) { Dsack::OfProbe } else { Dsack::Other }
+        let is_one_segment = first.end.saturating_sub(first.start) <= u64::from(context.sender.smss());
+        if is_one_segment && self.probe.is_unanswered_to(first.end) { Dsack::OfProbe } else { Dsack::Other }
     }
 
     /// True if the needless retransmission that `dsack` reports may have left because RACK's reordering
@@ -272,30 +219,25 @@ impl Recovery {
     /// Reports to RACK that a segment arrived out of order: it was sent once, and begins below
     /// `old_highest`, the end of the data that had arrived before this acknowledgement.
     fn note_reordering(&mut self, outcome: &AckOutcome, old_highest: u64, context: &Context<'_>) {
-        if let Some(low) = outcome.reordered() {
+        if let Some(low) = outcome.reordered {
             self.rack.on_reordering(low, old_highest, context.sender.smss());
         }
     }
 
     /// Measures round trips (RFC 6298 §3, RFC 7323 §4.1; Linux: tcp_ack_update_rtt). Returns the round trip
     /// for a rate-based congestion control.
-    fn measure(
-        &mut self,
-        incoming: &IncomingAck,
-        advanced: bool,
-        outcome: &AckOutcome,
-        context: &mut Context<'_>,
-    ) -> Option<Duration> {
+    fn measure(&mut self, outcome: &AckOutcome, context: &mut Context<'_>) -> Option<Duration> {
+        let incoming = &outcome.incoming;
         let now = context.now;
         let snd_max = context.scoreboard.snd_max();
-        // When the oldest and the newest of the acknowledged segments left, and the same for the sacked ones.
-        // Karn's algorithm leaves out what was sent more than once.
-        let (acked, sacked) = (outcome.acked_span(), outcome.sacked_span());
+        // When the acknowledged segments left, and when the sacked ones. Karn's algorithm leaves out what was
+        // sent more than once.
+        let (acked, sacked) = (outcome.acked_span(), outcome.sacked_span);
         // The RTO takes the longest round trip: that of the oldest segment which this ACK answers. If all
         // were sent more than once, the echoed timestamp still measures a round trip.
         let rto_sample = match acked.or(sacked) {
-            Some((oldest_sent_at, _)) => Some(context.rtt.measure(oldest_sent_at, now)),
-            None if advanced => incoming.echo_rtt,
+            Some(span) => Some(context.rtt.measure(span.first, now)),
+            None if outcome.advanced => incoming.echo_rtt,
             None => None,
         };
         if let Some(rtt) = rto_sample {
@@ -303,7 +245,7 @@ impl Recovery {
             context.rtt.on_sample(rtt, incoming.ack, snd_max);
         }
         // RACK and congestion control take the latest: the newest segment which this ACK answers.
-        let path_sample = sacked.or(acked).map(|(_, newest_sent_at)| now.since(newest_sent_at));
+        let path_sample = sacked.or(acked).map(|span| now.since(span.last));
         if let Some(rtt) = path_sample {
             self.rack.on_rtt(rtt, now);
             context.congestion.control_mut().on_rtt(rtt, RttSample { now, snd_una: incoming.ack, snd_max });
@@ -311,61 +253,49 @@ impl Recovery {
         path_sample.or(rto_sample)
     }
 
-    /// True if [`Self::recover`] has something to do. That is so if the acknowledgement is a duplicate or
-    /// reports SACK blocks or a congestion mark, and also while a loss is being repaired or `cwnd` is being
-    /// reduced (Linux: tcp_ack_is_dubious).
-    fn has_work_for(&self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) -> bool {
-        arrived.is_bare_duplicate()
-            || outcome.has_sacked()
-            || arrived.dsack != Dsack::None
-            || arrived.incoming.echoes_mark
-            || self.reduces_for_echo
-            || self.is_disordered(context.scoreboard)
-    }
-
     /// Undoes a needless recovery, finds losses, and enters or leaves recovery (Linux:
-    /// tcp_fastretrans_alert). Returns true if RACK has set the reordering timer.
-    fn recover(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
+    /// tcp_fastretrans_alert).
+    fn recover(&mut self, outcome: &AckOutcome, context: &mut Context<'_>) -> ReorderingTimer {
         // After a timeout F-RTO may have held retransmissions back until an acknowledgement came.
         self.stop_trying_new_data();
         // An ECN echo reduces `cwnd` over one round trip, which may be over now.
         self.end_reduction_for_echo(context);
-        if self.state() == RecoveryState::Fast && self.episode.covers(arrived.incoming.ack) {
-            self.leave_fast(arrived, context);
+        if self.state() == RecoveryState::Fast && self.episode.covers(outcome.incoming.ack) {
+            self.leave_fast(outcome, context);
         } else if self.state() == RecoveryState::Open && !has_retransmission_in_flight(context) {
             // A recovery was needless if an ACK echoes an older timestamp than that of the first
             // retransmission. The retransmission of a past recovery must not count for the next one.
             self.undo.forget_retransmissions();
         }
         match self.state() {
-            RecoveryState::Open => self.recover_open(arrived, outcome, context),
-            RecoveryState::Fast => self.recover_fast(arrived, outcome, context),
-            RecoveryState::Loss => self.recover_from_timeout(arrived, outcome, context),
+            RecoveryState::Open => self.recover_open(outcome, context),
+            RecoveryState::Fast => self.recover_fast(outcome, context),
+            RecoveryState::Loss => self.recover_from_timeout(outcome, context),
         }
     }
 
     /// No recovery is under way. Begins fast recovery if a segment is lost, or reduces `cwnd` if the far end
     /// echoes a congestion mark.
-    fn recover_open(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
+    fn recover_open(&mut self, outcome: &AckOutcome, context: &mut Context<'_>) -> ReorderingTimer {
         // A D-SACK may show now that the last recovery was needless. That recovery is over, so only the
         // window is restored.
         self.undo_by_duplicates(context);
-        let waits_for_reordering = self.find_losses(arrived, outcome, context);
+        let reordering_timer = self.find_losses(outcome, context);
         if context.scoreboard.lost_segments() > 0 {
             self.begin_fast(context);
-        } else if arrived.incoming.echoes_mark {
+        } else if outcome.incoming.echoes_mark {
             self.on_echo(context);
         }
-        waits_for_reordering
+        reordering_timer
     }
 
     /// Fast recovery goes on. It ends early if the far end shows that it was needless. If segments are lost
     /// nevertheless, a new fast recovery begins.
-    fn recover_fast(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
+    fn recover_fast(&mut self, outcome: &AckOutcome, context: &mut Context<'_>) -> ReorderingTimer {
         // The echoed timestamp may show that the first retransmission was needless. Then the segments were
         // late and not lost, and no losses are searched.
-        if arrived.advanced && self.undo_partially(arrived, context) {
-            return false;
+        if outcome.advanced && self.undo_partially(outcome, context) {
+            return ReorderingTimer::Unchanged;
         }
         // D-SACKs for all retransmissions show the same.
         let was_needless = self.undo_by_duplicates(context);
@@ -373,7 +303,7 @@ impl Recovery {
             self.leave();
         }
         let old_resent = context.scoreboard.resent_segments();
-        let waits_for_reordering = self.find_losses(arrived, outcome, context);
+        let reordering_timer = self.find_losses(outcome, context);
         // `resent_segments` counts the retransmissions in flight. The search lowers the count if a
         // retransmission is lost.
         if context.scoreboard.resent_segments() < old_resent {
@@ -382,29 +312,23 @@ impl Recovery {
         if was_needless && context.scoreboard.lost_segments() > 0 {
             self.begin_fast(context);
         }
-        waits_for_reordering
+        reordering_timer
     }
 
-    /// Marks lost segments, by RACK or by RFC 6675's rule. Returns true if RACK has set the reordering timer,
-    /// because segments may soon be late.
-    pub(super) fn find_losses(
-        &mut self,
-        arrived: Arrived,
-        outcome: &AckOutcome,
-        context: &mut Context<'_>,
-    ) -> bool {
+    /// Marks lost segments, by RACK or by RFC 6675's rule.
+    pub(super) fn find_losses(&mut self, outcome: &AckOutcome, context: &mut Context<'_>) -> ReorderingTimer {
         if self.sack.by_time {
             // RACK: a segment is lost if a newer one has arrived, and a round trip and a reordering window
             // are over. Without a new arrival a search finds no more than the last one did: if a segment
             // becomes late meanwhile, the reordering timer finds it.
             let has_new_arrival = self.rack.take_search_request();
             if !has_new_arrival {
-                return false;
+                return ReorderingTimer::Unchanged;
             }
-            return self.mark_by_time(outcome.now(), context);
+            return self.mark_by_time(context);
         }
         // RFC 6675 §5 step 1 and 2: the third duplicate shows that the first segment in flight is lost.
-        self.sack.count_duplicate(arrived.advanced, outcome.has_sacked());
+        self.sack.count_duplicate(outcome);
         if self.state() == RecoveryState::Open && self.sack.has_three_duplicates() {
             context.scoreboard.mark_first_lost();
         }
@@ -413,7 +337,7 @@ impl Recovery {
         if self.state() != RecoveryState::Loss {
             context.scoreboard.mark_by_count(context.sender.smss());
         }
-        false
+        ReorderingTimer::Unchanged
     }
 
     /// Reduces `cwnd` once more, because the loss of a retransmission is a second sign of congestion (RFC
@@ -453,8 +377,8 @@ impl Recovery {
 
     /// Ends fast recovery: all data that was in flight when the loss was found has arrived. PRR leaves `cwnd`
     /// at `ssthresh`, unless this recovery was undone (Linux: tcp_try_undo_recovery, tcp_end_cwnd_reduction).
-    fn leave_fast(&mut self, arrived: Arrived, context: &mut Context<'_>) {
-        self.undo_or_accept(arrived, context);
+    fn leave_fast(&mut self, outcome: &AckOutcome, context: &mut Context<'_>) {
+        self.undo_or_accept(outcome, context);
         self.leave();
         if self.is_linux() && self.undo.is_possible() && !context.congestion.is_rate_based() {
             context.congestion.lower_to_ssthresh();
@@ -462,20 +386,14 @@ impl Recovery {
     }
 
     /// Moves `cwnd`: by PRR in fast recovery, otherwise by congestion control (Linux: tcp_cong_control).
-    fn move_window(
-        &mut self,
-        arrived: Arrived,
-        outcome: &AckOutcome,
-        losses: u64,
-        context: &mut Context<'_>,
-    ) {
-        let delivered = context.congestion.amount(outcome.delivered_bytes(), outcome.delivered_segments());
+    fn move_window(&mut self, outcome: &AckOutcome, losses: u64, context: &mut Context<'_>) {
+        let delivered = context.congestion.amount(outcome.delivered.bytes, outcome.delivered.segments);
         if self.state() == RecoveryState::Fast || self.reduces_for_echo {
-            let is_safe = arrived.advanced && losses == 0;
+            let is_safe = outcome.advanced && losses == 0;
             self.reduce_proportionally(delivered, is_safe, context);
-        } else if arrived.incoming.echoes_mark && !self.is_linux() {
+        } else if outcome.incoming.echoes_mark && !self.is_linux() {
             // RFC 3168 §6.1.2: an acknowledgement with an echo does not open the window.
-        } else if delivered > 0 && (arrived.advanced || (outcome.has_sacked() && self.rack.reorders_much())) {
+        } else if delivered > 0 && (outcome.advanced || (outcome.has_sacked && self.rack.reorders_much())) {
             // Sacked data opens the window only on a path that reorders much. Elsewhere it announces a loss.
             let flight_size = context.congestion.in_flight(context.scoreboard);
             let cwnd_limited = context.congestion.may_grow(context.sender.smss());
@@ -517,8 +435,8 @@ fn has_retransmission_in_flight(context: &Context<'_>) -> bool {
 /// after the first segment does not restart the timer. Otherwise a sender that goes on sending would put off
 /// the timeout of that segment with each SACK.
 fn has_sacked_before_head(outcome: &AckOutcome, context: &Context<'_>) -> bool {
-    match (outcome.sacked_span(), context.scoreboard.first_sent_at()) {
-        (Some((sacked, _)), Some(head)) => sacked < head,
+    match (outcome.sacked_span, context.scoreboard.first_sent_at()) {
+        (Some(sacked), Some(head_sent_at)) => sacked.first < head_sent_at,
         _ => false,
     }
 }

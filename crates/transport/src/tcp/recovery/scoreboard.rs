@@ -31,8 +31,10 @@ use std::collections::VecDeque;
 
 use talkpath_units::Instant;
 
+use super::IncomingAck;
 use super::outcome::AckOutcome;
-use super::sent_segment::{Marks, NewSegment, SentSegment};
+use super::sent_segment::{Marks, NewSegment, SentSegment, Transmission};
+use crate::tcp::offset_range::OffsetRange;
 
 /// A number of segments, and the number of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,9 +88,9 @@ pub(in crate::tcp) struct Scoreboard {
     highest: u64,
     /// How often a segment was marked as lost since the connection began.
     losses: u64,
-    /// The retransmissions in the order in which they left: where each one's segment ends, and when it left.
-    /// An entry stays for a while after its retransmission was acknowledged, sacked or sent yet again.
-    retransmissions: VecDeque<(u64, Instant)>,
+    /// The retransmissions in the order in which they left. An entry stays for a while after its
+    /// retransmission was acknowledged, sacked or sent yet again.
+    retransmissions: VecDeque<Transmission>,
     /// The number of segments that were acknowledged since the connection began. Segment `n` of the
     /// connection thus has the index `n - acked` in the queue. The three hints below are such numbers `n`.
     acked: u64,
@@ -100,11 +102,11 @@ pub(in crate::tcp) struct Scoreboard {
     sack_hint: u64,
     /// The ranges of whole segments that the SACK blocks of the last acknowledgement covered. All segments in
     /// these ranges are marked already.
-    covered: [(u64, u64); 3],
+    covered: [OffsetRange; 3],
 }
 
 impl Tally {
-    const fn add(&mut self, segment: &SentSegment) {
+    pub(super) const fn add(&mut self, segment: &SentSegment) {
         self.segments += 1;
         self.bytes += segment.size();
     }
@@ -135,7 +137,7 @@ impl Scoreboard {
             lost_hint: 0,
             settled: 0,
             sack_hint: 0,
-            covered: [(0, 0); 3],
+            covered: [OffsetRange::EMPTY; 3],
         }
     }
 
@@ -289,7 +291,7 @@ impl Scoreboard {
         let segment = self.retransmit_at(index, now)?;
         self.segments[index].mark(Marks::RESENT);
         self.resent.add(&segment);
-        self.retransmissions.push_back((segment.end(), now));
+        self.retransmissions.push_back(segment.transmission());
         self.lost_hint = self.acked + index as u64 + 1;
         Some(segment)
     }
@@ -297,7 +299,7 @@ impl Scoreboard {
     /// Sends the last segment again, as a probe (RFC 8985 §7.3). It is not marked as lost.
     pub(in crate::tcp) fn retransmit_last(&mut self, now: Instant) -> Option<SentSegment> {
         let segment = self.retransmit_at(self.segments.len().checked_sub(1)?, now)?;
-        self.retransmissions.push_back((segment.end(), now));
+        self.retransmissions.push_back(segment.transmission());
         Some(segment)
     }
 
@@ -334,9 +336,10 @@ impl Scoreboard {
         acked
     }
 
-    /// Removes everything before `ack`, on a connection with SACK, and notes in `outcome` what was delivered.
-    /// The acknowledgement echoes the timestamp `echo`.
-    pub(super) fn on_ack_with_sack(&mut self, ack: u64, echo: Option<u32>, outcome: &mut AckOutcome) {
+    /// Removes everything that is acknowledged, on a connection with SACK, and notes in `outcome` what was
+    /// delivered.
+    pub(super) fn on_ack_with_sack(&mut self, outcome: &mut AckOutcome) {
+        let IncomingAck { ack, echo, .. } = outcome.incoming;
         let mut segments = 0;
         while let Some(mut segment) = self.pop_acked(ack) {
             segments += 1;
@@ -357,9 +360,7 @@ impl Scoreboard {
     /// Forgets the retransmissions before `ack`.
     #[inline]
     fn forget_resent(&mut self, ack: u64) {
-        while let Some(&(end, _)) = self.retransmissions.front()
-            && end <= ack
-        {
+        while self.retransmissions.front().is_some_and(|retransmission| retransmission.end <= ack) {
             self.retransmissions.pop_front();
         }
     }
@@ -435,51 +436,52 @@ impl Scoreboard {
     }
 
     /// Marks the segments that the SACK `blocks` cover, and notes in `outcome` what was delivered. An empty
-    /// block covers nothing. The part of a block that the last acknowledgement covered is not searched again.
-    pub(super) fn on_sack(&mut self, blocks: [(u64, u64); 3], outcome: &mut AckOutcome) {
-        let mut now_covered = [(0, 0); 3];
-        for ((left, right), covered) in blocks.into_iter().zip(&mut now_covered) {
-            if left >= right || self.covered.contains(&(left, right)) {
-                *covered = (left, right);
-                continue;
-            }
-            *covered = (left.max(self.snd_una), right.min(self.snd_max));
-            let (mut start, mut end) = *covered;
-            for (old_left, old_right) in self.covered {
-                if old_left <= start && start < old_right {
-                    start = old_right;
-                }
-                if old_left < end && end <= old_right {
-                    end = old_left;
-                }
-            }
-            if start < end {
-                let (marked_start, marked_end) = self.mark_sacked(start, end, outcome);
-                // If an edge lies within a segment, that segment is not covered.
-                let (covered_start, covered_end) = covered;
-                if start == *covered_start {
-                    *covered_start = marked_start;
-                }
-                if end == *covered_end {
-                    *covered_end = marked_end;
-                }
-            }
-        }
-        self.covered = now_covered;
+    /// block covers nothing.
+    pub(super) fn on_sack(&mut self, blocks: [OffsetRange; 3], outcome: &mut AckOutcome) {
+        self.covered = blocks.map(|block| self.take_block(block, outcome));
     }
 
-    /// Marks the whole segments in `start..end`. Returns the range from the first to the last of them, or
-    /// `(end, start)` if there is none.
-    fn mark_sacked(&mut self, start: u64, end: u64, outcome: &mut AckOutcome) -> (u64, u64) {
-        let (mut marked_start, mut marked_end) = (end, start);
+    /// Marks the segments that `block` covers, and returns the range in which all segments are marked now.
+    /// The part of the block that the last acknowledgement covered is not searched again.
+    fn take_block(&mut self, block: OffsetRange, outcome: &mut AckOutcome) -> OffsetRange {
+        if block.is_empty() || self.covered.contains(&block) {
+            return block;
+        }
+        let mut covered = OffsetRange::new(block.start.max(self.snd_una), block.end.min(self.snd_max));
+        let mut new = covered;
+        for old in self.covered {
+            if old.start <= new.start && new.start < old.end {
+                new.start = old.end;
+            }
+            if old.start < new.end && new.end <= old.end {
+                new.end = old.start;
+            }
+        }
+        if !new.is_empty() {
+            let marked = self.mark_sacked(new, outcome);
+            // If an edge lies within a segment, that segment is not covered.
+            if new.start == covered.start {
+                covered.start = marked.start;
+            }
+            if new.end == covered.end {
+                covered.end = marked.end;
+            }
+        }
+        covered
+    }
+
+    /// Marks the whole segments in `range`. Returns the range from the first to the last of them. Its start
+    /// is the end of `range`, and its end the start, if there is no whole segment.
+    fn mark_sacked(&mut self, range: OffsetRange, outcome: &mut AckOutcome) -> OffsetRange {
+        let mut marked = OffsetRange::new(range.end, range.start);
         let highest = self.highest;
         let hint = self.sack_hint.saturating_sub(self.acked) as usize;
         let mut index = match self.segments.get(hint) {
-            Some(segment) if segment.start() == start => hint,
-            _ => self.segments.partition_point(|segment| segment.start() < start),
+            Some(segment) if segment.start() == range.start => hint,
+            _ => self.segments.partition_point(|segment| segment.start() < range.start),
         };
         while let Some(&segment) = self.segments.get(index)
-            && segment.end() <= end
+            && segment.end() <= range.end
         {
             if !segment.has(Marks::SACKED) {
                 outcome.on_delivered(&segment, highest);
@@ -496,10 +498,9 @@ impl Scoreboard {
             }
             index += 1;
             self.sack_hint = self.acked + index as u64;
-            marked_start = marked_start.min(segment.start());
-            marked_end = segment.end();
+            marked = OffsetRange::new(marked.start.min(segment.start()), segment.end());
         }
-        (marked_start, marked_end)
+        marked
     }
 
     /// Removes the marks of loss of a segment that was delivered.

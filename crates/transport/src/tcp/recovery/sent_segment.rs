@@ -38,6 +38,18 @@ pub(in crate::tcp) struct SentSegment {
     marks: Marks,
 }
 
+/// The latest transmission of a segment.
+///
+/// Of two transmissions the newer is the one that left later. If both left at the same time, it is the one
+/// whose segment ends higher (RFC 8985 §6.2 step 2: RACK_sent_after).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::tcp) struct Transmission {
+    /// RACK.xmit_ts.
+    pub(in crate::tcp) sent_at: Instant,
+    /// The offset at which the segment ends (RACK.end_seq).
+    pub(in crate::tcp) end: u64,
+}
+
 /// What is known of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(u8);
@@ -94,6 +106,11 @@ impl SentSegment {
         self.sent_at
     }
 
+    #[inline]
+    pub(super) const fn transmission(&self) -> Transmission {
+        Transmission { sent_at: self.sent_at, end: self.end }
+    }
+
     /// True if the segment was sent more than once.
     #[inline]
     pub(in crate::tcp) const fn was_retransmitted(&self) -> bool {
@@ -116,12 +133,11 @@ impl SentSegment {
         self.marks.0 & mark.0 != 0
     }
 
-    /// True if the retransmission that ends at `end` and left at `sent_at` is the segment's latest one and is
-    /// still in flight. A tail loss probe is such a retransmission without a mark of loss.
-    pub(super) fn is_retransmission_in_flight(&self, end: u64, sent_at: Instant) -> bool {
-        let is_latest = self.end == end && self.sent_at == sent_at;
+    /// True if `retransmission` is the segment's latest one and is still in flight. A tail loss probe is such
+    /// a retransmission without a mark of loss.
+    pub(super) fn is_in_flight(&self, retransmission: Transmission) -> bool {
         let waits_to_be_resent = self.has(Marks::LOST) && !self.has(Marks::RESENT);
-        is_latest && !waits_to_be_resent && !self.has(Marks::SACKED)
+        self.transmission() == retransmission && !waits_to_be_resent && !self.has(Marks::SACKED)
     }
 
     /// True if the segment was sent once and has no mark.

@@ -15,7 +15,7 @@
 use talkpath_config::Stack;
 
 use super::outcome::AckOutcome;
-use super::sack::Arrived;
+use super::rack::ReorderingTimer;
 use super::{Context, Recovery, RecoveryState};
 
 /// The state of F-RTO.
@@ -110,48 +110,47 @@ impl Recovery {
     }
 
     /// Continues the recovery from a timeout when an acknowledgement has arrived, with F-RTO (RFC 5682 §3.1;
-    /// Linux: tcp_process_loss). Returns what [`Recovery::find_losses`] returns.
+    /// Linux: tcp_process_loss).
     pub(super) fn recover_from_timeout(
         &mut self,
-        arrived: Arrived,
         outcome: &AckOutcome,
         context: &mut Context<'_>,
-    ) -> bool {
+    ) -> ReorderingTimer {
         // RFC 5682 §3.1 step 3.b: a segment from before the timeout has arrived.
-        let frto_finds_needless = self.frto != Frto::Off && outcome.has_original();
-        if frto_finds_needless || (arrived.advanced() && self.may_undo(arrived)) {
+        let frto_finds_needless = self.frto != Frto::Off && outcome.has_original;
+        if frto_finds_needless || (outcome.advanced && self.may_undo(outcome)) {
             self.undo_timeout(context);
         } else {
-            self.try_new_data(arrived, outcome, context);
-            if self.episode.covers(arrived.incoming().ack) && !self.tries_new_data_first() {
-                self.undo_or_accept(arrived, context);
+            self.try_new_data(outcome, context);
+            if self.episode.covers(outcome.incoming.ack) && !self.tries_new_data_first() {
+                self.undo_or_accept(outcome, context);
                 self.frto = Frto::Off;
                 self.leave();
             }
         }
         let old_resent = context.scoreboard.resent_segments();
-        let waits_for_reordering = self.find_losses(arrived, outcome, context);
+        let reordering_timer = self.find_losses(outcome, context);
         let lost_again = context.scoreboard.resent_segments() < old_resent;
         let may_begin = self.state() == RecoveryState::Open || lost_again;
         if may_begin && context.scoreboard.lost_segments() > 0 {
             self.begin_fast(context);
         }
-        waits_for_reordering
+        reordering_timer
     }
 
     /// Decides whether new data leaves before retransmissions: after the first acknowledgement that advances
     /// (RFC 5682 §3.1 step 2.b). Once new data has left, a duplicate acknowledgement shows that the timeout
     /// was needed (step 3.a).
-    fn try_new_data(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) {
+    fn try_new_data(&mut self, outcome: &AckOutcome, context: &Context<'_>) {
         if self.frto == Frto::Off {
             return;
         }
         let new_data_has_left = context.scoreboard.snd_max() > self.episode.recover();
         if new_data_has_left {
-            if outcome.has_sacked() || arrived.is_bare_duplicate() {
+            if outcome.has_sacked || outcome.is_bare_duplicate() {
                 self.frto = Frto::Off;
             }
-        } else if arrived.advanced() && !self.episode.covers(arrived.incoming().ack) {
+        } else if outcome.advanced && !self.episode.covers(outcome.incoming.ack) {
             let can_send = context.sender.can_send_new(context.scoreboard);
             self.frto = if can_send { Frto::NewDataFirst } else { Frto::Off };
         }

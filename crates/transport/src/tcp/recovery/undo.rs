@@ -8,8 +8,9 @@
 //!
 //! Either proof suffices. Only the `linux` stack undoes reductions.
 
-use super::sack::Arrived;
+use super::outcome::AckOutcome;
 use super::{Context, Recovery};
+use crate::cc::PriorWindow;
 use crate::tcp::timestamps;
 
 /// The window before the last recovery, and the evidence that the recovery was needless.
@@ -19,16 +20,16 @@ pub(super) struct Undo {
     marker: Option<u64>,
     /// The number of retransmissions for which no D-SACK has come. `None` before the first retransmission.
     unproved: Option<u64>,
-    /// `cwnd` and `ssthresh` before the recovery, in the window's unit. `None` if the recovery did not reduce
-    /// them, because an ECN echo had done so before (tcp_enter_recovery: a prior_ssthresh of 0).
-    prior: Option<(u64, u64)>,
+    /// The window before the recovery. `None` if the recovery did not reduce it, because an ECN echo had done
+    /// so before (tcp_enter_recovery: a prior_ssthresh of 0).
+    prior: Option<PriorWindow>,
     /// The timestamp of the first retransmission.
     first_retransmission: Option<u32>,
 }
 
 impl Undo {
     /// Begins a recovery at `snd_una`, with this number of `retransmissions` in flight.
-    pub(super) fn begin(&mut self, snd_una: u64, retransmissions: u64, prior: Option<(u64, u64)>) {
+    pub(super) fn begin(&mut self, snd_una: u64, retransmissions: u64, prior: Option<PriorWindow>) {
         let first_retransmission = self.first_retransmission.filter(|_| retransmissions > 0);
         let unproved = (retransmissions > 0).then_some(retransmissions);
         *self = Self { marker: Some(snd_una), unproved, prior, first_retransmission };
@@ -80,8 +81,8 @@ impl Undo {
         self.marker.is_some()
     }
 
-    /// Undoes the recovery. Returns `cwnd` and `ssthresh` as they were before, if the recovery reduced them.
-    pub(super) fn take(&mut self) -> Option<(u64, u64)> {
+    /// Undoes the recovery. Returns the window as it was before, if the recovery reduced it.
+    pub(super) fn take(&mut self) -> Option<PriorWindow> {
         self.marker.take().and(self.prior)
     }
 }
@@ -91,7 +92,8 @@ impl Recovery {
     /// window to keep (Linux: tcp_init_undo).
     pub(super) fn remember(&mut self, reduces: bool, context: &Context<'_>) {
         let window = context.congestion.window();
-        let prior = reduces.then(|| (window.cwnd(), window.remembered_ssthresh()));
+        let (cwnd, ssthresh) = (window.cwnd(), window.remembered_ssthresh());
+        let prior = reduces.then_some(PriorWindow { cwnd, ssthresh });
         let retransmissions = context.scoreboard.resent_segments() + self.probe.retransmissions();
         self.undo.begin(context.scoreboard.snd_una(), retransmissions, prior);
     }
@@ -102,14 +104,14 @@ impl Recovery {
     }
 
     /// True if there is a proof that the reduction was needless (Linux: tcp_may_undo).
-    pub(super) fn may_undo(&self, arrived: Arrived) -> bool {
+    pub(super) fn may_undo(&self, outcome: &AckOutcome) -> bool {
         self.is_linux()
-            && (self.undo.is_proved_by_duplicates() || self.undo.is_proved_by_echo(arrived.incoming().echo))
+            && (self.undo.is_proved_by_duplicates() || self.undo.is_proved_by_echo(outcome.incoming.echo))
     }
 
     /// Undoes the reduction at the end of recovery if it was needless. Otherwise RACK learns of the recovery.
-    pub(super) fn undo_or_accept(&mut self, arrived: Arrived, context: &mut Context<'_>) {
-        if self.may_undo(arrived) {
+    pub(super) fn undo_or_accept(&mut self, outcome: &AckOutcome, context: &mut Context<'_>) {
+        if self.may_undo(outcome) {
             self.restore(context);
         } else {
             self.rack.on_recovered();
@@ -119,8 +121,8 @@ impl Recovery {
     /// Processes a partial acknowledgement in fast recovery. Returns true if the segments were late and not
     /// lost, so that no loss has to be searched. The reduction is undone once no retransmission is in flight
     /// (Linux: tcp_try_undo_partial).
-    pub(super) fn undo_partially(&mut self, arrived: Arrived, context: &mut Context<'_>) -> bool {
-        if !self.is_linux() || !self.undo.is_proved_by_echo(arrived.incoming().echo) {
+    pub(super) fn undo_partially(&mut self, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
+        if !self.is_linux() || !self.undo.is_proved_by_echo(outcome.incoming.echo) {
             return false;
         }
         if context.scoreboard.resent_segments() == 0 {
@@ -156,17 +158,19 @@ impl Recovery {
 mod tests {
     use super::*;
 
+    const PRIOR: PriorWindow = PriorWindow { cwnd: 10, ssthresh: 20 };
+
     /// RFC 3522 §3.2.
     #[test]
     fn an_echo_from_before_the_retransmission_proves_it_needless() {
         let mut undo = Undo::default();
-        undo.begin(1, 0, Some((10, 20)));
+        undo.begin(1, 0, Some(PRIOR));
         assert!(!undo.is_proved_by_echo(Some(5)));
         undo.on_sent_again(100);
         undo.on_sent_again(110);
         assert!(undo.is_proved_by_echo(Some(99)));
         assert!(!undo.is_proved_by_echo(Some(100)) && !undo.is_proved_by_echo(None));
-        assert_eq!((undo.take(), undo.take()), (Some((10, 20)), None));
+        assert_eq!((undo.take(), undo.take()), (Some(PRIOR), None));
         assert!(!undo.is_proved_by_echo(Some(99)));
     }
 
@@ -174,7 +178,7 @@ mod tests {
     #[test]
     fn a_duplicate_for_each_retransmission_proves_them_needless() {
         let mut undo = Undo::default();
-        undo.begin(1001, 0, Some((10, 20)));
+        undo.begin(1001, 0, Some(PRIOR));
         undo.on_sent_again(1);
         undo.on_sent_again(2);
         undo.on_duplicate(2001);

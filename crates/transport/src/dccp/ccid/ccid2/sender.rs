@@ -1,9 +1,20 @@
-//! The sending half: `cwnd`, `ssthresh` and `pipe` (RFC 4341 §5), the transmit timeout, and the Ack Ratio
-//! (§6.1).
+//! The sending half of CCID 2 (RFC 4341 §5): `cwnd`, `ssthresh`, `pipe` and the transmit timeout, all in
+//! packets, and the Ack Ratio (§6.1).
+//!
+//! ```text
+//!   event                                         cwnd                          ssthresh
+//!   packets acknowledged, cwnd < ssthresh         + 1 for every two of them     -
+//!   packets acknowledged, otherwise               + 1 for a window of them      -
+//!   a packet is lost or marked                    / 2, once for a window        the new cwnd, at least 2
+//!   no acknowledgement until the timeout          1                             cwnd / 2, at least 2
+//!   a packet found no room in a receive buffer    - 1 for each                  at most cwnd
+//! ```
+//!
+//! A packet leaves while `pipe`, the number of data packets in the network, is below `cwnd`.
 
 use std::collections::VecDeque;
 
-use talkpath_config::DccpConfig;
+use talkpath_config::{DccpConfig, Stack};
 use talkpath_units::{Bytes, Duration, Instant, Packets};
 use talkpath_wire::Observation;
 use talkpath_wire::dccp::{DccpOption, Seq};
@@ -11,8 +22,9 @@ use talkpath_wire::dccp::{DccpOption, Seq};
 use crate::cc::usage::WindowUsage;
 use crate::cc::{Counting, Window};
 use crate::dccp::ccid::{Acknowledgement, CcidCounters, CcidSender, Clearance, Sent};
-use crate::dccp::{AckState, DropCode, Feature, ack_vector, drop_code};
-use crate::tcp::rtt::{RttEstimator, RttRule};
+use crate::dccp::{AckRun, AckState, DropCode, Feature, ack_vector, drop_code};
+use crate::tcp::clock::HostClock;
+use crate::tcp::rtt::RttEstimator;
 
 /// CCID 2's sending half.
 #[derive(Clone, Debug)]
@@ -20,55 +32,71 @@ pub struct Ccid2Sender {
     cwnd: u64,
     /// [`u64::MAX`] if unlimited.
     ssthresh: u64,
-    /// Data packets in the network, as far as is known.
+    /// The number of data packets in the network, as far as is known.
     pipe: u64,
     initial_window: Option<Packets>,
     segment_size: Option<Bytes>,
     app_limited_growth: bool,
-    /// What slow start makes of an acknowledged packet, in half packets.
+    /// The growth of `cwnd` by an acknowledged packet in slow start, in half packets.
     slow_start_step: u64,
-    /// Packets from `base` on, data or not, that may still be acknowledged or lost.
-    records: VecDeque<Record>,
+    /// The packets from `base` on, with data or without, that may still be acknowledged or lost.
+    records: VecDeque<PacketState>,
     base: Seq,
-    /// The greatest number sent, and how many packets that is.
+    /// The greatest sequence number that was sent.
     last_sent: Seq,
+    /// The number of packets that were sent.
     sent: u64,
+    /// The number of packets that were acknowledged or lost.
     resolved: u64,
     last_data_at: Option<Instant>,
-    /// The three greatest numbers acknowledged, the greatest first.
+    /// The three greatest numbers that were acknowledged, the greatest first.
     greatest: [Option<Seq>; NUMDUPACK],
-    /// Losses up to this packet belong to the last congestion event.
+    /// Losses up to this packet belong to the last congestion event. `None` before the first event.
     event_end: Option<Seq>,
-    /// Half packets of growth in slow start, packets acknowledged in congestion avoidance.
+    /// The growth of `cwnd` that is less than a packet: half packets in slow start, acknowledged packets in
+    /// congestion avoidance.
     growth: u64,
     no_growth_until: Instant,
     usage: WindowUsage,
     rtt: RttEstimator,
-    /// The packet whose round trip is being measured: one a window.
-    timed: Option<(Seq, Instant)>,
+    /// The packet whose round trip is being measured. There is at most one per window.
+    timed: Option<TimedPacket>,
+    /// The transmit timeout. `None` if no data is in the network.
     deadline: Option<Instant>,
     ack_ratio: AckRatio,
-    /// Data packets since the last acknowledgement of acknowledgements.
+    /// The number of data packets since we last acknowledged the peer's acknowledgements.
     since_ack: u64,
     counters: CcidCounters,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Record {
-    is_data: bool,
-    is_outstanding: bool,
+/// What is known of a packet that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PacketState {
+    /// It carries data, and is neither acknowledged nor lost.
+    DataOutstanding,
+    /// It carries no data, and is neither acknowledged nor lost.
+    Outstanding,
+    /// It was acknowledged or counted as lost.
+    Resolved,
 }
 
-/// What one acknowledgement reported of data packets.
+/// A packet that was sent at `sent_at`.
+#[derive(Clone, Copy, Debug)]
+struct TimedPacket {
+    seq: Seq,
+    sent_at: Instant,
+}
+
+/// What an acknowledgement reports about data packets.
 #[derive(Debug, Default)]
-struct News {
-    /// In state 0.
+struct AckReport {
+    /// The number of packets that arrived without a mark.
     acked: u64,
-    /// Any, whatever state.
-    any: bool,
-    /// The latest that was marked, lost, or dropped at the far end as if by congestion.
+    /// True if any data packet was acknowledged or lost.
+    has_resolved: bool,
+    /// The latest packet that was marked, lost, or dropped at the far end as if by congestion.
     congested: Option<Seq>,
-    /// Drop Code 2.
+    /// The number of packets that found no room in the receive buffer (Drop Code 2).
     buffer_drops: u64,
 }
 
@@ -96,7 +124,7 @@ impl Ccid2Sender {
             usage: WindowUsage::default(),
             // A minimum under the variance term, as Linux has it, so that a delayed acknowledgement is never
             // late.
-            rtt: RttEstimator::new(RttRule::Linux, Duration::ZERO, LEAST_VARIANCE),
+            rtt: RttEstimator::new(Stack::Linux, Duration::ZERO, LEAST_VARIANCE, HostClock::COMMON),
             timed: None,
             deadline: None,
             ack_ratio: AckRatio::new(config.ack_ratio),
@@ -105,13 +133,14 @@ impl Ccid2Sender {
         }
     }
 
-    /// RFC 3390 §1 in packets: four, or as many as 4380 bytes hold, and at least two.
+    /// Returns the initial window: four packets, or as many as 4380 bytes hold, and at least two (RFC 3390
+    /// §1).
     fn initial(&self, payload: Bytes) -> u64 {
         let size = self.segment_size.unwrap_or(payload).get().max(1);
         self.initial_window.map_or((4380 / size).clamp(2, 4), Packets::get)
     }
 
-    /// Before a data packet leaves: the first one sets the window, and one after an idle time restarts it.
+    /// Sets the window before the first data packet leaves, and restarts it after an idle time.
     fn refresh_window(&mut self, payload: Bytes, now: Instant) {
         match self.last_data_at {
             None => self.cwnd = self.initial(payload),
@@ -124,74 +153,68 @@ impl Ccid2Sender {
         self.last_data_at = Some(now);
     }
 
-    fn mark_acknowledged(&mut self, ack: &Acknowledgement<'_>, news: &mut News, now: Instant) {
+    /// Resolves the packets that `ack` reports as received, and notes them in `report`.
+    fn mark_acknowledged(&mut self, ack: &Acknowledgement<'_>, report: &mut AckReport, now: Instant) {
         let mut has_vector = false;
         for run in ack_vector(ack.ack, ack.options) {
             has_vector = true;
-            let first = run.last.wrapping_sub(run.count - 1);
             if run.last.is_before(self.base) {
                 break;
             }
             if run.state != AckState::NotYetReceived {
-                self.mark_range(first, run.last, run.state, ack, news, now);
+                self.mark_run(run, ack, report, now);
             }
         }
         if !has_vector {
-            self.mark_range(ack.ack, ack.ack, AckState::Received, ack, news, now);
+            let run = AckRun { state: AckState::Received, last: ack.ack, count: 1 };
+            self.mark_run(run, ack, report, now);
         }
     }
 
-    fn mark_range(
-        &mut self,
-        first: Seq,
-        last: Seq,
-        state: AckState,
-        ack: &Acknowledgement<'_>,
-        news: &mut News,
-        now: Instant,
-    ) {
+    fn mark_run(&mut self, run: AckRun, ack: &Acknowledgement<'_>, report: &mut AckReport, now: Instant) {
+        let first = run.last.wrapping_sub(run.count - 1);
         let low = first.distance_from(self.base).max(0);
-        let high = last.distance_from(self.base).min(self.records.len() as i64 - 1);
+        let high = run.last.distance_from(self.base).min(self.records.len() as i64 - 1);
         for index in low..=high {
             let seq = self.base.wrapping_add(index as u64);
-            let record = &mut self.records[index as usize];
-            if !record.is_outstanding {
+            let state = core::mem::replace(&mut self.records[index as usize], PacketState::Resolved);
+            if state == PacketState::Resolved {
                 continue;
             }
-            record.is_outstanding = false;
             self.resolved += 1;
             insert(&mut self.greatest, seq);
-            if record.is_data {
+            if state == PacketState::DataOutstanding {
                 self.pipe -= 1;
-                news.on_data(seq, state, drop_code(ack.ack, ack.options, seq));
+                report.on_data(seq, run.state, drop_code(ack.ack, ack.options, seq));
             }
-            if let Some((_, sent)) = self.timed.take_if(|&mut (timed, _)| timed == seq) {
-                self.rtt.on_sample(now.since(sent), self.resolved, self.sent);
+            if let Some(TimedPacket { sent_at, .. }) = self.timed.take_if(|timed| timed.seq == seq) {
+                self.rtt.on_sample(now.since(sent_at), self.resolved, self.sent);
             }
         }
     }
 
-    /// RFC 4341 §5, 2: lost is what three later packets have overtaken. What lies before them is settled.
-    fn find_losses(&mut self, news: &mut News) {
+    /// Counts the packets as lost that three later packets have overtaken (RFC 4341 §5, 2).
+    fn find_losses(&mut self, report: &mut AckReport) {
         let Some(third) = self.greatest[NUMDUPACK - 1] else { return };
-        while !self.records.is_empty() && self.base.is_before(third) {
-            let Some(record) = self.records.pop_front() else { break };
+        while self.base.is_before(third)
+            && let Some(state) = self.records.pop_front()
+        {
             let seq = self.base;
             self.base = self.base.next();
-            if !record.is_outstanding {
+            if state == PacketState::Resolved {
                 continue;
             }
             self.resolved += 1;
-            self.timed.take_if(|&mut (timed, _)| timed == seq);
-            if record.is_data {
+            self.timed.take_if(|timed| timed.seq == seq);
+            if state == PacketState::DataOutstanding {
                 self.pipe -= 1;
-                news.any = true;
-                news.congested = Some(news.congested.map_or(seq, |other| other.max(seq)));
+                report.has_resolved = true;
+                report.on_congestion(seq);
             }
         }
     }
 
-    /// RFC 4341 §5: halved once for what was sent before the last event was noticed.
+    /// Halves the window, unless the packet `latest` was sent before the last halving (RFC 4341 §5).
     fn on_congestion(&mut self, latest: Seq) {
         if self.event_end.is_some_and(|end| !latest.is_after(end)) {
             return;
@@ -203,8 +226,9 @@ impl Ccid2Sender {
         self.counters.congestion_events += 1;
     }
 
-    /// RFC 4341 §5: in slow start one packet for every two, at most Ack Ratio / 2 an acknowledgement; later
-    /// one a window. If the configuration says so, one for each, as RFC 5681 §3.1 has it of segments.
+    /// Grows `cwnd` for `acked` packets (RFC 4341 §5). In slow start it grows by one packet for every two,
+    /// and by at most half the Ack Ratio per acknowledgement. Later it grows by one packet per window. If the
+    /// configuration says so, slow start grows by one packet for each, as for segments in RFC 5681 §3.1.
     fn grow(&mut self, acked: u64) {
         if self.cwnd < self.ssthresh {
             self.growth += acked.min(u64::from(self.ack_ratio.current)) * self.slow_start_step;
@@ -225,19 +249,21 @@ impl Ccid2Sender {
         now >= self.no_growth_until && (self.app_limited_growth || self.usage.is_limited(&window))
     }
 
-    /// RFC 4341 §5.2, RFC 4340 §11.6: no growth for a round trip, and no slow start from now on.
+    /// Stops growth for a round trip, and ends slow start, because the receiver is slow (RFC 4341 §5.2, RFC
+    /// 4340 §11.6).
     fn on_slow_receiver(&mut self, now: Instant) {
         self.ssthresh = self.ssthresh.min(self.cwnd.max(2));
         self.no_growth_until = now + self.rtt.srtt().unwrap_or(DEFAULT_RTT);
     }
 
-    /// RFC 4341 §5.2: one packet less for each that found no room.
+    /// Takes a packet from `cwnd` for each packet that found no room (RFC 4341 §5.2).
     fn on_buffer_drops(&mut self, drops: u64) {
         self.cwnd = self.cwnd.saturating_sub(drops).max(1);
         self.ssthresh = self.ssthresh.min(self.cwnd.max(2));
         self.growth = 0;
     }
 
+    /// Forgets all packets, because none is in the network.
     fn forget_all(&mut self) {
         self.resolved = self.sent;
         self.records.clear();
@@ -263,14 +289,15 @@ impl CcidSender for Ccid2Sender {
             self.base = sent.seq;
         }
         self.sent += 1;
-        self.records.push_back(Record { is_data: sent.is_data, is_outstanding: true });
+        let state = if sent.is_data { PacketState::DataOutstanding } else { PacketState::Outstanding };
+        self.records.push_back(state);
         if !sent.is_data {
             return;
         }
         self.refresh_window(sent.payload, now);
         self.pipe += 1;
         self.since_ack += 1;
-        self.timed.get_or_insert((sent.seq, now));
+        self.timed.get_or_insert(TimedPacket { seq: sent.seq, sent_at: now });
         if self.deadline.is_none() {
             self.deadline = Some(self.rtt.deadline(now));
         }
@@ -280,30 +307,30 @@ impl CcidSender for Ccid2Sender {
     }
 
     fn on_ack(&mut self, ack: &Acknowledgement<'_>, now: Instant) {
-        let mut news = News::default();
-        self.mark_acknowledged(ack, &mut news, now);
-        self.find_losses(&mut news);
+        let mut report = AckReport::default();
+        self.mark_acknowledged(ack, &mut report, now);
+        self.find_losses(&mut report);
         if ack.options.iter().any(|option| option == DccpOption::SlowReceiver) {
             self.on_slow_receiver(now);
         }
-        match news.congested {
+        match report.congested {
             Some(latest) => self.on_congestion(latest),
-            None if news.acked > 0 && self.may_grow(now) => self.grow(news.acked),
+            None if report.acked > 0 && self.may_grow(now) => self.grow(report.acked),
             None => {}
         }
-        if news.buffer_drops > 0 {
-            self.on_buffer_drops(news.buffer_drops);
+        if report.buffer_drops > 0 {
+            self.on_buffer_drops(report.buffer_drops);
         }
         if self.pipe == 0 {
             self.forget_all();
             self.deadline = None;
-        } else if news.any {
+        } else if report.has_resolved {
             self.deadline = Some(self.rtt.deadline(now));
         }
         self.ack_ratio.on_ack(ack, self.cwnd, self.last_sent);
     }
 
-    /// RFC 4341 §5, 3: nothing is in the network any more.
+    /// Falls back to a window of one packet (RFC 4341 §5, 3). No packet counts as in the network any more.
     fn on_timeout(&mut self, now: Instant) {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return;
@@ -323,7 +350,7 @@ impl CcidSender for Ccid2Sender {
         self.deadline
     }
 
-    /// RFC 4341 §6.2: at least once a window.
+    /// True if we have not acknowledged the peer's acknowledgements for a window of data (RFC 4341 §6.2).
     fn wants_to_acknowledge(&self) -> bool {
         self.since_ack >= self.cwnd
     }
@@ -357,25 +384,32 @@ impl CcidSender for Ccid2Sender {
     }
 }
 
-impl News {
+impl AckReport {
+    /// Takes note of a data packet that was received in `state`, and `dropped` by the far end behind its
+    /// network layer if there is a code. Drop Codes 0 and 1 count as if received, all others as if marked
+    /// (RFC 4340 §11.7.2).
     fn on_data(&mut self, seq: Seq, state: AckState, dropped: Option<DropCode>) {
-        self.any = true;
+        self.has_resolved = true;
         let is_congested = match dropped {
             Some(DropCode::RECEIVE_BUFFER) => {
                 self.buffer_drops += 1;
                 state == AckState::Marked
             }
-            // RFC 4340 §11.7.2: codes 0 and 1 as if received, all others as if marked.
             None | Some(DropCode::PROTOCOL_CONSTRAINTS | DropCode::NOT_LISTENING) => {
                 state == AckState::Marked
             }
             Some(_) => true,
         };
         if is_congested {
-            self.congested = Some(self.congested.map_or(seq, |other| other.max(seq)));
+            self.on_congestion(seq);
         } else if dropped != Some(DropCode::RECEIVE_BUFFER) {
             self.acked += 1;
         }
+    }
+
+    /// Takes note that the packet `seq` met congestion.
+    fn on_congestion(&mut self, seq: Seq) {
+        self.congested = Some(self.congested.map_or(seq, |other| other.max(seq)));
     }
 }
 
@@ -384,15 +418,19 @@ impl News {
 struct AckRatio {
     current: u16,
     wanted: u16,
+    /// The smallest ratio that the sender falls back to.
     least: u16,
-    /// The window of data under way ends with this packet.
+    /// The last packet of the current window of data. `None` before the first acknowledgement.
     window_end: Option<Seq>,
+    /// True if an acknowledgement was lost or marked in the current window.
     has_lost: bool,
+    /// The number of windows in a row without such a loss.
     clean_windows: u64,
 }
 
 impl AckRatio {
-    /// RFC 4340 §11.3: a connection begins with 2; a configured one is negotiated at the beginning.
+    /// Begins with a ratio of 2 (RFC 4340 §11.3). If another one is `configured`, it is negotiated at the
+    /// beginning.
     fn new(configured: u16) -> Self {
         Self {
             current: 2,
@@ -411,7 +449,7 @@ impl AckRatio {
             return;
         }
         self.window_end = Some(last_sent);
-        // Constraint 2: at most half the window, rounded up; 2 is always right.
+        // The ratio is at most half the window, rounded up. A ratio of 2 is always allowed (constraint 2).
         let most = u16::try_from(cwnd.div_ceil(2).max(2)).unwrap_or(u16::MAX);
         let ratio = u64::from(self.current);
         if core::mem::take(&mut self.has_lost) {
@@ -428,7 +466,7 @@ impl AckRatio {
     }
 }
 
-/// Keeps the three greatest, the greatest first.
+/// Inserts `seq` into the greatest numbers, which are in descending order. The smallest one falls out.
 fn insert(greatest: &mut [Option<Seq>; NUMDUPACK], seq: Seq) {
     let mut seq = seq;
     for place in greatest {
@@ -443,12 +481,13 @@ fn insert(greatest: &mut [Option<Seq>; NUMDUPACK], seq: Seq) {
     }
 }
 
-/// RFC 4341 §5: "set to three, as is currently the case in TCP".
+/// The number of later packets that show a loss. RFC 4341 §5: "set to three, as is currently the case in
+/// TCP".
 const NUMDUPACK: usize = 3;
-/// Chosen: twice the 0.2 s by which a receiver may delay (RFC 4340 §11.3). RFC 4341 §5 needs no minimum
-/// timeout.
+/// The least variance term of the timeout. RFC 4341 §5 needs no minimum timeout. We chose twice the 0.2 s by
+/// which a receiver may delay (RFC 4340 §11.3).
 const LEAST_VARIANCE: Duration = Duration::from_millis(400);
-/// RFC 4340 §3.4.
+/// The round trip before the first sample (RFC 4340 §3.4).
 const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

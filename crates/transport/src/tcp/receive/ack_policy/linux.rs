@@ -14,16 +14,13 @@
 use talkpath_units::{Duration, Instant};
 
 use super::{ACKNOWLEDGED_SEGMENTS, AckContext};
-use crate::tcp::clock::{HostClock, whole_ticks};
-use crate::tcp::rtt::on_wheel;
+use crate::tcp::clock::{HostClock, HostTimers};
 use crate::tcp::timers::{TimerKind, TimerSlot, Timers};
 
 /// The state of Linux's policy at one end.
 #[derive(Clone, Debug)]
 pub(super) struct LinuxAcks {
-    /// A jiffy. Zero means that the host's timers are exact.
-    tick: Duration,
-    clock: HostClock,
+    timers: HostTimers,
     /// The longest time for which an ACK is delayed.
     max_delay: Duration,
     /// The number of ACKs that still leave at once in quick mode.
@@ -59,8 +56,7 @@ impl LinuxAcks {
     /// expires (tcp_delack_max, since 6.11).
     pub(super) fn new(tick: Duration, min_rto: Duration, clock: HostClock) -> Self {
         Self {
-            tick,
-            clock,
+            timers: HostTimers::on_wheel(clock, tick),
             max_delay: DELACK_MAX.min(min_rto.max(tick + tick) - tick),
             quick: 0,
             interactive: false,
@@ -90,7 +86,7 @@ impl LinuxAcks {
     #[inline]
     pub(super) fn on_data(&mut self, payload: u32, pushed: bool, context: &AckContext) {
         self.measure_rcv_mss(payload, pushed);
-        let gap = self.since_received(context.now);
+        let gap = self.timers.measure(self.last_received, context.now);
         self.last_received = context.now;
         if self.ato.is_zero() {
             self.acknowledge_quickly(context);
@@ -138,15 +134,15 @@ impl LinuxAcks {
     #[inline]
     pub(super) fn on_data_sent(&mut self, now: Instant) {
         if !self.interactive && !self.ato.is_zero() {
-            self.interactive = self.since_received(now) < self.ato;
+            self.interactive = self.timers.measure(self.last_received, now) < self.ato;
         }
     }
 
-    /// Takes note that an ACK left. It counts as a quick one if it acknowledged new data, that is, if an ACK
-    /// was `scheduled` (tcp_dec_quickack_mode).
+    /// Takes note that an ACK left. It counts as a quick one if it acknowledged new data
+    /// (tcp_dec_quickack_mode).
     #[inline]
-    pub(super) const fn on_ack_sent(&mut self, scheduled: bool) {
-        if self.quick > 0 && scheduled {
+    pub(super) const fn on_ack_sent(&mut self, acknowledged_data: bool) {
+        if self.quick > 0 && acknowledged_data {
             self.quick -= 1;
             if self.quick == 0 {
                 self.ato = ATO_MIN;
@@ -196,13 +192,10 @@ impl LinuxAcks {
         if let Some(srtt) = context.srtt {
             ato = ato.min(srtt.max(DELACK_MIN));
         }
-        let mut deadline = match self.tick.as_nanos() {
-            0 => context.now.saturating_add(ato),
-            tick => self.clock.when(on_wheel(ato, self.clock.read(context.now), tick)),
-        };
+        let mut deadline = self.timers.expiry(ato, context.now);
         if let Some(running) = timers.deadline(TimerSlot::DelayedAck) {
             // The timer wheel adds a jiffy to the time for which the timer was set.
-            let soon = context.now.saturating_add(ato / 4 + self.tick);
+            let soon = context.now.saturating_add(ato / 4 + self.timers.tick());
             if running <= soon {
                 return true;
             }
@@ -258,18 +251,6 @@ impl LinuxAcks {
         let segments = context.offered / (2 * u64::from(self.rcv_mss.max(1)));
         let quick = if segments == 0 { 2 } else { segments.min(MAX_QUICKACKS) };
         self.quick = self.quick.max(quick);
-    }
-
-    /// The time since data last arrived, by a clock that counts jiffies.
-    #[inline]
-    fn since_received(&self, now: Instant) -> Duration {
-        let (now, then) = (self.clock.read(now).as_nanos(), self.clock.read(self.last_received).as_nanos());
-        match self.tick.as_nanos() {
-            0 => Duration::from_nanos(now.saturating_sub(then)),
-            tick => {
-                Duration::from_nanos(whole_ticks(now, tick).saturating_sub(whole_ticks(then, tick)) * tick)
-            }
-        }
     }
 
     /// Estimates the size of a full segment (tcp_measure_rcv_mss). The largest segment so far counts as full.

@@ -49,13 +49,9 @@ impl Scoreboard {
                 if !rack.is_overtaken(segment) {
                     break;
                 }
-                match rack.time_until_late(segment, window, now) {
-                    None => self.mark_lost(index),
-                    Some(remaining) => {
-                        longest = longest.max(Some(remaining));
-                        first_not_late = first_not_late.or(Some(index));
-                    }
-                }
+                let remaining = self.mark_if_late(index, rack, window, now);
+                longest = longest.max(remaining);
+                first_not_late = first_not_late.or(remaining.map(|_| index));
             }
             index += 1;
         }
@@ -79,25 +75,22 @@ impl Scoreboard {
     ) -> Option<Duration> {
         let mut longest = None;
         let mut entry = 0;
-        while let Some(&(end, sent_at)) = self.retransmissions.get(entry) {
-            if rack.all_arrivals_were_sent_before(sent_at) {
+        while let Some(&retransmission) = self.retransmissions.get(entry) {
+            if rack.all_arrivals_were_sent_before(retransmission.sent_at) {
                 // The later entries were sent later, so nothing that was sent after them has arrived either.
                 break;
             }
-            let index = self.segments.partition_point(|segment| segment.end() < end);
-            let in_flight = |segment: &&SentSegment| segment.is_retransmission_in_flight(end, sent_at);
+            let index = self.segments.partition_point(|segment| segment.end() < retransmission.end);
             let mut needs_check = false;
-            if let Some(segment) = self.segments.get(index).filter(in_flight) {
+            if let Some(segment) = self.segments.get(index)
+                && segment.is_in_flight(retransmission)
+            {
                 if !rack.is_overtaken(segment) {
                     break;
                 }
-                match rack.time_until_late(segment, window, now) {
-                    None => self.mark_lost(index),
-                    Some(remaining) => {
-                        longest = longest.max(Some(remaining));
-                        needs_check = true;
-                    }
-                }
+                let remaining = self.mark_if_late(index, rack, window, now);
+                longest = longest.max(remaining);
+                needs_check = remaining.is_some();
             }
             if entry == 0 && !needs_check {
                 self.retransmissions.pop_front();
@@ -106,6 +99,21 @@ impl Scoreboard {
             }
         }
         longest
+    }
+
+    /// Marks the segment at `index` as lost if it is late. Otherwise returns the time until it is late.
+    fn mark_if_late(
+        &mut self,
+        index: usize,
+        rack: &Rack,
+        window: Duration,
+        now: Instant,
+    ) -> Option<Duration> {
+        let remaining = rack.time_until_late(&self.segments[index], window, now);
+        if remaining.is_none() {
+            self.mark_lost(index);
+        }
+        remaining
     }
 
     /// Marks the segments that are lost by RFC 6675 §4 `IsLost`. A segment is lost if one of these is above
