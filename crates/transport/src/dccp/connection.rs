@@ -1,4 +1,12 @@
-//! A connection: its state, and the calling contract of a transport.
+//! A connection: its state, and the calling contract of a transport (RFC 4340 §8).
+//!
+//! ```text
+//!   client   Closed ─ open ─► Request ─ Response ─► PartOpen ─ the server goes on ─┐
+//!   server   Listen ─ Request ─► Respond ─ the client's acknowledgement ───────────┴─► Open
+//!
+//!   the client closes   Open ─ Close ─► Closing ─ Reset ─► TimeWait
+//!   the server closes   Open ─ CloseReq ─► CloseReq ─ Close ─► Closed, and its Reset leaves
+//! ```
 
 use std::collections::VecDeque;
 
@@ -34,41 +42,41 @@ pub struct Dccp {
     pub(super) drops: DropLog,
     pub(super) queue: SendQueue,
     pub(super) inbox: Inbox,
-    /// Packets without data that are to leave, in order.
+    /// The packets without data that have to leave, in order.
     pub(super) outbox: VecDeque<Control>,
-    /// Packets without data sent since the last one with data (RFC 4340 §7.7).
+    /// The number of packets without data that were sent since the last packet with data (RFC 4340 §7.7).
     pub(super) ndp: u64,
     pub(super) limiter: AnswerLimiter,
     pub(super) cookie_key: CookieKey,
-    /// Init Cookie options that the client echoes while in PARTOPEN.
+    /// The Init Cookie options that a client echoes while in PARTOPEN.
     pub(super) cookie: Options,
-    /// A Timestamp to be echoed, and when it arrived.
+    /// The Timestamp option that the next packet has to echo, and when it arrived.
     pub(super) timestamp: Option<(u32, Instant)>,
-    /// The last Request or Response, to measure the handshake's round trip.
+    /// The last Request or Response, and when it left. Its answer measures the handshake's round trip.
     pub(super) probe: Option<(Seq, Instant)>,
     pub(super) handshake_rtt: Option<Duration>,
-    /// A packet is to be sent again, as the state says.
+    /// When the packet of the present state is sent again, or the state ends ([`Dccp::enter`]).
     pub(super) retransmit_at: Option<Instant>,
     pub(super) retransmissions: u32,
     pub(super) state_since: Instant,
-    /// A rate lets the next data packet leave then.
+    /// When a rate-based CCID lets the next data packet leave. `None` if no rate holds it back.
     pub(super) paced_until: Option<Instant>,
-    /// An acknowledgement is owed whatever the CCID says: the handshake's.
+    /// True if the handshake needs an acknowledgement, which leaves whatever the CCID says.
     pub(super) owes_ack: bool,
-    /// The application has closed.
+    /// True if the application has closed. The data that it wrote before still leaves.
     pub(super) is_closing: bool,
-    /// Why the connection ended.
+    /// The Reset Code that ended the connection, sent or received. `None` if the connection has not ended.
     pub(super) ended_by: Option<ResetCode>,
-    /// Bytes of an IP packet, and of the largest message.
+    /// The largest IP packet of the path, in bytes.
     pub(super) mtu: u64,
     largest_message: Bytes,
     pub(super) data_packets: u64,
-    /// Packets that came marked.
+    /// The number of packets that arrived with a CE mark.
     marked: u64,
     pub(super) random: Stream,
 }
 
-/// RFC 4340 §8.4's states.
+/// The state of a connection (RFC 4340 §8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// No connection.
@@ -85,13 +93,13 @@ pub enum State {
     Open,
     /// A server has asked the client to close.
     CloseReq,
-    /// Waits for the Reset that ends it.
+    /// This end has sent a Close, and waits for the Reset that ends the connection.
     Closing,
-    /// Answers stragglers for 2 MSL.
+    /// The connection has ended. Late packets are answered for 2 MSL.
     TimeWait,
 }
 
-/// A packet without data that is to leave.
+/// A packet without data that has to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
     Request,
@@ -115,9 +123,9 @@ pub(super) enum Control {
 }
 
 impl Dccp {
-    /// One end; both ends are built from one `config`. `path_mtu` bounds the messages, `seed` draws the
-    /// initial sequence number and a server's secret, `receive_buffer` takes the place of `config`'s
-    /// `socket_buffer`.
+    /// One end of a connection. Both ends are built from the same `config`. `path_mtu` bounds the messages.
+    /// The initial sequence number and a server's secret are drawn from `seed`. `receive_buffer` takes the
+    /// place of the `socket_buffer` of `config`.
     pub fn new(
         config: &DccpConfig,
         role: Role,
@@ -168,7 +176,7 @@ impl Dccp {
         end
     }
 
-    /// With this initial sequence number, for scripts that give each packet's number.
+    /// Returns this end with the initial sequence number `iss`, in place of the number that the seed gives.
     #[must_use]
     pub fn with_initial_sequence(mut self, iss: Seq) -> Self {
         self.numbers = Numbers::new(iss);
@@ -177,7 +185,7 @@ impl Dccp {
         self
     }
 
-    /// With this service code, which both ends must have (RFC 4340 §8.1.2).
+    /// Returns this end with this service code, which both ends must have (RFC 4340 §8.1.2).
     #[must_use]
     pub const fn with_service(mut self, service: ServiceCode) -> Self {
         self.service = service;
@@ -210,7 +218,7 @@ impl Dccp {
         self.config.ecn && self.features.value(Feature::EcnIncapable, Location::Remote) == 0
     }
 
-    /// What we take of features that the peer may negotiate.
+    /// Sets the values that we take of the features which the peer may negotiate.
     fn prefer(&mut self) {
         let ccid = u64::from(self.config.ccid.number());
         let coverage = u64::from(self.config.checksum_coverage);
@@ -221,39 +229,39 @@ impl Dccp {
         }
     }
 
-    /// Opens the negotiations that this end wants, if the peer has not opened the same.
+    /// Asks for the feature values that this end wants and that are not agreed on.
     pub(super) fn announce(features: &mut Features, config: &DccpConfig, sender: &HcSender) {
         let ccid = Preference::only(u64::from(config.ccid.number()));
         let (local, remote) = (Location::Local, Location::Remote);
-        features.want(Feature::Ccid, local, ccid, true);
-        features.want(Feature::Ccid, remote, ccid, true);
-        features.want(Feature::SequenceWindow, local, Preference::only(FIRST_SEQUENCE_WINDOW), false);
+        features.demand(Feature::Ccid, local, ccid);
+        features.demand(Feature::Ccid, remote, ccid);
+        features.want(Feature::SequenceWindow, local, Preference::only(FIRST_SEQUENCE_WINDOW));
         if let Some(ratio) = sender.wanted_ack_ratio() {
-            features.want(Feature::AckRatio, local, Preference::only(u64::from(ratio)), false);
+            features.want(Feature::AckRatio, local, Preference::only(u64::from(ratio)));
         }
         let yes = Preference::only(1);
         if config.ccid.needs_ack_vector() {
-            features.want(Feature::SendAckVector, remote, yes, false);
+            features.want(Feature::SendAckVector, remote, yes);
         }
         if config.ccid.needs_ndp_count() {
-            features.want(Feature::SendNdpCount, remote, yes, false);
+            features.want(Feature::SendNdpCount, remote, yes);
         }
         if !config.ecn {
-            features.want(Feature::EcnIncapable, local, yes, false);
+            features.want(Feature::EcnIncapable, local, yes);
         }
         if config.data_checksum {
-            features.want(Feature::CheckDataChecksum, remote, yes, true);
+            features.demand(Feature::CheckDataChecksum, remote, yes);
         }
         if config.short_seqnos {
-            features.want(Feature::AllowShortSeqnos, local, yes, false);
+            features.want(Feature::AllowShortSeqnos, local, yes);
         }
         if config.checksum_coverage > 0 {
             let coverage = Preference::only(u64::from(config.checksum_coverage));
-            features.want(Feature::MinimumChecksumCoverage, local, coverage, false);
+            features.want(Feature::MinimumChecksumCoverage, local, coverage);
         }
     }
 
-    /// Whether both ends agree on what data needs: the CCIDs, and Ack Vectors if the CCID has them
+    /// True if both ends agree on what data needs: the CCIDs, and Ack Vectors if the CCID has them
     /// (RFC 4341 §4).
     pub(super) fn may_carry_data(&self) -> bool {
         let ccid = u64::from(self.config.ccid.number());
@@ -272,11 +280,13 @@ impl Dccp {
         }
     }
 
-    /// The round trip as far as it is known (RFC 4340 §3.4).
+    /// Returns the smoothed round trip, or else that of the handshake, or else 0.2 s (RFC 4340 §3.4).
     pub(super) fn rtt(&self) -> Duration {
         self.sender.observe().srtt.or(self.handshake_rtt).unwrap_or(DEFAULT_RTT)
     }
 
+    /// Enters `state`, and sets its timer: when the packet of the state is sent again, or when the state
+    /// ends.
     pub(super) fn enter(&mut self, state: State, now: Instant) {
         self.state = state;
         self.state_since = now;
@@ -291,7 +301,7 @@ impl Dccp {
         };
     }
 
-    /// How long to wait before something is sent again: doubled each time.
+    /// Returns the time until the packet of the present state is sent again. It doubles each time.
     pub(super) fn interval(&self) -> Duration {
         let first = match self.state {
             State::Request => FIRST_REQUEST_INTERVAL,
@@ -299,7 +309,7 @@ impl Dccp {
             _ => (self.rtt() * 2).max(LEAST_INTERVAL),
         };
         let interval = first.saturating_mul(1 << self.retransmissions.min(MOST_DOUBLINGS));
-        if interval > LONGEST_INTERVAL { LONGEST_INTERVAL } else { interval }
+        interval.min(LONGEST_INTERVAL)
     }
 
     /// Ends the connection with a Reset of ours (RFC 4340 §8.3.1).
@@ -309,7 +319,7 @@ impl Dccp {
         self.enter(State::Closed, now);
     }
 
-    /// Something has been sent again, or given up.
+    /// Sends the packet of the present state again, or gives up.
     fn on_retransmit(&mut self, now: Instant) {
         let waited = now.since(self.state_since);
         let aborted = Reset::with_code(ResetCode::ABORTED);
@@ -330,7 +340,8 @@ impl Dccp {
         self.retransmit_at = Some(now + self.interval());
     }
 
-    /// Once all that was taken has left, the application's close takes effect (RFC 4340 §8.3).
+    /// Begins to close the connection, if the application has closed it and all data has left (RFC 4340
+    /// §8.3).
     pub(super) fn close_if_done(&mut self, now: Instant) {
         if !self.is_closing || self.queue.len() > 0 {
             return;
@@ -390,8 +401,8 @@ impl Transport for Dccp {
         }
     }
 
-    /// What waits in the queue is still sent. A server asks the client to close, so that TIMEWAIT is the
-    /// client's.
+    /// The messages that wait in the queue still leave. A server asks the client to close, so that the client
+    /// is the end that stays in TIMEWAIT.
     fn shutdown(&mut self, now: Instant) {
         self.is_closing = true;
         self.close_if_done(now);
@@ -401,7 +412,7 @@ impl Transport for Dccp {
         self.next_packet(now)
     }
 
-    /// A message is read whole, however small `limit` is; a `limit` of zero reads nothing.
+    /// Reads a whole message, however small `limit` is. A `limit` of zero reads nothing.
     fn poll_delivery(&mut self, limit: Bytes, _now: Instant) -> Option<Delivery> {
         if limit == Bytes::ZERO {
             return None;
@@ -429,7 +440,7 @@ impl Transport for Dccp {
         deadlines.chain([self.retransmit_at]).flatten().min()
     }
 
-    /// The largest message, while the queue invites one.
+    /// Returns the largest message while the queue invites one, and zero otherwise.
     fn writable(&self) -> Bytes {
         if self.is_open() && self.queue.invites() { self.largest_message } else { Bytes::ZERO }
     }
@@ -452,22 +463,26 @@ impl Transport for Dccp {
     }
 }
 
-/// Chosen: a window that slow start does not outgrow at once; it follows what is in flight (RFC 4340 §7.5.2).
+/// The first sequence window that is negotiated, in packets. We chose one that slow start does not outgrow at
+/// once. Later it follows the number of packets in flight (RFC 4340 §7.5.2).
 pub(super) const FIRST_SEQUENCE_WINDOW: u64 = 1000;
-/// RFC 4340 §3.4.
+/// The round trip before the first sample (RFC 4340 §3.4).
 pub(super) const DEFAULT_RTT: Duration = Duration::from_millis(200);
-/// RFC 4340 §8.1.1: at first a second, backing off to 64 s, for perhaps three minutes.
+/// The time after which the first Request is sent again (RFC 4340 §8.1.1).
 const FIRST_REQUEST_INTERVAL: Duration = Duration::from_secs(1);
+/// The upper bound of the doubled interval (RFC 4340 §8.1.1).
 const LONGEST_INTERVAL: Duration = Duration::from_secs(64);
-/// Chosen: if the round trip is (next to) nothing, twice the round trip is too short for an answer, and
-/// doubling it gives nothing.
+/// The shortest first interval of a Close or CloseReq. We chose it because twice a round trip of nearly
+/// nothing is too short for an answer, and stays so when it is doubled.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
-/// More doublings than any first interval needs to reach the longest.
+/// The largest number of doublings. It is larger than any first interval needs to reach the longest.
 const MOST_DOUBLINGS: u32 = 20;
+/// The time for which a client sends Requests: "perhaps three minutes" (RFC 4340 §8.1.1).
 const REQUEST_LIFETIME: Duration = Duration::from_secs(180);
-/// RFC 4340 §8.1.5.
+/// The time after which a client in PARTOPEN first acknowledges again (RFC 4340 §8.1.5).
 const FIRST_PARTOPEN_INTERVAL: Duration = Duration::from_millis(200);
-/// RFC 4340 §8.1.3, §8.1.5: 4 MSL, with MSL = 2 minutes (§3.2).
+/// The time for which an end stays in RESPOND or PARTOPEN (RFC 4340 §8.1.3, §8.1.5): 4 MSL, where MSL is
+/// 2 minutes (§3.2).
 const HANDSHAKE_LIFETIME: Duration = Duration::from_secs(8 * 60);
-/// RFC 4340 §8.3: 2 MSL.
+/// The time for which an end stays in TIMEWAIT: 2 MSL (RFC 4340 §8.3).
 const TIMEWAIT: Duration = Duration::from_secs(4 * 60);

@@ -17,7 +17,7 @@ use talkpath_wire::dccp::{DccpOption, FeatureKind, FeatureOption, Options, Reset
 use super::Feature;
 use super::feature::{FEATURES, Rule};
 
-/// Which end a feature is located at.
+/// The end at which a feature is located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
     /// Ours.
@@ -39,47 +39,64 @@ pub(super) struct Preference {
 pub(super) struct Features {
     is_server: bool,
     entries: [[Entry; 2]; FEATURES.len()],
-    /// Confirms to be sent, in order.
-    confirms: Vec<(Feature, Location, Answer)>,
-    /// Unknown features to be answered with empty Confirms: their numbers, and whether a Confirm L.
-    unknown: Vec<(u8, bool)>,
-    /// Greatest number received with a feature option; `None` before the first.
+    /// The Confirms that have to leave, in order.
+    confirms: Vec<Confirm>,
+    /// The features of the peer's Changes that we do not know. Each is answered with an empty Confirm.
+    unknown: Vec<UnknownFeature>,
+    /// The greatest sequence number of a packet with a feature option that has arrived (FGSR). `None` before
+    /// the first one.
     fgsr: Option<Seq>,
-    /// Greatest number sent with a new Change.
+    /// The greatest sequence number of a packet that left with a new Change (FGSS).
     fgss: Seq,
-    /// When Changes are sent again, and how often they were.
+    /// When the Changes are sent again. `None` if none is under way.
     retransmit_at: Option<Instant>,
+    /// The number of times that the Changes were sent.
     backoff: u32,
 }
 
+/// A feature at one location.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     value: u64,
     state: State,
-    /// What we take, of a server-priority feature.
+    /// The values that we take if the peer asks for a server-priority feature.
     preference: Preference,
-    /// Whether the connection has yet to hear of the new value.
+    /// True until [`Features::poll_changed`] has reported the value.
     has_changed: bool,
 }
 
+/// The state of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Stable,
-    /// A Change is to be sent for the first time.
-    ToBeChanged {
-        wanted: Preference,
-        mandatory: bool,
-    },
-    Changing {
-        wanted: Preference,
-        mandatory: bool,
-    },
+    /// The Change has not left yet.
+    ToBeChanged(Change),
+    /// The Change has left, and is not confirmed.
+    Changing(Change),
 }
 
+/// A Change that this end asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    Value,
-    Empty,
+struct Change {
+    wanted: Preference,
+    /// True if the peer has to reset the connection if it refuses (RFC 4340 §6.6.9).
+    is_mandatory: bool,
+}
+
+/// The answer to a Change of the peer's.
+#[derive(Clone, Copy, Debug)]
+struct Confirm {
+    feature: Feature,
+    location: Location,
+    /// True if the peer's Change was refused. The Confirm then has no value.
+    is_empty: bool,
+}
+
+/// A feature that we do not know.
+#[derive(Clone, Copy, Debug)]
+struct UnknownFeature {
+    number: u8,
+    location: Location,
 }
 
 /// The packet in which options of the negotiation leave.
@@ -94,12 +111,12 @@ pub(super) struct Carrier {
 }
 
 impl Preference {
-    /// This value and no other.
+    /// Takes this value and no other.
     pub(super) const fn only(value: u64) -> Self {
         Self { values: [value; 2], count: 1 }
     }
 
-    /// Either, the first rather.
+    /// Takes either value, and prefers the first.
     pub(super) const fn rather(first: u64, second: u64) -> Self {
         Self { values: [first, second], count: if first == second { 1 } else { 2 } }
     }
@@ -133,18 +150,18 @@ impl Features {
         }
     }
 
-    /// The value as this end knows it.
+    /// Returns the value as this end knows it.
     pub(super) fn value(&self, feature: Feature, location: Location) -> u64 {
         self.entry(feature, location).value
     }
 
-    /// Whether no negotiation of this feature is under way.
+    /// True if no negotiation of this feature is under way.
     #[cfg(test)]
     fn is_stable(&self, feature: Feature, location: Location) -> bool {
         self.entry(feature, location).state == State::Stable
     }
 
-    /// The values that are not as they are at the beginning of a connection.
+    /// Returns the features whose values differ from the initial ones.
     pub(super) fn agreed(&self) -> impl Iterator<Item = (Feature, Location, u64)> + '_ {
         FEATURES.into_iter().flat_map(move |feature| {
             [Location::Local, Location::Remote].into_iter().filter_map(move |location| {
@@ -154,30 +171,38 @@ impl Features {
         })
     }
 
-    /// Sets a value that was agreed before there was state (an Init Cookie).
+    /// Sets a value that an Init Cookie carries: it was agreed before this end had state.
     pub(super) fn restore(&mut self, feature: Feature, location: Location, value: u64) {
         let entry = self.entry_mut(feature, location);
         entry.value = value;
         entry.has_changed = true;
     }
 
-    /// What we take of a server-priority feature when the peer asks.
+    /// Sets the values that we take if the peer asks for a server-priority feature.
     pub(super) fn prefer(&mut self, feature: Feature, location: Location, preference: Preference) {
         self.entry_mut(feature, location).preference = preference;
     }
 
-    /// Opens a negotiation if the value is another and none is under way. `mandatory` has the peer reset the
-    /// connection rather than refuse (§6.6.9).
-    pub(super) fn want(&mut self, feature: Feature, location: Location, wanted: Preference, mandatory: bool) {
+    /// Asks for the `wanted` value, if the present value is another and no negotiation is under way.
+    pub(super) fn want(&mut self, feature: Feature, location: Location, wanted: Preference) {
+        self.change(feature, location, Change { wanted, is_mandatory: false });
+    }
+
+    /// As [`Self::want`]. If the peer refuses, it has to reset the connection (RFC 4340 §6.6.9).
+    pub(super) fn demand(&mut self, feature: Feature, location: Location, wanted: Preference) {
+        self.change(feature, location, Change { wanted, is_mandatory: true });
+    }
+
+    fn change(&mut self, feature: Feature, location: Location, change: Change) {
         let entry = self.entry_mut(feature, location);
-        if entry.state == State::Stable && entry.value != wanted.values[0] {
-            entry.preference = wanted;
-            entry.state = State::ToBeChanged { wanted, mandatory };
+        if entry.state == State::Stable && entry.value != change.wanted.values[0] {
+            entry.preference = change.wanted;
+            entry.state = State::ToBeChanged(change);
         }
     }
 
-    /// Takes all wished changes as announced in packet `seq` (an Init Cookie's Response), to be repeated
-    /// after `rtt`.
+    /// Treats all wanted Changes as sent in the packet `seq`, which was the Response with an Init Cookie.
+    /// They are sent again after `rtt`.
     pub(super) fn restore_changes(&mut self, seq: Seq, rtt: Duration, now: Instant) {
         let mut scratch = Options::EMPTY;
         self.put(&mut scratch, Carrier { seq, has_ack: true, repeats_all: true }, rtt, now);
@@ -190,10 +215,10 @@ impl Features {
         !self.confirms.is_empty()
             || !self.unknown.is_empty()
             || self.retransmit_at.is_some_and(|at| at <= now)
-            || self.entries.iter().flatten().any(|entry| matches!(entry.state, State::ToBeChanged { .. }))
+            || self.entries.iter().flatten().any(|entry| matches!(entry.state, State::ToBeChanged(_)))
     }
 
-    /// When Changes want to be sent again.
+    /// When the Changes are sent again. `None` if none is under way.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.retransmit_at
     }
@@ -205,41 +230,42 @@ impl Features {
         if carrier.has_ack {
             self.put_confirms(options);
         }
-        let again = carrier.repeats_all || self.retransmit_at.is_some_and(|at| at <= now);
-        let (mut sent, mut is_new) = (false, false);
+        let repeats = carrier.repeats_all || self.retransmit_at.is_some_and(|at| at <= now);
+        let (mut has_change, mut has_new_change) = (false, false);
         for feature in FEATURES {
             for location in [Location::Local, Location::Remote] {
-                let (wanted, mandatory, new) = match self.entry(feature, location).state {
-                    State::ToBeChanged { wanted, mandatory } => (wanted, mandatory, true),
-                    State::Changing { wanted, mandatory } if again => (wanted, mandatory, false),
-                    State::Changing { .. } | State::Stable => continue,
+                let (change, is_new) = match self.entry(feature, location).state {
+                    State::ToBeChanged(change) => (change, true),
+                    State::Changing(change) if repeats => (change, false),
+                    State::Changing(_) | State::Stable => continue,
                 };
-                if push_change(options, feature, location, wanted, mandatory) {
-                    self.entry_mut(feature, location).state = State::Changing { wanted, mandatory };
-                    sent = true;
-                    is_new |= new;
+                let has_room = push_change(options, feature, location, change);
+                if has_room {
+                    self.entry_mut(feature, location).state = State::Changing(change);
+                    has_change = true;
+                    has_new_change |= is_new;
                 }
             }
         }
-        if is_new {
+        if has_new_change {
             self.fgss = carrier.seq;
             self.backoff = 0;
         }
-        if sent {
+        if has_change {
             self.retransmit_at = Some(now + backed_off(rtt, self.backoff));
             self.backoff += 1;
         }
     }
 
-    /// A feature option of a valid packet that is not Data; `mandatory` if a Mandatory option came just
-    /// before.
+    /// Takes a feature option of a valid packet `seq` that is not Data. `is_mandatory` is true if a Mandatory
+    /// option came just before it. `ack` is the packet's acknowledgement number.
     ///
     /// # Errors
-    /// What the connection is to be reset with.
+    /// Returns the Reset that has to end the connection.
     pub(super) fn on_option(
         &mut self,
         option: FeatureOption<'_>,
-        mandatory: bool,
+        is_mandatory: bool,
         seq: Seq,
         ack: Option<Seq>,
     ) -> Result<(), Reset> {
@@ -252,16 +278,16 @@ impl Features {
             return Ok(());
         }
         let Some(feature) = Feature::numbered(option.number) else {
-            if mandatory {
+            if is_mandatory {
                 return Err(failure(ResetCode::MANDATORY_ERROR, option));
             }
             if is_change && self.unknown.len() < MOST_ANSWERS {
-                self.unknown.push((option.number, location == Location::Local));
+                self.unknown.push(UnknownFeature { number: option.number, location });
             }
             return Ok(());
         };
         if is_change {
-            return self.on_change(feature, location, option, mandatory);
+            return self.on_change(feature, location, option, is_mandatory);
         }
         let answers = ack.is_some_and(|ack| !ack.is_before(self.fgss));
         if !answers || self.fgsr.is_some_and(|fgsr| !seq.is_after(fgsr)) {
@@ -270,12 +296,12 @@ impl Features {
         self.on_confirm(feature, location, option)
     }
 
-    /// All feature options of packet `seq` have been seen.
+    /// Takes note that all feature options of the packet `seq` are processed.
     pub(super) fn on_packet_end(&mut self, seq: Seq) {
         self.fgsr = Some(self.fgsr.map_or(seq, |fgsr| fgsr.max(seq)));
     }
 
-    /// A feature whose value has changed since the last call.
+    /// Returns a feature whose value has changed and was not returned before. `None` if there is none.
     pub(super) fn poll_changed(&mut self) -> Option<(Feature, Location, u64)> {
         for feature in FEATURES {
             for location in [Location::Local, Location::Remote] {
@@ -288,13 +314,13 @@ impl Features {
         None
     }
 
-    /// RFC 4340 §6.6.2, third.
+    /// Processes a Change (RFC 4340 §6.6.2, third).
     fn on_change(
         &mut self,
         feature: Feature,
         location: Location,
         option: FeatureOption<'_>,
-        mandatory: bool,
+        is_mandatory: bool,
     ) -> Result<(), Reset> {
         let is_server = self.is_server;
         let entry = self.entry_mut(feature, location);
@@ -302,7 +328,7 @@ impl Features {
             Rule::ServerPriority if option.values.is_empty() => None,
             Rule::ServerPriority => {
                 let shared = reconcile(is_server, entry.preference, option.values);
-                if shared.is_none() && mandatory { None } else { Some(shared.unwrap_or(entry.value)) }
+                if shared.is_none() && is_mandatory { None } else { Some(shared.unwrap_or(entry.value)) }
             }
             // Only the location may change a non-negotiable feature (§6.3.2).
             Rule::NonNegotiable { size, least, most } => number(option.values, size)
@@ -311,17 +337,16 @@ impl Features {
         if let Some(value) = new_value {
             entry.set(value);
             entry.state = State::Stable;
-        } else if mandatory {
+        } else if is_mandatory {
             return Err(failure(ResetCode::MANDATORY_ERROR, option));
         }
-        let answer = if new_value.is_some() { Answer::Value } else { Answer::Empty };
-        self.confirms.retain(|&(other, place, _)| (other, place) != (feature, location));
-        self.confirms.push((feature, location, answer));
+        self.confirms.retain(|other| (other.feature, other.location) != (feature, location));
+        self.confirms.push(Confirm { feature, location, is_empty: new_value.is_none() });
         self.settle();
         Ok(())
     }
 
-    /// RFC 4340 §6.6.2, fourth.
+    /// Processes a Confirm (RFC 4340 §6.6.2, fourth).
     fn on_confirm(
         &mut self,
         feature: Feature,
@@ -330,7 +355,7 @@ impl Features {
     ) -> Result<(), Reset> {
         let is_server = self.is_server;
         let entry = self.entry_mut(feature, location);
-        let State::Changing { wanted, .. } = entry.state else { return Ok(()) };
+        let State::Changing(Change { wanted, .. }) = entry.state else { return Ok(()) };
         let error = failure(ResetCode::OPTION_ERROR, option);
         if option.values.is_empty() {
             // §6.6.7: features that every end must know.
@@ -355,36 +380,35 @@ impl Features {
         Ok(())
     }
 
-    /// Nothing is sent again once nothing is under way.
+    /// Stops the timer if no Change is under way.
     fn settle(&mut self) {
-        if !self.entries.iter().flatten().any(|entry| matches!(entry.state, State::Changing { .. })) {
+        if !self.entries.iter().flatten().any(|entry| matches!(entry.state, State::Changing(_))) {
             self.retransmit_at = None;
             self.backoff = 0;
         }
     }
 
     fn put_confirms(&mut self, options: &mut Options) {
-        self.unknown.retain(|&(number, is_local)| {
-            let kind = if is_local { FeatureKind::ConfirmL } else { FeatureKind::ConfirmR };
-            !options.push(DccpOption::Feature(FeatureOption { kind, number, values: &[] }))
+        self.unknown.retain(|&UnknownFeature { number, location }| {
+            let kind = confirm_of(location);
+            let has_room = options.push(DccpOption::Feature(FeatureOption { kind, number, values: &[] }));
+            !has_room
         });
-        let confirms = core::mem::take(&mut self.confirms);
-        for (feature, location, answer) in confirms {
+        for confirm in core::mem::take(&mut self.confirms) {
+            let Confirm { feature, location, is_empty } = confirm;
             let entry = self.entry(feature, location);
-            let kind = match location {
-                Location::Local => FeatureKind::ConfirmL,
-                Location::Remote => FeatureKind::ConfirmR,
-            };
             let mut values = Values::default();
-            if answer == Answer::Value {
+            if !is_empty {
                 values.push(feature, entry.value);
                 if feature.rule() == Rule::ServerPriority {
                     entry.preference.as_slice().iter().for_each(|&value| values.push(feature, value));
                 }
             }
-            let option = FeatureOption { kind, number: feature.number(), values: values.as_slice() };
-            if !options.push(DccpOption::Feature(option)) {
-                self.confirms.push((feature, location, answer));
+            let (kind, number) = (confirm_of(location), feature.number());
+            let option = FeatureOption { kind, number, values: values.as_slice() };
+            let has_room = options.push(DccpOption::Feature(option));
+            if !has_room {
+                self.confirms.push(confirm);
             }
         }
     }
@@ -426,33 +450,33 @@ impl Values {
     }
 }
 
-fn push_change(
-    options: &mut Options,
-    feature: Feature,
-    location: Location,
-    wanted: Preference,
-    mandatory: bool,
-) -> bool {
+/// The kind of a Confirm for a feature at `location`.
+const fn confirm_of(location: Location) -> FeatureKind {
+    match location {
+        Location::Local => FeatureKind::ConfirmL,
+        Location::Remote => FeatureKind::ConfirmR,
+    }
+}
+
+/// Adds a Change to `options`. Returns false, and adds nothing, if there is no room.
+fn push_change(options: &mut Options, feature: Feature, location: Location, change: Change) -> bool {
     let kind = match location {
         Location::Local => FeatureKind::ChangeL,
         Location::Remote => FeatureKind::ChangeR,
     };
     let mut values = Values::default();
-    wanted.as_slice().iter().for_each(|&value| values.push(feature, value));
+    change.wanted.as_slice().iter().for_each(|&value| values.push(feature, value));
+    let option = FeatureOption { kind, number: feature.number(), values: values.as_slice() };
     let before = *options;
-    let done = (!mandatory || options.push(DccpOption::Mandatory))
-        && options.push(DccpOption::Feature(FeatureOption {
-            kind,
-            number: feature.number(),
-            values: values.as_slice(),
-        }));
-    if !done {
+    let has_room = (!change.is_mandatory || options.push(DccpOption::Mandatory))
+        && options.push(DccpOption::Feature(option));
+    if !has_room {
         *options = before;
     }
-    done
+    has_room
 }
 
-/// RFC 4340 §6.3.1: the first of the server's values that the client has too.
+/// Returns the first of the server's values that the client has too (RFC 4340 §6.3.1).
 fn reconcile(is_server: bool, ours: Preference, theirs: &[u8]) -> Option<u64> {
     let ours = ours.as_slice();
     let mut theirs = theirs.iter().map(|&value| u64::from(value));
@@ -463,26 +487,29 @@ fn reconcile(is_server: bool, ours: Preference, theirs: &[u8]) -> Option<u64> {
     }
 }
 
-/// A number of exactly `size` bytes.
+/// Reads a number of exactly `size` bytes. `None` if there are more or fewer.
 fn number(bytes: &[u8], size: usize) -> Option<u64> {
     (bytes.len() == size).then(|| bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)))
 }
 
-/// RFC 4340 §5.6: data 1 to 3 are the option's type and its first two bytes of data.
+/// The Reset for a feature option. Its data are the option's type and the first two bytes of the option's
+/// data (RFC 4340 §5.6).
 fn failure(code: ResetCode, option: FeatureOption<'_>) -> Reset {
     let first = option.values.first().copied().unwrap_or(0);
     Reset { code, data: [option.kind.option_type(), option.number, first] }
 }
 
-/// RFC 4340 §6.6.3: at least a round trip, doubled up to 64 s.
+/// Returns the time until the Changes are sent again: a round trip, doubled each time up to 64 s (RFC 4340
+/// §6.6.3).
 fn backed_off(rtt: Duration, backoff: u32) -> Duration {
     let interval = rtt.saturating_mul(1_u64 << backoff.min(20));
-    if interval > LONGEST_INTERVAL { LONGEST_INTERVAL } else { interval }
+    interval.min(LONGEST_INTERVAL)
 }
 
-/// RFC 4340 §6.6.3: "not less than 64 seconds".
+/// The bound of the time between two Changes. The RFC wants "not less than 64 seconds" (RFC 4340 §6.6.3).
 const LONGEST_INTERVAL: Duration = Duration::from_secs(64);
-/// Chosen: a packet's options hold no more Changes of unknown features than this.
+/// The largest number of unknown features that are answered. We chose the number of Changes that the options
+/// of one packet hold.
 const MOST_ANSWERS: usize = Options::ROOM / 3;
 
 #[cfg(test)]

@@ -43,9 +43,9 @@ fn told(kind: FeatureKind, number: u8, values: &[u8]) -> Options {
 fn the_servers_first_shared_value_is_agreed() {
     let (mut client, mut server) = pair();
     server.prefer(Feature::Ccid, Location::Local, Preference::rather(3, 2));
-    client.want(Feature::Ccid, Location::Remote, Preference::rather(3, 2), false);
+    client.want(Feature::Ccid, Location::Remote, Preference::rather(3, 2));
     client.entry_mut(Feature::Ccid, Location::Remote).state =
-        State::ToBeChanged { wanted: Preference::rather(2, 3), mandatory: false };
+        State::ToBeChanged(Change { wanted: Preference::rather(2, 3), is_mandatory: false });
     assert_eq!(pass(&mut client, &mut server, 1, None), Ok(vec![34, 5, 1, 2, 3]));
     assert_eq!(server.value(Feature::Ccid, Location::Local), 3);
     assert_eq!(client.value(Feature::Ccid, Location::Remote), 2);
@@ -59,8 +59,8 @@ fn the_servers_first_shared_value_is_agreed() {
 #[test]
 fn a_number_is_told_and_confirmed() {
     let (mut client, mut server) = pair();
-    server.want(Feature::AckRatio, Location::Local, Preference::only(3), false);
-    server.want(Feature::SequenceWindow, Location::Local, Preference::only(1024), false);
+    server.want(Feature::AckRatio, Location::Local, Preference::only(3));
+    server.want(Feature::SequenceWindow, Location::Local, Preference::only(1024));
     assert_eq!(
         pass(&mut server, &mut client, 1, Some(1)),
         Ok(vec![32, 9, 3, 0, 0, 0, 0, 4, 0, 32, 5, 5, 0, 3])
@@ -80,7 +80,7 @@ fn two_changes_that_cross_agree() {
     let (mut client, mut server) = pair();
     for (end, location) in [(&mut client, Location::Remote), (&mut server, Location::Local)] {
         end.prefer(Feature::Ccid, location, Preference::rather(3, 2));
-        end.want(Feature::Ccid, location, Preference::rather(3, 2), false);
+        end.want(Feature::Ccid, location, Preference::rather(3, 2));
     }
     let mut crossing = Options::EMPTY;
     client.put(&mut crossing, carrier(5, true), RTT, Instant::ZERO);
@@ -97,7 +97,7 @@ fn two_changes_that_cross_agree() {
 #[test]
 fn a_change_is_repeated_until_its_confirm_and_old_options_are_ignored() {
     let (mut client, mut server) = pair();
-    client.want(Feature::SendAckVector, Location::Remote, Preference::only(1), false);
+    client.want(Feature::SendAckVector, Location::Remote, Preference::only(1));
     let mut lost = Options::EMPTY;
     client.put(&mut lost, carrier(1, true), RTT, Instant::ZERO);
     assert_eq!(client.deadline(), Some(Instant::ZERO + RTT));
@@ -158,7 +158,7 @@ fn a_mandatory_change_that_fails_resets() {
 fn a_wrong_confirm_resets() {
     for values in [&[3, 2][..], &[]] {
         let (mut client, _) = pair();
-        client.want(Feature::Ccid, Location::Remote, Preference::rather(3, 2), false);
+        client.want(Feature::Ccid, Location::Remote, Preference::rather(3, 2));
         let mut options = Options::EMPTY;
         client.put(&mut options, carrier(1, false), RTT, Instant::ZERO);
         let reset = receive(&mut client, &told(FeatureKind::ConfirmL, 1, values), 1, Some(1)).unwrap_err();

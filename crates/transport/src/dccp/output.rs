@@ -52,14 +52,8 @@ impl Dccp {
         if !self.may_carry_data() {
             return None;
         }
-        match self.sender.clearance(message.size, now) {
-            Clearance::Now => {}
-            Clearance::At(at) if at <= now => {}
-            Clearance::At(at) => {
-                self.paced_until = Some(at);
-                return None;
-            }
-            Clearance::Blocked => return None,
+        if !self.is_cleared(&message, now) {
+            return None;
         }
         // A client's data goes with an acknowledgement until the handshake is complete (RFC 4340 §8.1.5).
         let is_part_open = self.state == State::PartOpen;
@@ -91,6 +85,17 @@ impl Dccp {
         }
         // RFC 4340 §11.2: the acknowledgement leaves alone, and the message in the next packet.
         Some(self.pure_ack(options, now))
+    }
+
+    /// True if the CCID lets a packet of `message` leave now. Otherwise notes when a rate will let it leave.
+    fn is_cleared(&mut self, message: &Message, now: Instant) -> bool {
+        self.paced_until = match self.sender.clearance(message.size, now) {
+            Clearance::Now => return true,
+            Clearance::At(at) if at <= now => return true,
+            Clearance::At(at) => Some(at),
+            Clearance::Blocked => None,
+        };
+        false
     }
 
     fn data_packet(
@@ -263,7 +268,7 @@ impl Dccp {
         let wanted = self.numbers.in_flight().saturating_mul(5);
         if wanted > window && window < LARGEST_SEQUENCE_WINDOW {
             let wider = Preference::only(wanted.saturating_mul(2).min(LARGEST_SEQUENCE_WINDOW));
-            self.features.want(Feature::SequenceWindow, Location::Local, wider, false);
+            self.features.want(Feature::SequenceWindow, Location::Local, wider);
         }
     }
 
@@ -273,7 +278,7 @@ impl Dccp {
             && let Some(ratio) = self.sender.wanted_ack_ratio()
         {
             let ratio = Preference::only(u64::from(ratio));
-            self.features.want(Feature::AckRatio, Location::Local, ratio, false);
+            self.features.want(Feature::AckRatio, Location::Local, ratio);
         }
     }
 }
