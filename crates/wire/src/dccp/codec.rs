@@ -1,16 +1,18 @@
-//! DCCP's bytes (RFC 4340 §5): what goes on the wire natively as IP protocol 33, or inside UDP (RFC 6773).
+//! The bytes of a DCCP packet (RFC 4340 §5), which travels as IP protocol 33 or inside UDP (RFC 6773).
 //!
 //! ```text
-//!   0       Source Port                   Dest Port
-//!   4       Data Offset   CCVal CsCov     Checksum
-//!   8       Res Type X=1  Reserved        Sequence Number, high 16
-//!   12      Sequence Number, low 32                                    X = 0: only 24 bits, beside Type
-//!   then    acknowledgement, service or reset code, options, data
+//!   byte   X = 1: long sequence numbers                     X = 0: short ones
+//!   0      Source Port                 Dest Port            the same
+//!   4      Data Offset   CCVal CsCov   Checksum             the same
+//!   8      Res Type X    Reserved      Seq, high 16 bits    Res Type X   Seq, 24 bits
+//!   12     Seq, low 32 bits                                 -
+//!   then   Reserved, 16 bits           Ack, 48 bits         Reserved, 8 bits   Ack, 24 bits
+//!          service or reset code, options, data             the same
 //! ```
 //!
-//! Inside UDP the header is the same, its checksum 0 and not verified: UDP's covers all (RFC 6773 §3.3).
-//! Decoding is step 1 of RFC 4340 §8.5; it takes nothing but the bytes given and copies at most
-//! [`Options::ROOM`] bytes.
+//! Request and Data have no acknowledgement number. Inside UDP the header is the same. Its checksum is then 0
+//! and not verified, because UDP's checksum covers the whole packet (RFC 6773 §3.3). Decoding is step 1 of
+//! RFC 4340 §8.5. It reads only the given bytes, and copies at most [`Options::ROOM`] of them.
 
 use super::{DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode};
 use crate::carrier::NativeForm;
@@ -19,9 +21,9 @@ pub use crate::carrier::{Carrier, Ports};
 /// The form in which a packet travels without UDP.
 pub(crate) const NATIVE: NativeForm = NativeForm {
     protocol: PROTOCOL as u8,
-    // RFC 6773 §5.1.
+    // The port of DCCP inside UDP (RFC 6773 §5.1).
     udp_port: 6511,
-    // RFC 4340 §5.1, with short sequence numbers.
+    // The generic header with short sequence numbers (RFC 4340 §5.1).
     smallest_header: 12,
     checksum_at: CHECKSUM_AT,
     covered: |packet, whole| {
@@ -36,39 +38,40 @@ pub(crate) const NATIVE: NativeForm = NativeForm {
 /// A packet as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// Header and options; `message` is for the application to read from the data.
+    /// The header and the options. `message` is not set: the application reads it from the data.
     pub packet: DccpPacket,
-    /// Its ports.
+    /// The ports of the packet.
     pub ports: Ports,
-    /// Application data.
+    /// The application data.
     pub data: &'a [u8],
 }
 
-/// Why bytes are no packet, to be ignored (RFC 4340 §8.5 step 1).
+/// Why bytes are no packet. They are ignored (RFC 4340 §8.5 step 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Fewer bytes than its header has.
+    /// There are fewer bytes than the header of the packet's type has.
     #[error("the packet is shorter than its header")]
     TooShort,
-    /// A reserved type.
+    /// The type is reserved.
     #[error("packet type {0} is not known")]
     UnknownType(u8),
-    /// Data Offset points into the header or past the end.
+    /// Data Offset points into the header, or past the end of the packet.
     #[error("the data offset, {0} B, is out of range")]
     DataOffset(usize),
-    /// Short sequence numbers on a type that has none.
+    /// The type may not have short sequence numbers.
     #[error("packet type {0} has no short sequence numbers")]
     ShortNumbers(u8),
     /// The checksum is wrong.
     #[error("the checksum is wrong")]
     Checksum,
-    /// Checksum Coverage exceeds the data.
+    /// Checksum Coverage is longer than the data.
     #[error("the checksum covers more than there is")]
     Coverage,
 }
 
-/// The bytes of `packet` with `data`, whose length is taken in place of `packet.payload`, behind what `out`
-/// holds. A Data Checksum option is filled in from `data`, whatever it holds: state machines have no data.
+/// Appends the bytes of `packet` with `data` to `out`. The length of `data` takes the place of
+/// `packet.payload`. The value of a Data Checksum option is computed here, because state machines have no
+/// data.
 pub fn encode(packet: &DccpPacket, ports: Ports, data: &[u8], carrier: Carrier, out: &mut Vec<u8>) {
     let start = out.len();
     let header = packet.header_size();
@@ -118,19 +121,19 @@ pub fn encode(packet: &DccpPacket, ports: Ports, data: &[u8], carrier: Carrier, 
 /// # Errors
 /// [`Malformed`] says why they are none.
 pub fn decode(bytes: &[u8], carrier: Carrier) -> Result<Decoded<'_>, Malformed> {
-    let &[p0, p1, p2, p3, offset, values, _, _, kind_and_x, s1, s2, s3, ref rest @ ..] = bytes else {
-        return Err(Malformed::TooShort);
-    };
-    let (number, short) = (kind_and_x >> 1 & 0xf, kind_and_x & 1 == 0);
-    let mut reader = Reader { rest };
+    let mut reader = Reader { rest: bytes };
+    let [source, destination] = [u16::from_be_bytes(reader.take()?), u16::from_be_bytes(reader.take()?)];
+    let [offset, ccval_and_cscov, _, _] = reader.take()?;
+    let [type_and_x, s1, s2, s3] = reader.take()?;
+    let (number, short) = (type_and_x >> 1 & 0xf, type_and_x & 1 == 0);
     let seq = if short {
         Seq::new(u64::from(u32::from_be_bytes([0, s1, s2, s3])))
     } else {
         let [a, b, c, d] = reader.take()?;
         Seq::new(u64::from_be_bytes([0, 0, s2, s3, a, b, c, d]))
     };
-    let has_ack = !matches!(number, 0 | 2);
-    let ack = match (has_ack && number <= LAST_TYPE, short) {
+    let has_ack = !matches!(number, REQUEST | DATA) && number <= LAST_TYPE;
+    let ack = match (has_ack, short) {
         (false, _) => Seq::new(0),
         (true, true) => Seq::new(u64::from(u32::from_be_bytes(reader.take()?) & 0x00ff_ffff)),
         (true, false) => Seq::new(u64::from_be_bytes(reader.take()?)),
@@ -139,24 +142,21 @@ pub fn decode(bytes: &[u8], carrier: Carrier) -> Result<Decoded<'_>, Malformed> 
     if short && !kind.may_be_short() {
         return Err(Malformed::ShortNumbers(number));
     }
-    let mut packet =
-        DccpPacket { short, ccval: values >> 4, cscov: values & 0xf, ..DccpPacket::new(kind, seq, ack) };
-    let (fixed, header) = (packet.fixed_header_size(), usize::from(offset) * 4);
-    let area = bytes.get(fixed..header).ok_or(Malformed::DataOffset(header))?;
+    let (ccval, cscov) = (ccval_and_cscov >> 4, ccval_and_cscov & 0xf);
+    let mut packet = DccpPacket { short, ccval, cscov, ..DccpPacket::new(kind, seq, ack) };
+    let header = usize::from(offset) * 4;
+    let options = bytes.get(packet.fixed_header_size()..header).ok_or(Malformed::DataOffset(header))?;
     let data = bytes.get(header..).ok_or(Malformed::DataOffset(header))?;
-    let covered = covered(packet.cscov, header, data.len()).ok_or(Malformed::Coverage)?;
+    let covered = covered(cscov, header, data.len()).ok_or(Malformed::Coverage)?;
     if checksum(bytes, covered, carrier).is_some_and(|sum| sum != 0) {
         return Err(Malformed::Checksum);
     }
-    packet.options = Options::from_wire(area);
+    packet.options = Options::from_wire(options);
     // A packet's length has 16 bits.
     packet.payload = u32::try_from(data.len()).unwrap_or(u32::MAX);
-    packet.corrupt = packet
-        .options
-        .iter()
-        .any(|option| matches!(option, DccpOption::DataChecksum(sum) if sum != crc32c(data)));
-    let ports = Ports { source: u16::from_be_bytes([p0, p1]), destination: u16::from_be_bytes([p2, p3]) };
-    Ok(Decoded { packet, ports, data })
+    let is_wrong = |option| matches!(option, DccpOption::DataChecksum(sum) if sum != crc32c(data));
+    packet.corrupt = packet.options.iter().any(is_wrong);
+    Ok(Decoded { packet, ports: Ports { source, destination }, data })
 }
 
 /// Computes the CRC-32C of application data, for the Data Checksum option (RFC 4340 §9.3, as in SCTP: RFC
@@ -174,9 +174,9 @@ pub fn crc32c(data: &[u8]) -> u32 {
 
 fn read_kind(number: u8, reader: &mut Reader<'_>) -> Result<PacketKind, Malformed> {
     Ok(match number {
-        0 => PacketKind::Request { service: ServiceCode(u32::from_be_bytes(reader.take()?)) },
+        REQUEST => PacketKind::Request { service: ServiceCode(u32::from_be_bytes(reader.take()?)) },
         1 => PacketKind::Response { service: ServiceCode(u32::from_be_bytes(reader.take()?)) },
-        2 => PacketKind::Data,
+        DATA => PacketKind::Data,
         3 => PacketKind::Ack,
         4 => PacketKind::DataAck,
         5 => PacketKind::CloseReq,
@@ -232,12 +232,16 @@ fn checksum(bytes: &[u8], covered: usize, carrier: Carrier) -> Option<u16> {
 
 /// IANA's protocol number of DCCP.
 const PROTOCOL: u64 = 33;
-/// RFC 4340 §5.1.
+/// The place of the checksum in the header (RFC 4340 §5.1).
 const CHECKSUM_AT: usize = 6;
+/// The types without an acknowledgement number (RFC 4340 §5.1, table 1).
+const REQUEST: u8 = 0;
+const DATA: u8 = 2;
+/// The greatest type that is not reserved.
 const LAST_TYPE: u8 = 9;
-/// RFC 4340 §5.8.1.
+/// The option that fills the header up to whole words (RFC 4340 §5.8.1).
 const PADDING: u8 = 0;
-/// RFC 3309's polynomial, reflected.
+/// The polynomial of CRC-32C, reflected (RFC 3309).
 const CASTAGNOLI: u32 = 0x82f6_3b78;
 
 #[cfg(test)]
