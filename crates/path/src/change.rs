@@ -36,7 +36,7 @@ pub struct Change {
     pub ramp: Option<Ramp>,
     /// `None` if no outage begins.
     pub outage: Option<Outage>,
-    /// Whether packets that come after the change may overtake earlier packets. They can if the change makes
+    /// True if packets that come after the change may overtake earlier packets. They can if the change makes
     /// the delay shorter.
     pub overtake: bool,
 }
@@ -65,7 +65,7 @@ pub struct Ramp {
 /// A time during which no service begins on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// From the beginning to the end.
+    /// The time from the beginning to the end.
     pub length: Duration,
     /// True if the queue has no room during the outage: what waits and what comes is dropped.
     pub drops: bool,
@@ -80,7 +80,7 @@ pub struct LinkValues {
     pub delay: Option<Duration>,
     /// Which packets the wire loses.
     pub loss: Option<LossModel>,
-    /// How much may wait.
+    /// The limit of the queue.
     pub limit: Option<QueueLimit>,
     /// Whether the link is up.
     pub state: Option<LinkState>,
@@ -101,12 +101,17 @@ pub enum LinkState {
 /// What a link does at one instant of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ChangeStep {
-    /// Sets values; the flag says whether what comes later may overtake.
-    Set(LinkValues, bool),
-    /// An outage begins. The flag says whether the queue has no room meanwhile.
-    Close(bool),
-    /// An outage ends.
-    Open(bool),
+    Set {
+        values: LinkValues,
+        /// True if packets that come later may overtake the earlier ones.
+        overtake: bool,
+    },
+    BeginOutage {
+        /// True if the queue has no room during the outage.
+        drops: bool,
+    },
+    /// Ends the outage that began with the same `drops`.
+    EndOutage { drops: bool },
 }
 
 /// A change that happened, for charts.
@@ -140,7 +145,7 @@ struct Scheduled {
 }
 
 impl Change {
-    /// When it comes first in a run of this `seed`.
+    /// Returns when the change first comes in a run of this `seed`.
     fn first(&self, seed: Seed) -> Instant {
         let ChangeTimes { first, every, random_phase } = self.when;
         let Some(every) = every.filter(|_| random_phase) else { return Instant::ZERO.saturating_add(first) };
@@ -157,7 +162,7 @@ impl Change {
         1 + self.ramp.map_or(ends, |ramp| ramp.steps.max(1))
     }
 
-    /// When `part` of an occurrence that begins at `start` comes.
+    /// Returns when `part` of an occurrence comes that begins at `start`.
     fn part_at(&self, start: Instant, part: u32) -> Instant {
         let after = match (part, self.ramp, self.outage) {
             (0, ..) => Duration::ZERO,
@@ -211,12 +216,12 @@ impl Schedule {
         Self { changes, next }
     }
 
-    /// When the next change comes; [`Instant::MAX`] if none does.
+    /// Returns when the next change comes. [`Instant::MAX`] if none comes.
     pub(crate) fn next(&self) -> Instant {
         self.next.peek().map_or(Instant::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Takes what changes next, if it does so by `now`: the link, and what it does. `present` gives the
+    /// Takes the next change if it comes by `now`. Returns the link and its steps. `present` returns the
     /// present values of a link, from which a ramp begins.
     pub(crate) fn pop(
         &mut self,
@@ -247,7 +252,7 @@ impl Schedule {
 }
 
 impl Scheduled {
-    /// What the link does at the present part.
+    /// Returns what the link does at the present part of the occurrence.
     fn steps(&mut self, present: impl FnOnce(u32) -> LinkValues) -> Vec<ChangeStep> {
         let Change { link, to, ramp, outage, overtake, .. } = &self.change;
         match (self.part, ramp, outage) {
@@ -256,14 +261,15 @@ impl Scheduled {
                 Vec::new()
             }
             (part, Some(ramp), _) => {
-                vec![ChangeStep::Set(to.between(&self.from, part, ramp.steps.max(1)), *overtake)]
+                let values = to.between(&self.from, part, ramp.steps.max(1));
+                vec![ChangeStep::Set { values, overtake: *overtake }]
             }
             (0, None, outage) => {
-                let mut steps = vec![ChangeStep::Set(to.clone(), *overtake)];
-                steps.extend(outage.map(|outage| ChangeStep::Close(outage.drops)));
+                let mut steps = vec![ChangeStep::Set { values: to.clone(), overtake: *overtake }];
+                steps.extend(outage.map(|outage| ChangeStep::BeginOutage { drops: outage.drops }));
                 steps
             }
-            (_, None, Some(outage)) => vec![ChangeStep::Open(outage.drops)],
+            (_, None, Some(outage)) => vec![ChangeStep::EndOutage { drops: outage.drops }],
             (_, None, None) => Vec::new(),
         }
     }
@@ -372,7 +378,7 @@ mod tests {
         let delays: Vec<_> = steps
             .into_iter()
             .map(|(at, step)| match step {
-                ChangeStep::Set(values, _) => (at, values.delay.unwrap().as_millis()),
+                ChangeStep::Set { values, .. } => (at, values.delay.unwrap().as_millis()),
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -385,8 +391,9 @@ mod tests {
         let to = LinkValues::default();
         let steps = instants(&[Change { outage, to, ..change(5, Some(10)) }], 18);
         let held: Vec<_> =
-            steps.into_iter().filter(|(_, step)| !matches!(step, ChangeStep::Set(..))).collect();
-        let (close, open) = (ChangeStep::Close(false), ChangeStep::Open(false));
+            steps.into_iter().filter(|(_, step)| !matches!(step, ChangeStep::Set { .. })).collect();
+        let (close, open) =
+            (ChangeStep::BeginOutage { drops: false }, ChangeStep::EndOutage { drops: false });
         assert_eq!(held, [(5.0, close.clone()), (7.0, open.clone()), (15.0, close), (17.0, open)]);
     }
 

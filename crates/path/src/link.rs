@@ -52,7 +52,7 @@ pub struct Link<T> {
     /// The size of the IP packet whose service began last.
     in_service: Bytes,
     pipe: Pipe<T>,
-    /// Boxed, because most links have nothing here: a link stays small, and reads this field once per packet.
+    /// `None` on most links. Boxed, so that these links stay small.
     rare: Option<Box<Rare<T>>>,
     framing: Framing,
     mtu: Bytes,
@@ -63,7 +63,7 @@ pub struct Link<T> {
     counts: Counts,
 }
 
-/// What few links have.
+/// What few links have: loss, copies, damage, observers, and changes.
 #[derive(Debug)]
 struct Rare<T> {
     /// `None` if the wire loses no packets.
@@ -184,7 +184,7 @@ impl<T: Carried> Link<T> {
             serialiser: Serialiser::shaped(&config.rate, config.shaper.as_ref()),
             in_service: Bytes::ZERO,
             pipe,
-            rare: Rare::of(config, seed, name),
+            rare: Rare::from_config(config, seed, name),
             framing: config.framing,
             mtu: config.mtu,
             counts: Counts::default(),
@@ -415,8 +415,8 @@ impl<T> Default for Rare<T> {
 }
 
 impl<T: Carried> Rare<T> {
-    /// What `config` asks for. `None` if that is nothing.
-    fn of(config: &LinkConfig, seed: Seed, name: &str) -> Option<Box<Self>> {
+    /// What `config` asks for. `None` if it asks for nothing of this.
+    fn from_config(config: &LinkConfig, seed: Seed, name: &str) -> Option<Box<Self>> {
         let stream = |element: &str| seed.stream(&format!("link/{name}/{element}"));
         let has_loss = config.loss != LossModel::None;
         let loss = has_loss.then(|| Loss::new(&config.loss, stream("loss")));

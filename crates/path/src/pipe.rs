@@ -1,12 +1,17 @@
-//! The third of a link's three places: what is on the wire stays there for the propagation delay, plus what
+//! The third of a link's three places, the pipe. A packet stays in it for the propagation delay, plus what
 //! the delay variation adds.
 //!
-//! A packet enters when its service begins, since its end is known then, and so is its arrival. Lost packets
-//! travel too and come out as lost when they would have arrived: nobody can know earlier, and what a loss
-//! model eats changes nobody else's delay.
+//! ```text
+//!   arrival = end of service + delay + variation        if packets may overtake each other
+//!           = the same, or the arrival of the packet before it if that is later        otherwise
+//! ```
 //!
-//! In order, a packet arrives at the later of its own arrival and its predecessor's. If packets may overtake,
-//! a heap ordered by (arrival, number) holds them instead.
+//! A packet enters when its service begins, because the end of its service and its arrival are known then.
+//! Lost packets pass the pipe, too, and come out as lost when they would have arrived: nobody can know of the
+//! loss earlier, and a loss changes the delay of no other packet.
+//!
+//! Packets in order are in a queue. If they may overtake each other, they are in a heap, which is ordered by
+//! arrival and then by entry.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,41 +26,41 @@ use crate::reordering::{Reorderer, Reordering};
 #[derive(Debug)]
 pub(crate) struct Pipe<T> {
     delay: Duration,
-    /// When the next packet leaves the pipe; [`Instant::MAX`] if none ever does.
+    /// When the next packet leaves the pipe. [`Instant::MAX`] if none ever leaves.
     next: Instant,
-    /// All packets, if none may overtake.
+    /// All packets, if none may overtake. Otherwise empty.
     in_order: VecDeque<Traveller<T>>,
-    /// The latest arrival in order.
+    /// The latest arrival of a packet that was not held back.
     latest: Instant,
-    /// Boxed, since most links have neither.
+    /// `None` on most links. Boxed, so that a pipe with a constant delay stays small.
     varied: Option<Box<Varied<T>>>,
 }
 
-/// What makes a pipe more than a delay.
+/// What a pipe has whose delay varies, or whose packets may overtake each other.
 #[derive(Debug)]
 struct Varied<T> {
     variation: Variation,
     /// `None` if no packet is held back.
     reorderer: Option<Reorderer>,
-    /// All packets, if they may overtake.
+    /// All packets, if they may overtake. `None` if they may not.
     overtaking: Option<Overtaking<T>>,
 }
 
-/// Packets that arrive in the order of their arrivals, ties in the order of entry.
+/// Packets that leave in the order of their arrivals. Of equal arrivals the first to enter leaves first.
 #[derive(Debug)]
 struct Overtaking<T> {
     heap: BinaryHeap<Numbered<T>>,
-    /// How many packets entered.
+    /// The number of packets that have entered.
     entered: u64,
-    /// True if each packet may overtake the one before it. If not, a packet overtakes only those before a
-    /// change.
-    each: bool,
+    /// True if each packet may overtake the packet before it. Otherwise a packet overtakes only the packets
+    /// before a change.
+    each_may_overtake: bool,
 }
 
 /// A packet in the pipe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traveller<T> {
-    /// When it is at the far end; [`Instant::MAX`] is never.
+    /// When the packet is at the far end. [`Instant::MAX`] means never.
     pub(crate) arrival: Instant,
     pub(crate) packet: T,
     pub(crate) wire: WireFate,
@@ -95,7 +100,7 @@ impl<T: Copy> Pipe<T> {
         Self { delay, next: Instant::MAX, in_order: VecDeque::new(), latest: Instant::ZERO, varied }
     }
 
-    /// Makes ready for changes after which packets may overtake those before. The pipe must be empty.
+    /// Prepares for changes after which packets may overtake earlier packets. The pipe must be empty.
     pub(crate) fn expect_overtaking(&mut self, stream: Stream) {
         let delay = self.delay;
         let varied = self.varied.get_or_insert_with(|| {
@@ -108,7 +113,7 @@ impl<T: Copy> Pipe<T> {
         varied.overtaking.get_or_insert_with(|| Overtaking::new(false));
     }
 
-    /// Holds packets back as `reordering` says. The pipe must be empty.
+    /// Holds packets back by the rule `reordering`. The pipe must be empty.
     pub(crate) fn reorder(&mut self, reordering: Reordering, stream: Stream) {
         // A variation that this makes adds nothing, so it draws nothing from the stream.
         self.expect_overtaking(stream.clone());
@@ -117,8 +122,8 @@ impl<T: Copy> Pipe<T> {
         }
     }
 
-    /// The packets that enter from now on have this propagation delay. With `overtake` they may arrive before
-    /// those that entered earlier, if the pipe was made ready for it.
+    /// Sets the propagation delay of the packets that enter from now on. If `overtake` is true, and the pipe
+    /// is prepared for it, they may arrive before the packets that entered earlier.
     pub(crate) fn set_delay(&mut self, delay: Duration, overtake: bool) {
         self.delay = delay;
         let Some(varied) = &mut self.varied else { return };
@@ -128,7 +133,7 @@ impl<T: Copy> Pipe<T> {
         }
     }
 
-    /// A packet enters whose last bit is on the wire at `at`.
+    /// Takes a packet whose service ends at `at`.
     #[inline(always)]
     pub(crate) fn enter(&mut self, packet: T, wire: WireFate, at: Instant) {
         if self.varied.is_some() {
@@ -152,13 +157,13 @@ impl<T: Copy> Pipe<T> {
             self.next = self.next.min(arrival);
             return;
         }
-        let arrival = if overtaking.each { arrival } else { arrival.max(self.latest) };
+        let arrival = if overtaking.each_may_overtake { arrival } else { arrival.max(self.latest) };
         self.latest = arrival;
         overtaking.enter(Traveller { arrival, packet, wire });
         self.next = self.next.min(arrival);
     }
 
-    /// A packet arrives at `arrival`, or when its predecessor does if that is later.
+    /// Takes a packet that arrives at `arrival`, or with its predecessor if that arrives later.
     #[inline(always)]
     fn enter_in_order(&mut self, packet: T, wire: WireFate, arrival: Instant) {
         self.latest = self.latest.max(arrival);
@@ -166,13 +171,13 @@ impl<T: Copy> Pipe<T> {
         self.in_order.push_back(Traveller { arrival: self.latest, packet, wire });
     }
 
-    /// When the next packet leaves the pipe; [`Instant::MAX`] if none ever does.
+    /// Returns when the next packet leaves the pipe. [`Instant::MAX`] if none ever leaves.
     #[inline(always)]
     pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
-    /// The next packet, which has left the pipe: [`Self::next`] has come.
+    /// Takes out the next packet, when its time [`Self::next`] has come.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Traveller<T>> {
         let Some(traveller) = self.in_order.pop_front() else { return self.pop_overtaking() };
@@ -189,14 +194,14 @@ impl<T: Copy> Pipe<T> {
         Some(traveller)
     }
 
-    /// Whether a packet may leave before one that entered before it.
+    /// True if a packet may leave before a packet that entered earlier.
     pub(crate) fn may_overtake(&self) -> bool {
         self.overtaking().is_some()
     }
 
-    /// Packets inside.
+    /// The number of packets in the pipe.
     pub(crate) fn len(&self) -> usize {
-        self.in_order.len() + self.overtaking().map_or(0, |it| it.heap.len())
+        self.in_order.len() + self.overtaking().map_or(0, |overtaking| overtaking.heap.len())
     }
 
     fn overtaking(&self) -> Option<&Overtaking<T>> {
@@ -205,8 +210,8 @@ impl<T: Copy> Pipe<T> {
 }
 
 impl<T> Overtaking<T> {
-    const fn new(each: bool) -> Self {
-        Self { heap: BinaryHeap::new(), entered: 0, each }
+    const fn new(each_may_overtake: bool) -> Self {
+        Self { heap: BinaryHeap::new(), entered: 0, each_may_overtake }
     }
 
     fn enter(&mut self, traveller: Traveller<T>) {
@@ -222,7 +227,8 @@ impl<T> Numbered<T> {
 }
 
 impl<T> Ord for Numbered<T> {
-    /// The earliest is the greatest: `BinaryHeap` gives the greatest first.
+    /// Reversed, because a `BinaryHeap` returns the greatest element first, and the earliest packet is
+    /// wanted.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }

@@ -1,12 +1,17 @@
-//! The second of a link's three places, the serialiser: puts one packet after the other on the wire, bit by
-//! bit, without drifting.
+//! The second of a link's three places, the serialiser. It puts one packet after the other on the wire.
 //!
-//! Service ends are exact rationals; what it returns is the exact end **rounded up** to the nanosecond,
-//! because a packet is not out before its last bit is. The fraction that rounding hides is carried into the
-//! next service of the same busy period: the n-th packet of a period that began at t₀ ends at ⌈t₀ + total
-//! bits / rate⌉ for every n. Arrivals fall on whole nanoseconds, so "busy at the arrival" is the same
-//! question for the exact end and for the rounded one, and a busy period that begins at an arrival begins
-//! with fraction zero.
+//! ```text
+//!   the n-th packet of a busy period that began at t0 ends at   ceil(t0 + bits of packets 1 to n / rate)
+//!
+//!   at 3 bit/s a byte takes 2 666 666 666 2/3 ns:   1st   2 666 666 667 ns, 1/3 ns too late
+//!                                                   2nd   5 333 333 334 ns, 2/3 ns too late
+//!                                                   3rd   8 000 000 000 ns, exact
+//! ```
+//!
+//! An end is rounded up to nanoseconds, because a packet is not out before its last bit is. The part by which
+//! the end is too late, the *surplus*, is carried into the next service of the same busy period. So the
+//! rounding never adds up. Packets arrive at whole nanoseconds. So a serialiser is busy at an arrival by the
+//! exact end if it is busy by the rounded one, and a busy period begins without a surplus.
 
 use talkpath_units::{Bytes, Instant, Rate};
 
@@ -14,17 +19,17 @@ use crate::config::RateModel;
 use crate::rate_trace::TraceClock;
 use crate::token_bucket::{TokenBucket, Tokens};
 
-/// One packet at a time, in order.
+/// Serves one packet at a time, in order.
 #[derive(Debug)]
 pub(crate) struct Serialiser {
-    /// When the last accepted packet's service ends, rounded up.
+    /// When the service of the last packet ends, rounded up.
     free_at: Instant,
-    /// At a fixed rate: by how much `free_at` is later than the exact end, in 1/rate ns.
+    /// The time by which `free_at` is later than the exact end, in 1/rate ns. Zero if the rate is not fixed.
     surplus: u64,
-    /// The sizes of two packets, the former learned last, and their service times: traffic comes in runs of
-    /// one size or alternates between two, and a division is slow.
-    known: [(Bytes, Exact); 2],
-    /// Bits a second, where that is fixed; else one, so that nothing has a fraction.
+    /// The service times of two sizes, the one that was learned last first. A division is slow, and traffic
+    /// has runs of one size, or alternates between two.
+    known: [KnownSize; 2],
+    /// The rate in bits per second if it is fixed. Otherwise one, so that no service time has a fraction.
     bps: u64,
     model: Box<Model>,
 }
@@ -45,10 +50,19 @@ struct Shaped {
     link: Serialiser,
 }
 
-/// Nanoseconds, rounded up, and by how much that is too many, in 1/rate ns: less than one.
+/// The service time of packets of one size.
+#[derive(Clone, Copy, Debug)]
+struct KnownSize {
+    size: Bytes,
+    time: ServiceTime,
+}
+
+/// A service time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Exact {
+struct ServiceTime {
+    /// In nanoseconds, rounded up.
     rounded_up: u64,
+    /// The time by which `rounded_up` is longer than the exact time, in 1/rate ns. Less than a nanosecond.
     surplus: u64,
 }
 
@@ -61,7 +75,7 @@ impl Serialiser {
             RateModel::Trace(trace) => (Model::Trace(TraceClock::new(trace.clone())), 1),
         };
         // No packet has this size.
-        let known = [(Bytes::MAX, Exact::MAX); 2];
+        let known = [KnownSize { size: Bytes::MAX, time: ServiceTime::MAX }; 2];
         Self { free_at: Instant::ZERO, surplus: 0, known, bps, model: Box::new(model) }
     }
 
@@ -73,9 +87,8 @@ impl Serialiser {
         Self { model: Box::new(shaped), ..Self::new(&RateModel::Unlimited) }
     }
 
-    /// Replaces the rate. The packet in service ends as it was to end; services that begin later have the new
-    /// rate. The fraction of a nanosecond by which that end was rounded up is not carried into the next
-    /// service.
+    /// Replaces the rate. The service of the packet in service ends as before. Services that begin later have
+    /// the new rate. The surplus of the present service is not carried into the next one.
     pub(crate) fn set_rate(&mut self, model: &RateModel, now: Instant) {
         if let Model::Shaped(shaped) = &mut *self.model {
             return shaped.link.set_rate(model, now);
@@ -89,14 +102,14 @@ impl Serialiser {
         self.free_at = Instant::MAX;
     }
 
-    /// Lets services begin from `free_at` on. The last one ended then or earlier.
+    /// Lets services begin from `free_at` on. The last service ended then or earlier.
     pub(crate) fn resume(&mut self, free_at: Instant) {
         self.free_at = free_at;
         self.surplus = 0;
         self.pass_by(free_at);
     }
 
-    /// A trace's opportunities up to `at` cannot be used any more.
+    /// Discards the opportunities of a trace up to `at`, which no packet has used.
     fn pass_by(&mut self, at: Instant) {
         if at == Instant::MAX {
             return;
@@ -108,17 +121,18 @@ impl Serialiser {
         }
     }
 
-    /// When the packet in service is out; idle from then on. [`Instant::MAX`] is never.
+    /// Returns when the service of the packet in service ends. The serialiser is idle from then on.
+    /// [`Instant::MAX`] means never.
     #[inline(always)]
     pub(crate) fn free_at(&self) -> Instant {
         self.free_at
     }
 
-    /// Serves a packet of `size` that comes at `now` and finds nothing in service: returns when its last bit
-    /// has left.
+    /// Serves a packet of `size` that comes at `now` to an idle serialiser. Returns when its last bit has
+    /// left.
     #[inline(always)]
     pub(crate) fn serve_at_once(&mut self, size: Bytes, now: Instant) -> Instant {
-        let Some(Exact { rounded_up, surplus }) = self.service(size) else {
+        let Some(ServiceTime { rounded_up, surplus }) = self.service_time(size) else {
             return self.serve_in_time(size, Some(now));
         };
         self.surplus = surplus;
@@ -126,51 +140,50 @@ impl Serialiser {
         self.free_at
     }
 
-    /// Serves a packet of `size` that has waited, when the one before it is out: returns when its last bit
-    /// has left.
+    /// Serves a packet of `size` that has waited, from the end of the service before it. Returns when its
+    /// last bit has left.
     #[inline(always)]
     pub(crate) fn serve_next(&mut self, size: Bytes) -> Instant {
-        let Some(Exact { rounded_up, surplus }) = self.service(size) else {
+        let Some(ServiceTime { rounded_up, surplus }) = self.service_time(size) else {
             return self.serve_in_time(size, None);
         };
-        // What was rounded up here and before is a nanosecond too many where it comes to one.
-        let short_of_one = self.bps - surplus;
-        let (left, is_less) = self.surplus.overflowing_sub(short_of_one);
-        self.surplus = if is_less { self.surplus + surplus } else { left };
-        // A service that is rounded up is at least one, and shorter than never.
-        let service = rounded_up - u64::from(!is_less);
+        // If the two surpluses together reach a nanosecond, which is `bps` of their units, the service ends a
+        // nanosecond earlier.
+        let (excess, is_below_one) = self.surplus.overflowing_sub(self.bps - surplus);
+        self.surplus = if is_below_one { self.surplus + surplus } else { excess };
+        // A service time with a surplus is at least one nanosecond, so this cannot underflow.
+        let service = rounded_up - u64::from(!is_below_one);
         self.free_at = later(self.free_at, service);
         self.free_at
     }
 
-    /// How long a packet of `size` takes, where that is always the same.
+    /// Returns the service time of a packet of `size`. `None` if it depends on when the service begins.
     #[inline(always)]
-    fn service(&mut self, size: Bytes) -> Option<Exact> {
-        let [(last, its), (other, others)] = self.known;
-        if size == last {
-            Some(its)
-        } else if size == other {
-            Some(others)
+    fn service_time(&mut self, size: Bytes) -> Option<ServiceTime> {
+        let [latest, other] = self.known;
+        if size == latest.size {
+            Some(latest.time)
+        } else if size == other.size {
+            Some(other.time)
         } else {
             self.learn(size)
         }
     }
 
-    /// Finds the service time of `size` and puts it in the older one's place; `None` where it depends on when
-    /// it is.
+    /// Computes the service time of `size`, and keeps it in place of the older known one.
     #[cold]
-    fn learn(&mut self, size: Bytes) -> Option<Exact> {
-        let learned = match &*self.model {
-            Model::Unlimited => Exact { rounded_up: 0, surplus: 0 },
-            Model::Fixed(rate) => service_time(size, *rate),
+    fn learn(&mut self, size: Bytes) -> Option<ServiceTime> {
+        let time = match &*self.model {
+            Model::Unlimited => ServiceTime { rounded_up: 0, surplus: 0 },
+            Model::Fixed(rate) => ServiceTime::new(size, *rate),
             Model::Trace(_) | Model::Shaped(_) => return None,
         };
-        self.known = [(size, learned), self.known[0]];
-        Some(learned)
+        self.known = [KnownSize { size, time }, self.known[0]];
+        Some(time)
     }
 
-    /// Serves a packet whose service time depends on when it is. A packet that came to an idle serialiser did
-    /// so at `came`.
+    /// Serves a packet whose service time depends on when the service begins. `came` is given if the packet
+    /// came to an idle serialiser: the service begins then.
     #[cold]
     fn serve_in_time(&mut self, size: Bytes, came: Option<Instant>) -> Instant {
         match &mut *self.model {
@@ -181,7 +194,7 @@ impl Serialiser {
                 self.free_at = clock.serve(size);
             }
             Model::Shaped(shaped) => self.free_at = shaped.serve(size, came.unwrap_or(self.free_at)),
-            // Their service times are always the same.
+            // These models have a service time for each size, so `service_time` has returned it.
             Model::Unlimited | Model::Fixed(_) => {}
         }
         self.free_at
@@ -189,7 +202,7 @@ impl Serialiser {
 }
 
 impl Shaped {
-    /// Serves a packet of `size` that can go into service at `start`: returns when its last bit has left.
+    /// Serves a packet of `size` that can go into service at `start`. Returns when its last bit has left.
     fn serve(&mut self, size: Bytes, start: Instant) -> Instant {
         let begins = self.tokens.take_when_there(size, start);
         if begins == Instant::MAX {
@@ -203,7 +216,8 @@ impl Shaped {
     }
 }
 
-/// `nanos` after `start`; never is as late as it gets.
+/// Returns the instant `nanos` after `start`. [`Instant::MAX`], which means never, if there is no such
+/// instant.
 #[inline(always)]
 fn later(start: Instant, nanos: u64) -> Instant {
     start.as_nanos().checked_add(nanos).map_or(Instant::MAX, Instant::from_nanos)
@@ -212,30 +226,30 @@ fn later(start: Instant, nanos: u64) -> Instant {
 /// Nanoseconds in a second, times bits in a byte.
 const BIT_NANOS_PER_BYTE: u64 = 8 * 1_000_000_000;
 
-/// How long `size` takes at `rate`.
-fn service_time(size: Bytes, rate: Rate) -> Exact {
-    match (size.get().checked_mul(BIT_NANOS_PER_BYTE), rate.as_bps()) {
-        // Nothing ever leaves a link of rate zero.
-        (_, 0) => Exact::MAX,
-        (Some(bit_nanos), rate) => {
-            Exact { rounded_up: bit_nanos.div_ceil(rate), surplus: (rate - bit_nanos % rate) % rate }
-        }
-        (None, rate) => {
-            let (bit_nanos, rate) =
-                (u128::from(size.get()) * u128::from(BIT_NANOS_PER_BYTE), u128::from(rate));
-            match u64::try_from(bit_nanos.div_ceil(rate)) {
-                Ok(rounded_up) if rounded_up < u64::MAX => {
-                    Exact { rounded_up, surplus: ((rate - bit_nanos % rate) % rate) as u64 }
+impl ServiceTime {
+    /// Never.
+    const MAX: Self = Self { rounded_up: u64::MAX, surplus: 0 };
+
+    /// The time that `size` takes at `rate`. Nothing ever leaves a link of rate zero.
+    fn new(size: Bytes, rate: Rate) -> Self {
+        match (size.get().checked_mul(BIT_NANOS_PER_BYTE), rate.as_bps()) {
+            (_, 0) => Self::MAX,
+            (Some(bit_nanos), rate) => {
+                Self { rounded_up: bit_nanos.div_ceil(rate), surplus: (rate - bit_nanos % rate) % rate }
+            }
+            // The product has more than 64 bits.
+            (None, rate) => {
+                let (bit_nanos, rate) =
+                    (u128::from(size.get()) * u128::from(BIT_NANOS_PER_BYTE), u128::from(rate));
+                match u64::try_from(bit_nanos.div_ceil(rate)) {
+                    Ok(rounded_up) if rounded_up < u64::MAX => {
+                        Self { rounded_up, surplus: ((rate - bit_nanos % rate) % rate) as u64 }
+                    }
+                    Ok(_) | Err(_) => Self::MAX,
                 }
-                Ok(_) | Err(_) => Exact::MAX,
             }
         }
     }
-}
-
-impl Exact {
-    /// Never.
-    const MAX: Self = Self { rounded_up: u64::MAX, surplus: 0 };
 }
 
 #[cfg(test)]

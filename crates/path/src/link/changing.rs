@@ -60,9 +60,9 @@ impl<T: Carried> Link<T> {
             self.begin_services(Instant::from_nanos(before));
         }
         match step {
-            ChangeStep::Set(values, overtake) => self.set_values(values, *overtake, now),
-            ChangeStep::Close(drops) => self.count_outage(*drops, true),
-            ChangeStep::Open(drops) => self.count_outage(*drops, false),
+            ChangeStep::Set { values, overtake } => self.set_values(values, *overtake, now),
+            ChangeStep::BeginOutage { drops } => self.count_outages(|present| present.begin_outage(*drops)),
+            ChangeStep::EndOutage { drops } => self.count_outages(|present| present.end_outage(*drops)),
         }
         self.apply_limit(now);
         self.hold_or_resume(now);
@@ -89,13 +89,9 @@ impl<T: Carried> Link<T> {
         present.values.state = state.or(present.values.state);
     }
 
-    /// Counts an outage that begins or ends.
-    fn count_outage(&mut self, drops: bool, begins: bool) {
-        let Some(present) = self.rare.as_mut().and_then(|rare| rare.present.as_mut()) else { return };
-        let count = |count: u32| if begins { count + 1 } else { count.saturating_sub(1) };
-        present.outages = count(present.outages);
-        if drops {
-            present.dropping = count(present.dropping);
+    fn count_outages(&mut self, count: impl FnOnce(&mut Present)) {
+        if let Some(present) = self.rare.as_mut().and_then(|rare| rare.present.as_mut()) {
+            count(present);
         }
     }
 
@@ -131,5 +127,17 @@ impl<T: Carried> Link<T> {
             }
             _ => {}
         }
+    }
+}
+
+impl Present {
+    fn begin_outage(&mut self, drops: bool) {
+        self.outages += 1;
+        self.dropping += u32::from(drops);
+    }
+
+    fn end_outage(&mut self, drops: bool) {
+        self.outages = self.outages.saturating_sub(1);
+        self.dropping = self.dropping.saturating_sub(u32::from(drops));
     }
 }

@@ -5,16 +5,23 @@
 //!                      └─ queue: Dropped    └─ wire: Lost
 //! ```
 //!
-//! A packet above a link's MTU is cut before it enters (RFC 791); its fragments travel on as packets of their
-//! own. A sending host's delay is a link before the route's first one.
+//! A packet above a link's MTU is cut into fragments before it enters the link (RFC 791). The fragments
+//! travel on as packets of their own. The delay of a sending host is a link before the first link of the
+//! route.
 //!
-//! **The agenda** holds when each link has something to do next, one entry a link, and when each timer of the
-//! hosts goes off: the owner arms those, so that there is one order of all that happens. The next change of a
-//! link (`change`) is one more entry. Ties are broken by the order of insertion. A link is inserted again
-//! after everything that its last output has brought about, and it gives all outputs of one instant in a row.
+//! **The agenda** orders all events of the run. It has these entries:
 //!
-//! Each output carries the time at which it holds, so it does not matter when the owner polls, as long as
-//! it hands in what comes in the order of time.
+//! | entry | its time |
+//! | --- | --- |
+//! | one for each link | the link's next event |
+//! | one for each timer of the hosts | the time for which the owner has armed it |
+//! | one for the changes of links (`change`) | the next change |
+//!
+//! Entries of the same time are ordered by their insertion. A link is inserted again after its last output is
+//! handled with all consequences, and all its outputs of one instant come in a row.
+//!
+//! Each output carries its time. So it does not matter when the owner polls, as long as the owner hands in
+//! packets in the order of time.
 
 mod config;
 mod packet;
@@ -37,18 +44,18 @@ use routes::{Hop, Routes};
 /// Links, routes, and the agenda.
 #[derive(Debug)]
 pub struct Network<T> {
-    /// The configured links, then those of the hosts that hold packets. A link's key in the agenda is its
-    /// index; timers follow.
+    /// The configured links, and after them the links of the hosts that delay packets. A link's key in the
+    /// agenda is its index. The keys of timers follow.
     links: Vec<Link<PathPacket<T>>>,
-    /// How many links are configured.
+    /// The number of configured links.
     configured: u32,
     routes: Routes,
     agenda: Wheel,
-    /// The link that gave the latest output. It is not in the agenda.
+    /// The link that had the latest output. It is not in the agenda.
     awake: Option<u32>,
     /// The time of the latest event.
     now: Instant,
-    /// What has happened and was not polled yet.
+    /// The outputs that have happened and are not polled yet.
     ready: VecDeque<NetworkOutput<T>>,
     observes_hops: bool,
     schedule: Schedule,
@@ -56,21 +63,21 @@ pub struct Network<T> {
     change_key: u32,
 }
 
-/// Something that happened.
+/// An event, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkOutput<T> {
-    /// When.
+    /// When the event happened.
     pub at: Instant,
-    /// What.
+    /// The event.
     pub event: NetworkEvent<T>,
 }
 
-/// See [`NetworkOutput`]. Links are named by their index.
+/// What happened. Links are named by their index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkEvent<T> {
     /// The packet is at the end of its route.
     Arrived(PathPacket<T>),
-    /// A link's queue dropped it.
+    /// A link's queue dropped the packet.
     Dropped {
         /// The packet.
         packet: PathPacket<T>,
@@ -79,35 +86,35 @@ pub enum NetworkEvent<T> {
         /// Why.
         cause: DropCause,
     },
-    /// A link's wire ate it.
+    /// A link's wire lost the packet.
     Lost {
         /// The packet.
         packet: PathPacket<T>,
         /// The link.
         link: u32,
     },
-    /// A link's wire repeats the packet. The owner answers with [`Network::handle_copy`] before it polls
-    /// again. The packet itself goes on as if it were alone.
+    /// A link's wire repeats the packet. The owner hands in the copy by [`Network::handle_copy`] before it
+    /// polls again. The packet itself goes on as if there were no copy.
     Repeated {
         /// The packet.
         packet: PathPacket<T>,
         /// The link.
         link: u32,
     },
-    /// A packet, or a fragment of one, comes to a link. Only if hops are observed
+    /// A packet, or a fragment of one, comes to a link. Reported only if hops are observed
     /// ([`Network::observe_hops`]).
     Entered {
         /// The packet.
         packet: PathPacket<T>,
-        /// The link; those of the hosts that hold packets come after the configured ones.
+        /// The link. The links of hosts that delay packets come after the configured links.
         link: u32,
     },
-    /// A timer went off. It is off until it is armed again.
+    /// The timer with this number went off. It is off until it is armed again.
     Timer(u32),
 }
 
 impl<T: Tag> Network<T> {
-    /// The network of `config`, empty.
+    /// The network of `config`, without packets.
     pub fn new(config: &NetworkConfig<'_>) -> Self {
         let (from, to) = config.window;
         let configured = config.links.iter();
@@ -121,15 +128,15 @@ impl<T: Tag> Network<T> {
             let mut out = flow.out.clone();
             if !flow.send_jitter.is_zero() {
                 out.insert(0, links.len() as u32);
-                // The name cannot be another link's: those hold no slash.
+                // No other link has this name, because the names of configured links have no slash.
                 let name = format!("host/{}", flow.name);
                 links.push(Link::new(&config::host_delay(flow.send_jitter), config.seed, &name));
             }
             routes.add(&out, &flow.back);
         }
         for change in &config.changes {
-            if let Some((name, of_link)) = config.links.get(change.link as usize) {
-                links[change.link as usize].expect_change(change, of_link, config.seed, name);
+            if let Some((name, link)) = config.links.get(change.link as usize) {
+                links[change.link as usize].expect_change(change, link, config.seed, name);
             }
         }
         let change_key = links.len() as u32 + config.timers;
@@ -150,24 +157,24 @@ impl<T: Tag> Network<T> {
         }
     }
 
-    /// From now on an output says of each packet to which link it comes, and the links keep when they serve
-    /// it ([`Network::services`]).
+    /// Reports from now on each packet that comes to a link ([`NetworkEvent::Entered`]), and makes the links
+    /// keep the service of each packet ([`Network::services`]).
     pub fn observe_hops(&mut self) {
         self.observes_hops = true;
         self.links.iter_mut().for_each(Link::observe_services);
     }
 
-    /// The services of a link that nobody has taken yet, in order of time; `None` if hops are not observed. A
-    /// packet's service is there when the packet leaves the link. What was due by `now` and begins late is
-    /// there after [`Network::reports`].
+    /// Returns the services of a link that nobody has taken yet, in order of time. `None` if hops are not
+    /// observed. The service of a packet is there when the packet leaves the link. The services that are due
+    /// and that the link has not begun are there after [`Network::reports`].
     pub fn services(&mut self, link: u32) -> Option<&mut Vec<Service<PathPacket<T>>>> {
         self.links.get_mut(link as usize)?.services()
     }
 
-    /// A packet leaves its host. Everything before `now` has been polled.
+    /// Takes a packet that leaves its host. The owner has polled all outputs before `now`.
     ///
-    /// Not inlined: a transport sends from several places, and each would hold a copy of a whole link (4 kB
-    /// of code).
+    /// Not inlined: a transport sends at several places of its code, and each would have a copy of the code
+    /// of a link (4 kB).
     #[inline(never)]
     pub fn handle_packet(&mut self, packet: PathPacket<T>, now: Instant) {
         debug_assert!(now >= self.now, "time went back");
@@ -177,20 +184,20 @@ impl<T: Tag> Network<T> {
         }
     }
 
-    /// A link's wire has made `copy`: the packet of [`NetworkEvent::Repeated`], perhaps with another tag. The
-    /// copy goes on from the far end of the link, behind the packet.
+    /// Takes the `copy` that a link's wire has made of the packet of [`NetworkEvent::Repeated`], perhaps with
+    /// another tag. The copy goes on from the far end of the link, behind the packet.
     pub fn handle_copy(&mut self, copy: PathPacket<T>) {
         self.go_on(copy, self.now);
     }
 
-    /// Lets the timer go off at `at` or before: a timer that is armed for an earlier time stays so.
-    /// [`Instant::MAX`] is never.
+    /// Arms the timer for `at`. A timer that is armed for an earlier time keeps that time. [`Instant::MAX`]
+    /// means never.
     #[inline(always)]
     pub fn arm_timer(&mut self, timer: u32, at: Instant) {
         self.agenda.arm(self.timer_key(timer), at);
     }
 
-    /// When [`Network::poll_output`] next has something to do, if ever.
+    /// Returns when [`Network::poll_output`] is to be called next. `None` if nothing is left to happen.
     pub fn poll_timeout(&self) -> Option<Instant> {
         if let Some(output) = self.ready.front() {
             return Some(output.at);
@@ -200,7 +207,7 @@ impl<T: Tag> Network<T> {
         (next < Instant::MAX).then_some(next)
     }
 
-    /// The next thing that happened by `now`, in order of time; to be called until `None`.
+    /// Returns the next output by `now`, in order of time. The owner calls it until `None`.
     #[inline(always)]
     pub fn poll_output(&mut self, now: Instant) -> Option<NetworkOutput<T>> {
         loop {
@@ -247,30 +254,32 @@ impl<T: Tag> Network<T> {
         }
     }
 
-    /// What happened to the queue of a configured link and was not taken out yet; `None` if queues are not
-    /// observed. What was due by `now` and begins late is there after [`Network::reports`].
+    /// Returns the changes of a configured link's queue that nobody has taken yet. `None` if queues are not
+    /// observed. The changes that are due, and that the link has not made, are there after
+    /// [`Network::reports`].
     pub fn queue_changes(&mut self, link: u32) -> Option<&mut QueueChanges> {
         self.links.get_mut(link as usize)?.queue_changes()
     }
 
-    /// What the configured links did within the measuring window up to `now`, in their order.
+    /// Returns what the configured links did within the measuring window up to `now`, in their order.
     pub fn reports(&mut self, now: Instant) -> Vec<LinkReport> {
         self.links[..self.configured as usize].iter_mut().map(|link| link.report(now)).collect()
     }
 
-    /// Packets and fragments in each link, those of the hosts that hold packets last.
+    /// Returns the number of packets and fragments in each link. The links of hosts that delay packets are
+    /// last.
     pub fn held(&self) -> impl Iterator<Item = usize> {
         self.links.iter().map(Link::held)
     }
 
-    /// Gives a link another discipline; before any packet.
+    /// Gives a link another discipline, before the first packet.
     #[cfg(test)]
     fn set_queue(&mut self, link: usize, queue: crate::queue::Queue<PathPacket<T>>) {
         self.links[link].set_queue(queue);
     }
 
-    /// The link or timer whose turn it is by `until`, and when: the awake link if it has more to give at the
-    /// same instant, and otherwise the next of the agenda.
+    /// Returns the next event by `until`, as its time and the key of its link or timer: the awake link if it
+    /// has more outputs at the same instant, and otherwise the next entry of the agenda.
     #[inline(always)]
     fn next_event(&mut self, until: Instant) -> Option<(Instant, Key)> {
         let Some(awake) = self.awake else { return self.agenda.pop(until) };
@@ -282,17 +291,17 @@ impl<T: Tag> Network<T> {
         self.agenda.arm_and_pop(Key(awake), next, until)
     }
 
-    /// A packet comes to a link, in fragments if it is above the link's MTU. Its place is the one after that
-    /// link.
+    /// Hands a packet to a link, in fragments if it is above the link's MTU. The packet's place on its route
+    /// is already the one after that link.
     #[inline(always)]
     fn forward(&mut self, index: u32, packet: PathPacket<T>, now: Instant) {
         if self.observes_hops {
             self.observe_hop(index, packet, now);
         }
         let link = &mut self.links[index as usize];
-        // The awake link goes into the agenda later, unless it had nothing else to do.
+        // The awake link is inserted into the agenda later, by `next_event`, unless it had no event left.
         let is_awake = self.awake == Some(index);
-        let comes_later = is_awake && link.next() < Instant::MAX;
+        let is_inserted_later = is_awake && link.next() < Instant::MAX;
         if packet.wire_size() <= link.mtu() {
             link.handle_packet(packet, now);
         } else {
@@ -301,7 +310,7 @@ impl<T: Tag> Network<T> {
         if link.has_dropped() {
             self.take_drops(index, now);
         }
-        if !comes_later {
+        if !is_inserted_later {
             self.agenda.arm(Key(index), self.links[index as usize].next());
             if is_awake {
                 self.awake = None;
@@ -309,8 +318,8 @@ impl<T: Tag> Network<T> {
         }
     }
 
-    /// A packet has arrived at the far end of `link`, and a copy with it. The owner takes the copy before the
-    /// packet can leave the network.
+    /// Reports that a packet has arrived at the far end of `link` with a copy. The owner hands in the copy
+    /// before the packet can leave the network.
     #[cold]
     #[inline(never)]
     fn repeat(&mut self, link: u32, packet: PathPacket<T>, at: Instant) {
@@ -318,7 +327,7 @@ impl<T: Tag> Network<T> {
         self.go_on(packet, at);
     }
 
-    /// A packet that has crossed a link goes to its next hop.
+    /// Sends a packet that has crossed a link to its next hop.
     #[cold]
     fn go_on(&mut self, packet: PathPacket<T>, at: Instant) {
         match self.routes.hop(packet.place()) {
@@ -343,7 +352,7 @@ impl<T: Tag> Network<T> {
         self.agenda.arm(Key(self.change_key), self.schedule.next());
     }
 
-    /// What a link dropped when a packet came.
+    /// Reports the packets that a link has dropped just now.
     #[cold]
     fn take_drops(&mut self, index: u32, now: Instant) {
         while let Some(Dropped { packet, cause }) = self.links[index as usize].poll_drop() {
@@ -352,7 +361,7 @@ impl<T: Tag> Network<T> {
         }
     }
 
-    /// A packet above the link's MTU comes in as its fragments.
+    /// Reports that a packet comes to a link. A packet above the link's MTU comes as its fragments.
     #[cold]
     fn observe_hop(&mut self, link: u32, packet: PathPacket<T>, at: Instant) {
         let mtu = self.links[link as usize].mtu();
@@ -370,7 +379,7 @@ impl<T: Tag> Network<T> {
     }
 }
 
-/// A link takes the fragments of a packet that is above its MTU.
+/// Hands a packet above the link's MTU to the link as its fragments.
 #[cold]
 fn cut<T: Tag>(link: &mut Link<PathPacket<T>>, packet: PathPacket<T>, now: Instant) {
     for part in packet.part().fragments(link.mtu()) {

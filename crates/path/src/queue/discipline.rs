@@ -38,7 +38,9 @@ pub(crate) trait Discipline<T>: Debug {
     /// True if `dequeue` may drop packets. The link then calls `dequeue` at the time at which service begins,
     /// so that the drop is reported at its time. For other disciplines the link calls `dequeue` later, at its
     /// next event, with the time at which service began (see `link`).
-    fn drops_at_dequeue(&self) -> bool;
+    fn drops_at_dequeue(&self) -> bool {
+        false
+    }
 }
 
 /// A packet in the queue.

@@ -130,11 +130,6 @@ impl<T: Carried> Discipline<T> for DropTailQueue<T> {
     fn len(&self) -> u32 {
         self.waiting.len() as u32
     }
-
-    #[inline(always)]
-    fn drops_at_dequeue(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

@@ -75,10 +75,6 @@ impl<T: Carried> Discipline<T> for DrrQueue<T> {
     fn len(&self) -> u32 {
         self.queues.len()
     }
-
-    fn drops_at_dequeue(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

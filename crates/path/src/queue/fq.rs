@@ -138,10 +138,6 @@ impl<T: Carried> Discipline<T> for FqQueue<T> {
     fn len(&self) -> u32 {
         self.packets
     }
-
-    fn drops_at_dequeue(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

@@ -50,10 +50,6 @@ impl<T: Carried> Discipline<T> for RoundRobin<T> {
     fn len(&self) -> u32 {
         self.flows.values().map(|packets| packets.len() as u32).sum()
     }
-
-    fn drops_at_dequeue(&self) -> bool {
-        false
-    }
 }
 
 /// First in, first out, without a limit. What has waited longer than `target` is marked when its service
