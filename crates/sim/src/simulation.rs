@@ -21,7 +21,7 @@ use core::sync::atomic::Ordering;
 
 use talkpath_arena::RunPlan;
 use talkpath_arena::links::{QueueSeries, cause_of_drop, link_records};
-use talkpath_flow::Side;
+use talkpath_flow::{FlowTaps, Side};
 use talkpath_measure::{DropCause, RunRecord};
 use talkpath_model::Scenario;
 use talkpath_path::{
@@ -90,6 +90,21 @@ pub(crate) enum EndCause {
     Overfull,
 }
 
+/// The messages and echoes of a flow.
+#[derive(Clone, Copy)]
+struct MessageCounts {
+    /// The number of those that are still to be delivered.
+    pending: u64,
+    /// The number of those that were delivered.
+    delivered: u64,
+}
+
+impl MessageCounts {
+    fn read(taps: &FlowTaps) -> Self {
+        Self { pending: taps.pending(), delivered: taps.delivered() }
+    }
+}
+
 /// A packet that has come to an endpoint.
 #[derive(Clone, Copy)]
 struct ArrivedPacket {
@@ -97,8 +112,8 @@ struct ArrivedPacket {
     ecn: Ecn,
 }
 
-/// The number of timers that the endpoints of `flows` flows have, and after them the ends of `connections`
-/// QUIC connections.
+/// The number of timers of a run. Timers are numbered: two for the endpoints of each flow, the near one
+/// first, and after all flows two for the ends of each QUIC connection that flows share.
 pub(crate) fn timers(flows: usize, connections: usize) -> u32 {
     u32::try_from(2 * (flows + connections)).expect("fewer than 2^30 flows: they would need terabytes")
 }
@@ -106,11 +121,6 @@ pub(crate) fn timers(flows: usize, connections: usize) -> u32 {
 /// The timer of the endpoint of `flow` at `side`.
 const fn timer_of(flow: u32, side: Side) -> u32 {
     2 * flow + side as u32
-}
-
-/// The flow of a timer, and the side of its endpoint.
-const fn endpoint_of(timer: u32) -> (u32, Side) {
-    (timer / 2, if timer.is_multiple_of(2) { Side::Near } else { Side::Far })
 }
 
 /// The direction of the packets that the endpoint at `side` sends.
@@ -138,15 +148,15 @@ const fn destination(direction: Direction) -> Side {
 }
 
 impl Simulation {
-    /// Runs until the run is complete, the plan interrupts it, or too many packets are under way. Calls `see`
-    /// for each packet that the tap saw leave or arrive. Without a tap `see` is never called.
-    pub(crate) fn run(&mut self, plan: &RunPlan<'_>, see: &mut dyn FnMut(&Sighting)) -> RunEnd {
+    /// Runs until the run is complete, the plan interrupts it, or too many packets are under way. Calls
+    /// `on_sighting` for each packet that the tap saw leave or arrive. Without a tap it is never called.
+    pub(crate) fn run(&mut self, plan: &RunPlan<'_>, on_sighting: &mut dyn FnMut(&Sighting)) -> RunEnd {
         self.start_flows();
         loop {
             // Many outputs are handled between two checks of the interrupt, because a check costs more than
             // an output.
             let last_output = self.handle_outputs(OUTPUTS_BETWEEN_CHECKS);
-            self.empty_tap(see);
+            self.empty_tap(on_sighting);
             let Some(at) = last_output else {
                 let last_event = self.draining.as_ref().map(|draining| draining.last_event);
                 return RunEnd { at: last_event.unwrap_or(self.duration), cause: EndCause::Complete };
@@ -184,10 +194,10 @@ impl Simulation {
         }
     }
 
-    /// Calls `see` for each packet at the tap, and forgets these packets.
-    fn empty_tap(&mut self, see: &mut dyn FnMut(&Sighting)) {
+    /// Calls `on_sighting` for each packet that the tap saw since the last call.
+    fn empty_tap(&mut self, on_sighting: &mut dyn FnMut(&Sighting)) {
         if let Some(tap) = &mut self.tap {
-            tap.seen.drain(..).for_each(|sighting| see(&sighting));
+            tap.seen.drain(..).for_each(|sighting| on_sighting(&sighting));
         }
     }
 
@@ -248,7 +258,7 @@ impl Simulation {
         let NetworkOutput { at, event } = output;
         match event {
             NetworkEvent::Arrived(packet) => self.deliver(packet, at),
-            NetworkEvent::Timer(timer) => self.wake_endpoint(timer, at),
+            NetworkEvent::Timer(timer) => self.wake(timer, at),
             NetworkEvent::Dropped { packet, cause, .. } => self.record_drop(packet, cause_of_drop(cause)),
             NetworkEvent::Lost { packet, .. } => self.record_drop(packet, DropCause::Loss),
             NetworkEvent::Repeated { packet, .. } => {
@@ -261,13 +271,24 @@ impl Simulation {
         at
     }
 
-    /// Handles the timer of an endpoint, or of an end of a connection. The first timer of a near end opens
-    /// its flow.
-    fn wake_endpoint(&mut self, timer: u32, now: Instant) {
-        let (index, side) = endpoint_of(timer);
-        if let Some(connection) = (index as usize).checked_sub(self.flows.len()) {
-            return self.wake_connection(connection, side, now);
+    /// Handles a timer that goes off.
+    #[inline]
+    fn wake(&mut self, timer: u32, now: Instant) {
+        let index = timer / 2;
+        let side = if timer.is_multiple_of(2) { Side::Near } else { Side::Far };
+        match (index as usize).checked_sub(self.flows.len()) {
+            None => self.wake_endpoint(index, side, now),
+            Some(connection) => self.wake_connection(connection, side, now),
         }
+    }
+
+    /// The timer of the end of a shared connection at `side`.
+    fn timer_of_connection(&self, connection: usize, side: Side) -> u32 {
+        timer_of((self.flows.len() + connection) as u32, side)
+    }
+
+    /// Handles the timer of the endpoint of the flow `index`. The first timer of a near end opens its flow.
+    fn wake_endpoint(&mut self, index: u32, side: Side, now: Instant) {
         let flow = &mut self.flows[index as usize];
         let endpoint = match side {
             Side::Near => &mut flow.near,
@@ -278,7 +299,7 @@ impl Simulation {
         // a later time when the timer goes off. Then nothing is due, and the timer is armed again.
         let deadline = endpoint.poll_timeout();
         if deadline > now && !opens_flow {
-            return self.network.arm_timer(timer, deadline);
+            return self.network.arm_timer(timer_of(index, side), deadline);
         }
         endpoint.handle_timeout(now);
         if opens_flow {
@@ -403,8 +424,8 @@ impl Simulation {
             direction,
             now,
         };
-        // The number matters only after `duration`, and is not counted before.
-        let before = self.draining.is_some().then(|| (flow.taps.pending(), flow.taps.delivered()));
+        // The messages matter only after `duration`, and are not counted before.
+        let before = self.draining.is_some().then(|| MessageCounts::read(&flow.taps));
         let deadline = match side {
             Side::Near => {
                 let deadline = flow.near.step(Side::Near, &mut flow.taps, now, &mut context);
@@ -425,16 +446,16 @@ impl Simulation {
         deadline.max(now)
     }
 
-    /// Updates the number of pending messages after a step of the flow `index`, before which so many were
-    /// pending and so many delivered.
+    /// Updates the number of pending messages after a step of the flow `index`, which had the counts `before`
+    /// the step.
     #[cold]
-    fn update_pending(&mut self, index: u32, (pending, delivered): (u64, u64), now: Instant) {
-        let taps = &self.flows[index as usize].taps;
+    fn update_pending(&mut self, index: u32, before: MessageCounts, now: Instant) {
+        let after = MessageCounts::read(&self.flows[index as usize].taps);
         let Some(draining) = &mut self.draining else { return };
-        if taps.delivered() > delivered {
+        if after.delivered > before.delivered {
             draining.last_delivery = now;
         }
-        draining.pending = draining.pending + taps.pending() - pending;
+        draining.pending = draining.pending + after.pending - before.pending;
     }
 
     /// Records that the path dropped or lost a packet, or a fragment of one. A datagram that lost a fragment
@@ -560,9 +581,10 @@ impl Outlet for StepContext<'_> {
     }
 }
 
-/// How many packets may be under way. Chosen: those of 100 Gb/s with 1,500 B in 240 ms. A window that nothing
-/// on the path bounds comes here in half a minute, with 4 GB of memory at most.
+/// The largest number of packets under way. We chose the packets of 100 Gb/s with 1,500 B in 240 ms. A window
+/// that nothing on the path bounds reaches this number in half a minute, with at most 4 GB of memory.
 pub(crate) const MOST_UNDER_WAY: usize = 2_000_000;
 
-/// The number of outputs between two checks of the interrupt. A check costs more than an output. Chosen.
+/// The number of outputs between two checks of the interrupt. We chose it because a check costs more than an
+/// output.
 pub(crate) const OUTPUTS_BETWEEN_CHECKS: u32 = 1 << 14;

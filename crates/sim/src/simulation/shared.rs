@@ -5,9 +5,9 @@
 //! The other flows would find nothing to do. So the cost of a packet depends on the flows that it is about,
 //! and not on the number of flows that share the connection.
 //!
-//! **Order.** The flow that takes the packet, or that opens, is first; at a deadline of the engine the first
-//! that is open. The others follow in the scenario's order. If a step gave others something to do, a second
-//! round begins.
+//! **Order.** The first step is that of the flow which takes the packet, or which opens. At a deadline of the
+//! engine it is that of the first flow that is open. The other flows follow in the scenario's order. If a
+//! step gave others something to do, a second round begins.
 //!
 //! **Timers.** Each end of a connection has one timer, for the engine and for the applications of its flows.
 //! The timer of a flow's near end only opens the flow.
@@ -15,12 +15,13 @@
 use talkpath_flow::Side;
 use talkpath_units::Instant;
 
-use super::{ArrivedPacket, Simulation, timer_of};
+use super::{ArrivedPacket, Simulation};
 use crate::connections::Connection;
 use crate::shared::SharedPlace;
 
 impl Simulation {
-    /// A packet has `arrived` for the connection of the flow at `at`, or this flow opens.
+    /// Takes the steps after a packet has `arrived` for the connection of the flow at `at`, or after this
+    /// flow has opened.
     #[cold]
     pub(super) fn step_shared(
         &mut self,
@@ -52,7 +53,8 @@ impl Simulation {
     }
 
     /// Takes a step for the flow `first`, which takes the packet that has `arrived`, and then for each flow
-    /// that is due or for which there is something new. Without `first` the first that is due is first.
+    /// that is due or for which there is something new. If `first` is `None`, the first step is that of the
+    /// first flow that is due.
     fn step_flows(
         &mut self,
         connection: usize,
@@ -129,26 +131,27 @@ impl Simulation {
         }
     }
 
-    /// After the steps: the flows read the congestion window if it is another one, and the connection's timer
-    /// is armed.
+    /// Ends the steps: the flows read the congestion window if it has changed, and the connection's timer is
+    /// armed.
     fn settle_shared(&mut self, connection: usize, side: Side, now: Instant) {
         let shared = self.connections.get_mut(connection);
         let end = shared.end(side).borrow();
-        let (windows, of_engine) = (end.windows_key(), end.poll_timeout().unwrap_or(Instant::MAX));
+        let (windows, engine_deadline) = (end.windows_key(), end.poll_timeout().unwrap_or(Instant::MAX));
         drop(end);
         let flows = shared.flows.len();
         let state = &mut shared.shared[side as usize];
-        let deadline = of_engine.min(state.next());
-        if core::mem::replace(&mut state.windows, windows) != windows && side == Side::Near {
+        let deadline = engine_deadline.min(state.next());
+        let old_windows = core::mem::replace(&mut state.windows, windows);
+        if windows != old_windows && side == Side::Near {
             (0..flows).for_each(|place| self.read_meter(connection, place, now));
         }
-        let timer = timer_of((self.flows.len() + connection) as u32, side);
+        let timer = self.timer_of_connection(connection, side);
         self.network.arm_timer(timer, deadline.max(now));
     }
 }
 
 impl Connection {
-    /// The first flow from `from` on that is due, or for which there is something new.
+    /// Returns the first flow from `from` on that is due, or for which there is something new.
     fn next_step(&self, side: Side, from: usize) -> Option<usize> {
         let due = self.shared[side as usize].due.range(from..).next().copied();
         due.into_iter().chain(self.end(side).borrow().next_ready(from)).min()
