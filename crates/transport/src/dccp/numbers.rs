@@ -1,37 +1,52 @@
-//! Sequence number variables, validity windows (RFC 4340 §7.5) and what they say of a packet.
+//! The sequence number variables of a connection, and the windows that decide whether a packet is valid (RFC
+//! 4340 §7.5). W is the Sequence Window of the end that sent the numbers.
+//!
+//! ```text
+//!             SWL           GSR                      SWH
+//!   ───────────┼─────────────┼────────────────────────┼────►   the peer's sequence numbers
+//!              │  W/4 numbers│      3 W/4 numbers     │
+//!
+//!             AWL                                    AWH = GSS
+//!   ───────────┼──────────────────────────────────────┼────►   our numbers, which the peer acknowledges
+//!              │             W numbers                │
+//! ```
+//!
+//! | type | sequence number | acknowledgement number | if invalid |
+//! | --- | --- | --- | --- |
+//! | Request, Response, Data, Ack, DataAck | SWL to SWH | AWL to AWH, if it has one | Sync |
+//! | CloseReq, Close, Reset | GSR + 1 to SWH | GAR to AWH | Sync |
+//! | Sync, SyncAck | SWL to SWH; on a silent connection from SWL on | AWL to AWH | ignored |
 
 use talkpath_units::{Duration, Instant};
-
 use talkpath_wire::dccp::{DccpPacket, PacketKind, Seq};
 
 /// The sequence number variables of a connection (RFC 4340 §7.1).
 #[derive(Clone, Debug)]
 pub(super) struct Numbers {
-    /// Initial number sent.
+    /// The first number that was sent (ISS).
     iss: Seq,
-    /// Greatest number sent.
+    /// The greatest number that was sent (GSS).
     pub(super) gss: Seq,
-    /// Initial number received.
+    /// The first number that was received (ISR).
     isr: Seq,
-    /// Greatest number received.
+    /// The greatest number that was received (GSR).
     pub(super) gsr: Seq,
-    /// Greatest acknowledgement received.
+    /// The greatest acknowledgement number that was received (GAR).
     pub(super) gar: Seq,
-    /// The first number received in OPEN.
+    /// The first number that was received in OPEN (OSR).
     pub(super) osr: Seq,
-    /// When a valid packet arrived last.
+    /// When the last valid packet arrived. `None` before the first.
     last_valid: Option<Instant>,
     arrivals: Arrivals,
 }
 
-/// What the checks say of a packet (RFC 4340 §7.5.3, §7.5.4).
+/// The result of the checks of a packet (RFC 4340 §7.5.3, §7.5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Validity {
-    /// Process it.
     Valid,
-    /// Ignore it.
+    /// The packet is ignored.
     Ignored,
-    /// Ask the peer with a Sync that acknowledges this.
+    /// The packet is answered with a Sync that acknowledges this number.
     NeedsSync(Seq),
 }
 
@@ -43,7 +58,7 @@ pub(super) struct Widths {
 }
 
 impl Numbers {
-    /// Nothing sent or received: the first packet will be `iss`.
+    /// The numbers before any packet. The first packet will be `iss`.
     pub(super) fn new(iss: Seq) -> Self {
         let before = iss.wrapping_sub(1);
         Self {
@@ -58,40 +73,41 @@ impl Numbers {
         }
     }
 
-    /// The next number to send.
+    /// Returns the number of the next packet that leaves.
     pub(super) fn take_next(&mut self) -> Seq {
         self.gss = self.gss.next();
         self.gss
     }
 
-    /// `seq` is the first that arrives. GSR is the number before it, so that the packet passes the checks to
-    /// come, whatever its type (RFC 4340 §8.5 step 4): a Reset must lie after GSR.
+    /// Takes note of the first packet that arrives, `seq`. GSR is set to the number before it, so that the
+    /// packet passes the checks, whatever its type (RFC 4340 §8.5 step 4): a Reset is valid only after GSR.
     pub(super) fn begin_receiving(&mut self, seq: Seq) {
         (self.isr, self.gsr) = (seq, seq.wrapping_sub(1));
         self.arrivals = Arrivals::default();
     }
 
-    /// Continues a stateless handshake: from the numbers of a Response and of the Request that it answered.
+    /// The numbers after a handshake without state, from those of the Response and of the Request that it
+    /// answered.
     pub(super) fn restore(response: Seq, request: Seq) -> Self {
         Self { gss: response, isr: request, gsr: request, ..Self::new(response) }
     }
 
-    /// Whether our own packet `ack` can be acknowledged: AWL <= ack <= AWH (RFC 4340 §7.5.1).
+    /// True if the peer may acknowledge our packet `ack`: AWL <= ack <= AWH (RFC 4340 §7.5.1).
     pub(super) fn acknowledges(&self, ack: Seq, widths: Widths) -> bool {
         ack.is_within(self.awl(widths), self.gss)
     }
 
-    /// The packet with its numbers in full length (RFC 4340 §7.6): the nearest to what is expected.
+    /// Extends the short numbers of a packet to the nearest full ones (RFC 4340 §7.6).
     pub(super) fn extend(&self, packet: &mut DccpPacket) {
         packet.seq = packet.seq.extended(self.gsr);
         packet.ack = packet.ack.extended(self.gss);
         packet.short = false;
     }
 
-    /// RFC 4340 §8.5 steps 5 and 6, without the updates.
+    /// Checks a packet by the table above (RFC 4340 §8.5 steps 5 and 6). Changes nothing.
     pub(super) fn check(&self, packet: &DccpPacket, widths: Widths, rtt: Duration, now: Instant) -> Validity {
         let (swl, swh) = (self.swl(widths), self.swh(widths));
-        let awl = self.awl(widths);
+        let is_ack_in_window = packet.ack.is_within(self.awl(widths), self.gss);
         match packet.kind {
             PacketKind::Sync | PacketKind::SyncAck => {
                 let in_sequence = if self.is_active(rtt, now) {
@@ -99,11 +115,7 @@ impl Numbers {
                 } else {
                     !packet.seq.is_before(swl)
                 };
-                if in_sequence && packet.ack.is_within(awl, self.gss) {
-                    Validity::Valid
-                } else {
-                    Validity::Ignored
-                }
+                if in_sequence && is_ack_in_window { Validity::Valid } else { Validity::Ignored }
             }
             PacketKind::CloseReq | PacketKind::Close | PacketKind::Reset(_) => {
                 if packet.seq.is_within(self.gsr.next(), swh) && packet.ack.is_within(self.gar, self.gss) {
@@ -119,8 +131,8 @@ impl Numbers {
             | PacketKind::Data
             | PacketKind::Ack
             | PacketKind::DataAck => {
-                let acknowledges = !packet.kind.has_ack() || packet.ack.is_within(awl, self.gss);
-                if packet.seq.is_within(swl, swh) && acknowledges {
+                let is_ack_valid = !packet.kind.has_ack() || is_ack_in_window;
+                if packet.seq.is_within(swl, swh) && is_ack_valid {
                     Validity::Valid
                 } else {
                     Validity::NeedsSync(packet.seq)
@@ -129,8 +141,8 @@ impl Numbers {
         }
     }
 
-    /// A valid packet: GSR and GAR move on. A Sync's acknowledgement number may be of a packet of ours that
-    /// was refused as invalid, so that it does not count (RFC 4340 §8.5 step 6).
+    /// Moves GSR and GAR to a valid packet. The acknowledgement number of a Sync does not count, because it
+    /// may be that of a packet of ours which the peer has found invalid (RFC 4340 §8.5 step 6).
     pub(super) fn on_valid(&mut self, packet: &DccpPacket, now: Instant) {
         self.arrivals.on_packet(packet.seq.distance_from(self.gsr));
         self.gsr = self.gsr.max(packet.seq);
@@ -140,23 +152,23 @@ impl Numbers {
         self.last_valid = Some(now);
     }
 
-    /// How many of the peer's packets have been inferred as lost since the last call.
+    /// Returns the number of the peer's packets that were found lost since the last call.
     pub(super) fn take_lost(&mut self) -> u64 {
         core::mem::take(&mut self.arrivals.lost)
     }
 
-    /// Packets sent since the greatest one that is known to have arrived.
+    /// Returns the number of packets that were sent since the greatest one that the peer has acknowledged.
     pub(super) fn in_flight(&self) -> u64 {
         self.gss.distance_from(self.gar).max(0) as u64
     }
 
-    /// RFC 4340 §7.5.3: active if a valid packet arrived within three round trips.
+    /// True if a valid packet has arrived within the last three round trips (RFC 4340 §7.5.3).
     fn is_active(&self, rtt: Duration, now: Instant) -> bool {
         self.last_valid.is_some_and(|last| now.since(last) <= rtt.saturating_mul(3))
     }
 
-    /// RFC 4340 §7.5.1; the initial number bounds the window at the connection's beginning. GSR lies before
-    /// that number until the first packet has been checked.
+    /// SWL. At the beginning of the connection the window begins with ISR. GSR is the number before ISR until
+    /// the first packet is checked.
     fn swl(&self, widths: Widths) -> Seq {
         let quarter = widths.remote / 4;
         let received = self.gsr.distance_from(self.isr);
@@ -178,58 +190,63 @@ impl Numbers {
     }
 }
 
-/// Which of the peer's latest packets arrived, to infer losses: a packet is lost when three later ones have
-/// arrived (NUMDUPACK; RFC 4341 §6.1.1).
+/// Which of the peer's last 64 packets have arrived. A packet is lost once three later packets have arrived
+/// (NUMDUPACK; RFC 4341 §6.1.1).
 #[derive(Clone, Debug, Default)]
 struct Arrivals {
-    /// Bit n: the packet n before the greatest arrived.
-    seen: u64,
-    /// The number of packets, up to the greatest, that are not judged yet.
-    open: u32,
+    /// Bit n is set if the packet n before the greatest has arrived. Zero before the first packet.
+    arrived: u64,
+    /// The number of packets, counted from the greatest down, that are not yet known to have arrived or to be
+    /// lost.
+    undecided: u32,
+    /// The number of packets that were found lost.
     lost: u64,
 }
 
 impl Arrivals {
-    /// A packet arrived so far ahead of the greatest, or behind it.
+    /// Takes note of a packet that is this number `ahead` of the greatest, or behind it if the number is
+    /// negative.
     fn on_packet(&mut self, ahead: i64) {
-        if self.seen == 0 {
-            (self.seen, self.open) = (1, 0);
+        if self.arrived == 0 {
+            (self.arrived, self.undecided) = (1, 0);
             return;
         }
         if ahead <= 0 {
-            self.seen |= 1_u64.checked_shl(ahead.unsigned_abs().min(64) as u32).unwrap_or(0);
+            self.arrived |= 1_u64.checked_shl(ahead.unsigned_abs().min(64) as u32).unwrap_or(0);
         } else {
             let ahead = ahead as u64;
-            // What is pushed out of sight unjudged and unseen is lost.
-            let pushed = (u64::from(self.open) + ahead).saturating_sub(64);
+            // The bits hold 64 packets. An undecided packet that falls out of them and has not arrived is
+            // lost.
+            let pushed = (u64::from(self.undecided) + ahead).saturating_sub(64);
             if pushed > 0 {
-                let old = u64::from(self.open).min(pushed) as u32;
-                let high = self.seen.checked_shr(self.open - old).unwrap_or(0) & low_bits(old);
+                let old = u64::from(self.undecided).min(pushed) as u32;
+                let high = self.arrived.checked_shr(self.undecided - old).unwrap_or(0) & low_bits(old);
                 self.lost += pushed - u64::from(high.count_ones());
             }
-            self.open = (u64::from(self.open) + ahead - pushed) as u32;
-            self.seen = self.seen.checked_shl(ahead.min(64) as u32).unwrap_or(0) | 1;
+            self.undecided = (u64::from(self.undecided) + ahead - pushed) as u32;
+            self.arrived = self.arrived.checked_shl(ahead.min(64) as u32).unwrap_or(0) | 1;
         }
-        self.judge();
+        self.find_losses();
     }
 
-    /// All that lies before the third greatest that arrived is lost or has arrived.
-    fn judge(&mut self) {
-        let without_greatest = self.seen & self.seen.wrapping_sub(1);
+    /// Decides on the packets before the third greatest that has arrived: those that have not arrived are
+    /// lost.
+    fn find_losses(&mut self) {
+        let without_greatest = self.arrived & self.arrived.wrapping_sub(1);
         let third = without_greatest & without_greatest.wrapping_sub(1);
         if third == 0 {
             return;
         }
         let place = third.trailing_zeros();
-        if place < self.open {
-            let judged = low_bits(self.open) & !low_bits(place);
-            self.lost += u64::from((judged & !self.seen).count_ones());
-            self.open = place;
+        if place < self.undecided {
+            let decided = low_bits(self.undecided) & !low_bits(place);
+            self.lost += u64::from((decided & !self.arrived).count_ones());
+            self.undecided = place;
         }
     }
 }
 
-/// The lowest `count` bits.
+/// Returns a number whose lowest `count` bits are set.
 const fn low_bits(count: u32) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }

@@ -1,4 +1,13 @@
-//! The sending half: a rate, and the loss event rate from what the receiver reports.
+//! The sending half of CCID 3 and 4: a sending rate, which follows from the loss event rate.
+//!
+//! ```text
+//!   feedback ─┬─► loss intervals, or the receiver's own rate ──► loss event rate p ─┬─► tfrc::Sender: rate
+//!             └─► receive rate, lowered for drops ──► x_recv ───────────────────────┘
+//! ```
+//!
+//! The receiver reports its loss intervals (RFC 4342 §8.6), and the sender computes p from them, or the
+//! receiver reports p itself (§8.5). A loss event is new once, although further losses of it may be reported
+//! later.
 
 use std::collections::VecDeque;
 
@@ -20,37 +29,46 @@ pub struct TfrcSender {
     sender: Sender,
     counter: WindowCounter,
     ccval: u8,
-    /// What was sent and not decided by the receiver yet, by number.
-    log: VecDeque<LogEntry>,
-    /// The loss intervals that were reported, newest first.
-    intervals: VecDeque<Known>,
-    /// The acknowledgement numbers of the last feedback: whose, and of what.
-    last_feedback: Option<(Seq, Seq)>,
-    /// The rate of the last feedback that reported no intervals.
-    told_rate: f64,
+    /// The packets that may still be acknowledged or found lost, in the order of their numbers.
+    log: VecDeque<SentPacket>,
+    /// The loss intervals that were reported, the newest first.
+    intervals: VecDeque<KnownInterval>,
+    /// The last feedback packet. `None` before the first.
+    last_feedback: Option<FeedbackNumbers>,
+    /// The loss event rate of the last feedback that reported the rate and no intervals.
+    reported_loss_event_rate: f64,
+    /// The size of the last message.
     payload: Bytes,
     congestion_events: u64,
 }
 
+/// The numbers of a feedback packet.
 #[derive(Clone, Copy, Debug)]
-struct LogEntry {
+struct FeedbackNumbers {
     seq: Seq,
-    sent: Instant,
-    /// The window counter of a data packet.
+    ack: Seq,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SentPacket {
+    seq: Seq,
+    sent_at: Instant,
+    /// The window counter of a data packet. `None` for other packets.
     counter: Option<u8>,
 }
 
 /// A loss interval as the sender knows it.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownInterval {
     first: Seq,
-    /// When its first packet left; `None` if that is not known, and for the interval before the first loss.
+    /// When the first packet of the interval left. `None` if that is not known, and for the interval before
+    /// the first loss.
     start: Option<Instant>,
     interval: Interval,
 }
 
 impl TfrcSender {
-    /// CCID 3 with TFRC, CCID 4 with TFRC-SP.
+    /// The sending half of CCID 3 with TFRC, or of CCID 4 with TFRC-SP.
     pub fn new(config: TfrcConfig) -> Self {
         Self {
             config,
@@ -60,7 +78,7 @@ impl TfrcSender {
             log: VecDeque::new(),
             intervals: VecDeque::with_capacity(INTERVALS + 2),
             last_feedback: None,
-            told_rate: 0.0,
+            reported_loss_event_rate: 0.0,
             payload: Bytes::ZERO,
             congestion_events: 0,
         }
@@ -70,14 +88,15 @@ impl TfrcSender {
         self.sender.rtt().unwrap_or(DEFAULT_RTT)
     }
 
-    fn sent(&self, seq: Seq) -> Option<&LogEntry> {
-        // Numbers follow each other without gaps.
+    /// Returns the packet `seq` if it is in the log.
+    fn sent(&self, seq: Seq) -> Option<SentPacket> {
+        // The numbers in the log follow each other without gaps.
         let index = usize::try_from(seq.distance_from(self.log.front()?.seq)).ok()?;
-        self.log.get(index).filter(|entry| entry.seq == seq)
+        self.log.get(index).filter(|packet| packet.seq == seq).copied()
     }
 
-    /// Takes over the reported intervals. Returns whether any interval begins a loss event that was not
-    /// known.
+    /// Takes the reported intervals. Returns true if any of them begins a loss event that was not known.
+    /// `acknowledged` is the time at which the acknowledged packet left.
     fn merge(&mut self, ack: Seq, options: &FeedbackOptions, acknowledged: Option<Instant>) -> bool {
         let reported = options.intervals.as_slice();
         let mut places = [(Seq::default(), ReportedInterval::default()); INTERVALS + 1];
@@ -87,53 +106,56 @@ impl TfrcSender {
             *place = (end.wrapping_sub(length).next(), interval);
             end = end.wrapping_sub(length);
         }
-        let mut news = false;
+        let mut has_new_loss_event = false;
         for &(first, interval) in places[..reported.len()].iter().rev() {
-            news |= self.merge_one(first, interval);
+            let is_new_loss_event = self.merge_interval(first, interval);
+            has_new_loss_event |= is_new_loss_event;
         }
-        // The newest goes on; whether it has become long is seen from what was acknowledged.
+        // The newest interval goes on. It has become long if the acknowledged packet left two round trips
+        // later.
         let two_round_trips = self.rtt().saturating_mul(2);
         if let (Some(newest), Some(now)) = (self.intervals.front_mut(), acknowledged) {
             newest.interval.short = newest.start.is_some_and(|start| now.since(start) <= two_round_trips);
         }
-        news
+        has_new_loss_event
     }
 
-    /// Takes over the interval that begins with `first`. Returns whether it is a loss event that was not
-    /// known. Further losses of a known one are none (RFC 5348 §4.3).
-    fn merge_one(&mut self, first: Seq, reported: ReportedInterval) -> bool {
-        let (packets, dropped) = (reported.data.max(u32::from(reported.lossy > 0)), reported.dropped);
-        // The same first number: an interval that begins with a loss is another than the empty interval
-        // before a first loss.
-        let same =
-            |known: &&mut Known| known.first == first && (known.interval.dropped > 0) == (reported.lossy > 0);
-        if let Some(known) = self.intervals.iter_mut().find(same) {
+    /// Takes the interval that begins with `first`. Returns true if it is a loss event that was not known.
+    /// Further losses of a known event are no new event (RFC 5348 §4.3).
+    fn merge_interval(&mut self, first: Seq, reported: ReportedInterval) -> bool {
+        let begins_with_loss = reported.lossy > 0;
+        let (packets, dropped) = (reported.data.max(u32::from(begins_with_loss)), reported.dropped);
+        // Two intervals may begin with the same number: one that begins with a loss, and the empty one before
+        // the first loss.
+        let is_same = |known: &&mut KnownInterval| {
+            known.first == first && (known.interval.dropped > 0) == begins_with_loss
+        };
+        if let Some(known) = self.intervals.iter_mut().find(is_same) {
             (known.interval.packets, known.interval.dropped) = (packets, dropped);
             return false;
         }
         if self.intervals.front().is_some_and(|newest| first.is_before(newest.first)) {
-            // Older than what is known: nothing that an honest receiver reports for the first time.
+            // An honest receiver does not report an older interval for the first time.
             return false;
         }
-        let lossy = reported.lossy > 0;
-        let start = if lossy { self.sent(first).map(|entry| entry.sent) } else { None };
+        let start = if begins_with_loss { self.sent(first).map(|packet| packet.sent_at) } else { None };
         let two_round_trips = self.rtt().saturating_mul(2);
         if let (Some(previous), Some(start)) = (self.intervals.front_mut(), start) {
             previous.interval.short =
                 previous.start.is_some_and(|before| start.since(before) <= two_round_trips);
         }
-        if lossy {
+        if begins_with_loss {
             self.discount();
         }
         let interval = Interval { packets, dropped, ..Interval::EMPTY };
-        self.intervals.push_front(Known { first, start, interval });
+        self.intervals.push_front(KnownInterval { first, start, interval });
         self.intervals.truncate(INTERVALS + 1);
-        self.congestion_events += u64::from(lossy);
-        lossy
+        self.congestion_events += u64::from(begins_with_loss);
+        begins_with_loss
     }
 
-    /// A new loss event: what the current interval took from the weight of the older ones stays taken
-    /// (RFC 5348 §5.5).
+    /// Lowers the weights of the older intervals for good, by what the current interval has taken from them,
+    /// because a new loss event begins (RFC 5348 §5.5).
     fn discount(&mut self) {
         let general = self.general_discount();
         for known in self.intervals.iter_mut().skip(1) {
@@ -141,7 +163,7 @@ impl TfrcSender {
         }
     }
 
-    /// DF of RFC 5348 §5.5; 1 if nothing is discounted.
+    /// Returns DF of RFC 5348 §5.5. It is 1 if nothing is discounted.
     fn general_discount(&self) -> f64 {
         if !self.config.history_discounting {
             return 1.0;
@@ -156,7 +178,7 @@ impl TfrcSender {
         mean.map_or(0.0, |mean| 1.0 / mean)
     }
 
-    /// As many as there are, the newest first.
+    /// Returns the known intervals, the newest first. The rest of the array is empty.
     fn known_intervals(&self) -> [Interval; INTERVALS + 1] {
         let mut intervals = [Interval::EMPTY; INTERVALS + 1];
         for (slot, known) in intervals.iter_mut().zip(&self.intervals) {
@@ -165,14 +187,16 @@ impl TfrcSender {
         intervals
     }
 
-    /// Packets acknowledged since the last feedback whose data found no room in the receive buffer.
+    /// Returns the number of packets that were acknowledged since the last feedback, and whose data found no
+    /// room in the receive buffer.
     fn new_buffer_drops(&self, ack: &Acknowledgement<'_>) -> u64 {
-        let before = self.last_feedback.map_or(ack.ack, |(_, acknowledged)| acknowledged);
+        let before = self.last_feedback.map_or(ack.ack, |last| last.ack);
         let newly = u64::try_from(ack.ack.distance_from(before)).unwrap_or(0);
         receive_buffer_drops(ack.options, newly)
     }
 
-    /// RFC 4342 §5.2: the receive rate, less for the `dropped` packets and for a slow receiver.
+    /// Returns the receive rate in B/s, lowered for the `dropped` packets and for a slow receiver (RFC 4342
+    /// §5.2).
     fn adjusted_receive_rate(&self, dropped: u64, options: &FeedbackOptions) -> f64 {
         let reported = f64::from(options.receive_rate);
         let packet_rate = self.payload.get() as f64 / self.rtt().as_secs_f64().max(1e-6);
@@ -196,7 +220,7 @@ impl CcidSender for TfrcSender {
         self.ccval
     }
 
-    /// RFC 5348 §4.2: the initial rate at once, without a feedback to wait for.
+    /// Sets the initial rate, before any feedback (RFC 5348 §4.2).
     fn on_handshake(&mut self, rtt: Duration, now: Instant) {
         self.sender.set_rtt(rtt, now);
     }
@@ -209,7 +233,7 @@ impl CcidSender for TfrcSender {
         if self.log.len() == LOG {
             self.log.pop_front();
         }
-        self.log.push_back(LogEntry { seq: sent.seq, sent: now, counter });
+        self.log.push_back(SentPacket { seq: sent.seq, sent_at: now, counter });
         if sent.is_data {
             self.payload = sent.payload;
             self.sender.on_sent(sent.payload, now);
@@ -217,41 +241,45 @@ impl CcidSender for TfrcSender {
     }
 
     fn on_ack(&mut self, ack: &Acknowledgement<'_>, now: Instant) {
-        let entry = self.sent(ack.ack).copied();
-        if let Some(counter) = entry.and_then(|entry| entry.counter) {
+        let acked = self.sent(ack.ack);
+        if let Some(counter) = acked.and_then(|packet| packet.counter) {
             self.counter.on_acknowledged(counter, now);
         }
         let Some(options) = read_feedback(ack.options) else { return };
-        if self.last_feedback.is_some_and(|(seq, _)| !ack.seq.is_after(seq)) {
+        if self.last_feedback.is_some_and(|last| !ack.seq.is_after(last.seq)) {
             return;
         }
         let (p, new_loss) = match options.told_rate {
-            Some(told) => (told, told > core::mem::replace(&mut self.told_rate, told)),
+            Some(reported) => {
+                let old = core::mem::replace(&mut self.reported_loss_event_rate, reported);
+                (reported, reported > old)
+            }
             None => {
-                let new_loss = self.merge(ack.ack, &options, entry.map(|entry| entry.sent));
+                let new_loss = self.merge(ack.ack, &options, acked.map(|packet| packet.sent_at));
                 (self.loss_event_rate(), new_loss)
             }
         };
         let dropped = self.new_buffer_drops(ack);
         let feedback = Feedback {
-            // If the peer says that it held the acknowledgement for longer than the packet was away, there is
-            // no sample.
-            rtt: entry
-                .map(|entry| now.since(entry.sent))
+            // There is no sample if the peer claims to have held the acknowledgement for longer than it took
+            // to come.
+            rtt: acked
+                .map(|packet| now.since(packet.sent_at))
                 .filter(|measured| options.elapsed <= *measured)
                 .map(|measured| measured.saturating_sub(options.elapsed)),
-            sent: entry.map_or(now, |entry| entry.sent),
+            sent: acked.map_or(now, |packet| packet.sent_at),
             x_recv: self.adjusted_receive_rate(dropped, &options),
             p,
             new_loss,
             receiver_limited: dropped > 0 || options.slow_receiver,
         };
         self.sender.on_feedback(feedback, now);
-        self.last_feedback = Some((ack.seq, ack.ack));
-        // What may yet be found lost stays, and what may be acknowledged again.
-        let decided = ack.ack.wrapping_sub(options.intervals.skip.into());
-        let done = |entry: &LogEntry| entry.seq.is_before(ack.ack) && !entry.seq.is_after(decided);
-        while self.log.front().is_some_and(done) {
+        self.last_feedback = Some(FeedbackNumbers { seq: ack.seq, ack: ack.ack });
+        // The packets stay that may yet be found lost or be acknowledged again.
+        let last_decided = ack.ack.wrapping_sub(options.intervals.skip.into());
+        let is_done =
+            |packet: &SentPacket| packet.seq.is_before(ack.ack) && !packet.seq.is_after(last_decided);
+        while self.log.front().is_some_and(is_done) {
             self.log.pop_front();
         }
     }
@@ -273,7 +301,8 @@ impl CcidSender for TfrcSender {
     }
 }
 
-/// Chosen: a round trip of 64,000 packets; older ones give no round-trip sample.
+/// The largest number of packets in the log. We chose it for round trips of 64,000 packets. Older packets
+/// give no round-trip sample.
 const LOG: usize = 1 << 16;
 
 #[cfg(test)]
