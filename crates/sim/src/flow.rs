@@ -16,41 +16,42 @@ use talkpath_wire::{Levels, LossRecovery, Observation};
 use crate::endpoint::Endpoint;
 use crate::shared::SharedPlace;
 
-/// Both ends of a flow and everything recorded of it. In this order, so that what each step reads lies side
-/// by side.
+/// Both ends of a flow, and all that is recorded of the flow. The fields that each step reads are side by
+/// side.
 #[repr(C, align(64))]
 pub(crate) struct SimFlow {
-    /// The next identification of each end (RFC 791 §3.1).
+    /// The IP identification of the last packet in each direction (RFC 791 §3.1).
     pub(crate) identifications: [u32; 2],
-    /// Takes the settled rows out of `taps` while the run goes on, where none are kept.
+    /// Takes the settled messages out of `taps` while the run goes on. `None` if the run keeps its rows.
     pub(crate) tally: Option<Box<FlowTally>>,
     pub(crate) taps: FlowTaps,
     pub(crate) meter: FlowMeter,
     pub(crate) opened: bool,
-    /// The DSCP of its packets in both directions.
+    /// The DSCP of the flow's packets in both directions.
     pub(crate) dscp: Dscp,
-    /// Its place in a connection that it shares. `None` for a flow alone.
+    /// The flow's place in a connection that several flows share. `None` if the flow shares no connection.
     pub(crate) shared: Option<SharedPlace>,
     pub(crate) near: Endpoint,
     pub(crate) far: Endpoint,
     pub(crate) info: FlowInfo,
     pub(crate) features: Features,
-    /// Whether the scenario wants its packets to take marks.
+    /// True if the scenario asks for ECN.
     pub(crate) wants_ecn: bool,
-    /// Fragments on their way together, by identification; one for each end.
+    /// The fragments that have arrived at each end and wait for the rest of their packet, by identification.
     pub(crate) near_reassembly: Reassembly<u32>,
     pub(crate) far_reassembly: Reassembly<u32>,
-    /// The moment at which the connection is asked for, drawn within the scenario's range.
+    /// When the flow opens its connection. Drawn from the range in the scenario.
     pub(crate) start: Instant,
-    /// Whether messages are due from then on, whether the connection is open or not.
+    /// True if messages are due from `start` on, also while the connection is not open.
     pub(crate) starts_clock: bool,
 }
 
-/// The sender's state over time.
+/// The state of the sender over time.
 #[repr(C)]
 pub(crate) struct FlowMeter {
     series: Option<Box<FlowSeries>>,
-    /// What `cwnd` and `window` followed from last: they change less often than they are looked at.
+    /// [`Endpoint::windows_key`] when `cwnd` and `window` were last read. They are read again only if it
+    /// changes.
     seen: (u64, u64),
     send_buffer: TimeWeighted,
     cwnd: TimeWeighted,
@@ -58,7 +59,7 @@ pub(crate) struct FlowMeter {
 }
 
 struct FlowSeries {
-    /// What the lines show.
+    /// The state that was last written to the series.
     seen: Observation,
     cwnd: SeriesTap,
     ssthresh: SeriesTap,
@@ -67,7 +68,7 @@ struct FlowSeries {
     send_buffer: SeriesTap,
     pacing_rate: SeriesTap,
     bottleneck_rate: SeriesTap,
-    /// Of QUIC alone.
+    /// `None` for transports other than QUIC.
     loss_recovery: Option<Box<LossRecoverySeries>>,
 }
 
@@ -78,7 +79,8 @@ struct LossRecoverySeries {
 }
 
 impl FlowMeter {
-    /// Means over `window`; time series of the flow `name`, over QUIC or not, in this detail as well, if any.
+    /// Takes means over `window`. If `series` is given, also keeps the time series of the flow `name` in this
+    /// detail.
     pub(crate) fn new(
         name: &str,
         is_quic: bool,
@@ -110,15 +112,15 @@ impl FlowMeter {
         Self { series, seen: (u64::MAX, u64::MAX), send_buffer: weighted, cwnd: weighted, window: weighted }
     }
 
-    /// Whether it draws lines over time.
+    /// True if time series are kept.
     pub(crate) fn draws(&self) -> bool {
         self.series.is_some()
     }
 
-    /// The sender looks like this as of `now`.
+    /// Reads the state of the sender at `now`.
     #[inline(always)]
     pub(crate) fn read(&mut self, sender: &Endpoint, now: Instant) {
-        // A buffer is smaller than 2^63 B, which convert in one step.
+        // A signed number converts in one step. A buffer is smaller than 2^63 B.
         self.send_buffer.set(sender.send_buffer().get().cast_signed() as f64, now);
         let key = sender.windows_key();
         if key != self.seen {
@@ -142,8 +144,7 @@ impl FlowMeter {
 }
 
 impl FlowSeries {
-    /// The sender looks like `now_seen`: what differs from before is a change, and anything else costs a
-    /// comparison.
+    /// Writes the values of `now_seen` that differ from those that were last written.
     fn read(&mut self, now_seen: &Observation, now: Instant) {
         let seen = core::mem::replace(&mut self.seen, *now_seen);
         if now_seen.send_buffer != seen.send_buffer {
@@ -190,7 +191,7 @@ impl LossRecoverySeries {
     }
 }
 
-/// A line gets its new value, if it has one and that is another than before.
+/// Writes the value `after` to a series, if there is one and it differs from the value `before`.
 #[inline(always)]
 fn change<T: PartialEq + Copy>(
     line: &mut SeriesTap,
@@ -204,7 +205,7 @@ fn change<T: PartialEq + Copy>(
 }
 
 impl SimFlow {
-    /// Takes out of the taps what is settled, where no rows are kept and enough has come together.
+    /// Takes the settled messages out of the taps, if no rows are kept and enough messages are settled.
     #[inline]
     pub(crate) fn tally(&mut self) {
         if let Some(tally) = &mut self.tally
@@ -214,7 +215,7 @@ impl SimFlow {
         }
     }
 
-    /// What both ends know of marks.
+    /// Returns what both ends have counted of ECN marks. `None` if the scenario does not ask for ECN.
     fn ecn(&self) -> Option<EcnRecord> {
         let (near, far) = (self.near.counters().ecn, self.far.counters().ecn);
         let is_echo = self.taps.echo.is_some();
@@ -227,7 +228,8 @@ impl SimFlow {
         })
     }
 
-    /// The flow's record as of `now`, and its series. Messages were due until `stop`.
+    /// Makes the flow's record at `now`, and adds its time series to `series`. Messages were due until
+    /// `stop`.
     pub(crate) fn finish(mut self, now: Instant, stop: Instant, series: &mut Vec<Series>) -> FlowRecord {
         self.near.finish(&mut self.taps, now.min(stop));
         let opened = self.near.opened();
