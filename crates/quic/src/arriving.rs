@@ -1,21 +1,22 @@
-//! What came for the flows of an end on a real host, with its bytes, until their applications read it. No
-//! number travels beside a packet there: which message it is, its bytes say.
+//! The data that has arrived for the flows of an end on a real host, until their applications read it. The
+//! number of a message is in the message's bytes. (In the simulator it is beside the packet.)
 //!
-//! If several flows share the connection, what comes names its flow, and no byte is added for that:
+//! Several flows may share a connection. Their data names its flow without an additional byte:
 //!
-//! - A datagram or a stream of one message by the flow's token: the first 4 B of each message of [`NAMED`]
-//!   bytes or more.
-//! - The stream of all messages of a flow by its ID: these streams are opened first, in the order of their
-//!   flows. So the only flow of a connection, if it is on one stream, has the far end's first one.
+//! | carried on | names its flow by |
+//! | --- | --- |
+//! | a datagram, or a stream of one message | its token: the first 4 B of a message of [`NAMED`] B or more |
+//! | a stream of all messages of the flow | the stream's ID: these are opened first, in the order of flows |
 //!
-//! One flow at most has no token: whatever has no other flow's is that one's. The only flow of a connection
-//! is such a flow. A stream that is no flow's is stopped (RFC 9000 §3.5). No flow has a bidirectional
-//! stream, and none can be opened.
+//! So if the only flow of a connection is on one stream, it has the far end's first stream. At most one flow
+//! has no token. It gets the data that has no other flow's token. The only flow of a connection is such a
+//! flow. A stream that belongs to no flow is stopped (RFC 9000 §3.5). No flow has a bidirectional stream, and
+//! none can be opened.
 //!
-//! With what a flow reads comes the time of the packet that brought it: of a datagram its own, of a stream
-//! the newest one with data of it before the read. The time is kept beside the message until then, because
-//! another thread may read the flow than the one that took the packet. A packet that repeats data of a stream
-//! counts, too: the engine reports the stream for it and does not show whether a byte is new.
+//! A read also returns when the data came: for a datagram, when its packet came, and for a stream, when the
+//! newest packet came that had data of the stream before the read. The time is kept beside the data, because
+//! one thread may take the packet and another read the flow. A packet that repeats data of a stream counts,
+//! too: the engine reports the stream, and does not show whether a byte is new.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,53 +30,62 @@ use crate::ready::ReadyFlows;
 use crate::setup::FlowSetup;
 use crate::stream::{StreamEnd, read_stream, stream_id};
 
-/// What came for the flows of an end.
+/// The data that has arrived for the flows of an end. A flow is named by its index.
 #[derive(Debug)]
 pub(crate) struct Arriving {
     flows: Vec<FlowState>,
-    /// With what the messages of each flow begin.
+    /// The flow of each token.
     tokens: BTreeMap<u32, usize>,
-    /// The flow that takes what has no other flow's token.
+    /// The flow that gets the data which has no other flow's token. `None` if all flows have a token.
     unnamed: Option<usize>,
-    /// When the packet came that is handled now.
+    /// When the packet came that is being handled.
     came_at: Instant,
     /// The flows on one stream, in the order of their streams.
     one_stream: Vec<usize>,
-    /// By ID: streams of one message that were read from the engine in part.
-    begun: BTreeMap<u64, Begun>,
-    /// Bytes in `begun`.
-    begun_bytes: usize,
-    /// Bytes that may be in `begun`. Beyond it the largest message is given up.
-    begun_room: u64,
+    /// The messages on streams of their own of which this end has read a part from the engine, by stream ID.
+    partial: BTreeMap<u64, PartialMessage>,
+    /// The number of bytes in `partial`.
+    partial_bytes: usize,
+    /// The largest number of bytes in `partial`. Beyond it the largest message is given up.
+    partial_limit: u64,
 }
 
 #[derive(Debug)]
 struct FlowState {
     carry: Carry,
-    /// Whether its messages begin with a token.
+    /// True if the messages of the flow begin with a token.
     is_named: bool,
-    /// Datagrams that came and were not read, and when.
+    /// The datagrams that are not read, and when each came.
     inbox: Inbox<(Bytes, Instant)>,
-    /// Datagrams that gave way.
+    /// The datagrams that were dropped because the inbox was full.
     dropped: VecDeque<Bytes>,
-    /// Streams that may have something to read, each once, and when the newest packet with its data came.
-    readable: VecDeque<(u64, Instant)>,
-    /// The far end's code, once it has reset the stream of all messages.
+    /// The streams that may have something to read, each once.
+    readable: VecDeque<ReadableStream>,
+    /// The far end's error code, once it has reset the stream of all messages.
     reset: Option<VarInt>,
 }
 
-/// What was read from the engine of a message on a stream of its own.
+/// A stream that may have something to read.
+#[derive(Clone, Copy, Debug)]
+struct ReadableStream {
+    id: u64,
+    /// When the newest packet with data of the stream came.
+    came_at: Instant,
+}
+
+/// The part of a message on a stream of its own that was read from the engine.
 #[derive(Debug, Default)]
-struct Begun {
-    /// `None` while too little came to know it.
+struct PartialMessage {
+    /// `None` while too few bytes have come to know the flow.
     flow: Option<usize>,
-    message: Vec<u8>,
-    /// The message is whole.
+    bytes: Vec<u8>,
+    /// True if all bytes of the message are read.
     is_finished: bool,
 }
 
 impl Arriving {
-    /// The far end may send `window` bytes on streams that nobody has read (RFC 9000 §4.1).
+    /// Holds twice `window` bytes of messages that are read in part. `window` is the number of bytes that the
+    /// far end may send on streams before this end reads them (RFC 9000 §4.1).
     pub(crate) fn new(flows: &[FlowSetup], window: u32) -> Self {
         let state = |flow: &FlowSetup| FlowState {
             carry: flow.carry,
@@ -92,13 +102,13 @@ impl Arriving {
             unnamed: (!flows.is_empty()).then_some(0),
             came_at: Instant::ZERO,
             one_stream: (0..flows.len()).filter(is_one_stream).collect(),
-            begun: BTreeMap::new(),
-            begun_bytes: 0,
-            begun_room: 2 * u64::from(window),
+            partial: BTreeMap::new(),
+            partial_bytes: 0,
+            partial_limit: 2 * u64::from(window),
         }
     }
 
-    /// Each message of `flow` begins with `token`.
+    /// Takes note that each message of `flow` begins with `token`.
     pub(crate) fn name_flow(&mut self, flow: usize, token: u32) {
         self.flows[flow].is_named = true;
         self.tokens.entry(token).or_insert(flow);
@@ -107,18 +117,19 @@ impl Arriving {
 
     /// See [`crate::End::keep_half_messages`].
     pub(crate) fn keep_half_messages(&mut self, room: u64) {
-        self.begun_room = room;
+        self.partial_limit = room;
     }
 
-    /// What comes from now on came in a packet at `came_at`.
+    /// Takes note that the packet which is handled next came at `came_at`.
     pub(crate) fn note_arrival(&mut self, came_at: Instant) {
         self.came_at = came_at;
     }
 
-    /// Takes the datagrams out of the engine. If there is no room, the oldest ones give way, as in quinn.
+    /// Takes the datagrams out of the engine. If an inbox is full, its oldest datagrams are dropped, as in
+    /// quinn.
     pub(crate) fn take_datagrams(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
         while let Some(data) = connection.datagrams().recv() {
-            // An empty one is the sender's filling. On streams no datagram is a message.
+            // An empty datagram is padding of the sender. No datagram is a message of a flow on streams.
             let flow = if data.is_empty() { None } else { self.flow_of(&data, Carry::Datagram) };
             let Some(flow) = flow else { continue };
             let FlowState { inbox, dropped, .. } = &mut self.flows[flow];
@@ -128,30 +139,30 @@ impl Arriving {
         }
     }
 
-    /// The far end opened streams.
+    /// Handles the streams that the far end has opened.
     pub(crate) fn accept(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
         while let Some(id) = connection.streams().accept(Dir::Uni) {
             self.on_readable(connection, id.into(), ready);
         }
     }
 
-    /// A stream has something to read, or was reset.
+    /// Takes note that a stream has something to read, or was reset.
     pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64, ready: &mut ReadyFlows) {
         let Some(flow) = self.flow_of_stream(connection, id) else { return };
         let readable = &mut self.flows[flow].readable;
-        match readable.iter_mut().find(|stream| stream.0 == id) {
-            Some((_, came_at)) => *came_at = self.came_at,
-            None => readable.push_back((id, self.came_at)),
+        match readable.iter_mut().find(|stream| stream.id == id) {
+            Some(stream) => stream.came_at = self.came_at,
+            None => readable.push_back(ReadableStream { id, came_at: self.came_at }),
         }
         ready.mark(flow);
     }
 
-    /// A datagram of `flow` that gave way, one a call.
+    /// Returns a datagram of `flow` that was dropped. One per call.
     pub(crate) fn poll_dropped(&mut self, flow: usize) -> Option<Bytes> {
         self.flows[flow].dropped.pop_front()
     }
 
-    /// The far end's code, once it was read that the stream of all messages of `flow` is reset.
+    /// Returns the far end's error code, if a read has found the stream of all messages of `flow` reset.
     pub(crate) fn reset(&self, flow: usize) -> Option<u64> {
         self.flows[flow].reset.map(VarInt::into_inner)
     }
@@ -159,11 +170,11 @@ impl Arriving {
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         let is_read = self.flows.iter().all(|flow| flow.readable.is_empty());
-        self.begun.is_empty() && is_read && self.begun_bytes == 0
+        self.partial.is_empty() && is_read && self.partial_bytes == 0
     }
 
-    /// One read of `flow`: a whole message, or at most `limit` bytes of the stream, and the time of the
-    /// packet that brought it.
+    /// Reads a whole message of `flow`, or at most `limit` bytes of its stream. Returns also when the packet
+    /// came that brought the data.
     pub(crate) fn read(
         &mut self,
         connection: &mut Connection,
@@ -174,23 +185,24 @@ impl Arriving {
         if carry == Carry::Datagram {
             return self.flows[flow].inbox.pop().map(|(datagram, _)| datagram);
         }
-        while let Some((id, came_at)) = self.flows[flow].readable.pop_front() {
+        while let Some(stream) = self.flows[flow].readable.pop_front() {
             let read = match carry {
-                Carry::Stream => self.read_chunks(connection, (id, flow), limit),
-                Carry::Datagram | Carry::StreamPerMessage => self.read_message(connection, id),
+                Carry::Stream => self.read_chunks(connection, stream.id, flow, limit),
+                Carry::Datagram | Carry::StreamPerMessage => self.read_message(connection, stream.id),
             };
             if let Some(read) = read {
-                // There may be more of the stream; a message is all of its own.
+                // A stream of all messages may have more data. A stream of one message is read to its end.
                 if carry == Carry::Stream {
-                    self.flows[flow].readable.push_front((id, came_at));
+                    self.flows[flow].readable.push_front(stream);
                 }
-                return Some((read, came_at));
+                return Some((read, stream.came_at));
             }
         }
         None
     }
 
-    /// The flow whose message begins with `beginning` and is carried so; `None` if it is none of theirs.
+    /// Returns the flow of a message that begins with `beginning`. `None` if no flow that is carried by
+    /// `carry` has such messages.
     fn flow_of(&self, beginning: &[u8], carry: Carry) -> Option<usize> {
         let token = beginning.first_chunk().filter(|_| beginning.len() >= NAMED);
         let named = token.and_then(|octets| self.tokens.get(&u32::from_be_bytes(*octets)).copied());
@@ -198,99 +210,101 @@ impl Arriving {
         (self.flows[flow].carry == carry).then_some(flow)
     }
 
-    /// The flow of a stream; `None` while too little of the stream has come to tell, or if it is no flow's.
+    /// Returns the flow of a stream. `None` while too few bytes of the stream have come, or if the stream
+    /// belongs to no flow.
     fn flow_of_stream(&mut self, connection: &mut Connection, id: u64) -> Option<usize> {
-        // RFC 9000 §2.1: the last two bits are the kind of the stream. Here it is always the same: the far
-        // end's unidirectional streams.
+        // The last two bits of an ID are the type of the stream (RFC 9000 §2.1), which is the same for all
+        // unidirectional streams of the far end.
         let number = usize::try_from(id >> 2).unwrap_or(usize::MAX);
         if let Some(&flow) = self.one_stream.get(number) {
             return Some(flow);
         }
-        // Whoever shares nothing names nothing: the far end may be another program.
+        // The only flow of a connection needs no token: the far end may be another program.
         if let [FlowState { carry: Carry::StreamPerMessage, .. }] = self.flows[..] {
             return Some(0);
         }
-        let mut begun = self.take_begun(id);
-        if begun.flow.is_none() {
-            let missing = NAMED.saturating_sub(begun.message.len());
-            match read_stream(connection, id, missing, |bytes| begun.message.extend_from_slice(bytes)) {
+        let mut partial = self.take_partial(id);
+        if partial.flow.is_none() {
+            let missing = NAMED.saturating_sub(partial.bytes.len());
+            match read_stream(connection, id, missing, |bytes| partial.bytes.extend_from_slice(bytes)) {
                 StreamEnd::Reset(_) | StreamEnd::Closed => return None,
                 StreamEnd::Blocked => {}
                 end @ (StreamEnd::Limit | StreamEnd::Finished) => {
-                    begun.flow = self.flow_of(&begun.message, Carry::StreamPerMessage);
-                    begun.is_finished = matches!(end, StreamEnd::Finished);
-                    if begun.flow.is_none() {
-                        // It is nobody's. To stop it lets the far end open another.
-                        let _stopped = connection.recv_stream(stream_id(id)).stop(NOBODYS);
+                    partial.flow = self.flow_of(&partial.bytes, Carry::StreamPerMessage);
+                    partial.is_finished = matches!(end, StreamEnd::Finished);
+                    if partial.flow.is_none() {
+                        // The stream belongs to no flow. Once it is stopped, the far end may open another.
+                        let _stopped = connection.recv_stream(stream_id(id)).stop(NO_FLOW);
                         return None;
                     }
                 }
             }
         }
-        let flow = begun.flow;
-        self.keep_begun(connection, id, begun);
+        let flow = partial.flow;
+        self.keep_partial(connection, id, partial);
         flow
     }
 
-    /// All that came of the stream of `flow`, at most `limit` bytes: an application reads once a turn.
+    /// Reads at most `limit` bytes of the stream of `flow`. `None` if there are none now.
     fn read_chunks(
         &mut self,
         connection: &mut Connection,
-        (id, flow): (u64, usize),
+        id: u64,
+        flow: usize,
         limit: usize,
     ) -> Option<Bytes> {
         let mut read = Vec::new();
-        if let StreamEnd::Reset(code) =
-            read_stream(connection, id, limit, |bytes| read.extend_from_slice(bytes))
-        {
+        let end = read_stream(connection, id, limit, |bytes| read.extend_from_slice(bytes));
+        if let StreamEnd::Reset(code) = end {
             self.flows[flow].reset = Some(code);
         }
         (!read.is_empty()).then(|| read.into())
     }
 
-    /// The message on a stream, if it came whole.
+    /// Reads the message on a stream. `None` if the message has not come as a whole.
     fn read_message(&mut self, connection: &mut Connection, id: u64) -> Option<Bytes> {
-        let mut begun = self.take_begun(id);
-        if begun.is_finished {
-            return Some(begun.message.into());
+        let mut partial = self.take_partial(id);
+        if partial.is_finished {
+            return Some(partial.bytes.into());
         }
-        match read_stream(connection, id, usize::MAX, |bytes| begun.message.extend_from_slice(bytes)) {
-            StreamEnd::Finished => return Some(begun.message.into()),
-            // It is lost, and the flow goes on. The sender knows why.
+        match read_stream(connection, id, usize::MAX, |bytes| partial.bytes.extend_from_slice(bytes)) {
+            StreamEnd::Finished => return Some(partial.bytes.into()),
+            // The message is lost, and the flow goes on. The sender knows why.
             StreamEnd::Reset(_) | StreamEnd::Closed => {}
-            StreamEnd::Limit | StreamEnd::Blocked => self.keep_begun(connection, id, begun),
+            StreamEnd::Limit | StreamEnd::Blocked => self.keep_partial(connection, id, partial),
         }
         None
     }
 
-    /// What was read of the message on a stream.
-    fn take_begun(&mut self, id: u64) -> Begun {
-        let begun = self.begun.remove(&id).unwrap_or_default();
-        self.begun_bytes -= begun.message.len();
-        begun
+    /// Takes out the part of a message that was read. It is empty if nothing was read.
+    fn take_partial(&mut self, id: u64) -> PartialMessage {
+        let partial = self.partial.remove(&id).unwrap_or_default();
+        self.partial_bytes -= partial.bytes.len();
+        partial
     }
 
-    /// Keeps what was read of the message on a stream. If there is no room for it, the largest message is
-    /// given up and its stream is stopped (RFC 9000 §3.5): the engine gives nothing more of a stopped stream,
-    /// so that later bytes are never read as a message.
-    fn keep_begun(&mut self, connection: &mut Connection, id: u64, begun: Begun) {
-        self.begun_bytes += begun.message.len();
-        self.begun.insert(id, begun);
-        while self.begun_bytes as u64 > self.begun_room
-            && let Some((&largest, _)) = self.begun.iter().max_by_key(|(_, begun)| begun.message.len())
+    /// Keeps the part of a message that was read. If there is no room for it, the largest message is given
+    /// up, and its stream is stopped (RFC 9000 §3.5). The engine returns no more data of a stopped stream, so
+    /// that later bytes are never read as a message.
+    fn keep_partial(&mut self, connection: &mut Connection, id: u64, partial: PartialMessage) {
+        self.partial_bytes += partial.bytes.len();
+        self.partial.insert(id, partial);
+        while self.partial_bytes as u64 > self.partial_limit
+            && let Some((&largest, _)) = self.partial.iter().max_by_key(|(_, partial)| partial.bytes.len())
         {
-            self.take_begun(largest);
+            self.take_partial(largest);
             let _stopped = connection.recv_stream(stream_id(largest)).stop(NO_ROOM);
         }
     }
 }
 
-/// The shortest message that names its flow, bytes: a shorter one has no room for the token beside its
-/// number.
+/// The length of the shortest message that names its flow, in bytes. A shorter message has no room for the
+/// token beside its number.
 pub const NAMED: usize = 8;
 
-/// What the far end of a stream that is no flow's is stopped with: ours.
-const NOBODYS: VarInt = VarInt::from_u32(2);
+/// The error code for a stream that belongs to no flow. Its meaning is talkpath's own (RFC 9000 §20.2).
+const NO_FLOW: VarInt = VarInt::from_u32(2);
 
-/// The code that the far end gets if its message finds no room among the half messages. Chosen.
+/// The error code for a message that has no room among the messages which are read in part. Its meaning is
+/// talkpath's own (RFC 9000 §20.2).
 const NO_ROOM: VarInt = VarInt::from_u32(3);

@@ -66,7 +66,7 @@ pub fn begin_qlog(title: &str, is_client: bool, out: &mut dyn Write) -> io::Resu
 /// A packet as it was before it was encrypted.
 #[derive(Clone, Debug)]
 pub(crate) struct LoggedPacket {
-    is_sent: bool,
+    direction: PacketDirection,
     number: u64,
     /// The header's first byte (RFC 9000 §17).
     first_byte: u8,
@@ -76,11 +76,24 @@ pub(crate) struct LoggedPacket {
     frames: Vec<Value>,
 }
 
+/// Whether this end has sent or received a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketDirection {
+    Sent,
+    Received,
+}
+
 impl LoggedPacket {
-    pub(crate) fn new(is_sent: bool, number: u64, header: &[u8], payload: &[u8], length: usize) -> Self {
+    pub(crate) fn new(
+        direction: PacketDirection,
+        number: u64,
+        header: &[u8],
+        payload: &[u8],
+        length: usize,
+    ) -> Self {
         let first_byte = header.first().copied().unwrap_or_default();
         let ids = (first_byte & LONG_HEADER != 0).then(|| long_header_ids(header)).flatten();
-        Self { is_sent, number, first_byte, ids, length, frames: Frames::new(payload).map(frame).collect() }
+        Self { direction, number, first_byte, ids, length, frames: Frames::new(payload).map(frame).collect() }
     }
 
     fn packet_type(&self) -> &'static str {
@@ -102,7 +115,10 @@ impl LoggedPacket {
             header["scid"] = json!(scid);
             header["dcid"] = json!(dcid);
         }
-        let name = if self.is_sent { "quic:packet_sent" } else { "quic:packet_received" };
+        let name = match self.direction {
+            PacketDirection::Sent => "quic:packet_sent",
+            PacketDirection::Received => "quic:packet_received",
+        };
         let data = json!({ "header": header, "frames": self.frames, "raw": { "length": self.length } });
         QlogEvent::new(at, name, &data)
     }

@@ -1,9 +1,15 @@
-//! What the engine's loss recovery knows and does not show: rttvar (RFC 9002 §5.3) and bytes in flight
-//! (RFC 9002 §B.2).
+//! The state of the engine's loss recovery that the engine does not show: rttvar (RFC 9002 §5.3) and the
+//! bytes in flight (RFC 9002 §B.2).
 //!
-//! The engine calls its congestion controller at each step of its recovery. A [`WatchedController`] wraps the
-//! controller and keeps what it was called with. The end adds each packet that left, because the engine does
-//! not tell the controller which packets count.
+//! ```text
+//!   srtt'   = 7/8 srtt + 1/8 sample             so |srtt - sample| = 8 |srtt - srtt'|
+//!   rttvar' = 3/4 rttvar + 1/4 |srtt - sample|      = 3/4 rttvar + 1/4 * 8 |srtt - srtt'|
+//! ```
+//!
+//! The engine shows srtt, so rttvar follows from each change of it. The engine calls its congestion
+//! controller at each step of its recovery. A [`WatchedController`] wraps the controller, and notes each
+//! acknowledgement and loss. The end notes each packet that left, because the engine does not tell the
+//! controller which packets count as in flight.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,86 +24,88 @@ use crate::watch::{PacketWatch, Space};
 /// The state of one end's loss recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recovery {
-    /// srtt, once there was a sample.
+    /// srtt. `None` before the first sample.
     smoothed: Option<Duration>,
     rttvar: Duration,
-    /// True from an acknowledgement with a sample until the smoothed round trip after it is known.
+    /// True from an acknowledgement with a sample until the engine shows the srtt after that sample.
     has_sample: bool,
-    /// True if the acknowledgement at hand acknowledges a packet that asked for it.
-    has_acked: bool,
-    /// By packet number space: the largest packet number of the acknowledgement before.
-    before: [Option<u64>; 3],
+    /// True if the ACK frame that the engine is handling acknowledges an ack-eliciting packet.
+    acks_eliciting_packet: bool,
+    /// The largest packet number of the last ACK frame, by packet number space.
+    largest_acked: [Option<u64>; 3],
     bytes_in_flight: u64,
 }
 
 impl Recovery {
-    /// The engine's smoothed round trip is `smoothed` now.
+    /// Takes srtt as the engine shows it now, and moves rttvar if srtt has a new sample.
     pub(crate) fn on_smoothed_rtt(&mut self, smoothed: Duration) {
-        if !core::mem::take(&mut self.has_sample) {
+        let has_sample = core::mem::take(&mut self.has_sample);
+        if !has_sample {
             return;
         }
         self.rttvar = match self.smoothed.replace(smoothed) {
             None => smoothed / 2,
             Some(before) => {
-                // smoothed = 7/8 before + 1/8 sample, so |before - sample| = 8 |before - smoothed|, to 8 ns.
+                // The engine rounds srtt to nanoseconds, so 8 times the difference is right to 8 ns.
                 let moved = before.saturating_sub(smoothed).max(smoothed.saturating_sub(before));
                 (self.rttvar.saturating_mul(3) + moved.saturating_mul(8)) / 4
             }
         };
     }
 
-    /// A packet was acknowledged that asked for it.
+    /// Takes note that an ack-eliciting packet was acknowledged.
     fn on_packet_acked(&mut self) {
-        self.has_acked = true;
+        self.acks_eliciting_packet = true;
     }
 
-    /// All packets of an ACK frame in `space` were acknowledged, whose largest number is `largest`. RFC 9002
-    /// §5.1: the frame is a sample if that number is new and one of the packets asked for an acknowledgement.
-    /// Equal numbers of two spaces are two packets (RFC 9000 §12.3), also if they left at one time.
+    /// Ends the processing of an ACK frame in `space`, whose largest packet number is `largest`. The frame is
+    /// a sample if that number is new, and if one of the acknowledged packets was ack-eliciting (RFC 9002
+    /// §5.1). Equal numbers in two spaces are two packets (RFC 9000 §12.3), also if both left at the same
+    /// time.
     fn on_ack_frame(&mut self, space: Space, largest: Option<u64>, in_flight: u64) {
         self.bytes_in_flight = in_flight;
-        let is_new = core::mem::replace(&mut self.before[space as usize], largest) != largest;
-        self.has_sample |= is_new && self.has_acked;
-        self.has_acked = false;
+        let old_largest = core::mem::replace(&mut self.largest_acked[space as usize], largest);
+        let acks_eliciting_packet = core::mem::take(&mut self.acks_eliciting_packet);
+        self.has_sample |= old_largest != largest && acks_eliciting_packet;
     }
 
-    /// Packets left that count `bytes` in flight.
+    /// Takes note that packets left that count `bytes` in flight.
     pub(crate) fn on_sent(&mut self, bytes: u64) {
         self.bytes_in_flight += bytes;
     }
 
-    /// Bytes of packets that were sent and are neither acknowledged nor declared lost. Packets of the
-    /// handshake whose keys were discarded count until the next acknowledgement.
+    /// Returns the bytes of the packets that were sent and are neither acknowledged nor declared lost.
+    /// Packets of the handshake whose keys were discarded count until the next acknowledgement.
     pub(crate) fn bytes_in_flight(&self) -> u64 {
         self.bytes_in_flight
     }
 
-    /// srtt, if there was a sample.
+    /// Returns srtt. `None` before the first sample.
     pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
         self.smoothed
     }
 
-    /// RFC 9002 §5.3.
     pub(crate) fn rttvar(&self) -> Duration {
         self.rttvar
     }
 
-    /// The probe timeout of 1-RTT packets before any backoff (RFC 9002 §6.2.1).
+    /// Returns the probe timeout of 1-RTT packets before any backoff (RFC 9002 §6.2.1). `None` before the
+    /// first sample.
     pub(crate) fn pto(&self) -> Option<Duration> {
         Some(self.smoothed? + self.rttvar.saturating_mul(4).max(GRANULARITY) + MAX_ACK_DELAY)
     }
 }
 
-/// The recovery of an end, which its congestion controller and itself write to.
+/// The recovery of an end, which both the end and its congestion controller change.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedRecovery {
     recovery: Arc<Mutex<Recovery>>,
-    /// It knows the packet whose ACK frame the engine reads.
+    /// Knows the packet number space of the ACK frame that the engine is handling.
     watch: PacketWatch,
 }
 
 impl SharedRecovery {
-    /// That of an end whose packets `watch` sees.
+    /// The recovery of the end whose packets `watch` reads.
     pub(crate) fn new(watch: &PacketWatch) -> Self {
         Self { recovery: Arc::default(), watch: watch.clone() }
     }
@@ -106,7 +114,7 @@ impl SharedRecovery {
         self.recovery.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Controllers of `inner`, watched.
+    /// Returns a factory that wraps each controller of `inner` in a [`WatchedController`].
     pub(crate) fn watching(
         &self,
         inner: impl ControllerFactory + Send + Sync + 'static,
@@ -146,7 +154,7 @@ impl Controller for WatchedController {
         rtt: &RttEstimator,
     ) {
         let mut recovery = self.recovery.lock();
-        // Of an ACK frame before this one, in the same datagram.
+        // The datagram may have another ACK frame before this one. `rtt` has the sample of that frame.
         recovery.on_smoothed_rtt(rtt.get().into());
         recovery.on_packet_acked();
         drop(recovery);
@@ -197,10 +205,11 @@ impl Controller for WatchedController {
     }
 }
 
-/// RFC 9002 §6.1.2.
+/// The granularity of timers (RFC 9002 §6.1.2).
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// How long the far end waits at most before it acknowledges (RFC 9000 §18.2), quinn's and ours.
+/// The longest time that the far end waits before it acknowledges (RFC 9000 §18.2). quinn and we take the
+/// default.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 #[cfg(test)]

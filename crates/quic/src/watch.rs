@@ -23,7 +23,7 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 
 use crate::frames::{Frame, Frames};
-use crate::qlog::LoggedPacket;
+use crate::qlog::{LoggedPacket, PacketDirection};
 
 /// Application data in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl PacketWatch {
             seen.sent_in_flight += length as u64;
         }
         if let Some(packets) = &mut seen.packets {
-            packets.push(LoggedPacket::new(true, number, header, payload, length));
+            packets.push(LoggedPacket::new(PacketDirection::Sent, number, header, payload, length));
         }
     }
 
@@ -186,7 +186,7 @@ impl PacketWatch {
             }
         }
         if let Some(packets) = &mut seen.packets {
-            packets.push(LoggedPacket::new(false, number, header, payload, length));
+            packets.push(LoggedPacket::new(PacketDirection::Received, number, header, payload, length));
         }
     }
 }
