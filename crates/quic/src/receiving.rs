@@ -1,4 +1,12 @@
-//! What came for the flows of an end, until their applications read it.
+//! The data that has arrived for the flows of a simulated end, until their applications read it.
+//!
+//! | carried on | a message is known by | delivered |
+//! | --- | --- | --- |
+//! | datagrams | the pieces of its packet, in the order of the frames | when it is read |
+//! | a stream of its own | the first piece with the stream's ID | when the stream is finished |
+//! | the stream of all messages | - | as bytes |
+//!
+//! The bytes of messages are zeros, so only their number is kept.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,21 +20,22 @@ use crate::ready::ReadyFlows;
 use crate::setup::FlowSetup;
 use crate::stream::{StreamEnd, read_stream, stream_id};
 
-/// The flows as they receive, and the far end's streams.
+/// The flows of an end as receivers, and the far end's streams. A flow is named by its index.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     flows: Vec<FlowState>,
-    /// By ID: those that are not read whole.
+    /// The streams that are not read to their end, by ID.
     streams: BTreeMap<u64, ReceivedStream>,
 }
 
 #[derive(Debug)]
 struct FlowState {
     carry: Carry,
-    /// Datagrams that came and were not read.
+    /// The numbers of the datagrams that are not read.
     inbox: Inbox<u64>,
+    /// The numbers of the messages that will not be read, and why.
     dropped: VecDeque<(u64, DiscardCause)>,
-    /// Streams that may have something to read, each once.
+    /// The streams that may have something to read, each once.
     readable: VecDeque<u64>,
 }
 
@@ -34,18 +43,19 @@ struct FlowState {
 struct ReceivedStream {
     flow: usize,
     seq: u64,
-    /// What of a message was read from the engine.
+    /// The number of bytes that were read from the engine.
     read: u64,
+    /// True if the stream is in [`FlowState::readable`].
     is_listed: bool,
 }
 
-/// Why nobody will read a message that came.
+/// Why a message that has arrived will not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiscardCause {
-    /// It found no room to wait, or had to give way to a newer one.
+    /// The inbox was full, and the message was the oldest in it.
     NoRoom,
-    /// The engine discarded its packet: it has no keys to it yet, or may not use them before the handshake's
-    /// end (RFC 9001 §5.7), or has them no longer (§4.9.3).
+    /// The engine discarded the packet, because it does not have the keys yet, may not use them before the
+    /// handshake is over (RFC 9001 §5.7), or has discarded them (§4.9.3).
     NoKeys,
 }
 
@@ -60,7 +70,7 @@ impl Receiving {
         Self { flows: flows.iter().map(state).collect(), streams: BTreeMap::new() }
     }
 
-    /// A packet with these pieces is coming: which streams are whose.
+    /// Learns the flows and messages of the streams in a packet that is about to be handled.
     pub(crate) fn learn(&mut self, pieces: &[QuicPiece]) {
         for piece in pieces {
             let flow = piece.flow as usize;
@@ -73,7 +83,7 @@ impl Receiving {
         }
     }
 
-    /// A packet with these pieces was handled. `is_read` is true if the engine had the keys to it.
+    /// Takes the data of a packet that the engine has handled. `is_read` is true if the engine had its keys.
     pub(crate) fn on_handled(
         &mut self,
         mut connection: Option<&mut Connection>,
@@ -87,7 +97,7 @@ impl Receiving {
         }
     }
 
-    /// Forgets the streams of a packet that were closed before: nothing more will be read from them.
+    /// Forgets the streams of a packet that the engine has closed before. No more data is read from them.
     fn forget_closed(&mut self, connection: &mut Connection, pieces: &[QuicPiece]) {
         for id in pieces.iter().filter_map(|piece| piece.stream) {
             let is_unread = self.streams.get(&id).is_some_and(|stream| !stream.is_listed && stream.read == 0);
@@ -97,9 +107,10 @@ impl Receiving {
         }
     }
 
-    /// Takes the datagrams of the packet with these pieces out of the engine. If it could not read the
-    /// packet, they are dropped: nobody sends them again. A packet that it could read and took nothing from
-    /// is a copy (RFC 9000 §12.3): what became of its messages was decided when the first one came.
+    /// Takes the datagrams of a packet out of the engine. If the engine could not read the packet, its
+    /// datagrams are dropped, because they are not sent again. If the engine could read the packet but took
+    /// no datagram from it, the packet is a copy (RFC 9000 §12.3), and the datagrams were taken from the
+    /// first one.
     fn take_datagrams(
         &mut self,
         mut connection: Option<&mut Connection>,
@@ -109,7 +120,7 @@ impl Receiving {
     ) {
         let mut numbers = pieces.iter().filter(|piece| piece.stream.is_none());
         while let Some(data) = connection.as_mut().and_then(|connection| connection.datagrams().recv()) {
-            // An empty one is the sender's filling.
+            // An empty datagram is padding of the sender.
             if data.is_empty() {
                 continue;
             }
@@ -127,20 +138,20 @@ impl Receiving {
         }
     }
 
-    /// How many streams it remembers.
+    /// Returns the number of streams that are not read to their end.
     #[cfg(test)]
     pub(crate) fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// The far end opened streams.
+    /// Handles the streams that the far end has opened.
     pub(crate) fn accept(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
         while let Some(id) = connection.streams().accept(Dir::Uni) {
             self.on_readable(connection, id.into(), ready);
         }
     }
 
-    /// A stream has something to read, or was reset.
+    /// Takes note that a stream has something to read, or was reset.
     pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64, ready: &mut ReadyFlows) {
         match self.streams.get_mut(&id) {
             Some(stream) => {
@@ -150,12 +161,13 @@ impl Receiving {
                     self.flows[stream.flow].readable.push_back(id);
                 }
             }
-            // It was reset before any of its data came. To read that lets the far end open another.
+            // The stream was reset before any of its data came. Once the reset is read, the far end may open
+            // another stream.
             None => drop(count_stream(connection, id, u64::MAX)),
         }
     }
 
-    /// Whether a flow may have something to read.
+    /// True if a flow may have something to read.
     pub(crate) fn is_readable(&self, flow: usize) -> bool {
         !self.flows[flow].inbox.is_empty() || !self.flows[flow].readable.is_empty()
     }
@@ -165,7 +177,7 @@ impl Receiving {
         self.flows[flow].dropped.pop_front()
     }
 
-    /// One read of a flow.
+    /// Reads a whole message of a flow, or at most `limit` bytes of its stream.
     pub(crate) fn read(
         &mut self,
         connection: &mut Connection,
@@ -186,7 +198,7 @@ impl Receiving {
             };
             stream.read += bytes;
             let (seq, size) = (stream.seq, Bytes::new(stream.read));
-            // A limit leaves the rest for the next read.
+            // After the limit the stream has more data for the next read.
             if end != StreamEnd::Limit {
                 stream.is_listed = false;
                 self.flows[flow].readable.pop_front();
@@ -205,7 +217,7 @@ impl Receiving {
     }
 }
 
-/// Reads up to `limit` bytes of a stream; returns how many there were.
+/// Reads at most `limit` bytes of a stream. Returns their number, and why the read ended.
 fn count_stream(connection: &mut Connection, id: u64, limit: u64) -> (u64, StreamEnd) {
     let mut read = 0;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -213,7 +225,7 @@ fn count_stream(connection: &mut Connection, id: u64, limit: u64) -> (u64, Strea
     (read, end)
 }
 
-/// Whether the engine has forgotten a stream, because it was read whole or reset.
+/// True if the engine has forgotten a stream, because it was read to its end or reset.
 fn is_closed(connection: &mut Connection, id: u64) -> bool {
     let mut stream = connection.recv_stream(stream_id(id));
     stream.read(true).is_err_and(|error| error == ReadableError::ClosedStream)
