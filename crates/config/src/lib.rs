@@ -349,6 +349,10 @@ pub struct QuicConfig {
     pub zero_rtt: bool,
     /// The name of a connection that several flows share. With `None` the flow has a connection of its own.
     pub connection: Option<String>,
+    /// A connection on which nothing came for this long is over (RFC 9000 §10.1). With `None` it never is.
+    pub idle_timeout: Option<Duration>,
+    /// The client sends a PING when nothing has come for this long. With `None` it never does.
+    pub keep_alive: Option<Duration>,
     /// Whether packets are encrypted. Without encryption packets have the same sizes, and the simulator is
     /// faster.
     pub encryption: bool,
@@ -365,6 +369,8 @@ impl QuicConfig {
             priority: 0,
             zero_rtt: false,
             connection: None,
+            idle_timeout: None,
+            keep_alive: None,
             encryption: true,
         }
     }

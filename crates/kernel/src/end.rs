@@ -71,7 +71,7 @@ pub use quic::QuicConnections;
 pub use route::{UdpRoute, Unconnected};
 use setup::ChannelSetup;
 pub use shared_end::SharedEnd;
-pub use talkpath_quic::{Fingerprint, HostKeys, server_identity};
+pub use talkpath_quic::{Fingerprint, HostKeys, IdTable, server_identity};
 pub use transfer::ReceivedTransfer;
 use udp::UdpChannel;
 
@@ -354,6 +354,15 @@ impl FlowEnd {
     pub fn note_packets(&mut self, notes: Arc<PacketNotes>) {
         if let Some(connection) = self.channel.quic_mut() {
             connection.note_packets(notes);
+        }
+    }
+
+    /// Makes a QUIC connection that waits for nothing send a PING, because nothing has come for a while. Does
+    /// nothing for other flows.
+    pub fn ping(&mut self) {
+        if let Some(connection) = self.channel.quic_mut() {
+            connection.ping();
+            self.advance(self.clock.now());
         }
     }
 

@@ -19,6 +19,7 @@
 mod flow_logs;
 mod ip;
 mod legs;
+mod quic;
 mod series;
 mod warnings;
 
@@ -41,6 +42,7 @@ use crate::spec::{FlowSpec, is_congestion_control};
 
 pub use self::flow_logs::RunEnd;
 pub use self::ip::{dscp_warnings, ecn_warnings};
+pub use self::quic::quic_warnings;
 pub use self::series::series;
 pub use self::warnings::{
     MAX_REASONS, early_echo_warnings, file_warnings, multipath_warnings, no_network_warnings,

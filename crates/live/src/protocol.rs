@@ -43,7 +43,7 @@ pub(crate) use registrations::{Registration, Registrations};
 /// lines of a terminal.
 const MAX_SHOWN: usize = 500;
 /// The version of this protocol. Both sides must speak the same version.
-pub(crate) const VERSION: u32 = 15;
+pub(crate) const VERSION: u32 = 16;
 /// The length of the hello's filling, bytes. So a hello is longer than the longest answer to it.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send, bytes.

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use talkpath_kernel::descriptors;
-use talkpath_kernel::end::SharedEnd;
+use talkpath_kernel::end::{IdTable, SharedEnd};
 use talkpath_kernel::file::check_folder;
 use talkpath_kernel::spec::FlowSpec;
 use talkpath_kernel::threads::{Punctuality, StoresOnDrop, try_real_time};
@@ -193,6 +193,8 @@ struct Shared {
     /// The size of all files that the server has kept, bytes.
     kept_bytes: AtomicU64,
     flows: Mutex<Flows>,
+    /// The IDs of all QUIC connections, with the token of each one's first flow.
+    quic_ids: IdTable,
     limited_log: Mutex<LimitedLog>,
     stop: AtomicBool,
 }
@@ -204,6 +206,8 @@ struct Flows {
     by_secret: BTreeMap<Secret, Arc<Joinable>>,
     /// Each flow over UDP by the address that registered for it.
     by_address: BTreeMap<SocketAddr, Arc<Joinable>>,
+    /// The first flow of each QUIC connection by its token.
+    quic_by_token: BTreeMap<u32, Arc<Joinable>>,
 }
 
 /// A flow that its client may join.
@@ -272,6 +276,7 @@ impl Server {
             memory: Shares::new(options.limits.held_bytes),
             kept_bytes: AtomicU64::new(0),
             flows: Mutex::default(),
+            quic_ids: IdTable::default(),
             limited_log: Mutex::default(),
             stop: AtomicBool::new(false),
         };

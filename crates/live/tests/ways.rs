@@ -89,7 +89,7 @@ fn datagrams_that_are_let_through_later_open_their_flows_during_the_run() {
 }
 
 #[test]
-fn flows_that_a_translator_gives_another_port_register_anew_after_a_second_of_silence() {
+fn flows_that_a_translator_gives_another_port_register_anew_after_a_second_and_quic_goes_on_at_once() {
     let server = Serving::loopback();
     let relay = Relay::default();
     let forgets = Arc::clone(&relay.forgets);
@@ -105,8 +105,9 @@ fn flows_that_a_translator_gives_another_port_register_anew_after_a_second_of_si
         while_set(&forgets, Duration::from_secs(2), true, || run(address, &scenario(6000, flows)).unwrap());
     for flow in &record.flows {
         let name = &flow.info.name;
-        // Of 300, those of a second or two are lost.
-        assert!((150..=290).contains(&received(flow)), "{name}: {}", received(flow));
+        // Of 300, those of a second or two are lost; of QUIC those that were on their way back.
+        let expected = if name == "quic" { 290..=300 } else { 150..=290 };
+        assert!(expected.contains(&received(flow)), "{name}: {}", received(flow));
         assert!(
             says(&record, &format!("flow {name}: its address or port changed once")),
             "{:?}",
@@ -115,7 +116,7 @@ fn flows_that_a_translator_gives_another_port_register_anew_after_a_second_of_si
     }
     assert!(says(
         &record,
-        "flow quic: its address or port changed once during the run, as a translator's: talkpath's QUIC"
+        "flow quic: its address or port changed once during the run, as a translator's; the QUIC connection followed"
     ));
 }
 

@@ -1,4 +1,4 @@
-//! The ECN field (RFC 3168 §5) as the engine names it and as we do.
+//! The ECN field (RFC 3168 §5) as the engine names it and as we do, and the form of a packet's header.
 
 use quinn_proto::EcnCodepoint;
 use talkpath_units::Ecn;
@@ -20,3 +20,6 @@ pub(crate) fn field(codepoint: Option<EcnCodepoint>) -> Ecn {
         Some(EcnCodepoint::Ce) => Ecn::Ce,
     }
 }
+
+/// The bit of a packet's first byte that is set in a long header (RFC 9000 §17).
+pub(crate) const LONG_HEADER: u8 = 0x80;

@@ -12,7 +12,7 @@
 //! [`QuicPacket::pieces`] has it. The bytes of messages are zeros.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -28,10 +28,12 @@ use talkpath_wire::{
 };
 
 use crate::clock::{engine_time, virtual_time};
-use crate::codepoints::{codepoint, field};
+use crate::codepoints::{LONG_HEADER, codepoint, field};
 use crate::configs::{ConfigError, Protection, SERVER_NAME, watched};
 use crate::content::Content;
 use crate::datagrams::{DatagramQueue, Waiting};
+use crate::earlier::fetch_ticket;
+use crate::far::{Arrival, FAR, FarEnd, PathReport};
 use crate::inbound::Inbound;
 use crate::qlog::{Metrics, Qlog, QlogEvent};
 use crate::ready::ReadyFlows;
@@ -39,7 +41,7 @@ use crate::receiving::{DiscardCause, Receiving};
 use crate::recovery::SharedRecovery;
 use crate::seeded::KeyLog;
 use crate::sending::{SendEvent, Sending};
-use crate::setup::{Setup, engine_config};
+use crate::setup::{Setup, client_config, engine_config};
 use crate::watch::{DataFrame, PacketWatch, Watch};
 
 /// One end of a connection.
@@ -48,8 +50,10 @@ pub struct End {
     /// What a client connects with; `None` at the server.
     pub(crate) client_config: Option<ClientConfig>,
     pub(crate) connection: Option<(ConnectionHandle, Connection)>,
-    /// Packets that the endpoint answers with by itself: Retry, Version Negotiation, stateless resets.
-    stateless_answers: VecDeque<Vec<u8>>,
+    far: FarEnd,
+    /// Packets that the endpoint answers with by itself (Retry, Version Negotiation, stateless resets), and
+    /// to whom.
+    stateless_answers: VecDeque<(Vec<u8>, SocketAddr)>,
     watch: PacketWatch,
     /// Room for the frames of a packet.
     frames: Vec<DataFrame>,
@@ -66,8 +70,8 @@ pub struct End {
     is_open: bool,
     /// Another connection was to begin here, and found no place.
     has_refused_another: bool,
-    /// Why the connection was lost.
-    lost: Option<String>,
+    /// Why the connection was lost, and when.
+    lost: Option<(String, Instant)>,
     /// It was the far end's application that closed it, in order.
     was_closed: bool,
     deadline: Option<Instant>,
@@ -121,7 +125,7 @@ impl End {
         let client = || {
             let recovery = SharedRecovery::new(&watch.client);
             let mut config = configs.client.clone();
-            config.transport_config(Arc::new(engine_config(setup, &recovery)));
+            config.transport_config(Arc::new(client_config(setup, engine_config(setup, &recovery))));
             let endpoint = Endpoint::new(Arc::clone(&of_client), None, true, None);
             Self { client_config: Some(config), ..numbered(endpoint, watch.client.clone(), recovery) }
         };
@@ -150,6 +154,7 @@ impl End {
             endpoint,
             client_config: None,
             connection: None,
+            far: FarEnd::default(),
             stateless_answers: VecDeque::new(),
             watch,
             frames: Vec::new(),
@@ -202,7 +207,7 @@ impl End {
             self.ready.mark_all();
         }
         self.connection = Some((handle, connection));
-        self.take_engine_events();
+        self.take_engine_events(now);
     }
 
     /// Closes the connection, and says so to the far end. What has not left does not leave.
@@ -211,13 +216,18 @@ impl End {
         if let Some((_, connection)) = &mut self.connection {
             connection.close(engine_time(now), IN_ORDER, bytes::Bytes::new());
         }
-        self.take_engine_events();
+        self.take_engine_events(now);
     }
 
     /// Why the connection was lost; `None` while it was not, or if this end closed it. What the far end wrote
     /// is in it, fit for a terminal.
     pub fn lost(&self) -> Option<&str> {
-        self.lost.as_deref()
+        self.lost.as_ref().map(|(why, _)| why.as_str())
+    }
+
+    /// When it was lost.
+    pub fn lost_at(&self) -> Option<Instant> {
+        self.lost.as_ref().map(|(_, at)| *at)
     }
 
     /// Whether it was lost because the far end closed it, by [`End::close`].
@@ -331,18 +341,21 @@ impl End {
 
     /// Takes one packet from the network, which comes now.
     pub fn handle_packet(&mut self, packet: &QuicPacket, ecn: Ecn, now: Instant) {
-        self.take_packet(packet, ecn, now, now);
+        self.handle_arrival(packet, &Arrival { from: FAR, ecn, at: now }, now);
     }
 
-    /// Takes one packet, which came to the host at `came_at`.
-    pub(crate) fn take_packet(&mut self, packet: &QuicPacket, ecn: Ecn, came_at: Instant, now: Instant) {
+    /// Takes one packet, which came to the host as `arrival` says, perhaps before the end's own time. A
+    /// packet from another address than before moves the connection there (RFC 9000 §9.3), if the far end
+    /// made it.
+    pub fn handle_arrival(&mut self, packet: &QuicPacket, arrival: &Arrival, now: Instant) {
+        let Arrival { from, ecn, at: came_at } = *arrival;
         self.inbound.note_arrival(came_at);
         self.ecn.marked += u64::from(ecn == Ecn::Ce);
         self.inbound.learn(&packet.pieces);
         self.buffer.clear();
         self.has_refused_another = false;
         let (at, data) = (engine_time(now), BytesMut::from(packet.bytes.as_slice()));
-        match self.endpoint.handle(at, FAR, None, codepoint(ecn), data, &mut self.buffer) {
+        match self.endpoint.handle(at, from, None, codepoint(ecn), data, &mut self.buffer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut self.connection {
                     connection.handle_event(event);
@@ -356,12 +369,12 @@ impl End {
                     self.connection = Some(accepted);
                 }
             }
-            Some(DatagramEvent::Response(transmit)) => {
-                self.stateless_answers.push_back(self.buffer[..transmit.size].to_vec());
+            Some(DatagramEvent::Response(transmit)) if self.may_answer(packet, from) => {
+                self.stateless_answers.push_back((self.buffer[..transmit.size].to_vec(), from));
             }
-            None => {}
+            Some(DatagramEvent::Response(_)) | None => {}
         }
-        self.take_engine_events();
+        self.take_engine_events(now);
         let mut connection = self.connection.as_mut().map(|(_, connection)| connection);
         let read = self.watch.take_read();
         let is_handshaking = connection.as_ref().is_none_or(|connection| connection.is_handshaking());
@@ -379,7 +392,7 @@ impl End {
         if let Some((_, connection)) = &mut self.connection {
             connection.handle_timeout(engine_time(now));
         }
-        self.take_engine_events();
+        self.take_engine_events(now);
         self.log(now);
     }
 
@@ -393,8 +406,13 @@ impl End {
 
     /// The next packet to put on the wire.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if let Some(bytes) = self.stateless_answers.pop_front() {
-            return Some(transmit(QuicPacket { bytes, pieces: Vec::new() }, Ecn::NotEct, false));
+        self.poll_transmit_to(now).map(|(transmit, _)| transmit)
+    }
+
+    /// The next packet to put on the wire, and the address that it is for.
+    pub fn poll_transmit_to(&mut self, now: Instant) -> Option<(Transmit, SocketAddr)> {
+        if let Some((bytes, to)) = self.stateless_answers.pop_front() {
+            return Some((transmit(QuicPacket { bytes, pieces: Vec::new() }, Ecn::NotEct, false), to));
         }
         let (_, connection) = self.connection.as_mut()?;
         let (events, sending, ready) = (&mut self.send_events, &mut self.sending, &mut self.ready);
@@ -429,7 +447,31 @@ impl End {
         let (pieces, is_again) = self.take_frames();
         let packet = QuicPacket { bytes: self.buffer[..sent.size].to_vec(), pieces };
         self.log(now);
-        Some(transmit(packet, field(sent.ecn), is_again))
+        Some((transmit(packet, field(sent.ecn), is_again), sent.destination))
+    }
+
+    /// Asks the far end for a sign of life by a PING, if nothing is on its way that asks for one (RFC 9000
+    /// §10.1.2). So a far end finds an address that a translator has given this host anew.
+    pub fn ping(&mut self) {
+        let is_quiet = self.recovery.lock().bytes_in_flight() == 0;
+        if let Some((_, connection)) = self.connection.as_mut().filter(|_| self.is_open && is_quiet) {
+            connection.ping();
+        }
+    }
+
+    /// What the connection has found out about its path; `None` before it began.
+    pub fn path_report(&self) -> Option<PathReport> {
+        self.connection.as_ref().map(|(_, connection)| self.far.report(connection))
+    }
+
+    /// Whether a `packet` from this address that belongs to no connection gets an answer. Another address
+    /// than the connection's may be anybody's, and so may a packet that is for a connection before there is
+    /// one.
+    fn may_answer(&self, packet: &QuicPacket, from: SocketAddr) -> bool {
+        match &self.connection {
+            Some((_, connection)) => connection.remote_address() == from,
+            None => packet.bytes.first().is_some_and(|first_byte| first_byte & LONG_HEADER != 0),
+        }
     }
 
     /// What became of a message of `flow`, one a call, until `None`.
@@ -483,11 +525,12 @@ impl End {
     pub fn counters(&self, flow: usize) -> Counters {
         let events = self.connection.as_ref().map_or(0, |(_, it)| it.stats().path.congestion_events);
         let FlowCounters { data_packets, retransmissions } = self.flow_counters[flow];
+        let capable = self.path_report().is_none_or(|report| report.ecn_failure.is_none());
         Counters {
             data_packets,
             retransmissions,
             fast_retransmits: events,
-            ecn: self.ecn,
+            ecn: EcnCounters { capable, ..self.ecn },
             ..Counters::default()
         }
     }
@@ -560,7 +603,7 @@ impl End {
     }
 
     /// Takes the events of the engine, until it has no more.
-    fn take_engine_events(&mut self) {
+    fn take_engine_events(&mut self, now: Instant) {
         let Some((handle, connection)) = &mut self.connection else { return };
         loop {
             while let Some(event) = connection.poll_endpoint_events() {
@@ -583,7 +626,7 @@ impl End {
                         _ => None,
                     };
                     self.was_closed = code == Some(IN_ORDER);
-                    self.lost = Some(printable(&reason.to_string(), MAX_REASON));
+                    self.lost = Some((printable(&reason.to_string(), MAX_REASON), now));
                     let (events, sending) = (&mut self.send_events, &mut self.sending);
                     let mut expired = |flow: usize, seq| events[flow].push_back(SendEvent::Expired { seq });
                     sending.give_up(&mut expired);
@@ -618,6 +661,7 @@ impl End {
             }
         }
         self.deadline = connection.poll_timeout().map(virtual_time);
+        self.far.follow(connection);
         self.follow_path();
     }
 
@@ -633,31 +677,6 @@ impl End {
     }
 }
 
-/// Fetches the ticket for 0-RTT (RFC 9001 §4.6) by an earlier connection of the same run, before its time
-/// begins, over a path without loss or delay: the client's configuration keeps it.
-pub(crate) fn fetch_ticket(mut client: End, mut server: End) {
-    let now = Instant::ZERO;
-    client.open(now);
-    for _ in 0..ROUNDS {
-        let moved = pass(&mut client, &mut server, now) | pass(&mut server, &mut client, now);
-        if !moved {
-            return;
-        }
-    }
-}
-
-/// Carries what `from` sends to `to`; returns whether it sent anything.
-fn pass(from: &mut End, to: &mut End, now: Instant) -> bool {
-    let mut any = false;
-    while let Some(transmit) = from.poll_transmit(now) {
-        any = true;
-        if let Packet::Quic(packet) = &transmit.packet {
-            to.handle_packet(packet, transmit.ecn, now);
-        }
-    }
-    any
-}
-
 fn transmit(packet: QuicPacket, ecn: Ecn, retransmission: bool) -> Transmit {
     let packet = Packet::Quic(Box::new(packet));
     let wire_size = packet.wire_size().get() as u32;
@@ -665,17 +684,11 @@ fn transmit(packet: QuicPacket, ecn: Ecn, retransmission: bool) -> Transmit {
     Transmit { packet, ecn, payload: None, retransmission, wire_size }
 }
 
-/// The other end, as this one calls it: nobody routes by it.
-const FAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4433);
-
 /// What [`End::close`] says to the far end: nothing is wrong. Ours.
 const IN_ORDER: VarInt = VarInt::from_u32(0);
 
 /// The longest reason of a close that is kept. A peer may have written it. Chosen: a few lines of a terminal.
 const MAX_REASON: usize = 500;
-
-/// A handshake takes three. Chosen: some more.
-const ROUNDS: usize = 20;
 
 #[cfg(test)]
 #[path = "expiry_tests.rs"]

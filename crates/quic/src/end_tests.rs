@@ -4,6 +4,7 @@ use talkpath_config::QuicConfig;
 use talkpath_units::Seed;
 
 use super::*;
+use crate::earlier::pass;
 use crate::setup::FlowSetup;
 
 /// A connection of flows that are carried so.

@@ -17,19 +17,19 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring as of_ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme};
-use talkpath_units::{Bytes, Ecn, Instant};
-use talkpath_wire::{Message, QuicPacket, Refused};
+use talkpath_units::{Bytes, Instant};
+use talkpath_wire::{Message, Refused};
 
 use crate::End;
 use crate::arriving::Arriving;
 use crate::certificate::Certificate;
 use crate::configs::{ALPN, ConfigError, Protection, watched};
 use crate::content::Content;
-use crate::earlier::{EarlierEnd, Tickets};
-use crate::end::fetch_ticket;
+use crate::earlier::{EarlierEnd, Tickets, fetch_ticket};
+use crate::ids::IdOwner;
 use crate::inbound::Inbound;
 use crate::recovery::SharedRecovery;
-use crate::setup::{Setup, engine_config};
+use crate::setup::{Setup, client_config, engine_config};
 use crate::stream::StreamFailure;
 use crate::watch::{PacketWatch, Watch};
 
@@ -122,12 +122,14 @@ impl End {
                 }
                 Ok(if is_client { client() } else { server() })
             }
-            HostKeys::Client(_) | HostKeys::Server(_) => Ok(Self::after_another(setup, keys, window)?.0),
+            HostKeys::Client(_) | HostKeys::Server(_) => {
+                Ok(Self::after_another(setup, keys, window, &IdOwner::default())?.0)
+            }
         }
     }
 
     /// As [`End::on_host`]. With `zero_rtt` and the keys of two hosts also this host's end of the connection
-    /// that gives the ticket.
+    /// that gives the ticket. The IDs of a server with keys of its own are noted with `ids`.
     ///
     /// # Errors
     /// Why there is no such connection.
@@ -135,18 +137,24 @@ impl End {
         setup: &Setup,
         keys: HostKeys,
         window: u32,
+        ids: &IdOwner,
     ) -> Result<(Self, Option<EarlierEnd>), ConfigError> {
         let (watch, tickets) = (Watch::default(), Tickets::new());
         let has_tickets = setup.config.zero_rtt.then_some(&tickets);
-        let endpoint = EndpointConfig::default;
         let ends = match keys {
             HostKeys::Seeded { .. } => return Ok((Self::on_host(setup, keys, window)?, None)),
             HostKeys::Client(fingerprint) => {
                 let config = client(fingerprint, &watch, has_tickets)?;
+                let endpoint = EndpointConfig::default;
                 [(); 2].map(|()| Self::client_of(endpoint(), config.clone(), setup, window, &watch))
             }
             HostKeys::Server(secret) => {
                 let config = server(&secret, &watch, has_tickets.is_some())?;
+                let endpoint = || {
+                    let (mut endpoint, ids) = (EndpointConfig::default(), ids.clone());
+                    endpoint.cid_generator(move || ids.generator());
+                    endpoint
+                };
                 [(); 2].map(|()| Self::server_of(endpoint(), config.clone(), setup, window, &watch))
             }
         };
@@ -162,7 +170,8 @@ impl End {
         watch: &Watch,
     ) -> Self {
         let recovery = SharedRecovery::new(&watch.client);
-        config.transport_config(host_config(setup, &recovery, window));
+        let engine = client_config(setup, host_config(setup, &recovery, window));
+        config.transport_config(Arc::new(engine));
         let endpoint = Endpoint::new(Arc::new(endpoint), None, true, None);
         let mut end = Self::carrying(endpoint, watch.client.clone(), recovery, setup, window);
         end.client_config = Some(config);
@@ -177,7 +186,7 @@ impl End {
         watch: &Watch,
     ) -> Self {
         let recovery = SharedRecovery::new(&watch.server);
-        config.transport_config(host_config(setup, &recovery, window));
+        config.transport_config(Arc::new(host_config(setup, &recovery, window)));
         let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(config)), true, None);
         Self::carrying(endpoint, watch.server.clone(), recovery, setup, window)
     }
@@ -229,16 +238,10 @@ impl End {
     }
 
     /// The same, with the time at which the newest packet with its data came before the read
-    /// ([`End::handle_stamped`]).
+    /// ([`End::handle_arrival`]).
     pub fn read_stamped(&mut self, flow: usize, limit: Bytes) -> Option<(bytes::Bytes, Instant)> {
         let (_, connection) = self.connection.as_mut()?;
         self.inbound.read_bytes(connection, flow, limit)
-    }
-
-    /// As [`End::handle_packet`], of a packet that came to the host at `came_at`, which may lie before the
-    /// end's own time.
-    pub fn handle_stamped(&mut self, packet: &QuicPacket, ecn: Ecn, came_at: Instant, now: Instant) {
-        self.take_packet(packet, ecn, came_at, now);
     }
 
     /// Why the stream of all messages of `flow`, in one of its directions, carries nothing more. The flow
@@ -255,14 +258,14 @@ impl End {
 }
 
 /// The engine's options between hosts.
-fn host_config(setup: &Setup, recovery: &SharedRecovery, window: u32) -> Arc<TransportConfig> {
+fn host_config(setup: &Setup, recovery: &SharedRecovery, window: u32) -> TransportConfig {
     let mut engine = engine_config(setup, recovery);
     engine
         .receive_window(VarInt::from_u32(window))
         // All streams of flows are unidirectional. RFC 9000 §4.6: a far end that opens a bidirectional one
         // all the same ends the connection, by STREAM_LIMIT_ERROR.
         .max_concurrent_bidi_streams(VarInt::from_u32(0));
-    Arc::new(engine)
+    engine
 }
 
 /// *ring*'s, with the cipher and the key exchange of the simulator's connections, so that sizes are theirs.

@@ -2,12 +2,13 @@
 
 use quinn_proto::{Dir, StreamId};
 use talkpath_config::{Carry, QuicConfig};
-use talkpath_units::{Duration, Seed};
+use talkpath_units::{Duration, Ecn, Seed};
 use talkpath_wire::{Packet, QuicPacket};
 
 use super::*;
 use crate::SendEvent;
 use crate::clock::engine_time;
+use crate::far::{Arrival, FAR};
 use crate::setup::FlowSetup;
 
 const SECRET: [u8; 32] = [7; 32];
@@ -20,6 +21,11 @@ fn setup(carry: Carry, receive_buffer: Option<Bytes>) -> Setup {
         path_mtu: Bytes::new(1500),
         seed: Seed::new(1),
     }
+}
+
+/// As a packet of the only address comes now.
+fn arrival(at: Instant) -> Arrival {
+    Arrival { from: FAR, ecn: Ecn::NotEct, at }
 }
 
 /// Carries what `from` sends to `to`, as bytes alone; returns the datagrams.
@@ -321,20 +327,19 @@ fn with_zero_rtt(setup: Setup) -> Setup {
 
 /// Both ends with real keys, and those of the connection before, of which the client has its ticket, `now`.
 fn ends_after_another(setup: &Setup) -> ([End; 2], [EarlierEnd; 2], Instant) {
-    let ecn = Ecn::NotEct;
     let keys = [HostKeys::Client(Fingerprint::of_secret(&SECRET).unwrap()), HostKeys::Server(SECRET)];
     let [(client, earlier), (server, its_earlier)] =
-        keys.map(|keys| End::after_another(setup, keys, WINDOW).unwrap());
+        keys.map(|keys| End::after_another(setup, keys, WINDOW, &IdOwner::default()).unwrap());
     let (mut earlier, mut its_earlier) = (earlier.unwrap(), its_earlier.unwrap());
     let mut now = Instant::ZERO;
     earlier.open(now);
     while !earlier.has_ticket() {
         assert!(now < Instant::from_secs(5), "it comes to an end");
         while let Some(bytes) = earlier.poll_transmit(now) {
-            assert!(its_earlier.handle_packet(&packet(bytes), ecn, now));
+            assert!(its_earlier.handle_packet(&packet(bytes), &arrival(now)));
         }
         while let Some(bytes) = its_earlier.poll_transmit(now) {
-            assert!(earlier.handle_packet(&packet(bytes), ecn, now));
+            assert!(earlier.handle_packet(&packet(bytes), &arrival(now)));
         }
         now += Duration::from_millis(1);
     }
@@ -351,7 +356,7 @@ fn the_ticket_of_an_earlier_connection_with_real_keys_lets_messages_leave_at_onc
     for _ in 0..3 {
         earlier.end_mut().write_bytes(0, unwanted, bytes.clone(), None).unwrap();
         while let Some(bytes) = earlier.poll_transmit(now) {
-            assert!(its_earlier.handle_packet(&packet(bytes), ecn, now));
+            assert!(its_earlier.handle_packet(&packet(bytes), &arrival(now)));
         }
         assert_eq!(its_earlier.end_mut().read_bytes(0, Bytes::MAX), None);
     }
@@ -363,7 +368,7 @@ fn the_ticket_of_an_earlier_connection_with_real_keys_lets_messages_leave_at_onc
     client.write_bytes(0, message, data.clone(), None).unwrap();
     let first = client.poll_transmit(now).unwrap();
     let Packet::Quic(first) = first.packet else { panic!("QUIC alone") };
-    assert!(!its_earlier.handle_packet(&first, ecn, now), "it begins another connection");
+    assert!(!its_earlier.handle_packet(&first, &arrival(now)), "it begins another connection");
     server.handle_packet(&first, ecn, now);
     pass(&mut client, &mut server, now);
     assert_eq!(server.read_bytes(0, Bytes::MAX), Some(data));

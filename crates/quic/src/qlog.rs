@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use talkpath_units::{Duration, Instant, to_hex};
 
+use crate::codepoints::LONG_HEADER;
 use crate::frames::{Frame, Frames, acked_ranges};
 
 /// An event of a connection at one of its ends.
@@ -267,9 +268,6 @@ fn long_header_ids(header: &[u8]) -> Option<(String, String)> {
     let (length, rest) = rest.split_first()?;
     Some((to_hex(dcid), to_hex(rest.get(..usize::from(*length))?)))
 }
-
-/// RFC 9000 §17.2: the header's form.
-const LONG_HEADER: u8 = 0x80;
 
 /// RFC 9000 §18.2: the default of `ack_delay_exponent`, which neither end changes. Delays count eight
 /// microseconds.

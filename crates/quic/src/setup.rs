@@ -1,9 +1,9 @@
 //! What a connection is made of, and the engine's options that follow from it.
 
 use quinn_proto::congestion::{CubicConfig, NewRenoConfig};
-use quinn_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
+use quinn_proto::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use talkpath_config::{Carry, QuicConfig, QuicCongestionControl, quic_packet_size};
-use talkpath_units::{Bytes, Seed};
+use talkpath_units::{Bytes, Duration, Seed};
 
 use crate::datagrams::DatagramQueue;
 use crate::recovery::SharedRecovery;
@@ -52,14 +52,26 @@ pub(crate) fn engine_config(setup: &Setup, recovery: &SharedRecovery) -> Transpo
         .initial_mtu(SMALLEST_PACKET)
         .min_mtu(SMALLEST_PACKET)
         .mtu_discovery_config(Some(search))
-        // A scenario may pause for longer than quinn's 30 s.
-        .max_idle_timeout(None)
+        // A scenario may pause for longer than quinn's 30 s, and says so if it may not.
+        .max_idle_timeout(setup.config.idle_timeout.map(idle_timeout))
         // Each packet leaves by itself.
         .enable_segmentation_offload(false)
         .max_concurrent_uni_streams(VarInt::from_u32(STREAMS))
         .datagram_send_buffer_size(room)
         .congestion_controller_factory(cc);
     config
+}
+
+/// The same as the client has them: it keeps the connection alive.
+pub(crate) fn client_config(setup: &Setup, mut config: TransportConfig) -> TransportConfig {
+    config.keep_alive_interval(setup.config.keep_alive.map(Into::into));
+    config
+}
+
+/// The transport parameter, whole milliseconds (RFC 9000 §18.2): rounded up, because 0 is none.
+fn idle_timeout(timeout: Duration) -> IdleTimeout {
+    let millis = timeout.as_nanos().div_ceil(1_000_000);
+    VarInt::from_u64(millis).unwrap_or(VarInt::MAX).into()
 }
 
 /// Streams of one end that may be open at once. Chosen, ten times quinn's: a stream for each frame of some

@@ -4,5 +4,6 @@ mod end;
 mod engine;
 mod lab;
 mod marks;
+mod paths;
 mod repeats;
 mod sizes;

@@ -247,6 +247,13 @@ fn mistakes_of_quic_name_what_is_right() {
         ],
     );
     check(
+        &with("kind = \"quic\", idle_timeout = \"5 s\", keep_alive = \"5 s\""),
+        &[
+            "4:61: flow.call.transport.keep_alive: found 5 s and an `idle_timeout` of 5 s, expected less: the connection",
+        ],
+    );
+    check(&with("kind = \"tcp\", idle_timeout = \"5 s\""), &["4:37: flow.call.transport.idle_timeout: "]);
+    check(
         &with("kind = \"quic-stream\", carry = \"datagram\""),
         &["4:37: flow.call.transport.carry: unknown key"],
     );
@@ -285,6 +292,10 @@ fn flows_of_one_connection_agree_on_what_it_has_once() {
         &["6:7: flow.other.transport: found the connection \"one\" of the flow call with another `cc`"],
     );
     check(&two("zero_rtt = true"), &["6:7: flow.other.transport: found the connection | another `zero_rtt`"]);
+    check(
+        &two("keep_alive = \"1 s\""),
+        &["6:7: flow.other.transport: found the connection | another `keep_alive`"],
+    );
     check(
         &two("encryption = false"),
         &["6:7: flow.other.transport: found the connection | another `encryption`"],

@@ -228,6 +228,14 @@ impl Endpoint {
         }
     }
 
+    /// When and why its connection was lost; `None` if it was not.
+    pub(crate) fn lost(&self) -> Option<(Instant, String)> {
+        match &self.transport {
+            EndpointTransport::Ours(_) => None,
+            EndpointTransport::Quic(member) => member.lost(),
+        }
+    }
+
     /// Time inside the window during which the application had a message and the transport no room, up to
     /// `now`.
     pub(crate) fn blocked(&mut self, now: Instant) -> Duration {

@@ -7,7 +7,8 @@ use talkpath_flow::FlowTaps;
 use talkpath_measure::breaks::Opening;
 use talkpath_measure::series::{SeriesDetail, SeriesTap, TimeWeighted};
 use talkpath_measure::{
-    EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
+    BreakRecord, EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series,
+    SeriesKind,
 };
 use talkpath_path::{Dscp, Reassembly};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
@@ -235,6 +236,7 @@ impl SimFlow {
         let opened = self.near.opened();
         let opening = Opening { start: self.start, opened, stop: now.min(stop) };
         let break_before = if self.starts_clock { opening.as_break() } else { None };
+        let break_after = self.near.lost().map(|(from, why)| BreakRecord { from, to: None, why });
         let mut counted = self.near.counters();
         if self.taps.echo.is_some() {
             // The echoing end sends messages too.
@@ -254,7 +256,7 @@ impl SimFlow {
             send_buffer_mean: send_buffer.mean,
             send_buffer_max: send_buffer.max.map(|max| max as u64),
             blocked: Some(self.near.blocked(now)),
-            breaks: break_before.into_iter().collect(),
+            breaks: break_before.into_iter().chain(break_after).collect(),
             legs: None,
             ip: None,
             multipath: None,

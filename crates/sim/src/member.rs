@@ -66,6 +66,12 @@ impl Member {
         self.end().counters(self.index())
     }
 
+    /// When and why the connection was lost.
+    pub(crate) fn lost(&self) -> Option<(Instant, String)> {
+        let end = self.end();
+        Some((end.lost_at()?, format!("the QUIC connection was lost: {}", end.lost()?)))
+    }
+
     /// `application` as one of this connection.
     pub(crate) fn prepare(&self, application: Application) -> Application {
         let application = application.as_flow(self.flow);

@@ -272,6 +272,47 @@ fn priority_brings_the_call_before_the_transfer_in_one_connection() {
     assert!(first < alike, "{first} with priority, {alike} without");
 }
 
+/// Messages two seconds apart, over QUIC with these keys beside its kind.
+fn seldom(keys: &str) -> RunRecord {
+    common::run(&format!(
+        r#"
+        name = "seldom"
+        duration = "20 s"
+        [path]
+        up = {{ rate = "2 Mbps", delay = "20 ms" }}
+        down = {{ rate = "2 Mbps", delay = "20 ms" }}
+        [flow.call]
+        transport = {{ kind = "quic", {keys} }}
+        workload = {{ kind = "cbr", rate = "400 bps", size = "100 B" }}
+        "#
+    ))
+}
+
+#[test]
+fn a_connection_with_an_idle_timeout_is_lost_in_a_pause_and_one_that_is_kept_alive_is_not() {
+    for (keys, is_lost) in [
+        ("idle_timeout = \"5 s\"", false),
+        ("idle_timeout = \"1 s\"", true),
+        ("idle_timeout = \"1 s\", keep_alive = \"600 ms\"", false),
+        ("keep_alive = \"600 ms\"", false),
+    ] {
+        let record = seldom(keys);
+        let flow = &record.flows[0];
+        let of = |fate| flow.forward.count(fate);
+        println!("{keys}: {} delivered, {:?}", of(Fate::Delivered), flow.counters.breaks);
+        if is_lost {
+            // The second message is due after the first second, in which the connection opened.
+            let lost = flow.counters.breaks.last().expect("it is lost");
+            assert!(lost.why.contains("the QUIC connection was lost: timed out"), "{}", lost.why);
+            assert!(lost.from < Instant::from_secs(2) && lost.to.is_none(), "{lost:?}");
+            assert!(of(Fate::NotOpen) >= 8, "{keys}: {:?}", flow.forward);
+        } else {
+            assert!(flow.counters.breaks.is_empty(), "{keys}: {:?}", flow.counters.breaks);
+            assert!(of(Fate::Delivered) >= 9 && of(Fate::NotOpen) <= 1, "{keys}: {:?}", flow.forward);
+        }
+    }
+}
+
 #[test]
 fn a_ticket_saves_a_round_trip() {
     let first = |zero_rtt: bool| {

@@ -322,6 +322,7 @@ impl HostChannel for QuicChannel {
             totals.unsent.clone_from(&connection.unsent);
         }
         totals.cc = Some(self.cc.name().to_owned());
+        totals.quic_path = connection.engine.path_report();
     }
 
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
@@ -431,6 +432,11 @@ impl QuicChannel {
     /// turn.
     pub(super) fn take_ready(&self) -> Option<usize> {
         lock(&self.connection).take_ready()
+    }
+
+    /// Sends a PING if the connection waits for nothing.
+    pub(super) fn ping(&mut self) {
+        lock(&self.connection).engine.ping();
     }
 
     fn start(&self) -> Instant {

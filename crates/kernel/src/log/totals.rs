@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use talkpath_flow::TurnRound;
 use talkpath_flow::file::FileOutcome;
+use talkpath_quic::PathReport;
 
 /// The counts of one end of a flow over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +58,9 @@ pub struct EndTotals {
     pub failed_ns: Option<u64>,
     /// The outcome of the file that this end received.
     pub file: Option<FileOutcome>,
+    /// What this end of a QUIC connection has found out about its path. `None` for other transports.
+    #[serde(default)]
+    pub quic_path: Option<PathReport>,
     /// The paths of the connection. `None` unless the flow uses Multipath TCP.
     #[serde(default)]
     pub multipath: Option<Multipath>,

@@ -91,7 +91,7 @@ impl SessionSpec {
             } else if flow.dscp_byte != first.dscp_byte {
                 "dscp"
             } else if !quic.fits_connection_of(first_quic) {
-                "congestion control, MTU or `zero_rtt`"
+                "congestion control, MTU, `zero_rtt`, `idle_timeout` or `keep_alive`"
             } else {
                 continue;
             };

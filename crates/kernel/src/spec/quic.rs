@@ -7,6 +7,8 @@ use talkpath_units::{Bytes, Duration, Seed};
 
 use super::bounds::{MAX_STREAM_MESSAGE, is_buffer};
 
+/// The shortest timer of a connection, as in a scenario.
+const SHORTEST_TIMER_NS: u64 = 10_000_000;
 /// The size in bytes of the largest IP packet (RFC 791 §3.1).
 const LARGEST_MTU: u64 = 65_535;
 
@@ -25,6 +27,12 @@ pub struct QuicSpec {
     /// True if messages leave in 0-RTT packets of the client's first flight.
     #[serde(default)]
     zero_rtt: bool,
+    /// The time without a packet after which the connection is over, ns. `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idle_timeout_ns: Option<u64>,
+    /// The time without a packet after which the client sends a PING, ns. `None` if it never does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keep_alive_ns: Option<u64>,
     /// The index of the first flow of this flow's connection. `None` if this flow is the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leader: Option<u32>,
@@ -36,7 +44,17 @@ impl QuicSpec {
     pub fn new(config: &QuicConfig, receive_buffer: Option<Bytes>, mtu: Bytes) -> Self {
         // All fields are listed, so that a new field is not forgotten. `SessionSpec::share_connections` reads
         // `connection`. `encryption` is not read, because packets are always encrypted (`unsupported.rs`).
-        let QuicConfig { carry, cc, expire, priority, zero_rtt, connection: _, encryption: _ } = config;
+        let QuicConfig {
+            carry,
+            cc,
+            expire,
+            priority,
+            zero_rtt,
+            connection: _,
+            idle_timeout,
+            keep_alive,
+            encryption: _,
+        } = config;
         Self {
             carry: *carry,
             is_newreno: *cc == QuicCongestionControl::NewReno,
@@ -47,6 +65,8 @@ impl QuicSpec {
             // QUIC needs a path that carries its smallest datagram, and tests this itself (RFC 9000 §14).
             mtu: mtu.max(SMALLEST_QUIC_MTU).get(),
             zero_rtt: *zero_rtt,
+            idle_timeout_ns: idle_timeout.map(Duration::as_nanos),
+            keep_alive_ns: keep_alive.map(Duration::as_nanos),
             leader: None,
         }
     }
@@ -66,7 +86,10 @@ impl QuicSpec {
     /// Returns true if this flow can share the connection of `leader`. The two flows must agree in each
     /// option that belongs to the connection.
     pub(super) fn fits_connection_of(&self, leader: &Self) -> bool {
-        self.is_newreno == leader.is_newreno && self.mtu == leader.mtu && self.zero_rtt == leader.zero_rtt
+        let of_connection = |spec: &Self| {
+            (spec.is_newreno, spec.mtu, spec.zero_rtt, spec.idle_timeout_ns, spec.keep_alive_ns)
+        };
+        of_connection(self) == of_connection(leader)
     }
 
     /// Returns true if messages leave in 0-RTT packets of the client's first flight (RFC 9001 §4.6).
@@ -91,7 +114,13 @@ impl QuicSpec {
 
     /// Makes the setup of an end of this flow's connection. The connection carries `flows`.
     pub(crate) fn setup(&self, flows: Vec<FlowSetup>, seed: Seed) -> Setup {
-        let config = QuicConfig { cc: self.cc(), zero_rtt: self.zero_rtt, ..QuicConfig::new(self.carry()) };
+        let config = QuicConfig {
+            cc: self.cc(),
+            zero_rtt: self.zero_rtt,
+            idle_timeout: self.idle_timeout_ns.map(Duration::from_nanos),
+            keep_alive: self.keep_alive_ns.map(Duration::from_nanos),
+            ..QuicConfig::new(self.carry())
+        };
         Setup { config, flows, path_mtu: Bytes::new(self.mtu), seed }
     }
 
@@ -122,6 +151,10 @@ impl QuicSpec {
         if !self.receive_buffer.is_none_or(is_buffer) {
             return Err("QUIC needs a socket_buffer of at least 1 B and at most 1 GiB".to_owned());
         }
+        // A PING each few nanoseconds would be a flood of packets.
+        if [self.idle_timeout_ns, self.keep_alive_ns].into_iter().flatten().any(|ns| ns < SHORTEST_TIMER_NS) {
+            return Err("QUIC needs an idle_timeout and a keep_alive of at least 10 ms".to_owned());
+        }
         if !can_expire {
             return Err("QUIC needs no `expire` on one stream for all messages".to_owned());
         }
@@ -151,6 +184,8 @@ mod tests {
                 expire: Some(Duration::from_millis(150)),
                 priority: 3,
                 zero_rtt: true,
+                idle_timeout: Some(Duration::from_secs(30)),
+                keep_alive: Some(Duration::from_secs(10)),
                 ..QuicConfig::new(carry)
             };
             let spec = QuicSpec::new(&config, Some(Bytes::new(4000)), Bytes::new(1400));
@@ -160,6 +195,8 @@ mod tests {
             assert_eq!(told.lifetime(), config.expire);
             assert_eq!((setup.flows[0].priority, setup.flows[0].receive_buffer), (3, Some(Bytes::new(4000))));
             assert_eq!((setup.path_mtu, setup.config.zero_rtt), (Bytes::new(1400), true));
+            let timers = |config: &QuicConfig| (config.idle_timeout, config.keep_alive);
+            assert_eq!(timers(&setup.config), timers(&config));
             assert_eq!(told.flow_setup(true).receive_buffer, None);
             assert_eq!(told.check().is_ok(), carry != Carry::Stream);
         }
@@ -170,7 +207,9 @@ mod tests {
         let config = QuicConfig::new(Carry::Stream);
         let good = QuicSpec::new(&config, None, Bytes::new(1500));
         assert_eq!((good.check(), good.largest_message()), (Ok(()), 1 << 20));
-        let spoilt: [fn(&mut QuicSpec); 5] = [
+        let spoilt: [fn(&mut QuicSpec); 7] = [
+            |spec| spec.idle_timeout_ns = Some(1),
+            |spec| spec.keep_alive_ns = Some(0),
             |spec| spec.mtu = 1227,
             |spec| spec.mtu = u64::MAX,
             |spec| spec.receive_buffer = Some(0),

@@ -1,4 +1,5 @@
-//! The server's UDP. All sessions share one socket for each address that the server listens on. A datagram
+//! The server's UDP. All sessions share one socket for each address that the server listens on. A 1-RTT
+//! packet of QUIC belongs to the connection whose ID it has, wherever it comes from. Any other datagram
 //! belongs to the flow for which its source address has registered.
 
 use std::net::SocketAddr;
@@ -38,7 +39,12 @@ fn handle(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>) {
     if let Some(probe) = PathProbe::read(datagram.payload) {
         return answer_probe(socket, shared, datagram, from, probe);
     }
-    let Some(flow) = shared.flows().by_address.get(&from).cloned() else { return };
+    let flows = shared.flows();
+    // A QUIC connection is known by its IDs. It checks itself whether a packet is its client's, and sends an
+    // address that it does not know no more than came from there.
+    let owner = shared.quic_ids.owner(datagram.payload).and_then(|token| flows.quic_by_token.get(&token));
+    let Some(flow) = owner.or_else(|| flows.by_address.get(&from)).cloned() else { return };
+    drop(flows);
     flow.end.handle_datagram(datagram);
 }
 
@@ -92,8 +98,16 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
     let is_served = from.ip() == flow.client;
     let is_this_flow = |other: &Arc<Joinable>| Arc::ptr_eq(other, &flow);
     let is_known_address = flows.by_address.get(&from).is_some_and(is_this_flow);
-    let has_moved = !is_known_address && flows.by_address.values().any(is_this_flow);
-    flow.note_registration(from.ip(), is_served, is_served && has_moved);
+    let is_another = !is_known_address && flows.by_address.values().any(is_this_flow);
+    if is_served {
+        // A flow has one address. It may change, for example if an address translator forgot the flow.
+        flows.by_address.retain(|address, other| *address == from || !is_this_flow(other));
+        flows.by_address.insert(from, Arc::clone(&flow));
+    }
+    drop(flows);
+    // An open QUIC connection follows its client without a registration.
+    let follows = || flow.spec.transport.as_quic().is_some() && flow.end.lock().was_open();
+    flow.note_registration(from.ip(), is_served, is_served && is_another && !follows());
     if !is_served {
         return;
     }
@@ -108,10 +122,6 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
         }),
     };
     let answer = registered(flow.token);
-    // A flow has one address. It may change, for example if an address translator forgot the flow.
-    flows.by_address.retain(|address, other| *address == from || !is_this_flow(other));
-    flows.by_address.insert(from, Arc::clone(&flow));
-    drop(flows);
     // The route is set before the client gets its answer, because the client starts the run when all of its
     // flows have been answered.
     flow.end.lock().set_route(route.clone());

@@ -129,7 +129,7 @@ impl<'a> Session<'a> {
             clock: host_clock.run_from(host_clock.now_ns()),
             budget: Arc::clone(&session.budget),
             alarm: Arc::clone(&session.alarm),
-            connections: QuicConnections::default(),
+            connections: QuicConnections::at_shared_socket(shared.quic_ids.clone()),
             machines: shared.machines,
         };
         let mut admissions = Vec::new();
@@ -196,7 +196,11 @@ impl<'a> Session<'a> {
                 registration: Mutex::default(),
             });
             self.joinable.push((secret, Arc::clone(&joinable)));
-            self.shared.flows().by_secret.insert(secret, joinable);
+            let mut flows = self.shared.flows();
+            if joinable.spec.transport.as_quic().is_some() {
+                flows.quic_by_token.entry(token).or_insert_with(|| Arc::clone(&joinable));
+            }
+            flows.by_secret.insert(secret, joinable);
         }
         Ok(Admission {
             secret: to_hex(&secret.0),
@@ -266,7 +270,9 @@ impl<'a> Session<'a> {
         for (secret, _) in &self.joinable {
             flows.by_secret.remove(secret);
         }
-        flows.by_address.retain(|_, flow| !self.ends.iter().any(|end| Arc::ptr_eq(end, &flow.end)));
+        let is_others = |flow: &Joinable| !self.ends.iter().any(|end| Arc::ptr_eq(end, &flow.end));
+        flows.by_address.retain(|_, flow| is_others(flow));
+        flows.quic_by_token.retain(|_, flow| is_others(flow));
     }
 }
 

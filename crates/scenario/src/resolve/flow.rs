@@ -136,7 +136,8 @@ fn check_connections(flow_tables: &[FlowTable<'_>], flows: &[Flow], log: &mut Lo
 }
 
 /// Compares `flow` with the first flow of its connection. A connection has one route, one congestion control,
-/// and one kind of handshake and encryption. Returns the message if `flow` has another one.
+/// one pair of timers, and one kind of handshake and encryption. Returns the message if `flow` has another
+/// one.
 fn connection_conflict(flow: &Flow, flows: &[Flow]) -> Option<String> {
     let quic = flow.transport.as_quic()?;
     let connection = quic.connection.as_deref()?;
@@ -151,6 +152,10 @@ fn connection_conflict(flow: &Flow, flows: &[Flow]) -> Option<String> {
         "`cc`"
     } else if quic.zero_rtt != first_quic.zero_rtt {
         "`zero_rtt`"
+    } else if quic.idle_timeout != first_quic.idle_timeout {
+        "`idle_timeout`"
+    } else if quic.keep_alive != first_quic.keep_alive {
+        "`keep_alive`"
     } else if quic.encryption != first_quic.encryption {
         "`encryption`"
     } else {

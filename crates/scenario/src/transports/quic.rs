@@ -43,11 +43,14 @@ const QUIC_KEYS: &[Key] = &[
     PRIORITY,
     ZERO_RTT,
     CONNECTION,
+    IDLE_TIMEOUT,
+    KEEP_ALIVE,
     ENCRYPTION,
 ];
 
 /// The keys of the names that include the carry, such as `quic-stream`.
-const QUIC_CARRY_KEYS: &[Key] = &[QUIC_CC_KEY, EXPIRE, PRIORITY, ZERO_RTT, CONNECTION, ENCRYPTION];
+const QUIC_CARRY_KEYS: &[Key] =
+    &[QUIC_CC_KEY, EXPIRE, PRIORITY, ZERO_RTT, CONNECTION, IDLE_TIMEOUT, KEEP_ALIVE, ENCRYPTION];
 
 const CARRY: Words = Words { noun: "what carries a message", known: Carry::WORDS, later: &[], why: "" };
 
@@ -90,6 +93,22 @@ const CONNECTION: Key = key(
     "flows with the same name share one connection. They have the same routes; copies share it number by number",
 );
 
+const IDLE_TIMEOUT: Key = key(
+    "idle_timeout",
+    Kind::Quantity { ranges: IDLE, words: &["never"] },
+    Default::Is("\"never\""),
+    "when nothing has come for this long, each end gives the connection up without a word (RFC 9000 §10.1), but not before \
+     three probe timeouts. It counts in whole milliseconds",
+);
+
+const KEEP_ALIVE: Key = key(
+    "keep_alive",
+    Kind::Quantity { ranges: IDLE, words: &["never"] },
+    Default::Is("\"never\""),
+    "when nothing has come for this long, the client sends a PING (RFC 9000 §10.1.2), which keeps the connection and the \
+     mapping of an address translator",
+);
+
 const ENCRYPTION: Key = key(
     "encryption",
     Kind::Flag,
@@ -99,6 +118,9 @@ const ENCRYPTION: Key = key(
 
 /// We chose a range from one millisecond to the longest run.
 const EXPIRY: &[DimensionRange] = &[range(Dimension::Duration, 1_000_000, LONGEST_NS)];
+
+/// We chose a range from ten milliseconds to the longest run.
+const IDLE: &[DimensionRange] = &[range(Dimension::Duration, 10_000_000, LONGEST_NS)];
 
 /// Makes the configuration of the transport `name` from the keys in `section`.
 pub(super) fn resolve(
@@ -129,6 +151,18 @@ pub(super) fn resolve(
         log.mistake(section.place, section.at, message);
         return None;
     }
+    let (idle_timeout, keep_alive) =
+        (section.duration_or_word("idle_timeout")?, section.duration_or_word("keep_alive")?);
+    if let (Some(idle_timeout), Some(keep_alive)) = (idle_timeout, keep_alive)
+        && keep_alive >= idle_timeout
+    {
+        let message = format!(
+            "found {keep_alive} and an `idle_timeout` of {idle_timeout}, expected less: the connection is over before its \
+             first PING"
+        );
+        section.problem("keep_alive", Problem::new(message), log);
+        return None;
+    }
     let connection = match section.node("connection") {
         Some(_) => Some(section.text("connection")?.to_owned()),
         None => None,
@@ -140,6 +174,8 @@ pub(super) fn resolve(
         priority: u8::try_from(section.count("priority")?).ok()?,
         zero_rtt: section.flag("zero_rtt")?,
         connection,
+        idle_timeout,
+        keep_alive,
         encryption: section.flag("encryption")?,
     })
 }

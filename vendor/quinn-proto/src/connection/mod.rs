@@ -464,7 +464,13 @@ impl Connection {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         assert!(max_datagrams != 0);
-        let max_datagrams = match self.config.enable_segmentation_offload {
+        // Sent to an address that the peer moved to and that has not been validated: one datagram at a
+        // time, no larger than the allowance.
+        let allowance = self
+            .path
+            .migration_allowance()
+            .map(|bytes| u16::try_from(bytes).unwrap_or(u16::MAX));
+        let max_datagrams = match self.config.enable_segmentation_offload && allowance.is_none() {
             false => 1,
             true => max_datagrams,
         };
@@ -473,9 +479,10 @@ impl Connection {
         // Position in `buf` of the first byte of the current UDP datagram. When coalescing QUIC
         // packets, this can be earlier than the start of the current QUIC packet.
         let mut datagram_start = 0;
-        let mut segment_size = usize::from(self.path.current_mtu());
+        let largest_datagram = Ord::min(self.path.current_mtu(), allowance.unwrap_or(u16::MAX));
+        let mut segment_size = usize::from(largest_datagram);
         // The peer's maximum UDP payload size can reduce the path MTU below our configured minimum.
-        let min_mtu = Ord::min(self.config.min_mtu, self.path.current_mtu());
+        let min_mtu = Ord::min(self.config.min_mtu, largest_datagram);
 
         if let Some(challenge) = self.send_path_challenge(now, buf) {
             return Some(challenge);
@@ -752,7 +759,7 @@ impl Connection {
                 }
             }
 
-            debug_assert!(buf_capacity - buf.len() >= MIN_PACKET_SPACE);
+            debug_assert!(buf_capacity - buf.len() >= MIN_PACKET_SPACE || allowance.is_some());
 
             //
             // From here on, we've determined that a packet will definitely be sent.
@@ -947,7 +954,7 @@ impl Connection {
         self.app_limited = buf.is_empty() && !congestion_blocked;
 
         // Send MTU probe if necessary
-        if buf.is_empty() && self.state.is_established() {
+        if buf.is_empty() && self.state.is_established() && allowance.is_none() {
             let space_id = SpaceId::Data;
             let probe_size = self
                 .path
@@ -1144,7 +1151,10 @@ impl Connection {
                 // since the packet could have triggered a migration. Make sure
                 // the data received is accounted for the most recent path by accessing
                 // `path` after `handle_decode`.
-                self.path.total_recvd = self.path.total_recvd.saturating_add(data_len as u64);
+                // What another address sent is no allowance for this one.
+                if remote == self.path.remote {
+                    self.path.total_recvd = self.path.total_recvd.saturating_add(data_len as u64);
+                }
 
                 if let Some(data) = remaining {
                     self.stats.udp_rx.bytes += data.len() as u64;
@@ -1227,6 +1237,8 @@ impl Connection {
                     }
                     self.path.challenge = None;
                     self.path.challenge_pending = false;
+                    // As after a migration, of which this is one back.
+                    self.set_loss_detection_timer(now);
                 }
                 Timer::Pacing => trace!("pacing timer expired"),
                 Timer::PushNewCid => {
@@ -1397,6 +1409,21 @@ impl Connection {
     /// connection.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.local_ip
+    }
+
+    /// Whether it is certain that the peer is at [`remote_address`](Self::remote_address)
+    pub fn is_address_validated(&self) -> bool {
+        self.path.validated
+    }
+
+    /// Whether a packet has been reported as ECT(0) by the path's other end
+    pub fn is_ecn_capable(&self) -> bool {
+        self.path.ecn_validation.is_capable()
+    }
+
+    /// Why the path has failed ECN validation, if it has
+    pub fn ecn_failure(&self) -> Option<&'static str> {
+        self.path.ecn_failure
     }
 
     /// Whether the search for a larger path MTU has ended, or there is none
@@ -1580,7 +1607,7 @@ impl Connection {
             } else {
                 // We always start out sending ECN, so any ack that doesn't acknowledge it disables it.
                 debug!("ECN not acknowledged by peer");
-                self.path.sending_ecn = false;
+                self.path.fail_ecn("not acknowledged");
             }
         }
 
@@ -1612,7 +1639,7 @@ impl Connection {
         match result {
             Err(e) => {
                 debug!("halting ECN due to verification failure: {}", e);
-                self.path.sending_ecn = false;
+                self.path.fail_ecn(e);
                 // Wipe out the existing value because it might be garbage and could interfere with
                 // future attempts to use ECN on new paths.
                 self.spaces[space].ecn_feedback = frame::EcnCounts::ZERO;
@@ -2835,6 +2862,15 @@ impl Connection {
                 Frame::Close(reason) => {
                     close = Some(reason);
                 }
+                // A response to another address than the path's is padded to 1200 bytes, so it is sent only
+                // if the challenge was: no more leaves to an address than came from it.
+                Frame::PathChallenge(_)
+                    if remote != self.path.remote
+                        && packet.header_data.len() + payload_len + self.tag_len_1rtt()
+                            < usize::from(MIN_INITIAL_SIZE) =>
+                {
+                    debug!("ignoring small PATH_CHALLENGE from another address");
+                }
                 Frame::PathChallenge(token) => {
                     self.path_responses.push(number, token, remote);
                     if remote == self.path.remote {
@@ -2849,9 +2885,17 @@ impl Connection {
                 Frame::PathResponse(token) => {
                     if self.path.challenge == Some(token) && remote == self.path.remote {
                         trace!("new path validated");
+                        self.path.validated = true;
+                        if !self.path.challenged_in_full {
+                            // RFC 9000 section 8.2.1: the address is valid, and whether the path
+                            // carries 1200 bytes is for a second challenge to find out.
+                            self.path.begin_migration(self.rng.random());
+                            self.timers
+                                .set(Timer::PathValidation, now + 3 * self.pto(SpaceId::Data));
+                            continue;
+                        }
                         self.timers.stop(Timer::PathValidation);
                         self.path.challenge = None;
-                        self.path.validated = true;
                         if let Some((_, ref mut prev_path)) = self.prev_path {
                             prev_path.challenge = None;
                             prev_path.challenge_pending = false;
@@ -3089,7 +3133,7 @@ impl Connection {
         // Reset rtt/congestion state for new path unless it looks like a NAT rebinding.
         // Note that the congestion window will not grow until validation terminates. Helps mitigate
         // amplification attacks performed by spoofing source addresses.
-        let mut new_path = if remote.is_ipv4() && remote.ip() == self.path.remote.ip() {
+        let mut new_path = if remote.ip() == self.path.remote.ip() {
             PathData::from_previous(remote, &self.path, self.path_counter, now)
         } else {
             let peer_max_udp_payload_size =
@@ -3104,8 +3148,7 @@ impl Connection {
                 &self.config,
             )
         };
-        new_path.challenge = Some(self.rng.random());
-        new_path.challenge_pending = true;
+        new_path.begin_migration(self.rng.random());
         let prev_pto = self.pto(SpaceId::Data);
 
         let mut prev = mem::replace(&mut self.path, new_path);
@@ -3123,6 +3166,8 @@ impl Connection {
             Timer::PathValidation,
             now + 3 * cmp::max(self.pto(SpaceId::Data), prev_pto),
         );
+        // The timer may be set for packets of the previous path, which are not in flight on this one.
+        self.set_loss_detection_timer(now);
     }
 
     /// Handle a change in the local address, i.e. an active migration
@@ -3264,6 +3309,10 @@ impl Connection {
                 self.path.challenge_pending = false;
                 sent.non_retransmits = true;
                 sent.requires_padding = true;
+                self.path.challenged_in_full |= self
+                    .path
+                    .migration_allowance()
+                    .is_none_or(|bytes| bytes >= u64::from(MIN_INITIAL_SIZE));
                 trace!("PATH_CHALLENGE {:08x}", token);
                 buf.write(frame::FrameType::PATH_CHALLENGE);
                 buf.write(token);

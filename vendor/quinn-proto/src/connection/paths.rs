@@ -20,6 +20,8 @@ pub(super) struct PathData {
     pub(super) sending_ecn: bool,
     /// Whether the path delivers packets that we send as ECT(0) unmarked
     pub(super) ecn_validation: EcnValidation,
+    /// Why it is not enabled any more
+    pub(super) ecn_failure: Option<&'static str>,
     /// Congestion controller state
     pub(super) congestion: Box<dyn congestion::Controller>,
     /// Pacing state
@@ -31,6 +33,10 @@ pub(super) struct PathData {
     /// Initially equal to `use_stateless_retry` for servers, and becomes false again on every
     /// migration. Always true for clients.
     pub(super) validated: bool,
+    /// Whether the peer moved to this path's address after the handshake
+    migrated: bool,
+    /// Whether a PATH_CHALLENGE was sent in a datagram of at least 1200 bytes
+    pub(super) challenged_in_full: bool,
     /// Total size of all UDP datagrams sent on this path
     pub(super) total_sent: u64,
     /// Total size of all UDP datagrams received on this path
@@ -74,6 +80,7 @@ impl PathData {
             rtt: RttEstimator::new(config.initial_rtt),
             sending_ecn: true,
             ecn_validation: EcnValidation::default(),
+            ecn_failure: None,
             pacing: Pacer::new(
                 config.initial_rtt,
                 congestion.initial_window(),
@@ -84,6 +91,8 @@ impl PathData {
             challenge: None,
             challenge_pending: false,
             validated: false,
+            migrated: false,
+            challenged_in_full: false,
             total_sent: 0,
             total_recvd: 0,
             mtud: config
@@ -124,10 +133,13 @@ impl PathData {
             pacing: Pacer::new(smoothed_rtt, congestion.window(), prev.current_mtu(), now),
             sending_ecn: true,
             ecn_validation: EcnValidation::default(),
+            ecn_failure: None,
             congestion,
             challenge: None,
             challenge_pending: false,
             validated: false,
+            migrated: false,
+            challenged_in_full: false,
             total_sent: 0,
             total_recvd: 0,
             mtud: prev.mtud.clone(),
@@ -161,7 +173,29 @@ impl PathData {
     /// Indicates whether we're a server that hasn't validated the peer's address and hasn't
     /// received enough data from the peer to permit sending `bytes_to_send` additional bytes
     pub(super) fn anti_amplification_blocked(&self, bytes_to_send: u64) -> bool {
-        !self.validated && self.total_recvd * 3 < self.total_sent + bytes_to_send
+        match self.migration_allowance() {
+            Some(allowance) => allowance < bytes_to_send.max(SMALLEST_LIMITED_DATAGRAM),
+            None => !self.validated && self.total_recvd * 3 < self.total_sent + bytes_to_send,
+        }
+    }
+
+    /// Stop sending packets as ECT(0)
+    pub(super) fn fail_ecn(&mut self, why: &'static str) {
+        self.sending_ecn = false;
+        self.ecn_failure = Some(why);
+    }
+
+    /// Begin the validation of an address that the peer moved to
+    pub(super) fn begin_migration(&mut self, challenge: u64) {
+        self.migrated = true;
+        self.challenge = Some(challenge);
+        self.challenge_pending = true;
+    }
+
+    /// Number of bytes that may be sent to an address that the peer moved to and that has not been
+    /// validated: no more than were received from it. `None` on any other path.
+    pub(super) fn migration_allowance(&self) -> Option<u64> {
+        (self.migrated && !self.validated).then(|| self.total_recvd.saturating_sub(self.total_sent))
     }
 
     /// Returns the path's current MTU
@@ -218,6 +252,11 @@ impl PathData {
     }
 }
 
+/// Smallest datagram that is sent to an address that has not been validated after a migration
+///
+/// It has room for a short header, an acknowledgement, a PATH_CHALLENGE and an AEAD tag.
+const SMALLEST_LIMITED_DATAGRAM: u64 = 64;
+
 /// Whether a path changes every ECT(0) that we send to CE
 ///
 /// See RFC 9000 section 13.4.2 and appendix A.4. The first packets test the path. It is capable of
@@ -231,6 +270,10 @@ pub(super) struct EcnValidation {
 }
 
 impl EcnValidation {
+    pub(super) fn is_capable(&self) -> bool {
+        self.capable
+    }
+
     /// Account for newly reported packets; returns whether the path is known to be capable of ECN
     pub(super) fn on_reported(&mut self, ect0: u64, ce: u64) -> Result<bool, &'static str> {
         self.capable |= ect0 != 0;

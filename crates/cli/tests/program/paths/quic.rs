@@ -1,7 +1,11 @@
 //! QUIC through tunnels, and over paths that mark packets.
 
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
 use super::lab::{Host, Lab, Marked, SERVER, SERVER_V6, TooBig};
-use crate::harness::calls;
+use crate::harness::{Seen, calls};
 
 /// A call both ways, 50 frames a second.
 fn call(transport: &str, seconds: u64) -> String {
@@ -119,4 +123,53 @@ fn a_path_that_marks_packets_gets_one_acknowledgement_for_a_frame_and_not_thousa
             assert!((250..700).contains(&packets), "{marked:?} to {to}: {sent} sent, {received} received");
         }
     }
+}
+
+/// A call and a transfer upwards, each over a connection of its own, and large messages over datagrams.
+const SHRINKING: &str = r#"
+name = "a path that becomes smaller"
+duration = "14 s"
+drain = "2 s"
+path = "lan"
+
+[flow.call]
+transport = "quic"
+workload = { kind = "voice", echo = true }
+
+[flow.load]
+transport = "quic-stream"
+workload = { kind = "cbr", rate = "2 Mbps", size = "20 kB" }
+
+[flow.large]
+transport = "quic"
+workload = { kind = "cbr", rate = "500 kbps", size = "1300 B" }
+"#;
+
+#[test]
+#[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
+fn a_path_that_becomes_smaller_in_a_run_and_says_nothing_holds_no_stream_up_for_long_and_is_named() {
+    let Some(lab) = Lab::new() else { return };
+    lab.bench.file("shrinking.toml", SHRINKING);
+    let words = ["run", "shrinking.toml", "--json=runs", "--run-again", "0s"];
+    let mut run = lab.client_command(SERVER, &words);
+    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_secs(5));
+    lab.tunnel(1280, TooBig::Silent);
+    let seen = Seen::of_child(run);
+    let summary = seen.succeeds().summary();
+    let flows = &summary["runs"][0]["flows"];
+    for name in ["call", "load", "large"] {
+        println!("{name}: {} of {}, {}", flows[name]["received"], flows[name]["sent"], flows[name]["breaks"]);
+    }
+    let count = |name: &str, key: &str| flows[name][key].as_u64().unwrap();
+    assert!(count("call", "received") >= 690, "its packets are small: {}", flows["call"]);
+    // The first message is due before the connection is open.
+    assert!(count("load", "received") >= count("load", "sent") - 1, "{}", flows["load"]);
+    let ledger = |class: &str| flows["large"]["ledger"][class].as_u64().unwrap();
+    assert!(ledger("refused") > 100 && ledger("missing") < 50, "{}", flows["large"]);
+    let says = "packets of more than 1200 B from this host stopped getting through";
+    for name in ["load", "large"] {
+        assert!(seen.err.contains(&format!("flow {name}: during the run {says}")), "{name}: {}", seen.err);
+    }
+    assert!(!seen.err.contains(&format!("flow call: during the run {says}")), "{}", seen.err);
 }

@@ -143,10 +143,11 @@ fn rows() -> Vec<Row> {
             path: "a translator forgets, and gives new ports",
             before: Lab::translate,
             meanwhile: Lab::forget_mappings,
-            frames: [20..=DUE - 1, WHOLE, 20..=DUE, 20..=DUE, 20..=DUE],
+            frames: [20..=DUE - 1, WHOLE, WHOLE, WHOLE, 20..=DUE],
             says: &[
                 "10.66.1.2 here is 10.66.2.1 there, by a translator",
                 "flow udp: its address or port changed once",
+                "flow quic: its address or port changed once during the run, as a translator's; the QUIC connection followed",
             ],
             ..KIND
         },

@@ -9,8 +9,8 @@
 use std::ops::Range;
 
 use talkpath_kernel::join::{
-    RunEnd, early_echo_warnings, file_warnings, flow_record, multipath_warnings, no_network_warnings, series,
-    short_number_warnings, unsent_warnings,
+    RunEnd, early_echo_warnings, file_warnings, flow_record, multipath_warnings, no_network_warnings,
+    quic_warnings, series, short_number_warnings, unsent_warnings,
 };
 use talkpath_kernel::log::EndLog;
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
@@ -63,7 +63,9 @@ impl FlowJoiner<'_> {
         let (near, far) = (self.ends.flows[index].near.lock(), self.ends.flows[index].far.lock());
         let record = self.join_record(index, &near.log, &far.log);
         let logs = [("the sender", Some(&near.log)), ("the receiver", Some(&far.log))];
+        let is_leader = self.session.is_leader(index);
         let warnings = [
+            if is_leader { quic_warnings(&flow.name, &logs) } else { Vec::new() },
             multipath_warnings(&record),
             early_echo_warnings(&record),
             file_warnings(&record, None),

@@ -16,11 +16,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use talkpath_config::{Carry, SMALLEST_QUIC_MTU};
-use talkpath_quic::{EarlierEnd, End, HostKeys, SendEvent};
+use talkpath_quic::{Arrival, EarlierEnd, End, FAR, HostKeys, IdOwner, IdTable, SendEvent};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 use talkpath_wire::{Packet, PayloadRange, QuicPacket};
 
@@ -45,7 +46,10 @@ const TICKET_SLICE: Duration = Duration::from_millis(5);
 
 /// The QUIC connections of a run. The ends look up their connections here while they are made.
 #[derive(Default)]
-pub struct QuicConnections(Mutex<BTreeMap<ConnectionEnd, SharedConnection>>);
+pub struct QuicConnections {
+    all: Mutex<BTreeMap<ConnectionEnd, SharedConnection>>,
+    ids: IdTable,
+}
 
 /// The place of the first flow of a connection in the session, and true for the client's end.
 type ConnectionEnd = (usize, bool);
@@ -54,14 +58,21 @@ type ConnectionEnd = (usize, bool);
 pub(super) type SharedConnection = Arc<Mutex<QuicConnection>>;
 
 impl QuicConnections {
+    /// Makes an empty set of connections at a socket that other runs share. The connection IDs of its servers
+    /// are noted in `ids`, each with the token of the connection's first flow.
+    pub fn at_shared_socket(ids: IdTable) -> Self {
+        Self { all: Mutex::default(), ids }
+    }
+
     /// Returns the end of the connection of the flow at `place`, and the place of the flow among the flows of
     /// the connection. The first flow that asks makes the connection.
     pub(super) fn of(&self, session: &SessionSpec, place: &EndPlace) -> (SharedConnection, usize) {
         let leader = session.leader(place.index);
         let members = session.members(place.index);
         let index = session.place_in_connection(place.index);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = || Arc::new(Mutex::new(QuicConnection::new(session, &members, place)));
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids = IdOwner { table: self.ids.clone(), token: place.token };
+        let make = || Arc::new(Mutex::new(QuicConnection::new(session, &members, place, &ids)));
         let connection = Arc::clone(all.entry((leader, place.is_client)).or_insert_with(make));
         if members.len() > 1 && session.flows[place.index].is_named() {
             lock(&connection).engine.name_flow(index, place.token);
@@ -82,6 +93,7 @@ pub(super) struct QuicConnection {
     /// The connection before the run, from which the client has its 0-RTT ticket. `None` once the run's own
     /// connection has begun.
     earlier: Option<EarlierEnd>,
+    is_client: bool,
     pub(super) route: Option<UdpRoute>,
     /// The byte of the IP header with DSCP and ECN field, for packets without ECT(0) and for packets with it.
     tos: [u8; 2],
@@ -140,7 +152,7 @@ pub(super) enum SendOutcome {
 impl QuicConnection {
     /// Makes the end of the connection that the flows `members` of the session share. `place` is the place of
     /// one of these flows.
-    fn new(session: &SessionSpec, members: &[usize], place: &EndPlace) -> Self {
+    fn new(session: &SessionSpec, members: &[usize], place: &EndPlace, ids: &IdOwner) -> Self {
         let flows = || members.iter().map(|&member| &session.flows[member]);
         let quic = |flow: &FlowSpec| flow.transport.as_quic().cloned();
         let specs: Vec<QuicSpec> = flows().filter_map(quic).collect();
@@ -149,7 +161,7 @@ impl QuicConnection {
         let keys = place.quic_keys.unwrap_or(HostKeys::Seeded { is_client: place.is_client });
         let first = specs.first().unwrap_or_else(|| unreachable!("its flows are over QUIC"));
         let window = session.receive_window(members[0]);
-        let ends = End::after_another(&first.setup(setups, place.seed), keys, window);
+        let ends = End::after_another(&first.setup(setups, place.seed), keys, window, ids);
         let (mut engine, earlier) =
             ends.unwrap_or_else(|why| unreachable!("nothing of it comes from outside: {why}"));
         engine.keep_half_messages(session.half_message_room(members[0]));
@@ -159,6 +171,7 @@ impl QuicConnection {
         Self {
             engine,
             earlier,
+            is_client: place.is_client,
             route: None,
             tos: [false, true].map(tos),
             ecn: None,
@@ -202,9 +215,12 @@ impl QuicConnection {
     /// Takes a datagram that came at `stamp`. Returns false if it belongs to the connection before the run.
     pub(super) fn handle_datagram(&mut self, datagram: &Received<'_>, stamp: Instant) -> bool {
         let packet = QuicPacket { bytes: datagram.payload.to_vec(), pieces: Vec::new() };
+        // A client's socket takes datagrams of its server alone.
+        let from = datagram.from.filter(|_| !self.is_client).unwrap_or(FAR);
+        let arrival = Arrival { from, ecn: datagram.ecn(), at: stamp };
         if let Some(earlier) = &mut self.earlier {
             // The engine of the connection before the run has the time of the stamp.
-            if earlier.handle_packet(&packet, datagram.ecn(), stamp) {
+            if earlier.handle_packet(&packet, &arrival) {
                 send_all(earlier, self.route.as_ref(), stamp);
                 return false;
             }
@@ -212,7 +228,7 @@ impl QuicConnection {
         }
         self.headers.note_datagram(datagram);
         self.tick(stamp);
-        self.engine.handle_stamped(&packet, datagram.ecn(), stamp, self.now);
+        self.engine.handle_arrival(&packet, &arrival, self.now);
         true
     }
 
@@ -239,7 +255,8 @@ impl QuicConnection {
                 for _ in 0..MAX_AT_ONCE {
                     let Ok(size) = route.socket.recv(&mut buffer) else { break };
                     let packet = QuicPacket { bytes: buffer[..size].to_vec(), pieces: Vec::new() };
-                    earlier.handle_packet(&packet, Ecn::NotEct, clock.now());
+                    let arrival = Arrival { from: FAR, ecn: Ecn::NotEct, at: clock.now() };
+                    earlier.handle_packet(&packet, &arrival);
                 }
             }
         }
@@ -293,8 +310,9 @@ impl QuicConnection {
     pub(super) fn flush(&mut self, flow: usize, clock: RunClock) {
         loop {
             let now = self.tick(clock.now());
-            let Some(transmit) = self.engine.poll_transmit(now) else { break };
+            let Some((transmit, to)) = self.engine.poll_transmit_to(now) else { break };
             if let Packet::Quic(packet) = transmit.packet {
+                self.aim(to);
                 self.send(flow, &packet, transmit.ecn);
             }
         }
@@ -405,6 +423,18 @@ impl QuicConnection {
             }
             failure.is_none()
         });
+    }
+
+    /// Sets the address that datagrams leave for from now on. A client's socket is connected to its server.
+    fn aim(&mut self, to: SocketAddr) {
+        let aim = |route: &UdpRoute| route.unconnected.map(|unconnected| unconnected.to);
+        if to == FAR || self.route.as_ref().and_then(aim).is_none_or(|aimed| aimed == to) {
+            return;
+        }
+        self.leave();
+        if let Some(unconnected) = self.route.as_mut().and_then(|route| route.unconnected.as_mut()) {
+            unconnected.to = to;
+        }
     }
 
     /// Sets the ECN field that datagrams leave with from now on.

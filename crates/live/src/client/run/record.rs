@@ -7,7 +7,8 @@ use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_flow::{Side, lateness_ns};
 use talkpath_kernel::join::{
     MAX_REASONS, RunEnd, dscp_warnings, early_echo_warnings, ecn_warnings, file_warnings, flow_record,
-    multipath_warnings, no_network_warnings, series, short_number_warnings, shorten_reason, unsent_warnings,
+    multipath_warnings, no_network_warnings, quic_warnings, series, short_number_warnings, shorten_reason,
+    unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
@@ -85,6 +86,9 @@ impl Session<'_> {
                 warnings.extend(ecn_warnings(&flow.name, &flow.transport, ip));
             }
             warnings.extend(multipath_warnings(&record));
+            if self.spec.is_leader(index) {
+                warnings.extend(quic_warnings(&flow.name, &logs));
+            }
             warnings.extend(early_echo_warnings(&record));
             warnings.extend(short_number_warnings(&record, spec, &logs));
             warnings.extend(self.path.as_ref().and_then(|path| too_large(&record, spec, path)));

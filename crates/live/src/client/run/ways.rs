@@ -12,9 +12,10 @@
 //!                   all other flows register every 15 s, so that a NAT does not forget them
 //! ```
 //!
-//! Only the client's end of plain UDP has to know whether its way is open. A connection of DCCP or QUIC
-//! finds out by itself whether its packets are answered. Left out: a host whose IP address changes, because
-//! such a host loses its control connection as well.
+//! Only the client's end of plain UDP has to know whether its way is open. A connection of DCCP or QUIC finds
+//! out by itself whether its packets are answered, and one of QUIC follows its client to another address by
+//! itself. If its client is silent and waits for nothing, a PING shows the server the address. Left out: a
+//! host whose IP address changes, because such a host loses its control connection as well.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -117,6 +118,9 @@ impl Way {
         let interval = if is_silent || !self.is_open { AGAIN_NS } else { KEEP_OPEN_NS };
         if now_ns - self.tried_ns >= interval {
             self.register(now_ns);
+            if is_silent {
+                self.end.work(FlowEnd::ping);
+            }
         }
     }
 }
@@ -286,7 +290,7 @@ impl Session<'_> {
                 continue;
             };
             if let Some(Registration { moves: moves @ 1.., .. }) = registration {
-                lines.push(moved(name, moves, end.spec.transport.as_quic().is_some()));
+                lines.push(moved(name, moves));
             }
             if let Some(from) = way.silent_from.filter(|_| has_opened && has_report) {
                 lines.push(format!(
@@ -345,16 +349,12 @@ pub(super) fn seconds(at: Instant) -> f64 {
 }
 
 /// Makes the warning about a flow whose address changed during the run.
-fn moved(name: &str, moves: u32, is_quic: bool) -> String {
-    let times = times(moves.into());
-    let how = if is_quic {
-        "talkpath's QUIC does not follow a new address yet (RFC 9000 §9), and goes on only once the flow has \
-             registered anew: its silence before that is not the path's loss"
-    } else {
-        "the server hears a flow again once it has registered anew, about a second later: what was sent \
-             meanwhile counts as lost"
-    };
-    format!("flow {name}: its address or port changed {times} during the run, as a translator's: {how}")
+fn moved(name: &str, moves: u32) -> String {
+    format!(
+        "flow {name}: its address or port changed {} during the run, as a translator's: the server hears a flow again \
+         once it has registered anew, about a second later: what was sent meanwhile counts as lost",
+        times(moves.into())
+    )
 }
 
 /// The number of registrations that are sent over the other version of IP. We chose 3, which all fail once
