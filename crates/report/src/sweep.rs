@@ -12,6 +12,7 @@
 //! Begin to read with [`Sweep`], and then with [`Combination`].
 
 pub(crate) mod axis;
+mod choice;
 mod combination;
 mod layout;
 pub(crate) mod table;
@@ -86,6 +87,11 @@ impl<'a> Sweep<'a> {
     pub(crate) fn floor(&self) -> Option<f64> {
         let first = self.floors().next()?;
         self.floors().all(|floor| floor.total_cmp(&first).is_eq()).then_some(first)
+    }
+
+    /// Whether calls are judged by what is heard although some have a score.
+    pub(crate) fn has_scores_beside(&self) -> bool {
+        self.results().any(|result| result.score.is_some())
     }
 
     fn results(&self) -> impl Iterator<Item = &SeriesResult> {

@@ -157,6 +157,10 @@ impl<'a> Comparison<'a> {
         if let Some(sweep) = Sweep::beyond_answers(judged) {
             self.answers.add_painted(&sweep.headline(), BOLD);
             self.answers.add_empty_line();
+            for choice in sweep.choices() {
+                self.answers.add_paragraph(&choice);
+                self.answers.add_empty_line();
+            }
             self.add_sweep_table(&sweep, judged);
         }
         let answers = judged.answers();

@@ -63,6 +63,11 @@ impl Usable {
         }
     }
 
+    /// The share of the repetitions that gaps bar.
+    pub(crate) const fn barred(&self) -> f64 {
+        self.barred
+    }
+
     /// Whether the flow counts as usable, by the rule of `measure::ranking`.
     pub(crate) fn is_usable(&self) -> bool {
         self.reaches_floor() && self.barred < 0.5

@@ -38,7 +38,7 @@ use talkpath_measure::ranking::{Ranking, Standing};
 use talkpath_measure::summary::{Answer, AnswerKind, Comparison, JudgedBy, JudgedFigure, Summary};
 
 pub(crate) use self::cause::{Cause, wait};
-pub(crate) use self::ranked::{MOS_CLUSTER_GAP, SHARE_CLUSTER_GAP, cluster_gap};
+pub(crate) use self::ranked::{MOS_CLUSTER_GAP, SHARE_CLUSTER_GAP, cluster_gap, measure};
 use self::ranked::{RankedTransports, mean};
 pub use self::words::HOPELESS;
 pub(crate) use self::writing::{FigureStyle, figure_style, rule};

@@ -18,7 +18,7 @@ use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{
-    CellSummary, FlowSummary, GroupSummary, JudgedFigure, LinkSummary, RunSummary, Spread, Summary,
+    CellSummary, FlowSummary, GroupSummary, JudgedBy, JudgedFigure, LinkSummary, RunSummary, Spread, Summary,
 };
 
 use crate::display::{self, Display};
@@ -197,6 +197,21 @@ impl<'a> CellView<'a> {
     pub(crate) fn judged_figures_with(&self, flow: &str, receiver: Receiver) -> BTreeMap<u64, JudgedFigure> {
         let judged = |run: &&RunSummary| Some((run.repetition, judge_with(run, flow, receiver)?));
         self.runs.iter().filter_map(judged).collect()
+    }
+
+    /// The figures of the call `flow` by what is heard of it, in each repetition, also if the call has a score.
+    /// Empty if the flow is no call, and for copies.
+    pub(crate) fn heard_figures(&self, flow: &str) -> BTreeMap<u64, JudgedFigure> {
+        let mut figures = self.judged_figures(flow);
+        figures.retain(|repetition, judged| {
+            let run = self.runs.iter().find(|run| run.repetition == *repetition);
+            let call = run.and_then(|run| run.flows.get(flow)?.call.as_deref());
+            let Some(concealed) = call.and_then(|call| call.concealed) else { return false };
+            let heard = 1.0 - concealed;
+            (judged.by, judged.median, judged.worst, judged.floor) = (JudgedBy::Heard, heard, heard, 0.0);
+            true
+        });
+        figures
     }
 
     /// The median of a figure over the repetitions, for each link. A link that does not know the figure is

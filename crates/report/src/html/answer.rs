@@ -31,7 +31,10 @@ fn answers_of_flow(judged: &JudgedFlow<'_>, sweep: Option<&Sweep<'_>>) -> Markup
     }
     html! {
         div.verdict aria-label={ "Verdict for " (judged.flow) } {
-            @if let Some(sweep) = sweep { p { strong { (sweep.headline()) } } }
+            @if let Some(sweep) = sweep {
+                p { strong { (sweep.headline()) } }
+                @for choice in sweep.choices() { p.more { (choice) } }
+            }
             @if let [only] = &answers[..] {
                 (answer_in_full(only.verdict, ""))
             } @else if answers.len() <= FULL_ANSWERS {

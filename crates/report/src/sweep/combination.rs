@@ -1,5 +1,7 @@
 //! The results of the transports at one combination of swept values.
 
+use std::collections::BTreeMap;
+
 use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread};
 
@@ -12,6 +14,8 @@ pub(crate) struct Combination<'a> {
     pub value_indices: Vec<usize>,
     /// The result of each series. `None` if the figure of the series is not known.
     pub results: Vec<Option<SeriesResult>>,
+    /// The kind of the results' figures.
+    pub judged_by: JudgedBy,
     /// `None` if there are not two transports to compare.
     pub verdict: Option<&'a Verdict>,
     /// The index of the series that leads: the first in the verdict. Without a verdict it is the series with
@@ -29,6 +33,15 @@ pub(crate) struct SeriesResult {
     pub usable: Usable,
     /// Whether a call is usable with its second receiver. `None` if there is no second receiver.
     pub usable_with_second: Option<Usable>,
+    /// The judged figure of each repetition.
+    pub figures: BTreeMap<u64, f64>,
+    /// The scale of a call's score. Empty if it has none.
+    pub scale: String,
+    /// The mean score of a call that is judged by what is heard, because calls of other combinations have no
+    /// score. `None` if it has none, and if calls are judged by their scores.
+    pub score: Option<f64>,
+    /// The goodput of the flow.
+    pub goodput_bps: Option<f64>,
 }
 
 /// The lowest and the highest figure of several.
@@ -76,7 +89,7 @@ impl Combination<'_> {
 
     /// The mean of the best transport, or of the only one.
     pub(crate) fn best_mean(&self) -> Option<f64> {
-        match self.verdict {
+        match self.verdict.filter(|verdict| verdict.judged_by == self.judged_by) {
             Some(verdict) => Some(verdict.ranking.standings[verdict.ranking.leader].mean),
             None => self.results.iter().flatten().map(|result| result.spread.mean).max_by(f64::total_cmp),
         }

@@ -9,6 +9,7 @@ use talkpath_measure::summary::JudgedBy;
 use super::{Axis, Combination, SeriesResult, Sweep};
 use crate::condition::Condition;
 use crate::display::Look;
+use crate::metric::Metric;
 use crate::select::distinguish_looks;
 use crate::usable::{Usable, second_opinion};
 use crate::verdict::{ConditionVerdict, JudgedFlow};
@@ -28,7 +29,7 @@ impl<'a> Sweep<'a> {
         if combinations.len() < 2 {
             return None;
         }
-        let judged_by = conditions.iter().find_map(|judged| layout.judged_by(judged.condition))?;
+        let judged_by = layout.judged_by?;
         let first = conditions.first()?.condition;
         let Layout { axes, series, .. } = layout;
         let mut looks: Vec<Look> = series.iter().map(|transport| Look::from(transport.display)).collect();
@@ -53,6 +54,10 @@ struct Layout<'a> {
     /// For each axis: the index of each value, by the value's JSON.
     value_indices: Vec<BTreeMap<String, usize>>,
     series: Vec<TransportView>,
+    /// The kind of figure of all combinations. `None` if the flow is not judged.
+    judged_by: Option<JudgedBy>,
+    /// Whether some calls have a score and others none. All are then judged by what is heard.
+    has_some_scores: bool,
 }
 
 impl<'a> Layout<'a> {
@@ -67,7 +72,13 @@ impl<'a> Layout<'a> {
                 series.push(transport);
             }
         }
-        Self { flow, value_indices: axes.iter().map(Axis::index_by_json).collect(), axes, series }
+        let value_indices = axes.iter().map(Axis::index_by_json).collect();
+        let mut layout = Self { flow, value_indices, axes, series, judged_by: None, has_some_scores: false };
+        let kinds: Vec<JudgedBy> = conditions().filter_map(|condition| layout.kind(condition)).collect();
+        layout.has_some_scores = [JudgedBy::Mos, JudgedBy::Heard].iter().all(|kind| kinds.contains(kind));
+        layout.judged_by =
+            if layout.has_some_scores { Some(JudgedBy::Heard) } else { kinds.first().copied() };
+        layout
     }
 
     /// The index of the condition's value on each axis. Returns `None` if the condition does not set the key
@@ -83,7 +94,7 @@ impl<'a> Layout<'a> {
 
     /// The kind of figure that the flow is judged by under `condition`. Returns `None` if the condition has
     /// no place.
-    fn judged_by(&self, condition: &Condition<'_>) -> Option<JudgedBy> {
+    fn kind(&self, condition: &Condition<'_>) -> Option<JudgedBy> {
         self.place(condition)?;
         condition.judged_by(self.flow)
     }
@@ -103,7 +114,13 @@ impl<'a> Layout<'a> {
             Some(verdict) => condition.cells.get(verdict.leader_cell).and_then(|cell| self.series_of(cell)),
             None => index_of_best_mean(&results),
         };
-        Some(Combination { value_indices, results, verdict: verdict.as_deref(), leader })
+        Some(Combination {
+            value_indices,
+            results,
+            judged_by: self.judged_by?,
+            verdict: verdict.as_deref(),
+            leader,
+        })
     }
 
     /// The result of each series under a condition.
@@ -114,7 +131,11 @@ impl<'a> Layout<'a> {
     ) -> Vec<Option<SeriesResult>> {
         let mut results: Vec<Option<SeriesResult>> = self.series.iter().map(|_| None).collect();
         for (cell_index, cell) in judged.condition.cells.iter().enumerate() {
-            let figures = cell.judged_figures(self.flow);
+            let figures = if self.has_some_scores {
+                cell.heard_figures(self.flow)
+            } else {
+                cell.judged_figures(self.flow)
+            };
             let values: Vec<f64> = figures.values().map(|figure| figure.worst).collect();
             let Some(series) = self.series_of(cell) else { continue };
             let Some(usable) = Usable::new(&figures) else { continue };
@@ -122,11 +143,26 @@ impl<'a> Layout<'a> {
             let clusters = match &judged.verdict {
                 // For goodput the least difference of two clusters is a share of the best transport's
                 // goodput, which only the verdict knows.
-                Some(verdict) => verdict.clusters(cell_index),
-                None => usable.clusters,
+                Some(verdict) if !self.has_some_scores => verdict.clusters(cell_index),
+                _ => usable.clusters,
             };
-            let (_, usable_with_second) = second_opinion(cell, self.flow, &usable);
-            results[series] = Some(SeriesResult { spread, clusters, usable, usable_with_second });
+            let usable_with_second =
+                if self.has_some_scores { None } else { second_opinion(cell, self.flow, &usable).1 };
+            let call = || cell.runs.iter().find_map(|run| run.flows.get(self.flow)?.call.as_deref());
+            results[series] = Some(SeriesResult {
+                spread,
+                clusters,
+                usable,
+                usable_with_second,
+                figures: figures.iter().map(|(number, figure)| (*number, figure.worst)).collect(),
+                scale: match figures.values().next() {
+                    Some(figure) if figure.by == JudgedBy::Mos => call().map(|call| call.scale.clone()),
+                    _ => None,
+                }
+                .unwrap_or_default(),
+                score: if self.has_some_scores { cell.value(self.flow, Metric::MOS) } else { None },
+                goodput_bps: cell.value(self.flow, Metric::GOODPUT),
+            });
         }
         results
     }

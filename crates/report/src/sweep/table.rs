@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use talkpath_measure::summary::JudgedBy;
+
 use super::{Combination, FigureRange, Outcome, Sweep};
 use crate::display::Display;
 use crate::grid::{Column, Grid, Role, Row};
@@ -150,6 +152,10 @@ impl Sweep<'_> {
             shown_axes.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
         columns.push(Column::words(if self.is_compared() { "best" } else { "transport" }));
         columns.push(Column::numbers(style.column_group, style.column_head));
+        if self.has_scores_beside() {
+            let style = figure_style(JudgedBy::Mos);
+            columns.push(Column::numbers(style.column_group, style.column_head));
+        }
         columns.push(Column { group: String::new(), ..Column::words("outcome") });
         Grid { columns, rows: groups.iter().map(|group| self.row(group, &shown_axes)).collect() }
     }
@@ -164,6 +170,9 @@ impl Sweep<'_> {
         }
         cells.push(counted_words(group.members.iter().map(|combination| self.best_names(combination))));
         cells.push(self.figure(group));
+        if self.has_scores_beside() {
+            cells.push(score(group));
+        }
         let outcomes = group.members.iter().map(|combination| self.outcome_word(combination).to_owned());
         cells.push(counted_words(outcomes));
         Row { cells, role: Role::Plain, display: self.colour_of(group) }
@@ -219,6 +228,15 @@ impl Sweep<'_> {
             Outcome::Unusable.word()
         }
     }
+}
+
+/// The score of the only combination of a row, if its best transport has one.
+fn score(group: &RowGroup<'_>) -> String {
+    let score = match &group.members[..] {
+        [only] => only.best_result().and_then(|result| result.score),
+        _ => None,
+    };
+    score.map_or_else(|| UNKNOWN.to_owned(), |score| figure_style(JudgedBy::Mos).number(score))
 }
 
 /// Writes equal words once: `UDP`. If there are several, it counts them, the most frequent first: `UDP 12,

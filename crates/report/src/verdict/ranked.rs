@@ -284,7 +284,7 @@ fn negated_delays(kind: DelayKind, candidate: &Candidate<'_>) -> BTreeMap<u64, f
 /// less than 0.1 of MOS, a hundredth of the messages does not change a game, and nobody waits for the last
 /// twentieth of a transfer's speed. A hundredth of the speech takes 0.08 of MOS from a call with G.711 that
 /// conceals (G.107 §7.5 with G.113's Bpl of 25.1), so it is the tolerance where there is no MOS.
-fn measure(judged_by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> Measure {
+pub(crate) fn measure(judged_by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> Measure {
     let possible = judged_by.possible();
     match judged_by {
         JudgedBy::Mos => Measure { tolerance: 0.1, floor, possible, cluster_gap: MOS_CLUSTER_GAP },

@@ -80,12 +80,12 @@ impl FigureStyle {
     }
 
     /// Writes the number with the unit that directly follows it: `4.38`, `99.80 %`.
-    pub(super) fn bare(&self, figure: f64) -> String {
+    pub(crate) fn bare(&self, figure: f64) -> String {
         format!("{}{}", self.number(figure), self.unit)
     }
 
     /// Completes a list of bare figures: `4.38 and 4.31` becomes `MOS 4.38 and 4.31`.
-    pub(super) fn phrase(&self, bare_figures: &str) -> String {
+    pub(crate) fn phrase(&self, bare_figures: &str) -> String {
         format!("{}{bare_figures}{}", self.before, self.after)
     }
 }

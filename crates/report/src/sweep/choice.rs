@@ -1,0 +1,255 @@
+//! What an option of the sender does: which value of a swept key of the flow serves it best, all else equal.
+//!
+//! Over several transports the answer of a sweep is the best transport. Over one transport a user sweeps what
+//! the sender can choose, such as RED, in-band FEC or the time between packets, and asks whether it helps. The
+//! values of such a key are ranked as transports are (`measure::ranking`), once for each combination of the
+//! other keys.
+
+use std::collections::BTreeMap;
+
+use talkpath_measure::ranking::{Ranking, Standing, rank};
+use talkpath_measure::summary::AnswerKind;
+
+use super::{Combination, SeriesResult, Sweep};
+use crate::number::{count, list};
+use crate::verdict::{figure_style, measure};
+
+/// A key with more values has no sentence. We chose 8, which is as many as a reader compares.
+const MAX_VALUES: usize = 8;
+/// At most 6 combinations of the other keys have a sentence of their own. More are counted.
+const MAX_COMBINATIONS: usize = 6;
+
+/// The values of a key at one combination of the other keys.
+struct ChoiceAnswer<'a> {
+    /// The combination of the other keys. Empty if there is no other key.
+    place: String,
+    /// The value of each candidate, as the scenario has it.
+    values: Vec<String>,
+    results: Vec<&'a SeriesResult>,
+    /// `None` if the scores of the candidates lie on different scales.
+    ranking: Option<Ranking>,
+}
+
+impl Sweep<'_> {
+    /// Says for each swept key of the flow which of its values serves the flow best. Empty if the transports
+    /// are compared.
+    pub(crate) fn choices(&self) -> Vec<String> {
+        if self.is_compared() || self.series.len() != 1 {
+            return Vec::new();
+        }
+        let of_flow = format!("flow.{}.", self.flow);
+        let is_choice = |axis: &usize| {
+            self.axes[*axis].key.starts_with(&of_flow) && self.axes[*axis].values.len() <= MAX_VALUES
+        };
+        (0..self.axes.len()).filter(is_choice).filter_map(|axis| self.choice(axis)).collect()
+    }
+
+    fn choice(&self, axis: usize) -> Option<String> {
+        let others: Vec<usize> = (0..self.axes.len()).filter(|other| *other != axis).collect();
+        let groups = self.group_by_values(&others);
+        let answers: Vec<ChoiceAnswer<'_>> =
+            groups.iter().filter_map(|group| self.choice_answer(axis, &others, group)).collect();
+        let key = &self.axes[axis].key;
+        match &answers[..] {
+            [] => None,
+            [only] if only.place.is_empty() => Some(format!("{key}: {}.", self.choice_words(only))),
+            few if few.len() <= MAX_COMBINATIONS => {
+                let parts =
+                    few.iter().map(|answer| format!("at {} {}", answer.place, self.choice_words(answer)));
+                Some(format!("{key}: {}.", parts.collect::<Vec<_>>().join("; ")))
+            }
+            many => Some(format!("{key}: {}.", counted_choices(many))),
+        }
+    }
+
+    /// Ranks the values of `axis` among combinations that are equal on `others`. Returns `None` if there are
+    /// not two values with a result.
+    fn choice_answer<'b>(
+        &self,
+        axis: usize,
+        others: &[usize],
+        group: &[&'b Combination<'_>],
+    ) -> Option<ChoiceAnswer<'b>> {
+        let mut by_value: Vec<(usize, &SeriesResult)> = group
+            .iter()
+            .filter_map(|combination| Some((combination.value_indices[axis], combination.best_result()?)))
+            .collect();
+        by_value.sort_by_key(|(index, _)| *index);
+        let first = by_value.first()?.1;
+        let results: Vec<&SeriesResult> = by_value.iter().map(|(_, result)| *result).collect();
+        let figures: Vec<BTreeMap<u64, f64>> = results.iter().map(|result| result.figures.clone()).collect();
+        let barred: Vec<f64> = results.iter().map(|result| result.usable.barred()).collect();
+        let is_on_one_scale = results.iter().all(|result| result.scale == first.scale);
+        let ranking = rank(&figures, &barred, &measure(self.judged_by, first.usable.floor, &figures));
+        if ranking.is_none() && is_on_one_scale {
+            return None;
+        }
+        Some(ChoiceAnswer {
+            place: self
+                .values_text(group.first()?, others.iter().copied(), |axis, index| axis.percent_label(index)),
+            values: by_value.iter().map(|(index, _)| self.axes[axis].label(*index)).collect(),
+            results,
+            ranking: ranking.filter(|_| is_on_one_scale),
+        })
+    }
+
+    /// The answer in words: `1 is best, MOS 4.29 against 3.32 with 0 (95 % of the difference: 0.95 to 0.99), for
+    /// 98 kb/s against 50`.
+    fn choice_words(&self, answer: &ChoiceAnswer<'_>) -> String {
+        let Some(ranking) = &answer.ranking else {
+            return "not compared, because the scores lie on different scales".to_owned();
+        };
+        let style = figure_style(self.judged_by);
+        let named = |index: usize| answer.values[index].clone();
+        let best = ranking.best();
+        let names = list(&best.iter().map(|index| named(*index)).collect::<Vec<_>>());
+        let leader = ranking.leader;
+        let mean = |index: usize| ranking.standings[index].mean;
+        let has = |index: usize| style.phrase(&style.bare(mean(index)));
+        match ranking.outcome {
+            AnswerKind::Unusable => format!("none is usable, {} has {}", named(leader), has(leader)),
+            AnswerKind::Undecided => {
+                format!("undecided between {names} ({}); more repetitions may decide", has(leader))
+            }
+            AnswerKind::Alike if best.len() == answer.values.len() => {
+                format!("{names} serve alike, {}", has(leader))
+            }
+            AnswerKind::Alike | AnswerKind::Distinct | AnswerKind::DependsOnReceiver => {
+                let is = if best.len() > 1 { "serve alike" } else { "is best" };
+                let Some(against) = (0..answer.values.len()).find(|index| !best.contains(index)) else {
+                    return format!("{names} {is}, {}", has(leader));
+                };
+                let interval =
+                    difference(&ranking.standings[against]).map_or_else(String::new, |(low, high)| {
+                        format!(" (95 % of the difference: {} to {})", style.number(low), style.number(high))
+                    });
+                let cost = cost(answer.results[leader], answer.results[against]);
+                format!(
+                    "{names} {is}, {} against {} with {}{interval}{cost}",
+                    has(leader),
+                    style.bare(mean(against)),
+                    named(against)
+                )
+            }
+        }
+    }
+}
+
+/// By how much the leader is ahead.
+fn difference(standing: &Standing) -> Option<(f64, f64)> {
+    standing.difference.map(|(low, high)| (-high, -low))
+}
+
+/// What the leader costs, if the flow then sends a twentieth more or less. We chose a twentieth, which is more
+/// than what losses take from it.
+fn cost(leader: &SeriesResult, against: &SeriesResult) -> String {
+    match (leader.goodput_bps, against.goodput_bps) {
+        (Some(leader), Some(against)) if (leader / against - 1.0).abs() > 0.05 => {
+            format!(", for {:.0} kb/s against {:.0}", leader / 1e3, against / 1e3)
+        }
+        _ => String::new(),
+    }
+}
+
+/// The answers of many combinations, counted: `1 is best in 5; 0 and 1 serve alike in 2`.
+fn counted_choices(answers: &[ChoiceAnswer<'_>]) -> String {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for answer in answers {
+        let words = match &answer.ranking {
+            None => "not compared, because the scores lie on different scales".to_owned(),
+            Some(ranking) => {
+                let names: Vec<String> =
+                    ranking.best().iter().map(|index| answer.values[*index].clone()).collect();
+                match ranking.outcome {
+                    AnswerKind::Unusable => "none is usable".to_owned(),
+                    AnswerKind::Undecided => "undecided".to_owned(),
+                    _ if names.len() > 1 => format!("{} serve alike", list(&names)),
+                    _ => format!("{} is best", list(&names)),
+                }
+            }
+        };
+        *counts.entry(words).or_default() += 1;
+    }
+    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| core::cmp::Reverse(*count));
+    let parts = counts.iter().map(|(words, times)| format!("{words} in {}", count(*times)));
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_measure::summary::Summary;
+
+    use super::*;
+    use crate::fixture;
+    use crate::verdict::FlowCells;
+
+    /// Calls over UDP with 20 repetitions, over two losses and three values of RED. `mos` is the score by the
+    /// numbers of the loss, of RED and of the repetition.
+    fn swept(mos: impl Fn(u64, u64, u64) -> Option<f64>) -> Summary {
+        let mut summary = fixture::summary(20);
+        let runs = core::mem::take(&mut summary.runs);
+        for (loss, red) in (0..2_u64).flat_map(|loss| (0..3_u64).map(move |red| (loss, red))) {
+            for run in runs.iter().filter(|run| run.cell == 0) {
+                let mut run = run.clone();
+                run.cell = loss * 3 + red;
+                run.sweep = [
+                    ("path.up.loss".to_owned(), (loss as f64 / 100.0).into()),
+                    ("flow.call.workload.red".to_owned(), red.into()),
+                ]
+                .into();
+                let flow = run.flows.get_mut("call").unwrap();
+                flow.goodput_bps = Some(64_000.0 * (red + 1) as f64);
+                let call = flow.call.as_mut().unwrap();
+                (call.mos, call.concealed) = (mos(loss, red, run.repetition), Some(0.02 / (red + 1) as f64));
+                if call.mos.is_none() {
+                    call.r = None;
+                }
+                summary.runs.push(run);
+            }
+        }
+        fixture::refresh(&mut summary);
+        summary
+    }
+
+    fn choices(summary: &Summary) -> Vec<String> {
+        let flows = FlowCells::all(summary);
+        let judged = flows[0].judge();
+        Sweep::new(&judged).unwrap().choices()
+    }
+
+    #[test]
+    fn the_best_value_of_a_senders_key_is_named_at_each_loss_with_its_gain_and_its_cost() {
+        let summary = swept(|loss, red, repetition| {
+            Some(if loss == 0 { 4.3 } else { 3.5 + 0.4 * red as f64 + 0.001 * (repetition % 3) as f64 })
+        });
+        let [red] = &choices(&summary)[..] else { panic!("the loss is no choice of the sender") };
+        let expected = "flow.call.workload.red: at path.up.loss = 0% 0, 1 and 2 serve alike, MOS 4.30; at path.up.loss = 1% \
+                        2 is best, MOS 4.30 against 3.50 with 0 (95 % of the difference: 0.80 to 0.80), for 192 kb/s \
+                        against 64.";
+        assert_eq!(red, expected);
+    }
+
+    #[test]
+    fn values_that_the_repetitions_do_not_tell_apart_are_undecided() {
+        let summary = swept(|_, red, repetition| Some(3.5 + 0.1 * (red * (repetition % 3)) as f64));
+        assert!(choices(&summary)[0].contains("undecided between"), "{:?}", choices(&summary));
+    }
+
+    #[test]
+    fn if_a_value_has_no_score_all_are_judged_by_what_is_heard_and_the_scores_stay_in_the_table() {
+        let summary = swept(|_, red, _| (red != 1).then_some(4.0));
+        let flows = FlowCells::all(&summary);
+        let judged = flows[0].judge();
+        let sweep = Sweep::new(&judged).unwrap();
+        let text = sweep.choices().join("");
+        assert!(text.contains("1 and 2 serve alike, 99.33 % heard against 98.00 % with 0"), "{text}");
+        let grid = sweep.table_within(10).grid;
+        let heads: Vec<&str> = grid.columns.iter().map(|column| column.head.as_str()).collect();
+        let last = |row: usize| grid.rows[row].cells[heads.len() - 3..].to_vec();
+        assert_eq!(heads[heads.len() - 3..], ["%", "MOS", "outcome"]);
+        assert_eq!(last(0), ["98.00", "4.00", "–"], "no floor says which share is usable");
+        assert_eq!(last(2)[1], crate::number::UNKNOWN, "one earlier frame has no score");
+        assert!(!sweep.headline().contains("MOS"), "{}", sweep.headline());
+    }
+}
