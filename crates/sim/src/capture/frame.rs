@@ -17,6 +17,8 @@ use talkpath_wire::carrier::{Carrier, Ports};
 use talkpath_wire::encapsulated::{EncapsulatedPacket, native_form};
 use talkpath_wire::{Datagram, Flags, Packet, Segment};
 
+use super::opus_head::opus_head;
+
 /// The protocol numbers of RFC 9293 §3.1 and RFC 768.
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
@@ -101,6 +103,8 @@ pub(super) struct RtpFrame {
     pub(super) samples_per_packet: u32,
     /// The size of the header extensions in bytes, with the 4 B that precede them.
     pub(super) extensions: u32,
+    /// The first bytes of the speech, if they say how it is coded.
+    pub(super) head: Option<[u8; 2]>,
 }
 
 impl RtpFrame {
@@ -118,6 +122,7 @@ impl RtpFrame {
             payload_type: row.payload_type,
             samples_per_packet,
             extensions,
+            head: opus_head(&voice.coding),
         })
     }
 }
@@ -180,6 +185,7 @@ fn encode_message(seq: u64, size: u32, envelope: &Envelope) -> Vec<u8> {
         && size >= RTP_HEADER + rtp.extensions
     {
         encode_rtp_header(&mut message, seq, rtp, envelope);
+        message.extend(rtp.head.into_iter().flatten());
     }
     let is_pcmu = envelope.rtp.is_some_and(|rtp| rtp.payload_type == PCMU);
     message.resize(size as usize, if is_pcmu { PCMU_SILENCE } else { 0 });

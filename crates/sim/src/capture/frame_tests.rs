@@ -8,7 +8,7 @@ use talkpath_wire::{SackBlock, SegmentOptions};
 
 use super::*;
 
-const VOICE: RtpFrame = RtpFrame { payload_type: 0, samples_per_packet: 160, extensions: 0 };
+const VOICE: RtpFrame = RtpFrame { payload_type: 0, samples_per_packet: 160, extensions: 0, head: None };
 
 fn envelope(rtp: Option<RtpFrame>) -> Envelope {
     Envelope {

@@ -9,6 +9,7 @@
 //! secrets come before the first packet, so the run is made once more for them.
 
 mod frame;
+mod opus_head;
 
 use std::io::{self, Write};
 
