@@ -3,7 +3,7 @@
 //! ```text
 //! file ─► blocks ─► packets ─► datagrams ─► RTP, RTCP, SDP ─► streams ─► RunRecord, which is rated as a
 //! run's
-//!     file.rs        link.rs     observed.rs, rtcp.rs, sdp.rs   stream.rs
+//!     file.rs        link.rs     observed.rs, rtcp.rs, sdp.rs   stream.rs, opus.rs, speech.rs
 //! ```
 //!
 //! - *capture*: a file of packets, in the formats pcap and pcapng.
@@ -27,8 +27,10 @@ mod numbers;
 mod observed;
 mod one_way;
 mod options;
+mod opus;
 mod rtcp;
 mod sdp;
+mod speech;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -43,6 +45,8 @@ pub use self::file::{Damage, ReadError};
 pub use self::observed::Counts;
 pub use self::one_way::OneWayBasis;
 pub use self::options::Options;
+pub use self::opus::{CodingSummary, RateSource};
+pub use self::speech::Speech;
 pub use self::stream::StreamSummary;
 
 use self::observed::Observed;
@@ -59,6 +63,8 @@ pub struct Capture {
     pub streams: Vec<StreamSummary>,
     /// The figures of tshark's `-z rtp,streams`, by the name of the flow.
     pub figures: BTreeMap<String, RtpStream>,
+    /// The speech of each call, by the name of the flow. Empty unless the options want it.
+    pub speech: BTreeMap<String, Speech>,
     /// Where the file is damaged. The record has what comes before.
     pub damage: Option<Damage>,
     /// The counts of what the capture holds.
@@ -71,7 +77,7 @@ pub struct Capture {
 /// Returns an error if `file` cannot be read, or if it is not a capture. If it is damaged behind its
 /// beginning, what comes before is returned with the [`Damage`].
 pub fn read(file: impl Read + Send, options: &Options) -> Result<Capture, ReadError> {
-    let mut observed = Observed::default();
+    let mut observed = Observed::new(options.speech);
     let damage = file::read_packets(file, |packet| observed.take(packet))?;
     Ok(rate(&observed, options, damage))
 }
@@ -92,6 +98,7 @@ fn rate(observed: &Observed, options: &Options, damage: Option<Damage>) -> Captu
     let origin_ns = streams.iter().filter_map(|(_, stream)| stream.earliest_ns()).min().unwrap_or(0);
     let mut record = RunRecord { valid: true, ..RunRecord::default() };
     let mut capture_figures = BTreeMap::new();
+    let mut speech = BTreeMap::new();
     let mut summaries = Vec::new();
     for (name, stream) in &streams {
         let flow = stream.record(name, origin_ns);
@@ -99,11 +106,14 @@ fn rate(observed: &Observed, options: &Options, damage: Option<Damage>) -> Captu
         record.flows.push(flow);
         capture_figures.extend(stream.figures().map(|figures| (name.clone(), figures)));
         summaries.push(stream.summary(name, origin_ns));
+        if options.speech {
+            speech.extend(stream.speech().map(|speech| (name.clone(), speech)));
+        }
     }
     let bases: Vec<OneWay> = streams.iter().map(|(_, stream)| stream.one_way).collect();
     record.clock = clock(&bases);
     record.warnings = warnings(observed, &summaries, &bases, limits);
-    Capture { record, streams: summaries, figures: capture_figures, damage, counts: observed.counts }
+    Capture { record, streams: summaries, figures: capture_figures, speech, damage, counts: observed.counts }
 }
 
 /// The time behind the last message of a flow.

@@ -35,6 +35,8 @@ pub(crate) struct Observed {
     pub(crate) reports: Reports,
     pub(crate) descriptions: Descriptions,
     rows: usize,
+    /// The number of bytes of speech that may still be kept. 0 if nobody wants to hear it.
+    speech_room: usize,
 }
 
 /// The endpoints of one direction of a conversation.
@@ -50,6 +52,9 @@ pub(crate) struct ObservedLeg {
     sources: RtpSources,
     /// The time and the size of each packet.
     rows: Vec<ObservedRow>,
+    /// The coded speech of each row, if somebody wants to hear it. It is empty if the capture did not keep all
+    /// of it.
+    speech: Vec<Box<[u8]>>,
 }
 
 /// A row of a leg.
@@ -59,6 +64,8 @@ pub(crate) struct ObservedRow {
     pub(crate) at_ns: i64,
     /// The size of the packet of IP, bytes.
     pub(crate) size: u32,
+    /// The second byte behind the header of RTP. `None` if it was not kept.
+    pub(crate) second_byte: Option<u8>,
 }
 
 /// A stream that was found.
@@ -71,6 +78,11 @@ pub(crate) struct FoundStream<'a> {
 }
 
 impl Observed {
+    /// Makes an empty one, which keeps the speech of packets if it `keeps_speech`.
+    pub(crate) fn new(keeps_speech: bool) -> Self {
+        Self { speech_room: if keeps_speech { MOST_SPEECH } else { 0 }, ..Self::default() }
+    }
+
     /// Takes the next packet of the file.
     pub(crate) fn take(&mut self, packet: CapturedPacket<'_>) {
         self.counts.packets += 1;
@@ -103,8 +115,16 @@ impl Observed {
         let Ok(row) = u32::try_from(leg.rows.len()) else { return };
         if leg.sources.note(header, row) {
             let headers = UDP_HEADER + if from.0.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
-            leg.rows.push(ObservedRow { at_ns, size: length as u32 + headers });
+            let payload = kept.get(length - header.payload as usize..).unwrap_or_default();
+            let second_byte = payload.get(1).copied();
+            leg.rows.push(ObservedRow { at_ns, size: length as u32 + headers, second_byte });
             self.rows += 1;
+            let is_whole = kept.len() == length && payload.len() <= self.speech_room;
+            let speech = if is_whole { without_padding(kept, payload) } else { &[] };
+            if self.speech_room > 0 {
+                self.speech_room -= speech.len();
+                leg.speech.push(speech.into());
+            }
         }
     }
 
@@ -126,9 +146,27 @@ impl Observed {
 impl FoundStream<'_> {
     /// Returns the row with the number `row`.
     pub(crate) fn row(&self, row: u32) -> ObservedRow {
-        self.leg.rows.get(row as usize).copied().unwrap_or(ObservedRow { at_ns: 0, size: 0 })
+        let none = ObservedRow { at_ns: 0, size: 0, second_byte: None };
+        self.leg.rows.get(row as usize).copied().unwrap_or(none)
+    }
+
+    /// Returns the coded speech of the row with the number `row`. It is empty if it was not kept.
+    pub(crate) fn speech(&self, row: u32) -> &[u8] {
+        self.leg.speech.get(row as usize).map(AsRef::as_ref).unwrap_or_default()
     }
 }
+
+/// Returns the payload without the padding that the last byte counts (RFC 3550 §5.1, P).
+pub(crate) fn without_padding<'a>(datagram: &[u8], payload: &'a [u8]) -> &'a [u8] {
+    let is_padded = datagram.first().is_some_and(|first| first & PADDING != 0);
+    let padding = payload.last().filter(|_| is_padded).map_or(0, |count| usize::from(*count));
+    payload.get(..payload.len().saturating_sub(padding)).unwrap_or_default()
+}
+
+/// The bit of the first byte that says that there is padding (RFC 3550 §5.1).
+const PADDING: u8 = 0x20;
+/// The largest number of bytes of speech that are kept. We chose 128 MiB: four hours of G.711.
+const MOST_SPEECH: usize = 128 << 20;
 
 /// The sizes of headers (RFC 768, RFC 791, RFC 8200).
 const UDP_HEADER: u32 = 8;

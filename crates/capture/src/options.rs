@@ -18,4 +18,6 @@ pub struct Options {
     pub one_way: Option<Duration>,
     /// Whether the result has addresses.
     pub names: bool,
+    /// Whether the result has the coded speech of calls.
+    pub speech: bool,
 }

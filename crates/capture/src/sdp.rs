@@ -1,10 +1,12 @@
 //! The meaning of payload types by the descriptions of sessions (SDP, RFC 4566) that SIP carries.
 //!
-//! We read the lines `c=`, `m=` and `a=rtpmap:` ourselves. A library reads all of SDP strictly and gives up
+//! We read the lines `c=`, `m=`, `a=rtpmap:` and `a=fmtp:` ourselves. A library reads all of SDP strictly and gives up
 //! at the first line that it does not know, but captures hold what telephones really send.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
+
+use talkpath_units::Rate;
 
 use crate::encoding::Encoding;
 
@@ -18,6 +20,8 @@ pub(crate) struct Descriptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Media {
     encodings: BTreeMap<u8, Encoding>,
+    /// The bit rates that the receiver wants of Opus, by payload type (RFC 7587 §6.1, `maxaveragebitrate`).
+    opus_rates: BTreeMap<u8, Rate>,
     /// Whether the profile is SAVP or SAVPF, so that the payload is encrypted (RFC 3711 §12).
     is_encrypted: bool,
 }
@@ -47,13 +51,27 @@ impl Descriptions {
         }
     }
 
-    /// Returns the meaning of a payload type to the receiver at `to`. If no description names the receiver,
-    /// for example behind a NAT, the descriptions count if they agree.
+    /// Returns the meaning of a payload type to the receiver at `to`.
     pub(crate) fn encoding(&self, to: (IpAddr, u16), payload_type: u8) -> Option<&Encoding> {
+        self.stated(to, |media| media.encodings.get(&payload_type))
+    }
+
+    /// Returns the bit rate of Opus that the receiver at `to` wants under a payload type.
+    pub(crate) fn opus_rate(&self, to: (IpAddr, u16), payload_type: u8) -> Option<Rate> {
+        self.stated(to, |media| media.opus_rates.get(&payload_type)).copied()
+    }
+
+    /// Returns what is stated to the receiver at `to`. If no description names the receiver, for example
+    /// behind a NAT, the descriptions count if they agree.
+    fn stated<'a, T: PartialEq>(
+        &'a self,
+        to: (IpAddr, u16),
+        stated: impl Fn(&'a Media) -> Option<&'a T>,
+    ) -> Option<&'a T> {
         if let Some(media) = self.by_receiver.get(&to) {
-            return media.encodings.get(&payload_type);
+            return stated(media);
         }
-        let mut all = self.by_receiver.values().filter_map(|media| media.encodings.get(&payload_type));
+        let mut all = self.by_receiver.values().filter_map(stated);
         let first = all.next()?;
         all.all(|other| other == first).then_some(first)
     }
@@ -76,7 +94,7 @@ impl Descriptions {
             return None;
         }
         // A later description of the same port takes the place of the earlier one.
-        let media = Media { encodings: BTreeMap::new(), is_encrypted: profile.contains("SAVP") };
+        let media = Media { is_encrypted: profile.contains("SAVP"), ..Media::default() };
         self.by_receiver.insert(receiver, media);
         Some(receiver)
     }
@@ -92,14 +110,25 @@ impl Descriptions {
 
     fn take_attribute(&mut self, value: &str, medium: Option<(IpAddr, u16)>) {
         let Some(media) = medium.and_then(|medium| self.by_receiver.get_mut(&medium)) else { return };
-        let Some(map) = value.strip_prefix("rtpmap:") else { return };
-        let Some((payload_type, encoding)) = map.trim().split_once(' ') else { return };
-        if let (Ok(payload_type @ 0..=127), Some(encoding)) =
-            (payload_type.parse(), Encoding::parse(encoding))
-        {
-            media.encodings.insert(payload_type, encoding);
+        let Some((attribute, value)) = value.split_once(':') else { return };
+        let Some((payload_type, value)) = value.trim().split_once(' ') else { return };
+        let Ok(payload_type @ 0..=127) = payload_type.parse() else { return };
+        match attribute {
+            "rtpmap" => {
+                media.encodings.extend(Encoding::parse(value).map(|encoding| (payload_type, encoding)))
+            }
+            "fmtp" => media.opus_rates.extend(opus_rate(value).map(|rate| (payload_type, rate))),
+            _ => {}
         }
     }
+}
+
+/// Reads the bit rate of `maxplaybackrate=16000; maxaveragebitrate=24000`.
+fn opus_rate(parameters: &str) -> Option<Rate> {
+    let parameters = parameters.split(';').filter_map(|parameter| parameter.trim().split_once('='));
+    let mut rates = parameters.filter(|(name, _)| name.eq_ignore_ascii_case("maxaveragebitrate"));
+    let bps = rates.next()?.1.trim().parse().ok()?;
+    OPUS_RATES.contains(&bps).then(|| Rate::from_bps(bps))
 }
 
 /// Returns where the description in a message begins: at a line `v=0`.
@@ -126,6 +155,8 @@ const SIP: &[u8] = b"SIP/2.0";
 const BEGIN: &[u8] = b"\nv=0";
 /// The bytes in which the first line is looked for. We chose 2048: a request's address stands before it.
 const MAX_FIRST_LINE: usize = 2048;
+/// The bit rates that `maxaveragebitrate` may have (RFC 7587 §6.1).
+const OPUS_RATES: core::ops::RangeInclusive<u64> = 6_000..=510_000;
 /// The largest number of media that are kept. We chose 16,384, which takes a few megabytes of memory.
 const MOST_MEDIA: usize = 16_384;
 /// Stands for an address that is not known.
@@ -159,6 +190,20 @@ mod tests {
         let mut all = Descriptions::default();
         all.take(INVITE.split("m=video").next().unwrap().as_bytes());
         assert_eq!(all.encoding(("198.51.100.1".parse().unwrap(), 1), 97).unwrap().name, "opus");
+    }
+
+    #[test]
+    fn the_bit_rate_that_a_receiver_wants_of_opus_is_read() {
+        let rate = |parameters: &str| {
+            let mut all = Descriptions::default();
+            let line = format!("a=rtpmap:97 opus/48000/2\r\na=fmtp:97 {parameters}\r\n");
+            all.take(INVITE.replace("a=rtpmap:97 opus/48000/2\r\n", &line).as_bytes());
+            all.opus_rate(("192.0.2.1".parse().unwrap(), 6000), 97)
+        };
+        assert_eq!(rate("useinbandfec=1; maxaveragebitrate=24000"), Some(Rate::from_bps(24_000)));
+        for none in ["useinbandfec=1", "maxaveragebitrate=1", "maxaveragebitrate", "maxaveragebitrate=x"] {
+            assert_eq!(rate(none), None, "{none}");
+        }
     }
 
     #[test]

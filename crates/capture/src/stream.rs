@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use serde::Serialize;
-use talkpath_config::Codec;
+use talkpath_config::{Codec, Coding};
 use talkpath_measure::rtp::{RtpPacket, call_terms, is_comfort_noise};
 use talkpath_measure::summary::RtpStream;
 use talkpath_measure::{CallTerms, Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, Terms};
@@ -15,6 +15,8 @@ use crate::numbers::Numbers;
 use crate::observed::{FoundStream, Observed};
 use crate::one_way::{OneWay, OneWayBasis};
 use crate::options::Options;
+use crate::opus::{CodingSummary, OpusCoding, OpusPacket};
+use crate::speech::Speech;
 
 /// The number of rows that the record may have still.
 #[derive(Clone, Copy)]
@@ -54,6 +56,8 @@ pub(crate) struct Stream<'a> {
     report: Option<Reported>,
     /// The codec with which the stream is rated.
     codec: Option<Codec>,
+    /// The coding of a stream of Opus. `None` if its packets do not show it.
+    opus: Option<OpusCoding>,
 }
 
 /// What the receiver of a stream reported by RTCP.
@@ -73,6 +77,8 @@ struct Row {
     /// The size of the packet of IP, bytes. A missing packet has the size of the packet before it.
     size: u32,
     copies: u32,
+    /// The number of the packet in the stream. `None` if it is missing.
+    packet: Option<u32>,
 }
 
 /// What is known about a stream besides its figures.
@@ -92,6 +98,8 @@ pub struct StreamSummary {
     pub clock_rate: Option<u32>,
     /// The time between two packets. `None` if it is not known.
     pub frame_ms: Option<f64>,
+    /// The coding of a stream of Opus. `None` of other streams, and if the packets do not show it.
+    pub coding: Option<CodingSummary>,
     /// Whether the payload is encrypted (SRTP), as far as the capture shows it.
     pub encrypted: bool,
     /// The time of the first packet, in seconds on the record's clock.
@@ -154,16 +162,25 @@ impl<'a> Stream<'a> {
         let mut numbered = Vec::with_capacity(packets.len());
         for (index, number) in numbers.iter().enumerate() {
             if let Some(number) = *number {
-                let size = found.row(packets[index].row).size;
-                numbered.push((
-                    number,
-                    Row { due_ns: due_ns[index], seen_ns: Some(seen_ns[index]), size, copies: 1 },
-                ));
+                let row = Row {
+                    due_ns: due_ns[index],
+                    seen_ns: Some(seen_ns[index]),
+                    size: found.row(packets[index].row).size,
+                    copies: 1,
+                    packet: u32::try_from(index).ok(),
+                };
+                numbered.push((number, row));
             }
         }
         let is_opus = encoding.as_ref().is_some_and(|(encoding, _)| encoding.is_opus());
         let is_encrypted = observed.descriptions.is_encrypted(found.endpoints.to)
             || is_opus && has_too_many_modes(packets, source.payload_type());
+        let opus = if is_opus && !is_encrypted {
+            let stated = observed.descriptions.opus_rate(found.endpoints.to, source.payload_type());
+            OpusCoding::of(opus_packets(found), stated)
+        } else {
+            None
+        };
         let report = observed.reports.latest(found.source).map(|report| Reported {
             lost: report.lost,
             jitter_ms: clock_rate.map(|rate| f64::from(report.jitter) * 1e3 / f64::from(rate)),
@@ -186,6 +203,7 @@ impl<'a> Stream<'a> {
             endpoints: options.names.then_some([found.endpoints.from, found.endpoints.to]),
             report,
             codec,
+            opus,
         }
     }
 
@@ -201,7 +219,30 @@ impl<'a> Stream<'a> {
     /// How the call is played and rated. The second receiver is that of a run whose scenario names no
     /// receiver.
     fn call_terms(&self) -> Option<CallTerms> {
-        Some(CallTerms { others: true, ..call_terms(self.codec?, self.frame?) })
+        let terms = call_terms(self.codec?, self.frame?);
+        let rated = terms.rated.or_else(|| self.opus.as_ref()?.rated());
+        Some(CallTerms { others: true, rated, ..terms })
+    }
+
+    /// Returns the coded speech of a call. Returns `None` if the stream is none.
+    pub(crate) fn speech(&self) -> Option<Speech> {
+        let terms = self.call_terms()?;
+        let usual = Coding::usual(terms.codec);
+        let coding = match &self.opus {
+            Some(opus) => opus.coding,
+            None => Coding { frame: terms.frame, frames_in_packet: 1, ..usual },
+        };
+        let main = self.payload_type();
+        let of_row = |row: &Row| {
+            let packet = self.found.packets.packets().get(row.packet? as usize)?;
+            (packet.payload_type == main).then(|| self.found.speech(packet.row).into())
+        };
+        Some(Speech {
+            coding,
+            encoding: self.encoding.as_ref().map(|(encoding, _)| encoding.name.clone()),
+            is_encrypted: self.is_encrypted,
+            packets: self.rows.iter().map(|row| of_row(row).unwrap_or_default()).collect(),
+        })
     }
 
     /// Why the stream is not rated. `None` if it is.
@@ -219,10 +260,15 @@ impl<'a> Stream<'a> {
         if encoding.is_opus() && self.is_encrypted {
             return Some(format!("SRTP hides the bandwidth and the mode of {name}"));
         }
-        if encoding.is_opus() {
+        if let Some(opus) = &self.opus {
             return Some(format!(
-                "a capture does not show to which bit rate {name} was set, and each has its own"
+                "nobody published the impairment of {name} as it is here ({}); published are {}",
+                opus.words(),
+                Codec::OPUS_PUBLISHED
             ));
+        }
+        if encoding.is_opus() {
+            return Some(format!("the capture has cut the first bytes of {name}, which say its bandwidth"));
         }
         if encoding.codec().is_none() {
             return Some(format!("talkpath has none for {name}"));
@@ -310,6 +356,7 @@ impl<'a> Stream<'a> {
             encoding_by: self.encoding.as_ref().map(|(_, by)| *by),
             clock_rate: self.clock_rate,
             frame_ms: self.frame.map(Duration::as_millis_f64),
+            coding: self.opus.as_ref().map(OpusCoding::summary),
             encrypted: self.is_encrypted,
             from_s: seconds(seen().min()),
             to_s: seconds(seen().max()),
@@ -450,6 +497,24 @@ fn frame(rate: u32, step: u32) -> Option<Duration> {
     Some(Duration::from_nanos(ns)).filter(|frame| (LEAST_FRAME..=MOST_FRAME).contains(frame))
 }
 
+/// The packets of Opus of a stream, in the order in which they were seen.
+fn opus_packets<'a>(found: &'a FoundStream<'a>) -> impl Iterator<Item = OpusPacket> + 'a {
+    let usual_step = found.packets.usual_step();
+    let payload_type = found.packets.payload_type();
+    let mut before: Option<RtpPacket> = None;
+    found.packets.packets().iter().filter(move |packet| packet.payload_type == payload_type).filter_map(
+        move |packet| {
+            let follows_silence = before.replace(*packet).zip(usual_step).is_some_and(|(before, step)| {
+                let passed = packet.timestamp.wrapping_sub(before.timestamp).cast_signed();
+                packet.sequence == before.sequence.wrapping_add(1) && i64::from(passed) > i64::from(step)
+            });
+            let second_byte = found.row(packet.row).second_byte;
+            let toc = packet.first_byte?;
+            Some(OpusPacket { toc, second_byte, size: packet.payload, follows_silence })
+        },
+    )
+}
+
 /// Whether the first bytes of Opus packets name so many modes that they cannot be what RFC 6716 §3.1 calls
 /// the TOC. They are encrypted then.
 fn has_too_many_modes(packets: &[RtpPacket], payload_type: u8) -> bool {
@@ -510,6 +575,7 @@ fn missing_rows(
         seen_ns: None,
         size: before.size,
         copies: 0,
+        packet: None,
     })
 }
 
@@ -529,7 +595,7 @@ mod tests {
 
     fn row(number: i128) -> Row {
         let due_ns = number * 20_000_000;
-        Row { due_ns, seen_ns: Some(due_ns), size: 200, copies: 1 }
+        Row { due_ns, seen_ns: Some(due_ns), size: 200, copies: 1, packet: None }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Captures that are made here, byte by byte.
 
+use talkpath_config::{Codec, Coding};
 use talkpath_measure::Fate;
 use talkpath_measure::summarise::summarise;
 
@@ -45,12 +46,16 @@ impl File {
     }
 
     fn rtp(&mut self, source: u32, packet: Packet) {
+        self.rtp_with(source, packet, &[0xd5; 160]);
+    }
+
+    fn rtp_with(&mut self, source: u32, packet: Packet, speech: &[u8]) {
         let Packet { at_ms, sequence, timestamp, payload_type, is_marked } = packet;
         let mut payload = vec![0x80, payload_type | u8::from(is_marked) << 7];
         payload.extend(sequence.to_be_bytes());
         payload.extend(timestamp.to_be_bytes());
         payload.extend(source.to_be_bytes());
-        payload.extend([0xd5; 160]);
+        payload.extend(speech);
         self.datagram(at_ms, 5004, &payload);
     }
 
@@ -275,12 +280,83 @@ fn the_streams_of_a_call_with_sip_have_their_names_and_codecs() {
     assert_eq!(capture.streams.iter().map(of).collect::<Vec<_>>(), expected);
     assert!(capture.streams.iter().all(|stream| stream.encoding_by == Some(EncodingSource::Sdp)));
     assert_eq!(capture.streams[2].longest_gap_ms, Some(100.0));
-    // Opus has no score, because nothing says at which bit rate it was coded, and all else of a call.
+    // This Opus has no score, because nobody published the impairment of full band, and all else of a call.
     let summary = summarise(&capture.record, &BTreeMap::new());
     let opus = summary.flows["call-3"].call.as_deref().unwrap();
     assert!(
         !opus.is_rated() && opus.longest_gap_ms > Some(0.0) && opus.mouth_to_ear_ms.is_some(),
         "{opus:?}"
     );
-    assert!(capture.streams[2].not_rated.as_deref().unwrap().contains("bit rate"));
+    let why = capture.streams[2].not_rated.as_deref().unwrap();
+    assert!(why.contains("as it is here (fb, CBR of 32.0 kb/s by its packets, frames of 20 ms)"), "{why}");
+}
+
+/// A capture of Opus in super-wideband, of which SDP says the payload type and `parameters`. Every other
+/// packet has 80 bytes, and the others `other` bytes, the second of which is `second`.
+fn opus(parameters: &str, other: usize, second: u8) -> Capture {
+    let invite = format!(
+        "INVITE sip:b@192.0.2.2 SIP/2.0\r\n\r\nv=0\r\nc=IN IP4 192.0.2.2\r\nm=audio 5004 RTP/AVP 97\r\n\
+         a=rtpmap:97 opus/48000/2\r\na=fmtp:97 {parameters}\r\n"
+    );
+    let mut file = File::new();
+    file.datagram(500, 5060, invite.as_bytes());
+    for number in 0..200_u64 {
+        let mut speech = vec![0x55; if number % 2 == 0 { 80 } else { other }];
+        speech[..2].copy_from_slice(&[13 << 3, second]);
+        let timestamp = 960 * number as u32;
+        file.rtp_with(7, Packet { payload_type: 97, timestamp, ..packet_of(number, 0) }, &speech);
+    }
+    file.read()
+}
+
+#[test]
+fn opus_is_rated_by_the_published_figures_where_its_packets_show_a_published_coding() {
+    let score = |capture: &Capture| {
+        let summary = summarise(&capture.record, &BTreeMap::new());
+        summary.flows["call-1"].call.as_deref().unwrap().mos
+    };
+    let constant = opus("useinbandfec=1", 80, 0x80);
+    assert_eq!(constant.streams[0].not_rated, None);
+    let coding = constant.streams[0].coding.clone().unwrap();
+    assert_eq!((coding.bandwidth, coding.kbps, coding.kbps_by), ("swb", 32.0, RateSource::Packets));
+    let expected = talkpath_measure::metrics::e_model::Call {
+        mouth_to_ear_ms: 0.0,
+        loss: 0.0,
+        burst_ratio: 1.0,
+        codec: Coding { is_vbr: false, ..Coding::usual(Codec::OPUS) }.rated(true).unwrap(),
+    };
+    assert!((score(&constant).unwrap() - expected.rate().mos).abs() < 0.05, "{:?}", score(&constant));
+    // The speaker's pauses take from the mean, but not from the rate that SDP has.
+    let variable = opus("maxaveragebitrate=40000", 60, 0x80);
+    let coding = variable.streams[0].coding.clone().unwrap();
+    assert_eq!((coding.kbps, coding.kbps_by, coding.vbr), (40.0, RateSource::Sdp, true));
+    assert!(score(&variable) > score(&constant));
+    let with_fec = opus("useinbandfec=1", 80, 0xc0);
+    assert_eq!(score(&with_fec), None);
+    let why = with_fec.streams[0].not_rated.clone().unwrap();
+    assert!(why.contains("with in-band FEC") && why.contains("published are nb from 6"), "{why}");
+}
+
+#[test]
+fn the_speech_of_a_call_is_kept_for_those_who_want_it() {
+    let mut file = File::new();
+    for number in (0..40_u64).filter(|number| *number != 5) {
+        let payload_type = if number == 7 { 101 } else { 8 };
+        file.rtp_with(7, Packet { payload_type, ..packet_of(number, 0) }, &[number as u8; 160]);
+    }
+    assert!(file.read().speech.is_empty());
+    let heard = file.read_with(&Options { speech: true, ..Options::default() });
+    let speech = &heard.speech["call-1"];
+    assert_eq!((speech.encoding.as_deref(), speech.is_encrypted), (Some("PCMA"), false));
+    assert_eq!((speech.packets.len(), speech.coding.frame), (40, Duration::from_millis(20)));
+    for (number, packet) in speech.packets.iter().enumerate() {
+        let is_missing = [5, 7].contains(&number);
+        assert_eq!(&packet[..], if is_missing { vec![] } else { vec![number as u8; 160] }, "{number}");
+    }
+    // Two bytes of the padding are the last ones of the payload.
+    let padded = [0xa0, 8, 0, 0, 1, 2, 2];
+    assert_eq!(observed::without_padding(&padded, &padded[2..]), [0, 0, 1]);
+    // Packets that were cut have no speech.
+    let cut = read(THREE_STREAMS, &Options { speech: true, ..Options::default() }).unwrap();
+    assert!(cut.speech["call-1"].packets.iter().all(|packet| packet.is_empty()));
 }

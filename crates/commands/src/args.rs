@@ -21,6 +21,7 @@ mod own_link;
 mod precedence;
 mod progress;
 mod rate;
+mod reading;
 mod serve;
 mod shard;
 mod shell;
@@ -63,6 +64,7 @@ use self::precedence::apply_precedence;
 use self::progress::parse_json_detail;
 pub use self::progress::{JsonDetail, ProgressForm};
 pub use self::rate::RateArgs;
+pub use self::reading::ReadingArgs;
 pub use self::serve::ServeArgs;
 pub use self::shard::{MergeArgs, PlanArgs, ShardArgs};
 pub use self::shell::ShellArgs;
@@ -258,8 +260,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Rate the calls in a capture (pcap, pcapng) as those of a run
     Rate(Box<RateArgs>),
-    /// Write the sound of a call as its listener heard it, and a page that plays it
-    Listen(ListenArgs),
+    /// Write the sound of a call of a run or a capture as its listener heard it, and a page that plays it
+    Listen(Box<ListenArgs>),
     /// Open a window: a page on this computer alone, to run and read all of this without a command line
     Ui(UiArgs),
     /// Compute the mean opinion score (MOS) of a call from a delay, a loss and a codec

@@ -34,6 +34,7 @@ pub fn summary(bytes: &[u8]) {
         command: "",
         changes: &[],
         network: None,
+        sounds: None,
     };
     assert_eq!(html(&page).matches("<script").count(), 1, "the page has a script of its own");
 }

@@ -31,6 +31,7 @@ pub mod again;
 pub mod arenas;
 pub mod args;
 mod campaign;
+mod capture_file;
 pub mod command;
 pub mod failure;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -34,6 +34,7 @@ impl Findings for Pages {
             command: &command,
             changes: &path_changes(plan, summary, chart_data),
             network: network.as_ref(),
+            sounds: None,
         })
     }
 }

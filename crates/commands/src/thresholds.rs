@@ -40,6 +40,7 @@ use talkpath_scenario::Plan;
 
 use self::figure_names::check_figure;
 use self::judgement::Judgement;
+pub(crate) use self::unrated::ScorelessCall;
 use crate::failure::Failure;
 use crate::output_file::write_named_bytes;
 
@@ -53,6 +54,14 @@ pub(crate) fn refuse_unknown_figures(plan: &Plan) -> Result<(), Failure> {
         unrated::check(threshold, plan).map_err(Failure::Usage)?;
     }
     Ok(())
+}
+
+/// Refuses a threshold about the score of one of `calls`, which a capture has without a score.
+pub(crate) fn refuse_scoreless(plan: &Plan, calls: &[ScorelessCall<'_>]) -> Result<(), Failure> {
+    plan.thresholds
+        .iter()
+        .try_for_each(|threshold| unrated::check_captured(threshold, calls))
+        .map_err(Failure::Usage)
 }
 
 /// Judges each threshold of `plan` by the figures of `summary`. Only the cells of `plan` are judged. Cells

@@ -25,6 +25,7 @@ fn main() {
                 command,
                 changes: &[],
                 network: None,
+                sounds: None,
             };
             print!("{}", html(&page));
         }

@@ -21,6 +21,7 @@ use talkpath_measure::warning;
 
 use crate::program::ProgramFigures;
 use crate::receiver::receivers;
+use crate::sound::sound_section;
 use crate::sweep::Sweep;
 use crate::terms;
 use crate::verdict::{FlowCells, JudgedFlow};
@@ -43,6 +44,7 @@ pub fn html(page: &Page<'_>) -> String {
         Section { id: "program", title: "The program", body: program(summary) },
         Section { id: "sweep", title: "Over the sweep", body: sweep::sweeps(page, &sweeps) },
         Section { id: "compared", title: "Transports compared", body: compared::tables(page, &judged_flows) },
+        Section { id: "sound", title: "The call as it was heard", body: sounds(page) },
         Section { id: "figures", title: "Figures", body: charts::charts(page, &judged_flows) },
         Section { id: "cells", title: "Every flow and link", body: cells::cells(page) },
         Section { id: "network", title: "The network", body: network::network(page) },
@@ -74,6 +76,11 @@ pub fn html(page: &Page<'_>) -> String {
 /// The figures of the program of the user. Empty if none ran.
 fn program(summary: &Summary) -> Markup {
     ProgramFigures::new(summary).map_or_else(|| html! {}, |program| program.html())
+}
+
+/// The sounds of a call. Empty if there are none.
+fn sounds(page: &Page<'_>) -> Markup {
+    page.sounds.map_or_else(|| html! {}, sound_section)
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub use html::{ChartFile, Network, Page, chart_files, html};
 pub use path_changes::{CellChanges, PathChange};
 pub use play::play_page;
 pub use several::{RunPart, side_by_side};
-pub use sound::{ColumnHeard, PageSound, SoundColumn, SoundPage, sound_page};
+pub use sound::{ColumnHeard, PageSound, SoundColumn, Sounds, sound_page};
 pub use study::{PageMistake, Picture, fill_page, page_pictures, study_changes, study_page, study_table};
 pub use terminal::{comparison_table, run_table};
 pub use verdict::{HOPELESS, Lacking, comparisons, lacking};

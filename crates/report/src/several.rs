@@ -241,6 +241,7 @@ mod tests {
             command: "",
             changes: &[],
             network: None,
+            sounds: None,
         });
         assert!(page.contains("Invalid run") && summary.warnings == ["invalid: emu: late", "emu: slow"]);
         assert!(!page.contains("class=\"verdict\"") && page.contains("UDP, emu"));
@@ -263,6 +264,7 @@ mod tests {
             command: "",
             changes: &[],
             network: None,
+            sounds: None,
         });
         assert!(!page.contains("class=\"verdict\"") && !page.contains("figure-heat-"));
         let line = |name: &str| {
@@ -292,6 +294,7 @@ mod tests {
                 command: "",
                 changes: &[],
                 network: None,
+                sounds: None,
             })
         };
         let page = page_of(&[part("both", &two), part("loss", &one)]);
@@ -344,6 +347,7 @@ mod tests {
             command: "",
             changes: &[],
             network: None,
+            sounds: None,
         });
         assert!(page.contains("Transports compared") && page.contains(", tuesday"));
         let long = "the same path, and ten times as much in its queue";
@@ -355,6 +359,7 @@ mod tests {
             command: "",
             changes: &[],
             network: None,
+            sounds: None,
         });
         assert!(page.contains(&format!("UDP, {long}</th>")), "a row says in full which run it is");
         assert!(side_by_side(&[]).is_none());

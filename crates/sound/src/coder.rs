@@ -8,7 +8,7 @@ use crate::g711::Law;
 use crate::limits::Limits;
 #[cfg(feature = "opus")]
 use crate::opus::OpusDecoder;
-use crate::wav::Recording;
+use crate::speaker::Speaker;
 
 /// Returns the sample rate at which the speech of a coding is decoded.
 pub(crate) fn sample_rate(coding: &Coding) -> Result<u32, SoundError> {
@@ -20,31 +20,33 @@ pub(crate) fn sample_rate(coding: &Coding) -> Result<u32, SoundError> {
     }
 }
 
-/// Makes the decoder of a call whose speaker reads `recording`, which has the sample rate of the coding.
+/// Makes the decoder of a call. A recording has the sample rate `rate` of the coding.
 pub(crate) fn decoder(
     hearing: &Hearing,
     coding: &Coding,
-    recording: &Recording,
+    speaker: Speaker<'_>,
+    rate: u32,
     limits: Limits,
 ) -> Result<Decoder, SoundError> {
     if coding.codec == Codec::G711 {
-        return Ok(Decoder::G711(Box::new(G711Decoder::new(hearing, limits.law, recording))));
+        return Ok(Decoder::G711(Box::new(G711Decoder::new(hearing, limits.law, speaker, rate))));
     }
-    opus(hearing, coding, recording, limits)
+    opus(hearing, coding, speaker, rate, limits)
 }
 
 #[cfg(feature = "opus")]
 fn opus(
     hearing: &Hearing,
     coding: &Coding,
-    recording: &Recording,
+    speaker: Speaker<'_>,
+    rate: u32,
     limits: Limits,
 ) -> Result<Decoder, SoundError> {
-    Ok(Decoder::Opus(Box::new(OpusDecoder::new(hearing, coding, recording, limits)?)))
+    Ok(Decoder::Opus(Box::new(OpusDecoder::new(hearing, coding, speaker, rate, limits)?)))
 }
 
 #[cfg(not(feature = "opus"))]
-fn opus(_: &Hearing, coding: &Coding, _: &Recording, _: Limits) -> Result<Decoder, SoundError> {
+fn opus(_: &Hearing, coding: &Coding, _: Speaker<'_>, _: u32, _: Limits) -> Result<Decoder, SoundError> {
     Err(SoundError::NoCoder { codec: coding.codec.name() })
 }
 
@@ -89,12 +91,20 @@ impl Decoder {
 #[derive(Debug)]
 pub(crate) struct G711Decoder {
     law: Law,
-    /// The recording, coded once. It begins again where it ends.
-    codes: Vec<u8>,
+    codes: Codes,
     /// The number of samples in a frame.
     frame: usize,
     is_concealed: bool,
     gap: Gap,
+}
+
+/// The codes of the speech.
+#[derive(Debug)]
+enum Codes {
+    /// A recording, coded once. It begins again where it ends.
+    Recording(Vec<u8>),
+    /// The frames that a sender sent.
+    Frames(Vec<Box<[u8]>>),
 }
 
 /// Where the listener is.
@@ -109,19 +119,35 @@ enum Gap {
 }
 
 impl G711Decoder {
-    fn new(hearing: &Hearing, law: Law, recording: &Recording) -> Self {
-        let samples = recording.samples.iter();
-        let codes = samples.map(|sample| law.encode(sample.round() as i16)).collect();
-        let frame = hearing.frame * i64::from(recording.rate) / i64::from(hearing.sample_rate);
+    fn new(hearing: &Hearing, law: Law, speaker: Speaker<'_>, rate: u32) -> Self {
+        let codes = match speaker {
+            Speaker::Reads(recording) => {
+                let samples = recording.samples.iter();
+                Codes::Recording(samples.map(|sample| law.encode(sample.round() as i16)).collect())
+            }
+            Speaker::Sent(frames) => Codes::Frames(frames.to_vec()),
+        };
+        let frame = hearing.frame * i64::from(rate) / i64::from(hearing.sample_rate);
         let frame = usize::try_from(frame).unwrap_or_default();
         Self { law, codes, frame, is_concealed: hearing.terms.is_concealed, gap: Gap::None }
     }
 
     fn decode(&mut self, number: usize) -> Vec<f32> {
         let Self { law, codes, frame, .. } = self;
-        let first = (number * *frame) % codes.len().max(1);
-        let codes = codes.iter().cycle().skip(first).take(*frame);
-        codes.map(|code| f32::from(law.decode(*code))).collect()
+        let decode = |code: &u8| f32::from(law.decode(*code));
+        match codes {
+            Codes::Recording(codes) => {
+                let first = (number * *frame) % codes.len().max(1);
+                codes.iter().cycle().skip(first).take(*frame).map(decode).collect()
+            }
+            // A packet without speech, or with less of it than the others, is silent.
+            Codes::Frames(frames) => {
+                let codes = frames.get(number).map(AsRef::as_ref).unwrap_or_default();
+                let mut speech: Vec<f32> = codes.iter().take(*frame).map(decode).collect();
+                speech.resize(*frame, 0.0);
+                speech
+            }
+        }
     }
 
     fn conceal(&mut self, count: usize, before: &mut [f32]) -> Vec<f32> {

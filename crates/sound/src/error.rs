@@ -24,6 +24,9 @@ pub enum SoundError {
 
 /// How to get a coder that this program lacks.
 fn hint(codec: &str) -> &'static str {
-    let is_feature = codec == "opus" && !cfg!(feature = "opus");
-    if is_feature { "; built with `--features opus` it has one for opus, too" } else { "" }
+    match codec {
+        "opus" if !cfg!(feature = "opus") => "; built with `--features opus` it has one for opus, too",
+        "g729a" => "; the free decoder of G.729A, bcg729, is under the GPL, and this program is not",
+        _ => "",
+    }
 }

@@ -3,13 +3,14 @@
 //!
 //! ```text
 //!   recording ─► coder ─► frames ──┐
-//!                                  ├─► decoder, concealment, stretching ─► Sound ─► WAV
-//!   records of a run ─► Hearing ───┘
+//!   capture ──────────────► frames ┼─► decoder, concealment, stretching ─► Sound ─► WAV
+//!   records of a run ───► Hearing ─┘
 //! ```
 //!
 //! `talkpath_measure` plays a call with its receiver and counts samples. It says what the receiver did as
 //! [`Hearing`]. This crate performs the same steps with samples:
 //!
+//! - `speaker`: where the frames come from: a recording that is coded here, or the packets of a capture.
 //! - `g711`: the laws of ITU-T G.711.
 //! - `opus`: Opus by a library, if the program was built with the feature `opus`.
 //! - `concealment`: ITU-T G.711 Appendix I.
@@ -29,6 +30,7 @@ mod line;
 mod opus;
 mod render;
 mod resample;
+mod speaker;
 mod stretching;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,7 @@ pub use self::g711::Law;
 pub use self::limits::Limits;
 pub use self::line::Heard;
 pub use self::render::{Column, Sound, Span, render};
+pub use self::speaker::{Payload, Speaker};
 pub use self::wav::{Recording, WavError};
 pub use talkpath_measure::Hearing;
 

@@ -10,6 +10,7 @@ use talkpath_measure::{Bandwidth, Coding, Hearing};
 
 use crate::error::SoundError;
 use crate::limits::Limits;
+use crate::speaker::Speaker;
 use crate::wav::Recording;
 
 /// A decoder of Opus, with the packets that the speaker sent.
@@ -52,46 +53,36 @@ impl OpusDecoder {
     pub(crate) fn new(
         hearing: &Hearing,
         coding: &Coding,
-        recording: &Recording,
+        speaker: Speaker<'_>,
+        rate: u32,
         limits: Limits,
     ) -> Result<Self, SoundError> {
-        let refused = |why: &dyn fmt::Display| SoundError::Coder { why: why.to_string() };
-        let rate = recording.rate;
-        let samples = coding.frame.as_nanos() * u64::from(rate) / 1_000_000_000;
-        let samples = usize::try_from(samples).unwrap_or_default().max(1);
-        let frames_in_packet = coding.frames_in_packet.max(1) as usize;
-        let mut encoder = Encoder::builder(rate, Channels::Mono, Application::Voip)
-            .bitrate(Bitrate::Bits(u32::try_from(coding.bit_rate.as_bps()).unwrap_or(u32::MAX)))
-            .vbr(coding.is_vbr)
-            .max_bandwidth(match coding.bandwidth {
-                Bandwidth::Narrow => ropus::Bandwidth::Narrowband,
-                Bandwidth::Medium => ropus::Bandwidth::Mediumband,
-                Bandwidth::Wide => ropus::Bandwidth::Wideband,
-                Bandwidth::SuperWide => ropus::Bandwidth::Superwideband,
-                Bandwidth::Full => ropus::Bandwidth::Fullband,
-            })
-            .inband_fec(if coding.has_fec { InbandFec::Enabled } else { InbandFec::Disabled })
-            .packet_loss_perc(if coding.has_fec { EXPECTED_LOSS } else { 0 })
-            .build()
-            .map_err(|why| refused(&why))?;
-        // No more is coded than is heard, and two packets for what is discarded at the end.
-        let most = limits.seconds as usize * rate as usize / samples + 2 * frames_in_packet;
-        let count = (hearing.came_itself.len() * frames_in_packet).min(most);
-        let mut speech = recording.samples.iter().cycle().map(|sample| sample.round() as i16);
-        let mut frames = Vec::with_capacity(count);
-        let (mut frame, mut packet) = (Vec::with_capacity(samples), vec![0; LARGEST_FRAME]);
-        for _ in 0..count {
-            frame.clear();
-            frame.extend(speech.by_ref().take(samples));
-            let length = encoder.encode(&frame, &mut packet).map_err(|why| refused(&why))?;
-            frames.push(packet.get(..length).unwrap_or_default().to_vec());
-        }
+        let samples_in = |nanos: u64| {
+            let samples = nanos * u64::from(rate) / 1_000_000_000;
+            usize::try_from(samples).unwrap_or_default().max(1)
+        };
+        let (frames, frames_in_packet, samples, has_fec) = match speaker {
+            Speaker::Reads(recording) => {
+                let samples = samples_in(coding.frame.as_nanos());
+                let frames_in_packet = coding.frames_in_packet.max(1) as usize;
+                // No more is coded than is heard, and two packets for what is discarded at the end.
+                let most = limits.seconds as usize * rate as usize / samples + 2 * frames_in_packet;
+                let count = (hearing.came_itself.len() * frames_in_packet).min(most);
+                (encode(coding, recording, samples, count)?, frames_in_packet, samples, coding.has_fec)
+            }
+            // The decoder takes a packet whole. FEC goes by what the receiver did, and the receiver of a
+            // capture takes no speech out of a later packet.
+            Speaker::Sent(packets) => {
+                let frames = packets.iter().map(|packet| packet.to_vec()).collect();
+                (frames, 1, samples_in(hearing.terms.frame.as_nanos()), false)
+            }
+        };
         Ok(Self {
             decoder: Decoder::new(rate, Channels::Mono).map_err(|why| refused(&why))?,
             frames,
             frames_in_packet,
             came_itself: hearing.came_itself.clone(),
-            has_fec: coding.has_fec,
+            has_fec,
             samples,
             least_made_up: (rate / MADE_UP_PER_SECOND) as usize,
             made_up: Vec::new(),
@@ -135,8 +126,45 @@ impl OpusDecoder {
     }
 }
 
-/// Returns `samples` samples of the decoder. It is silence if the decoder refuses a frame, which its own
-/// encoder does not make.
+/// Codes `count` frames of `samples` samples.
+pub(crate) fn encode(
+    coding: &Coding,
+    recording: &Recording,
+    samples: usize,
+    count: usize,
+) -> Result<Vec<Vec<u8>>, SoundError> {
+    let mut encoder = Encoder::builder(recording.rate, Channels::Mono, Application::Voip)
+        .bitrate(Bitrate::Bits(u32::try_from(coding.bit_rate.as_bps()).unwrap_or(u32::MAX)))
+        .vbr(coding.is_vbr)
+        .max_bandwidth(match coding.bandwidth {
+            Bandwidth::Narrow => ropus::Bandwidth::Narrowband,
+            Bandwidth::Medium => ropus::Bandwidth::Mediumband,
+            Bandwidth::Wide => ropus::Bandwidth::Wideband,
+            Bandwidth::SuperWide => ropus::Bandwidth::Superwideband,
+            Bandwidth::Full => ropus::Bandwidth::Fullband,
+        })
+        .inband_fec(if coding.has_fec { InbandFec::Enabled } else { InbandFec::Disabled })
+        .packet_loss_perc(if coding.has_fec { EXPECTED_LOSS } else { 0 })
+        .build()
+        .map_err(|why| refused(&why))?;
+    let mut speech = recording.samples.iter().cycle().map(|sample| sample.round() as i16);
+    let mut frames = Vec::with_capacity(count);
+    let (mut frame, mut packet) = (Vec::with_capacity(samples), vec![0; LARGEST_FRAME]);
+    for _ in 0..count {
+        frame.clear();
+        frame.extend(speech.by_ref().take(samples));
+        let length = encoder.encode(&frame, &mut packet).map_err(|why| refused(&why))?;
+        frames.push(packet.get(..length).unwrap_or_default().to_vec());
+    }
+    Ok(frames)
+}
+
+fn refused(why: &dyn fmt::Display) -> SoundError {
+    SoundError::Coder { why: why.to_string() }
+}
+
+/// Returns `samples` samples of the decoder. It is silence if the decoder refuses a frame: its own encoder makes
+/// none of those, but a capture may have one.
 fn run(decoder: &mut Decoder, frame: &[u8], samples: usize, mode: DecodeMode) -> Vec<f32> {
     let mut speech = vec![0; samples];
     if decoder.decode(frame, &mut speech, mode).is_err() {

@@ -20,8 +20,8 @@ use crate::coder::{Decoder, decoder, sample_rate};
 use crate::error::SoundError;
 use crate::limits::Limits;
 use crate::line::{Heard, Line};
+use crate::speaker::Speaker;
 use crate::stretching::{self, fade};
-use crate::wav::Recording;
 
 /// Samples that follow each other and are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,19 +61,25 @@ pub struct Column {
 /// The surplus in ms from which on speech is removed even where two periods are not alike. We chose 20 ms.
 const URGENT_MS: u32 = 20;
 
-/// Makes the sound of one direction of a call whose speaker reads `recording` aloud, again and again.
+/// Makes the sound of one direction of a call whose speech comes from `speaker`.
 ///
-/// # Errors Returns [`SoundError`] if this program has no coder for the codec of the call, or if the coder
-/// refuses the coding.
+/// # Errors
+/// Returns [`SoundError`] if this program has no coder for the codec of the call, or if the coder refuses the
+/// coding.
 pub fn render(
     hearing: &Hearing,
     coding: &Coding,
-    recording: &Recording,
+    speaker: Speaker<'_>,
     limits: Limits,
 ) -> Result<Sound, SoundError> {
     let rate = sample_rate(coding)?;
-    let recording = recording.clone().at_rate(rate);
-    let mut decoder = decoder(hearing, coding, &recording, limits)?;
+    let mut decoder = match speaker {
+        Speaker::Reads(recording) => {
+            let recording = recording.clone().at_rate(rate);
+            decoder(hearing, coding, Speaker::Reads(&recording), rate, limits)?
+        }
+        Speaker::Sent(_) => decoder(hearing, coding, speaker, rate, limits)?,
+    };
     let most = limits.seconds as usize * rate as usize;
     Ok(Sound::render(hearing, &mut decoder, rate, most))
 }

@@ -51,7 +51,7 @@ fn speech() -> Recording {
 }
 
 fn sound(hearing: &Hearing) -> Sound {
-    render(hearing, &Coding::usual(Codec::G711), &speech(), LIMITS).unwrap()
+    render(hearing, &Coding::usual(Codec::G711), Speaker::Reads(&speech()), LIMITS).unwrap()
 }
 
 /// The recording through the coder and the decoder, as often as it is needed.
@@ -115,6 +115,31 @@ fn lost_frames_are_made_up_where_they_are_missing_and_the_rest_is_as_it_was() {
     assert_eq!(sound.concealed_share(), Some(4.0 / 500.0));
 }
 
+/// The packets of a speaker who reads the recording once.
+fn packets() -> Vec<Box<[u8]>> {
+    let speech = speech().at_rate(8_000).samples;
+    let codes: Vec<u8> = speech.iter().map(|sample| Law::Mu.encode(sample.round() as i16)).collect();
+    codes.chunks_exact(160).map(Into::into).collect()
+}
+
+#[test]
+fn packets_that_came_are_heard_as_they_came_and_one_without_speech_is_silent() {
+    let delays = (0..302).map(|seq| (seq != 100).then_some(30));
+    let hearing = hearing(terms(FIXED), delays);
+    let of_packets = |packets: &[Box<[u8]>]| {
+        render(&hearing, &Coding::usual(Codec::G711), Speaker::Sent(packets), LIMITS).unwrap()
+    };
+    let mut packets = packets();
+    let heard = of_packets(&packets);
+    assert_eq!(heard, sound(&hearing), "the recording is the same speech");
+    packets[50] = Box::default();
+    packets[51] = packets[51][..80].into();
+    let other = of_packets(&packets);
+    assert!(other.samples[8_000..8_160].iter().chain(&other.samples[8_240..8_320]).all(|it| *it == 0));
+    assert_eq!(other.samples[8_320..15_000], heard.samples[8_320..15_000]);
+    assert_eq!(other.samples.len(), heard.samples.len());
+}
+
 #[test]
 fn a_column_of_a_drawing_has_the_worst_of_what_is_heard_in_it() {
     let delays = (0..500).map(|seq| (!matches!(seq, 100 | 200..=202)).then_some(30));
@@ -157,14 +182,16 @@ fn the_sound_is_as_long_as_the_receiver_plays_and_conceals_as_much() {
 fn a_long_call_is_cut_where_the_limit_is() {
     let hearing = hearing(terms(FIXED), vec![Some(30); 500]);
     let limits = Limits { seconds: 3, ..LIMITS };
-    let sound = render(&hearing, &Coding::usual(Codec::G711), &speech(), limits).unwrap();
+    let speaker = Speaker::Reads(&speech());
+    let sound = render(&hearing, &Coding::usual(Codec::G711), speaker, limits).unwrap();
     assert_eq!((sound.samples.len(), sound.is_cut), (24_000, true));
 }
 
 #[test]
 fn a_codec_without_a_coder_is_refused_by_name() {
     let hearing = hearing(terms(FIXED), vec![Some(30); 5]);
-    let why = render(&hearing, &Coding::usual(Codec::G729A), &speech(), LIMITS).unwrap_err().to_string();
+    let g729a = Coding::usual(Codec::G729A);
+    let why = render(&hearing, &g729a, Speaker::Reads(&speech()), LIMITS).unwrap_err().to_string();
     assert!(why.starts_with("it is in g729a, and this program has a coder for g711"), "{why}");
 }
 
@@ -179,7 +206,7 @@ mod opus {
     }
 
     fn sound(hearing: &Hearing, coding: &Coding) -> Sound {
-        render(hearing, coding, &speech(), LIMITS).unwrap()
+        render(hearing, coding, Speaker::Reads(&speech()), LIMITS).unwrap()
     }
 
     fn opus(carriage: Carriage) -> CallTerms {
@@ -225,6 +252,16 @@ mod opus {
         let heard = hearing(CallTerms { playout: PlayoutRule::Adaptive, ..opus(ONCE) }, uneven(500));
         let coding = coding(Bandwidth::Wide, false);
         assert_eq!(sound(&heard, &coding), sound(&heard, &coding));
+    }
+
+    #[test]
+    fn packets_that_came_are_decoded_as_those_of_the_recording() {
+        let (coding, speech) = (coding(Bandwidth::SuperWide, false), speech().at_rate(24_000));
+        let packets = crate::opus::encode(&coding, &speech, 480, 300).unwrap();
+        let packets: Vec<Box<[u8]>> = packets.into_iter().map(Into::into).collect();
+        let heard = hearing(opus(ONCE), (0..300).map(|seq| (seq % 10 != 5).then_some(30)));
+        let of_packets = render(&heard, &coding, Speaker::Sent(&packets), LIMITS).unwrap();
+        assert_eq!(of_packets, sound(&heard, &coding));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) const OWN_POLICY: &str = "default-src 'none'; script-src 'self'; styl
      connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// The policy of a page of a run: what it has in itself, and nothing from anywhere.
 pub(crate) const RUN_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
-     img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; \
+     img-src data: blob:; media-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; \
      sandbox allow-scripts allow-downloads";
 
 /// The most secret paths at a time. We chose 64: a person has fewer tabs open.

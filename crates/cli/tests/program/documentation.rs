@@ -226,7 +226,7 @@ fn every_command_of_the_guide_to_measuring_a_line_works() {
 
 #[test]
 fn every_command_of_the_guide_to_hearing_a_call_works() {
-    try_guide("hear-a-call.md", 6);
+    try_guide("hear-a-call.md", 8);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn every_command_of_the_guide_to_scenarios_works() {
 
 #[test]
 fn every_command_of_the_guide_to_sweeps_works() {
-    try_guide("sweep-and-compare.md", 6);
+    try_guide("sweep-and-compare.md", 9);
 }
 
 #[test]

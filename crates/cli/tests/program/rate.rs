@@ -68,6 +68,27 @@ fn the_capture_of_a_run_gives_the_runs_loss_and_jitter_back() {
 }
 
 #[test]
+fn the_capture_of_a_run_in_opus_shows_its_coding_and_gives_the_runs_score_back() {
+    let bench = Bench::new();
+    let score_of = |coding: &str| {
+        bench.file("call.toml", CALL.replace("codec = \"g711\"", coding));
+        let summary = bench.run(&["run", "call.toml", "--json=runs"]).succeeds().summary();
+        let run = bench.runs().last().unwrap().to_string_lossy().into_owned();
+        bench.run(&["export", &run, "--format", "pcapng", "--at", "far", "-o", "call.pcapng"]).succeeds();
+        let arguments =
+            ["rate", "call.pcapng", "--one-way", "20ms", "--payload-type", "111=opus", "--json=runs"];
+        let rated = bench.run(&arguments).succeeds().summary();
+        let mos = |of: &Value, flow: &str| flows(of)[flow]["call"]["mos"].as_f64();
+        (mos(&summary, "call"), mos(&rated, "call-1"), rated["streams"][0]["coding"].clone())
+    };
+    let (run, capture, coding) = score_of("codec = \"opus\", bitrate = \"32 kbps\", vbr = false");
+    assert!((run.unwrap() - capture.unwrap()).abs() < 0.05, "{run:?} {capture:?}");
+    assert_eq!((coding["bandwidth"].as_str(), coding["kbps"].as_f64()), (Some("swb"), Some(32.0)));
+    let (run, capture, coding) = score_of("codec = \"opus\", fec = true");
+    assert_eq!((run, capture, coding["fec"].as_bool()), (None, None, Some(true)));
+}
+
+#[test]
 fn the_capture_of_an_emulated_run_gives_the_runs_loss_and_jitter_back() {
     let bench = Bench::new();
     bench.file("call.toml", CALL.replace("10 s", "3 s").replace("loss = 0.03", "loss = 0.1"));
@@ -98,8 +119,10 @@ fn a_rated_capture_leaves_a_page_a_summary_and_rows() {
     let seen = bench.run(&["rate", "three.pcapng"]);
     seen.succeeds();
     assert!(seen.out.contains("50 ms is assumed for the fastest packet"), "{}", seen.out);
-    let unrated = "call-3 has no opinion score: a capture does not show to which bit rate opus was set";
-    assert!(seen.out.contains(unrated) && seen.out.contains("concealed"), "{}", seen.out);
+    let unrated =
+        "call-3 has no opinion score: nobody published the impairment of opus as it is here (fb, CBR";
+    let said = seen.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(unrated) && seen.out.contains("concealed"), "{}", seen.out);
     let run = bench.only_run();
     assert_eq!(names(&run), ["packets.parquet", "report.html", "summary.json"]);
     let page = fs::read_to_string(run.join("report.html")).unwrap();
@@ -124,10 +147,10 @@ fn thresholds_are_about_each_call_of_the_capture() {
     assert_eq!(seen.succeeds().out.matches("\nholds  ").count(), 2, "{}", seen.out);
     bench.run(&["rate", "three.pcapng", "--require", "call.loss_rate <= 1%"]).fails(5, &["does not hold"]);
     bench.run(&["rate", "three.pcapng", "--require", "call-3.rtp_jitter_ms <= 20"]).succeeds();
-    // The third stream is Opus, of whose score a capture says too little.
+    // The third stream is Opus in full band, of which nobody published figures.
     let seen = bench.run(&["rate", "three.pcapng", "--require", "call.mos >= 2"]);
-    seen.fails(5, &["does not hold"]);
-    assert!(seen.out.contains("FAILS  call.mos is not known (null), must be >= 2 (call-3"), "{}", seen.out);
+    seen.fails(2, &["threshold call.mos: call-3 has no score", "published are nb from 6", "`call-1.mos`"]);
+    bench.run(&["rate", "three.pcapng", "--require", "call-3.call.concealed <= 50%"]).succeeds();
 }
 
 #[test]

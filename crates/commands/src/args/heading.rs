@@ -2,6 +2,7 @@
 //! `help_heading`. The groups come in the order of their first options. Options without a group come first,
 //! under "Options".
 
+pub(super) const CAPTURE: &str = "Captures";
 pub(super) const TRAFFIC: &str = "Traffic";
 pub(super) const PATH: &str = "Path, in sim and emu";
 pub(super) const KEYS: &str = "Keys of the scenario";

@@ -8,10 +8,9 @@
 //! than that of a run: `streams` and `capture`.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 
 use serde_json::{Value, json as json_value};
-use talkpath_capture::{Capture, Counts, Options as CaptureOptions, read};
+use talkpath_capture::{Capture, Counts, Options as CaptureOptions};
 use talkpath_experiment::part::{PACKETS, REPORT, SUMMARY, record_write_error};
 use talkpath_experiment::provenance::provenance;
 use talkpath_experiment::run_dir::RunDir;
@@ -29,10 +28,11 @@ use talkpath_units::counted;
 
 use super::{Conclusion, Context, print_as_text};
 use crate::args::{Common, JsonDetail, RateArgs};
+use crate::capture_file::{capture_options, read_capture};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::terminal::{self, Terminal, shell_path, shell_word};
-use crate::thresholds;
+use crate::thresholds::{self, ScorelessCall};
 
 /// Rates the streams of a capture, and prints what came of it.
 ///
@@ -44,15 +44,13 @@ pub fn run(args: &RateArgs, context: Context<'_>) -> Result<(), Failure> {
     refuse_junit(args.demand.junit.as_deref(), &[])?;
     let demanded = demanded(args)?;
     let watch = Stopwatch::start();
-    let file = File::open(&args.capture).map_err(|why| Failure::read(&args.capture, &why))?;
-    let name = args.capture.display().to_string();
-    let capture =
-        read(file, &capture_options(args)).map_err(|why| Failure::Usage(format!("{name}: {why}")))?;
-    let damage = damage(&name, &capture);
-    if capture.streams.is_empty() {
-        let why = nothing_found(&name, &capture.counts);
-        return Err(Failure::Usage(damage.map_or_else(|| why.clone(), |damage| format!("{why}; {damage}"))));
-    }
+    let options = CaptureOptions { names: args.names, ..capture_options(&args.reading) };
+    let (capture, damage) = read_capture(&args.capture, &options)?;
+    let scoreless = capture
+        .streams
+        .iter()
+        .filter_map(|stream| Some(ScorelessCall { flow: &stream.flow, why: stream.not_rated.as_deref()? }));
+    thresholds::refuse_scoreless(&demanded, &scoreless.collect::<Vec<_>>())?;
     let mut summary = summary(args, &capture, &watch);
     summary.provenance = Some(provenance(arenas.revision()));
     summary.warnings.extend(damage.clone());
@@ -75,15 +73,6 @@ pub fn run(args: &RateArgs, context: Context<'_>) -> Result<(), Failure> {
     terminal.end_with([failure, damage, thresholds::unknown(judged), threshold, printed.err(), unwritten])
 }
 
-fn capture_options(args: &RateArgs) -> CaptureOptions {
-    CaptureOptions {
-        payload_types: args.payload_type.iter().cloned().collect(),
-        codec: args.codec,
-        one_way: args.one_way,
-        names: args.names,
-    }
-}
-
 /// Makes a plan that has the thresholds of the command line. The flows of a capture are known after it was
 /// read, as those of a program are, so the plan has a program in the place of flows.
 fn demanded(args: &RateArgs) -> Result<Plan, Failure> {
@@ -92,33 +81,6 @@ fn demanded(args: &RateArgs) -> Result<Plan, Failure> {
     let plan = load(&source, &options).map_err(|mistakes| Failure::Usage(mistakes.to_string()))?;
     thresholds::refuse_unknown_figures(&plan)?;
     Ok(plan)
-}
-
-/// Says where the capture is damaged, if it is.
-fn damage(name: &str, capture: &Capture) -> Option<String> {
-    let damage = capture.damage.as_ref()?;
-    Some(format!(
-        "{name}: the block that begins at byte {} is damaged: {}. The figures are those of the {} before it",
-        damage.at,
-        damage.what,
-        counted(capture.counts.packets, "packet")
-    ))
-}
-
-fn nothing_found(name: &str, counts: &Counts) -> String {
-    let Counts { packets, udp, fragments, unknown, .. } = *counts;
-    let mut text = format!(
-        "{name}: found no stream of RTP: of {} {udp} are datagrams of UDP, and none of their sources sends 16 packets whose \
-         numbers follow each other",
-        counted(packets, "packet")
-    );
-    if fragments > 0 {
-        text += &format!("; {} of IP left out", counted(fragments, "fragment"));
-    }
-    if unknown > 0 {
-        text += &format!("; {unknown} have a link layer or headers that are not known");
-    }
-    text
 }
 
 /// Computes all figures but what is compared and judged.
@@ -186,6 +148,7 @@ fn write(
         command: &command_again(args),
         changes: &[],
         network: None,
+        sounds: None,
     };
     write_bytes(&dir.file(REPORT), html(&page).as_bytes())?;
     Ok(dir)
@@ -194,14 +157,14 @@ fn write(
 /// The command that rates the capture again.
 fn command_again(args: &RateArgs) -> String {
     let mut text = format!("talkpath rate {}", shell_path(&args.capture));
-    for (number, encoding) in &args.payload_type {
+    for (number, encoding) in &args.reading.payload_type {
         let rate = encoding.clock_rate.map_or_else(String::new, |rate| format!("/{rate}"));
         text += &format!(" --payload-type {}", shell_word(&format!("{number}={}{rate}", encoding.name)));
     }
-    if let Some(codec) = args.codec {
+    if let Some(codec) = args.reading.codec {
         text += &format!(" --codec {}", codec.name());
     }
-    if let Some(one_way) = args.one_way {
+    if let Some(one_way) = args.reading.one_way {
         text += &format!(" --one-way {}ms", one_way.as_millis_f64());
     }
     text

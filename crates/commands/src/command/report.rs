@@ -8,7 +8,7 @@ mod labels;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use talkpath_measure::RunRecord;
 use talkpath_measure::chart_data::{CellChartData, cell_chart_data};
@@ -16,7 +16,9 @@ use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
 use talkpath_measure::summary::{FlowSummary, RunSummary, Summary};
-use talkpath_report::{CellChanges, ChartFile, Network, Page, RunPart, chart_files, html, side_by_side};
+use talkpath_report::{
+    CellChanges, ChartFile, Network, Page, RunPart, Sounds, chart_files, html, side_by_side,
+};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::{Instant, counted};
 
@@ -90,6 +92,19 @@ fn write_own_page(
     }
 }
 
+/// Writes the page of the run in `dir` into `dir`, with `sounds` in it. Returns the page's path.
+pub(super) fn write_page_with_sounds(
+    dir: &RunDir,
+    sounds: Sounds,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<PathBuf, Failure> {
+    let run = StoredRun { sounds: Some(sounds), ..StoredRun::read(dir, arenas, terminal)? };
+    let path = dir.file(REPORT);
+    write_named_bytes(&path, html(&run.page()).as_bytes())?;
+    Ok(path)
+}
+
 /// Refuses a file of `-o` that is not a page in HTML, or over which a page must not be written.
 fn check_output(target: &Path, dirs: &[RunDir]) -> Result<(), Failure> {
     if let Some(ending) = target.extension().and_then(OsStr::to_str)
@@ -112,7 +127,7 @@ fn check_output(target: &Path, dirs: &[RunDir]) -> Result<(), Failure> {
 }
 
 /// Returns whether both paths lead to the same file. A file that does not exist is not the same as any other.
-fn is_same_file(path: &Path, other: &Path) -> bool {
+pub(super) fn is_same_file(path: &Path, other: &Path) -> bool {
     match (fs::canonicalize(path), fs::canonicalize(other)) {
         (Ok(path), Ok(other)) => path == other,
         _ => false,
@@ -157,7 +172,7 @@ fn draw_by_new_run(
 ///
 /// The first page was drawn when the run still had all rows in memory. If the run kept no rows, and cannot be
 /// run again, a new page lacks the figures that need each message.
-fn refuse_lossy_page(dir: &RunDir, page: &Path) -> Result<(), Failure> {
+pub(super) fn refuse_lossy_page(dir: &RunDir, page: &Path) -> Result<(), Failure> {
     if has_rows(dir)? || !page.exists() || needs_new_run(dir)? {
         return Ok(());
     }
@@ -176,6 +191,8 @@ struct StoredRun {
     scenario_toml: String,
     command: String,
     network: Option<Network>,
+    /// The sounds of a call. `None` unless the page plays one.
+    sounds: Option<Sounds>,
 }
 
 impl StoredRun {
@@ -194,7 +211,21 @@ impl StoredRun {
         let command = command_again(dir, &plan, &summary.arena, to.as_deref());
         let network = page_network(&plan, &summary.arena, dir);
         let changes = path_changes(&plan, &summary, &chart_data);
-        Ok(Self { summary, chart_data, changes, scenario_toml: plan.resolved, command, network })
+        let scenario_toml = plan.resolved;
+        Ok(Self { summary, chart_data, changes, scenario_toml, command, network, sounds: None })
+    }
+
+    /// The content of the page.
+    fn page(&self) -> Page<'_> {
+        Page {
+            summary: &self.summary,
+            chart_data: &self.chart_data,
+            scenario_toml: &self.scenario_toml,
+            command: &self.command,
+            changes: &self.changes,
+            network: self.network.as_ref(),
+            sounds: self.sounds.as_ref(),
+        }
     }
 
     /// Writes the page to `target`, and the figures as SVG files into the folder `figures`. `None` leaves
@@ -205,14 +236,7 @@ impl StoredRun {
         figures: Option<&Path>,
         terminal: Terminal,
     ) -> Result<(), Failure> {
-        let page = Page {
-            summary: &self.summary,
-            chart_data: &self.chart_data,
-            scenario_toml: &self.scenario_toml,
-            command: &self.command,
-            changes: &self.changes,
-            network: self.network.as_ref(),
-        };
+        let page = self.page();
         if let Some(target) = target {
             write_named_bytes(target, html(&page).as_bytes())?;
             terminal.result(&format!("Report: {}\n", target.display()))?;
@@ -250,6 +274,7 @@ fn join_runs(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result
         scenario_toml: scenarios.join("\n"),
         command: commands.join("\n"),
         network: None,
+        sounds: None,
     })
 }
 

@@ -114,7 +114,7 @@ fn program_figure(run: &RunSummary, name: &str) -> RepetitionFigure {
 /// Returns whether `name` names the `flow` of a program. Flows are called PROTOCOL-PORT-NUMBER-DIRECTION,
 /// without the port if the protocol has none, and `others-DIRECTION`. A name may leave the number and the
 /// direction out.
-fn names_program_flow(name: &str, flow: &str) -> bool {
+pub(super) fn names_program_flow(name: &str, flow: &str) -> bool {
     let Some((conversation, direction)) = flow.rsplit_once('-') else { return false };
     let service = conversation.rsplit_once('-').map_or(conversation, |(service, _)| service);
     [flow, conversation, service].contains(&name) || name == format!("{service}-{direction}")

@@ -1,12 +1,46 @@
-//! Refuses thresholds on the score of a call that has none, because nobody published the impairment of its
-//! coding.
+//! Refuses thresholds on the score of a call that has none: nobody published the impairment of its coding, or a
+//! capture does not show the coding.
 
 use talkpath_measure::Codec;
 use talkpath_measure::statistic::Statistic;
 use talkpath_scenario::{Flow, Judging, Plan, Threshold, ThresholdSubject};
 
+use super::cell::names_program_flow;
+
 /// The last words of the paths below `call` that rest on the score.
 const OF_SCORE: [&str; 3] = ["mos", "r", "usable"];
+
+/// A call of a capture without a score.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScorelessCall<'a> {
+    /// The name of the flow.
+    pub(crate) flow: &'a str,
+    /// Why it has none.
+    pub(crate) why: &'a str,
+}
+
+/// Checks that the threshold is not about the score of one of `calls`, which are those of a capture without a
+/// score.
+///
+/// # Errors
+/// Returns a message with the call, the reason, and the figures that such a call has.
+pub(super) fn check_captured(threshold: &Threshold, calls: &[ScorelessCall<'_>]) -> Result<(), String> {
+    let ThresholdSubject::ProgramFlows { name } = &threshold.subject else { return Ok(()) };
+    if !is_of_score(&threshold.path) {
+        return Ok(());
+    }
+    match calls.iter().find(|call| names_program_flow(name, call.flow)) {
+        None => Ok(()),
+        Some(ScorelessCall { flow, why }) => Err(format!(
+            "threshold {}: {flow} has no score: {why}\n  = help: {OTHER_FIGURES}; `call-1.mos` is about one call",
+            threshold.figure
+        )),
+    }
+}
+
+/// The figures of a call without a score.
+const OTHER_FIGURES: &str = "a call without a score has `call.concealed`, `call.longest_gap_ms` and \
+                             `call.mouth_to_ear_ms.p50`";
 
 /// Checks that no cell of the threshold has a call without a score, if the threshold is about the score.
 ///
@@ -23,8 +57,7 @@ pub(super) fn check(threshold: &Threshold, plan: &Plan) -> Result<(), String> {
         let place = if plan.cells.len() > 1 { format!(" in the cell {}", cell.label) } else { String::new() };
         return Err(format!(
             "threshold {}: the call has no score{place}, because nobody published the impairment of {} in this form; \
-             published are {}\n  = help: a call without a score has `call.concealed`, `call.longest_gap_ms` and \
-             `call.mouth_to_ear_ms.p50`; @KEY=VALUE selects cells of a sweep",
+             published are {}\n  = help: {OTHER_FIGURES}; @KEY=VALUE selects cells of a sweep",
             threshold.figure,
             codec.name(),
             Codec::OPUS_PUBLISHED

@@ -21,6 +21,7 @@ const CHART_CSS: &str = include_str!("../figure.css");
 const SCRIPT: PreEscaped<&str> = PreEscaped(concat!(
     "<script type=\"module\">//<![CDATA[\n",
     include_str!("../page.js"),
+    include_str!("../sound/sound.js"),
     "//]]></script>"
 ));
 

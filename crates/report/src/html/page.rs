@@ -5,6 +5,7 @@ use talkpath_measure::summary::Summary;
 
 use crate::animation::Animation;
 use crate::path_changes::CellChanges;
+use crate::sound::Sounds;
 
 /// The content of a run's page.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,8 @@ pub struct Page<'a> {
     pub changes: &'a [CellChanges],
     /// The network. `None` if it is not known, or if the page has several runs.
     pub network: Option<&'a Network>,
+    /// The sounds of a call. `None` unless the user wants them in the page.
+    pub sounds: Option<&'a Sounds>,
 }
 
 /// The network of a run.

@@ -17,6 +17,7 @@ fn page(summary: &Summary, figures: &[CellChartData]) -> String {
         command,
         changes: &[],
         network: None,
+        sounds: None,
     })
 }
 
@@ -258,6 +259,7 @@ fn a_saved_heat_map_says_in_words_what_it_holds_for() {
             command: "",
             changes: &[],
             network: Some(&network),
+            sounds: None,
         };
         let files = chart_files(&page);
         let map = files.iter().find(|file| file.name == "heat-winner-call").unwrap().svg.clone();
@@ -373,6 +375,7 @@ fn each_chart_becomes_a_file_that_needs_no_page() {
         command: "",
         changes: &[],
         network: Some(&network),
+        sounds: None,
     };
     let text = html(&page);
     let files = chart_files(&page);
@@ -404,8 +407,15 @@ fn each_chart_becomes_a_file_that_needs_no_page() {
 fn the_network_of_a_sweep_names_its_cell() {
     let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
     let page_of = |(summary, figures): &(Summary, Vec<CellChartData>)| {
-        let network = Some(&network);
-        html(&Page { summary, chart_data: figures, scenario_toml: "", command: "", changes: &[], network })
+        html(&Page {
+            summary,
+            chart_data: figures,
+            scenario_toml: "",
+            command: "",
+            changes: &[],
+            network: Some(&network),
+            sounds: None,
+        })
     };
     let swept = page_of(&fixture::sweep_of_two(2, 3));
     assert!(swept.contains("As in cell 0: path.up.delay = 5 ms, path.up.loss = 0.0."));

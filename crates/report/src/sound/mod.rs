@@ -1,7 +1,9 @@
-//! The page of `listen`: it plays the sound of a call over each transport, one below the other.
+//! The sounds of `listen`: those of a call over each transport, or of each call of a capture, one below the
+//! other. They have a page of their own, or a section in the page of their run.
 //!
-//! The page has each sound as a WAV file in itself, and below it the waveform. Its script moves a mark over
-//! the waveform and jumps to where the reader points. Without JavaScript the sounds play all the same.
+//! The page has each sound as a WAV file in itself, and below it the waveform. Its script (`sound.js`) moves a
+//! mark over the waveform and jumps to where the reader points. Without JavaScript the sounds play all the
+//! same.
 
 use core::fmt::Write as _;
 
@@ -11,12 +13,10 @@ use maud::{Markup, PreEscaped, html};
 use crate::display::display;
 use crate::html::document;
 
-/// What the page shows.
+/// The sounds of a page.
 #[derive(Clone, Debug, Default)]
-pub struct SoundPage {
-    /// The title.
-    pub title: String,
-    /// The line below the title: what the speaker reads, and what of it is played.
+pub struct Sounds {
+    /// The line above the sounds: what the speaker reads, and what of it is played.
     pub about: String,
     /// The sounds, in the order in which they are shown.
     pub sounds: Vec<PageSound>,
@@ -25,8 +25,10 @@ pub struct SoundPage {
 /// A sound on the page.
 #[derive(Clone, Debug, Default)]
 pub struct PageSound {
-    /// The transport, as the user wrote it.
-    pub transport: String,
+    /// The transport, as the user wrote it. `None` of a call that was captured.
+    pub transport: Option<String>,
+    /// The flow of the call.
+    pub flow: String,
     /// What is heard, as a line below the heading.
     pub about: String,
     /// The sound as a WAV file.
@@ -86,18 +88,29 @@ impl ColumnHeard {
 /// The height of a waveform in SVG units. A column is one unit wide.
 const HEIGHT: f64 = 120.0;
 
-/// Writes the page. It loads no other file. `talkpath` is the version of the program.
-pub fn sound_page(page: &SoundPage, talkpath: &str) -> String {
-    let main = html! {
+/// Writes a page of its own for `sounds`. It loads no other file. `talkpath` is the version of the program.
+pub fn sound_page(title: &str, sounds: &Sounds, talkpath: &str) -> String {
+    document(title, &sounds.about, &players(sounds, |name| html! { h2 { (name) } }), talkpath)
+}
+
+/// The sounds as the body of a section of another page.
+pub(crate) fn sound_section(sounds: &Sounds) -> Markup {
+    html! {
+        p.about { (sounds.about) }
+        (players(sounds, |name| html! { h3 { (name) } }))
+    }
+}
+
+/// The sounds with their waveforms, below headings that `heading` makes.
+fn players(sounds: &Sounds, heading: fn(&str) -> Markup) -> Markup {
+    html! {
         style { (PreEscaped(include_str!("sound.css"))) }
         (legend())
-        @for (index, sound) in page.sounds.iter().enumerate() { (sound_section(index, sound)) }
+        @for (index, sound) in sounds.sounds.iter().enumerate() { (player(index, sound, heading)) }
         p.about {
             "Play one sound, and then another one: it begins at the same moment of the call. A click into a waveform jumps there."
         }
-        script { (PreEscaped(concat!("//<![CDATA[\n", include_str!("sound.js"), "//]]>"))) }
-    };
-    document(&page.title, &page.about, &main, talkpath)
+    }
 }
 
 fn legend() -> Markup {
@@ -110,14 +123,14 @@ fn legend() -> Markup {
     }
 }
 
-fn sound_section(index: usize, sound: &PageSound) -> Markup {
+fn player(index: usize, sound: &PageSound, heading: fn(&str) -> Markup) -> Markup {
     let id = format!("sound-{index}");
-    let name = display(&sound.transport).name;
+    let name = sound.transport.as_deref().map_or(sound.flow.as_str(), |transport| display(transport).name);
     html! {
         section.sound id=(id) data-seconds=(sound.seconds) {
-            h2 { (name) }
+            (heading(name))
             p.about { (sound.about) }
-            audio controls="controls" preload="metadata" aria-label={ "the call over " (name) }
+            audio controls="controls" preload="metadata" aria-label={ "the sound of " (name) }
                 src={ "data:audio/wav;base64," (Base64::encode_string(&sound.wav)) } {}
             (waveform(&id, name, sound))
         }
@@ -131,7 +144,7 @@ fn waveform(id: &str, name: &str, sound: &PageSound) -> Markup {
     html! {
         svg.waveform viewBox={ "0 0 " (width) " " (HEIGHT) } preserveAspectRatio="none" role="img"
             aria-labelledby={ (id) "-title" } xmlns="http://www.w3.org/2000/svg" {
-            title id={ (id) "-title" } { "Waveform over " (name) ": " (summary) }
+            title id={ (id) "-title" } { "Waveform of " (name) ": " (summary) }
             @for (heard, from, to) in bands(&sound.columns) {
                 rect.{ "heard-" (heard.class()) } x=(from) y="0" width=(to - from) height=(HEIGHT) {}
             }
@@ -170,38 +183,68 @@ fn outline(columns: &[SoundColumn]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
 
-    fn page() -> SoundPage {
+    fn sounds() -> Sounds {
         let column = |heard| SoundColumn { extent: (-0.5, 0.25), heard };
         let [speech, made_up] = [ColumnHeard::Speech, ColumnHeard::MadeUp].map(column);
         let sound = PageSound {
-            transport: "udp".to_owned(),
+            transport: Some("udp".to_owned()),
+            flow: "call".to_owned(),
             about: "1 s: <half> made up".to_owned(),
             wav: b"RIFF, and so on".to_vec(),
             seconds: 1.0,
             columns: vec![speech, made_up, made_up, speech, column(ColumnHeard::Stretched)],
         };
-        let sounds = vec![sound.clone(), PageSound { transport: "tcp".to_owned(), ..sound }];
-        SoundPage { title: "a & b".to_owned(), about: "of it".to_owned(), sounds }
+        let sounds = vec![sound.clone(), PageSound { transport: None, ..sound }];
+        Sounds { about: "of it".to_owned(), sounds }
+    }
+
+    fn parse(text: &str) -> roxmltree::Document<'_> {
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        roxmltree::Document::parse_with_options(text, options).unwrap()
     }
 
     #[test]
     fn the_page_is_xml_has_each_sound_in_itself_and_loads_nothing() {
-        let text = sound_page(&page(), "0");
-        let document = roxmltree::Document::parse_with_options(
-            &text,
-            roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() },
-        )
-        .unwrap();
+        let text = sound_page("a & b", &sounds(), "0");
+        let document = parse(&text);
         let sources: Vec<&str> = document.descendants().filter_map(|node| node.attribute("src")).collect();
         assert_eq!(sources, ["data:audio/wav;base64,UklGRiwgYW5kIHNvIG9u"; 2]);
         assert_eq!(text.matches("http").count(), text.matches("http://www.w3.org/2000/svg").count());
         assert!(!text.contains("href="));
+        assert!(text.contains("<h2>UDP</h2>") && text.contains("<h2>call</h2>"));
+    }
+
+    #[test]
+    fn the_page_of_a_run_has_the_sounds_that_were_listened_to() {
+        let summary = fixture::summary(1);
+        let page = |sounds| {
+            let figures = fixture::figures();
+            let page = crate::Page {
+                summary: &summary,
+                chart_data: &figures,
+                scenario_toml: fixture::SCENARIO,
+                command: "",
+                changes: &[],
+                network: None,
+                sounds,
+            };
+            crate::html(&page)
+        };
+        assert!(!page(None).contains("<audio"), "nobody has listened to it");
+        let sounds = sounds();
+        let text = page(Some(&sounds));
+        let document = parse(&text);
+        let section = document.descendants().find(|node| node.attribute("id") == Some("sound")).unwrap();
+        let audios = section.descendants().filter(|node| node.has_tag_name("audio"));
+        assert!(audios.count() == 2 && text.contains("<a href=\"#sound\">"), "{text}");
+        assert_eq!(text.matches("<script").count(), 1);
     }
 
     #[test]
     fn a_band_lies_behind_each_part_that_is_not_speech_of_packets() {
-        let columns = &page().sounds[0].columns;
+        let columns = &sounds().sounds[0].columns;
         assert_eq!(bands(columns), [(ColumnHeard::MadeUp, 1, 3), (ColumnHeard::Stretched, 4, 5)]);
         assert!(outline(columns).starts_with("M0.5 45.0V90.0M1.5"));
     }

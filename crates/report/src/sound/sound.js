@@ -1,5 +1,4 @@
 // Moves the mark of each waveform with its sound, and keeps the sounds at one moment of the call.
-"use strict";
 for (const section of document.querySelectorAll("section.sound")) {
   const audio = section.querySelector("audio");
   const drawing = section.querySelector("svg.waveform");

@@ -32,7 +32,7 @@ pub(super) fn choose<'a>(
     plan: &'a Plan,
     summary: &'a Summary,
 ) -> Result<Vec<ChosenCall<'a>>, Failure> {
-    let unusable = |why: String| Failure::Usage(format!("{}: {why}", args.run.display()));
+    let unusable = |why: String| Failure::Usage(format!("{}: {why}", args.source.display()));
     let flows = || plan.cells.iter().flat_map(|cell| &cell.scenario.flows);
     let calls: Vec<&str> = {
         let mut names: Vec<&str> =
