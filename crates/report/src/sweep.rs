@@ -199,10 +199,9 @@ impl<'a> Sweep<'a> {
     fn figures_in_brief(&self) -> String {
         let range = self.results().map(SeriesResult::range).reduce(FigureRange::including);
         let range = range.map_or_else(|| UNKNOWN.to_owned(), |range| range.text(self.judged_by));
-        let style = figure_style(self.judged_by);
-        let figure_name = format!("{} {}", style.column_group, style.column_head).trim().to_owned();
+        let figures = figure_style(self.judged_by).range(&range);
         if !self.judged_by.has_floor() {
-            return format!("{figure_name} {range}");
+            return figures;
         }
         let all = self.results().count() as u64;
         let depends = self.results().filter(|result| result.depends_on_receiver()).count() as u64;
@@ -216,7 +215,7 @@ impl<'a> Sweep<'a> {
             0 => String::new(),
             depends => format!("; in {} it depends on the receiver", count(depends)),
         };
-        format!("{figure_name} {range}, {usable} usable{depends}")
+        format!("{figures}, {usable} usable{depends}")
     }
 }
 

@@ -81,7 +81,7 @@ impl Axis {
 
     /// The label, but with a share of lost packets in per cent.
     pub(crate) fn percent_label(&self, index: usize) -> String {
-        let is_share = self.key.ends_with(".loss") || self.key.ends_with(".loss.rate");
+        let is_share = [".loss", ".loss.rate", ".loss.mean"].iter().any(|end| self.key.ends_with(end));
         let share = self.values[index].json.as_f64().filter(|_| is_share);
         // 0.011 is 1.1 %, but 0.011 * 100.0 is 1.0999999999999999. The exponent in the text is exact.
         let percent = share.and_then(|share| format!("{share}e2").parse::<f64>().ok());
@@ -105,7 +105,7 @@ impl Axis {
             _ => return self.key.clone(),
         };
         let words = match link_key.as_str() {
-            "loss" | "loss.rate" => "loss",
+            "loss" | "loss.rate" | "loss.mean" => "loss",
             "delay" | "rate" | "queue" => link_key.as_str(),
             "queue.limit" => "room in the queue",
             _ => return self.key.clone(),

@@ -55,7 +55,7 @@ impl Sweep<'_> {
             [only] if only.place.is_empty() => Some(format!("{key}: {}.", self.choice_words(only))),
             few if few.len() <= MAX_COMBINATIONS => {
                 let parts =
-                    few.iter().map(|answer| format!("at {} {}", answer.place, self.choice_words(answer)));
+                    few.iter().map(|answer| format!("at {}: {}", answer.place, self.choice_words(answer)));
                 Some(format!("{key}: {}.", parts.collect::<Vec<_>>().join("; ")))
             }
             many => Some(format!("{key}: {}.", counted_choices(many))),
@@ -224,7 +224,7 @@ mod tests {
             Some(if loss == 0 { 4.3 } else { 3.5 + 0.4 * red as f64 + 0.001 * (repetition % 3) as f64 })
         });
         let [red] = &choices(&summary)[..] else { panic!("the loss is no choice of the sender") };
-        let expected = "flow.call.workload.red: at path.up.loss = 0% 0, 1 and 2 serve alike, MOS 4.30; at path.up.loss = 1% \
+        let expected = "flow.call.workload.red: at path.up.loss = 0%: 0, 1 and 2 serve alike, MOS 4.30; at path.up.loss = 1%: \
                         2 is best, MOS 4.30 against 3.50 with 0 (95 % of the difference: 0.80 to 0.80), for 192 kb/s \
                         against 64.";
         assert_eq!(red, expected);

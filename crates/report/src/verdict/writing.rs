@@ -84,6 +84,11 @@ impl FigureStyle {
         format!("{}{}", self.number(figure), self.unit)
     }
 
+    /// Completes a range of numbers: `2.10 to 4.33` becomes `MOS 2.10 to 4.33`.
+    pub(crate) fn range(&self, numbers: &str) -> String {
+        format!("{}{numbers}{}{}", self.before, self.unit, self.after)
+    }
+
     /// Completes a list of bare figures: `4.38 and 4.31` becomes `MOS 4.38 and 4.31`.
     pub(crate) fn phrase(&self, bare_figures: &str) -> String {
         format!("{}{bare_figures}{}", self.before, self.after)
