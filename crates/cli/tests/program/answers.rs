@@ -12,6 +12,19 @@ fn compare(bench: &Bench, more: &[&str]) -> Seen {
 }
 
 #[test]
+fn one_transport_is_compared_with_itself_over_what_its_sender_can_choose() {
+    let bench = Bench::new();
+    let arguments = ["compare", "--codec", "opus", "--transports", "udp", "--alone", "--up", "1Mbps/30ms"];
+    let sweeps =
+        ["--sweep", "flow.call.workload.red=0,1", "--set", "path.up.loss={ mean = '5%', burst = 2 }"];
+    let more = ["--down", "1Mbps/30ms", "--repeat", "5", "--duration", "20s"];
+    let seen = bench.run(&[&arguments[..], &sweeps, &more].concat());
+    let said = seen.succeeds().out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("flow.call.workload.red: 1 is best, MOS"), "{said}");
+    assert!(said.contains("(95 % of the difference: ") && said.contains(" kb/s against "), "{said}");
+}
+
+#[test]
 fn a_path_that_loses_all_says_that_nothing_got_through_and_nothing_of_equal_repetitions() {
     let bench = Bench::new();
     let seen = compare(&bench, &["--transports", "udp,tcp", "--loss", "100%", "--alone"]);

@@ -100,13 +100,16 @@ fn refuse_speech_without_a_call(args: &CompareArgs) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a comparison that has only one transport with only one congestion control.
+/// Refuses a comparison that has only one transport with only one congestion control, unless it sweeps a key
+/// of the compared flow. The values of that key are compared then.
 fn refuse_single_candidate(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
     let transports = args.transports();
     let (over_tcp, others): (Vec<_>, Vec<_>) = transports.iter().partition(|name| name.starts_with("tcp"));
     // Each TCP transport runs once with each congestion control. If none is named, it runs with the default.
     let controls = congestion_controls(args, place).len().max(1);
-    if over_tcp.len() * controls + others.len() >= 2 {
+    let of_flow = format!("flow.{}.", args.workload.flow());
+    let sweeps_flow = args.change.sweep.iter().any(|(key, _)| key.starts_with(&of_flow));
+    if over_tcp.len() * controls + others.len() >= 2 || sweeps_flow {
         return Ok(());
     }
     let mut advice_for_sweep = String::new();
@@ -120,7 +123,8 @@ fn refuse_single_candidate(args: &CompareArgs, place: &Place) -> Result<(), Fail
     }
     Err(Failure::Usage(format!(
         "{} alone: a comparison needs two transports or more, as in --transports udp,tcp, or for TCP two congestion \
-         controls, as in --cc cubic,reno; `talkpath run SCENARIO.toml` runs a single one{advice_for_sweep}",
+         controls, as in --cc cubic,reno, or two values of a key of the flow, as in \
+         --sweep flow.call.workload.red=0,1; `talkpath run SCENARIO.toml` runs a single one{advice_for_sweep}",
         transports.first().map_or("", String::as_str)
     )))
 }
