@@ -53,6 +53,8 @@ pub enum RateSource {
 pub struct CodingSummary {
     /// The bandwidth of most packets.
     pub bandwidth: &'static str,
+    /// Whether other packets have other bandwidths.
+    pub mixed: bool,
     /// The bit rate of the speech, kb/s.
     pub kbps: f64,
     /// Who says the bit rate.
@@ -61,6 +63,8 @@ pub struct CodingSummary {
     pub vbr: bool,
     /// The length of a frame.
     pub frame_ms: f64,
+    /// The number of frames in a packet.
+    pub frames_in_packet: u32,
     /// Whether packets have in-band FEC.
     pub fec: bool,
     /// Whether silence is suppressed.
@@ -129,44 +133,43 @@ impl OpusCoding {
         self.coding.rated(true)
     }
 
-    /// Describes the coding, as in `swb, VBR of 31.8 kb/s, 20 ms, with in-band FEC`.
-    pub(crate) fn words(&self) -> String {
-        let Coding { bandwidth, bit_rate, is_vbr, frame, frames_in_packet, has_fec, has_dtx, .. } =
-            self.coding;
-        let by = match self.rate_by {
-            RateSource::Sdp => "by SDP",
-            RateSource::Packets if is_vbr => "on average",
-            RateSource::Packets => "by its packets",
-        };
-        let mode = if is_vbr { "VBR" } else { "CBR" };
-        let kbps = bit_rate.as_bps() as f64 / 1e3;
-        let mut text = format!("{}, {mode} of {kbps:.1} kb/s {by}", bandwidth.name());
-        if self.has_several_bandwidths {
-            text += " and other bandwidths";
-        }
-        text += &format!(", frames of {} ms", frame.as_millis_f64());
-        if frames_in_packet > 1 {
-            text += &format!(", {frames_in_packet} a packet");
-        }
-        for (is_so, word) in
-            [(has_fec, ", with in-band FEC"), (has_dtx, ", with DTX"), (self.is_stereo, ", stereo")]
-        {
-            text += if is_so { word } else { "" };
-        }
-        text
-    }
-
     pub(crate) fn summary(&self) -> CodingSummary {
         CodingSummary {
             bandwidth: self.coding.bandwidth.name(),
+            mixed: self.has_several_bandwidths,
             kbps: self.coding.bit_rate.as_bps() as f64 / 1e3,
             kbps_by: self.rate_by,
             vbr: self.coding.is_vbr,
             frame_ms: self.coding.frame.as_millis_f64(),
+            frames_in_packet: self.coding.frames_in_packet,
             fec: self.coding.has_fec,
             dtx: self.coding.has_dtx,
             stereo: self.is_stereo,
         }
+    }
+}
+
+impl CodingSummary {
+    /// Describes the coding, as in `swb, VBR of 31.8 kb/s on average, frames of 20 ms, with in-band FEC`.
+    pub(crate) fn words(&self) -> String {
+        let by = match self.kbps_by {
+            RateSource::Sdp => "by SDP",
+            RateSource::Packets if self.vbr => "on average",
+            RateSource::Packets => "by its packets",
+        };
+        let mode = if self.vbr { "VBR" } else { "CBR" };
+        let mixed = if self.mixed { " and other bandwidths" } else { "" };
+        let mut text = format!("{}{mixed}, {mode} of {:.1} kb/s {by}", self.bandwidth, self.kbps);
+        text += &format!(", frames of {} ms", self.frame_ms);
+        if self.frames_in_packet > 1 {
+            text += &format!(", {} a packet", self.frames_in_packet);
+        }
+        for (is_so, word) in
+            [(self.fec, ", with in-band FEC"), (self.dtx, ", with DTX"), (self.stereo, ", stereo")]
+        {
+            text += if is_so { word } else { "" };
+        }
+        text
     }
 }
 
@@ -255,18 +258,24 @@ mod tests {
     #[test]
     fn bandwidth_rate_and_mode_are_those_of_the_packets() {
         let constant = of(&[packet(13, 80, 0x80); 100], Some(20_000));
-        assert_eq!(constant.words(), "swb, CBR of 32.0 kb/s by its packets, frames of 20 ms");
+        assert_eq!(constant.summary().words(), "swb, CBR of 32.0 kb/s by its packets, frames of 20 ms");
         let published = Coding { is_vbr: false, ..Coding::usual(Codec::OPUS) }.rated(true);
         assert_eq!((constant.rated(), published.is_some()), (published, true));
         let variable: Vec<OpusPacket> = (0..100).map(|at| packet(13, 60 + at % 2 * 20, 0x80)).collect();
-        assert_eq!(of(&variable, None).words(), "swb, VBR of 28.0 kb/s on average, frames of 20 ms");
+        assert_eq!(
+            of(&variable, None).summary().words(),
+            "swb, VBR of 28.0 kb/s on average, frames of 20 ms"
+        );
         let stated = of(&variable, Some(32_000));
-        assert_eq!(stated.words(), "swb, VBR of 32.0 kb/s by SDP, frames of 20 ms");
+        assert_eq!(stated.summary().words(), "swb, VBR of 32.0 kb/s by SDP, frames of 20 ms");
         assert!(stated.rated().is_some());
         // Frames of 60 ms of wideband, two of them in a packet: 300 bytes in 120 ms.
         let long = OpusPacket { toc: 11 << 3 | 1, ..packet(11, 300, 0) };
         let long = of(&[long; 20], None);
-        assert_eq!(long.words(), "wb, CBR of 20.0 kb/s by its packets, frames of 60 ms, 2 a packet");
+        assert_eq!(
+            long.summary().words(),
+            "wb, CBR of 20.0 kb/s by its packets, frames of 60 ms, 2 a packet"
+        );
         assert_eq!(long.rated(), None);
     }
 

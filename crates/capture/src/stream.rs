@@ -263,7 +263,7 @@ impl<'a> Stream<'a> {
         if let Some(opus) = &self.opus {
             return Some(format!(
                 "nobody published the impairment of {name} as it is here ({}); published are {}",
-                opus.words(),
+                opus.summary().words(),
                 Codec::OPUS_PUBLISHED
             ));
         }
@@ -433,6 +433,7 @@ impl StreamSummary {
     /// Describes the stream in a line.
     pub(crate) fn line(&self) -> String {
         let mut parts = vec![self.described_encoding()];
+        parts.extend(self.coding.as_ref().map(CodingSummary::words));
         parts.extend(self.frame_ms.map(|ms| format!("{ms} ms a packet")));
         if let (Some(from), Some(to)) = (&self.from, &self.to) {
             parts.push(format!("{from} to {to}"));

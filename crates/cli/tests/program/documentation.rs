@@ -241,7 +241,7 @@ fn every_command_of_the_guide_to_scenarios_works() {
 
 #[test]
 fn every_command_of_the_guide_to_sweeps_works() {
-    try_guide("sweep-and-compare.md", 9);
+    try_guide("sweep-and-compare.md", 10);
 }
 
 #[test]

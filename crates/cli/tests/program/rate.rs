@@ -69,11 +69,11 @@ fn the_capture_of_a_run_gives_the_runs_loss_and_jitter_back() {
 
 #[test]
 fn the_capture_of_a_run_in_opus_shows_its_coding_and_gives_the_runs_score_back() {
-    let bench = Bench::new();
     let score_of = |coding: &str| {
+        let bench = Bench::new();
         bench.file("call.toml", CALL.replace("codec = \"g711\"", coding));
         let summary = bench.run(&["run", "call.toml", "--json=runs"]).succeeds().summary();
-        let run = bench.runs().last().unwrap().to_string_lossy().into_owned();
+        let run = bench.only_run().to_string_lossy().into_owned();
         bench.run(&["export", &run, "--format", "pcapng", "--at", "far", "-o", "call.pcapng"]).succeeds();
         let arguments =
             ["rate", "call.pcapng", "--one-way", "20ms", "--payload-type", "111=opus", "--json=runs"];

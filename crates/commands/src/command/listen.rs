@@ -18,24 +18,15 @@ use std::path::{Path, PathBuf};
 
 use talkpath_experiment::json::json;
 use talkpath_report::sound_page;
-use talkpath_sound::{Law, Limits, Recording, SPEECH};
+use talkpath_sound::{Recording, SPEECH};
 
 use self::heard::{HeardCall, Report};
 use super::Context;
 use super::report::{is_same_file, write_page_with_sounds};
-use crate::args::{LawWord, ListenArgs};
+use crate::args::ListenArgs;
 use crate::failure::Failure;
 use crate::output_file::{refuse_records, write_named_bytes};
 use crate::terminal;
-
-/// The calls that are heard.
-struct Heard {
-    /// The title of their page.
-    title: String,
-    /// Whether the run has several cells.
-    has_cells: bool,
-    calls: Vec<HeardCall>,
-}
 
 /// Writes the sound of each chosen call, and prints what is heard in it.
 pub fn run(args: &ListenArgs, context: Context<'_>) -> Result<(), Failure> {
@@ -101,18 +92,6 @@ fn recording(args: &ListenArgs) -> Result<Recording, Failure> {
     let file = File::open(path).map_err(|why| Failure::read(path, &why))?;
     Recording::read(BufReader::new(file), seconds)
         .map_err(|why| Failure::Usage(format!("--input {}: {why}", path.display())))
-}
-
-/// Returns what is made of each call. `law` is that of a stream of G.711 whose payload type says it.
-fn limits(args: &ListenArgs, law: Option<Law>) -> Limits {
-    let chosen = args.law.map(|law| match law {
-        LawWord::Mu => Law::Mu,
-        LawWord::A => Law::A,
-    });
-    Limits {
-        seconds: u32::try_from(args.length.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX),
-        law: chosen.or(law).unwrap_or_default(),
-    }
 }
 
 /// Returns the file of a call: `call-udp.wav` of several transports, `call-1.wav` of several calls of a

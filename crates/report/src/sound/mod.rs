@@ -5,13 +5,16 @@
 //! mark over the waveform and jumps to where the reader points. Without JavaScript the sounds play all the
 //! same.
 
+mod page;
+
 use core::fmt::Write as _;
 
 use base64ct::{Base64, Encoding as _};
 use maud::{Markup, PreEscaped, html};
 
 use crate::display::display;
-use crate::html::document;
+
+pub use self::page::sound_page;
 
 /// The sounds of a page.
 #[derive(Clone, Debug, Default)]
@@ -87,11 +90,6 @@ impl ColumnHeard {
 
 /// The height of a waveform in SVG units. A column is one unit wide.
 const HEIGHT: f64 = 120.0;
-
-/// Writes a page of its own for `sounds`. It loads no other file. `talkpath` is the version of the program.
-pub fn sound_page(title: &str, sounds: &Sounds, talkpath: &str) -> String {
-    document(title, &sounds.about, &players(sounds, |name| html! { h2 { (name) } }), talkpath)
-}
 
 /// The sounds as the body of a section of another page.
 pub(crate) fn sound_section(sounds: &Sounds) -> Markup {

@@ -3,10 +3,20 @@
 use serde::Serialize;
 use talkpath_measure::summary::Direction;
 use talkpath_report::{ColumnHeard, PageSound, SoundColumn, Sounds};
-use talkpath_sound::{Column, Heard, Sound, wav};
+use talkpath_sound::{Column, Heard, Law, Limits, Sound, wav};
 use talkpath_units::counted;
 
+use crate::args::{LawWord, ListenArgs};
 use crate::failure::Failure;
+
+/// The calls that are heard.
+pub(super) struct HeardCalls {
+    /// The title of their page.
+    pub(super) title: String,
+    /// Whether the run has several cells.
+    pub(super) has_cells: bool,
+    pub(super) calls: Vec<HeardCall>,
+}
 
 /// A call with its sound.
 pub(super) struct HeardCall {
@@ -182,6 +192,18 @@ impl Report<'_> {
         let about =
             speech.map_or_else(|| "Speech: that of the packets".to_owned(), |it| format!("Speech: {it}"));
         Ok(Sounds { about, sounds })
+    }
+}
+
+/// Returns what is made of each call. `law` is that of a stream of G.711 whose payload type says it.
+pub(super) fn limits(args: &ListenArgs, law: Option<Law>) -> Limits {
+    let chosen = args.law.map(|law| match law {
+        LawWord::Mu => Law::Mu,
+        LawWord::A => Law::A,
+    });
+    Limits {
+        seconds: u32::try_from(args.length.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX),
+        law: chosen.or(law).unwrap_or_default(),
     }
 }
 

@@ -7,15 +7,18 @@ use talkpath_measure::summary::Direction;
 use talkpath_measure::{Codec, FlowRecord, Hearing, warning};
 use talkpath_sound::{Law, Payload, Recording, Speaker, render};
 
-use super::heard::{Figures, HeardCall, Source};
-use super::{Heard, limits};
+use super::heard::{Figures, HeardCall, HeardCalls, Source, limits};
 use crate::args::ListenArgs;
 use crate::capture_file::{capture_options, read_capture};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
 /// Makes the sound of each call that the command line asks for. Warns of those that cannot be heard.
-pub(super) fn hear(args: &ListenArgs, recording: &Recording, terminal: Terminal) -> Result<Heard, Failure> {
+pub(super) fn hear(
+    args: &ListenArgs,
+    recording: &Recording,
+    terminal: Terminal,
+) -> Result<HeardCalls, Failure> {
     let unusable = |why: String| Failure::Usage(format!("{}: {why}", args.source.display()));
     if let Some(option) = run_option(args) {
         return Err(unusable(format!("{option} is for runs, and this is a file")));
@@ -81,7 +84,7 @@ pub(super) fn hear(args: &ListenArgs, recording: &Recording, terminal: Terminal)
     }
     unheard.iter().for_each(|text| terminal.warning(text));
     let title = args.source.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Heard { title: talkpath_units::printable(&title, LONGEST_NAME), has_cells: false, calls })
+    Ok(HeardCalls { title: talkpath_units::printable(&title, LONGEST_NAME), has_cells: false, calls })
 }
 
 /// The first option that is for runs alone.

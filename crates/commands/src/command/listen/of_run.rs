@@ -11,8 +11,7 @@ use talkpath_sound::{Recording, Sound, Speaker, render};
 use talkpath_units::Instant;
 
 use super::chosen::{ChosenCall, choose, records};
-use super::heard::{Figures, HeardCall};
-use super::{Heard, limits};
+use super::heard::{Figures, HeardCall, HeardCalls, limits};
 use crate::arenas::Arenas;
 use crate::args::ListenArgs;
 use crate::command::report::refuse_lossy_page;
@@ -47,7 +46,7 @@ pub(super) fn hear(
     recording: &Recording,
     arenas: &dyn Arenas,
     terminal: Terminal,
-) -> Result<Heard, Failure> {
+) -> Result<HeardCalls, Failure> {
     let summary = read_summary(dir, terminal)?;
     let plan = load_file(&dir.file(SCENARIO), &Options::default())?;
     let chosen = choose(args, &plan, &summary)?;
@@ -56,7 +55,7 @@ pub(super) fn hear(
         let sound = sound(args, &record, call, recording)?;
         calls.push(HeardCall::new(sound, figures(call, &record)));
     }
-    Ok(Heard { title: summary.name, has_cells: plan.cells.len() > 1, calls })
+    Ok(HeardCalls { title: summary.name, has_cells: plan.cells.len() > 1, calls })
 }
 
 /// Makes the sound of a call.
