@@ -115,7 +115,7 @@ impl Descriptions {
         let Ok(payload_type @ 0..=127) = payload_type.parse() else { return };
         match attribute {
             "rtpmap" => {
-                media.encodings.extend(Encoding::parse(value).map(|encoding| (payload_type, encoding)))
+                media.encodings.extend(Encoding::parse(value).map(|encoding| (payload_type, encoding)));
             }
             "fmtp" => media.opus_rates.extend(opus_rate(value).map(|rate| (payload_type, rate))),
             _ => {}

@@ -228,7 +228,15 @@ fn the_page_of_a_live_run_has_what_the_path_did_to_probes() {
     let (mut summary, figures) = fixture::sweep_of_two(2, 2);
     let page = |summary: &Summary| {
         let chart_data = &figures;
-        html(&Page { summary, chart_data, scenario_toml: "", command: "", changes: &[], network: None })
+        html(&Page {
+            summary,
+            chart_data,
+            scenario_toml: "",
+            command: "",
+            changes: &[],
+            network: None,
+            sounds: None,
+        })
     };
     assert!(!page(&summary).contains("Probes before the run"));
     let way = |passes| PathWaySummary { passes_bytes: Some(passes), ..PathWaySummary::default() };

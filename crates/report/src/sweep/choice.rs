@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use talkpath_measure::ranking::{Ranking, Standing, rank};
 use talkpath_measure::summary::AnswerKind;
 
-use super::{Combination, SeriesResult, Sweep};
+use super::{Axis, Combination, SeriesResult, Sweep};
 use crate::number::{count, list};
 use crate::verdict::{figure_style, measure};
 
@@ -85,8 +85,7 @@ impl Sweep<'_> {
             return None;
         }
         Some(ChoiceAnswer {
-            place: self
-                .values_text(group.first()?, others.iter().copied(), |axis, index| axis.percent_label(index)),
+            place: self.values_text(group.first()?, others.iter().copied(), Axis::percent_label),
             values: by_value.iter().map(|(index, _)| self.axes[axis].label(*index)).collect(),
             results,
             ranking: ranking.filter(|_| is_on_one_scale),
