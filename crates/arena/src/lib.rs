@@ -72,6 +72,12 @@ pub trait Arena {
     fn take_capture(&mut self) -> Option<Vec<u8>> {
         None
     }
+
+    /// Returns what the near ends of the last run's QUIC connections logged, as qlog, if the arena was told
+    /// to keep it and there was such a connection. A second call returns `None`.
+    fn take_qlog(&mut self) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// The reason why a run did not reach its end.

@@ -51,7 +51,7 @@ impl Connect for Linked {
                 let first = EmuArena::open()?;
                 let others = (1..jobs).map(|_| EmuArena::default());
                 let workers = iter::once(first).chain(others).map(|arena| -> Worker {
-                    let arena = arena.with_machines(MACHINES);
+                    let arena = arena.with_machines(MACHINES).keeping_qlog(place.qlog);
                     let arena = match &self.nursery {
                         Some(nursery) => {
                             arena.with_program(Box::new(RepeatedProgram::new(Arc::clone(nursery))))
@@ -79,6 +79,7 @@ impl Connect for Linked {
                     machines: MACHINES,
                     ip: place.ip,
                     explores_path: true,
+                    keeps_qlog: place.qlog,
                 };
                 let arena = LiveArena::connect(host, options)?;
                 Ok(vec![Box::new(arena)])
@@ -120,6 +121,7 @@ impl Arenas for Linked {
                 machines: MACHINES,
                 ip: monitored.ip,
                 explores_path: true,
+                keeps_qlog: false,
             },
             scenario: monitored.scenario,
             series: monitored.series,

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use talkpath_commands::again::Again;
@@ -13,7 +14,7 @@ use talkpath_commands::interrupt;
 use talkpath_commands::scenario_file::load_file;
 use talkpath_commands::summary_file::head_of;
 use talkpath_emu::{Calls, CaptureError, export_capture};
-use talkpath_experiment::part::CAPTURES;
+use talkpath_experiment::part::{CAPTURES, QLOGS};
 use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
 use talkpath_model::IpVersion;
 use talkpath_scenario::Options;
@@ -32,6 +33,9 @@ pub(crate) fn export_packets(
     let head = head_of(dir)?;
     if args.format == ExportFormat::Pcapng && head.arena == "emu" {
         return export_kept_packets(dir, args, id, writer, unwritten);
+    }
+    if args.format == ExportFormat::Qlog && head.arena != "sim" {
+        return export_kept_qlog(dir, args, id, writer, unwritten);
     }
     let again = Again::load(dir, &head, &args.run, id)?;
     let unusable = |why: &str| Failure::Usage(format!("{}: {why}", args.run.display()));
@@ -73,14 +77,8 @@ fn export_kept_packets(
     writer: &mut dyn Write,
     unwritten: &dyn Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    let path = dir.file(CAPTURES).join(id.file_name());
-    let file = fs::read(&path).map_err(|why| match why.kind() {
-        io::ErrorKind::NotFound => Failure::Usage(format!(
-            "{}: not there: only runs with --arena emu --capture keep their packets",
-            path.display()
-        )),
-        _ => Failure::read(&path, &why),
-    })?;
+    let (path, file) =
+        read_kept(dir, CAPTURES, id, "only runs with --arena emu --capture keep their packets")?;
     // A scenario of another version may not be understood any more. Its calls stay as they travelled.
     let plan = load_file(&dir.file(SCENARIO), &Options::default()).ok();
     let calls = plan.as_ref().and_then(|plan| plan.cell(id.cell)).map(|cell| Calls::of(&cell.scenario));
@@ -89,6 +87,35 @@ fn export_kept_packets(
         CaptureError::Io(why) => unwritten(why),
         damaged @ CaptureError::Damaged => Failure::Usage(format!("{}: {damaged}", path.display())),
     })
+}
+
+/// Writes the qlog that an emulated or a live run has kept.
+fn export_kept_qlog(
+    dir: &RunDir,
+    args: &ExportArgs,
+    id: PartId,
+    writer: &mut dyn Write,
+    unwritten: &dyn Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    if args.at == CaptureAt::Far {
+        return Err(Failure::Usage(
+            "--at far: a run over real sockets keeps the qlog of its near end".to_owned(),
+        ));
+    }
+    let (_, file) = read_kept(dir, QLOGS, id, "only runs over QUIC with --qlog keep it")?;
+    writer.write_all(&file).map_err(unwritten)
+}
+
+/// Reads the file of a repetition that a run has kept in `folder`; `who` says which runs keep it.
+fn read_kept(dir: &RunDir, folder: &str, id: PartId, who: &str) -> Result<(PathBuf, Vec<u8>), Failure> {
+    let path = dir.file(folder).join(id.file_name());
+    match fs::read(&path) {
+        Ok(file) => Ok((path, file)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            Err(Failure::Usage(format!("{}: not there: {who}", path.display())))
+        }
+        Err(why) => Err(Failure::read(&path, &why)),
+    }
 }
 
 fn capture_end(args: &ExportArgs) -> CaptureEnd {

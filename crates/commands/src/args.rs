@@ -308,6 +308,10 @@ pub struct Place {
     pub repeat: Option<u64>,
     #[command(flatten)]
     pub capture: CaptureArgs,
+    /// emu and live: keep what this host's end of every QUIC connection sent, received and measured, for
+    /// `export --format qlog`: the first 200,000 events of a connection
+    #[arg(help_heading = heading::FILES, long, env = "TALKPATH_QLOG", value_parser = FalseyValueParser::new())]
+    pub qlog: bool,
     /// emu and live: let no processor sleep during a measurement. On a virtual machine a processor that
     /// sleeps wakes up late
     #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_KEEP_AWAKE", value_parser = FalseyValueParser::new())]
@@ -621,7 +625,8 @@ pub enum ExportFormat {
     /// run with --capture
     Pcapng,
     /// What one end of every QUIC connection sent, received and measured, as qlog
-    /// (draft-ietf-quic-qlog-quic-events); a simulation is run again
+    /// (draft-ietf-quic-qlog-quic-events). A simulation is run again; other runs must have been run with
+    /// --qlog
     Qlog,
     /// Nodes, links and the route of every packet, for the network animator nam. The simulation is run again
     Nam,

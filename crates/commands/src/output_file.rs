@@ -5,12 +5,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
-use talkpath_experiment::part::{ARRIVALS, CAPTURES, LOG, PACKETS, REPORT, SERIES, SUMMARY};
+use talkpath_experiment::part::{ARRIVALS, CAPTURES, LOG, PACKETS, QLOGS, REPORT, SERIES, SUMMARY};
 use talkpath_experiment::run_dir::{PARTS, SCENARIO};
 use talkpath_experiment::store::whole::{WRITE_AT_ONCE, write_whole};
 
 /// The files and folders of a run directory that a command writes (docs/reference/records.md).
-const RUN_RECORDS: [&str; 12] = [
+const RUN_RECORDS: [&str; 13] = [
     SCENARIO,
     SUMMARY,
     PACKETS,
@@ -20,6 +20,7 @@ const RUN_RECORDS: [&str; 12] = [
     PLAY,
     ARRIVALS,
     CAPTURES,
+    QLOGS,
     PARTS,
     "traces",
     "events.jsonl",

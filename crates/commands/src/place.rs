@@ -25,6 +25,7 @@ pub(crate) fn with_usual_arena(flags: &args::Place, usual: ArenaKind) -> Result<
     let place = Place {
         clocks_synchronised: flags.clocks_synchronised,
         capture: flags.capture.snaplen,
+        qlog: flags.qlog,
         keep_awake: flags.keep_awake,
         run_again: flags.run_again,
         per_flow: flags.per_flow,
@@ -52,6 +53,12 @@ fn refuse_flags_of_other_arenas(flags: &args::Place, arena: ArenaKind) -> Result
             ArenaKind::Emu | ArenaKind::Live => "over a real network tcpdump sees the packets",
         };
         return Err(Failure::Usage(format!("--capture belongs to --arena emu: {reason}")));
+    }
+    if flags.qlog && arena == ArenaKind::Sim {
+        return Err(Failure::Usage(
+            "--qlog belongs to --arena emu and live: a simulated run is made again when it is exported"
+                .to_owned(),
+        ));
     }
     if let Some(version) = flags.family.version()
         && arena != ArenaKind::Live
@@ -95,6 +102,9 @@ pub(crate) fn as_flags(place: &Place) -> String {
     }
     if place.clocks_synchronised {
         flags += " --clocks-synchronised";
+    }
+    if place.qlog {
+        flags += " --qlog";
     }
     if place.keep_awake {
         flags += " --keep-awake";

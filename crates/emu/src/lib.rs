@@ -97,6 +97,9 @@ pub struct EmuArena {
     /// The number of bytes of each packet that the capture keeps. `None` makes no capture.
     snaplen: Option<u32>,
     capture: Option<Vec<u8>>,
+    /// True if QUIC connections keep a qlog.
+    keeps_qlog: bool,
+    qlog: Option<Vec<u8>>,
     report: Option<EmuReport>,
     machines: Machines,
     /// The user's program.
@@ -117,6 +120,13 @@ impl EmuArena {
     #[must_use]
     pub const fn capturing(mut self, snaplen: u32) -> Self {
         self.snaplen = Some(snaplen);
+        self
+    }
+
+    /// Makes the arena keep a qlog of each QUIC connection for [`Arena::take_qlog`], if `keeps_qlog` is true.
+    #[must_use]
+    pub const fn keeping_qlog(mut self, keeps_qlog: bool) -> Self {
+        self.keeps_qlog = keeps_qlog;
         self
     }
 
@@ -164,20 +174,22 @@ impl EmuArena {
         plan: RunPlan<'_>,
         stranger: Option<&mut Stranger<'_>>,
     ) -> Result<(RunRecord, Option<OurEnd>), ArenaError> {
-        (self.log, self.report, self.capture) = (None, None, None);
+        (self.log, self.report, self.capture, self.qlog) = (None, None, None, None);
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
         let repetition = run::Repetition {
             scenario,
             plan,
             snaplen: self.snaplen,
+            keeps_qlog: self.keeps_qlog,
             machines: self.machines,
             stranger,
             program: scenario.program.as_ref().and(self.program.as_deref_mut()),
         };
         let mut results = repetition.run()?;
         far_clock::apply_far_clock(&mut results.record, scenario);
-        (self.log, self.report, self.capture) = (Some(results.log), Some(results.report), results.capture);
+        (self.log, self.report) = (Some(results.log), Some(results.report));
+        (self.capture, self.qlog) = (results.capture, results.qlog);
         if results.is_interrupted {
             return Err(ArenaError::Interrupted { partial: Some(Box::new(results.record)) });
         }
@@ -203,5 +215,9 @@ impl Arena for EmuArena {
 
     fn take_capture(&mut self) -> Option<Vec<u8>> {
         self.capture.take()
+    }
+
+    fn take_qlog(&mut self) -> Option<Vec<u8>> {
+        self.qlog.take()
     }
 }

@@ -63,6 +63,8 @@ pub(super) struct Repetition<'a, 'b> {
     pub(super) plan: RunPlan<'a>,
     /// The number of bytes of each packet that the capture keeps. `None` makes no capture.
     pub(super) snaplen: Option<u32>,
+    /// True if QUIC connections keep a qlog.
+    pub(super) keeps_qlog: bool,
     /// The state machines of flows over our own protocols.
     pub(super) machines: Machines,
     pub(super) stranger: Option<&'a mut Stranger<'b>>,
@@ -75,6 +77,8 @@ pub(super) struct RunResults {
     /// The arrival log.
     pub(super) log: Vec<u8>,
     pub(super) capture: Option<Vec<u8>>,
+    /// What the near ends of QUIC connections logged.
+    pub(super) qlog: Option<Vec<u8>>,
     pub(super) report: EmuReport,
     pub(super) is_interrupted: bool,
     /// The counts of our end, if the other end is a stranger.
@@ -181,7 +185,7 @@ impl Repetition<'_, '_> {
             clock,
             budget: RowBudget::new(MAX_ROWS),
             alarm: Arc::default(),
-            connections: QuicConnections::default(),
+            connections: QuicConnections::default().keeping_qlogs(self.keeps_qlog),
             machines: self.machines,
         };
         SessionEnds::new(self.scenario, session, self.plan.seed, &context, sockets, self.stranger.as_deref())

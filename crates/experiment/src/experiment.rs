@@ -490,6 +490,7 @@ impl<'a> Experiment<'a> {
             ip: self.place.ip.map(ip_number),
             clocks_synchronised: self.place.clocks_synchronised,
             capture: self.place.capture,
+            qlog: self.place.qlog,
             keep_awake: self.place.keep_awake,
             run_again_ns: self.place.run_again.map(Duration::as_nanos),
             shard: self.shard.map(|shard| shard.to_string()),

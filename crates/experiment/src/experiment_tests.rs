@@ -40,7 +40,14 @@ fn keep(dir: &RunDir, plan: &Plan, sent: u64, unfinished: bool) {
     let record = fixture::record(1_000);
     let mut part = Part::new(&record, plan, &plan.cells[0], false, instant_formatter(Utc::now()));
     part.summary.flows.values_mut().for_each(|flow| flow.sent = sent);
-    part.save(dir, &record, &ExtraFiles { arrivals: None, capture: None }, Records::All, unfinished).unwrap();
+    part.save(
+        dir,
+        &record,
+        &ExtraFiles { arrivals: None, capture: None, qlog: None },
+        Records::All,
+        unfinished,
+    )
+    .unwrap();
 }
 
 /// How often each repetition ran again, and whether it is undisturbed.
@@ -152,7 +159,7 @@ fn a_run_that_was_killed_between_goes_on_with_what_is_still_disturbed() {
             let cell = plan.cell(id.cell).unwrap();
             let mut part = Part::new(&record, &plan, cell, false, instant_formatter(Utc::now()));
             part.set_reruns(times);
-            let kept = ExtraFiles { arrivals: None, capture: None };
+            let kept = ExtraFiles { arrivals: None, capture: None, qlog: None };
             writer.write(&mut part, &record, &kept, false).unwrap();
         };
         for id in [at(0, 0), at(0, 1), at(0, 2), at(1, 0), at(1, 1), at(1, 2)] {

@@ -148,7 +148,7 @@ mod tests {
         create_dir(out.path().join("run")).unwrap();
         let dir = RunDir::create_empty(&out.path().join("run")).unwrap();
         create_dir(dir.file(PARTS)).unwrap();
-        let none = ExtraFiles { arrivals: None, capture: None };
+        let none = ExtraFiles { arrivals: None, capture: None, qlog: None };
         let keep = |journal: &mut Journal, repetition: u64| {
             let mut record = fixture::record(100 * (repetition + 1));
             record.repetition = repetition;

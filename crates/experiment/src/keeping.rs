@@ -64,7 +64,11 @@ impl Keeper for PartKeeper<'_> {
 
     fn keep(&self, attempt: FinishedAttempt, worker: &mut Worker) -> Result<Acceptance, Error> {
         let FinishedAttempt { id, record, began, reruns, is_cut_short, .. } = attempt;
-        let extra_files = ExtraFiles { arrivals: worker.take_arrival_log(), capture: worker.take_capture() };
+        let extra_files = ExtraFiles {
+            arrivals: worker.take_arrival_log(),
+            capture: worker.take_capture(),
+            qlog: worker.take_qlog(),
+        };
         let Some(cell) = self.plan.cell(id.cell) else { return Ok(Acceptance::Accepted) };
         let mut part = Part::new(&record, self.demanded, cell, self.per_flow, instant_formatter(began));
         part.set_reruns(reruns);
@@ -117,9 +121,9 @@ impl<'w> PartWriter<'w> {
         if locked(&self.failure).is_some() {
             return Ok(());
         }
-        // A part with a capture or a part of a repetition that was cut short always has a folder.
+        // A part with a capture or a qlog, or a part of a repetition that was cut short, always has a folder.
         let mut packed = None;
-        if extra_files.capture.is_none() && !is_cut_short {
+        if extra_files.capture.is_none() && extra_files.qlog.is_none() && !is_cut_short {
             packed = Packed::new(part, record, extra_files, self.records)?;
         }
         match packed {

@@ -36,7 +36,7 @@ use self::record_files::{
 use crate::Error;
 use crate::choice::{ArenaKind, Records};
 use crate::findings::{Findings, FinishedRun};
-use crate::part::{ARRIVALS, CAPTURES, PART, Part, PartsInMemory, REPORT, SUMMARY};
+use crate::part::{ARRIVALS, CAPTURES, PART, Part, PartsInMemory, QLOGS, REPORT, SUMMARY};
 use crate::run_dir::{PartId, PartKey, RunDir, SCENARIO};
 use crate::run_options::RunOptions;
 use crate::stopwatch::Stopwatch;
@@ -125,6 +125,7 @@ impl Merging<'_> {
             if self.has_rows { merge_records(dir, &records, record_level) } else { Ok(()) },
             copy_each(dir, &records, ARRIVALS),
             copy_each(dir, &records, CAPTURES),
+            copy_each(dir, &records, QLOGS),
             write_log(dir, &log),
             write_program_outputs(dir, &outputs),
             self.write_summary(dir, &summary),

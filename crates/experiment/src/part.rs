@@ -47,6 +47,8 @@ pub const REPORT: &str = "report.html";
 pub const ARRIVALS: &str = "arrivals";
 /// The capture of a part, and the folder with the captures of a whole run.
 pub const CAPTURES: &str = "captures";
+/// The qlog of a part, and the folder with the qlogs of a whole run.
+pub const QLOGS: &str = "qlogs";
 /// The figures of one repetition, in the folder of a part.
 pub const PART: &str = "part.json";
 
@@ -302,9 +304,11 @@ impl Part {
             {
                 write_bytes(&folder.join(ARRIVALS), arrivals)?;
             }
-            // The user asks for captures by a flag of their own, so they do not depend on `records`.
-            if let Some(capture) = &extra_files.capture {
-                write_bytes(&folder.join(CAPTURES), capture)?;
+            // The user asks for these by flags of their own, so they do not depend on `records`.
+            for (name, file) in [(CAPTURES, &extra_files.capture), (QLOGS, &extra_files.qlog)] {
+                if let Some(file) = file {
+                    write_bytes(&folder.join(name), file)?;
+                }
             }
             if records >= Records::Summary {
                 let path = folder.join(SERIES);
@@ -408,6 +412,8 @@ pub struct ExtraFiles {
     pub arrivals: Option<Vec<u8>>,
     /// The packets that were captured at both hosts.
     pub capture: Option<Vec<u8>>,
+    /// What the near ends of QUIC connections logged.
+    pub qlog: Option<Vec<u8>>,
 }
 
 /// Returns whether the page draws `cell`. If the plan has at most `MAX_DRAWN` cells, the page draws all. In
@@ -470,7 +476,7 @@ mod tests {
         let messages = &mut record.flows[0].forward.messages;
         let row = messages[0];
         messages.resize(MAX_PACKED / ROW_BYTES + 1, row);
-        let kept = ExtraFiles { arrivals: Some(vec![0; MAX_PACKED + 1]), capture: None };
+        let kept = ExtraFiles { arrivals: Some(vec![0; MAX_PACKED + 1]), capture: None, qlog: None };
         let names = |records| {
             let files = packed(&record, &kept, records).unwrap();
             files.map(|files| files.into_iter().map(|(name, _)| name).collect::<Vec<_>>())

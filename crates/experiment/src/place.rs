@@ -41,6 +41,8 @@ pub struct Place {
     pub clocks_synchronised: bool,
     /// `emu`: how many bytes of each packet are captured. `None` if packets are not captured.
     pub capture: Option<u32>,
+    /// `emu` and `live`: whether the near ends of QUIC connections keep a qlog.
+    pub qlog: bool,
     /// `emu` and `live`: whether no processor may sleep during the experiment.
     pub keep_awake: bool,
     /// `emu` and `live`: for how long disturbed repetitions may run again, in total and in the time of the
@@ -77,6 +79,7 @@ impl Place {
             key_file: None,
             clocks_synchronised: false,
             capture: None,
+            qlog: false,
             keep_awake: false,
             run_again: None,
             per_flow: false,

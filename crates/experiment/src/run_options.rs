@@ -54,6 +54,9 @@ pub struct RunOptions {
     /// `--capture`: how many bytes of each packet are captured.
     #[serde(default)]
     pub capture: Option<u32>,
+    /// `--qlog`: whether QUIC connections keep a qlog.
+    #[serde(default)]
+    pub qlog: bool,
     /// `--keep-awake`: whether no processor may sleep during the run.
     #[serde(default)]
     pub keep_awake: bool,

@@ -39,6 +39,7 @@ mod packets;
 #[cfg_attr(not(test), expect(dead_code, reason = "the tests use more of it"))]
 mod pair;
 mod place;
+mod qlogs;
 mod quic;
 mod route;
 mod sampling;
@@ -67,10 +68,12 @@ pub use dial::{Dial, apply_options};
 pub use messages::message_in;
 pub use packets::PacketNotes;
 pub use place::{EndPlace, unforeseen_seed};
+pub use qlogs::qlog_of;
 pub use quic::QuicConnections;
 pub use route::{UdpRoute, Unconnected};
 use setup::ChannelSetup;
 pub use shared_end::SharedEnd;
+use talkpath_quic::QlogEvent;
 pub use talkpath_quic::{Fingerprint, HostKeys, IdTable, server_identity};
 pub use transfer::ReceivedTransfer;
 use udp::UdpChannel;
@@ -364,6 +367,11 @@ impl FlowEnd {
             connection.ping();
             self.advance(self.clock.now());
         }
+    }
+
+    /// Takes what a client's end of a QUIC connection has logged: the name of the connection, and its events.
+    fn take_qlog(&mut self) -> Option<(String, Vec<QlogEvent>)> {
+        self.channel.quic_mut()?.take_qlog()
     }
 
     /// Fetches the ticket for 0-RTT of a QUIC client, before the run. It opens a connection over the socket

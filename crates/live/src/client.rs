@@ -15,7 +15,7 @@ mod run;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use talkpath_arena::{Arena, ArenaError, RunPlan};
@@ -48,6 +48,8 @@ pub struct LiveOptions {
     pub ip: Option<IpVersion>,
     /// True if the path is explored by probes before the first run (`client/path_facts.rs`).
     pub explores_path: bool,
+    /// True if this host's ends of QUIC connections keep a qlog, for [`Arena::take_qlog`].
+    pub keeps_qlog: bool,
 }
 
 /// A receiver of lines for a person. The default drops the lines.
@@ -90,7 +92,12 @@ pub struct LiveArena {
     path: OnceLock<Option<PathFacts>>,
     /// True if nothing came back over UDP in the last session that had flows over UDP.
     udp_is_silent: AtomicBool,
+    /// What this host's ends of the last run's QUIC connections logged.
+    qlog: QlogSlot,
 }
+
+/// What the ends of QUIC connections logged, if the user wants it.
+type QlogSlot = Arc<Mutex<Option<Vec<u8>>>>;
 
 impl LiveArena {
     /// Resolves `host` (`HOST`, `HOST:PORT`, `ADDRESS` or `[V6]:PORT`), and checks that a server of this
@@ -125,6 +132,7 @@ impl LiveArena {
                         options,
                         path: OnceLock::new(),
                         udp_is_silent: AtomicBool::new(false),
+                        qlog: QlogSlot::default(),
                     });
                 }
                 Err(_) if matches!(error, Some(ArenaError::Unwelcome(_))) => {}
@@ -180,6 +188,7 @@ impl LiveArena {
             other_address: self.other_address,
             path: &self.path,
             handshake,
+            qlog: &self.qlog,
         };
         run::prepare(server, scenario, session, &self.options, plan, warnings, &memory)
     }
@@ -197,6 +206,10 @@ impl Arena for LiveArena {
     /// Runs one repetition over the network. The scenario's links are ignored, with a warning.
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
         self.prepare(scenario, plan)?.begin(None)?.run()
+    }
+
+    fn take_qlog(&mut self) -> Option<Vec<u8>> {
+        self.qlog.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

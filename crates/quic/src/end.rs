@@ -35,7 +35,7 @@ use crate::datagrams::{DatagramQueue, Waiting};
 use crate::earlier::fetch_ticket;
 use crate::far::{Arrival, FAR, FarEnd, PathReport};
 use crate::inbound::Inbound;
-use crate::qlog::{Metrics, Qlog, QlogEvent};
+use crate::qlog::Qlog;
 use crate::ready::ReadyFlows;
 use crate::receiving::{DiscardCause, Receiving};
 use crate::recovery::SharedRecovery;
@@ -50,11 +50,11 @@ pub struct End {
     /// What a client connects with; `None` at the server.
     pub(crate) client_config: Option<ClientConfig>,
     pub(crate) connection: Option<(ConnectionHandle, Connection)>,
-    far: FarEnd,
+    pub(crate) far: FarEnd,
     /// Packets that the endpoint answers with by itself (Retry, Version Negotiation, stateless resets), and
     /// to whom.
     stateless_answers: VecDeque<(Vec<u8>, SocketAddr)>,
-    watch: PacketWatch,
+    pub(crate) watch: PacketWatch,
     /// Room for the frames of a packet.
     frames: Vec<DataFrame>,
     /// Room for a packet.
@@ -77,8 +77,8 @@ pub struct End {
     deadline: Option<Instant>,
     /// UDP payload of a full packet.
     packet_size: f64,
-    recovery: SharedRecovery,
-    qlog: Option<Box<Qlog>>,
+    pub(crate) recovery: SharedRecovery,
+    pub(crate) qlog: Option<Box<Qlog>>,
     /// What each flow counted of its own.
     flow_counters: Vec<FlowCounters>,
     /// Scratch space: the flows whose data a packet carries, and whether any data was sent before.
@@ -215,6 +215,7 @@ impl End {
         self.is_open = false;
         if let Some((_, connection)) = &mut self.connection {
             connection.close(engine_time(now), IN_ORDER, bytes::Bytes::new());
+            self.qlog.iter_mut().for_each(|qlog| qlog.note_end(now, None));
         }
         self.take_engine_events(now);
     }
@@ -535,35 +536,6 @@ impl End {
         }
     }
 
-    /// Keeps a qlog from now on.
-    pub fn keep_qlog(&mut self) {
-        self.watch.keep_packets();
-        self.qlog.get_or_insert_default();
-    }
-
-    /// The connection's name in the qlog, its first destination ID in hexadecimal, and what was logged since
-    /// the last call, in order of time; `None` if no qlog is kept.
-    pub fn take_qlog(&mut self) -> Option<(String, Vec<QlogEvent>)> {
-        self.qlog.as_mut().map(|qlog| qlog.take())
-    }
-
-    /// Logs what happened at `now`, if a qlog is kept.
-    fn log(&mut self, now: Instant) {
-        let (Some(qlog), Some((_, connection))) = (&mut self.qlog, &self.connection) else { return };
-        let recovery = *self.recovery.lock();
-        let congestion = connection.congestion_state().metrics();
-        let smoothed_rtt = recovery.smoothed_rtt();
-        let metrics = Metrics {
-            cwnd: Some(congestion.congestion_window),
-            ssthresh: congestion.ssthresh.filter(|bytes| *bytes != u64::MAX),
-            bytes_in_flight: Some(recovery.bytes_in_flight()),
-            min_rtt: smoothed_rtt.map(|_| connection.min_rtt().into()),
-            smoothed_rtt,
-            rttvar: smoothed_rtt.map(|_| recovery.rttvar()),
-        };
-        qlog.note(now, self.watch.take_packets(), connection.stats().path.lost_packets, metrics);
-    }
-
     /// Takes what the frames of a packet carried; gives them as pieces, and whether any data was sent before.
     fn take_frames(&mut self) -> (Vec<QuicPiece>, bool) {
         let mut pieces = Vec::with_capacity(self.frames.len());
@@ -627,6 +599,7 @@ impl End {
                     };
                     self.was_closed = code == Some(IN_ORDER);
                     self.lost = Some((printable(&reason.to_string(), MAX_REASON), now));
+                    self.qlog.iter_mut().for_each(|qlog| qlog.note_end(now, Some(&reason)));
                     let (events, sending) = (&mut self.send_events, &mut self.sending);
                     let mut expired = |flow: usize, seq| events[flow].push_back(SendEvent::Expired { seq });
                     sending.give_up(&mut expired);

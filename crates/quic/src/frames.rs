@@ -124,7 +124,7 @@ pub(crate) fn acked_ranges(largest: u64, first_range: u64, ranges: &[u8]) -> Vec
     found
 }
 
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
     /// Reads one frame after its type.
@@ -209,13 +209,13 @@ impl<'a> Reader<'a> {
     }
 
     /// A length, and as many bytes.
-    fn block(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn block(&mut self) -> Option<&'a [u8]> {
         let length = self.varint()?;
         self.take(usize::try_from(length).ok()?)
     }
 
     /// RFC 9000 §16.
-    fn varint(&mut self) -> Option<u64> {
+    pub(crate) fn varint(&mut self) -> Option<u64> {
         let first = *self.0.first()?;
         let bytes = self.take(1 << (first >> 6))?;
         Some(bytes[1..].iter().fold(u64::from(first & 0x3f), |value, byte| value << 8 | u64::from(*byte)))

@@ -50,7 +50,7 @@ pub use end::{End, Ends};
 pub use far::{Arrival, EcnFailure, FAR, PathReport};
 pub use host::{Fingerprint, HostKeys, server_identity};
 pub use ids::{IdOwner, IdTable};
-pub use qlog::{QlogEvent, begin_qlog};
+pub use qlog::{QlogEvent, write_qlog};
 pub use receiving::DiscardCause;
 pub use seeded::KeyLog;
 pub use sending::SendEvent;

@@ -6,13 +6,21 @@
 //! loss has the same trigger (`connection/qlog.rs`). What it knows and this does not are the numbers of lost
 //! packets and how often a probe timeout fired.
 
+mod state;
+
 use std::io::{self, Write};
 
+use quinn_proto::{Connection, ConnectionError};
 use serde_json::{Value, json};
 use talkpath_units::{Duration, Instant, to_hex};
 
+use crate::End;
 use crate::codepoints::LONG_HEADER;
+use crate::far::PathReport;
 use crate::frames::{Frame, Frames, acked_ranges};
+
+pub(crate) use state::LoggedParameters;
+use state::LoggedPath;
 
 /// An event of a connection at one of its ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +51,27 @@ impl QlogEvent {
     }
 }
 
-/// Writes the record that a file begins with, of a run with this `title` as one end saw it.
+/// Writes what the ends of connections at one host have logged ([`crate::End::take_qlog`]), in order of time,
+/// of a run with this `title`.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn begin_qlog(title: &str, is_client: bool, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_qlog(
+    title: &str,
+    is_client: bool,
+    logs: &[(String, Vec<QlogEvent>)],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    begin(title, is_client, out)?;
+    let mut events: Vec<_> =
+        logs.iter().flat_map(|(name, events)| events.iter().map(move |event| (name, event))).collect();
+    // Those of one instant stay in the connections' order.
+    events.sort_by_key(|(_, event)| event.at);
+    events.into_iter().try_for_each(|(name, event)| event.write(name, out))
+}
+
+/// Writes the record that a file begins with.
+fn begin(title: &str, is_client: bool, out: &mut dyn Write) -> io::Result<()> {
     let header = json!({
         "file_schema": "urn:ietf:params:qlog:file:sequential",
         "serialization_format": "application/qlog+json-seq",
@@ -58,10 +82,42 @@ pub fn begin_qlog(title: &str, is_client: bool, out: &mut dyn Write) -> io::Resu
                 "reference_time": { "clock_type": "monotonic", "epoch": "unknown" },
             },
             "vantage_point": { "type": if is_client { "client" } else { "server" } },
-            "event_schemas": ["urn:ietf:params:qlog:events:quic-13"],
+            "event_schemas": ["urn:ietf:params:qlog:events:quic-13", "urn:ietf:params:qlog:events:loglevel-13"],
         },
     });
     writeln!(out, "\u{1e}{header}")
+}
+
+impl End {
+    /// Keeps a qlog of at most `room` events from now on.
+    pub fn keep_qlog(&mut self, room: usize) {
+        self.watch.keep_packets();
+        self.qlog.get_or_insert_with(|| Box::new(Qlog::new(room)));
+    }
+
+    /// The connection's name in the qlog, its first destination ID in hexadecimal, and what was logged since
+    /// the last call, in order of time; `None` if no qlog is kept.
+    pub fn take_qlog(&mut self) -> Option<(String, Vec<QlogEvent>)> {
+        self.qlog.as_mut().map(|qlog| qlog.take())
+    }
+
+    /// Logs what happened at `now`, if a qlog is kept.
+    pub(crate) fn log(&mut self, now: Instant) {
+        let (Some(qlog), Some((_, connection))) = (&mut self.qlog, &self.connection) else { return };
+        let recovery = *self.recovery.lock();
+        let congestion = connection.congestion_state().metrics();
+        let smoothed_rtt = recovery.smoothed_rtt();
+        let metrics = Metrics {
+            cwnd: Some(congestion.congestion_window),
+            ssthresh: congestion.ssthresh.filter(|bytes| *bytes != u64::MAX),
+            bytes_in_flight: Some(recovery.bytes_in_flight()),
+            min_rtt: smoothed_rtt.map(|_| connection.min_rtt().into()),
+            smoothed_rtt,
+            rttvar: smoothed_rtt.map(|_| recovery.rttvar()),
+        };
+        let (parameters, packets) = (self.watch.take_parameters(), self.watch.take_packets());
+        qlog.note(now, parameters, packets, (connection, self.far.report(connection)), metrics);
+    }
 }
 
 /// A packet as it was before it was encrypted.
@@ -137,9 +193,13 @@ pub(crate) struct Metrics {
 }
 
 /// The log of one end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Qlog {
     events: Vec<QlogEvent>,
+    /// How many events may still be kept. The log ends with a word about it.
+    room: usize,
+    path: LoggedPath,
+    is_closed: bool,
     metrics: Metrics,
     lost_packets: u64,
     /// The first destination ID, which names the connection.
@@ -147,24 +207,44 @@ pub(crate) struct Qlog {
 }
 
 impl Qlog {
-    /// Takes what happened at `at`: packets, declared losses up to `lost_packets`, and what the metrics are
-    /// now.
+    /// An empty log that keeps `room` events at most.
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            events: Vec::new(),
+            room,
+            path: LoggedPath::default(),
+            is_closed: false,
+            metrics: Metrics::default(),
+            lost_packets: 0,
+            group: String::new(),
+        }
+    }
+
+    /// Takes what `connection` has said and become by `at`: transport parameters, packets, declared losses,
+    /// its path, and what the metrics are now.
     pub(crate) fn note(
         &mut self,
         at: Instant,
+        parameters: Vec<LoggedParameters>,
         packets: Vec<LoggedPacket>,
-        lost_packets: u64,
+        (connection, report): (&Connection, PathReport),
         metrics: Metrics,
     ) {
+        for parameters in parameters {
+            self.push(parameters.event(at));
+        }
         for packet in packets {
             if let (true, Some((dcid, _))) = (self.group.is_empty(), &packet.ids) {
                 self.group.clone_from(dcid);
             }
-            self.events.push(packet.event(at));
+            self.push(packet.event(at));
         }
-        while self.lost_packets < lost_packets {
+        while self.lost_packets < connection.stats().path.lost_packets {
             self.lost_packets += 1;
-            self.events.push(QlogEvent::new(at, "quic:packet_lost", &json!({})));
+            self.push(QlogEvent::new(at, "quic:packet_lost", &json!({})));
+        }
+        for event in self.path.follow(at, connection, report) {
+            self.push(event);
         }
         let before = core::mem::replace(&mut self.metrics, metrics);
         let mut data = serde_json::Map::new();
@@ -182,8 +262,29 @@ impl Qlog {
         add("bytes_in_flight", bytes(before.bytes_in_flight), bytes(metrics.bytes_in_flight));
         add("ssthresh", bytes(before.ssthresh), bytes(metrics.ssthresh));
         if !data.is_empty() {
-            self.events.push(QlogEvent::new(at, "quic:recovery_metrics_updated", &Value::Object(data)));
+            self.push(QlogEvent::new(at, "quic:recovery_metrics_updated", &Value::Object(data)));
         }
+    }
+
+    /// The connection ended at `at`: by this end, or because of `why`. Only its first end counts.
+    pub(crate) fn note_end(&mut self, at: Instant, why: Option<&ConnectionError>) {
+        if !core::mem::replace(&mut self.is_closed, true) {
+            self.push(state::closed(at, why));
+        }
+    }
+
+    fn push(&mut self, event: QlogEvent) {
+        let at = event.at;
+        match self.room {
+            0 => return,
+            1 => self.events.push(QlogEvent::new(
+                at,
+                "loglevel:warning",
+                &json!({ "message": "the log is full: what came later is left out" }),
+            )),
+            _ => self.events.push(event),
+        }
+        self.room -= 1;
     }
 
     /// The connection's name, and its events in order of time.

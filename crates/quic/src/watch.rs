@@ -23,7 +23,7 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 
 use crate::frames::{Frame, Frames};
-use crate::qlog::{LoggedPacket, PacketDirection};
+use crate::qlog::{LoggedPacket, LoggedParameters, PacketDirection};
 
 /// Application data in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,10 @@ struct Seen {
     sent_in_flight: u64,
     /// All packets of both directions, or `None` if no qlog is written.
     packets: Option<Vec<LoggedPacket>>,
+    /// The transport parameters of this end and of the far end, once each is known, if a qlog is written.
+    parameters: Vec<LoggedParameters>,
+    /// Whether the far end's are among these.
+    has_remote_parameters: bool,
     /// Whether this end has decrypted packets that may carry application data.
     read: ReadPackets,
     /// The space of the packet that this end decrypted last.
@@ -147,6 +151,23 @@ impl PacketWatch {
         self.lock().packets.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
+    /// Takes the transport parameters that became known since the last call.
+    pub(crate) fn take_parameters(&self) -> Vec<LoggedParameters> {
+        core::mem::take(&mut self.lock().parameters)
+    }
+
+    /// Keeps transport parameters, for a qlog.
+    fn on_parameters(&self, is_local: bool, parameters: &TransportParameters) {
+        let mut seen = self.lock();
+        if seen.packets.is_none() || (!is_local && core::mem::replace(&mut seen.has_remote_parameters, true))
+        {
+            return;
+        }
+        let mut encoded = Vec::new();
+        parameters.write(&mut encoded);
+        seen.parameters.push(LoggedParameters { is_local, encoded });
+    }
+
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -223,6 +244,7 @@ impl ClientConfig for Watched<Arc<dyn ClientConfig>> {
         server_name: &str,
         params: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
+        self.watch.on_parameters(true, params);
         let inner = Arc::clone(&self.inner).start_session(version, server_name, params)?;
         Ok(Box::new(Watched { inner, watch: self.watch.clone() }))
     }
@@ -238,6 +260,7 @@ impl ServerConfig for Watched<Arc<dyn ServerConfig>> {
     }
 
     fn start_session(self: Arc<Self>, version: u32, params: &TransportParameters) -> Box<dyn Session> {
+        self.watch.on_parameters(true, params);
         let inner = Arc::clone(&self.inner).start_session(version, params);
         Box::new(Watched { inner, watch: self.watch.clone() })
     }
@@ -288,7 +311,11 @@ impl Session for Watched<Box<dyn Session>> {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        self.inner.transport_parameters()
+        let parameters = self.inner.transport_parameters()?;
+        if let Some(parameters) = &parameters {
+            self.watch.on_parameters(false, parameters);
+        }
+        Ok(parameters)
     }
 
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {

@@ -35,7 +35,7 @@ fn call(carry: Carry, marked: [f64; 2]) -> [Counts; 2] {
     };
     let Ends { client, server, .. } = End::pair(&setup).expect("the configurations are our own");
     let mut ends = [client, server];
-    ends.iter_mut().for_each(End::keep_qlog);
+    ends.iter_mut().for_each(|end| end.keep_qlog(usize::MAX));
     let mut chance = ["up", "down"].map(|name| Seed::new(1).stream(name));
     let mut lines: [VecDeque<(Instant, Box<QuicPacket>, Ecn)>; 2] = Default::default();
     let mut counts = [Counts::default(); 2];

@@ -97,7 +97,7 @@ impl Connections {
 
     /// Keeps a qlog of each connection at this end from now on.
     pub(crate) fn keep_qlog(&self, end: CaptureEnd) {
-        self.all.iter().for_each(|connection| connection.end(end.side()).borrow_mut().keep_qlog());
+        self.all.iter().for_each(|connection| connection.end(end.side()).borrow_mut().keep_qlog(usize::MAX));
     }
 
     /// What was kept, a connection an entry: its name, and its events in order of time.

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use talkpath_arena::RunPlan;
 use talkpath_model::Scenario;
-use talkpath_quic::begin_qlog;
+use talkpath_quic::write_qlog;
 
 use crate::build;
 use crate::tap::CaptureEnd;
@@ -23,11 +23,6 @@ pub fn qlog(scenario: &Scenario, plan: &RunPlan<'_>, end: CaptureEnd, out: &mut 
     let mut simulation = build::build(scenario, plan);
     simulation.connections.keep_qlog(end);
     simulation.run(plan, &mut |_| {});
-    begin_qlog(&scenario.name, end == CaptureEnd::Near, out)?;
     let logs = simulation.connections.take_qlog(end);
-    let mut events: Vec<_> =
-        logs.iter().flat_map(|(name, events)| events.iter().map(move |event| (name, event))).collect();
-    // Those of one instant stay in the connections' order.
-    events.sort_by_key(|(_, event)| event.at);
-    events.into_iter().try_for_each(|(name, event)| event.write(name, out))
+    write_qlog(&scenario.name, end == CaptureEnd::Near, &logs, out)
 }

@@ -104,6 +104,28 @@ impl Log {
                 "quic:packet_sent" | "quic:packet_received" => packet(data),
                 "quic:packet_lost" => has(data, &[], &["header", "frames", "trigger"]),
                 "quic:recovery_metrics_updated" => metrics(data),
+                "quic:parameters_set" => parameters(data),
+                "quic:mtu_updated" => {
+                    has(data, &["new"], &["old", "done"]);
+                    integer(&data["new"]);
+                }
+                "quic:ecn_state_updated" => {
+                    has(data, &["new"], &["old"]);
+                    let states = ["testing", "unknown", "failed", "capable"];
+                    assert!(data.values().all(|state| states.iter().any(|known| state == known)), "{data:?}");
+                }
+                "quic:connection_closed" => has(
+                    data,
+                    &[],
+                    &[
+                        "initiator",
+                        "connection_error",
+                        "application_error",
+                        "error_code",
+                        "reason",
+                        "trigger",
+                    ],
+                ),
                 name => panic!("no event of the schema: {name}"),
             }
         }
@@ -129,6 +151,40 @@ fn packet(data: &Map<String, Value>) {
     // RFC 9000 §12.4: a packet has at least one frame.
     assert!(!frames.is_empty(), "a packet without frames: {data:?}");
     frames.iter().for_each(|it| frame(object(it)));
+}
+
+fn parameters(data: &Map<String, Value>) {
+    assert!(["local", "remote"].iter().any(|known| data["initiator"] == *known), "{data:?}");
+    for (name, value) in data {
+        match name.as_str() {
+            "initiator" => {}
+            "original_destination_connection_id"
+            | "initial_source_connection_id"
+            | "retry_source_connection_id"
+            | "stateless_reset_token" => hexadecimal(value),
+            "disable_active_migration" | "grease_quic_bit" => assert_eq!(value, true),
+            "unknown_parameters" => {
+                for parameter in value.as_array().expect("a list") {
+                    has(object(parameter), &["id"], &["value"]);
+                    integer(&parameter["id"]);
+                    hexadecimal(&parameter["value"]);
+                }
+            }
+            "max_idle_timeout"
+            | "max_udp_payload_size"
+            | "ack_delay_exponent"
+            | "max_ack_delay"
+            | "active_connection_id_limit"
+            | "initial_max_data"
+            | "initial_max_stream_data_bidi_local"
+            | "initial_max_stream_data_bidi_remote"
+            | "initial_max_stream_data_uni"
+            | "initial_max_streams_bidi"
+            | "initial_max_streams_uni"
+            | "max_datagram_frame_size" => integer(value),
+            name => panic!("no transport parameter: {name}"),
+        }
+    }
 }
 
 /// The frames' definitions, in the draft's order.
@@ -263,6 +319,32 @@ fn a_qlog_is_as_the_drafts_have_it() {
         assert_eq!(groups.len(), if keys.contains("connection") { 1 } else { 2 }, "{carry}{keys}");
         assert!(far.0[1..].iter().all(|event| groups.contains(&event["group_id"].to_string())));
     }
+}
+
+/// RFC 9000 §7.4, §14.3, §13.4.2: each end says its parameters, finds the path's MTU, and validates ECN.
+#[test]
+fn a_qlog_has_the_parameters_of_both_ends_and_what_was_found_of_the_path() {
+    let (_, logs) = run("quic-datagram", ", connection = \"one\", idle_timeout = \"8 s\"");
+    let mut said = Vec::new();
+    for log in &logs {
+        let of = |initiator: &str| {
+            let is_its = |data: &&Map<String, Value>| data["initiator"] == initiator;
+            let mut all = log.events("quic:parameters_set").map(|(_, data)| data).filter(is_its);
+            let mut data = all.next().expect("it is logged").clone();
+            assert!(all.next().is_none(), "once");
+            data.remove("initiator");
+            data.remove("unknown_parameters");
+            data
+        };
+        said.push([of("local"), of("remote")]);
+        let last = log.events("quic:mtu_updated").last().expect("it searches").1;
+        assert_eq!((&last["new"], &last["done"]), (&Value::from(1452), &Value::from(true)));
+        let states: Vec<_> = log.events("quic:ecn_state_updated").map(|(_, data)| &data["new"]).collect();
+        assert_eq!(states, ["testing", "capable"]);
+    }
+    assert_eq!(said[0][0]["max_idle_timeout"], 8000);
+    // What the client says is what the server hears, and the other way round.
+    assert_eq!((&said[0][0], &said[0][1]), (&said[1][1], &said[1][0]));
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::harness::{Bench, SHORT, Seen};
+use serde_json::Value;
+
+use crate::harness::{Bench, SHORT, Seen, Served, entries};
 
 /// A run of the guide's sweep.
 fn swept(bench: &Bench) -> PathBuf {
@@ -60,7 +62,7 @@ fn tables_have_a_typed_column_for_each_swept_key_and_one_row_for_each_thing() {
     assert_eq!(links.lines().count(), 1 + 12 * 3 * 2);
 
     let lines = export(&bench, &run, "messages", "jsonl");
-    let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
     assert_eq!((&first["path_up_rate_bps"], &first["path_up_loss"]), (&1_000_000.into(), &0.0.into()));
     assert_eq!(first["flow_call_transport"], "udp");
     // The same rows in every format.
@@ -115,7 +117,7 @@ fn no_command_writes_over_what_a_run_has_left() {
     let path = bench.only_run();
     let run = path.to_str().unwrap();
     let files = || {
-        let names = crate::harness::entries(&path);
+        let names = entries(&path);
         names.into_iter().map(|name| (fs::read(&name).unwrap(), name)).collect::<Vec<_>>()
     };
     let before = files();
@@ -182,4 +184,48 @@ fn polars_pandas_and_duckdb_read_the_tables_with_the_lines_of_the_guide() {
         );
         assert_eq!(says(&types).unwrap().err, "", "{package}");
     }
+}
+
+/// A call over QUIC, which keeps its connection alive.
+const QUIC_CALL: &str = "\
+name = \"a call over QUIC\"
+duration = \"1 s\"
+drain = \"1 s\"
+path = \"lan\"
+
+[flow.call]
+transport = { kind = \"quic\", idle_timeout = \"20 s\", keep_alive = \"5 s\" }
+workload = { kind = \"voice\", echo = true }
+";
+
+/// The file of a live run is as that of a simulated one: each record is JSON behind a record separator
+/// (draft-ietf-quic-qlog-main-schema §11.2).
+#[test]
+fn a_live_run_keeps_the_qlog_of_its_near_end_if_it_is_asked_to() {
+    let bench = Bench::new();
+    let served = Served::start(&bench, &["--open"]);
+    bench.file("call.toml", QUIC_CALL);
+    bench.run(&["run", "call.toml", "--qlog"]).fails(2, &["--qlog belongs to --arena emu and live"]);
+    for (folder, flags) in [("without", &[][..]), ("with", &["--qlog"])] {
+        let words = ["run", "call.toml", "--to", &served.address, "--run-again", "0s", "--out", folder];
+        bench.run(&[&words[..], flags].concat()).succeeds();
+    }
+    let export = |folder: &str, more: &[&str]| {
+        let run = entries(&bench.path(folder)).remove(0).display().to_string();
+        bench.run(&[&["export", &run, "--format", "qlog", "-o", "call.qlog"], more].concat())
+    };
+    export("without", &[]).fails(2, &["only runs over QUIC with --qlog keep it"]);
+    export("with", &["--at", "far"]).fails(2, &["keeps the qlog of its near end"]);
+    export("with", &[]).succeeds();
+    let text = fs::read_to_string(bench.path("call.qlog")).unwrap();
+    let records = text.split('\u{1e}').skip(1).map(|record| serde_json::from_str(record).unwrap());
+    let records: Vec<Value> = records.collect();
+    assert_eq!(records[0]["trace"]["vantage_point"]["type"], "client");
+    let of = |name: &str| records.iter().filter(|record| record["name"] == name).collect::<Vec<_>>();
+    assert!(of("quic:packet_sent").len() >= 50 && of("quic:packet_received").len() >= 50);
+    let said = of("quic:parameters_set");
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said.iter().all(|event| event["data"]["max_idle_timeout"] == 20_000), "{said:?}");
+    let closed = of("quic:connection_closed");
+    assert!(closed.len() == 1 && closed[0]["data"]["trigger"] == "application", "{closed:?}");
 }

@@ -360,6 +360,7 @@ fn a_typed_flag_wins_over_the_variable_of_an_option_that_excludes_it() {
         ("TALKPATH_CAPTURE", "64"),
         ("TALKPATH_CLOCKS_SYNCHRONISED", "1"),
         ("TALKPATH_KEEP_AWAKE", "1"),
+        ("TALKPATH_QLOG", "1"),
         ("TALKPATH_RUN_AGAIN", "1 min"),
     ];
     let nowhere = ["--bind", "127.0.0.1:0", "--keep", "nowhere"];

@@ -134,6 +134,7 @@ fn ignore_variables_of_other_arenas(place: &mut Place, sources: &Sources<'_>, ar
     }
     if arena == ArenaKind::Sim {
         sources.ignore_variable("keep_awake", &mut place.keep_awake);
+        sources.ignore_variable("qlog", &mut place.qlog);
         sources.ignore_variable("run_again", &mut place.run_again);
     }
 }

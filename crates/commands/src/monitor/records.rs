@@ -138,7 +138,7 @@ impl<'a> Recorder<'a> {
         record.repetition = open.sessions;
         let cell = &plan.cells[0];
         let part = Part::new(&record, plan, cell, false, instant_formatter(at));
-        let no_files = ExtraFiles { arrivals: None, capture: None };
+        let no_files = ExtraFiles { arrivals: None, capture: None, qlog: None };
         open.bytes += match Packed::new(&part, &record, &no_files, records)? {
             Some(packed) => {
                 open.journal.add(&open.dir, &packed)?;

@@ -18,6 +18,7 @@
 mod flow;
 
 use talkpath_arena::RunPlan;
+use talkpath_kernel::end::qlog_of;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::{MachineRecord, RunRecord, warning};
@@ -95,6 +96,7 @@ impl EndedRun<'_> {
             record,
             log: emulated.log,
             capture,
+            qlog: qlog_of(&scenario.name, ends.flows.iter().map(|flow| &flow.near)),
             report,
             is_interrupted: disturbance.is_interrupted,
             our_end: ends.flows.iter().find_map(FlowEnds::our_end),

@@ -31,6 +31,7 @@ use bytes::Bytes as Data;
 use talkpath_config::{Carry, QuicCongestionControl};
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{DropCause, Fate};
+use talkpath_quic::QlogEvent;
 use talkpath_units::{Bytes, Duration, Ecn, Histogram, Instant};
 use talkpath_wire::{Delivery, Observation, PayloadRange, Refused};
 
@@ -432,6 +433,11 @@ impl QuicChannel {
     /// turn.
     pub(super) fn take_ready(&self) -> Option<usize> {
         lock(&self.connection).take_ready()
+    }
+
+    /// Takes what the connection has logged. Only its first flow has it.
+    pub(super) fn take_qlog(&mut self) -> Option<(String, Vec<QlogEvent>)> {
+        if self.leads() { lock(&self.connection).engine.take_qlog() } else { None }
     }
 
     /// Sends a PING if the connection waits for nothing.

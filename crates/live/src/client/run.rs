@@ -49,7 +49,7 @@ use talkpath_units::{Duration, Instant, from_hex};
 use super::connect::split_connection;
 use super::control::{ServerControl, SessionAnswer};
 use super::path_facts::{self, PathFacts};
-use super::{LiveOptions, Notice};
+use super::{LiveOptions, Notice, QlogSlot};
 use crate::protocol::{Admission, Registrations};
 use sockets::unavailable;
 use ways::Way;
@@ -90,6 +90,8 @@ struct Session<'a> {
     early_registrations: Registrations,
     /// What the path does to packets, if it was explored.
     path: Option<PathFacts>,
+    /// The place of the run's qlog.
+    qlog: QlogSlot,
     notice: Notice,
     /// The facts about arriving datagrams that this kernel does not report.
     unreported: BTreeSet<Unreported>,
@@ -109,6 +111,8 @@ pub(super) struct Memory<'a> {
     pub(super) path: &'a OnceLock<Option<PathFacts>>,
     /// The round trip of TCP's handshake on the session's control connection.
     pub(super) handshake: std::time::Duration,
+    /// The place of the run's qlog.
+    pub(super) qlog: &'a QlogSlot,
 }
 
 /// A run that both hosts have agreed on, and for which both hosts have opened their sockets.
@@ -167,6 +171,7 @@ pub(super) fn prepare<'a>(
         ways: Vec::new(),
         early_registrations: Registrations::default(),
         path: None,
+        qlog: Arc::clone(memory.qlog),
         notice: options.notice.clone(),
         unreported: BTreeSet::new(),
         epoll: Arc::new(epoll),
@@ -179,7 +184,7 @@ pub(super) fn prepare<'a>(
         clock: host_clock.run_from(host_clock.now_ns()),
         budget: Arc::clone(&session.budget),
         alarm: Arc::clone(&session.alarm),
-        connections: QuicConnections::default(),
+        connections: QuicConnections::default().keeping_qlogs(options.keeps_qlog),
         machines: options.machines,
     };
     if options.explores_path {

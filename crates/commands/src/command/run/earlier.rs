@@ -142,6 +142,7 @@ fn earlier_place(options: &RunOptions, args: &RunArgs) -> Result<Place, Failure>
         ip: asked.family.version().or(options.ip.and_then(ip_of_number)),
         clocks_synchronised: asked.clocks_synchronised || options.clocks_synchronised,
         capture: asked.capture.snaplen.or(options.capture),
+        qlog: asked.qlog || options.qlog,
         keep_awake: asked.keep_awake || options.keep_awake,
         run_again: asked.run_again.or(options.run_again_ns.map(Duration::from_nanos)),
         per_flow: options.per_flow,

@@ -37,6 +37,9 @@ use crate::sys::{Received, set_tos};
 
 /// The size of a packet above which it carries messages or is a probe, bytes (RFC 9000 §14.1, §14.4).
 const SMALLEST_PACKET: usize = 1200;
+/// The number of events that the qlog of a connection keeps. We chose 200,000, which take some 60 MB: an hour
+/// of a call both ways, or 70 MB of a transfer.
+const MOST_EVENTS: usize = 200_000;
 /// The longest wait for a ticket. We chose 5 s, which allow some retransmissions.
 const TICKET_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of datagrams that are read before the timers run again. We chose 64, as in a turn of a flow.
@@ -49,6 +52,7 @@ const TICKET_SLICE: Duration = Duration::from_millis(5);
 pub struct QuicConnections {
     all: Mutex<BTreeMap<ConnectionEnd, SharedConnection>>,
     ids: IdTable,
+    keeps_qlogs: bool,
 }
 
 /// The place of the first flow of a connection in the session, and true for the client's end.
@@ -61,7 +65,14 @@ impl QuicConnections {
     /// Makes an empty set of connections at a socket that other runs share. The connection IDs of its servers
     /// are noted in `ids`, each with the token of the connection's first flow.
     pub fn at_shared_socket(ids: IdTable) -> Self {
-        Self { all: Mutex::default(), ids }
+        Self { ids, ..Self::default() }
+    }
+
+    /// Makes the clients' ends keep a qlog, if `keeps_qlogs` is true.
+    #[must_use]
+    pub fn keeping_qlogs(mut self, keeps_qlogs: bool) -> Self {
+        self.keeps_qlogs = keeps_qlogs;
+        self
     }
 
     /// Returns the end of the connection of the flow at `place`, and the place of the flow among the flows of
@@ -72,7 +83,13 @@ impl QuicConnections {
         let index = session.place_in_connection(place.index);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let ids = IdOwner { table: self.ids.clone(), token: place.token };
-        let make = || Arc::new(Mutex::new(QuicConnection::new(session, &members, place, &ids)));
+        let make = || {
+            let mut connection = QuicConnection::new(session, &members, place, &ids);
+            if self.keeps_qlogs && place.is_client {
+                connection.engine.keep_qlog(MOST_EVENTS);
+            }
+            Arc::new(Mutex::new(connection))
+        };
         let connection = Arc::clone(all.entry((leader, place.is_client)).or_insert_with(make));
         if members.len() > 1 && session.flows[place.index].is_named() {
             lock(&connection).engine.name_flow(index, place.token);

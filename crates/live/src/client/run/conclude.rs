@@ -1,10 +1,12 @@
 //! The end of a run: the server stops, its logs come here, and both logs become the record.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkpath_arena::ArenaError;
 use talkpath_arena::offset::{Offset, Probe};
 use talkpath_kernel::clock::HostClock;
+use talkpath_kernel::end::qlog_of;
 use talkpath_kernel::join::RunEnd;
 use talkpath_kernel::log::Chunk;
 use talkpath_measure::RunRecord;
@@ -76,6 +78,8 @@ impl Session<'_> {
             || !has_report && self.plan.interrupt.load(Ordering::Relaxed);
         let logs = logs.map(|logs| self.far_logs(&logs, offset, start));
         let mut record = self.record(logs.as_deref(), offset, run_end);
+        let qlog = qlog_of(&self.scenario.name, &self.ends);
+        *self.qlog.lock().unwrap_or_else(PoisonError::into_inner) = qlog;
         let far_lateness_ns = totals.lateness_ns.map(|[.., max]| max);
         record.warnings.extend(silences.iter().map(|silence| {
             let cause = SilenceCause::find(silence, &outages, far_lateness_ns);
