@@ -80,7 +80,7 @@ fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Listen(args) => listen::run(args, context),
         Command::Ui(args) => ui::run(args, common, terminal),
         Command::Mos(args) => mos::run(args, common, terminal),
-        Command::Trace(args) => trace::run(args, terminal),
+        Command::Trace(args) => trace::run(args, context),
         Command::Doctor => doctor::run(common, terminal),
         Command::Completions { shell } => shell::completions(*shell),
         Command::Man { command } => shell::man(command.as_deref()),

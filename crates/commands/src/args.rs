@@ -73,7 +73,7 @@ pub use self::study::{
     StudyArena, StudyArgs, StudyCellArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyJudgeArgs,
     StudyKeepArgs, StudyRunArgs,
 };
-pub use self::trace::{TimeUnit, TraceArgs, TraceKind};
+pub use self::trace::{DescribedTrace, RecordArgs, TimeUnit, TraceAction, TraceArgs, TraceKind};
 pub use self::transfer::{BurstArgs, SendArgs, TransferArgs};
 pub use self::ui::UiArgs;
 pub use self::until::UntilArgs;
@@ -388,10 +388,11 @@ pub struct CompareArgs {
     /// sim and emu: run no upload beside the compared flow, even if TALKPATH_LOAD is set
     #[arg(help_heading = heading::TRAFFIC, long)]
     pub alone: bool,
-    /// A preset, or a file with the tables `up` and `down` like those in scenarios/paths/. Presets: lan,
+    /// A preset, a file with the tables `up` and `down` like those in scenarios/paths/, or a table of rates
+    /// over time, whose first line names its columns, such as time_s,rate_mbps,delay_ms. Presets: lan,
     /// home-adsl, home-adsl-fq, home-cable, home-cable-fq, wifi-busy, lte, starlink, geo-satellite and
     /// transatlantic (default: home-adsl)
-    #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE.toml", env = "TALKPATH_PATH")]
+    #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE.toml|FILE.csv", env = "TALKPATH_PATH")]
     pub path: Option<String>,
     /// Your line by its download and upload in Mb/s, and its one-way delay if you know it: 50/10 or
     /// 50/10/20ms. What is assumed is printed. --up and --down describe a line in full

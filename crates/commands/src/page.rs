@@ -9,7 +9,7 @@ use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::Plan;
 
 use crate::network::{page_network, setting};
-use crate::path_changes::path_changes;
+use crate::path_changes::{note_changes, path_changes};
 use crate::terminal::{shell_path, shell_word};
 use crate::thresholds;
 
@@ -19,6 +19,7 @@ pub(crate) struct Pages;
 impl Findings for Pages {
     fn judge(&self, demanded: &Plan, summary: &mut Summary) {
         summary.understood.setting = vec![setting(demanded, &summary.arena)];
+        note_changes(demanded, summary);
         summary.comparisons = comparisons(summary);
         summary.thresholds = thresholds::judge(demanded, summary);
     }

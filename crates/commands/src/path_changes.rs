@@ -1,9 +1,9 @@
 //! The changes of a path, in words, for the time axes of a page.
 
 use talkpath_measure::chart_data::CellChartData;
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{MOST_CHANGES, PathChange, PathChanges, Summary};
 use talkpath_path::{Change, LinkState, LinkValues, LossModel, QueueLimit, RateModel, change_marks};
-use talkpath_report::{CellChanges, PathChange};
+use talkpath_report::CellChanges;
 use talkpath_scenario::{Plan, Scenario};
 use talkpath_units::{Instant, Rate, Seed, counted};
 
@@ -18,6 +18,17 @@ pub(crate) fn path_changes(plan: &Plan, summary: &Summary, chart_data: &[CellCha
         (!changes.is_empty()).then_some(CellChanges { cell: drawn.cell, changes })
     };
     chart_data.iter().filter_map(of_cell).collect()
+}
+
+/// Notes in each repetition of `summary` how the path of its cell in `plan` changes.
+pub(crate) fn note_changes(plan: &Plan, summary: &mut Summary) {
+    for run in &mut summary.runs {
+        let Some(cell) = plan.cell(run.cell).filter(|cell| !cell.scenario.changes.is_empty()) else {
+            continue;
+        };
+        let changes = changes_of_run(&cell.scenario, Seed::new(run.seed));
+        run.changes = (changes.len() <= MOST_CHANGES).then(|| Box::new(PathChanges(changes)));
+    }
 }
 
 /// How often the path of `scenario` changes, without the ends of outages and ramps.

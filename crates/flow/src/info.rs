@@ -52,10 +52,10 @@ fn terms(flow: &Flow) -> Terms {
             });
             // A call that is not rated has no score that could reach the floor.
             let is_rated = call.is_some_and(|call| call.rated.is_some());
-            Terms { deadline: usual, call, is_state: false, floor: is_rated.then_some(floor) }
+            Terms { deadline: usual, call, floor: is_rated.then_some(floor), ..Terms::default() }
         }
         Judging::InTime { deadline, is_state, floor } => {
-            Terms { deadline: deadline.or(usual), call: None, is_state, floor: Some(floor) }
+            Terms { deadline: deadline.or(usual), is_state, floor: Some(floor), ..Terms::default() }
         }
     }
 }

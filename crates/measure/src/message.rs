@@ -66,6 +66,8 @@ pub struct Terms {
     /// The lowest value with which the flow is usable: the opinion score of a call, or the share of messages
     /// in time of any other flow. `None` if the scenario does not say.
     pub floor: Option<f64>,
+    /// Whether the path changes during the run, so that it matters when messages were lost.
+    pub path_changes: bool,
 }
 
 /// How the receiver plays a call.

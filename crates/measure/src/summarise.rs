@@ -51,6 +51,8 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
         machine: machine.map(|machine| Box::new(summarise_machine(machine, record.valid))),
         path: record.path.clone(),
         program: record.program.as_ref().map(|outcome| Box::new(summarise_program(outcome))),
+        // The record does not say how the path changes.
+        changes: None,
     }
 }
 

@@ -25,7 +25,7 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-pub use answer::{Answer, AnswerKind, Comparison, Cure, ReceiverAnswer, TwoOutcomes};
+pub use answer::{Answer, AnswerKind, Comparison, Cure, ReceiverAnswer, TriedChange, TwoOutcomes};
 pub(crate) use call::Stretching;
 pub use call::{
     CallSummary, CallWindows, LEAST_MOS, ModelInput, MouthToEarMs, OpeningSecond, OtherReceiver,
@@ -111,8 +111,8 @@ pub struct Understood {
     /// packets takes.
     #[serde(default)]
     pub fragments: Vec<String>,
-    /// The names of the links whose queue has the default size of 1000 packets, because the scenario does not
-    /// say how large the queue is.
+    /// The names of the links whose queue has an assumed size, because neither the scenario nor a flag says how
+    /// large the queue is: the default of 1000 packets, or what `compare --line` assumes.
     #[serde(default)]
     pub assumed_queues: Vec<String>,
 }
@@ -152,6 +152,11 @@ pub struct Provenance {
 }
 
 impl RunSummary {
+    /// The changes of the path, as far as they are known.
+    pub fn changes(&self) -> &[PathChange] {
+        self.changes.as_ref().map_or(&[], |changes| &changes.0)
+    }
+
     /// The groups whose copies have no figures of their own.
     pub fn summed_up(&self) -> impl Iterator<Item = (&String, &GroupSummary)> {
         let groups = self.groups.iter().map(|(name, group)| (name, group.as_ref()));
@@ -251,6 +256,29 @@ pub struct RunSummary {
     /// What came of the program of the user. `None` if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ProgramRunSummary>>,
+    /// The changes of the path. `None` if it does not change, or if it changes more than [`MOST_CHANGES`]
+    /// times: then no reader looks for the change that did harm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Box<PathChanges>>,
+}
+
+/// The changes of a path in order of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PathChanges(pub Vec<PathChange>);
+
+/// A run lists at most 100 changes of its path. Chosen: each repetition of each cell has the list.
+pub const MOST_CHANGES: usize = 100;
+
+/// A change of the path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathChange {
+    /// When the change begins, in s from the start of the run.
+    pub from_s: f64,
+    /// When the ramp or the outage ends. Equal to `from_s` if the change has neither.
+    pub until_s: f64,
+    /// The change in words: `up: outage`.
+    pub text: String,
 }
 
 impl RunSummary {

@@ -12,7 +12,7 @@ use talkpath_measure::summary::{JudgedBy, Summary};
 
 use crate::metric::DelayKind;
 use crate::number::distinct;
-use crate::view::{CellView, RUN_KEY, is_copy, is_numbered_copy, transport_key};
+use crate::view::{CellView, RUN_KEY, is_copy, is_numbered_copy, plain, transport_key};
 
 /// Cells that differ in one flow's transport only, so that the transports can be compared.
 #[derive(Debug)]
@@ -63,7 +63,36 @@ pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<
             assumed_queues: &summary.understood.assumed_queues,
         });
     }
+    shorten_labels(&mut conditions, flow);
     conditions
+}
+
+/// The label of a condition from which each other condition differs in one key.
+const AS_GIVEN: &str = "as given";
+
+/// Shortens the labels if each condition differs from the first in one key, and not all in the same key: the
+/// other keys would say the same in each label. `compare` makes such conditions.
+fn shorten_labels(conditions: &mut [Condition<'_>], flow: &str) {
+    let [first, others @ ..] = &*conditions else { return };
+    let base = first.common(flow);
+    let mut changes = Vec::new();
+    for other in others {
+        let swept = other.common(flow);
+        if swept.len() != base.len() {
+            return;
+        }
+        let mut differing = swept.into_iter().filter(|(key, value)| base.get(key) != Some(value));
+        let (Some(change), None) = (differing.next(), differing.next()) else { return };
+        changes.push(change);
+    }
+    let Some((key, _)) = changes.first() else { return };
+    if changes.iter().all(|(other, _)| other == key) {
+        return;
+    }
+    AS_GIVEN.clone_into(&mut conditions[0].label);
+    for (condition, (key, value)) in conditions[1..].iter_mut().zip(changes) {
+        condition.label = format!("{key} = {}", plain(&value));
+    }
 }
 
 impl Condition<'_> {
@@ -130,6 +159,25 @@ mod tests {
         let labels =
             conditions(&summary, "call").iter().map(|c| (c.label.clone(), c.cells.len())).collect::<Vec<_>>();
         assert_eq!(labels, [("path.up.loss = 0.0".to_owned(), 2), ("path.up.loss = 0.01".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn conditions_that_differ_from_the_first_in_one_key_are_labelled_by_that_key() {
+        let labels = |values: [(f64, u64); 3]| {
+            let mut summary = fixture::summary(1);
+            for (cell, (loss, count)) in summary.cells.iter_mut().zip(values) {
+                cell.sweep.insert("path.up.loss".to_owned(), loss.into());
+                cell.sweep.insert("flow.upload.count".to_owned(), count.into());
+            }
+            conditions(&summary, "call").into_iter().map(|condition| condition.label).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            labels([(0.5, 1), (0.5, 0), (0.25, 1)]),
+            ["as given", "flow.upload.count = 0", "path.up.loss = 0.25"]
+        );
+        let in_full = |labels: Vec<String>| labels.iter().all(|label| label.contains(", "));
+        assert!(in_full(labels([(0.5, 1), (0.5, 0), (0.25, 0)])), "the third differs in two keys");
+        assert!(in_full(labels([(0.5, 2), (0.5, 0), (0.5, 1)])), "all differ in the same key");
     }
 
     #[test]

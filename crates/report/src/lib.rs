@@ -63,7 +63,7 @@ pub use animation::{Animation, Place, PlayFate, PlayFlow, PlayHop, PlayLink, Pla
 pub use campaign::campaign_page;
 pub use grid::Style;
 pub use html::{ChartFile, Network, Page, chart_files, html};
-pub use path_changes::{CellChanges, PathChange};
+pub use path_changes::CellChanges;
 pub use play::play_page;
 pub use several::{RunPart, side_by_side};
 pub use sound::{ColumnHeard, PageSound, SoundColumn, Sounds, sound_page};

@@ -4,6 +4,8 @@
 //! changes, such as those of a file with a row for each second, are short ticks at the top of the panel,
 //! because lines would hide the data.
 
+use talkpath_measure::summary::PathChange;
+
 use crate::number::counted;
 use crate::plot::panel::Panel;
 use crate::plot::scale::tick_label;
@@ -16,17 +18,6 @@ pub struct CellChanges {
     pub cell: u64,
     /// The changes in order of time.
     pub changes: Vec<PathChange>,
-}
-
-/// A change of the path.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PathChange {
-    /// The time at which the change begins, in s.
-    pub from_s: f64,
-    /// The time at which the ramp or outage ends, in s. It is equal to `from_s` if the change has neither.
-    pub until_s: f64,
-    /// The change in words: `up: delay 38 ms`.
-    pub text: String,
 }
 
 /// A panel marks at most 24 changes with lines, and more changes with ticks. We chose 24 because three

@@ -10,7 +10,8 @@
 //! - The *floor* is the least judged figure with which a flow is usable.
 //! - A *receiver* is the rule by which a call is played. A call whose scenario names no playout is judged
 //!   with two receivers: the adaptive one, and the second one, which has a fixed buffer.
-//! - A *cure* is the same condition with `fq_codel` on a link.
+//! - A *variant* is the same condition with one change, such as `fq_codel` on a link. If the change can help, it
+//!   is a *cure*.
 //!
 //! # The rule
 //!
@@ -18,16 +19,17 @@
 //! 2. `measure::ranking` compares the candidates repetition by repetition. Its outcome is that one candidate
 //!    is best, that several serve alike, or that the repetitions do not decide.
 //! 3. If the leader is below the floor, nothing is usable. The answer then names the cause.
-//! 4. If the same run tried a cure, the answer says whether the flow is usable with the cure.
+//! 4. If the same run tried variants, the answer says how the flow fares with each.
 //! 5. If the two receivers of a call lead to different answers, the answer is that it depends on the
 //!    receiver.
 //!
 //! docs/reference/metrics.md, "Which transport is best", states the tolerances.
 
 mod cause;
-mod cure;
+mod path_change;
 mod ranked;
 mod receivers;
+mod variant;
 mod words;
 mod writing;
 
@@ -101,8 +103,8 @@ pub(crate) struct Verdict {
     pub receiver: Receiver,
     /// The playout of the receiver that this verdict rests on, for example `adaptive`.
     playout: String,
-    /// Whether the cells of this condition are the cure of another condition.
-    pub is_cure: bool,
+    /// Whether the cells of this condition are a variant of another condition.
+    pub is_variant: bool,
     /// Whether the run is valid. A run that is not valid gives no answer.
     pub is_valid: bool,
 }
@@ -146,14 +148,16 @@ pub fn lacking(summary: &Summary) -> Lacking {
     let judged_flows: Vec<JudgedFlow<'_>> = flow_cells.iter().map(FlowCells::judge).collect();
     let conditions = judged_flows.iter().flat_map(|judged| &judged.conditions);
     let verdicts: Vec<&Verdict> = conditions.filter_map(|judged| judged.verdict.as_deref()).collect();
-    // A run tries one cure only.
-    let cure_was_tried = verdicts.iter().any(|verdict| verdict.is_cure);
-    let cure_on = if cure_was_tried {
+    // A run tries its variants once.
+    let variants_were_tried = verdicts.iter().any(|verdict| verdict.is_variant);
+    let cure_on = if variants_were_tried {
         None
     } else {
         judged_flows.iter().find_map(JudgedFlow::longest_queue_where_unusable).map(str::to_owned)
     };
-    Lacking { repetitions: verdicts.iter().any(|verdict| !verdict.is_settled()), cure_on }
+    // A variant says whether the flow is usable, and not which transport is best, so it is never unsettled.
+    let is_open = |verdict: &&Verdict| !verdict.is_variant && !verdict.is_settled();
+    Lacking { repetitions: verdicts.iter().any(is_open), cure_on }
 }
 
 impl<'a> FlowCells<'a> {
@@ -178,13 +182,13 @@ impl<'a> FlowCells<'a> {
 }
 
 impl JudgedFlow<'_> {
-    /// The conditions whose verdicts are shown. A condition that is the cure of another one is left out,
-    /// because the answer of that other condition tells the result of the cure.
+    /// The conditions whose verdicts are shown. A condition that is a variant of another one is left out,
+    /// because the answer of that other condition has the result of the variant.
     pub(crate) fn answers(&self) -> Vec<ConditionAnswer<'_>> {
         let mut answers = Vec::new();
         for ConditionVerdict { condition, verdict } in &self.conditions {
             let Some(verdict) = verdict.as_deref() else { continue };
-            if !verdict.is_cure {
+            if !verdict.is_variant {
                 answers.push(ConditionAnswer { condition, verdict });
             }
         }
@@ -196,7 +200,7 @@ impl JudgedFlow<'_> {
     fn longest_queue_where_unusable(&self) -> Option<&str> {
         for ConditionVerdict { condition, verdict } in &self.conditions {
             let Some(verdict) = verdict else { continue };
-            if verdict.is_cure || !verdict.may_be_unusable() {
+            if verdict.is_variant || !verdict.may_be_unusable() {
                 continue;
             }
             let leader = &condition.cells[verdict.leader_cell];
@@ -216,7 +220,7 @@ impl JudgedFlow<'_> {
 pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<Verdict>>> {
     let mut verdicts: Vec<Option<Box<Verdict>>> =
         conditions.iter().map(|condition| judge_with_each_receiver(condition, flow).map(Box::new)).collect();
-    cure::add_cures(&mut verdicts, conditions, flow);
+    variant::add_variants(&mut verdicts, conditions, flow);
     verdicts
 }
 

@@ -7,6 +7,7 @@
 //! Begin to read with [`Comparison::settings`].
 
 use talkpath_config::Codec;
+use talkpath_units::Rate;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use crate::options::{Setting, fitting_name};
@@ -192,25 +193,130 @@ pub fn with_repetitions(resolved: &str, repeat: u64) -> String {
     document.to_string()
 }
 
-/// Adds every cell of `resolved`, the resolved text of a scenario, a second time, with `fq_codel` as the
-/// queue of the link `link` of the path. The cells that were there come first and keep their numbers. Returns
-/// `None` if the path has no such link.
-pub fn with_fq_codel(resolved: &str, link: &str) -> Option<String> {
+/// What a comparison tries beside its cells, on one link whose queue decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Variants<'a> {
+    /// The name of the link in the path.
+    pub link: &'a str,
+    /// Whether `fq_codel` is tried as the queue of the link.
+    pub fq_codel: bool,
+    /// Whether half and four times of the queue's limit are tried.
+    pub sizes: bool,
+    /// The transfer that is tried at a lower rate, and left out.
+    pub transfer: Option<Transfer<'a>>,
+}
+
+/// A transfer beside the compared flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer<'a> {
+    /// The name of its flow.
+    pub flow: &'a str,
+    /// The rate of the link that it fills.
+    pub link_rate: Rate,
+}
+
+/// Adds every cell of `resolved`, the resolved text of a scenario, again with each of the `variants`. The
+/// cells that were there come first and keep their numbers, and the cells with `fq_codel` come last. Returns
+/// `None` if the path has no such link, or if no variant applies to it.
+pub fn with_variants(resolved: &str, variants: &Variants<'_>) -> Option<String> {
     let mut document: DocumentMut = resolved.parse().ok()?;
-    let present_queue = match document.get("path")?.get(link)?.get("queue")? {
-        Item::Value(queue) => queue.clone(),
-        Item::Table(table) => Value::InlineTable(table.clone().into_inline_table()),
-        Item::None | Item::ArrayOfTables(_) => return None,
+    let queue = without_defaults(value_at(&document, &["path", variants.link, "queue"])?);
+    let transfer = variants.transfer.and_then(|transfer| {
+        let workload = value_at(&document, &["flow", transfer.flow, "workload"])?;
+        let is_bulk = workload.as_inline_table()?.get("kind")?.as_str() == Some("bulk");
+        is_bulk.then_some((transfer, workload))
+    });
+    let mut keys = vec![format!("path.{}.queue", variants.link)];
+    let mut base = vec![queue.clone()];
+    if let Some((Transfer { flow, .. }, workload)) = &transfer {
+        keys.extend([format!("flow.{flow}.workload"), format!("flow.{flow}.count")]);
+        base.extend([workload.clone(), Value::from(1_i64)]);
+    }
+    // A row has a value for each key. Each row but the first differs from the first in one value.
+    let mut rows = vec![base.clone()];
+    let mut add_row = |position: usize, value: Value| {
+        let mut row = base.clone();
+        row[position] = value;
+        rows.push(row);
+    };
+    if variants.sizes {
+        for factor in SIZES_TRIED {
+            if let Some(queue) = with_limit_times(&queue, factor) {
+                add_row(0, queue);
+            }
+        }
+    }
+    if let Some((transfer, _)) = &transfer {
+        add_row(1, held_workload(transfer.link_rate));
+        add_row(2, Value::from(0_i64));
+    }
+    if variants.fq_codel {
+        add_row(0, "fq_codel".into());
+    }
+    if rows.len() == 1 {
+        return None;
+    }
+    let values = match keys.len() {
+        1 => Array::from_iter(rows.into_iter().flatten()),
+        _ => Array::from_iter(rows.into_iter().map(|row| Value::Array(Array::from_iter(row)))),
     };
     let mut sweep = Table::new();
-    let queues = Array::from_iter([without_defaults(present_queue), "fq_codel".into()]);
-    // The last key of a sweep changes fastest. So the queue comes first, and the numbers of the cells remain.
-    sweep.insert(&format!("path.{link}.queue"), value(queues));
+    // The last key of a sweep changes fastest. So the variants come first, and the numbers of the cells remain.
+    sweep.insert(&keys.join(", "), value(values));
     if let Some(present_sweep) = document.remove("sweep").as_ref().and_then(Item::as_table) {
         sweep.extend(present_sweep.iter().map(|(key, values)| (key.to_owned(), values.clone())));
     }
     document.insert("sweep", Item::Table(sweep));
     Some(document.to_string())
+}
+
+/// A queue whose size is not known may as well be half as large, or four times as large. We chose the factors
+/// because the buffers of home routers lie apart by more (Kreibich, Weaver, Nechaev and Paxson, "Netalyzr:
+/// Illuminating the Edge Network", IMC 2010).
+const SIZES_TRIED: [f64; 2] = [0.5, 4.0];
+/// The share of the link that a transfer gets if it is held back. We chose 80 % because it leaves room for the
+/// headers of the transfer, a call, and the acknowledgements of a download.
+const HELD_SHARE: f64 = 0.8;
+/// The payload of a TCP segment on an Ethernet path, with timestamps (RFC 9293 §3.7.1, RFC 7323 §3.2).
+const SEGMENT_BYTES: u64 = 1448;
+/// A transfer that is held back writes at most 1000 times a second. We chose 1000 because a system's timers
+/// are no finer than its clock tick of 1 ms.
+const MOST_WRITES: u64 = 1000;
+
+/// Returns the workload of a transfer that is held to [`HELD_SHARE`] of `link_rate`: it writes a segment at a
+/// time, or more on a fast link.
+fn held_workload(link_rate: Rate) -> Value {
+    let kbps = (link_rate.as_bps() as f64 * HELD_SHARE / 1e3).round().max(1.0);
+    let rate = if kbps < 1e3 { format!("{kbps} kbps") } else { format!("{} Mbps", kbps / 1e3) };
+    let bytes = SEGMENT_BYTES.max((kbps * 1e3 / 8.0) as u64 / MOST_WRITES);
+    let keys = [("kind", "cbr".to_owned()), ("rate", rate), ("size", format!("{bytes} B"))];
+    Value::InlineTable(keys.into_iter().map(|(key, text)| (key, Value::from(text))).collect())
+}
+
+/// Returns the drop-tail queue `queue` with a limit that is `factor` times as large. `None` for another queue.
+fn with_limit_times(queue: &Value, factor: f64) -> Option<Value> {
+    let mut scaled = queue.as_inline_table()?.clone();
+    if scaled.get("kind")?.as_str() != Some("drop-tail") {
+        return None;
+    }
+    let limit = scaled.get("limit")?.as_str()?.trim();
+    let number_end = limit.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(limit.len());
+    let (number, unit) = limit.split_at(number_end);
+    let times = number.parse::<f64>().ok()? * factor;
+    // A queue holds whole packets, and at least one.
+    let times = if unit.contains("packet") { times.ceil() } else { times };
+    scaled.insert("limit", format!("{times}{unit}").into());
+    Some(Value::InlineTable(scaled))
+}
+
+/// Returns the value of a key, with a table written in one line.
+fn value_at(document: &DocumentMut, names: &[&str]) -> Option<Value> {
+    let item = names.iter().try_fold(document.as_item(), |item, name| item.get(name))?;
+    match item {
+        Item::Value(value) => Some(value.clone()),
+        Item::Table(table) => Some(Value::InlineTable(table.clone().into_inline_table())),
+        Item::None | Item::ArrayOfTables(_) => None,
+    }
 }
 
 /// Removes default values from a queue, because the value of a swept key is also a part of the cell's label.
@@ -310,10 +416,12 @@ mod tests {
         }
     }
 
+    const FQ_CODEL: Variants<'_> = Variants { link: "up", fq_codel: true, sizes: false, transfer: None };
+
     #[test]
     fn a_cure_leaves_the_cells_that_were_there_as_they_are() {
         let before = compared();
-        let after = plan(with_fq_codel(&before.resolved, "up").unwrap());
+        let after = plan(with_variants(&before.resolved, &FQ_CODEL).unwrap());
         assert_eq!((before.cells.len(), after.cells.len()), (2, 4));
         for (before, after) in before.cells.iter().zip(&after.cells) {
             assert_eq!((before.index, &before.scenario), (after.index, &after.scenario));
@@ -323,6 +431,48 @@ mod tests {
             assert_eq!(cell.scenario.flows, before.cells[number as usize - 2].scenario.flows);
             assert_ne!(cell.scenario.links, before.cells[0].scenario.links);
         }
-        assert!(with_fq_codel(&before.resolved, "sideways").is_none());
+        assert!(with_variants(&before.resolved, &Variants { link: "sideways", ..FQ_CODEL }).is_none());
+        assert!(with_variants(&before.resolved, &Variants { fq_codel: false, ..FQ_CODEL }).is_none());
+    }
+
+    #[test]
+    fn each_variant_differs_from_the_cells_that_were_there_in_one_key() {
+        let before = compared();
+        let transfer = Some(Transfer { flow: "upload", link_rate: Rate::from_bps(1_000_000) });
+        let after =
+            plan(with_variants(&before.resolved, &Variants { sizes: true, transfer, ..FQ_CODEL }).unwrap());
+        assert_eq!(after.cells.len(), 2 * 6);
+        for (before, after) in before.cells.iter().zip(&after.cells) {
+            assert_eq!((before.index, &before.scenario), (after.index, &after.scenario));
+        }
+        let of = |number: usize| &after.cells[2 * number];
+        let swept = |number: usize, key: &str| of(number).sweep[key].clone();
+        let limits = [0, 1, 2].map(|number| swept(number, "path.up.queue")["limit"].clone());
+        assert_eq!(limits, ["64 kB", "32 kB", "256 kB"].map(serde_json::Value::from));
+        assert_eq!(
+            swept(3, "flow.upload.workload"),
+            serde_json::json!({ "kind": "cbr", "rate": "800 kbps", "size": "1448 B" })
+        );
+        assert_eq!(of(3).scenario.flows.len(), 2);
+        assert_eq!((swept(4, "flow.upload.count"), of(4).scenario.flows.len()), (0.into(), 1));
+        assert_eq!(swept(5, "path.up.queue"), "fq_codel");
+        for number in 1..6 {
+            let differs = |key: &&&str| of(0).sweep[**key] != of(number).sweep[**key];
+            let keys = ["path.up.queue", "flow.upload.workload", "flow.upload.count"];
+            assert_eq!(keys.iter().filter(differs).count(), 1, "{}", of(number).label);
+        }
+    }
+
+    #[test]
+    fn the_limit_of_a_queue_keeps_its_unit_and_whole_packets() {
+        let times = |limit: &str, factor| {
+            let queue: Value = format!("{{ kind = \"drop-tail\", limit = \"{limit}\" }}").parse().unwrap();
+            let scaled = with_limit_times(&queue, factor)?;
+            Some(scaled.as_inline_table()?.get("limit")?.as_str()?.to_owned())
+        };
+        assert_eq!(times("15 packets", 0.5).as_deref(), Some("8 packets"));
+        assert_eq!(times("250ms", 0.5).as_deref(), Some("125ms"));
+        assert_eq!(times("1.5 bdp", 4.0).as_deref(), Some("6 bdp"));
+        assert!(with_limit_times(&"fq_codel".into(), 4.0).is_none());
     }
 }

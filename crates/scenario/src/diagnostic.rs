@@ -32,7 +32,7 @@ impl Source {
     }
 
     /// Makes the source of a path alone, which has `up` and `down` at its top, as in the files of the
-    /// presets. Options must set the rest of the scenario.
+    /// presets, and `[[change]]` if its links change. Options must set the rest of the scenario.
     pub fn path(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { under: Some("path"), ..Self::new(name, text) }
     }

@@ -58,7 +58,9 @@ mod usual;
 mod workloads;
 
 pub use bound::{Bound, Operator, split_threshold};
-pub use compare::{ByOption, ComparedWorkload, Comparison, with_fq_codel, with_repetitions};
+pub use compare::{
+    ByOption, ComparedWorkload, Comparison, Transfer, Variants, with_repetitions, with_variants,
+};
 pub use contents::{Files, Located, NoFiles, Trace};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use keys::{campaign_key_tables, key_tables, transport_names};
@@ -71,7 +73,7 @@ pub use read::nearest;
 pub use schema::schema;
 pub use threshold::{Threshold, ThresholdSubject};
 pub use tree::LARGEST_FILE;
-pub use understood::Understood;
+pub use understood::{Understood, doubts_about_rates};
 
 /// The types of the model, for crates that run plans. A crate that takes a scenario alone depends on the
 /// model itself.

@@ -235,6 +235,11 @@ pub(crate) fn split(key: &str) -> Vec<&str> {
     key.split(at_points).map(|name| unquote(name.trim())).collect()
 }
 
+/// Returns the keys of a line of a sweep. A line that sets several keys together has commas between them.
+pub(crate) fn linked_keys(line: &str) -> impl Iterator<Item = &str> {
+    line.split(',').map(str::trim)
+}
+
 fn unquote(name: &str) -> &str {
     name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
 }
@@ -257,7 +262,12 @@ pub(crate) fn document(source: &Source, log: &mut Log) -> Option<Document> {
     let mut root = parse(&source.text, log);
     let is_toml = log.is_clean();
     if let Some(key) = source.under {
+        // The changes of a path are in its file, and the scenario has them at its top.
+        let changes = root.remove(CHANGES);
         root = Table::with_key(key, Node::new(Value::Table(root), Place::START));
+        if let Some(changes) = changes {
+            root.set(CHANGES, changes);
+        }
     }
     if is_toml && root.entries.is_empty() {
         let message =
@@ -267,6 +277,9 @@ pub(crate) fn document(source: &Source, log: &mut Log) -> Option<Document> {
     }
     Some(Document { root, is_toml })
 }
+
+/// The key of a scenario that has the changes of its links.
+const CHANGES: &str = "change";
 
 /// Reads TOML text. Syntax errors go to `log`, and the tree has the parts that the parser could read.
 pub(crate) fn parse(text: &str, log: &mut Log) -> Table {

@@ -14,6 +14,7 @@ use talkpath_path::{DelayTrace, LossTrace, QueueName, RateTrace};
 use talkpath_units::text::significant;
 use talkpath_units::{Duration, Rate, counted};
 
+pub use self::trace_doubts::doubts_about_rates;
 pub(crate) use self::trace_doubts::warn_of_traces;
 use crate::contents::Contents;
 use crate::fragments;

@@ -84,10 +84,10 @@ fn quantities_out_of_bounds_name_the_bound() {
 
 #[test]
 fn counts_and_probabilities_have_their_ranges() {
-    for value in ["0", "-1", "1.5", "nan", "50001", "\"3\"", "99999999999999999999"] {
+    for value in ["-1", "1.5", "nan", "50001", "\"3\"", "99999999999999999999"] {
         check_line(
             &format!("count = {value}"),
-            "9: flow.call.count: found | expected a whole number from 1 to 50000",
+            "9: flow.call.count: found | expected a whole number from 0 to 50000",
         );
     }
     for value in ["-0.1", "1.01", "nan", "inf", "\"0.1\""] {
@@ -493,9 +493,14 @@ fn a_sweep_names_keys_that_there_are_and_values_that_fit() {
 fn options_are_told_by_name() {
     let options = Options {
         percent_of: None,
-        set: [("flow.call.count", "0"), ("path.up.dealy", "1 ms"), ("path.up.delay", "1 m"), ("nothing", "")]
-            .map(|(key, value)| Setting::new(key, value))
-            .to_vec(),
+        set: [
+            ("flow.call.count", "-1"),
+            ("path.up.dealy", "1 ms"),
+            ("path.up.delay", "1 m"),
+            ("nothing", ""),
+        ]
+        .map(|(key, value)| Setting::new(key, value))
+        .to_vec(),
         seed: None,
         repeat: Some(0),
         is_recorded: false,
@@ -504,7 +509,7 @@ fn options_are_told_by_name() {
     let lines: Vec<_> = mistakes.lines().collect();
     assert_eq!(lines.len(), 5, "{mistakes}");
     for (start, part) in [
-        ("--set flow.call.count=0: flow.call.count: found 0", "from 1 to 50000"),
+        ("--set flow.call.count=-1: flow.call.count: found -1", "from 0 to 50000"),
         ("--set path.up.dealy=1 ms: path.up.dealy: unknown key", "did you mean `delay`?"),
         (
             "--set path.up.delay=1 m: path.up.delay: found the unit \"m\"",

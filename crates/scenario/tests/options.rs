@@ -90,6 +90,60 @@ fn a_star_stands_for_both_directions_and_for_every_flow() {
 }
 
 #[test]
+fn a_line_with_several_keys_sets_them_together() {
+    let text = format!(
+        "{BASE}[sweep]\n\"path.up.delay, path.*.loss\" = [[\"1 ms\", \"1%\"], [\"2 ms\", \"2%\"]]\n\
+         \"flow.call.transport\" = [\"udp\", \"tcp\"]\n"
+    );
+    let plan = plan(&text, &[]);
+    let found: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let [up, down] = &cell.scenario.links[..] else { panic!("two links") };
+            (up.config.delay.as_millis(), up.config.loss.mean(), down.config.loss.mean())
+        })
+        .collect();
+    assert_eq!(found, [(1, 0.01, 0.01), (1, 0.01, 0.01), (2, 0.02, 0.02), (2, 0.02, 0.02)]);
+    assert_eq!(plan.cells[2].label, "path.up.delay=2 ms, path.*.loss=0.02, flow.call.transport=udp");
+
+    let rows = "[[\"3 ms\", 0], [\"4 ms\", 0.1], [\"5 ms\", 0.2]]";
+    let option = Setting::sweep("path.up.delay,path.up.loss", rows);
+    let by_option = loading::plan(&text, &Options { set: vec![option], ..Options::default() });
+    assert_eq!(by_option.cells.len(), 6, "the line of the file over the same key is left out");
+    let with_set = loading::plan(&text, &set(&[("path.up.loss", "0")]));
+    assert_eq!(with_set.cells.len(), 2, "a line is left out if one of its keys is set");
+}
+
+#[test]
+fn a_line_with_several_keys_has_a_value_for_each() {
+    let mistakes = |line: &str| refused(&format!("{BASE}[sweep]\n{line}\n"), &[]);
+    let keys = "\"path.up.delay, path.up.loss\"";
+    let short = mistakes(&format!("{keys} = [[\"1 ms\", 0], [\"2 ms\"]]"));
+    assert!(short.contains("found 1 values, expected a list of 2"), "{short}");
+    let bare = mistakes(&format!("{keys} = [\"1 ms\"]"));
+    assert!(bare.contains("found \"1 ms\", expected a list of 2"), "{bare}");
+    let twice = mistakes("\"path.up.loss, path.*.loss\" = [[0, 0.1]]");
+    assert!(twice.contains("sets a key that this line has already"), "{twice}");
+    let unknown = mistakes("\"path.up.delay, path.up.los\" = [[\"1 ms\", 0]]");
+    assert!(unknown.contains("path.up.loss") || unknown.contains("loss"), "{unknown}");
+}
+
+#[test]
+fn a_count_of_zero_leaves_a_flow_out_but_not_all_flows() {
+    let upload = "[flow.upload]\ntransport = \"tcp\"\nworkload = \"bulk\"\n";
+    let swept = format!("{BASE}{upload}[sweep]\n\"flow.upload.count\" = [0, 1, 2]\n");
+    let names: Vec<Vec<String>> = plan(&swept, &[])
+        .cells
+        .iter()
+        .map(|cell| cell.scenario.flows.iter().map(|flow| flow.name.clone()).collect())
+        .collect();
+    assert_eq!(names, [vec!["call"], vec!["call", "upload"], vec!["call", "upload-1", "upload-2"]]);
+    let none = refused(BASE, &[Setting::new("flow.call.count", "0")]);
+    assert!(none.contains("`count = 0` in every flow"), "{none}");
+}
+
+#[test]
 fn two_lines_of_a_sweep_do_not_reach_the_same_key() {
     let text = format!("{BASE}[sweep]\n\"path.*.loss\" = [0, 0.01]\n\"path.up.loss\" = [0, 0.02]\n");
     let mistakes = refused(&text, &[]);

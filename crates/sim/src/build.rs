@@ -6,7 +6,7 @@ use talkpath_arena::RunPlan;
 use talkpath_arena::links::{self, QueueSeries};
 use talkpath_config::{CongestionControlKind, Role, TransportConfig};
 use talkpath_flow::{AnyWorkload, FlowTaps, flow_info};
-use talkpath_measure::FlowTally;
+use talkpath_measure::{FlowInfo, FlowTally};
 use talkpath_model::{Due, Flow, Scenario};
 use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembly};
 use talkpath_transport::AnyTransport;
@@ -27,7 +27,8 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         let transport = simulated_transport(flow);
         let ends = connections.transports(index, flow);
         let ends = ends.unwrap_or_else(|| own_transports(scenario, flow, &transport, plan));
-        build_flow(flow, &transport, ends, connections.shared_place(index), window, plan)
+        let info = sim_flow_info(flow, &transport, plan, !scenario.changes.is_empty());
+        build_flow(flow, info, &transport, ends, connections.shared_place(index), window, plan)
     });
     let flows = flows.collect();
     let timers = timers(scenario.flows.len(), connections.len());
@@ -47,8 +48,25 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     }
 }
 
+/// What the record says of a flow. `path_changes` says whether the path changes during the run.
+fn sim_flow_info(
+    flow: &Flow,
+    transport: &TransportConfig,
+    plan: &RunPlan<'_>,
+    path_changes: bool,
+) -> FlowInfo {
+    let start = Instant::ZERO
+        + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
+    let of_tcp = transport.as_tcp().and_then(|config| config.cc).map(CongestionControlKind::name);
+    let cc = of_tcp.or(transport.as_quic().map(|config| config.cc.name())).map(str::to_owned);
+    let mut info = flow_info(flow, cc, start, true);
+    info.terms.path_changes = path_changes;
+    info
+}
+
 fn build_flow(
     flow: &Flow,
+    info: FlowInfo,
     transport: &TransportConfig,
     [near, far]: [EndpointTransport; 2],
     shared: Option<SharedPlace>,
@@ -56,11 +74,7 @@ fn build_flow(
     plan: &RunPlan<'_>,
 ) -> SimFlow {
     let workload = AnyWorkload::new(&flow.workload, flow.workload_seed(plan.seed), window.end);
-    let start = Instant::ZERO
-        + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
-    let of_tcp = transport.as_tcp().and_then(|config| config.cc).map(CongestionControlKind::name);
-    let cc = of_tcp.or(transport.as_quic().map(|config| config.cc.name())).map(str::to_owned);
-    let info = flow_info(flow, cc, start, true);
+    let start = info.start;
     let features = transport.kind().features();
     let sleep = |side: &str| plan.seed.stream(&format!("flow/{}/wake-up/{side}", flow.name));
     let is_echo = flow.echo.is_some();

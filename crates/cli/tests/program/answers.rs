@@ -76,7 +76,7 @@ fn a_queue_that_nobody_gave_is_said_where_it_decides() {
     let long = ["compare", "--duration", "20s", "--repeat", "2"];
     let assumed = bench.run(&[&long[..], &line].concat());
     assert!(
-        unwrapped(&assumed.succeeds().out).contains("1000 packets: the scenario does not say"),
+        unwrapped(&assumed.succeeds().out).contains("size is assumed: the scenario does not say"),
         "{}",
         assumed.out
     );

@@ -49,7 +49,7 @@ fn parse_payload_type(text: &str) -> Result<(u8, Encoding), String> {
 /// The longest one-way delay that is accepted. We chose a minute to refuse only values in the wrong unit.
 const MAX_ONE_WAY: Duration = Duration::from_secs(60);
 
-fn parse_one_way(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_one_way(text: &str) -> Result<Duration, String> {
     parse_duration(text, MAX_ONE_WAY)
 }
 

@@ -6,17 +6,19 @@
 
 mod next_commands;
 pub(super) mod path;
+mod table_path;
 
 use talkpath_measure::summary::Summary;
 use talkpath_path::RateModel;
 use talkpath_report::{comparison_table, lacking};
 use talkpath_scenario::{
-    ByOption, ComparedWorkload, Comparison, Options, Plan, Setting, with_fq_codel, with_repetitions,
+    ByOption, ComparedWorkload, Comparison, Options, Plan, Setting, Transfer, Variants, with_repetitions,
+    with_variants,
 };
 use talkpath_units::Rate;
 
 use self::next_commands::next_commands;
-use self::path::ComparedPath;
+use self::path::{ComparedPath, is_path_key};
 use super::run::new_experiment;
 use super::until_decided::UntilDecided;
 use super::{Conclusion, Context, conclude, files_of_sweep};
@@ -60,6 +62,9 @@ pub fn run(args: &CompareArgs, context: Context<'_>) -> Result<(), Failure> {
     let path = ComparedPath::choose(args, &place)?;
     if let Some(line) = &args.line {
         context.terminal.note(&line.assumptions());
+    }
+    if let Some(assumptions) = path.assumptions() {
+        context.terminal.note(assumptions);
     }
     refuse_speech_without_a_call(args)?;
     let plan = make_plan(args, &place, &path)?;
@@ -198,7 +203,18 @@ fn plan_with_duration(
         ArenaKind::Emu | ArenaKind::Live => ROUNDS,
     };
     let repeat = args.place.repeat.unwrap_or(first_repetitions);
-    path.load(&Options { set, seed: args.place.seed, repeat: Some(repeat), ..Options::default() })
+    let mut plan =
+        path.load(&Options { set, seed: args.place.seed, repeat: Some(repeat), ..Options::default() })?;
+    if (args.line.is_some() || path.assumptions().is_some()) && !chooses_queue(args) {
+        plan.understood.assumed_queues = ["up", "down"].map(str::to_owned).into();
+    }
+    Ok(plan)
+}
+
+/// Returns whether the user chose a queue of the path.
+fn chooses_queue(args: &CompareArgs) -> bool {
+    let mut changed_keys = args.change.set.iter().chain(&args.change.sweep).map(|(key, _)| key);
+    args.links.queue.is_some() || changed_keys.any(|key| is_path_key(key) && key.contains("queue"))
 }
 
 /// Returns whether an upload runs beside the compared flow. On a real network it does so only if the user
@@ -225,12 +241,19 @@ fn congestion_controls(args: &CompareArgs, place: &Place) -> Vec<String> {
 
 /// Returns whether the uplink is so fast that 20 repetitions of 60 s would take long to simulate.
 fn has_fast_uplink(plan: &Plan) -> bool {
-    let links = plan.cells.iter().flat_map(|cell| &cell.scenario.links);
-    let mut uplinks = links.filter(|link| link.name == "up");
-    uplinks.any(|link| match link.config.rate {
-        RateModel::Fixed(rate) => rate > FAST,
-        RateModel::Unlimited | RateModel::Trace(_) => false,
-    })
+    rate_of_link(plan, UPLINK).is_some_and(|rate| rate > FAST)
+}
+
+/// The link that an upload fills.
+const UPLINK: &str = "up";
+
+/// Returns the rate of a link in the first cell. `None` if there is no such link, or if its rate is not fixed.
+fn rate_of_link(plan: &Plan, name: &str) -> Option<Rate> {
+    let link = plan.cells.first()?.scenario.links.iter().find(|link| link.name == name)?;
+    match link.config.rate {
+        RateModel::Fixed(rate) => Some(rate),
+        RateModel::Unlimited | RateModel::Trace(_) => None,
+    }
 }
 
 /// Runs `plan`, and more repetitions or cells as long as the answer is open.
@@ -241,7 +264,7 @@ fn run_comparison(
     context: Context<'_>,
 ) -> Result<Outcome, Failure> {
     let arena = place.arena;
-    let rule = GrowthRule::new(args, arena);
+    let rule = GrowthRule::new(args, arena, plan);
     let until = UntilDecided::begin(args.until.until_decided, plan, context.terminal)?;
     let next_plan = |plan: &Plan, summary: &Summary| match (rule.next_plan(plan, summary)?, &until) {
         (None, Some(until)) => until.next_plan(plan, summary),
@@ -274,10 +297,15 @@ struct GrowthRule {
     /// Whether the same cells run with `fq_codel` on the link with the longest queue if no transport is
     /// usable.
     tries_fq_codel: bool,
+    /// Whether they also run without the upload, with the upload held to a rate, and with other sizes of an
+    /// assumed queue. In real time that would take too long.
+    tries_more: bool,
+    /// The links whose queue has an assumed size. A plan that has grown does not know them any more.
+    assumed_queues: Vec<String>,
 }
 
 impl GrowthRule {
-    fn new(args: &CompareArgs, arena: ArenaKind) -> Self {
+    fn new(args: &CompareArgs, arena: ArenaKind, plan: &Plan) -> Self {
         // A sweep does not grow, because each of its combinations would run again at every size.
         let is_sweep = !args.change.sweep.is_empty();
         let has_open_size = arena == ArenaKind::Sim && args.place.repeat.is_none() && !is_sweep;
@@ -285,24 +313,47 @@ impl GrowthRule {
             repetitions_tried: if has_open_size { &REPETITIONS_TRIED } else { &[] },
             // The queues of a real network cannot be replaced.
             tries_fq_codel: arena != ArenaKind::Live && !is_sweep,
+            tries_more: arena == ArenaKind::Sim && !is_sweep,
+            assumed_queues: plan.understood.assumed_queues.clone(),
         }
     }
 
     /// Returns the plan to run after `plan`, whose figures are in `summary`, or `None` if the run is
     /// complete.
     fn next_plan(&self, plan: &Plan, summary: &Summary) -> Result<Option<Plan>, Failure> {
+        // Beside the transport a comparison sweeps the keys of its variants alone.
+        let has_variants = plan.cells.first().is_some_and(|cell| cell.sweep.len() > 1);
         let lacking = lacking(summary);
         if lacking.repetitions
             && let Some(&repeat) = self.repetitions_tried.iter().find(|&&tried| tried > plan.repeat)
         {
             return load_changed(plan, with_repetitions(&plan.resolved, repeat)).map(Some);
         }
-        if self.tries_fq_codel
-            && let Some(link) = &lacking.cure_on
-            && let Some(text) = with_fq_codel(&plan.resolved, link)
-        {
-            return load_changed(plan, text).map(Some);
+        if has_variants {
+            return Ok(None);
         }
-        Ok(None)
+        let cure_on = lacking.cure_on.filter(|_| self.tries_fq_codel);
+        let full_queue = self.assumed_queues.iter().find(|link| was_full(summary, link));
+        let full_queue = full_queue.filter(|_| self.tries_more);
+        let Some(link) = cure_on.as_ref().or(full_queue) else { return Ok(None) };
+        let fills_link = self.tries_more && cure_on.is_some() && link == UPLINK;
+        let variants = Variants {
+            link,
+            fq_codel: cure_on.is_some(),
+            sizes: full_queue == Some(link),
+            transfer: rate_of_link(plan, link)
+                .filter(|_| fills_link)
+                .map(|link_rate| Transfer { flow: UPLOAD, link_rate }),
+        };
+        with_variants(&plan.resolved, &variants).map(|text| load_changed(plan, text)).transpose()
     }
+}
+
+/// The name of the upload beside the compared flow.
+const UPLOAD: &str = "upload";
+
+/// Returns whether the queue of `link` dropped a packet in any repetition. The size of a queue that was never
+/// full does not matter.
+fn was_full(summary: &Summary, link: &str) -> bool {
+    summary.runs.iter().any(|run| run.links.get(link).is_some_and(|figures| figures.dropped > 0))
 }

@@ -57,8 +57,7 @@ fn plan_of_path(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
     let path = ComparedPath::described(args.path.as_deref(), &args.links)?;
     let mut set = args.links.settings();
     let program = command.first().map_or("shell", String::as_str);
-    let beside = if args.beside.is_some() { " beside an upload" } else { "" };
-    let name = fitting_name(&format!("{program} on {}{beside}", path.name()));
+    let name = fitting_name(&format!("{program} on {}", path.name()));
     if args.beside.is_some() {
         set.push(Setting::by(OURS, "flow", BULK));
     }
@@ -71,7 +70,7 @@ fn plan_of_path(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
 fn plan_with_background(args: &ShellArgs, file: &Path, command: &[String]) -> Result<Plan, Failure> {
     let mut set = Vec::new();
     if let Some(path) = &args.path {
-        if path.ends_with(".toml") || path.contains('/') {
+        if path.ends_with(".toml") || path.ends_with(".csv") || path.contains('/') {
             return Err(Failure::Usage(format!(
                 "--path {path} with --background: only a preset; write the path into {}",
                 file.display()

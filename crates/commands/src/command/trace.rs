@@ -1,26 +1,33 @@
 //! `talkpath trace` describes a trace or lines of `tc`, and converts them to the form that a scenario reads.
+//! `talkpath trace record` makes one of the user's own line.
 //!
 //! - *tc* is the Linux command that shapes traffic. A line of tc describes the link in one direction.
 //! - A *Mahimahi* file is a list of deliveries: each line has the time at which one packet was delivered.
 //! - A *table of changes* is a CSV file. Its first line names its columns, and each further row sets values
 //!   of a link at a time.
 //! - A *netem-trace* file is JSON of the crate netem-trace, which becomes a table of changes.
+//! - A *capture* is a file of packets, pcap or pcapng. A stream of RTP in it becomes a table of changes.
 //!
 //! Begin to read with [`run`].
 
 mod deliveries;
 mod netem_trace;
+mod record;
+mod rtp;
 mod tc;
 
 use std::path::Path;
 
 use talkpath_path::{ChangeTable, LinkValues, LossModel, RateModel};
+use talkpath_scenario::doubts_about_rates;
 use talkpath_units::{Duration, Rate, counted};
 
 use self::deliveries::Deliveries;
 use self::netem_trace::NetemTrace;
+use self::rtp::StreamPath;
 use self::tc::TcLink;
-use crate::args::{TraceArgs, TraceKind};
+use crate::args::{DescribedTrace, TraceAction, TraceArgs, TraceKind};
+use crate::command::Context;
 use crate::failure::Failure;
 use crate::output_file::write_named_bytes;
 use crate::path_changes::rate as format_rate;
@@ -30,16 +37,33 @@ use crate::terminal::Terminal;
 /// A percentage is printed with at most seven decimals.
 const STEPS_PER_PERCENT: f64 = 1e7;
 
+/// Describes the trace on the terminal, or records one.
+///
+/// # Errors
+/// Returns [`Failure`] as [`describe`] and [`record::run`] do.
+pub fn run(args: &TraceArgs, context: Context<'_>) -> Result<(), Failure> {
+    match &args.action {
+        Some(TraceAction::Record(record)) => record::run(record, context),
+        None => describe(&args.described, context.terminal),
+    }
+}
+
 /// Describes the trace on the terminal. With `-o`, the command also converts the trace to the form that a
 /// scenario reads, and writes it to a file.
 ///
 /// # Errors
 /// Returns [`Failure`] if the file cannot be read, if the text is not of the kind that `--as` names, if its
 /// kind cannot be guessed, or if the output cannot be written.
-pub fn run(args: &TraceArgs, terminal: Terminal) -> Result<(), Failure> {
-    let name = args.file.display().to_string();
+fn describe(args: &DescribedTrace, terminal: Terminal) -> Result<(), Failure> {
+    let file = args.file();
+    let name = file.display().to_string();
+    let is_rtp = args.kind.map_or_else(|| rtp::is_capture(file), |kind| kind == TraceKind::Rtp);
+    if is_rtp {
+        return convert_capture(args, terminal);
+    }
+    refuse_flags_of_captures(args)?;
     // Instead of a file name, the user may give a line of tc.
-    let text = if tc::is_tc_line(&name) { name.clone() } else { read_text(&args.file)? };
+    let text = if tc::is_tc_line(&name) { name.clone() } else { read_text(file)? };
     let usage_error = |message: String| Failure::Usage(format!("{name}: {message}"));
     let output = args.output.as_deref();
     match args.kind.or_else(|| guess_kind(&text)) {
@@ -72,14 +96,46 @@ pub fn run(args: &TraceArgs, terminal: Terminal) -> Result<(), Failure> {
         Some(TraceKind::Mahimahi) => {
             let deliveries = Deliveries::read(&text, args.unit).map_err(usage_error)?;
             terminal.result(&format!("{name}: {}\n", deliveries.in_words()))?;
+            let converted = deliveries.as_trace();
+            if let Ok(trace) = converted.parse()
+                && let Some(doubts) = doubts_about_rates(&trace, &name)
+            {
+                terminal.warning(&format!("{name}: {doubts}"));
+            }
             let Some(output) = output else { return Ok(()) };
-            write_output(output, &deliveries.as_trace(), terminal)
+            write_output(output, &converted, terminal)
         }
+        // A capture is no text.
+        Some(TraceKind::Rtp) => convert_capture(args, terminal),
         None => Err(usage_error(
             "found neither whole numbers, a header, a line of tc nor JSON. For a table of times and values add a first line that \
              names its columns, such as `time_s rate_mbps`; --as says what a file is"
                 .to_owned(),
         )),
+    }
+}
+
+/// Describes a stream of RTP in a capture. With `-o`, it is written as a table of changes.
+fn convert_capture(args: &DescribedTrace, terminal: Terminal) -> Result<(), Failure> {
+    let StreamPath { description, table } = StreamPath::read(args)?;
+    terminal.result(&format!("{description}\n"))?;
+    match args.output.as_deref() {
+        Some(output) => write_output(output, &table, terminal),
+        None => terminal.result("-o FILE writes it as a table for `file` of [[change]]\n"),
+    }
+}
+
+/// Refuses the flags that are about captures.
+fn refuse_flags_of_captures(args: &DescribedTrace) -> Result<(), Failure> {
+    let flags = [("--stream", args.stream.is_some()), ("--one-way", args.one_way.is_some())];
+    match flags.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => {
+            let name = args.file().display();
+            Err(Failure::Usage(format!(
+                "{flag} is about a capture, and {name} does not begin as pcap or pcapng does"
+            )))
+        }
     }
 }
 
@@ -99,8 +155,9 @@ fn guess_kind(text: &str) -> Option<TraceKind> {
     if first_line.starts_with('{') {
         return Some(TraceKind::NetemTrace);
     }
-    // The first column of a table of changes is a time, such as `time_s`.
-    if first_line.starts_with("time_") {
+    // The header of a table names its columns, such as `time_s`. Names that are not known are refused with
+    // those that are.
+    if first_line.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Some(TraceKind::Csv);
     }
     // A line of a Mahimahi file is a whole number.
@@ -249,6 +306,7 @@ mod tests {
         assert_eq!(guess_kind("\n# remark\n0\n5\n"), Some(TraceKind::Mahimahi));
         assert_eq!(guess_kind("time_s,rate_mbps\n0,1\n"), Some(TraceKind::Csv));
         assert_eq!(guess_kind("sudo tc qdisc add dev lo root netem delay 5ms\n"), Some(TraceKind::Tc));
+        assert_eq!(guess_kind("time,throughput\n0,1\n"), Some(TraceKind::Csv));
         assert_eq!(guess_kind("0 48.2\n1 51.9\n"), None);
         assert_eq!(guess_kind(" {\"StaticBwConfig\": {}}\n"), Some(TraceKind::NetemTrace));
     }

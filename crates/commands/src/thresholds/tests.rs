@@ -47,6 +47,7 @@ fn run(cell: u64, repetition: u64, in_time: Option<f64>, mos: [Option<f64>; 2]) 
         machine: None,
         path: None,
         program: None,
+        changes: None,
     }
 }
 

@@ -135,6 +135,7 @@ mod tests {
             machine: None,
             path: None,
             program: None,
+            changes: None,
         };
         let identical =
             |cell, loss, delay: &str| [run(cell, 0, 50, loss, delay), run(cell, 1, 50, loss, delay)];

@@ -356,6 +356,7 @@ pub(crate) fn all_known() -> FlowSummary {
         breaks: Vec::new(),
         loss_independent: Some(next()),
         in_time_independent: Some(next()),
+        bad_seconds: Vec::new(),
         loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },
         settling: Some(Settling {
             settled_after_s: Some(102),

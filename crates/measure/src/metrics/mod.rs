@@ -3,6 +3,7 @@
 //! units for a reader of the figures.
 
 pub mod adaptive;
+pub mod bad_seconds;
 pub(crate) mod call;
 pub mod certainty;
 pub mod confidence;
@@ -36,6 +37,7 @@ pub mod windows;
 
 use talkpath_units::Duration;
 
+use self::bad_seconds::BadSeconds;
 use self::in_time::InTime;
 use self::loss::{LossCounts, RunCounter};
 use self::time_to_receive::{Stamps, error_adjusted_rate_pps, net_rate_pps};
@@ -52,6 +54,8 @@ pub(crate) struct TripCounters {
     in_time: Option<InTime>,
     pub(crate) loss_runs: RunCounter,
     pub(crate) stamps: Stamps,
+    /// `None` if the path does not change.
+    bad_seconds: Option<BadSeconds>,
 }
 
 impl TripCounters {
@@ -62,6 +66,7 @@ impl TripCounters {
             in_time: terms.deadline.map(InTime::new),
             loss_runs: RunCounter::default(),
             stamps: Stamps::default(),
+            bad_seconds: terms.path_changes.then(|| BadSeconds::new(terms.deadline)),
         }
     }
 
@@ -69,7 +74,7 @@ impl TripCounters {
     #[inline(always)]
     pub(crate) fn add(&mut self, passage: Passage<'_>) {
         // A counter that this function forgets is an unused variable, so the compiler warns.
-        let Self { counts, in_time, loss_runs, stamps } = self;
+        let Self { counts, in_time, loss_runs, stamps, bad_seconds } = self;
         let Passage { trip, .. } = passage;
         counts.add(trip);
         if let Some(in_time) = in_time {
@@ -77,11 +82,15 @@ impl TripCounters {
         }
         loss_runs.add(trip);
         stamps.add(trip);
+        if let Some(bad_seconds) = bad_seconds {
+            bad_seconds.add(trip);
+        }
     }
 
     /// Removes the figures that need the times of trips, if these times are unknown.
     pub(crate) fn remove_times(&mut self) {
         self.in_time = None;
+        self.bad_seconds.iter_mut().for_each(BadSeconds::remove_times);
     }
 
     /// Returns the counters of `trips`. `ways_out` has the one-way trip to the receiver of each of these
@@ -99,7 +108,7 @@ impl TripCounters {
     /// Returns the figures of these counters. All other figures of the flow are empty.
     pub(crate) fn figures(self) -> FlowSummary {
         // A counter that this function forgets is an unused variable, so the compiler warns.
-        let Self { counts, in_time, loss_runs, stamps } = self;
+        let Self { counts, in_time, loss_runs, stamps, bad_seconds } = self;
         let time_to_receive = stamps.first_to_last_received();
         let net_rate_pps = time_to_receive.and_then(|duration| net_rate_pps(counts.received, duration));
         FlowSummary {
@@ -116,6 +125,7 @@ impl TripCounters {
             ledger: Some(counts.ledger()),
             loss_independent: loss_runs.independent(),
             loss_runs: loss_runs.finish(),
+            bad_seconds: bad_seconds.map(BadSeconds::finish).unwrap_or_default(),
             in_time: in_time.and_then(|in_time| in_time.share(&counts)),
             in_time_independent: in_time.and_then(InTime::independent),
             net_rate_pps,

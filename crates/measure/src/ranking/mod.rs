@@ -158,7 +158,9 @@ pub fn rank(candidates: &[BTreeMap<u64, f64>], barred: &[f64], measure: &Measure
     // If nothing is usable, it does not matter who is best.
     let is_rank_sure =
         !is_leader_usable || (outcome != AnswerKind::Undecided && relations_at(EARLY) == relations);
-    let are_bars_sure = samples.iter().all(Sample::is_bar_sure);
+    // If nothing is usable, the bars of a candidate below the floor do not matter either.
+    let needs_bars = |sample: &&Sample| is_leader_usable || !sample.is_surely_below_floor(measure);
+    let are_bars_sure = samples.iter().filter(needs_bars).all(Sample::is_bar_sure);
     let is_settled = is_rank_sure && are_bars_sure && samples[leader].is_side_of_floor_sure(measure);
 
     let mut more = None;
@@ -275,6 +277,11 @@ impl Sample {
         let Some(resampled) = Resampled::new(&self.figures, measure.possible) else { return false };
         let (low, high) = resampled.interval(EARLY);
         high < measure.floor || measure.floor <= low
+    }
+
+    /// Whether more repetitions would hardly move the mean up to the floor.
+    fn is_surely_below_floor(&self, measure: &Measure) -> bool {
+        self.mean < measure.floor && self.is_side_of_floor_sure(measure)
     }
 
     /// Whether more repetitions would hardly move the barred share to the other side of one half. The share
@@ -488,6 +495,9 @@ mod tests {
         let ranking = ranked(&[twenty(2.0, 0.01, "a"), twenty(1.5, 0.01, "b")]);
         assert_eq!((ranking.outcome, ranking.best()), (AnswerKind::Unusable, vec![0]));
         assert!(ranking.is_settled);
+        // Whether a call below the floor is barred as well does not matter.
+        let barred = rank(&[twenty(2.0, 0.01, "a"), twenty(1.5, 0.01, "b")], &[0.5, 0.45], &MOS).unwrap();
+        assert!(barred.is_settled);
         // On the floor chance decides, and more repetitions are wanted.
         assert!(!ranked(&[twenty(3.1, 0.4, "a"), twenty(1.5, 0.01, "b")]).is_settled);
     }

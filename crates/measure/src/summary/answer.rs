@@ -44,6 +44,9 @@ pub struct Answer {
     /// change.
     #[serde(default)]
     pub cure: Option<Cure>,
+    /// Each change that the run tried beside what was asked for, and how the flow fares with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedChange>,
     /// The answer with each of the two receivers of a call. Empty if both receivers name the same transports.
     #[serde(default)]
     pub receivers: Vec<ReceiverAnswer>,
@@ -99,6 +102,23 @@ pub enum AnswerKind {
 pub struct Cure {
     /// The scenario's keys and their values.
     pub change: BTreeMap<String, serde_json::Value>,
+    /// The transports that are best with the change.
+    pub best: Vec<String>,
+    /// The mean opinion score of the best transport. `None` if the flow is not a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mos: Option<f64>,
+    /// The share in time of the best transport. `None` if the flow is judged by another figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_time: Option<f64>,
+}
+
+/// A change of the scenario that the same run tried, and how the flow fares with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedChange {
+    /// The scenario's keys and their values.
+    pub change: BTreeMap<String, serde_json::Value>,
+    /// Whether the flow is usable with the change. `None` if that depends on the receiver.
+    pub usable: Option<bool>,
     /// The transports that are best with the change.
     pub best: Vec<String>,
     /// The mean opinion score of the best transport. `None` if the flow is not a call.

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::figures::row::Figure;
 use crate::figures::unit::Unit;
+use crate::metrics::bad_seconds::BadSecond;
 
 /// The figures of one flow in one repetition. docs/reference/metrics.md defines them. Fields that are always
 /// `None` in the simulator are boxed, because a large sweep has many flows in memory.
@@ -146,8 +147,12 @@ pub struct FlowSummary {
     /// connection was open.
     #[serde(default)]
     pub breaks: Vec<BreakSummary>,
-    /// Foderaro's "real time performance" in words: great, good, bad, horrible. `None` if the workload is
-    /// not a burst.
+    /// If the path changes: the seconds of the first ten minutes in which messages were due that were lost, or
+    /// came after the deadline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bad_seconds: Vec<BadSecond>,
+    /// Foderaro's "real time performance" in words: great, good, bad, horrible. `None` if the workload is not
+    /// a burst.
     pub verdict: Option<String>,
     /// The file that the flow carried. `None` in `sim`, and for other workloads.
     #[serde(default)]

@@ -169,13 +169,7 @@ mod tests {
     }
 
     fn udp_series(flow: &FlowChartData) -> FlowSeries<'_> {
-        FlowSeries {
-            label: format!("{}, udp", flow.flow),
-            look: display("udp").into(),
-            flow,
-            has_deadline: true,
-            changes: &[],
-        }
+        FlowSeries { label: format!("{}, udp", flow.flow), look: display("udp").into(), flow, changes: &[] }
     }
 
     #[test]

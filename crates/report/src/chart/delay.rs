@@ -14,8 +14,6 @@ use crate::verdict::limit_ms;
 const TOP: f64 = 24.0;
 const PANEL_HEIGHT: f64 = 120.0;
 const GAP: f64 = 30.0;
-/// So few points are drawn larger. We chose 300: twice as many touch each other.
-const FEW_MESSAGES: usize = 300;
 /// The length of the tick for a missing message.
 const LOSS_TICK: f64 = 9.0;
 /// The space between the ticks and the smallest delay.
@@ -76,7 +74,7 @@ fn draw_panels(series: &[&FlowSeries<'_>], kind: DelayKind) -> Drawing {
     let losses = series.iter().flat_map(|series| series.flow.losses.iter());
     let (_, end) = extent(delays().map(|(due, _)| *due).chain(losses.copied()));
     let delay_extent = extent(delays().map(|(_, delay)| *delay));
-    let limit = series.iter().any(|series| series.has_deadline).then(|| limit_ms(kind));
+    let limit = limit_ms(kind);
     for (index, (series, span)) in series.iter().zip(stack.spans()).enumerate() {
         let panel = Panel {
             top: span.top,
@@ -86,10 +84,8 @@ fn draw_panels(series: &[&FlowSeries<'_>], kind: DelayKind) -> Drawing {
         };
         panel.draw_vertical_axis(svg, 4, tick_label);
         panel.draw_horizontal_axis(svg, 8, stack.is_last(index).then_some("time since the start, s"));
-        if let Some(limit) = limit {
-            panel.draw_horizontal_limit(svg, limit);
-            drawing.shows_limit |= panel.y.contains(limit);
-        }
+        panel.draw_horizontal_limit(svg, limit);
+        drawing.shows_limit |= panel.y.contains(limit);
         panel.open_over_time(svg, Quantity { name: "delay", unit: "ms" });
         svg.open_data_group();
         path_changes::mark(svg, &panel, series.changes);
@@ -110,10 +106,7 @@ fn draw_delays(svg: &mut Svg, panel: &Panel, series: &FlowSeries<'_>) {
     for message in &series.flow.delay {
         dots.dot(panel.point(*message));
     }
-    let mut style = format!("stroke:{}", series.look.colour());
-    if series.flow.delay.len() <= FEW_MESSAGES {
-        style.push_str(";stroke-width:4");
-    }
+    let style = format!("stroke:{}", series.look.colour());
     let (series, data) = (series.label.as_str(), dots.finish());
     svg.path(&SvgPath { class: "dots", style: &style, series, data: &data, ..SvgPath::default() });
 }

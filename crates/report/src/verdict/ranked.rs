@@ -88,7 +88,7 @@ impl<'a> RankedTransports<'a> {
         })
     }
 
-    /// Turns the ranking into a verdict. The verdict does not know yet about a cure or a second receiver.
+    /// Turns the ranking into a verdict. The verdict does not know yet about variants or a second receiver.
     pub(super) fn verdict(self) -> Verdict {
         let best: Vec<&Candidate<'_>> =
             self.ranking.best().into_iter().map(|index| &self.candidates[index]).collect();
@@ -101,6 +101,7 @@ impl<'a> RankedTransports<'a> {
             neighbours: self.neighbours(),
             more: self.ranking.more,
             cure: None,
+            tried: Vec::new(),
             receivers: Vec::new(),
         };
         let names_a_best_cell = self.condition.is_valid && self.ranking.outcome != AnswerKind::Unusable;
@@ -124,7 +125,7 @@ impl<'a> RankedTransports<'a> {
             second_receiver: None,
             receiver: self.receiver,
             playout: playout.unwrap_or_default(),
-            is_cure: false,
+            is_variant: false,
             is_valid: self.condition.is_valid,
             ranking: self.ranking,
         }

@@ -240,12 +240,10 @@ impl Truth<'_> {
             }
             return Ok("silent");
         }
-        if text.starts_with("This assumes that the queue of the uplink holds 1000 packets") {
+        if text.starts_with("The size of the queue of the uplink is assumed: ") {
             return Ok("assumed");
         }
-        let text = text.strip_suffix(
-            ", assuming that it holds 1000 packets: the scenario does not say, and yours decides",
-        );
+        let text = text.strip_suffix(", whose size is assumed: the scenario does not say, and yours decides");
         let text = text.unwrap_or(whole);
         if let Some(waits) = between(text, "Packets wait ", " in the queue of the uplink (drop-tail)") {
             self.figures(waits, " ms", &|label| {

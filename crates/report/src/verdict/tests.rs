@@ -30,18 +30,33 @@ fn answer(summary: &Summary) -> Answer {
 
 /// The three cells as they are, and again with another queue on the uplink.
 fn with_cure(before: [f64; 3], after: [f64; 3]) -> Summary {
-    let mut summary = fixture::summary(8);
-    scores(&mut summary, before);
-    let mut cured = fixture::summary(8);
-    scores(&mut cured, after);
-    let queues = [serde_json::json!({ "kind": "drop-tail", "limit": "64 kB" }), "fq_codel".into()];
-    for (runs, queue) in [&mut summary.runs, &mut cured.runs].into_iter().zip(queues) {
-        for run in runs {
-            run.sweep.insert("path.up.queue".to_owned(), queue.clone());
+    with_variants(before, &[("path.up.queue", "fq_codel".into(), after)])
+}
+
+/// The three cells with the scores `base`, and again with each change of a key and its scores.
+fn with_variants(base: [f64; 3], variants: &[(&str, serde_json::Value, [f64; 3])]) -> Summary {
+    let swept = [
+        ("path.up.queue", serde_json::json!({ "kind": "drop-tail", "limit": "64 kB" })),
+        ("flow.upload.workload", serde_json::json!({ "kind": "bulk" })),
+        ("flow.upload.count", 1.into()),
+    ];
+    let is_changed = |(key, _): &&(&str, _)| variants.iter().any(|(changed, ..)| changed == key);
+    let swept: Vec<_> = swept.iter().filter(is_changed).collect();
+    let cells_with = |mos, changed: Option<(&str, &serde_json::Value)>| {
+        let mut cells = fixture::summary(8);
+        scores(&mut cells, mos);
+        for run in &mut cells.runs {
+            run.sweep.extend(swept.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+            run.sweep.extend(changed.map(|(key, value)| (key.to_owned(), value.clone())));
         }
+        cells
+    };
+    let mut summary = cells_with(base, None);
+    for (number, (key, value, mos)) in (1..).zip(variants) {
+        let mut runs = cells_with(*mos, Some((key, value))).runs;
+        runs.iter_mut().for_each(|run| run.cell += 3 * number);
+        summary.runs.extend(runs);
     }
-    cured.runs.iter_mut().for_each(|run| run.cell += 3);
-    summary.runs.extend(cured.runs);
     fixture::refresh(&mut summary);
     summary
 }
@@ -178,6 +193,89 @@ fn a_cure_that_does_not_help_is_none_and_is_named() {
     assert!(answer.cure.is_none() && answer.line.ends_with("MOS 1.90 (UDP) at best."), "{}", answer.line);
     let says = "With fq_codel on the uplink it is not usable: MOS 2.50 at best.";
     assert!(answer.why.contains(says), "{}", answer.why);
+}
+
+/// The upload at 0.8 Mb/s, and left out, where nothing is usable beside it.
+fn with_the_upload_changed(held: [f64; 3]) -> Summary {
+    let workload = serde_json::json!({ "kind": "cbr", "rate": "800 kbps", "size": "1448 B" });
+    with_variants(
+        [1.9, 1.0, 1.7],
+        &[
+            ("flow.upload.workload", workload, held),
+            ("flow.upload.count", 0.into(), [4.4, 4.3, 4.4]),
+            ("path.up.queue", "fq_codel".into(), [4.37, 3.5, 4.36]),
+        ],
+    )
+}
+
+#[test]
+fn each_change_that_was_tried_is_in_the_answer_with_its_score() {
+    let summary = with_the_upload_changed([4.2, 3.0, 4.1]);
+    let answer = answer(&summary);
+    assert!(answer.line.contains(" With fq_codel on the uplink it is usable, best over "), "{}", answer.line);
+    assert!(
+        answer.why.ends_with(
+            "With the flow upload held to 800 kb/s it is usable: MOS 4.20 at best. Without the flow upload it is \
+             usable: MOS 4.40 at best."
+        ),
+        "{}",
+        answer.why
+    );
+    let tried: Vec<_> = answer.tried.iter().map(|tried| (tried.usable, tried.mos)).collect();
+    assert_eq!(tried, [(Some(true), Some(4.37)), (Some(true), Some(4.2)), (Some(true), Some(4.4))]);
+    let conditions = conditions(&summary, "call");
+    let labels: Vec<_> = conditions.iter().map(|condition| condition.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "as given",
+            "flow.upload.workload = cbr, rate 800 kbps, size 1448 B",
+            "flow.upload.count = 0",
+            "path.up.queue = fq_codel"
+        ]
+    );
+    let verdicts = judge(&conditions, "call");
+    let shown = verdicts.iter().flatten().filter(|verdict| !verdict.is_variant).count();
+    assert_eq!(shown, 1, "one answer has them all");
+}
+
+#[test]
+fn a_change_that_does_not_help_is_no_cure() {
+    let answer = answer(&with_the_upload_changed([2.2, 1.0, 2.1]));
+    let says = "With the flow upload held to 800 kb/s it is not usable: MOS 2.20 at best.";
+    assert!(answer.why.contains(says), "{}", answer.why);
+    assert_eq!(answer.tried[1].usable, Some(false));
+    assert_eq!(answer.cure.unwrap().change, [("path.up.queue".to_owned(), "fq_codel".into())].into());
+}
+
+#[test]
+fn other_sizes_of_an_assumed_queue_are_in_the_answer_of_a_usable_call_as_well() {
+    let queue = |limit: &str| serde_json::json!({ "kind": "drop-tail", "limit": limit });
+    let mut summary = with_variants(
+        [4.38, 2.0, 4.12],
+        &[
+            ("path.up.queue", queue("32 kB"), [4.39, 3.0, 4.2]),
+            ("path.up.queue", queue("256 kB"), [1.5, 1.0, 1.2]),
+        ],
+    );
+    assert_eq!(answer(&summary).tried, [], "the size is given");
+    summary.understood.assumed_queues = vec!["up".to_owned()];
+    let found = comparisons(&summary);
+    let answer = &found[0].answer;
+    let says = "With half of the queue of the uplink it is usable: MOS 4.39 at best. With four times the queue of the \
+                uplink it is not usable: MOS 1.50 at best.";
+    assert!(answer.why.ends_with(says), "{}", answer.why);
+    assert_eq!((answer.tried.len(), &answer.cure), (2, &None));
+    assert_eq!(found[2].answer.tried, [], "a size is no variant of another size");
+}
+
+#[test]
+fn a_variant_needs_no_more_repetitions() {
+    let summary = with_cure([1.9, 1.0, 1.7], [4.37, 3.5, 4.36]);
+    assert_eq!(lacking(&summary), Lacking::default());
+    let verdicts = judge(&conditions(&summary, "call"), "call");
+    let is_variant: Vec<bool> = verdicts.iter().flatten().map(|verdict| verdict.is_variant).collect();
+    assert_eq!(is_variant, [false, true]);
 }
 
 #[test]

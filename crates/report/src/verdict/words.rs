@@ -7,6 +7,7 @@ use talkpath_measure::summary::{AnswerKind, JudgedBy};
 use super::Cause;
 use super::cause::{LONG_WAIT_MS, link_words, wait};
 use super::figure_style;
+use super::path_change::Blame;
 use super::ranked::{ALIKE_MS, Candidate, CandidateCause, RankedTransports};
 use super::writing::tolerance_words;
 use crate::condition::OtherFlow;
@@ -15,10 +16,8 @@ use crate::number::{count, counted, distinct, fixed, list, ms, percent};
 use crate::rated::outside_sentence;
 use crate::view::CellView;
 
-/// The words after the name of a queue whose size the scenario does not state. 1000 packets is the default of
-/// `queue`.
-const ASSUMED_QUEUE: &str =
-    ", assuming that it holds 1000 packets: the scenario does not say, and yours decides";
+/// The words after the name of a queue whose size the scenario does not state.
+const ASSUMED_QUEUE: &str = ", whose size is assumed: the scenario does not say, and yours decides";
 /// A sentence lists at most 3 different values. We chose 3 because a reader of more values wants the smallest
 /// and the largest, and the table has all of them.
 const MAX_VALUES: usize = 3;
@@ -167,6 +166,7 @@ impl RankedTransports<'_> {
         let mut sentences: Vec<String> = Vec::new();
         sentences.extend(self.gaps());
         sentences.push(reason);
+        sentences.extend(self.change_to_blame());
         sentences.extend(self.without_score());
         sentences.extend(self.unfinished());
         sentences.extend(silent_transports(self.condition.cells.iter(), self.flow));
@@ -202,6 +202,18 @@ impl RankedTransports<'_> {
             }
         };
         format!("{cause}{}", effect.unwrap_or_default())
+    }
+
+    /// Names the change of the path to which most of the lost and late messages belong.
+    fn change_to_blame(&self) -> Option<String> {
+        let blame = |candidate: &Candidate<'_>| Blame::find(candidate.cell, candidate.flow);
+        let worst = self.candidates.iter().filter_map(blame).max_by_key(|blame| blame.bad)?;
+        let shares = self.values(|candidate| {
+            let same = blame(candidate).filter(|blame| blame.words == worst.words);
+            same.map(|blame| blame.share)
+        });
+        let shares = self.join_values(&shares, percent_text)?;
+        Some(format!("Of what was lost or late {shares} was due {}.", worst.words))
     }
 
     /// Says by what the calls are ranked, if nobody published the impairment of their coding.
@@ -282,7 +294,7 @@ impl RankedTransports<'_> {
         let mut assumed = self.condition.assumed_queues.iter();
         let link = assumed.find(|link| !is_cause(link) && self.has_long_waits(link))?;
         Some(format!(
-            "This assumes that the queue of {} holds 1000 packets: the scenario does not say, and yours decides.",
+            "The size of the queue of {} is assumed: the scenario does not say, and yours decides.",
             link_words(link)
         ))
     }

@@ -33,9 +33,9 @@ const FLOW_KEYS: &[Key] = &[
     ),
     key(
         "count",
-        Kind::Count { least: 1, most: MOST_FLOWS },
+        Kind::Count { least: 0, most: MOST_FLOWS },
         Default::Is("1"),
-        "copies, called `NAME-1`, `NAME-2` and so on",
+        "copies, called `NAME-1`, `NAME-2` and so on; 0 leaves the flow out",
     ),
     key(
         "route",

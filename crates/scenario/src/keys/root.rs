@@ -18,8 +18,7 @@ const ROOT_KEYS: &[Key] = &[
         "duration",
         quantity(SOME_DURATION),
         Default::Required,
-        "the time for which flows send, from the beginning of the run; then the run drains. With `[program]` the run ends \
-         with the program, and this is its longest time",
+        "the time for which flows send, from the beginning of the run; then the run drains",
     ),
     key(
         "drain",

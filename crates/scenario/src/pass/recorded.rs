@@ -8,7 +8,7 @@
 use crate::diagnostic::Place;
 use crate::reading::Reading;
 use crate::spec::TAG;
-use crate::tree::{Node, Table, Value};
+use crate::tree::{Node, Table, Value, linked_keys};
 
 /// Completes the calls of a resolved form that was written before there was `rtp`. Any other file stays as it
 /// is.
@@ -16,10 +16,10 @@ pub(crate) fn keep_older_calls(mut root: Table, reading: &mut Reading<'_>) -> Ta
     if !reading.options.is_recorded {
         return root;
     }
-    let swept: Vec<String> = root
-        .get("sweep")
-        .and_then(Node::as_table)
-        .map_or_else(Vec::new, |sweep| sweep.entries.iter().map(|entry| entry.name.clone()).collect());
+    let swept: Vec<String> = root.get("sweep").and_then(Node::as_table).map_or_else(Vec::new, |sweep| {
+        let lines = sweep.entries.iter().flat_map(|entry| linked_keys(&entry.name));
+        lines.map(str::to_owned).collect()
+    });
     let Some(Value::Table(flows)) = root.get_mut("flow").map(|node| &mut node.value) else { return root };
     for flow in &mut flows.entries {
         let key = format!("flow.{}.workload", flow.name);

@@ -20,7 +20,7 @@ use crate::read;
 use crate::read::unknown_name;
 use crate::reading::Reading;
 use crate::spec::{Key, Kind, TAG, TableSpec, Tagged, Variant};
-use crate::tree::{self, Entry, Node, Table, Value, split};
+use crate::tree::{self, Entry, Node, Table, Value, linked_keys, split};
 
 /// Sets the keys of the command line. A scenario without a name gets the name of its file, and a path's name
 /// is written out as its tables.
@@ -61,9 +61,8 @@ pub(crate) fn set_options(mut root: Table, reading: &mut Reading<'_>) -> Table {
 /// Sets one key of the command line. The lines of the sweep over the same key are removed.
 fn set_option(root: &mut Table, key: &str, value: Node, place: &Place, log: &mut Log) -> Result<(), Problem> {
     let names = split(key);
-    if let ["sweep", swept @ ..] = names.as_slice() {
-        // A `*` that stands for nothing is reported when the sweep is read.
-        let keys = expand_star(root, swept).unwrap_or_default();
+    if let Some(swept) = key.strip_prefix("sweep.") {
+        let keys = swept_keys(root, swept);
         remove_sweep_lines(root, &keys, |line| matches!(line, Place::File(_)));
         return set(root, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), value);
     }
@@ -86,7 +85,7 @@ fn remove_sweep_lines(root: &mut Table, keys: &[Vec<String>], fits: fn(&Place) -
     let mut removed = Vec::new();
     let mut remaining = Vec::new();
     for (key, entry) in lines {
-        let swept_keys = expand_star(root, &split(&key)).unwrap_or_default();
+        let swept_keys = swept_keys(root, &key);
         if fits(&entry.place) && swept_keys.iter().any(|swept| keys.contains(swept)) {
             removed.push(key);
         } else {
@@ -102,6 +101,12 @@ fn remove_sweep_lines(root: &mut Table, keys: &[Vec<String>], fits: fn(&Place) -
         table.entries = remaining;
     }
     removed
+}
+
+/// Returns the keys that the line `key` of a sweep sets. A `*` that stands for nothing is reported when the
+/// sweep is read.
+fn swept_keys(root: &Table, key: &str) -> Vec<Vec<String>> {
+    linked_keys(key).flat_map(|key| expand_star(root, &split(key)).unwrap_or_default()).collect()
 }
 
 /// Collects the lines of a sweep with their keys. TOML reads a key without quotes as tables in tables, so the

@@ -1,6 +1,8 @@
 //! Reads `[sweep]`, and makes the cells of a scenario.
 //!
-//! - An *axis* is one line of `[sweep]`: a key and the list of its values.
+//! - An *axis* is one line of `[sweep]`: a key and the list of its values. A line with several keys, as in
+//!   `"path.up.rate, path.up.delay"`, sets them together: each of its values is a list with a value for each
+//!   key.
 //! - A *cell* has one value of each axis. The cells are all combinations, and the last axis changes fastest.
 //! - The *base* is the scenario without its `[sweep]`. A cell is the base with the values of the cell.
 //!
@@ -15,7 +17,7 @@ use crate::keys::ROOT;
 use crate::options::Options;
 use crate::quantity::{self, Problem};
 use crate::read::wrong;
-use crate::tree::{Entry, Node, Table, Value, split};
+use crate::tree::{Entry, Node, Table, Value, linked_keys, split};
 
 /// All axes, in the order of the file.
 #[derive(Debug)]
@@ -28,11 +30,21 @@ pub(crate) struct Sweep {
 /// One line of `[sweep]`.
 #[derive(Debug)]
 struct Axis {
+    /// The keys as the file writes them.
+    key: String,
+    /// The keys of the line. Most lines have one.
+    keys: Vec<SweptKey>,
+    place: Place,
+    /// Each value of the line has a value for each of `keys`.
+    values: Vec<Vec<Node>>,
+}
+
+/// A key of a line.
+#[derive(Debug)]
+struct SweptKey {
     key: String,
     /// The keys that `key` stands for, each split into its names. A key with `*` stands for several.
-    keys: Vec<Vec<String>>,
-    place: Place,
-    values: Vec<Node>,
+    targets: Vec<Vec<String>>,
 }
 
 /// One combination of the axes' values.
@@ -86,7 +98,7 @@ impl Sweep {
 
     /// Returns `axis` if no other axis has one of its keys.
     fn check_is_new<'a>(&self, axis: Axis, place: &'a Place) -> Result<Axis, AxisMistake<'a>> {
-        let shares_a_key = |other: &&Axis| other.keys.iter().any(|key| axis.keys.contains(key));
+        let shares_a_key = |other: &&Axis| other.targets().any(|key| axis.targets().any(|own| own == key));
         let Some(other) = self.axes.iter().find(shares_a_key) else { return Ok(axis) };
         let message = if other.key == axis.key {
             "is swept already, by another line or option; expected all its values in one".to_owned()
@@ -107,45 +119,49 @@ impl Sweep {
 
     /// Returns every key that is swept, split into its names.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[String]> {
-        self.axes.iter().flat_map(|axis| &axis.keys).map(Vec::as_slice)
+        self.axes.iter().flat_map(Axis::targets).map(Vec::as_slice)
     }
 
     pub(crate) fn cell(&self, index: u64, log: &mut Log) -> SweptCell {
-        let axis_values = self.axis_values(index);
+        let key_values = self.key_values(index);
         let values =
-            axis_values.iter().map(|chosen| (chosen.axis.key.clone(), chosen.value.to_json())).collect();
-        let label: Vec<String> = axis_values
+            key_values.iter().map(|chosen| (chosen.key.key.clone(), chosen.value.to_json())).collect();
+        let label: Vec<String> = key_values
             .iter()
-            .map(|chosen| format!("{}={}", chosen.axis.key, label_of(chosen.value)))
+            .map(|chosen| format!("{}={}", chosen.key.key, label_of(chosen.value)))
             .collect();
-        SweptCell { root: self.with_values(axis_values, log), values, label: label.join(", ") }
+        SweptCell { root: self.with_values(key_values, log), values, label: label.join(", ") }
     }
 
-    /// Returns the value of each axis in the cell `index`. The positions of the values are the digits of the
-    /// index; the last axis is the lowest digit.
-    fn axis_values(&self, index: u64) -> Vec<AxisValue<'_>> {
+    /// Returns the value of each key in the cell `index`. The positions of the axes' values are the digits of
+    /// the index; the last axis is the lowest digit.
+    fn key_values(&self, index: u64) -> Vec<KeyValue<'_>> {
         let mut higher_digits = index;
-        let mut axis_values = Vec::with_capacity(self.axes.len());
+        let mut by_axis = Vec::with_capacity(self.axes.len());
         for axis in self.axes.iter().rev() {
             let value_count = axis.values.len().max(1) as u64;
             let position = usize::try_from(higher_digits % value_count).ok();
-            if let Some(value) = position.and_then(|position| axis.values.get(position)) {
-                axis_values.push(AxisValue { axis, value });
+            if let Some(values) = position.and_then(|position| axis.values.get(position)) {
+                by_axis.push((axis, values));
             }
             higher_digits /= value_count;
         }
-        axis_values.reverse();
-        axis_values
+        let mut key_values = Vec::new();
+        for (axis, values) in by_axis.into_iter().rev() {
+            let chosen = axis.keys.iter().zip(values).map(|(key, value)| KeyValue { axis, key, value });
+            key_values.extend(chosen);
+        }
+        key_values
     }
 
     /// Returns the base with these values.
-    fn with_values(&self, mut axis_values: Vec<AxisValue<'_>>, log: &mut Log) -> Table {
+    fn with_values(&self, mut key_values: Vec<KeyValue<'_>>, log: &mut Log) -> Table {
         let mut root = self.base.clone();
         // A whole table, such as `path`, is set before a key inside it, whatever their order in the file.
-        axis_values.sort_by_key(|chosen| chosen.axis.keys.first().map_or(0, Vec::len));
-        for AxisValue { axis, value } in axis_values {
-            for key in &axis.keys {
-                if let Err(problem) = set::set(&mut root, key, value.clone()) {
+        key_values.sort_by_key(|chosen| chosen.key.targets.first().map_or(0, Vec::len));
+        for KeyValue { axis, key, value } in key_values {
+            for target in &key.targets {
+                if let Err(problem) = set::set(&mut root, target, value.clone()) {
                     log.mistake(&axis.place, format!("sweep.{}", axis.key), problem);
                 }
             }
@@ -160,9 +176,10 @@ impl Sweep {
 /// We chose at most 100,000 cells in a plan; see docs/reference/scenario.md.
 const MOST_CELLS: u64 = 100_000;
 
-/// The value of one axis in a cell.
-struct AxisValue<'a> {
+/// The value of one key of an axis in a cell.
+struct KeyValue<'a> {
     axis: &'a Axis,
+    key: &'a SweptKey,
     value: &'a Node,
 }
 
@@ -173,19 +190,59 @@ struct AxisMistake<'a> {
 }
 
 impl Axis {
-    /// Reads one line. The key must be one that can be set in `base`.
+    /// Reads one line. Its keys must be some that can be set in `base`.
     fn read<'a>(key: &str, line: &'a Entry, base: &Table) -> Result<Self, AxisMistake<'a>> {
         let at_key = |problem| AxisMistake { place: &line.place, problem };
-        let names = split(key);
-        check_can_be_swept(&names).map_err(at_key)?;
-        let keys = set::expand_star(base, &names).map_err(at_key)?;
+        let mut keys: Vec<SweptKey> = Vec::new();
+        for key in linked_keys(key) {
+            let swept = SweptKey::read(key, base).map_err(at_key)?;
+            let is_known = |target| keys.iter().any(|earlier| earlier.targets.contains(target));
+            if swept.targets.iter().any(is_known) {
+                return Err(at_key(Problem::new(format!("`{key}` sets a key that this line has already"))));
+            }
+            keys.push(swept);
+        }
         let values = read_values(&line.node)?;
-        if let Some(first) = values.first() {
-            for key in &keys {
-                set::set(&mut base.clone(), key, first.clone()).map_err(at_key)?;
+        let values = match keys.len() {
+            1 => values.iter().map(|value| vec![value.clone()]).collect(),
+            several => {
+                values.iter().map(|value| values_of_keys(value, several)).collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        for (swept, first) in keys.iter().zip(values.first().into_iter().flatten()) {
+            for target in &swept.targets {
+                set::set(&mut base.clone(), target, first.clone()).map_err(at_key)?;
             }
         }
-        Ok(Self { key: key.to_owned(), keys, place: line.place.clone(), values: values.to_vec() })
+        Ok(Self { key: key.to_owned(), keys, place: line.place.clone(), values })
+    }
+
+    /// Iterates over every key that the line sets.
+    fn targets(&self) -> impl Iterator<Item = &Vec<String>> {
+        self.keys.iter().flat_map(|key| &key.targets)
+    }
+}
+
+impl SweptKey {
+    fn read(key: &str, base: &Table) -> Result<Self, Problem> {
+        let names = split(key);
+        check_can_be_swept(&names)?;
+        Ok(Self { key: key.to_owned(), targets: set::expand_star(base, &names)? })
+    }
+}
+
+/// Reads a value of a line with `count` keys: a list with a value for each key.
+fn values_of_keys(node: &Node, count: usize) -> Result<Vec<Node>, AxisMistake<'_>> {
+    match &node.value {
+        Value::List(values) if values.len() == count => Ok(values.clone()),
+        found => {
+            let found = match found {
+                Value::List(values) => format!("found {} values", values.len()),
+                _ => format!("found {}", node.to_json()),
+            };
+            let message = format!("{found}, expected a list of {count}: a value for each key of the line");
+            Err(AxisMistake { place: &node.place, problem: Problem::new(message) })
+        }
     }
 }
 

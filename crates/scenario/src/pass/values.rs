@@ -17,7 +17,7 @@ use crate::quantity::{self, Problem, quote};
 use crate::read::KeyPath;
 use crate::reading::Reading;
 use crate::spec::{FileKind, Kind, TAG, TableSpec, Tagged, is_same_word};
-use crate::tree::{Node, Table, Value, parse_value, split};
+use crate::tree::{Node, Table, Value, linked_keys, parse_value, split};
 
 pub(crate) fn replace_values(mut root: Table, reading: &mut Reading<'_>) -> Table {
     replace_in_table(&mut root, &ROOT, KeyPath::ROOT, reading);
@@ -94,16 +94,30 @@ fn replace_in_sweep(table: &mut Table, above: &mut Vec<String>, at: KeyPath<'_>,
         match &mut entry.node.value {
             Value::Table(inner) => replace_in_sweep(inner, above, at, reading),
             Value::List(list) => {
-                let names: Vec<&str> = above.iter().map(String::as_str).collect();
-                if let Some(kind) = kind_in_table(&ROOT, &names) {
-                    for node in list {
-                        replace_value(node, kind, at.key(&above.join(".")), reading);
-                    }
+                let line = above.join(".");
+                let keys: Vec<&str> = linked_keys(&line).collect();
+                for node in list {
+                    replace_in_sweep_value(node, &keys, at, reading);
                 }
             }
             _ => {}
         }
         above.truncate(depth);
+    }
+}
+
+/// Replaces what a value in a line with these keys has for each of them.
+fn replace_in_sweep_value(node: &mut Node, keys: &[&str], at: KeyPath<'_>, reading: &mut Reading<'_>) {
+    let mut replace = |node: &mut Node, key: &str| {
+        if let Some(kind) = kind_in_table(&ROOT, &split(key)) {
+            replace_value(node, kind, at.key(key), reading);
+        }
+    };
+    if let [key] = keys {
+        return replace(node, key);
+    }
+    if let Value::List(values) = &mut node.value {
+        values.iter_mut().zip(keys).for_each(|(value, key)| replace(value, key));
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct FlowTable<'a> {
     name: &'a str,
     place: &'a Place,
     table: &'a Table,
-    /// The number of copies. It is 1 if `count` is wrong.
+    /// The number of copies. It is 1 if `count` is wrong, and 0 if the flow is left out.
     copies: u64,
 }
 
@@ -85,6 +85,9 @@ pub(crate) fn flow_tables<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowTable<'
             "flow",
             "missing; a scenario needs at least one [flow.NAME], or [program]",
         );
+    } else if flow_count == 0 && !has_program {
+        let message = "found `count = 0` in every flow; a scenario needs at least one flow, or [program]";
+        log.mistake(&Place::START, "flow", message);
     }
     flow_tables
 }

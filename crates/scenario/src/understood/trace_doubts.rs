@@ -24,7 +24,7 @@ pub(crate) fn warn_of_traces(root: &Table, duration: Duration, contents: &Conten
             if let Some((node, name)) = trace_of(table, "rate", "trace")
                 && let Some(trace) = contents.rate(name)
             {
-                let doubts = RateDoubts { trace, duration, file: file_name(name) };
+                let doubts = RateDoubts { trace, duration: Some(duration), file: file_name(name) };
                 doubts.warn(node, &at.key("rate").key("trace").to_string(), log);
             }
             if let Some((node, name)) = trace_of(table, "jitter", "file")
@@ -38,6 +38,21 @@ pub(crate) fn warn_of_traces(root: &Table, duration: Duration, contents: &Conten
     }
 }
 
+/// Says what is implausible in a rate trace, whatever run reads it. Returns `None` if nothing is. `file` is the
+/// name of the file.
+pub fn doubts_about_rates(trace: &RateTrace, file: &str) -> Option<String> {
+    let doubts = RateDoubts { trace, duration: None, file };
+    let found = [doubts.implausible_rate(), doubts.often_repeated(), doubts.identical_lines()];
+    let found: Vec<String> = found.into_iter().flatten().collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "{}. Its lines are read as times of deliveries; a table of rates needs a first line that names its columns, such as \
+             `time_s rate_mbps`",
+            found.join("; ")
+        )
+    })
+}
+
 /// Returns the name of a link's trace and its node. `model` is the key of the link, and `key` the key inside.
 fn trace_of<'a>(link: &'a Table, model: &str, key: &str) -> Option<(&'a Node, &'a str)> {
     let node = link.get(model)?.as_table()?.get(key)?;
@@ -47,8 +62,8 @@ fn trace_of<'a>(link: &'a Table, model: &str, key: &str) -> Option<(&'a Node, &'
 /// Finds what is implausible in a rate trace.
 struct RateDoubts<'a> {
     trace: &'a RateTrace,
-    /// The time for which the run sends.
-    duration: Duration,
+    /// The time for which the run sends. `None` if no run reads the trace.
+    duration: Option<Duration>,
     /// The name of the trace's file.
     file: &'a str,
 }
@@ -74,7 +89,7 @@ impl RateDoubts<'_> {
     }
 
     fn late_beginning(&self) -> Option<String> {
-        let (first, duration) = (self.trace.first(), self.duration);
+        let (first, duration) = (self.trace.first(), self.duration?);
         (first >= duration).then(|| {
             format!(
                 "the first delivery comes after {}, but the run sends for {}",
@@ -85,9 +100,10 @@ impl RateDoubts<'_> {
     }
 
     fn little_used(&self) -> Option<String> {
-        let (used, period) = (self.used_share(), self.trace.period());
+        let (used, period) = (self.used_share()?, self.trace.period());
+        let duration = self.duration?;
         (used < LITTLE).then(|| {
-            let (duration, share) = (time(self.duration), percent(used));
+            let (duration, share) = (time(duration), percent(used));
             format!("the run of {duration} uses {share} of the trace, which lasts {}", time(period))
         })
     }
@@ -106,9 +122,15 @@ impl RateDoubts<'_> {
 
     fn often_repeated(&self) -> Option<String> {
         let period = self.trace.period();
-        let times = self.duration.as_nanos() / period.as_nanos().max(1);
         // Traces of a constant rate are short, and may be repeated as often as one likes.
-        (period < SHORT && times >= OFTEN && !self.trace.is_steady())
+        if period >= SHORT || self.trace.is_steady() {
+            return None;
+        }
+        let Some(duration) = self.duration else {
+            return Some(format!("it lasts {}, and a run repeats it over and over", time(period)));
+        };
+        let times = duration.as_nanos() / period.as_nanos().max(1);
+        (times >= OFTEN)
             .then(|| format!("it lasts {} and is repeated {times} times in the run", time(period)))
     }
 
@@ -134,7 +156,8 @@ impl RateDoubts<'_> {
                  `awk 'NR == 1 {{ first = $1 }} {{ print $1 - first }}' {file} > from-zero.up`"
             ));
         }
-        if first >= self.duration || self.used_share() < LITTLE {
+        let is_late = self.duration.is_some_and(|duration| first >= duration);
+        if is_late || self.used_share().is_some_and(|used| used < LITTLE) {
             let FinerUnit { name, per_millisecond } = finer_unit(self.trace);
             let converted = Rate::from_bps((exact_rate(self.trace) * f64::from(per_millisecond)) as u64);
             let gives = resulting_rate(Some(converted));
@@ -145,9 +168,10 @@ impl RateDoubts<'_> {
         None
     }
 
-    /// Returns the share of the trace that the run uses. It is above 1 if the trace is repeated.
-    fn used_share(&self) -> f64 {
-        self.duration.as_nanos() as f64 / self.trace.period().as_nanos().max(1) as f64
+    /// Returns the share of the trace that the run uses. It is above 1 if the trace is repeated. `None` if no
+    /// run reads the trace.
+    fn used_share(&self) -> Option<f64> {
+        Some(self.duration?.as_nanos() as f64 / self.trace.period().as_nanos().max(1) as f64)
     }
 }
 

@@ -162,9 +162,11 @@ const FIGURES: &str = include_str!("../digests/figures.txt");
 /// Fields that records have had only since: of a call's terms, of a flow and its directions, of its counts
 /// and trips, and of a clock.
 #[allow(dead_code, reason = "each test file is a program of its own")]
-const LATER: [&str; 15] = [
+const LATER: [&str; 17] = [
     ", path: None",
     "codec: g711, ",
+    ", path_changes: false",
+    ", path_changes: true",
     ", program: None",
     "rated: None, ",
     "carriage: Carriage { copies: 1, earlier: 0 }, ",

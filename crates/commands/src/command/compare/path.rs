@@ -1,9 +1,11 @@
-//! The path over which `compare` runs its transports: a network, the user's own line, a file or a preset.
+//! The path over which `compare` runs its transports: a network, the user's own line, a file, a table or a
+//! preset.
 
 use std::path::Path;
 
 use talkpath_scenario::{Options, Plan, Source, preset, presets};
 
+use super::table_path::TablePath;
 use crate::args::{CompareArgs, HOME, LinkArgs, OwnLink};
 use crate::failure::Failure;
 use crate::scenario_file::{load_source, load_source_beside, read_text};
@@ -19,6 +21,8 @@ pub(in crate::command) struct ComparedPath<'a> {
     source: Source,
     /// The file that holds `source`, if the user gave a file.
     file: Option<&'a Path>,
+    /// What is assumed about the path, in a sentence. `None` if nothing is.
+    assumptions: Option<String>,
 }
 
 impl<'a> ComparedPath<'a> {
@@ -51,6 +55,11 @@ impl<'a> ComparedPath<'a> {
         &self.name
     }
 
+    /// Says what is assumed about the path. Returns `None` if nothing is.
+    pub(in crate::command) fn assumptions(&self) -> Option<&str> {
+        self.assumptions.as_deref()
+    }
+
     /// Reads the scenario of the path, changed by `options`.
     pub(in crate::command) fn load(&self, options: &Options) -> Result<Plan, Failure> {
         match self.file {
@@ -75,31 +84,59 @@ impl<'a> ComparedPath<'a> {
         }
         // The delay of a network is not known. So messages in flight at the end of the run have 5 s to
         // arrive.
-        Ok(Self { name: host.to_owned(), source: Source::new(WRITTEN_HERE, "drain = \"5 s\""), file: None })
+        Ok(Self {
+            name: host.to_owned(),
+            source: Source::new(WRITTEN_HERE, "drain = \"5 s\""),
+            file: None,
+            assumptions: None,
+        })
     }
 
     fn own_line(up: &OwnLink, down: &OwnLink) -> Self {
-        Self { name: format!("{up} up and {down} down"), source: Source::path(WRITTEN_HERE, ""), file: None }
+        Self {
+            name: format!("{up} up and {down} down"),
+            source: Source::path(WRITTEN_HERE, ""),
+            file: None,
+            assumptions: None,
+        }
     }
 
     fn file_or_preset(path: &'a str) -> Result<Self, Failure> {
+        if path.ends_with(".csv") {
+            return Self::table(path);
+        }
         if path.ends_with(".toml") || path.contains('/') {
             return Self::file(path);
         }
         let Some(preset) = preset(path) else {
             let known: Vec<_> = presets().iter().map(|preset| preset.name).collect();
             return Err(Failure::Usage(format!(
-                "--path {path}: no such preset; the presets are {}; a file's name must end in .toml",
+                "--path {path}: no such preset; the presets are {}; a file's name must end in .toml or .csv",
                 known.join(", ")
             )));
         };
-        Ok(Self { name: path.to_owned(), source: Source::path(preset.name, preset.text), file: None })
+        Ok(Self {
+            name: path.to_owned(),
+            source: Source::path(preset.name, preset.text),
+            file: None,
+            assumptions: None,
+        })
     }
 
     fn file(path: &'a str) -> Result<Self, Failure> {
         let file = Path::new(path);
         let name = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        Ok(Self { name, source: Source::path(path, read_text(file)?), file: Some(file) })
+        Ok(Self { name, source: Source::path(path, read_text(file)?), file: Some(file), assumptions: None })
+    }
+
+    /// Makes the path of a table of rates over time.
+    fn table(path: &'a str) -> Result<Self, Failure> {
+        let file = Path::new(path);
+        let name = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let TablePath { text, assumptions } =
+            TablePath::new(&name, &read_text(file)?).map_err(Failure::Usage)?;
+        let source = Source::path(WRITTEN_HERE, text);
+        Ok(Self { name, source, file: Some(file), assumptions: Some(assumptions) })
     }
 }
 

@@ -61,7 +61,8 @@ impl FlowJoiner<'_> {
     pub(super) fn join(&self, index: usize) -> JoinedFlow {
         let (flow, spec) = (&self.scenario.flows[index], &self.session.flows[index]);
         let (near, far) = (self.ends.flows[index].near.lock(), self.ends.flows[index].far.lock());
-        let record = self.join_record(index, &near.log, &far.log);
+        let mut record = self.join_record(index, &near.log, &far.log);
+        record.info.terms.path_changes = !self.scenario.changes.is_empty();
         let logs = [("the sender", Some(&near.log)), ("the receiver", Some(&far.log))];
         let is_leader = self.session.is_leader(index);
         let warnings = [

@@ -59,6 +59,7 @@ pub(super) fn random_summary(random: &mut Stream, mut summary: Summary) -> (Summ
                     machine: None,
                     path: None,
                     program: None,
+                    changes: None,
                 });
             }
         }
