@@ -229,3 +229,68 @@ fn a_live_run_keeps_the_qlog_of_its_near_end_if_it_is_asked_to() {
     let closed = of("quic:connection_closed");
     assert!(closed.len() == 1 && closed[0]["data"]["trigger"] == "application", "{closed:?}");
 }
+
+/// Two flows over two links, one of which loses and the other overflows.
+const TWO_LINKS: &str = r#"
+name = "two links"
+duration = "5 s"
+drain = "2 s"
+link.access = { rate = "2 Mbps", delay = "3 ms", loss = 0.02 }
+link.wan = { rate = "500 kbps", delay = "20 ms", queue = { kind = "drop-tail", limit = "5 packets" } }
+link.back = { rate = "2 Mbps", delay = "20 ms" }
+
+[flow.call]
+transport = "udp"
+workload = "voice"
+route = ["access", "wan"]
+return_route = ["back"]
+
+[flow.file]
+transport = "tcp"
+workload = "bulk"
+route = ["access", "wan"]
+return_route = ["back"]
+"#;
+
+/// The reader is `xtask/judges/nam.py`, written from the ns manual. Debian's nam 1.15 does not start without
+/// a display.
+#[test]
+fn an_independent_reader_of_nam_s_grammar_finds_what_became_of_each_packet() {
+    let reader = concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/judges/nam.py");
+    let python = std::env::var("TALKPATH_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let bench = Bench::new();
+    let reads =
+        |trace: &str| Command::new(&python).args([reader, trace]).current_dir(bench.path("")).output();
+    if reads("none.nam").is_err() {
+        return eprintln!("SKIP: no {python} here; TALKPATH_TEST_PYTHON names another Python");
+    }
+    bench.file("two.toml", TWO_LINKS);
+    let summary = bench.run(&["run", "two.toml", "--json=runs"]).succeeds().summary();
+    let run = bench.only_run().to_string_lossy().into_owned();
+    bench.run(&["export", &run, "--format", "nam", "-o", "two.nam"]).succeeds();
+    let seen = Seen::of(reads("two.nam").unwrap());
+    let flows: serde_json::Value = serde_json::from_str(&seen.succeeds().out).unwrap();
+    let call = &summary["runs"][0]["flows"]["call"];
+    let (packets, arrived, dropped) =
+        (&flows["0"]["packets"], &flows["0"]["arrived"], &flows["0"]["dropped"]);
+    assert_eq!((packets, arrived, dropped), (&call["sent"], &call["received"], &call["lost"]), "{flows}");
+    assert!(dropped.as_u64() > Some(0) && flows["1"]["dropped"].as_u64() > Some(0), "{flows}");
+
+    // It finds what is wrong: an unknown line, a link that is not declared, an unknown flag, a step left out.
+    let trace = fs::read_to_string(bench.path("two.nam")).unwrap();
+    for (line, instead, says) in [
+        ("\n- -t 0.003800000 -s 1 -d 2 ", "\n# ", "no line of nam begins with '#'"),
+        ("\nl -t * -s 2 -d 0 ", "\nl -t * -s 2 -d 1 ", "a queue on ('2', '0'), which is no link"),
+        (" -p udp -e 200 ", " -P udp -e 200 ", "missing flags ['p'], unknown flags ['P']"),
+        (
+            "\nh -t 0.003800000 -s 1 -d 2 ",
+            "\nr -t 0.003800000 -s 1 -d 2 ",
+            "`r` of packet ('0', '0') after `-`",
+        ),
+    ] {
+        assert!(trace.contains(line), "{line}");
+        bench.file("wrong.nam", trace.replacen(line, instead, 1));
+        let seen = Seen::of(reads("wrong.nam").unwrap());
+        assert!(seen.code == Some(1) && seen.err.contains(says), "{says}: {}", seen.err);
+    }
+}
