@@ -180,7 +180,7 @@ impl ArenaVerdict {
 
 /// Lowers the standing of a verdict that another seed contradicts, as if another assumption set contradicted
 /// it.
-fn lower_standing_by_seeds(found: &mut ArenaVerdict) {
+pub(crate) fn lower_standing_by_seeds(found: &mut ArenaVerdict) {
     if found.contradicting_seeds().next().is_none() {
         return;
     }

@@ -14,6 +14,7 @@ use crate::arena::ArenaName;
 use crate::claim::{Basis, Verdict};
 use crate::stretch::Stretch;
 use crate::study::Level;
+use crate::words::matches_pattern;
 
 /// Scenario keys with the values that they are set to.
 pub(crate) type Settings = BTreeMap<String, Spanned<toml::Value>>;
@@ -241,6 +242,18 @@ pub(crate) struct AssumptionEntry {
     pub(crate) text: String,
     #[serde(default)]
     pub(crate) set: Settings,
+    /// The cells that run under the set, by name; `*` stands for any text. All cells without this.
+    pub(crate) cells: Option<Vec<Spanned<String>>>,
+    /// At most this many repetitions of each cell under the set.
+    pub(crate) repeat: Option<Spanned<u64>>,
+}
+
+impl AssumptionEntry {
+    /// Returns whether the cell called `cell_name` runs under the set.
+    pub(crate) fn has_cell(&self, cell_name: &str) -> bool {
+        let matches = |pattern: &Spanned<String>| matches_pattern(pattern.get_ref(), cell_name);
+        self.cells.as_ref().is_none_or(|patterns| patterns.iter().any(matches))
+    }
 }
 
 /// The cells of one scenario, one for each combination of the values of its axes.

@@ -22,9 +22,11 @@ mod draw;
 mod verdict;
 mod warnings;
 
+use crate::again::lower_standing_by_seeds;
 use crate::arena::ArenaName;
 use crate::claim::{Claim, Verdict};
 use crate::outcome::{ArenaVerdict, ClaimOutcome, FigureOutcome, Outcome, TableOutcome};
+use crate::reuse::{EarlierRun, origins};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
 use crate::study::{Cell, Study};
@@ -36,10 +38,22 @@ use self::verdict::JudgedClaim;
 /// Judges the claims of `study` by `samples`. A cell is not judged if repetitions are missing, or if the
 /// machine disturbed more than half of its repetitions.
 pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> Outcome {
-    let cells = JudgedCells::new(study, selection, samples);
+    judge_with(study, selection, samples, None)
+}
+
+/// Judges the claims of `study` by `samples`, and by the medians of the `earlier` run for the cells that it
+/// covers and that have no samples.
+pub fn judge_with(
+    study: &Study,
+    selection: &Selection,
+    samples: &[CellSamples],
+    earlier: Option<&EarlierRun>,
+) -> Outcome {
+    let cells = JudgedCells::new(study, selection, samples, earlier);
     let selected = selection.cells(study);
-    let is_judged = |cell: &Cell| cells.samples(CellKey::of(cell)).is_some();
-    let unjudged: Vec<&Cell> = selected.iter().copied().filter(|cell| !is_judged(cell)).collect();
+    let is_judged = |cell: &Cell| cells.is_judged(CellKey::of(cell));
+    let (judged, unjudged): (Vec<&Cell>, Vec<&Cell>) =
+        selected.iter().copied().partition(|cell| is_judged(cell));
     let figures: Vec<_> = study.figures.iter().filter_map(|figure| draw::draw(figure, &cells)).collect();
     let tables: Vec<_> = study.tables.iter().filter_map(|table| draw::fill(table, &cells)).collect();
     Outcome {
@@ -59,13 +73,18 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
         not_shown: not_shown(study, &figures, &tables),
         figures,
         tables,
+        origins: origins(study, selection, judged.into_iter()),
     }
 }
 
 /// Judges `claim` in each arena of the run, or once if the claim compares arenas.
 fn judge_claim(claim: &Claim, cells: &JudgedCells<'_>) -> ClaimOutcome {
     let arenas = cells.selection.arenas_of(claim);
-    let verdict_in = |arenas: &[ArenaName]| JudgedClaim::new(claim, arenas, cells).verdict();
+    let verdict_in = |arenas: &[ArenaName]| {
+        let mut verdict = JudgedClaim::new(claim, arenas, cells).verdict();
+        add_earlier_seeds(&mut verdict, claim, cells.earlier);
+        verdict
+    };
     let (in_first_arena, in_other_arenas) = match arenas.split_first() {
         Some((first, others)) if !claim.compares_arenas() => {
             (verdict_in(&[*first]), others.iter().map(|arena| verdict_in(&[*arena])).collect())
@@ -81,6 +100,15 @@ fn judge_claim(claim: &Claim, cells: &JudgedCells<'_>) -> ClaimOutcome {
         in_first_arena,
         in_other_arenas,
         sensitivity: study.sensitivity.iter().map(|&set| study.assumptions[set].name.clone()).collect(),
+    }
+}
+
+/// Adds what other seeds gave in the earlier run, if the claim has the same answer under the base as there.
+fn add_earlier_seeds(verdict: &mut ArenaVerdict, claim: &Claim, earlier: Option<&EarlierRun>) {
+    let Some(before) = earlier.and_then(|earlier| earlier.verdict(&claim.id, &verdict.arena)) else { return };
+    if verdict.by_assumption.first() == before.by_assumption.first() {
+        verdict.by_seed.clone_from(&before.by_seed);
+        lower_standing_by_seeds(verdict);
     }
 }
 

@@ -183,6 +183,7 @@ mod tests {
                 scenario,
                 source: std::sync::Arc::default(),
                 fingerprint: "x".to_owned(),
+                origin: "x".to_owned(),
             },
             quick_runs: None,
             kept: Kept { traces, kinds, ..Kept::default() },

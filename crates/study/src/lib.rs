@@ -46,7 +46,7 @@ mod metric;
 mod mistakes;
 mod outcome;
 mod over_time;
-
+mod reuse;
 mod sample;
 mod selection;
 mod shape;
@@ -63,7 +63,7 @@ pub use band::{BandPoint, TraceBand};
 pub use catalogue::{Embedded, embedded};
 pub use claim::{Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Standing, Tolerance, Verdict};
 pub use fit::Fit;
-pub use judge::{judge, judge_across};
+pub use judge::{judge, judge_across, judge_with};
 pub use kept::{CellRepetitions, Sampled};
 pub use load::{load, load_with};
 pub use metric::{Derived, Metrics, Units};
@@ -72,6 +72,7 @@ pub use outcome::{
     HeldBy, Outcome, RowOutcome, RunShare, SeedVerdict, SetOutcome, TableOutcome, TracePanel, Value,
 };
 pub use over_time::{OverTime, TimeFigure};
+pub use reuse::EarlierRun;
 pub use sample::{CellSamples, KeptTrace, LossRun, RunId, Sample, StateTrace, TraceLine};
 pub use selection::{SelectedChecks, Selection};
 pub use stats::{Median, median};

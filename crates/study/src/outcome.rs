@@ -9,6 +9,8 @@
 //!
 //! Begin to read with [`Outcome`], then [`ClaimOutcome`] and [`ArenaVerdict`].
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use talkpath_measure::figures::Unit;
 
@@ -62,6 +64,11 @@ pub struct Outcome {
     /// The figures and tables of the publication for which no cell ran.
     #[serde(default)]
     pub not_shown: Vec<String>,
+    /// Hashes of what the judged cells, the study's own metrics and the figures of curves are made of, by
+    /// `ARENA SET CELL`, `metric NAME` and `figure NUMBER`. `study run --reuse` takes the medians of a cell
+    /// only if its hash is the same.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub origins: BTreeMap<String, String>,
 }
 
 /// A claim and its verdicts.
@@ -361,7 +368,7 @@ pub struct CellOutcome {
     /// The largest number of other runs that ran at the same time as a repetition, in real time.
     pub beside: u64,
     /// The medians by the path of the metric.
-    pub metrics: std::collections::BTreeMap<String, Value>,
+    pub metrics: BTreeMap<String, Value>,
 }
 
 /// A figure of the publication, drawn from the run.
@@ -445,6 +452,9 @@ pub struct TracePanel {
     /// few, or of several arenas.
     #[serde(default)]
     pub bands: Vec<TraceBand>,
+    /// Whether the curves are on the page of an earlier run, whose medians this run took.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_elsewhere: bool,
 }
 
 /// The number of repetitions of one kind, and of all. In JSON it is `[of_kind, all]`.

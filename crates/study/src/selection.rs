@@ -9,9 +9,11 @@
 //!
 //! Begin to read with [`Selection::cells`].
 
+use std::collections::BTreeSet;
+
 use crate::arena::ArenaName;
 use crate::claim::{Check, Claim};
-use crate::study::{BASE_SET, Cell, CellRuns, Figure, FigureKind, Study};
+use crate::study::{BASE_SET, Cell, CellRuns, Figure, FigureKind, MedianLine, Study};
 
 /// The part of a study that one run runs and judges.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,14 +135,37 @@ impl Selection {
 
     /// Returns whether a check that this run judges reads `cell`.
     fn is_read_by_claim(&self, cell: &Cell, study: &Study) -> bool {
-        for claim in self.claims(study).filter(|claim| claim.arenas.contains(&cell.arena)) {
-            let arenas = if claim.compares_arenas() { self.arenas_of(claim) } else { vec![cell.arena] };
-            let checks = self.checks(claim, &arenas).judged;
-            if checks.iter().flat_map(|check| check.cells()).any(|name| name == cell.name) {
-                return true;
-            }
+        self.claims(study).any(|claim| !self.metrics_of_claim(claim, cell).is_empty())
+    }
+
+    /// Returns the metrics of `cell` that the checks of `claim` read in this run.
+    fn metrics_of_claim<'s>(&self, claim: &'s Claim, cell: &Cell) -> Vec<&'s str> {
+        if !claim.arenas.contains(&cell.arena) {
+            return Vec::new();
         }
-        false
+        let arenas = if claim.compares_arenas() { self.arenas_of(claim) } else { vec![cell.arena] };
+        let operands = self.checks(claim, &arenas).judged.into_iter().flat_map(|check| &check.operands);
+        operands.filter(|operand| operand.cell == cell.name).map(|operand| operand.metric.as_str()).collect()
+    }
+
+    /// Returns the metrics of `cell` whose medians this run needs for its claims, figures and tables. A claim
+    /// that compares arenas has no answer in a run of one arena, but a later comparison reads the medians
+    /// under the base set.
+    pub(crate) fn metrics_of<'s>(&self, cell: &Cell, study: &'s Study) -> BTreeSet<&'s str> {
+        let is_needed = |claim: &&Claim| {
+            cell.assumption == BASE_SET || !claim.compares_arenas() || self.arenas_of(claim).len() > 1
+        };
+        let claims = self.claims(study).filter(is_needed);
+        let of_claims = claims.flat_map(|claim| self.metrics_of_claim(claim, cell));
+        let mut metrics: BTreeSet<&str> = of_claims.collect();
+        if self.claim_ids.is_empty() && cell.assumption == BASE_SET {
+            for figure in &study.figures {
+                metrics.extend(figure.metrics_of(&cell.name));
+            }
+            let rows = study.tables.iter().flat_map(|table| &table.rows);
+            metrics.extend(rows.filter(|row| row.cell == cell.name).map(|row| row.metric.as_str()));
+        }
+        metrics
     }
 }
 
@@ -160,14 +185,28 @@ impl Study {
 }
 
 impl Figure {
-    fn shows(&self, cell_name: &String) -> bool {
+    fn shows(&self, cell_name: &str) -> bool {
+        let has = |cells: &[String]| cells.iter().any(|cell| cell == cell_name);
         match &self.kind {
             FigureKind::Trace { cell, .. } | FigureKind::Quantiles { cell, .. } => cell == cell_name,
-            FigureKind::Cells { lines, .. } => lines.iter().any(|line| line.cells.contains(cell_name)),
-            FigureKind::Scatter { points, .. } => {
-                points.iter().any(|labelled| labelled.cells.contains(cell_name))
-            }
+            FigureKind::Cells { lines, .. } => lines.iter().any(|line| has(&line.cells)),
+            FigureKind::Scatter { points, .. } => points.iter().any(|labelled| has(&labelled.cells)),
             FigureKind::Absent(_) => false,
+        }
+    }
+
+    /// Returns the metrics whose medians this figure shows of the cell called `cell_name`.
+    fn metrics_of(&self, cell_name: &str) -> Vec<&str> {
+        match &self.kind {
+            FigureKind::Cells { lines, .. } => {
+                let shows = |line: &&MedianLine| line.cells.iter().any(|cell| cell == cell_name);
+                lines.iter().filter(shows).map(|line| line.metric.as_str()).collect()
+            }
+            FigureKind::Scatter { x, y, .. } if self.shows(cell_name) => vec![x, y],
+            FigureKind::Scatter { .. }
+            | FigureKind::Trace { .. }
+            | FigureKind::Quantiles { .. }
+            | FigureKind::Absent(_) => Vec::new(),
         }
     }
 }

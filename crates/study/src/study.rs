@@ -129,6 +129,10 @@ pub struct CellRuns {
     /// A text that changes if the scenario changes, or what is kept of it. A resumed run keeps only
     /// repetitions with the same fingerprint.
     pub fingerprint: String,
+    /// A hash of what the scenario is made of: its file without comments, the files that it names, the keys
+    /// that the study sets, the cell's own seed, and the number of repetitions. Unlike the fingerprint it is
+    /// the same in each version of talkpath, and whatever is read of the cell.
+    pub origin: String,
 }
 
 /// The scenario file of a cell, and the keys that the study sets in it.
@@ -315,6 +319,12 @@ impl Study {
         self.cells
             .iter()
             .find(|cell| cell.arena == arena && cell.assumption == assumption && cell.name == name)
+    }
+
+    /// Returns the figures that draw curves of the cell called `cell_name`.
+    pub(crate) fn figures_of_curves<'s>(&'s self, cell_name: &str) -> impl Iterator<Item = &'s Figure> {
+        let draws = move |figure: &&Figure| matches!(&figure.kind, FigureKind::Trace { cell, .. } if *cell == cell_name);
+        self.figures.iter().filter(draws)
     }
 
     /// Returns the index of the assumption set called `name`.

@@ -370,6 +370,36 @@ fn a_run_over_real_sockets_is_kept_with_its_day_and_quoted_beside_the_simulators
         .fails(2, &["run.json are both runs of", "in emu"]);
 }
 
+/// A study that grew by an assumption set, with the kept run of what it was before.
+#[test]
+fn a_set_that_was_added_runs_alone_and_the_rest_is_taken_from_the_kept_run() {
+    let bench = bench(&format!("{STUDY}{UNDER_ANOTHER_SET}"));
+    bench.run(&["study", "run", "study.toml", "--out", "before"]).succeeds();
+    let before = crate::harness::entries(&bench.path("before")).remove(0).display().to_string();
+    bench.run(&["study", "keep", &before, "kept.json.gz"]).succeeds();
+    let grown = STUDY.replace("[axis.loss]", &format!("{ANOTHER_SET}[axis.loss]"));
+    bench.file("study.toml", format!("{grown}{UNDER_ANOTHER_SET}"));
+    let run = ["study", "run", "study.toml", "--json=runs"];
+    let whole = bench.run(&run).succeeds().summary();
+    let part = bench.run(&[&run[..], &["--reuse", "kept.json.gz", "--out", "part"]].concat());
+    assert!(part.succeeds().err.contains("sim: 2 of 4 cells are those of the earlier run"), "{}", part.err);
+    let outcome = part.summary();
+    assert_eq!(outcome["claims"], whole["claims"]);
+    assert_eq!(claim(&outcome, "C3")["standing"], "only-under");
+    let parts = crate::harness::entries(&bench.path("part")).remove(0).join("parts/cells-0.jsonl");
+    let lines = std::fs::read_to_string(parts).unwrap();
+    assert_eq!(lines.lines().count(), 12, "six repetitions of two cells");
+    assert!(lines.lines().all(|line| line.contains("\"lossless\"")), "{lines}");
+    // Pages quote it like any other run, and the next one can go on from it.
+    let part = crate::harness::entries(&bench.path("part")).remove(0).display().to_string();
+    bench.run(&["study", "keep", &part, "next.json.gz"]).succeeds();
+    let next = bench.run(&[&run[..], &["--reuse", "next.json.gz", "--out", "next"]].concat());
+    assert!(next.succeeds().err.contains("sim: 4 of 4 cells are those"), "{}", next.err);
+    assert_eq!(next.summary()["claims"], whole["claims"]);
+    let told = ["--reuse kept.json.gz: it is a run with the seed of each scenario, and this run has 2"];
+    bench.run(&["study", "run", "study.toml", "--seed", "2", "--reuse", "kept.json.gz"]).fails(2, &told);
+}
+
 /// One run with the scenarios' own seeds and one with another, held against each other, kept, and quoted.
 #[test]
 fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {

@@ -137,6 +137,11 @@ pub struct StudyRunArgs {
     /// disturbed are kept
     #[arg(long)]
     pub resume: bool,
+    /// Run only the cells that an earlier run does not have, and take the medians of the others from it: its
+    /// directory, its study.json, or what `study keep` wrote. It must have the same --arena, --quick, --seed
+    /// and --set, and the program must simulate as it did then
+    #[arg(long, value_name = "RUN")]
+    pub reuse: Option<PathBuf>,
     /// Exit with 1 also if a claim has no verdict because the machine disturbed its runs. Claims that --quick
     /// judges only in part do not change the exit code
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]

@@ -325,7 +325,7 @@ fn check_row(assumption_set: &str, check: &CheckOutcome) -> ProseRow {
         explained_basis(check),
         html! { (check_figure(check)) },
         html! { (check_result(check)) },
-        html! { (check.single_hits) " of " (check.single_runs) },
+        html! { @if check.single_runs == 0 { "not counted" } @else { (check.single_hits) " of " (check.single_runs) } },
     ];
     ProseRow { is_marked: is_failed(check), cells }
 }

@@ -119,15 +119,23 @@ impl StudyTable<'_> {
 /// Writes a check: `NAME: FIGURE (asked: BOUND) holds; predicted; in 5 of 6 single repetitions`.
 fn describe_check(check: &CheckOutcome) -> String {
     format!(
-        "{}: {} (asked: {}) {}; {}; in {} of {}",
+        "{}: {} (asked: {}) {}; {}; {}",
         check.name,
         check_figure(check),
         format_requirement(check),
         check_result(check),
         check.basis,
-        check.single_hits,
-        counted(check.single_runs, "single repetition")
+        single_repetitions(check)
     )
+}
+
+/// Says in how many single repetitions a check holds. A check that was judged by the medians of an earlier
+/// run has none.
+fn single_repetitions(check: &CheckOutcome) -> String {
+    match check.single_runs {
+        0 => "single repetitions not counted".to_owned(),
+        runs => format!("in {} of {}", check.single_hits, counted(runs, "single repetition")),
+    }
 }
 
 fn paint_verdict(verdict: Verdict, style: &Style) -> String {

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use talkpath_measure::statistic::is_enough;
 
 use crate::arena::ArenaName;
-use crate::claim::{Check, Operand};
+use crate::claim::{Check, ClaimKind, Operand};
 use crate::outcome::{CellOutcome, Value};
+use crate::reuse::{EarlierRun, Singles};
 use crate::sample::{CellSamples, Sample};
 use crate::selection::Selection;
 use crate::stats::median;
@@ -23,6 +24,10 @@ pub(super) struct JudgedCells<'a> {
     /// The cells that ran to their end, but are not judged because the machine disturbed more than half of
     /// their repetitions.
     disturbed: BTreeSet<CellKey<'a>>,
+    /// The run whose medians take the place of samples.
+    pub(super) earlier: Option<&'a EarlierRun>,
+    /// The cells without samples whose medians are those of the earlier run.
+    taken: BTreeSet<CellKey<'a>>,
 }
 
 /// One cell in one arena under one assumption set.
@@ -56,7 +61,12 @@ pub(super) struct KnownShare {
 impl<'a> JudgedCells<'a> {
     /// Finds the samples of each cell of `study` that the run selected, and sorts out the cells that cannot
     /// be judged.
-    pub(super) fn new(study: &'a Study, selection: &'a Selection, samples: &'a [CellSamples]) -> Self {
+    pub(super) fn new(
+        study: &'a Study,
+        selection: &'a Selection,
+        samples: &'a [CellSamples],
+        earlier: Option<&'a EarlierRun>,
+    ) -> Self {
         let mut samples_by_key = BTreeMap::new();
         for cell in samples {
             // Samples of a set that the study does not have are not judged.
@@ -66,10 +76,16 @@ impl<'a> JudgedCells<'a> {
         }
         let mut by_key = BTreeMap::new();
         let mut disturbed = BTreeSet::new();
+        let mut taken = BTreeSet::new();
         for cell in &study.cells {
             let Some(plan) = selection.runs(cell) else { continue };
             let key = CellKey::of(cell);
-            let Some(&samples) = samples_by_key.get(&key) else { continue };
+            let Some(&samples) = samples_by_key.get(&key) else {
+                if earlier.is_some_and(|earlier| earlier.covers(study, selection, cell)) {
+                    taken.insert(key);
+                }
+                continue;
+            };
             let ran = samples.samples.len() as u64;
             if ran < plan.repeat {
                 continue;
@@ -83,7 +99,28 @@ impl<'a> JudgedCells<'a> {
                 disturbed.insert(key);
             }
         }
-        Self { study, selection, by_key, disturbed }
+        Self { study, selection, by_key, disturbed, earlier, taken }
+    }
+
+    /// Returns whether a cell is judged, by its samples or by the medians of the earlier run.
+    pub(super) fn is_judged(&self, key: CellKey<'_>) -> bool {
+        self.by_key.contains_key(&key) || self.taken.contains(&key)
+    }
+
+    /// Returns the earlier run if the medians of the cell are taken from it.
+    pub(super) fn taken_from(&self, key: CellKey<'_>) -> Option<&'a EarlierRun> {
+        if self.taken.contains(&key) { self.earlier } else { None }
+    }
+
+    /// Returns how single repetitions answered a check of the earlier run that compared the same `values`. No
+    /// repetition is counted if it had no such check.
+    pub(super) fn earlier_singles(&self, kind: ClaimKind, values: &[Value], assumption: usize) -> Singles {
+        let set = &self.study.assumptions[assumption].name;
+        self.earlier.and_then(|earlier| earlier.singles(set, kind, values)).unwrap_or_default()
+    }
+
+    fn set_name(&self, key: CellKey<'_>) -> &'a str {
+        &self.study.assumptions[key.assumption].name
     }
 
     /// Returns the samples of a cell that is judged.
@@ -94,13 +131,18 @@ impl<'a> JudgedCells<'a> {
     /// Computes the median of one metric of a cell. Returns `None` if the cell is not judged or the metric
     /// has no median.
     pub(super) fn value(&self, key: CellKey<'_>, metric: &str) -> Option<Value> {
+        let own_unit = self.study.units.get(metric).copied();
+        if let Some(earlier) = self.taken_from(key) {
+            let taken = earlier.value(key.arena, self.set_name(key), key.cell, metric)?;
+            return Some(Value { own_unit, ..taken.clone() });
+        }
         let values = judged_values(self.samples(key)?, metric)?;
         let found = median(&values)?;
         Some(Value {
             cell: key.cell.to_owned(),
             arena: key.arena,
             metric: metric.to_owned(),
-            own_unit: self.study.units.get(metric).copied(),
+            own_unit,
             n: found.n,
             median: found.median,
             ci95: found.ci95,
@@ -118,6 +160,12 @@ impl<'a> JudgedCells<'a> {
 
     /// Returns the medians of all metrics of `cell`, or `None` if the cell is not judged.
     pub(super) fn cell_outcome(&self, cell: &Cell) -> Option<CellOutcome> {
+        let key = CellKey::of(cell);
+        if let Some(earlier) = self.taken_from(key) {
+            let mut taken = earlier.cell(key.arena, self.set_name(key), key.cell)?.clone();
+            taken.metrics.retain(|metric, _| self.study.metrics.contains(metric));
+            return Some(taken);
+        }
         let samples = self.samples(CellKey::of(cell))?;
         let mut metrics = BTreeMap::new();
         for metric in &self.study.metrics {
@@ -148,7 +196,7 @@ impl<'a> JudgedCells<'a> {
                     let key = CellKey::base(&operand.cell, arena);
                     if self.disturbed.contains(&key) {
                         has_disturbed_cell = true;
-                    } else if !self.by_key.contains_key(&key) {
+                    } else if !self.is_judged(key) {
                         return false;
                     }
                 }
@@ -191,33 +239,57 @@ impl<'a> JudgedCells<'a> {
 
     /// Returns whether at least one cell of `checks` is not judged under the set with index `assumption`.
     pub(super) fn lacks_cells(&self, checks: &[&Check], arenas: &[ArenaName], assumption: usize) -> bool {
-        checks.iter().flat_map(|check| check.cells()).any(|cell| {
-            arenas.iter().any(|&arena| self.samples(CellKey { arena, assumption, cell }).is_none())
-        })
+        checks
+            .iter()
+            .flat_map(|check| check.cells())
+            .any(|cell| arenas.iter().any(|&arena| !self.is_judged(CellKey { arena, assumption, cell })))
     }
 
     /// Returns whether every cell of `checks` that is judged under the set with index `assumption` measured
     /// exactly what it measured under the base set. The base set itself, and a set without a judged cell, do
     /// not count as equal.
-    pub(super) fn equals_base(&self, checks: &[&Check], arenas: &[ArenaName], assumption: usize) -> bool {
+    ///
+    /// Of cells that are taken from the earlier run it returns what that run found for the claim called
+    /// `claim`. If that run did not judge the claim under the set, it compares the medians, their intervals
+    /// and their ranges.
+    pub(super) fn equals_base(
+        &self,
+        claim: &str,
+        checks: &[&Check],
+        arenas: &[ArenaName],
+        assumption: usize,
+    ) -> bool {
         if assumption == BASE_SET {
             return false;
         }
         let mut has_compared = false;
-        for cell in checks.iter().flat_map(|check| check.cells()) {
+        for operand in checks.iter().flat_map(|check| &check.operands) {
             for &arena in arenas {
-                let key = CellKey { arena, assumption, cell };
-                let Some(samples) = self.samples(key) else { continue };
-                let is_equal = self
-                    .samples(CellKey::base(cell, arena))
-                    .is_some_and(|base| judged_metrics(base).eq(judged_metrics(samples)));
-                if !is_equal {
+                let key = CellKey { arena, assumption, cell: &operand.cell };
+                if !self.is_judged(key) {
+                    continue;
+                }
+                if !self.measures_as_base(claim, key, &operand.metric) {
                     return false;
                 }
                 has_compared = true;
             }
         }
         has_compared
+    }
+
+    /// Returns whether a cell measured under its set what it measured under the base set.
+    fn measures_as_base(&self, claim: &str, key: CellKey<'_>, metric: &str) -> bool {
+        let base = CellKey::base(key.cell, key.arena);
+        if let (Some(samples), Some(of_base)) = (self.samples(key), self.samples(base)) {
+            return judged_metrics(of_base).eq(judged_metrics(samples));
+        }
+        let found_earlier = match (self.taken_from(key), self.taken_from(base)) {
+            (Some(earlier), Some(_)) => earlier.equals_base(claim, key.arena.name(), self.set_name(key)),
+            _ => None,
+        };
+        found_earlier
+            .unwrap_or_else(|| self.is_judged(base) && self.value(key, metric) == self.value(base, metric))
     }
 }
 

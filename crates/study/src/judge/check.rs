@@ -18,6 +18,7 @@ use crate::claim::{Bound, Check, ClaimKind, Formula, Operand, Tolerance, points}
 use crate::fit::{fit, slope};
 use crate::metric::Units;
 use crate::outcome::{CheckOutcome, HeldBy, Value};
+use crate::reuse::Singles;
 use crate::stats::MIN_VALUES_FOR_SPREAD;
 
 /// Judges `check` under the set with index `assumption`. A check that compares arenas reads all of `arenas`,
@@ -39,7 +40,11 @@ pub(super) fn judge_check(
     } else {
         Answer::default()
     };
-    let singles = count_singles(check.kind, &compared, assumption, cells);
+    let singles = match count_singles(check.kind, &compared, assumption, cells) {
+        Some(singles) => singles,
+        None if values.len() == compared.len() => cells.earlier_singles(check.kind, &values, assumption),
+        None => Singles::default(),
+    };
     CheckOutcome {
         certain: answer.is_certain,
         figure: answer.figure,
@@ -143,32 +148,20 @@ fn held_by(kind: ClaimKind, values: &[Value], medians_hold: Option<bool>) -> Opt
     }
 }
 
-/// The single repetitions that could answer a check alone.
-#[derive(Default)]
-struct Singles {
-    /// The number of repetitions in which the check holds.
-    hits: u64,
-    /// The number of repetitions in which every operand has a figure.
-    runs: u64,
-}
-
 /// Counts in how many single repetitions the check holds. Repetition k of one cell is compared with
-/// repetition k of the other cells.
+/// repetition k of the other cells. Returns `None` if a cell has no samples.
 fn count_singles(
     kind: ClaimKind,
     compared: &[Compared<'_>],
     assumption: usize,
     cells: &JudgedCells<'_>,
-) -> Singles {
+) -> Option<Singles> {
     let mut figures_of_operands: Vec<BTreeMap<u64, f64>> = Vec::new();
     for Compared { operand, arena } in compared {
-        // A cell that is not judged leaves nothing to compare.
-        let Some(samples) = cells.samples(CellKey { arena: *arena, assumption, cell: &operand.cell }) else {
-            return Singles::default();
-        };
+        let samples = cells.samples(CellKey { arena: *arena, assumption, cell: &operand.cell })?;
         figures_of_operands.push(samples.values_by_repetition(&operand.metric));
     }
-    let Some(first) = figures_of_operands.first() else { return Singles::default() };
+    let first = figures_of_operands.first()?;
     let mut singles = Singles::default();
     for repetition in first.keys() {
         let values: Option<Vec<f64>> =
@@ -179,7 +172,7 @@ fn count_singles(
             singles.hits += 1;
         }
     }
-    singles
+    Some(singles)
 }
 
 /// Computes the confidence interval of the one figure that a check makes of the medians.

@@ -25,7 +25,7 @@ pub(super) fn draw(figure: &Figure, cells: &JudgedCells<'_>) -> Option<FigureOut
         FigureKind::Trace { series, seconds, cap, levels, .. } => {
             let panels = panels(&figure.kind, cells);
             if lack_points(&panels, series) {
-                return None;
+                return earlier_curves(figure, cells);
             }
             let drawing = Drawing::Traces { panels, seconds: *seconds, levels: levels.clone() };
             (AxisTitles { x: "time, s".to_owned(), y: trace_title(series, *cap) }, drawing)
@@ -73,6 +73,20 @@ impl Drawing {
             Self::Traces { .. } | Self::Absent { .. } => false,
         }
     }
+}
+
+/// Returns a figure of curves as the earlier run drew it, if its cell is taken from that run.
+fn earlier_curves(figure: &Figure, cells: &JudgedCells<'_>) -> Option<FigureOutcome> {
+    let FigureKind::Trace { cell, .. } = &figure.kind else { return None };
+    let mut arenas = cells.selection.arenas.iter();
+    let earlier = arenas.find_map(|&arena| cells.taken_from(CellKey::base(cell, arena)))?;
+    let mut drawn = earlier.figure(&figure.number)?.clone();
+    let Drawing::Traces { panels, .. } = &mut drawn.drawing else { return None };
+    for panel in panels {
+        // A kept run has no points any more. A panel without losses has none either, and is as well there.
+        panel.is_elsewhere |= panel.steps.is_empty() && panel.loss_runs.is_empty();
+    }
+    Some(FigureOutcome { title: figure.title.clone(), note: figure.note.clone(), ..drawn })
 }
 
 /// Fills `table` with the medians of the run. Returns `None` if none of its cells ran.

@@ -201,7 +201,7 @@ impl<'a> JudgedClaim<'a> {
             return None;
         }
         let set_index = cells.study.assumption_index(&outcome.assumption)?;
-        if cells.equals_base(checks, arenas, set_index) {
+        if cells.equals_base(&self.claim.id, checks, arenas, set_index) {
             return Some(SetAnswer::SameAsBase);
         }
         if median_answer == MedianAnswer::Holds {

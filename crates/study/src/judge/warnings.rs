@@ -7,6 +7,7 @@ use talkpath_units::{counted, is_or_are, is_same_but_for_plural};
 
 use super::cells::{CellKey, JudgedCells};
 use crate::arena::ArenaName;
+use crate::reuse::EarlierRun;
 use crate::sample::CellSamples;
 use crate::study::{Cell, Study};
 
@@ -27,6 +28,11 @@ pub(super) fn list(
     warnings.extend(disturbed_repetitions(samples));
     warnings.extend(unjudged_cells(unjudged, selected));
     warnings.extend(partly_known_metrics(cells));
+    for earlier in cells.earlier.into_iter().flat_map(EarlierRun::warnings) {
+        if !warnings.contains(earlier) {
+            warnings.push(earlier.clone());
+        }
+    }
     warnings
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use talkpath_model::Scenario;
-use talkpath_scenario::{Diagnostics, Options, load_with_files};
+use talkpath_scenario::{Diagnostics, Options, Source, load_with_files};
 use talkpath_units::Seed;
 use toml::Spanned;
 
@@ -23,7 +23,9 @@ use super::{Loader, Setting, settings};
 use crate::arena::ArenaName;
 use crate::file::{ArenaEntry, CellsEntry, CellsQuick, CellsQuickEntry, Draws};
 use crate::mistakes::names_help;
+use crate::reuse::hash;
 use crate::study::{Cell, CellRuns, CellSource, Kept};
+use crate::words::matches_pattern;
 
 /// A cell before its scenarios are made.
 struct UnmadeCell<'a> {
@@ -72,6 +74,9 @@ impl<'a> Loader<'a, '_> {
                     continue;
                 }
                 for &assumption in &assumptions {
+                    if !self.file.assumption[assumption].has_cell(&source.name) {
+                        continue;
+                    }
                     let mut cache = ScenarioCache::new();
                     for arena in ArenaName::RUNNABLE {
                         cells.extend(self.cell(&source, Conditions { arena, assumption }, &mut cache));
@@ -79,6 +84,7 @@ impl<'a> Loader<'a, '_> {
                 }
             }
         }
+        self.require_cells_of_sets();
         // The sort is stable: under one set the cells keep the order of the file.
         cells.sort_by_key(|cell| (cell.arena, cell.assumption));
         for (index, cell) in cells.iter_mut().enumerate() {
@@ -122,7 +128,24 @@ impl<'a> Loader<'a, '_> {
         cells
     }
 
+    /// Records a mistake if the cells of an assumption set match no cell.
+    fn require_cells_of_sets(&mut self) {
+        if !self.is_whole || !self.has_all_names {
+            return;
+        }
+        for pattern in self.file.assumption.iter().flat_map(|entry| &entry.cells).flatten() {
+            if !self.cell_names.iter().any(|name| matches_pattern(pattern.get_ref(), name)) {
+                let message = format!("no cell is called \"{}\"", pattern.get_ref());
+                let help = names_help(self.cell_names.iter().map(String::as_str));
+                self.mistakes.add_with_help(pattern.span(), "assumption.cells", message, help);
+            }
+        }
+    }
+
     fn require_repetitions_in_arenas(&mut self) {
+        for count in self.file.assumption.iter().filter_map(|entry| entry.repeat.as_ref()) {
+            self.require_repetitions(count, "assumption.repeat");
+        }
         for arena in self.file.arena.values() {
             let quick = arena.quick.as_ref().and_then(|quick| quick.repeat.as_ref());
             for count in arena.repeat.iter().chain(quick) {
@@ -168,6 +191,8 @@ impl<'a> Loader<'a, '_> {
         set.extend(arena_entry.into_iter().flat_map(|arena_entry| settings(&arena_entry.set)));
         set.extend(entry.arena(arena).into_iter().flat_map(|in_arena| settings(&in_arena.set)));
         let repeat = repetitions(entry, arena_entry, arena).unwrap_or(*self.file.repeat.get_ref());
+        let under_set = stated(&self.file.assumption[assumption].repeat);
+        let repeat = under_set.map_or(repeat, |at_most| at_most.min(repeat));
         let full_run = RunSettings { set, repeat };
         let full_runs = self.cell_runs(source, &full_run, cache)?;
         let quick_runs = match self.quick_run(entry, conditions, &full_run) {
@@ -239,8 +264,28 @@ impl<'a> Loader<'a, '_> {
             cache.insert(key.clone(), made);
         }
         let (scenario, source) = cache.get(&key)?.clone()?;
+        let origin = self.origin(&source, run.repeat);
         // The fingerprint is computed when the claims have been read.
-        Some(CellRuns { repeat: run.repeat, scenario, source, fingerprint: String::new() })
+        Some(CellRuns { repeat: run.repeat, scenario, source, fingerprint: String::new(), origin })
+    }
+
+    /// Returns the hash of what a cell is made of ([`CellRuns::origin`]).
+    fn origin(&self, source: &CellSource, repeat: u64) -> String {
+        let text_of =
+            |name: &str| self.files.iter().find(|file| file.name == name).map(|file| file.text.as_str());
+        let scenario = text_of(&source.file).unwrap_or_default();
+        // The parsed file has no comments, and its keys are in one order.
+        let mut text = toml::from_str::<toml::Table>(scenario)
+            .map_or_else(|_| scenario.to_owned(), |parsed| parsed.to_string());
+        for (key, value) in &source.set {
+            text.push_str(&format!("\n{key}={value}"));
+        }
+        let named: Vec<&Source> = self.files.iter().filter(|file| text.contains(&file.name)).collect();
+        for file in named {
+            text.push_str(&format!("\n{}:\n{}", file.name, file.text));
+        }
+        text.push_str(&format!("\nseed {:?}, {repeat} repetitions", source.seed));
+        hash(&text)
     }
 
     fn scenario(&mut self, entry: &CellsEntry, set: &[Setting]) -> Option<Scenario> {

@@ -7,6 +7,7 @@ mod disturbed;
 mod figures;
 mod mistakes;
 mod results;
+mod reuse;
 mod standing;
 
 use std::collections::BTreeMap;

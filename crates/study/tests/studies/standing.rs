@@ -2,7 +2,7 @@
 
 use talkpath_study::{ArenaName, Selection, Standing, Study, Verdict, format_requirement, judge};
 
-use super::{ONE, ONE_AGAIN, STUDY, TWO, first_verdict, outcome, samples, samples_in, valid};
+use super::{ONE, ONE_AGAIN, STUDY, TWO, first_verdict, outcome, read, samples, samples_in, valid};
 
 /// The medians' interval reaches over the bounds of `C1`.
 const WIDE: [f64; 6] = [0.010, 0.017, 0.004, 0.0105, 0.0095, 0.010];
@@ -53,6 +53,29 @@ fn a_set_that_runs_some_of_the_cells_can_make_a_claim_fail() {
     assert_eq!(found.under, "holds under base alone; fails under slow");
     // That it holds there takes the other cells too.
     assert_eq!((under(ONE_AGAIN).standing, under(ONE_AGAIN).holds_under.len()), (None, 1));
+}
+
+#[test]
+fn a_set_may_name_the_cells_that_run_under_it_and_how_often() {
+    let with_cells = |cells: &str| {
+        STUDY.replacen("text = \"Slower.\"", &format!("text = \"Slower.\"\ncells = {cells}"), 1)
+    };
+    let study = valid(&with_cells("[\"*-far\"]"));
+    let selection = Selection::default();
+    let slow = selection.cells(&study).into_iter().filter(|cell| cell.assumption == 1);
+    assert_eq!(slow.map(|cell| cell.name.as_str()).collect::<Vec<_>>(), ["call-far"]);
+    let repetitions = |keys: &str| {
+        let study = valid(&with_cells(keys));
+        selection
+            .cells(&study)
+            .iter()
+            .map(|cell| (cell.assumption, cell.full_runs.repeat))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(repetitions("[\"*-far\"]\nrepeat = 4"), [(0, 6), (0, 6), (1, 4)]);
+    assert_eq!(repetitions("[\"*-far\"]\nrepeat = 40"), [(0, 6), (0, 6), (1, 6)], "at most the cell's");
+    let wrong = read(&with_cells("[\"*-far\", \"call-fat\"]")).expect_err("a mistake").to_string();
+    assert!(wrong.contains("no cell is called \"call-fat\"") && wrong.contains("call-far"), "{wrong}");
 }
 
 #[test]

@@ -245,7 +245,7 @@ fn first_difference(page: &Path, text: &str, filled: &str) -> String {
 }
 
 /// Reads a run, given by its directory or by its file.
-fn read(path: &Path) -> Result<Outcome, Failure> {
+pub(super) fn read(path: &Path) -> Result<Outcome, Failure> {
     if is_compressed(path) && !path.is_dir() {
         return read_compressed(path);
     }

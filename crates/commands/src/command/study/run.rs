@@ -1,6 +1,8 @@
 //! `talkpath study run` runs the scenarios of a study, judges its claims, and writes the page.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::json::json;
@@ -10,12 +12,14 @@ use talkpath_experiment::place::Place;
 use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
 use talkpath_report::{Animation, study_page};
-use talkpath_study::{ArenaName, Changes, Outcome, Study, arena_list, judge};
+use talkpath_study::{
+    ArenaName, CellSamples, Changes, EarlierRun, Outcome, Selection, Study, arena_list, judge_with,
+};
 
 use super::find::find;
 use super::folder::{Identity, STUDY_COPY, StudyDir};
 use super::runner::{ConnectedArena, Runner};
-use super::{OUTCOME, check_verdicts, print_outcome, select};
+use super::{OUTCOME, check_verdicts, kept, print_outcome, select};
 use crate::arenas::Arenas;
 use crate::args::{Common, StudyArena, StudyRunArgs};
 use crate::command::allowed::{check_program, has_program};
@@ -40,6 +44,10 @@ pub(super) fn run(args: &StudyRunArgs, context: Context<'_>) -> Result<(), Failu
     let selected = selection.cells(&study).into_iter().filter_map(|cell| selection.runs(cell));
     let scenarios = selected.map(|runs| &*runs.scenario);
     check_program(&format!("the study {}", study.name), scenarios, args.allow_program)?;
+    let earlier = match &args.reuse {
+        Some(path) => Some(earlier_run(path, &study, &selection)?),
+        None => None,
+    };
     let stop = interrupt::install()?;
     // All arenas are connected first, so that a missing one is reported before anything runs.
     let mut connected = Vec::new();
@@ -59,6 +67,7 @@ pub(super) fn run(args: &StudyRunArgs, context: Context<'_>) -> Result<(), Failu
     let runner = Runner {
         study: &study,
         selection: &selection,
+        earlier: earlier.as_ref(),
         folder: &folder,
         arenas,
         terminal,
@@ -68,15 +77,37 @@ pub(super) fn run(args: &StudyRunArgs, context: Context<'_>) -> Result<(), Failu
         records: common.records.unwrap_or(Records::None),
     };
     let (samples, failure) = runner.run(&mut connected)?;
-    let mut outcome = judge(&study, &selection, &samples);
+    let mut outcome = judge_with(&study, &selection, &samples, earlier.as_ref());
     // A run in real time is quoted with its day.
     if selection.arenas.iter().any(|arena| arena.is_real_time()) {
         outcome.day = folder.day();
+        if let Some(day) = earlier.as_ref().and_then(EarlierRun::day) {
+            outcome.warnings.extend(cells_of_another_day(&samples, outcome.day.as_deref(), day));
+            outcome.day = Some(day.to_owned());
+        }
     }
     let printed = write_outcome(&study, &outcome, args, &folder, common, terminal);
     // The verdicts of a run that ended early are not the final ones.
     let judged = if failure.is_some() { Ok(()) } else { check_verdicts(&outcome, args.strict, terminal) };
     terminal.end_with([failure, judged.err(), printed.err()])
+}
+
+/// Reads the run that `--reuse` names.
+fn earlier_run(path: &Path, study: &Study, selection: &Selection) -> Result<EarlierRun, Failure> {
+    EarlierRun::new(kept::read(path)?, study, selection)
+        .map_err(|why| Failure::Usage(format!("--reuse {}: {why}", path.display())))
+}
+
+/// Says which cells ran in real time on another day than the earlier run.
+fn cells_of_another_day(samples: &[CellSamples], today: Option<&str>, day: &str) -> Option<String> {
+    let real_time = samples.iter().filter(|cell| cell.arena.is_real_time());
+    let names: BTreeSet<&str> = real_time.map(|cell| cell.cell.as_str()).collect();
+    if names.is_empty() || today == Some(day) {
+        return None;
+    }
+    let names: Vec<&str> = names.into_iter().collect();
+    let today = today.unwrap_or("another day");
+    Some(format!("the run of {day}, with cells that ran on {today}: {}", names.join(", ")))
 }
 
 fn connect(arena: ArenaName, common: &Common, arenas: &dyn Arenas) -> Result<ConnectedArena, Failure> {

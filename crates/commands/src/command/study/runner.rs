@@ -10,7 +10,9 @@ use serde_json::Value as Json;
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
-use talkpath_study::{ArenaName, Cell, CellRuns, CellSamples, Sample, Sampled, Selection, StateTrace, Study};
+use talkpath_study::{
+    ArenaName, Cell, CellRuns, CellSamples, EarlierRun, Sample, Sampled, Selection, StateTrace, Study,
+};
 use talkpath_units::counted;
 
 use super::folder::{CellName, StudyDir};
@@ -33,6 +35,8 @@ use talkpath_experiment::{CellPlan, Error, Order, RecordContents};
 pub(super) struct Runner<'a> {
     pub(super) study: &'a Study,
     pub(super) selection: &'a Selection,
+    /// The run whose medians take the place of the cells that it covers.
+    pub(super) earlier: Option<&'a EarlierRun>,
     pub(super) folder: &'a StudyDir,
     pub(super) arenas: &'a dyn Arenas,
     pub(super) terminal: Terminal,
@@ -112,8 +116,18 @@ impl<'a> Stage<'a> {
             let assumption = &runner.study.assumptions.get(cell.assumption)?.name;
             Some(StageCell { cell, runs: runner.selection.runs(cell)?, assumption })
         };
-        let cells = runner.selection.cells(runner.study).into_iter();
-        let cells = cells.filter(|cell| cell.arena == arena).filter_map(stage_cell).collect();
+        let mut selected = runner.selection.cells(runner.study);
+        selected.retain(|cell| cell.arena == arena);
+        let all = selected.len();
+        let is_taken = |cell: &Cell| {
+            runner.earlier.is_some_and(|earlier| earlier.covers(runner.study, runner.selection, cell))
+        };
+        selected.retain(|cell| !is_taken(cell));
+        if runner.earlier.is_some() {
+            let (taken, cells) = (all - selected.len(), counted(all, "cell"));
+            runner.terminal.note(&format!("{arena}: {taken} of {cells} are those of the earlier run"));
+        }
+        let cells = selected.into_iter().filter_map(stage_cell).collect();
         Self { runner, arena, cells }
     }
 

@@ -125,6 +125,7 @@ fn run(study: &Study, folder: &StudyDir, treats: &[Treats]) -> Came {
     let runner = Runner {
         study,
         selection: &selection,
+        earlier: None,
         folder,
         arenas: &NO_ARENAS,
         terminal,

@@ -23,6 +23,9 @@ pub(super) fn chart(figure: &FigureOutcome) -> Chart {
 /// Draws a figure that belongs to no publication, with a title of its own. `id` names it on the page.
 pub(crate) fn titled(figure: &FigureOutcome, id: &str, title: String) -> Chart {
     let untitled = match &figure.drawing {
+        Drawing::Traces { panels, .. } if panels.iter().any(|panel| panel.is_elsewhere) => {
+            return without_curves(figure);
+        }
         Drawing::Traces { panels, seconds, levels } => traces::draw(figure, panels, *seconds, levels),
         Drawing::Lines { lines } => lines::draw(figure, lines),
         Drawing::Quantiles { lines } => lines::draw_quantiles(figure, lines),
@@ -36,6 +39,15 @@ pub(crate) fn titled(figure: &FigureOutcome, id: &str, title: String) -> Chart {
     let svg = Some(untitled.svg.finish(name));
     let caption = sentences(&[&untitled.caption, &figure.note]);
     Chart { id: id.to_owned(), title, legend: untitled.legend, svg, caption }
+}
+
+/// The place of a figure whose curves a kept run no longer has.
+fn without_curves(figure: &FigureOutcome) -> Chart {
+    let caption = sentences(&[
+        "The curves are on the page of the run that this run took its figures from",
+        &figure.note,
+    ]);
+    Chart { id: id_part(&figure.number), title: title(figure), legend: Vec::new(), svg: None, caption }
 }
 
 /// The place of a figure that is not drawn again.
