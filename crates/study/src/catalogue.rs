@@ -47,7 +47,7 @@ const STUDIES: &[Embedded] = &[
         "nor-2010",
         ["streams.toml", "voice.toml", "thresholds.toml", "senders.toml", "loss.toml", "paper.csv"]
     ),
-    study!("spoor-2014", ["transfer.toml", "paper.csv"]),
+    study!("spoor-2014", ["transfer.toml", "file.toml", "paper.csv"]),
     study!("dccp-friendliness", ["pairs.toml"]),
     study!("quic-media", ["call.toml", "beside.toml", "shared.toml", "first.toml"]),
     study!(
