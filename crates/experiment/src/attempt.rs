@@ -104,7 +104,7 @@ impl<'a> Attempts<'a> {
             reached_ms: AtomicU64::new(0),
             end_ms: scenario.duration.as_millis(),
         };
-        let began = Utc::now();
+        let called = Utc::now();
         let plan = RunPlan {
             cell: id.cell,
             repetition: id.repetition,
@@ -115,6 +115,8 @@ impl<'a> Attempts<'a> {
             progress: &|now: Instant| path_clock.advance_to(now.as_nanos() / 1_000_000),
         };
         let outcome = worker.run(scenario, plan);
+        // A live run begins when both hosts have agreed on it. The far host's log counts from there, too.
+        let began = worker.take_start_ns().map_or(called, DateTime::from_timestamp_nanos);
 
         let (treatment, other_runs) = match &outcome {
             Ok(record) => {

@@ -41,7 +41,7 @@ pub struct FileSpec {
     /// The name of the sender's file, without its folder.
     pub name: String,
     /// The SHA-256 of the whole file, in hexadecimal.
-    pub(crate) sha256: String,
+    pub sha256: String,
     /// The bytes of the file. Empty at the receiver.
     #[serde(skip)]
     pub content: Arc<Vec<u8>>,

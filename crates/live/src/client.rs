@@ -94,6 +94,8 @@ pub struct LiveArena {
     udp_is_silent: AtomicBool,
     /// What this host's ends of the last run's QUIC connections logged.
     qlog: QlogSlot,
+    /// The instant zero of the last run, ns since 1970, until somebody takes it.
+    start_ns: Option<i64>,
 }
 
 /// What the ends of QUIC connections logged, if the user wants it.
@@ -133,6 +135,7 @@ impl LiveArena {
                         path: OnceLock::new(),
                         udp_is_silent: AtomicBool::new(false),
                         qlog: QlogSlot::default(),
+                        start_ns: None,
                     });
                 }
                 Err(_) if matches!(error, Some(ArenaError::Unwelcome(_))) => {}
@@ -205,7 +208,13 @@ impl LiveArena {
 impl Arena for LiveArena {
     /// Runs one repetition over the network. The scenario's links are ignored, with a warning.
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
-        self.prepare(scenario, plan)?.begin(None)?.run()
+        let begun = self.prepare(scenario, plan)?.begin(None)?;
+        self.start_ns = Some(begun.start_since_1970_ns());
+        begun.run()
+    }
+
+    fn take_start_ns(&mut self) -> Option<i64> {
+        self.start_ns.take()
     }
 
     fn take_qlog(&mut self) -> Option<Vec<u8>> {

@@ -50,6 +50,8 @@ pub struct ServeOptions {
     pub limits: Limits,
     /// The folder in which the server keeps files that arrive intact. With `None` it keeps no files.
     pub keep: Option<PathBuf>,
+    /// The folder in which the server keeps its log of all transfers. With `None` it is the folder of `keep`.
+    pub log: Option<PathBuf>,
     /// True if the threads that pace flows from server to client run in SCHED_FIFO. The threads are then more
     /// punctual on a busy host. They also run before everything else on this host whenever a client wants it.
     pub real_time: bool,
@@ -184,6 +186,8 @@ struct Shared {
     sockets: Vec<Arc<DatagramSocket>>,
     limits: Limits,
     keep: Option<PathBuf>,
+    /// The folder of the log of all transfers.
+    log: Option<PathBuf>,
     punctuality: Punctuality,
     machines: Machines,
     /// The seats of sessions.
@@ -250,7 +254,7 @@ impl Server {
     /// Returns [`ServeError`] if a socket cannot be bound, if the folder cannot be written, or if the right
     /// is missing.
     pub fn bind(options: ServeOptions) -> Result<Self, ServeError> {
-        if let Some(folder) = &options.keep {
+        for folder in options.keep.iter().chain(&options.log) {
             check_folder(folder).map_err(|source| ServeError::Keep { folder: folder.clone(), source })?;
         }
         if options.real_time {
@@ -269,6 +273,7 @@ impl Server {
             key: options.key,
             sockets,
             limits: Limits { strangers, ..options.limits },
+            log: options.log.or_else(|| options.keep.clone()),
             keep: options.keep,
             punctuality,
             machines: options.machines,

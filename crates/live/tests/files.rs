@@ -62,7 +62,7 @@ fn a_file_over_loopback_is_checked_and_kept_where_that_was_asked_for() {
         // The pieces of the datagrams have a header of 16 B: 200,000 / 1384 is 144.5.
         let (udp, tcp) = (&blocks[0], &blocks[1]);
         assert_eq!(
-            udp[3..],
+            udp[3..7],
             [
                 "Packet size: 720 to 1400 bytes",
                 "Packets received: 145",
@@ -71,7 +71,7 @@ fn a_file_over_loopback_is_checked_and_kept_where_that_was_asked_for() {
             ]
         );
         assert_eq!(
-            tcp[3..],
+            tcp[3..7],
             [
                 "Packet size: 1200 to 1400 bytes",
                 "Packets received: 143",
@@ -82,10 +82,12 @@ fn a_file_over_loopback_is_checked_and_kept_where_that_was_asked_for() {
         let names = ["Start timestamp: 20", "End timestamp: 20", "Transfer time: "];
         for block in &blocks {
             assert!(
-                block.len() == 7 && block.iter().zip(names).all(|(line, name)| line.starts_with(name)),
+                block.len() == 10 && block.iter().zip(names).all(|(line, name)| line.starts_with(name)),
                 "{log}"
             );
         }
+        assert_eq!(log.matches("\nFile: talk.wav\n").count(), 3, "{log}");
+        assert_eq!(log.matches("\nArrived: intact\n").count(), 3, "{log}");
         assert!(
             record.warnings.iter().any(|line| line.contains("did not keep the file: its limit of 500000 B"))
         );
@@ -93,6 +95,23 @@ fn a_file_over_loopback_is_checked_and_kept_where_that_was_asked_for() {
             assert!(std::fs::read(kept.0.join(name)).unwrap() == std::fs::read(&source).unwrap());
         }
     });
+}
+
+#[test]
+fn a_server_without_a_folder_for_files_logs_transfers_where_that_was_asked_for() {
+    let (folder, logged) = (Folder::new("sent"), Folder::new("logged"));
+    let source = folder.file("talk.wav", 50_000);
+    let server = Serving::with(ServeOptions {
+        bind: vec!["127.0.0.1:0".parse().unwrap()],
+        log: Some(logged.0.clone()),
+        ..ServeOptions::default()
+    });
+    let flows = vec![file("f", "tcp", &source, 50_000, 65_536)];
+    let record = run(server.address, &scenario(500, flows)).unwrap();
+    assert_eq!(found(&record, "f").kept_as, None);
+    assert_eq!(logged.names(), ["receive-log.txt"]);
+    let log = std::fs::read_to_string(logged.0.join("receive-log.txt")).unwrap();
+    assert!(log.contains("\nFile: talk.wav\n") && log.contains("\nArrived: intact\n"), "{log}");
 }
 
 #[test]

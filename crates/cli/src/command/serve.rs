@@ -24,6 +24,7 @@ pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
         key,
         limits: limits(args),
         keep: args.keep.clone(),
+        log: args.log.clone(),
         real_time: args.real_time,
         machines: MACHINES,
     };
@@ -73,7 +74,9 @@ fn unavailable(why: &ServeError) -> Failure {
         ServeError::RealTime { .. } => {
             "run as root, or allow it with `ulimit -r 2` (limits.conf: rtprio 2); or leave --real-time out"
         }
-        ServeError::Keep { .. } => "--keep DIR needs a folder that this user may write to",
+        ServeError::Keep { .. } => {
+            "--keep DIR needs a folder that this user may write to, and so does --log DIR"
+        }
         ServeError::Thread { .. } => talkpath_arena::NO_THREAD_HELP,
         ServeError::Watch { .. } => "see this host's memory, and `sysctl fs.epoll.max_user_watches`",
     };

@@ -114,7 +114,23 @@ fn a_burst_prints_the_figures_of_foderaro_and_spoor_and_the_receiver_logs_its_ow
     let log = fs::read_to_string(bench.path("kept/receive-log.txt")).unwrap();
     let fields = "Packet size: 1024 bytes\nPackets received: 10\nPackets expected: 10\nProtocol: TCP\n";
     assert_eq!(log.matches(fields).count(), 2, "{log}");
-    assert_eq!(log.matches("Start timestamp: 20").count(), 2, "{log}");
+    let arrivals: Vec<f64> =
+        log.lines().filter_map(|line| line.strip_prefix("Start timestamp: ")).map(second_of_day).collect();
+    // Both ends say when it was by the same clock here.
+    let summary = read_json(&bench.only_run().join("summary.json"));
+    let sent = |at: usize| summary["runs"][at]["flows"]["transfer"]["transfer"]["start"].as_str().unwrap();
+    for (at, arrival) in arrivals.iter().enumerate() {
+        // Midnight may lie between, and the hosts compare their clocks to some 10 us.
+        let took = (arrival - second_of_day(sent(at)) + 43_200.0).rem_euclid(86_400.0) - 43_200.0;
+        assert!(took.abs() < 0.05, "sent at {}, and arrived {took} s later: {log}", sent(at));
+    }
+    assert_eq!(arrivals.len(), 2, "{log}");
+}
+
+/// The time of `2026-11-29 20:04:20.429982`, in s since midnight.
+fn second_of_day(stamp: &str) -> f64 {
+    let (_, clock) = stamp.split_once(' ').unwrap();
+    clock.split(':').fold(0.0, |seconds, part| 60.0 * seconds + part.parse::<f64>().unwrap())
 }
 
 #[test]

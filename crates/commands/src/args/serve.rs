@@ -26,9 +26,12 @@ pub struct ServeArgs {
     #[arg(help_heading = heading::SERVED, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
     /// Keep files that arrive intact in this folder, and the log of all transfers beside them. Without this
-    /// flag nothing is kept
+    /// flag no file is kept
     #[arg(long, value_name = "DIR", env = "TALKPATH_KEEP")]
     pub keep: Option<PathBuf>,
+    /// Write the log of all transfers, receive-log.txt, to this folder (default: the folder of --keep)
+    #[arg(long, value_name = "DIR", env = "TALKPATH_LOG")]
+    pub log: Option<PathBuf>,
     /// Run the threads that send to clients in SCHED_FIFO, so that they go before everything else on this
     /// host. This needs a permission
     #[arg(long, env = "TALKPATH_REAL_TIME", value_parser = FalseyValueParser::new())]

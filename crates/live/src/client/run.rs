@@ -311,6 +311,11 @@ impl<'a> BegunRun<'a> {
         self.prepared.host_clock.to_monotonic(self.start.this_host)
     }
 
+    /// Returns the beginning of the run by this host's clock, ns since 1970.
+    pub(super) const fn start_since_1970_ns(&self) -> i64 {
+        self.start.this_host
+    }
+
     /// Makes the run call `progress` now and then, with the time since its beginning.
     pub fn watched_by<'b>(self, progress: &'b (dyn Fn(Instant) + Sync)) -> BegunRun<'b>
     where

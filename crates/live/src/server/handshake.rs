@@ -256,6 +256,7 @@ impl Entrance {
                 // wait behind it.
                 Err(_) => continue,
             };
+            let from = SocketAddr::new(from.ip().to_canonical(), from.port());
             let Ok(control) = Control::new(stream, OPENING_LIMIT) else { continue };
             let number = self.next_number;
             self.next_number += 1;

@@ -1,5 +1,6 @@
 //! The log of the transfers that a session received: a line each for the server's log, and with a folder for
-//! files the seven fields of Spoor's log (2014, appendix B), whose server writes them too.
+//! the log the seven fields of Spoor's log (2014, appendix B), whose server writes them too. A file has three
+//! fields more: its name, its SHA-256, and whether it came intact.
 //!
 //! A transfer begins with its first arrival at this host and ends with its last, by this host's clock. So its
 //! time is Foderaro's time to receive.
@@ -8,22 +9,28 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use talkpath_kernel::end::ReceivedTransfer;
-use talkpath_kernel::file::{RECEIVE_LOG, add_to_log};
+use talkpath_kernel::file::{FileSpec, RECEIVE_LOG, add_to_log};
 use talkpath_measure::log::TransferLog;
 use talkpath_units::Instant;
 
 use super::Session;
+use crate::protocol::words;
 
 impl Session<'_> {
     /// Logs each transfer that this host received. The run began at `start_ns`, in ns since 1970.
     pub(super) fn log_transfers(&self, start_ns: i64) {
         for end in &self.ends {
-            let (transfer, protocol, file) = {
+            let (transfer, protocol, file, file_fields) = {
                 let end = end.lock();
                 let Some(transfer) = end.received_transfer() else { continue };
                 let outcome = end.log.totals.file.as_ref();
                 let check = outcome.map(|file| if file.is_intact { "intact" } else { "NOT intact" });
-                (transfer, end.spec.transport.protocol(), check)
+                let fields =
+                    end.spec.file.as_ref().zip(check).map(|(FileSpec { name, sha256, .. }, check)| {
+                        // The client has chosen the name.
+                        format!("File: {}\nSHA-256: {sha256}\nArrived: {check}\n", words(name))
+                    });
+                (transfer, end.spec.transport.protocol(), check, fields.unwrap_or_default())
             };
             let log = transfer_log(&transfer, protocol, start_ns);
             let line = format!("{}: {}", self.client, transfer_line(&log, file));
@@ -33,8 +40,8 @@ impl Session<'_> {
             } else {
                 (self.log)(&line);
             }
-            if let Some(folder) = self.shared.keep.as_deref().filter(|_| transfer.received > 0) {
-                self.add_to_folder(folder, &format!("{log}\n"));
+            if let Some(folder) = self.shared.log.as_deref().filter(|_| transfer.received > 0) {
+                self.add_to_folder(folder, &format!("{log}{file_fields}\n"));
             }
         }
     }
