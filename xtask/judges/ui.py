@@ -114,6 +114,9 @@ def checked_table(page, out):
 
 def compares_a_line(page, out, _far):
     go(page, "compare")
+    fill(page, "Or your own line", "50 Mb")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.locator(".field.wrong", has_text="is not understood").wait_for()
     fill(page, "Or your own line", "50/10")
     page.get_by_text("More", exact=True).click()
     fill(page, "Repetitions", "20")
@@ -122,6 +125,8 @@ def compares_a_line(page, out, _far):
     page.get_by_role("button", name="Compare", exact=True).click()
     done(page)
     page.locator(".found .answer").wait_for()
+    if not page.locator(".verdict").inner_text().startswith(("Yes.", "Barely.", "No.")):
+        yield "the answer does not begin with yes, barely or no"
     yield from checked_table(page, out)
     page.get_by_role("button", name="Report").click()
     report = page.frame_locator(".found iframe")
@@ -151,9 +156,14 @@ def is_the_far_end(page, _out, _far):
     fill(page, "Port, for UDP and TCP", str(free_port()))
     page.get_by_role("button", name="Start the far end").click()
     page.get_by_text("The far end listens").wait_for()
+    page.locator(".job", has_text="A firewall must let port").wait_for()
+    start = page.get_by_role("button", name="Start the far end")
+    if start.is_enabled():
+        yield "a far end that listens can be started again"
     page.get_by_role("button", name="Cancel").click()
     page.locator(".job [role=status]", has_text="Cancelled").wait_for(timeout=TASK_TIME)
-    yield from ()
+    if start.is_disabled():
+        yield "a far end that has ended cannot be started again"
 
 
 def sends(page, out, far):
@@ -185,6 +195,7 @@ def sends(page, out, far):
         choose(page, "Protocol", protocol)
         page.get_by_role("button", name="Send the file").click()
         done(page)
+        page.locator(".large", has_text="sent.bin arrived intact").wait_for()
     kept = [file for file in (out.parent / "far" / "received").rglob("*") if file.is_file()]
     if not any(file.read_bytes() == bytes(range(256)) * 40 for file in kept):
         yield f"the far end kept no file that is the same: {kept}"
@@ -321,6 +332,9 @@ def faults_of_tasks(browser, program, folder):
             yield from looks(page, f"{name} at {width} px, {scheme}", folder, f"{task.__name__}-{width}")
         if not far_page.locator(".job [role=log]").inner_text().strip():
             yield f"{width} px: the far end shows nothing of what came"
+        received = far_page.get_by_label("Log of what came").inner_text()
+        if "File: sent.bin" not in received or "Arrived: intact" not in received:
+            yield f"{width} px: the log of what came has: {received}"
         yield from looks(far_page, f"the far end at {width} px", folder, f"far-end-{width}")
         yield from (f"{width} px: console: {error}" for error in errors)
         page.context.close()

@@ -44,6 +44,9 @@ pub(crate) fn directory_within(folder: &Path, name: &str) -> Result<PathBuf, Str
             Err(format!("{name:?}: is a link, which may lead out of the folder"))
         }
         Ok(_) => Err(format!("{name:?}: is no directory")),
+        Err(why) if why.kind() == ErrorKind::NotFound => {
+            Err(format!("{name}: it is not in the folder of runs any more; somebody has deleted it"))
+        }
         Err(why) => Err(format!("{name:?}: {why}")),
     }
 }

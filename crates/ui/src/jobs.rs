@@ -371,9 +371,14 @@ impl Job {
 
     fn note(&self, line: &[u8], out: &Path) {
         let text = String::from_utf8_lossy(line);
+        let plain = text.trim_end();
+        // The page has no options to look up.
+        if plain.is_empty() || plain.starts_with("For more information, try") {
+            return;
+        }
         let event: Value = serde_json::from_slice(line).unwrap_or_else(|_| {
             // Before the program has read its options, and in a panic, it prints plain text.
-            json!({ "event": "error", "text": text.trim_end() })
+            json!({ "event": "error", "text": plain.strip_prefix("error: ").unwrap_or(plain) })
         });
         let mut state = locked(&self.state);
         match event["event"].as_str().unwrap_or_default() {
@@ -492,7 +497,7 @@ mod tests {
             for share in 1 2 3; do echo "{\"event\":\"progress\",\"share\":0.$share}" >&2; done
             for cell in $(seq 0 99); do echo "{\"event\":\"figures\",\"cell\":$cell}" >&2; done
             for n in $(seq 1 600); do echo "{\"event\":\"note\",\"text\":\"$n\"}" >&2; done
-            echo 'not JSON' >&2; exit 3"#;
+            echo 'error: not JSON' >&2; echo >&2; echo "For more information, try '--help'." >&2; exit 3"#;
         let jobs = jobs(out.path());
         let job = jobs.start(order(JobKind::Run, lines)).unwrap();
         let state = ended(&job);

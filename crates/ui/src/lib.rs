@@ -17,6 +17,7 @@
 //!
 //! Begin to read with [`Window::open`] and `routes.rs`.
 
+mod addresses;
 mod door;
 mod files;
 mod jobs;

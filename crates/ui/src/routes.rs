@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `GET /`, `/style.css`, `/*.js` | the page, which holds no secret |
 //! | `GET /page/SECRET` | a page of a run, in its sandbox |
-//! | `GET /api/state` | version, folder, jobs |
+//! | `GET /api/state` | version, this host's addresses, folder, jobs |
 //! | `GET /api/tasks`, `/api/studies` | what can be started; the studies |
 //! | `GET /api/files`, `/api/received` | the given files; the log of what a far end received |
 //! | `POST /api/command`, `/api/jobs` `{ task, values }` | the command; starts it |
@@ -17,7 +17,7 @@
 //! | `POST /api/end` `{ cancel }` | ends the window |
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -37,6 +37,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::addresses::own_addresses;
 use crate::door::{Door, Refusal, secret};
 use crate::files::{
     GIVEN, PRIVATE, RECEIVED, create_private, make_private_folder, names_of_files, read_plain, within,
@@ -57,7 +58,7 @@ const MAX_GIVEN: usize = 200;
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// The largest page that compares runs, B.
 const MAX_PAGE: u64 = 64 << 20;
-/// The file of `serve --keep` with a block for each transfer.
+/// The file of `serve --log` with a block for each transfer.
 const RECEIVE_LOG: &str = "receive-log.txt";
 /// The header with the name of a file that a browser gives.
 const FILE_NAME: &str = "x-file-name";
@@ -234,15 +235,16 @@ impl Routes {
     fn get(&self, path: &str) -> Result<Value, Problem> {
         match path {
             "state" => Ok(json!({
-                "version": self.version, "out": self.out.to_string_lossy(), "jobs": self.jobs.overview(),
+                "version": self.version, "addresses": own_addresses(), "out": self.out.to_string_lossy(), "jobs": self.jobs.overview(),
             })),
             "tasks" => Ok(json!(TASKS)),
             "files" => Ok(json!(names_of_files(&self.out.join(GIVEN)))),
             "received" => {
                 let path = self.out.join(RECEIVED).join(RECEIVE_LOG);
-                let bytes = read_plain(&path, MAX_BODY as u64).map_err(|why| {
-                    format!("{RECEIVE_LOG}: {why}; it is written where the far end keeps files, once something came")
-                })?;
+                let bytes = match read_plain(&path, MAX_BODY as u64) {
+                    Err(why) if why.kind() == ErrorKind::NotFound => Vec::new(),
+                    read => read.map_err(|why| format!("{RECEIVE_LOG}: {why}"))?,
+                };
                 Ok(json!({ "text": String::from_utf8_lossy(&bytes) }))
             }
             "studies" => {

@@ -105,6 +105,9 @@ pub(crate) struct Shown {
     #[serde(default)]
     thresholds: Vec<Value>,
     cells: Vec<Value>,
+    /// What came of each file, in the order of the repetitions.
+    #[serde(default)]
+    files: Vec<FileWords>,
     /// The first repetition of each cell, for the words that a cell has not: transports and log figures.
     #[serde(default)]
     runs: Vec<RunWords>,
@@ -117,6 +120,16 @@ struct RunWords {
     #[serde(default)]
     repetition: u64,
     flows: Value,
+}
+
+/// What came of a file that a repetition sent.
+#[derive(Debug, Deserialize, Serialize)]
+struct FileWords {
+    name: String,
+    bytes: u64,
+    /// `None` if the far end went away.
+    intact: Option<bool>,
+    sha256: String,
 }
 
 /// Lists the runs in `out` whose name, title, arena or answer has all words of `search`.
@@ -219,6 +232,9 @@ pub(crate) fn shown(out: &Path, name: &str) -> Result<Shown, String> {
     let bytes = read_plain(&path.join(SUMMARY), MAX_SUMMARY).map_err(|why| format!("{SUMMARY}: {why}"))?;
     let mut shown: Shown = serde_json::from_slice(&bytes).map_err(|why| format!("{SUMMARY}: {why}"))?;
     shown.cells.truncate(MAX_CELLS);
+    let flows = shown.runs.iter().filter_map(|run| run.flows.as_object()).flat_map(|flows| flows.values());
+    let files = flows.filter_map(|flow| serde_json::from_value(flow["file"].clone()).ok());
+    shown.files = files.take(MAX_CELLS).collect();
     let mut seen = BTreeSet::new();
     shown.runs.retain(|run| seen.len() < MAX_CELLS && seen.insert(run.cell));
     Ok(shown)
@@ -289,7 +305,8 @@ mod tests {
         "started": "2026-11-21T19:05:07Z", "valid": true, "warnings": [],
         "comparisons": [ { "flow": "call", "answer": { "line": "Best over UDP." } } ],
         "cells": [ { "cell": 0, "flows": {} } ],
-        "runs": [ { "cell": 0, "repetition": 0, "flows": {} }, { "cell": 0, "repetition": 1, "flows": {} } ] }"#;
+        "runs": [ { "cell": 0, "repetition": 0, "flows": { "f": { "file": { "name": "a", "bytes": 1, "intact": true,
+            "sha256": "0" } } } }, { "cell": 0, "repetition": 1, "flows": {} } ] }"#;
 
     #[test]
     fn the_list_has_the_newest_first_and_is_searched_by_all_words() {
@@ -314,7 +331,8 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         run(out.path(), "2026-a", RUN);
         let shown = shown(out.path(), "2026-a").unwrap();
-        assert_eq!((shown.cells.len(), shown.runs.len()), (1, 1));
+        assert_eq!((shown.cells.len(), shown.runs.len(), shown.files.len()), (1, 1, 1));
+        assert_eq!(shown.files[0].intact, Some(true));
         assert_eq!(started_of("2026-11-21T19-05-07Z-a"), "2026-11-21T19:05:07Z");
     }
 

@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::files::{GIVEN, RECEIVED, within};
 use crate::jobs::{JobKind, Order};
 
 /// The longest value of a field, B. We chose 4 KiB, more than any line of a form.
 const MAX_VALUE: usize = 4096;
+/// What the page sends if nothing of several is chosen. An empty value is the default.
+const NONE_OF_THEM: &str = "none";
 
 /// A task.
 #[derive(Debug, Serialize)]
@@ -36,8 +38,8 @@ pub(crate) struct Field {
     help: &'static str,
     #[serde(flatten)]
     kind: FieldKind,
-    /// How its value becomes words.
-    #[serde(skip)]
+    /// How its value becomes words. The page has the flag alone, which the program's errors name.
+    #[serde(rename = "flag", serialize_with = "flag_alone")]
     form: Form,
     /// Whether the field is under "More".
     more: bool,
@@ -62,6 +64,8 @@ enum FieldKind {
     /// A file that the user gave to the page.
     File,
     Check,
+    /// Nothing: its words are always there.
+    Hidden,
 }
 
 /// How a value becomes words of the command line.
@@ -71,7 +75,7 @@ enum Form {
     Value(&'static str),
     /// `--flag` if the box is checked.
     Flag(&'static str),
-    /// `--flag=FOLDER` if the box is checked: a folder of this name in the folder of runs.
+    /// `--flag=FOLDER` if the box is checked or there is none: a folder of this name in the folder of runs.
     Folder(&'static str, &'static str),
     /// The value is the words themselves: a choice of whole options. An empty value has none.
     Words,
@@ -83,6 +87,23 @@ enum Form {
     Given,
     /// The port to listen on. Linux takes IPv4 at `[::]`, too (ipv6(7), IPV6_V6ONLY).
     Port,
+}
+
+impl Form {
+    /// The flag of the command line.
+    const fn flag(self) -> Option<&'static str> {
+        match self {
+            Self::Value(flag) | Self::Flag(flag) | Self::Folder(flag, _) | Self::GivenFlag(flag) => {
+                Some(flag)
+            }
+            Self::Port => Some("--bind"),
+            Self::Words | Self::Name | Self::Given => None,
+        }
+    }
+}
+
+fn flag_alone<S: Serializer>(form: &Form, serializer: S) -> Result<S::Ok, S::Error> {
+    form.flag().serialize(serializer)
 }
 
 const fn field(name: &'static str, label: &'static str, kind: FieldKind, form: Form) -> Field {
@@ -139,8 +160,10 @@ const CODEC: Field = field(
     Form::Value("--codec"),
 );
 const DURATION: Field =
-    text("duration", "How long each transport runs", "30s", "--duration").helped("As 30s or 2min.");
-const REPEAT: Field = text("repeat", "Repetitions", "40", "--repeat");
+    text("duration", "How long each transport runs", "60s", "--duration").helped("As 30s or 2min.");
+const TRANSFER_DURATION: Field =
+    text("duration", "Longest time of a transfer", "", "--duration").helped("As 30s or 2min.");
+const REPEAT: Field = text("repeat", "Repetitions", "20", "--repeat");
 const SEED: Field = text("seed", "Seed of the first repetition", "1", "--seed");
 const SET: Field = text("set", "A key of the scenario", "path.up.loss=1%", "--set");
 const TO: Field = text("to", "Far end", "host.example or 192.0.2.7:7160", "--to")
@@ -157,10 +180,7 @@ const TRANSFER: FieldKind = FieldKind::Choice {
     ],
 };
 const ARENA: FieldKind = FieldKind::Choice {
-    choices: &[
-        ("", "simulated: nothing is sent, and it repeats to the byte"),
-        ("emu", "emulated: this computer's own TCP and UDP (needs rights)"),
-    ],
+    choices: &[("", "simulated: nothing is sent"), ("emu", "emulated: own TCP and UDP (needs rights)")],
 };
 
 /// All tasks.
@@ -213,7 +233,8 @@ pub(crate) const TASKS: &[Task] = &[
                     ],
                 },
                 Form::Value("--queue"),
-            ),
+            )
+            .helped("fq_codel is a router setting, often called SQM or smart queue."),
             field("transports", "Transports", TRANSPORTS, Form::Value("--transports")),
             field("arena", "Where it runs", ARENA, Form::Value("--arena")).more(),
             text("loss", "Random loss each way", "1%", "--loss").more(),
@@ -278,12 +299,12 @@ pub(crate) const TASKS: &[Task] = &[
                 "who",
                 "Who is served",
                 FieldKind::Choice {
-                    choices: &[("", "who has the key below"), ("--open", "everybody who reaches the port")],
+                    choices: &[("", "who has the key"), ("--open", "everybody who reaches the port")],
                 },
                 Form::Words,
             ),
             field("key", "Key", FieldKind::File, Form::GivenFlag("--key-file"))
-                .helped("Give the same file to who measures."),
+                .helped("The other computer needs the same key."),
             field("port", "Port, for UDP and TCP", FieldKind::Text { example: "7160" }, Form::Port),
             field(
                 "keep",
@@ -291,6 +312,7 @@ pub(crate) const TASKS: &[Task] = &[
                 FieldKind::Check,
                 Form::Folder("--keep", RECEIVED),
             ),
+            field("log", "Log of what came", FieldKind::Hidden, Form::Folder("--log", RECEIVED)),
             text("max_rate", "Most that is sent to a guest", "20Mbps", "--max-rate").more(),
             text("max_sessions", "Sessions at a time", "16", "--max-sessions").more(),
             text("max_duration", "Longest run", "3660s", "--max-duration").more(),
@@ -308,7 +330,7 @@ pub(crate) const TASKS: &[Task] = &[
             text("size", "Size of a message, B", "128", "--size"),
             text("count", "Number of messages", "10000", "--count"),
             text("repeat", "How many times", "1", "--repeat"),
-            DURATION.more(),
+            TRANSFER_DURATION.more(),
         ],
     },
     Task {
@@ -322,7 +344,7 @@ pub(crate) const TASKS: &[Task] = &[
             KEY,
             field("transport", "Protocol", TRANSFER, Form::Value("--transport")),
             text("repeat", "How many times", "1", "--repeat"),
-            DURATION.more(),
+            TRANSFER_DURATION.more(),
         ],
     },
     Task {
@@ -354,10 +376,7 @@ pub(crate) const TASKS: &[Task] = &[
                 "arena",
                 "Where it runs",
                 FieldKind::Choice {
-                    choices: &[
-                        ("", "simulated"),
-                        ("emu", "emulated: this computer's own TCP and UDP (needs rights)"),
-                    ],
+                    choices: &[("", "simulated"), ("emu", "emulated: own TCP and UDP (needs rights)")],
                 },
                 Form::Value("--arena"),
             ),
@@ -383,6 +402,9 @@ pub(crate) fn order(name: &str, values: &Values, out: &Path) -> Result<Order, St
     if let Some(unknown) = values.keys().find(|key| task.fields.iter().all(|field| field.name != **key)) {
         return Err(format!("{unknown:?}: {name} has no such field"));
     }
+    if task.name == "serve" && !["who", "key"].iter().any(|name| values.contains_key(*name)) {
+        return Err("Key: choose one, press \u{201c}Make a key\u{201d}, or serve everybody".to_owned());
+    }
     let mut words: Vec<String> = task.command.iter().map(|&word| word.to_owned()).collect();
     for field in task.fields {
         let value = values.get(field.name).map_or("", |value| value.trim());
@@ -395,7 +417,7 @@ pub(crate) fn order(name: &str, values: &Values, out: &Path) -> Result<Order, St
     }
     // `serve` writes only into a folder that is there.
     let folders = task.fields.iter().filter_map(|field| match field.form {
-        Form::Folder(_, name) if values.contains_key(field.name) => Some(out.join(name)),
+        Form::Folder(_, name) if field.is_hidden() || values.contains_key(field.name) => Some(out.join(name)),
         _ => None,
     });
     let folders = folders.collect();
@@ -405,8 +427,9 @@ pub(crate) fn order(name: &str, values: &Values, out: &Path) -> Result<Order, St
 
 impl Field {
     fn words(&self, value: &str, out: &Path) -> Result<Vec<String>, String> {
+        let value = if self.is_hidden() { "true" } else { value };
         if value.is_empty() {
-            return if self.is_needed { Err("is needed".to_owned()) } else { Ok(Vec::new()) };
+            return if self.is_needed { Err("please fill it in".to_owned()) } else { Ok(Vec::new()) };
         }
         if value.len() > MAX_VALUE || value.chars().any(char::is_control) {
             return Err(format!("expected one line of at most {MAX_VALUE} B"));
@@ -445,14 +468,21 @@ impl Field {
         })
     }
 
+    const fn is_hidden(&self) -> bool {
+        matches!(self.kind, FieldKind::Hidden)
+    }
+
     /// Checks that the value of a choice is one of its words.
     fn check_choice(&self, value: &str) -> Result<(), String> {
+        if matches!(self.kind, FieldKind::Several { .. }) && value == NONE_OF_THEM {
+            return Err("choose at least one".to_owned());
+        }
         let is_known = match self.kind {
             FieldKind::Choice { choices } => choices.iter().any(|(word, _)| *word == value),
             FieldKind::Several { choices } => {
                 value.split(',').all(|one| choices.iter().any(|(word, ..)| *word == one))
             }
-            FieldKind::Text { .. } | FieldKind::File | FieldKind::Check => true,
+            FieldKind::Text { .. } | FieldKind::File | FieldKind::Check | FieldKind::Hidden => true,
         };
         if is_known { Ok(()) } else { Err(format!("{value:?}: is none of the choices")) }
     }
@@ -486,14 +516,16 @@ mod tests {
             ("compare", "beside", "--allow-program"),
             ("compare", "workload", "--resume"),
             ("compare", "transports", "udp,--x"),
+            ("compare", "transports", "none"),
             ("study", "study", "--allow-program"),
             ("study", "study", "../../etc"),
-            ("serve", "port", "7160 --open"),
             ("compare", "unknown", "x"),
             ("compare", "line", "a\nb"),
         ] {
             assert!(words(task, &[(name, value)], out).is_err(), "{task} {name}={value}");
         }
+        assert!(words("serve", &[("who", "--open"), ("port", "7160")], out).is_ok());
+        assert!(words("serve", &[("who", "--open"), ("port", "7160 --open")], out).is_err());
         assert!(words("shell", &[], out).unwrap_err().contains("no such task"));
     }
 
@@ -509,7 +541,17 @@ mod tests {
         for file in ["../a", "/etc/passwd", "missing", "link"] {
             assert!(with(file).is_err(), "{file}");
         }
-        assert!(words("send", &[("to", "h")], out.path()).unwrap_err().contains("File: is needed"));
+        assert!(words("send", &[("to", "h")], out.path()).unwrap_err().contains("File: please fill it in"));
+    }
+
+    #[test]
+    fn a_far_end_has_a_key_or_serves_everybody_and_writes_its_log_in_any_case() {
+        let out = Path::new("/runs");
+        assert!(words("serve", &[], out).unwrap_err().starts_with("Key: "));
+        let made = words("serve", &[("who", "--open")], out).unwrap();
+        assert_eq!(made, ["serve", "--open", "--log=/runs/received"]);
+        let values = BTreeMap::from([("who".to_owned(), "--open".to_owned())]);
+        assert_eq!(order("serve", &values, out).unwrap().folders, [out.join(RECEIVED)]);
     }
 
     #[test]

@@ -136,6 +136,24 @@ fn no_answer_may_be_read_by_other_origins_and_no_inline_script_runs() {
 }
 
 #[test]
+fn the_log_of_what_came_is_empty_at_first_and_the_page_learns_the_hosts_addresses() {
+    let open = Open::new();
+    let get = |path: &str| {
+        let Open { port, token, .. } = &open;
+        let host = format!("Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}");
+        open.send(&format!("GET /api/{path} HTTP/1.1\r\n{host}"), b"")
+    };
+    let (status, answer) = get("received");
+    assert!(status == 200 && answer.ends_with(r#"{"text":""}"#), "{answer}");
+    let folder = open.runs().join("received");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("receive-log.txt"), "Protocol: UDP\n").unwrap();
+    assert!(get("received").1.ends_with(r#"{"text":"Protocol: UDP\n"}"#));
+    let (status, answer) = get("state");
+    assert!(status == 200 && answer.contains(r#""addresses":["#), "{answer}");
+}
+
+#[test]
 fn a_path_out_of_the_folder_is_refused_in_every_request() {
     let open = Open::new();
     let victim = open.folder.path().join("victim");

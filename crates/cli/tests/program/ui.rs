@@ -195,6 +195,9 @@ fn a_burst_between_two_windows_has_its_statistics_and_its_log_at_both_ends() {
     assert!(log.contains("10") && log.contains("1024"), "{log}");
     let (_, shown) = window.ask("run", &json!({ "name": sent["run"] }));
     assert_eq!(shown["figures"]["cells"][0]["flows"]["transfer"]["received"]["mean"], 10.0);
+    let received = there.path("talkpath-runs").join("received").join("receive-log.txt");
+    let received = std::fs::read_to_string(received).unwrap();
+    assert!(received.contains("Packet size: 1024 bytes\nPackets received: 10\n"), "{received}");
     let (_, far_job) = far.ask("job", &json!({ "id": served["id"] }));
     assert!(far_job["messages"].to_string().contains("127.0.0.1"), "{far_job}");
     window.end(false).succeeds();

@@ -36,15 +36,26 @@ export function errorPlace() {
   return { place, show: (error) => { place.textContent = error?.message ?? error ?? ""; } };
 }
 
-// A text to copy, with its button.
-export function copyable(label) {
-  const text = element("code");
+function copyButton(text, label) {
   const copy = button("Copy", async () => {
     await navigator.clipboard.writeText(text.textContent);
     copy.textContent = "Copied";
     setTimeout(() => { copy.textContent = "Copy"; }, 1500);
   });
   copy.setAttribute("aria-label", `Copy: ${label}`);
+  return copy;
+}
+
+// A word to copy, with its button beside it.
+export function copyWord(label, word) {
+  const text = element("code", {}, word);
+  return element("span", { className: "buttons" }, text, copyButton(text, label));
+}
+
+// A text to copy, with its button.
+export function copyable(label) {
+  const text = element("code");
+  const copy = copyButton(text, label);
   const place = element("div", { className: "wide" }, element("p", { className: "help" }, label),
     element("pre", { tabIndex: 0, role: "group", "aria-label": label }, text), copy);
   return { place, set: (value) => { text.textContent = value; } };

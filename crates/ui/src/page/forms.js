@@ -1,9 +1,15 @@
 // Forms: one for each task, made of the program's own table of fields.
 
-import { button, copyable, element, errorPlace, freshId } from "./elements.js";
+import { button, copyWord, copyable, element, errorPlace, freshId } from "./elements.js";
 import { get, give, post } from "./server.js";
 
 let given = [];
+// What was filled in, so that a form has it again after a change of tab. The forms that send ask for
+// the same far end and its key. The key of this computer's own far end is another one.
+const kept = new Map();
+const keptAs = (task, field) => (task.name !== "serve" && ["to", "key"].includes(field.name) ? field.name : `${task.name}.${field.name}`);
+// Files that hold keys, so that no list of files to send offers them.
+const KEY = "key-";
 
 export async function readGiven() {
   given = await get("files");
@@ -29,7 +35,7 @@ function control(field) {
       const place = element("fieldset", { className: "field wide" }, element("legend", {}, field.label),
         boxes.map(([, , box, text]) => element("label", { htmlFor: box.id }, box, text)), help);
       const value = () => boxes.every(([, chosen, box]) => box.checked === chosen) ? ""
-        : boxes.filter(([, , box]) => box.checked).map(([word]) => word).join(",");
+        : boxes.filter(([, , box]) => box.checked).map(([word]) => word).join(",") || "none";
       return { place, input: place, value, set: (words) => boxes.forEach(([word, , box]) => { box.checked = words.split(",").includes(word); }) };
     }
     case "check": {
@@ -52,49 +58,103 @@ function fileControl(field, id, label, help, described) {
   const select = element("select", described);
   const fill = (chosen) => {
     select.replaceChildren(element("option", { value: "" }, "none"),
-      ...given.map((name) => element("option", { value: name }, name)));
+      ...given.filter((name) => name.startsWith(KEY) === isKey).map((name) => element("option", { value: name }, name)));
     select.value = chosen;
+    said.replaceChildren();
+    reveal.hidden = !isKey || !select.value;
   };
-  fill("");
+  const isKey = field.name === "key";
+  const said = element("p", { className: "help", role: "status" });
+  const reveal = button("Show the key", () => take(async () => {
+    const { text } = await post("given", { name: select.value });
+    return [select.value, text.trim()];
+  }));
   const { place: error, show } = errorPlace();
   const take = async (work) => {
     show("");
     try {
-      const name = await work();
+      const [name, key] = [await work()].flat();
       await readGiven();
       fill(name);
+      if (key) said.replaceChildren("The key, for the other computer: ", copyWord("the key", key));
       select.dispatchEvent(new Event("input", { bubbles: true }));
     } catch (why) {
       show(why);
     }
   };
-  const said = element("p", { className: "help", role: "status" });
   const picker = element("input", { type: "file", hidden: true, "aria-label": `${field.label}: choose a file`, tabIndex: -1,
-    onchange: () => picker.files[0] && take(() => give(picker.files[0])) });
+    onchange: () => picker.files[0] && take(() => give(picker.files[0], picker.files[0].name.startsWith(KEY) === isKey ? "" : isKey ? KEY : "file-")) });
   const buttons = element("div", { className: "buttons" }, button("Choose a file…", () => picker.click()), picker);
-  if (field.name === "key") {
-    const name = () => `key-${new Date().toISOString().slice(0, 23).replaceAll(/[:.]/g, "-")}`;
+  if (isKey) {
+    const name = () => `${KEY}${new Date().toISOString().slice(0, 23).replaceAll(/[:.]/g, "-")}`;
     buttons.append(button("Make a key", () => take(async () => {
       const made = name();
       const { key } = await post("key", { name: made });
-      said.replaceChildren("The key, for the other computer: ", element("code", {}, key));
-      return made;
-    })));
+      return [made, key];
+    })), reveal);
     const pasted = element("input", { type: "text", autocomplete: "off", spellcheck: false, "aria-label": "A key to paste", placeholder: "paste a key" });
     buttons.append(pasted, button("Use it", () => take(async () => {
-      const kept = name();
-      await post("key", { name: kept, key: pasted.value });
-      return kept;
+      const made = name();
+      await post("key", { name: made, key: pasted.value });
+      return made;
     })));
   }
+  select.addEventListener("change", () => { said.replaceChildren(); reveal.hidden = !isKey || !select.value; });
+  fill("");
   const place = element("div", { className: "field" }, label, select, buttons, said, help, error);
   return { place, input: select, value: () => select.value, set: fill };
 }
 
+// An error of the program in the words of the page, with the field that it is about, if it is about one.
+function inWords(text, task) {
+  const of = (name) => task.fields.find((field) => field.name === name);
+  const port = /cannot listen on \S*:(\d+) .*another program/.exec(text)?.[1];
+  if (port) return [`Port ${port} is taken by another program, perhaps by another far end. Choose another, such as ${Number(port) % 65535 + 1}.`, of("port")];
+  const labelled = task.fields.find((field) => text.startsWith(`${field.label}: `));
+  if (labelled) return [text.slice(labelled.label.length + 2), labelled];
+  const flag = /--[a-z][a-z-]*/.exec(text)?.[0];
+  const field = flag && task.fields.find((it) => it.flag === flag);
+  if (!field) return [text, undefined];
+  const lines = text.split("\n").filter((line) => !line.startsWith("  = help"));
+  const words = lines.join("\n")
+    .replace(/^invalid value '(.*)' for '.*?': /, "“$1” is not understood: ")
+    .replace(/^--[a-z-]+(?:[ =].*?)?: (?:[a-z_]+(?:\.[a-z_]+)+: )?/, "");
+  return [field.name === "line" && /unit/.test(words) ? `${words}. Write the numbers alone, in Mb/s: 50/10` : words, field];
+}
+
 // Makes the form of `task`. `onstart` receives the number of the job that was started.
 export function form(task, onstart, fixed = {}) {
-  const controls = task.fields.map((field) => ({ field, ...control(field) }));
+  const controls = task.fields.filter((field) => field.kind !== "hidden").map((field) => ({ field, ...control(field) }));
   const shown = controls.filter(({ field }) => !(field.name in fixed));
+  for (const { field, place, set } of shown) {
+    const mistake = element("p", { className: "mistake", role: "alert", id: freshId() });
+    place.append(mistake);
+    if (!field.more && kept.get(keptAs(task, field))) set(kept.get(keptAs(task, field)));
+  }
+  const mark = ({ place, input }, text) => {
+    const mistake = place.querySelector(".mistake");
+    mistake.textContent = text;
+    place.classList.toggle("wrong", text !== "");
+    if (text) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
+    if (!text) return;
+    const more = place.closest("details");
+    if (more) more.open = true;
+    place.scrollIntoView({ block: "center" });
+    (input.matches("fieldset") ? input.querySelector("input") : input).focus();
+  };
+  // Shows an error at its field, or below the form, and returns it in words.
+  const mistake = (text) => {
+    const [words, field] = inWords(text, task);
+    const found = field && shown.find((it) => it.field === field);
+    if (found) mark(found, words);
+    else show(words);
+    return found ? `${field.label}: ${words}` : words;
+  };
+  const unmark = () => {
+    show("");
+    shown.forEach((it) => mark(it, ""));
+  };
   const { place: error, show } = errorPlace();
   const command = copyable("The same in a terminal:");
   const start = element("button", { type: "submit", className: "main" }, task.start);
@@ -108,33 +168,41 @@ export function form(task, onstart, fixed = {}) {
 
   let waiting;
   const renew = () => {
+    // A line of one's own wins over the list of lines.
+    const line = controls.find(({ field }) => field.name === "line");
+    if (line) controls.find(({ field }) => field.name === "path").input.disabled = line.value() !== "";
     clearTimeout(waiting);
     waiting = setTimeout(async () => {
       try {
         const { command: text, missing } = await post("command", { task: task.name, values: values() });
         command.set(text ?? `(${missing})`);
-        show(made.dataset.tried && missing ? missing : "");
       } catch (why) {
         show(why);
       }
     }, 150);
   };
-  made.addEventListener("input", renew);
+  made.addEventListener("input", () => {
+    shown.forEach(({ field, value }) => kept.set(keptAs(task, field), value()));
+    unmark();
+    renew();
+  });
   made.addEventListener("submit", async (event) => {
     event.preventDefault();
-    made.dataset.tried = "yes";
+    unmark();
     start.disabled = true;
+    let id;
     try {
-      const { id } = await post("jobs", { task: task.name, values: values() });
-      show("");
-      onstart(id);
+      ({ id } = await post("jobs", { task: task.name, values: values() }));
     } catch (why) {
-      show(why);
-      controls.find(({ field }) => why.message.startsWith(`${field.label}:`))?.input.focus();
-    } finally {
       start.disabled = false;
+      mistake(why.message);
+      return;
     }
+    onstart(id, self);
   });
   renew();
-  return { place: made, set: (name, value) => { controls.find(({ field }) => field.name === name)?.set(value); renew(); } };
+  // While what it started runs, it starts no other: that would hide the first.
+  const busy = (is) => { start.disabled = is; };
+  const self = { place: made, busy, mistake, set: (name, value) => { controls.find(({ field }) => field.name === name)?.set(value); renew(); } };
+  return self;
 }

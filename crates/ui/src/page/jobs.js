@@ -1,13 +1,23 @@
 // What runs: its progress, its first answers, what each transport did last, and what the program says.
 
-import { button, element, errorPlace, number, seconds, table } from "./elements.js";
+import { button, copyWord, element, errorPlace, number, seconds, table } from "./elements.js";
 import { showRun } from "./runs.js";
-import { post } from "./server.js";
+import { get, post } from "./server.js";
 
 const INTERVAL_MS = 400;
 
-// Shows the job `id` in `place` until it has ended, and its run after that.
-export function watch(place, id) {
+// What the exit codes of the program mean (docs/reference/interface.md).
+const FAILURES = {
+  1: "It ran, and something is not as it should be",
+  2: "Not started: something in the form is wrong",
+  3: "Not started: this computer lacks something",
+  4: "The far end failed",
+};
+const DEFAULT_PORT = "7160";
+
+// Shows the job `id` in `place` until it has ended, and its run after that. `form` starts no other meanwhile, and has
+// the errors at its fields.
+export function watch(place, id, form = { busy: () => {}, mistake: (text) => text }) {
   const title = element("h3", {}, "Starting");
   const bar = element("progress", { max: 1, "aria-label": "Progress" });
   const status = element("p", { role: "status" });
@@ -17,12 +27,15 @@ export function watch(place, id) {
   const { place: error, show } = errorPlace();
   const result = element("div");
   const cancel = button("Cancel", () => post("cancel", { id }).catch(show), "danger");
-  place.replaceChildren(element("section", { className: "job", "aria-label": "What runs" },
-    title, bar, status, element("div", { className: "buttons" }, cancel), answers, figures, error, log), result);
-  title.scrollIntoView({ block: "nearest" });
+  const reach = element("div");
+  form.busy(true);
+  place.replaceChildren(result, element("section", { className: "job", "aria-label": "What runs" },
+    title, bar, status, error, reach, element("div", { className: "buttons" }, cancel), answers, figures, log));
+  place.scrollIntoView({ block: "start" });
 
   let after = 0;
   let lastAnswers = "";
+  const errors = [];
   const step = async () => {
     if (!place.isConnected) return;
     let job;
@@ -35,10 +48,13 @@ export function watch(place, id) {
     after = job.next_message;
     title.textContent = job.command;
     for (const message of job.messages) {
+      if (message.event === "error") {
+        errors.push(message.text);
+        continue;
+      }
       log.hidden = false;
       log.append(`${message.event === "note" ? "" : `${message.event}: `}${message.text}\n`);
       log.scrollTop = log.scrollHeight;
-      if (message.event === "error") error.append(`${message.text}\n`);
     }
     showProgress(job, bar, status);
     const lines = job.answers.map((answer) => [answer.line, answer.repetitions]);
@@ -46,13 +62,20 @@ export function watch(place, id) {
       lastAnswers = JSON.stringify(lines);
       answers.hidden = lines.length === 0;
       answers.replaceChildren(...lines.flatMap(([line, repetitions]) => [element("p", {}, line),
-        element("p", { className: "why" }, `After ${repetitions} of each; more may change it.`)]));
+        element("p", { className: "why" }, `After ${repetitions} of each so far.`)]));
     }
     figures.replaceChildren(...lastFigures(job));
+    if (job.server && job.exit_code === null && !reach.hasChildNodes()) await showReach(reach, job);
     if (job.exit_code === null) {
       setTimeout(step, INTERVAL_MS);
       return;
     }
+    form.busy(false);
+    reach.hidden = true;
+    // The last error counts the others.
+    const count = errors.findIndex((text) => /^\d+ mistakes in the options$/.test(text));
+    if (count > 0) errors.splice(count, 1);
+    show([...new Set(errors.map((text) => form.mistake(text)))].join("\n"));
     cancel.hidden = true;
     bar.hidden = true;
     answers.hidden = true;
@@ -62,17 +85,34 @@ export function watch(place, id) {
       figures.replaceChildren(element("details", { open: ["send", "burst"].includes(job.task) }, element("summary", {}, "What it printed"),
         element("pre", { className: "table", tabIndex: 0, role: "group", "aria-label": "What it printed" }, job.output)));
     }
-    if (job.run) await showRun(result, job.run, { isNew: true });
+    if (!job.run) return;
+    const run = await showRun(result, job.run, { isNew: true });
+    if (run?.figures?.valid === false) {
+      status.append(" The machines or their load took part: see what is said above.");
+      status.className = "bad";
+    }
+    if (place.isConnected) place.scrollIntoView({ block: "start" });
   };
   step();
+}
+
+// What the other computer needs to reach this one.
+async function showReach(place, job) {
+  const { addresses } = await get("state").catch(() => ({ addresses: [] }));
+  const port = /--bind=\S*:(\d+)/.exec(job.command)?.[1] ?? DEFAULT_PORT;
+  const shown = addresses.map((address) => (address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`));
+  place.replaceChildren(
+    element("p", {}, shown.length ? "“Far end” on the other computer is, by the network between them:" : `This computer has no address but its own. The port is ${port}.`),
+    ...shown.map((address) => copyWord("the address", address)),
+    element("p", { className: "help" }, `A firewall must let port ${port} in, for UDP and TCP.`));
 }
 
 function showProgress(job, bar, status) {
   const { progress, exit_code: code } = job;
   if (code !== null) {
-    const how = job.cancelled ? "Cancelled" : code === 0 ? "Done" : `Ended with exit code ${code}`;
-    status.textContent = `${how} after ${seconds(job.elapsed_s)}.`;
-    status.className = code === 0 || job.server ? "good" : "bad";
+    const how = job.cancelled ? "Cancelled" : code === 0 ? "Done" : FAILURES[code] ?? `Ended with exit code ${code}`;
+    status.textContent = code === 0 || job.cancelled ? `${how} after ${seconds(job.elapsed_s)}.` : `${how} (after ${seconds(job.elapsed_s)}).`;
+    status.className = code === 0 ? "good" : job.cancelled ? "" : "bad";
     return;
   }
   if (job.server) {

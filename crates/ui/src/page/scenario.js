@@ -62,7 +62,7 @@ export async function scenarioView(place, task) {
     const valid = await check();
     try {
       await post("scenario", { name: name.value, text: text.value });
-      if (valid) run.replaceChildren(form(task, (id) => watch(job, id), { file: name.value }).place);
+      if (valid) run.replaceChildren(form(task, (id, own) => watch(job, id, own), { file: name.value }).place);
     } catch (why) {
       show(why);
     }

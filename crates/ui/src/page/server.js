@@ -28,8 +28,8 @@ export const post = (path, body) =>
   ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
 // Gives a file to the program, and returns its name there.
-export async function give(file) {
-  const name = file.name.replace(/[^A-Za-z0-9._-]/g, "_").replace(/^\.+/, "") || "file";
+export async function give(file, prefix = "") {
+  const name = prefix + (file.name.replace(/[^A-Za-z0-9._-]/g, "_").replace(/^\.+/, "") || "file");
   await ask("upload", { method: "POST", headers: { "x-file-name": name }, body: file });
   return name;
 }

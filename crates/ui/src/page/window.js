@@ -1,6 +1,6 @@
 // The window: its tabs, and what each shows.
 
-import { button, element, question } from "./elements.js";
+import { element, question } from "./elements.js";
 import { form, readGiven } from "./forms.js";
 import { watch } from "./jobs.js";
 import { runsView, showRun } from "./runs.js";
@@ -17,6 +17,8 @@ const VIEWS = [
   ["scenario", "Scenario file"],
 ];
 
+const LOG_INTERVAL_MS = 2000;
+
 const view = document.getElementById("view");
 const tabs = document.getElementById("tabs");
 let tasks = {};
@@ -30,30 +32,43 @@ function show(place, name) {
 function taskView(place, name) {
   const job = element("div");
   show(place, name);
-  place.append(form(tasks[name], (id) => watch(job, id)).place, job);
-  return job;
+  const made = form(tasks[name], (id) => watch(job, id, made));
+  place.append(made.place, job);
+  return [job, made];
 }
 
-// The far end keeps a log of what came, in the form of the program of 2014, where it keeps files.
+// The far end keeps a log of what came, in the form of the program of 2014. It is renewed while it is shown.
 function serveView(place) {
-  const job = taskView(place, "serve");
-  const log = element("div");
-  place.append(element("div", { className: "buttons" }, button("Log of what came", async () => {
+  const shown = taskView(place, "serve");
+  const log = element("pre", { tabIndex: 0, role: "log", "aria-label": "Log of what came" });
+  let last;
+  const renew = async () => {
+    if (!log.isConnected) return;
     const { text } = await get("received").catch((why) => ({ text: why.message }));
-    log.replaceChildren(element("pre", { tabIndex: 0, role: "group", "aria-label": "Log of what came" }, text));
-  })), log);
-  return job;
+    if (text !== last) {
+      last = text;
+      log.textContent = text || "Nothing came yet.";
+      log.scrollTop = log.scrollHeight;
+    }
+    setTimeout(renew, LOG_INTERVAL_MS);
+  };
+  place.append(element("h3", {}, "Log of what came"), element("p", { className: "help" }, "The newest transfer is the last."), log);
+  renew();
+  return shown;
 }
 
 function sendView(place) {
   show(place, "send");
   const job = element("div");
-  const forms = ["burst", "send"].map((name) => form(tasks[name], (id) => watch(job, id)).place);
+  // Both forms wait while one has sent.
+  const busy = (is) => made.forEach((it) => it.busy(is));
+  const made = ["burst", "send"].map((name) => form(tasks[name], (id, own) => watch(job, id, { busy, mistake: own.mistake })));
+  const forms = made.map((it) => it.place);
   const what = element("select", { id: "what", onchange: () => forms.forEach((it, at) => { it.hidden = at !== what.selectedIndex; }) },
     element("option", {}, "a burst of messages"), element("option", {}, "a file"));
   forms[1].hidden = true;
-  place.append(element("div", { className: "field" }, element("label", { htmlFor: "what" }, "What is sent"), what), ...forms, job);
-  return job;
+  place.append(element("div", { className: "field apart" }, element("label", { htmlFor: "what" }, "What is sent"), what), ...forms, job);
+  return [job, { busy, mistake: (text) => text }];
 }
 
 async function studiesView(place) {
@@ -65,9 +80,9 @@ async function studiesView(place) {
   reading.remove();
   const list = element("ul", { className: "runs" }, studies.map(({ study, title, claims }) => element("li", {},
     element("h3", {}, study), element("p", {}, `${title} (${claims} claims)`),
-    element("details", {}, element("summary", {}, "Run it"), form(tasks.study, (id) => watch(job, id), { study }).place))));
+    element("details", {}, element("summary", {}, "Run it"), form(tasks.study, (id, own) => watch(job, id, own), { study }).place))));
   place.append(job, list);
-  return job;
+  return [job];
 }
 
 async function render() {
@@ -93,18 +108,18 @@ async function render() {
     else if (current === "send") job = sendView(view);
     else if (current === "serve") job = serveView(view);
     else job = taskView(view, current);
-    if (job) await showRunning(job, current);
+    if (job) await showRunning(job[0], current, job[1]);
   } catch (why) {
     view.replaceChildren(element("p", { className: "error", role: "alert" }, why.message));
   }
 }
 
 // A page that is opened again shows what runs.
-async function showRunning(place, current) {
+async function showRunning(place, current, shownForm) {
   const { jobs } = await get("state");
   const of = { send: ["send", "burst"], studies: ["study"] }[current] ?? [current];
   const running = jobs.find((job) => of.includes(job.task) && job.exit_code === null);
-  if (running) watch(place, running.id);
+  if (running) watch(place, running.id, shownForm);
 }
 
 async function end() {
