@@ -111,8 +111,8 @@ pub struct Understood {
     /// packets takes.
     #[serde(default)]
     pub fragments: Vec<String>,
-    /// The names of the links whose queue has an assumed size, because neither the scenario nor a flag says how
-    /// large the queue is: the default of 1000 packets, or what `compare --line` assumes.
+    /// The names of the links whose queue has an assumed size, because neither the scenario nor a flag says
+    /// how large the queue is: the default of 1000 packets, or what `compare --line` assumes.
     #[serde(default)]
     pub assumed_queues: Vec<String>,
 }

@@ -10,8 +10,8 @@
 //! - The *floor* is the least judged figure with which a flow is usable.
 //! - A *receiver* is the rule by which a call is played. A call whose scenario names no playout is judged
 //!   with two receivers: the adaptive one, and the second one, which has a fixed buffer.
-//! - A *variant* is the same condition with one change, such as `fq_codel` on a link. If the change can help, it
-//!   is a *cure*.
+//! - A *variant* is the same condition with one change, such as `fq_codel` on a link. If the change can help,
+//!   it is a *cure*.
 //!
 //! # The rule
 //!

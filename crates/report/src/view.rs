@@ -199,8 +199,8 @@ impl<'a> CellView<'a> {
         self.runs.iter().filter_map(judged).collect()
     }
 
-    /// The figures of the call `flow` by what is heard of it, in each repetition, also if the call has a score.
-    /// Empty if the flow is no call, and for copies.
+    /// The figures of the call `flow` by what is heard of it, in each repetition, also if the call has a
+    /// score. Empty if the flow is no call, and for copies.
     pub(crate) fn heard_figures(&self, flow: &str) -> BTreeMap<u64, JudgedFigure> {
         let mut figures = self.judged_figures(flow);
         figures.retain(|repetition, judged| {

@@ -261,7 +261,8 @@ pub fn with_variants(resolved: &str, variants: &Variants<'_>) -> Option<String> 
         _ => Array::from_iter(rows.into_iter().map(|row| Value::Array(Array::from_iter(row)))),
     };
     let mut sweep = Table::new();
-    // The last key of a sweep changes fastest. So the variants come first, and the numbers of the cells remain.
+    // The last key of a sweep changes fastest. So the variants come first, and the numbers of the cells
+    // remain.
     sweep.insert(&keys.join(", "), value(values));
     if let Some(present_sweep) = document.remove("sweep").as_ref().and_then(Item::as_table) {
         sweep.extend(present_sweep.iter().map(|(key, values)| (key.to_owned(), values.clone())));
@@ -274,8 +275,8 @@ pub fn with_variants(resolved: &str, variants: &Variants<'_>) -> Option<String> 
 /// because the buffers of home routers lie apart by more (Kreibich, Weaver, Nechaev and Paxson, "Netalyzr:
 /// Illuminating the Edge Network", IMC 2010).
 const SIZES_TRIED: [f64; 2] = [0.5, 4.0];
-/// The share of the link that a transfer gets if it is held back. We chose 80 % because it leaves room for the
-/// headers of the transfer, a call, and the acknowledgements of a download.
+/// The share of the link that a transfer gets if it is held back. We chose 80 % because it leaves room for
+/// the headers of the transfer, a call, and the acknowledgements of a download.
 const HELD_SHARE: f64 = 0.8;
 /// The payload of a TCP segment on an Ethernet path, with timestamps (RFC 9293 §3.7.1, RFC 7323 §3.2).
 const SEGMENT_BYTES: u64 = 1448;
@@ -293,7 +294,8 @@ fn held_workload(link_rate: Rate) -> Value {
     Value::InlineTable(keys.into_iter().map(|(key, text)| (key, Value::from(text))).collect())
 }
 
-/// Returns the drop-tail queue `queue` with a limit that is `factor` times as large. `None` for another queue.
+/// Returns the drop-tail queue `queue` with a limit that is `factor` times as large. `None` for another
+/// queue.
 fn with_limit_times(queue: &Value, factor: f64) -> Option<Value> {
     let mut scaled = queue.as_inline_table()?.clone();
     if scaled.get("kind")?.as_str() != Some("drop-tail") {

@@ -247,7 +247,8 @@ fn has_fast_uplink(plan: &Plan) -> bool {
 /// The link that an upload fills.
 const UPLINK: &str = "up";
 
-/// Returns the rate of a link in the first cell. `None` if there is no such link, or if its rate is not fixed.
+/// Returns the rate of a link in the first cell. `None` if there is no such link, or if its rate is not
+/// fixed.
 fn rate_of_link(plan: &Plan, name: &str) -> Option<Rate> {
     let link = plan.cells.first()?.scenario.links.iter().find(|link| link.name == name)?;
     match link.config.rate {

@@ -1,5 +1,5 @@
-//! The seconds of a run in which messages were due that were lost or came after the deadline. They show whether
-//! a change of the path is to blame. Only flows over a path that changes have them.
+//! The seconds of a run in which messages were due that were lost or came after the deadline. They show
+//! whether a change of the path is to blame. Only flows over a path that changes have them.
 //!
 //! ```text
 //!  due          0 s      1 s      2 s      3 s
@@ -12,8 +12,8 @@ use talkpath_units::Duration;
 
 use super::trip::Trip;
 
-/// A second with bad messages: its number from the start of the run, how many messages that were due in it are
-/// lost, and how many came after the deadline.
+/// A second with bad messages: its number from the start of the run, how many messages that were due in it
+/// are lost, and how many came after the deadline.
 pub type BadSecond = (u32, u32, u32);
 
 /// The seconds of a run are counted up to this one. We chose 600 because a run of ten minutes is longer than

@@ -147,8 +147,8 @@ pub struct FlowSummary {
     /// connection was open.
     #[serde(default)]
     pub breaks: Vec<BreakSummary>,
-    /// If the path changes: the seconds of the first ten minutes in which messages were due that were lost, or
-    /// came after the deadline.
+    /// If the path changes: the seconds of the first ten minutes in which messages were due that were lost,
+    /// or came after the deadline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bad_seconds: Vec<BadSecond>,
     /// Foderaro's "real time performance" in words: great, good, bad, horrible. `None` if the workload is not

@@ -1,9 +1,9 @@
 //! Finds the change of the path to which most of the lost and late messages of a flow belong.
 //!
-//! A change is to blame if at least half of the lost and late messages were due in its time, and if a second of
-//! this time had at least four times as many of them as a second outside. Its time is first taken to be the
-//! change itself and the seconds behind it, for an outage or a handover, and then all the time until the next
-//! change, for a rate that stays low.
+//! A change is to blame if at least half of the lost and late messages were due in its time, and if a second
+//! of this time had at least four times as many of them as a second outside. Its time is first taken to be
+//! the change itself and the seconds behind it, for an outage or a handover, and then all the time until the
+//! next change, for a rate that stays low.
 //!
 //! ```text
 //!  bad messages a second     0  0  0 50 40  3  0  0  0
@@ -19,9 +19,9 @@ use crate::number::counted;
 use crate::plot::scale::tick_label;
 use crate::view::CellView;
 
-/// The time of a change lasts 2 s beyond the change, or as long again as the change takes if that is longer. We
-/// chose 2 s because a retransmission timer of 1 s (RFC 6298 §2.1) that backs off once fires within 3 s of the
-/// loss. A timer that backs off during an outage waits at most as long again as the outage took.
+/// The time of a change lasts 2 s beyond the change, or as long again as the change takes if that is longer.
+/// We chose 2 s because a retransmission timer of 1 s (RFC 6298 §2.1) that backs off once fires within 3 s of
+/// the loss. A timer that backs off during an outage waits at most as long again as the outage took.
 const AFTERMATH_S: f64 = 2.0;
 /// At least half of the lost and late messages belong to the change that is to blame. Chosen.
 const LEAST_SHARE: f64 = 0.5;
@@ -30,7 +30,8 @@ const LEAST_SHARE: f64 = 0.5;
 const LEAST_RATIO: f64 = 4.0;
 /// Fewer lost and late messages show nothing. Chosen.
 const LEAST_MESSAGES: u64 = 10;
-/// A smaller share of lost and late messages is not worth a sentence. Chosen, as for a call that is heard whole.
+/// A smaller share of lost and late messages is not worth a sentence. Chosen, as for a call that is heard
+/// whole.
 const HARDLY_ANY: f64 = 0.001;
 
 /// The change that is to blame.

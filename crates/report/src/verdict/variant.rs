@@ -131,8 +131,8 @@ impl Change {
     }
 }
 
-/// The conditions by each key that a variant can change: the key and all other swept keys with their values as
-/// one text, and the indices of the conditions.
+/// The conditions by each key that a variant can change: the key and all other swept keys with their values
+/// as one text, and the indices of the conditions.
 struct VariantIndex(BTreeMap<(String, String), Vec<IndexedValue>>);
 
 struct IndexedValue {
@@ -257,8 +257,8 @@ impl Outcome {
     }
 }
 
-/// Adds the results to the answer of their base. The first cure that helps belongs to the answer's first line,
-/// and all others to its reasons.
+/// Adds the results to the answer of their base. The first cure that helps belongs to the answer's first
+/// line, and all others to its reasons.
 fn add_to_answer(mut results: Vec<VariantResult>, verdict: &mut Verdict) {
     let answer = &mut verdict.answer;
     answer.tried = results.iter().map(|result| result.tried.clone()).collect();

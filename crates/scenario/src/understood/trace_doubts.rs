@@ -38,8 +38,8 @@ pub(crate) fn warn_of_traces(root: &Table, duration: Duration, contents: &Conten
     }
 }
 
-/// Says what is implausible in a rate trace, whatever run reads it. Returns `None` if nothing is. `file` is the
-/// name of the file.
+/// Says what is implausible in a rate trace, whatever run reads it. Returns `None` if nothing is. `file` is
+/// the name of the file.
 pub fn doubts_about_rates(trace: &RateTrace, file: &str) -> Option<String> {
     let doubts = RateDoubts { trace, duration: None, file };
     let found = [doubts.implausible_rate(), doubts.often_repeated(), doubts.identical_lines()];

@@ -1,13 +1,15 @@
 //! A path whose both directions follow a table of rates, delays and losses over time: `--path FILE.csv`.
 //!
-//! The table says nothing about the queues, and need not have a delay. What is assumed is said, as for `--line`.
+//! The table says nothing about the queues, and need not have a delay. What is assumed is said, as for
+//! `--line`.
 
 use talkpath_path::{ChangeTable, LinkValues, RateModel};
 use talkpath_units::{Duration, Rate};
 
 use crate::args::quoted;
 
-/// The one-way delay of a path whose table has none. We chose 20 ms, as a phone has on LTE (the preset `lte`).
+/// The one-way delay of a path whose table has none. We chose 20 ms, as a phone has on LTE (the preset
+/// `lte`).
 const ASSUMED_DELAY: Duration = Duration::from_millis(20);
 /// How long a full queue takes to empty at the mean rate, as `--line` assumes it.
 const UP_QUEUE: &str = "250 ms";
@@ -82,8 +84,8 @@ fn mean_rate(table: &ChangeTable) -> Option<Rate> {
     (mean >= 1.0).then(|| Rate::from_bps(mean as u64))
 }
 
-/// The time after which the table repeats: the last row holds as long as the row before it, or a second if there
-/// is none. It is a whole number of milliseconds.
+/// The time after which the table repeats: the last row holds as long as the row before it, or a second if
+/// there is none. It is a whole number of milliseconds.
 fn period(table: &ChangeTable) -> Duration {
     let times: Vec<Duration> = table.rows().iter().map(|(time, _)| *time).collect();
     let last = times.last().copied().unwrap_or_default();

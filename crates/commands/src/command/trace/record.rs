@@ -1,5 +1,5 @@
-//! `talkpath trace record`: measures the line to a host that runs `talkpath serve`, and writes it as a path that
-//! `--path` reads.
+//! `talkpath trace record`: measures the line to a host that runs `talkpath serve`, and writes it as a path
+//! that `--path` reads.
 //!
 //! ```text
 //! cell   what runs                 what it shows
@@ -8,9 +8,9 @@
 //! 2      the probe and a download  the same of the download
 //! ```
 //!
-//! The three are measured one after the other, so the rows of a table are not of one moment: row 3 has the rate of
-//! the third second of the upload, and the delay of the third second of the probe alone. A delay that grows under
-//! load is taken as a queue and not as a longer path.
+//! The three are measured one after the other, so the rows of a table are not of one moment: row 3 has the
+//! rate of the third second of the upload, and the delay of the third second of the probe alone. A delay that
+//! grows under load is taken as a queue and not as a longer path.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -52,11 +52,11 @@ const DOWNLOAD: u64 = 2;
 
 /// The time of a row. We chose 1 s, which is many round trips of TCP, so that the goodput follows the line.
 const WINDOW: Duration = Duration::from_secs(1);
-/// The bytes of an IP packet for the bytes of its payload: 1500 for 1448 with TCP's timestamps (RFC 9293 §3.7.1,
-/// RFC 7323 §3.2).
+/// The bytes of an IP packet for the bytes of its payload: 1500 for 1448 with TCP's timestamps (RFC 9293
+/// §3.7.1, RFC 7323 §3.2).
 const IP_PER_PAYLOAD: f64 = 1500.0 / 1448.0;
-/// The smallest queue that is written. We chose 10 ms: below that a drop-tail queue holds hardly a packet of a
-/// slow line.
+/// The smallest queue that is written. We chose 10 ms: below that a drop-tail queue holds hardly a packet of
+/// a slow line.
 const LEAST_QUEUE: Duration = Duration::from_millis(10);
 
 /// Measures the line, and writes the path file and a table for each direction.
@@ -256,8 +256,8 @@ impl Direction {
         *lost += u32::from(is_lost);
     }
 
-    /// The rows of this direction. The first second of a transfer is left out, because TCP begins slowly, and the
-    /// last one, because it is not whole.
+    /// The rows of this direction. The first second of a transfer is left out, because TCP begins slowly, and
+    /// the last one, because it is not whole.
     fn measured(
         mut self,
         noun: &str,

@@ -7,9 +7,9 @@
 //! row                  0,51,0         0.2,78,20
 //! ```
 //!
-//! A capture has the delays of the packets above that of the fastest packet. How long the fastest packet took is
-//! said by `--one-way`, by RTCP, or assumed (`talkpath rate` has the same rule). The rate of the path is not
-//! known: a call shows only that it is not below that of the call.
+//! A capture has the delays of the packets above that of the fastest packet. How long the fastest packet took
+//! is said by `--one-way`, by RTCP, or assumed (`talkpath rate` has the same rule). The rate of the path is
+//! not known: a call shows only that it is not below that of the call.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -26,8 +26,8 @@ use crate::failure::Failure;
 /// none, and short enough to keep a burst of losses a burst.
 const WINDOW: Duration = Duration::from_millis(200);
 
-/// The first four bytes of a capture: pcapng (draft-ietf-opsawg-pcapng §4.1), and pcap in both byte orders with
-/// microseconds and with nanoseconds (draft-ietf-opsawg-pcap §4).
+/// The first four bytes of a capture: pcapng (draft-ietf-opsawg-pcapng §4.1), and pcap in both byte orders
+/// with microseconds and with nanoseconds (draft-ietf-opsawg-pcap §4).
 const MAGIC: [[u8; 4]; 5] = [
     [0x0a, 0x0d, 0x0d, 0x0a],
     [0xa1, 0xb2, 0xc3, 0xd4],
@@ -98,8 +98,8 @@ struct Row {
     loss: f64,
 }
 
-/// Makes the rows of a flow. A window in which nothing was due, as in a pause of speech, has no row. If all of
-/// its packets are lost, the delay is that of the row before.
+/// Makes the rows of a flow. A window in which nothing was due, as in a pause of speech, has no row. If all
+/// of its packets are lost, the delay is that of the row before.
 fn rows(flow: &FlowRecord) -> Vec<Row> {
     struct Window {
         number: u64,
