@@ -129,9 +129,16 @@ fn check_table(table: &Table, metadata: &ParquetMetaData, length: u64) -> Result
     if version.parse() != Ok(RECORD_VERSION) {
         return Err(RecordError::Version { found: version.to_owned() });
     }
-    if file.schema() != table.schema()?.as_ref() {
+    // Another program that writes the file again may give the root of the columns another name.
+    let expected = table.schema()?;
+    let (columns, expected) = (file.schema().get_fields(), expected.get_fields());
+    if columns != expected {
         let names: Vec<_> = file.schema_descr().columns().iter().map(|column| column.name()).collect();
-        let found = format!("table {} with {}", value(TABLE_KEY).unwrap_or("unnamed"), names.join(", "));
+        let mut found = format!("table {} with {}", value(TABLE_KEY).unwrap_or("unnamed"), names.join(", "));
+        let mut pairs = columns.iter().zip(expected);
+        if let Some((column, _)) = pairs.find(|(column, expected)| column != expected) {
+            found = format!("{found}; the first that differs, in its name or its type, is {}", column.name());
+        }
         return Err(RecordError::Columns { expected: table.name, found });
     }
     if !chunks_lie_within(metadata, length) {

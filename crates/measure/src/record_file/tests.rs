@@ -69,6 +69,25 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
+fn a_file_that_another_program_wrote_again_is_read_and_a_column_that_differs_is_named() {
+    let record = sample(1);
+    let file = packets_of(&record);
+    // The name of the root comes before the columns, and that of the table after them.
+    let renamed = |from: &[u8], to: &[u8]| {
+        let mut file = file.clone();
+        let footer = file.len() - 8;
+        let length = u32::from_le_bytes(file[footer..footer + 4].try_into().unwrap()) as usize;
+        let begin = footer - length;
+        let position = file[begin..].windows(from.len()).position(|bytes| bytes == from).unwrap();
+        file[begin + position..][..to.len()].copy_from_slice(to);
+        read_packets(chunk(file)).map(|rows| rows.collect::<Result<Vec<_>, _>>().unwrap())
+    };
+    assert_eq!(renamed(b"packets", b"schema_").unwrap(), packet_rows(&record).collect::<Vec<_>>());
+    let why = renamed(b"received_ns", b"received_ms").map(drop).unwrap_err().to_string();
+    assert!(why.contains("the first that differs, in its name or its type, is received_ms"), "{why}");
+}
+
+#[test]
 fn rows_of_any_shape_are_read_again() {
     let mut stream = Seed::new(9).stream("shapes");
     let mut draw = |below: u64| stream.bits() % below;
