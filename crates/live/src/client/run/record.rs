@@ -270,3 +270,39 @@ fn refusal_warnings(flow: &str, logs: &HostLogs<'_>) -> Vec<String> {
 fn sum_drops(near: UdpDrops, far: Option<UdpDrops>) -> Option<u64> {
     Some(near.min_without_room()?.saturating_add(far?.min_without_room()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use talkpath_measure::{FlowInfo, MessageRecord};
+    use talkpath_units::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn drops_at_the_server_s_socket_count_only_against_a_run_that_misses_something() {
+        let leg = |fates: &[Fate]| {
+            let message = |(seq, fate): (u64, &Fate)| MessageRecord {
+                seq,
+                size: Bytes::new(160),
+                due: Instant::ZERO,
+                sent: Some(Instant::ZERO),
+                wire: None,
+                received: None,
+                fate: *fate,
+                drop_cause: None,
+                copies: 0,
+                transmissions: 0,
+            };
+            LegRecord { messages: (0..).zip(fates).map(message).collect(), ..LegRecord::default() }
+        };
+        let run = |forward: &[Fate], echo: Option<&[Fate]>| {
+            let info = FlowInfo::on_a_clock("call");
+            let flow = FlowRecord { forward: leg(forward), echo: echo.map(leg), ..FlowRecord::new(info) };
+            misses_nothing(&RunRecord { flows: vec![flow], ..RunRecord::default() })
+        };
+        let all = [Fate::Delivered, Fate::Delivered];
+        assert!(run(&all, None) && run(&all, Some(&all)));
+        assert!(!run(&[Fate::Delivered, Fate::Missing], Some(&all)));
+        assert!(!run(&all, Some(&[Fate::Unfinished])));
+    }
+}
