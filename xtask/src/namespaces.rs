@@ -7,8 +7,10 @@ use std::time::Instant;
 use crate::command::exit_code_until;
 use crate::judges::Judged;
 
-/// The table of paths with every transport.
-const TABLE: &str = "paths::table::";
+/// The tables of paths with every transport, and of them the nightly and the weekly one.
+const TABLES: &str = "paths::table::";
+const TABLE: &str = "paths::table::over_each_";
+const LONG_TABLE: &str = "paths::table::over_paths_that_change_";
 
 /// Live runs over paths that are not kind, whose routers are namespaces with nftables.
 pub(crate) fn hostile_paths(root: &Path, deadline: Instant) -> Judged {
@@ -17,11 +19,19 @@ pub(crate) fn hostile_paths(root: &Path, deadline: Instant) -> Judged {
     }
     let agrees = "each path has the outcome and the sentence that it should";
     // The table alone: which address of a name answers first is a matter of 250 ms (RFC 8305 §5).
-    let others = ignored_tests(root, &["paths::", "--skip", TABLE], deadline, agrees);
+    let others = ignored_tests(root, &["paths::", "--skip", TABLES], deadline, agrees);
     if !matches!(others, Judged::Agrees(_)) {
         return others;
     }
     ignored_tests(root, &[TABLE], deadline, agrees)
+}
+
+/// Live runs over paths that change late, or for long.
+pub(crate) fn long_paths(root: &Path, deadline: Instant) -> Judged {
+    if let Err(why) = has_nftables(deadline) {
+        return Judged::Missing(why);
+    }
+    ignored_tests(root, &[LONG_TABLE], deadline, "each path has the outcome and the sentence that it should")
 }
 
 /// Runs the ignored tests of the program that `choice` chooses, as the test's own arguments; `agrees` says what

@@ -136,7 +136,7 @@ const NIGHTLY: [Job; 32] = [
     Job {
         name: "paths",
         minutes: 8,
-        what: "live runs over hostile paths in namespaces, and a table of 23 such paths with every transport",
+        what: "live runs over hostile paths in namespaces, and a table of 26 such paths with every transport",
         run: |root, end| namespaces::hostile_paths(root, end).into(),
     },
     Job { name: "kernel-peer", minutes: 2, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
@@ -244,7 +244,7 @@ const NIGHTLY: [Job; 32] = [
     },
 ];
 
-const WEEKLY: [Job; 10] = [
+const WEEKLY: [Job; 11] = [
     Job {
         name: "seeds",
         minutes: 40,
@@ -268,6 +268,12 @@ const WEEKLY: [Job; 10] = [
         minutes: 63,
         what: "a monitor of fifty calls beside irtt for an hour, a bridge between the hosts that counts",
         run: |root, end| judges::monitor(root, end).into(),
+    },
+    Job {
+        name: "long-paths",
+        minutes: 5,
+        what: "live runs over paths whose UDP goes off after 10 s, and whose device is down for 15 s",
+        run: |root, end| namespaces::long_paths(root, end).into(),
     },
     Job {
         name: "neteq",

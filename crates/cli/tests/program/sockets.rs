@@ -1,7 +1,8 @@
-//! Kernels that refuse socket options which a run can do without, as old and trimmed ones and sandboxes do: a
-//! library that is loaded before the C library refuses them.
+//! Kernels that refuse socket options which a run can do without, as old and trimmed ones and sandboxes do:
+//! a library that is loaded before the C library refuses them.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,7 +11,8 @@ use serde_json::Value;
 use crate::harness::{Bench, Seen, Served, calls, first_line};
 use crate::quiet::skip;
 
-/// Refuses the options that stand in REFUSED, each as ` LEVEL/NAME `.
+/// Refuses the options of sockets that stand in REFUSED, each as ` LEVEL/NAME `, and the messages that are
+/// sent with an option in REFUSED_MESSAGES. Each refused message has a line in the file `refusals`.
 const LIBRARY: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,18 +23,42 @@ const LIBRARY: &str = r#"
 #include <sys/socket.h>
 
 typedef int (*next_setsockopt)(int, int, int, const void *, socklen_t);
+typedef ssize_t (*next_sendmsg)(int, const struct msghdr *, int);
+
+static int is_in(const char *variable, int level, int name) {
+    char option[32];
+    const char *refused = getenv(variable);
+    snprintf(option, sizeof option, " %d/%d ", level, name);
+    return refused && strstr(refused, option);
+}
 
 int setsockopt(int socket, int level, int name, const void *value, socklen_t length) {
-    char option[32];
-    const char *refused = getenv("REFUSED");
-    snprintf(option, sizeof option, " %d/%d ", level, name);
-    if (refused && strstr(refused, option)) {
+    if (is_in("REFUSED", level, name)) {
         errno = ENOPROTOOPT;
         return -1;
     }
     return ((next_setsockopt)dlsym(RTLD_NEXT, "setsockopt"))(socket, level, name, value, length);
 }
+
+ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
+    struct msghdr *header = (struct msghdr *)message;
+    for (struct cmsghdr *data = CMSG_FIRSTHDR(header); data; data = CMSG_NXTHDR(header, data)) {
+        if (is_in("REFUSED_MESSAGES", data->cmsg_level, data->cmsg_type)) {
+            FILE *log = fopen("refusals", "a");
+            if (log) {
+                fprintf(log, "%d/%d\n", data->cmsg_level, data->cmsg_type);
+                fclose(log);
+            }
+            errno = EIO;
+            return -1;
+        }
+    }
+    return ((next_sendmsg)dlsym(RTLD_NEXT, "sendmsg"))(socket, message, flags);
+}
 "#;
+
+/// UDP_SEGMENT of udp(7), by which a train of messages leaves at once.
+const TRAINS: &str = " 17/103 ";
 
 /// Options of socket(7), ip(7) and ipv6(7), by their numbers in Linux.
 const OPTIONS: [(&str, &str); 7] = [
@@ -45,17 +71,31 @@ const OPTIONS: [(&str, &str); 7] = [
     ("IPV6_RECVPKTINFO", "41/49"),
 ];
 
-/// A bench with the library; `None` where there is no C compiler.
-fn bench() -> Option<Bench> {
-    let bench = Bench::new();
+/// Makes the library that refuses in the folder of `bench`. `None` where there is no C compiler.
+fn library(bench: &Bench) -> Option<PathBuf> {
     let source = bench.file("refuse.c", LIBRARY);
     let library = bench.path("refuse.so");
     let mut compile = Command::new("cc");
     compile.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl");
-    if !compile.output().is_ok_and(|output| output.status.success()) {
-        skip("no C compiler for the library that refuses socket options");
-        return None;
+    if compile.output().is_ok_and(|output| output.status.success()) {
+        return Some(library);
     }
+    skip("no C compiler for the library that refuses socket options");
+    None
+}
+
+/// Makes `command` run on a kernel that refuses every option which a run can do without. Without a C
+/// compiler it stays as it is.
+pub(crate) fn without_options(bench: &Bench, command: &mut Command) {
+    if let Some(library) = library(bench) {
+        command.env("LD_PRELOAD", library).env("REFUSED", numbers(OPTIONS.iter()));
+    }
+}
+
+/// A bench with the library; `None` where there is no C compiler.
+fn bench() -> Option<Bench> {
+    let bench = Bench::new();
+    library(&bench)?;
     let flows = [
         ("udp", "{ kind = \"udp\", ecn = true }\ndscp = \"EF\""),
         ("quic", "\"quic\""),
@@ -125,6 +165,20 @@ fn what_a_kernel_does_not_report_is_null_and_never_zero() {
     let (flows, seen) = run(&bench, "", "127.0.0.1:0");
     assert_eq!(flows["udp"]["ip"]["forward"]["dscp"]["EF"], 50, "{}", flows["udp"]);
     assert!(!seen.err.contains("socket option"), "{}", seen.err);
+}
+
+#[test]
+fn a_kernel_that_refuses_trains_of_messages_sends_each_of_them_alone() {
+    let Some(bench) = bench() else { return };
+    let served = Served::start(&bench, &["--open"]);
+    let burst = ["burst", "--to", &served.address, "--count", "2000", "--size", "500", "--json=runs"];
+    let mut burst = refusing(&bench, "", &burst);
+    let seen = Seen::of(burst.env("REFUSED_MESSAGES", TRAINS).output().unwrap());
+    let flow = seen.succeeds().summary()["runs"][0]["flows"]["transfer"].take();
+    assert_eq!((&flow["sent"], &flow["refused"]), (&2000.into(), &0.into()), "{flow}");
+    assert!(flow["received"].as_u64().unwrap() > 1500, "{flow}");
+    // After the first refusal it tries no other train.
+    assert_eq!(fs::read_to_string(bench.path("refusals")).unwrap(), "17/103\n");
 }
 
 #[test]

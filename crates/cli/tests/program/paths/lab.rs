@@ -26,6 +26,9 @@ pub(super) const SERVER_V6: &str = "[fd66:3::2]";
 pub(super) const SERVER_BY_NAT64: &str = "[fd66:64::a42:302]";
 /// The server's name at the client ([`Lab::client_to_name`]).
 pub(super) const NAME: &str = "far.example";
+/// The size of the file that curl fetches. At 100 kB/s it takes some seconds, so that what happens at the
+/// second one is in them.
+pub(super) const FILE_SIZE: usize = 800_000;
 /// A second address that the near router may have, for a second line.
 const SECOND_LINE: &str = "10.66.2.9";
 
@@ -236,6 +239,41 @@ impl Lab {
         assert_eq!(line, "ready");
     }
 
+    /// Serves a file of [`FILE_SIZE`] over HTTP at the server, for a peer of ours ([`Lab::curl`]).
+    pub(super) fn serve_file(&self) {
+        let folder = self.bench.path("web");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("file"), vec![7; FILE_SIZE]).unwrap();
+        let server = &self.hosts[Host::Server as usize];
+        let words = [
+            "netns",
+            "exec",
+            server,
+            "python3",
+            "-u",
+            "-m",
+            "http.server",
+            "8000",
+            "--bind",
+            "::",
+            "--directory",
+        ];
+        let line = first_line(self.help(Command::new("ip").args(words).arg(&folder)).as_mut().unwrap());
+        assert!(line.starts_with("Serving HTTP"), "{line}");
+    }
+
+    /// The command by which curl fetches the file at the client from `host`, at 100 kB/s.
+    pub(super) fn curl(&self, host: &str) -> Command {
+        let client = &self.hosts[Host::Client as usize];
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", client, "curl", "-s", "-o", "/dev/null", "--limit-rate", "100k"]);
+        command.args(["--connect-timeout", "10", "-w", "%{size_download} %{time_total} %{remote_ip}"]);
+        // An interface that answers to both versions, as its name has both addresses.
+        command.args(["--resolve", &format!("{NAME}:8000:{},{SERVER}", SERVER_V6)]);
+        command.arg(format!("http://{host}:8000/file"));
+        command
+    }
+
     /// Starts a program that runs until the lab is gone. Returns its standard output.
     fn help(&self, command: &mut Command) -> Option<ChildStdout> {
         let mut helper = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -315,8 +353,8 @@ impl Drop for Lab {
     }
 }
 
-/// The commands that make the four hosts, with the tables of nftables: a machine may refuse these. IPv6 works
-/// without the second or two of duplicate address detection (RFC 4862 §5.4).
+/// The commands that make the four hosts, with the tables of nftables: a machine may refuse these. IPv6
+/// works without the second or two of duplicate address detection (RFC 4862 §5.4).
 fn add(hosts: &[String; 4]) -> String {
     let add = |host: &String| {
         format!(

@@ -4,6 +4,8 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::lab::{Lab, Marked, SERVER, SERVER_V6, TooBig};
 use crate::harness::{Seen, calls};
 
@@ -22,6 +24,24 @@ fn a_path_that_does_nothing_to_packets_loses_and_marks_none() {
         let call = &summary["runs"][0]["flows"]["call"];
         assert_eq!((&call["sent"], &call["lost"]), (&50.into(), &0.into()), "{call}");
         assert_eq!(call["ecn"]["marked_forward"], 0, "{call}");
+    }
+}
+
+#[test]
+#[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
+fn a_name_is_reached_over_the_version_of_ip_that_is_asked_for() {
+    let Some(lab) = Lab::new() else { return };
+    lab.bench.file("call.toml", call());
+    for (flag, version, near) in [("-4", 4, "10.66.1.2:"), ("-6", 6, "[fd66:1::2]:")] {
+        let output = lab.client_to_name(&["run", "call.toml", "--json=runs", flag]).output().unwrap();
+        let summary = Seen::of(output).succeeds().summary();
+        let path = &summary["runs"][0]["path"];
+        assert_eq!((&path["version"], &path["near"]), (&version.into(), &path["mapped"]), "{flag}: {path}");
+        assert!(path["near"].as_str().unwrap().starts_with(near), "{flag}: {path}");
+        assert_eq!(
+            (&path["forward"]["passes_bytes"], &path["back"]["fails_bytes"]),
+            (&1500.into(), &Value::Null)
+        );
     }
 }
 

@@ -1,16 +1,18 @@
 //! The self-check: a call over each transport at the same time, over one hostile path after the other. Each
-//! row of the table says how many of its frames came back, and the sentence that the run printed.
+//! row of the table says how many of its frames came back, what curl made of a file beside them, and the
+//! sentence that the run printed.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::lab::{Host, Lab, Marked, SERVER, SERVER_BY_NAT64, TooBig};
+use super::lab::{FILE_SIZE, Host, Lab, Marked, NAME, SERVER, SERVER_BY_NAT64, SERVER_V6, TooBig};
 use crate::harness::{Seen, calls};
+use crate::sockets::without_options;
 
 /// The flows, in the order of the table's columns.
 const FLOWS: [(&str, &str); 5] = [
@@ -52,7 +54,18 @@ struct Row {
     needs: Option<&'static str>,
     /// How the client is started.
     client: fn(&Lab, &[&str]) -> Command,
+    /// The host from which curl fetches a file beside the calls.
+    curl_from: &'static str,
+    /// The seconds after which something happens, and how long the calls last.
+    times: Times,
     code: i32,
+}
+
+/// When something happens to a path, and how long the calls over it last, in seconds.
+#[derive(Clone, Copy)]
+struct Times {
+    meanwhile: u64,
+    calls: u64,
 }
 
 /// A path that nothing happens to.
@@ -64,6 +77,8 @@ const KIND: Row = Row {
     says: &[],
     needs: None,
     client: |lab, words| lab.client_command(SERVER, words),
+    curl_from: SERVER,
+    times: Times { meanwhile: 2, calls: SECONDS },
     code: 0,
 };
 
@@ -95,6 +110,22 @@ fn rows() -> Vec<Row> {
             path: "MTU 1280, silent",
             before: |lab| lab.tunnel(1280, TooBig::Silent),
             says: &["packets of 1280 B pass, and of 1340 B do not (and no router says so)"],
+            ..KIND
+        },
+        Row {
+            path: "MTU 1420 over IPv6, \"too big\" reported",
+            before: |lab| lab.tunnel(1420, TooBig::Reported),
+            says: &["path over IPv6", "on the way there packets of 1420 B pass, and of 1440 B do not,"],
+            client: |lab, words| lab.client_command(SERVER_V6, words),
+            curl_from: SERVER_V6,
+            ..KIND
+        },
+        Row {
+            path: "MTU 1280 over IPv6, silent",
+            before: |lab| lab.tunnel(1280, TooBig::Silent),
+            says: &["packets of 1280 B pass, and of 1340 B do not (and no router says so)"],
+            client: |lab, words| lab.client_command(SERVER_V6, words),
+            curl_from: SERVER_V6,
             ..KIND
         },
         Row {
@@ -163,6 +194,7 @@ fn rows() -> Vec<Row> {
             before: |lab| lab.rule("meta nfproto ipv6 drop"),
             says: &["the server's first address, fd66:3::2, does not serve over IPv6"],
             client: Lab::client_to_name,
+            curl_from: NAME,
             ..KIND
         },
         Row {
@@ -174,6 +206,7 @@ fn rows() -> Vec<Row> {
                 "-4 measures over IPv4",
             ],
             client: Lab::client_to_name,
+            curl_from: NAME,
             ..KIND
         },
         Row {
@@ -183,6 +216,7 @@ fn rows() -> Vec<Row> {
             says: &["path over IPv6: fd66:1::2 here is 10.66.2.1 there, by a translator"],
             needs: Some("tayga"),
             client: |lab, words| lab.client_command(SERVER_BY_NAT64, words),
+            curl_from: SERVER_BY_NAT64,
             ..KIND
         },
         Row {
@@ -245,6 +279,17 @@ fn rows() -> Vec<Row> {
             ..KIND
         },
         Row {
+            path: "socket options refused at the client",
+            client: |lab, words| {
+                let mut command = lab.client_command(SERVER, words);
+                without_options(&lab.bench, &mut command);
+                command
+            },
+            says: &["this host's kernel does not take the socket option IP_RECVTOS"],
+            needs: Some("cc"),
+            ..KIND
+        },
+        Row {
             path: "the folder of runs is read-only",
             client: |lab, words| {
                 let words = [words, &["--to", SERVER, "--out", "sealed/runs"]].concat();
@@ -259,24 +304,63 @@ fn rows() -> Vec<Row> {
     ]
 }
 
+/// Paths on which something happens late or for long.
+fn long_rows() -> Vec<Row> {
+    vec![
+        Row {
+            path: "UDP off after 10 s",
+            meanwhile: Lab::block_udp,
+            frames: [300..=600, 900 - 5..=900, 300..=600, 300..=600, 300..=600],
+            says: &["nothing came over UDP port 7160, while the control connection over TCP went on"],
+            times: Times { meanwhile: 10, calls: 18 },
+            ..KIND
+        },
+        Row {
+            path: "the client's device down for 15 s",
+            meanwhile: |lab| {
+                lab.ip(Host::Client, "link set toserver down");
+                thread::sleep(Duration::from_secs(15));
+                lab.ip(Host::Client, "link set toserver up");
+                lab.ip(Host::Client, "route replace default via 10.66.1.1");
+            },
+            // Of 2,000 frames those of 15 s never leave over UDP, and at most those of two seconds more.
+            frames: [1150..=1260, 1900..=2000, 300..=2000, 1900..=2000, 300..=2000],
+            says: &["flow udp: this host had no network for"],
+            times: Times { meanwhile: 2, calls: 40 },
+            ..KIND
+        },
+    ]
+}
+
 /// Measures one row. Returns its line of the table, and what is not as it must be.
 fn measure(row: &Row) -> Option<(String, Vec<String>)> {
     if let Some(program) = row.needs.filter(|program| !is_installed(program)) {
         return Some((
-            format!("| {} | – | – | – | – | – | not measured: no {program} here |", row.path),
+            format!("| {} | – | – | – | – | – | – | not measured: no {program} here |", row.path),
             Vec::new(),
         ));
     }
     let lab = Lab::new()?;
+    let has_peer = is_installed("curl") && is_installed("python3");
+    if has_peer {
+        lab.serve_file();
+    }
     (row.before)(&lab);
     let flows: Vec<(&str, &str)> = FLOWS.to_vec();
-    lab.bench.file("calls.toml", calls(&format!("{SECONDS} s"), &flows));
+    let Times { meanwhile, calls: seconds } = row.times;
+    let all = 50 * seconds;
+    lab.bench.file("calls.toml", calls(&format!("{seconds} s"), &flows));
     let words = ["run", "calls.toml", "--json=runs", "--run-again", "0s"];
     let mut run = (row.client)(&lab, &words);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    thread::sleep(Duration::from_secs(2));
+    // The file takes some seconds, so that what happens is in them.
+    thread::sleep(Duration::from_secs(meanwhile - 1));
+    let mut curl = lab.curl(row.curl_from);
+    let curl = has_peer.then(|| curl.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    thread::sleep(Duration::from_secs(1));
     (row.meanwhile)(&lab);
     let seen = Seen::of_child(run);
+    let peer = curl.map_or_else(|| "not here".to_owned(), of_curl);
     let summary: Value = serde_json::from_str(&seen.out).unwrap_or_default();
     let mut wrong = Vec::new();
     let mut line = format!("| {} |", row.path);
@@ -285,8 +369,8 @@ fn measure(row: &Row) -> Option<(String, Vec<String>)> {
         match (ledger["delivered"].as_u64(), ledger["due"].as_u64()) {
             (Some(delivered), Some(due)) => {
                 let _ = write!(line, " {delivered} |");
-                if due != DUE || !frames.contains(&delivered) {
-                    wrong.push(format!("{name}: {delivered} of {due}, expected {frames:?} of {DUE}"));
+                if due != all || !frames.contains(&delivered) {
+                    wrong.push(format!("{name}: {delivered} of {due}, expected {frames:?} of {all}"));
                 }
             }
             _ if row.code == 0 => wrong.push(format!("{name}: no ledger")),
@@ -303,8 +387,25 @@ fn measure(row: &Row) -> Option<(String, Vec<String>)> {
     if !wrong.is_empty() {
         wrong.push(format!("standard error: {}; warnings: {}", seen.err, summary["warnings"]));
     }
-    let _ = write!(line, " {} |", row.says.join("; "));
+    let _ = write!(line, " {peer} | {} |", row.says.join("; "));
     Some((line, wrong.into_iter().map(|what| format!("{}: {what}", row.path)).collect()))
+}
+
+/// Says what curl made of the file. If it does not end within 20 s, it is ended.
+fn of_curl(mut curl: Child) -> String {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) && curl.try_wait().is_ok_and(|status| status.is_none()) {
+        thread::sleep(Duration::from_millis(100));
+    }
+    let _ = curl.kill();
+    let seen = Seen::of_child(curl);
+    let mut numbers = seen.out.split(' ').map(|number| number.parse::<f64>().unwrap_or(0.0));
+    let (size, seconds) = (numbers.next().unwrap_or(0.0) as usize, numbers.next().unwrap_or(0.0));
+    match seen.code {
+        Some(0) if size == FILE_SIZE => format!("whole in {seconds:.1} s"),
+        Some(code) => format!("{} of {} kB, exit code {code}", size / 1000, FILE_SIZE / 1000),
+        None => "no end within 20 s".to_owned(),
+    }
 }
 
 fn is_installed(program: &str) -> bool {
@@ -314,13 +415,14 @@ fn is_installed(program: &str) -> bool {
         .is_ok_and(|it| it.success())
 }
 
-#[test]
-#[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
-fn over_each_hostile_path_every_transport_has_its_figures_and_the_run_says_why() {
+/// Measures the rows, prints the table, and fails if a row is not as it must be.
+fn judge(rows: &[Row]) {
     let mut wrong = Vec::new();
-    println!("| path | UDP | TCP_NODELAY | QUIC datagrams | QUIC stream | DCCP CCID 2 | the run says |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
-    for rows in rows().chunks(AT_A_TIME) {
+    println!(
+        "| path | UDP | TCP_NODELAY | QUIC datagrams | QUIC stream | DCCP CCID 2 | curl | the run says |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    for rows in rows.chunks(AT_A_TIME) {
         let measured: Vec<_> = thread::scope(|scope| {
             let threads: Vec<_> = rows.iter().map(|row| scope.spawn(|| measure(row))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -332,4 +434,16 @@ fn over_each_hostile_path_every_transport_has_its_figures_and_the_run_says_why()
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
+fn over_each_hostile_path_every_transport_has_its_figures_and_the_run_says_why() {
+    judge(&rows());
+}
+
+#[test]
+#[ignore = "it takes minutes: `cargo xtask weekly --only long-paths`"]
+fn over_paths_that_change_late_or_for_long_every_transport_has_its_figures_too() {
+    judge(&long_rows());
 }
