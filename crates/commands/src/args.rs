@@ -155,6 +155,10 @@ pub struct Common {
     /// How standard error shows what happens while a command runs
     #[arg(help_heading = heading::OUTPUT, long, global = true, env = "TALKPATH_PROGRESS", value_enum, default_value_t = ProgressForm::Bar)]
     pub progress: ProgressForm,
+    /// Draw the delay, loss and rate of each transport over the whole terminal while a run goes on, with
+    /// what is clear already and how much longer it takes. Without a terminal it has no effect
+    #[arg(help_heading = heading::OUTPUT, long, global = true, env = "TALKPATH_TUI", value_parser = FalseyValueParser::new())]
+    pub tui: bool,
     /// Print errors only
     #[arg(help_heading = heading::OUTPUT, long, short, global = true, env = "TALKPATH_QUIET", value_parser = FalseyValueParser::new())]
     pub quiet: bool,

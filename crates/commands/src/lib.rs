@@ -33,6 +33,7 @@ pub mod args;
 mod campaign;
 mod capture_file;
 pub mod command;
+mod dashboard;
 pub mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

@@ -13,6 +13,7 @@ use talkpath_experiment::{Destination, Error, Experiment, PartOutcome};
 use talkpath_measure::summary::Summary;
 use talkpath_units::{Duration, counted};
 
+use crate::dashboard::Dashboard;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress_events::JsonEvents;
@@ -144,17 +145,21 @@ pub(crate) struct TerminalObserver {
     has_bar: bool,
     /// Writes the events as JSON, if `--progress json` is given.
     events: Option<JsonEvents>,
+    /// Draws the experiment, if `--tui` is given and a person watches.
+    dashboard: Option<Dashboard>,
 }
 
 impl TerminalObserver {
     pub(crate) fn new(terminal: Terminal, records: Records) -> Self {
         let events = terminal.is_json().then(|| JsonEvents::new(terminal));
-        Self { terminal, records, progress: RwLock::new(None), has_bar: events.is_none(), events }
+        let dashboard = terminal.shows_dashboard().then(|| Dashboard::new(terminal.is_verbose()));
+        let has_bar = events.is_none() && dashboard.is_none();
+        Self { terminal, records, progress: RwLock::new(None), has_bar, events, dashboard }
     }
 
     /// Makes an observer without a bar, because the terminal belongs to a program.
     pub(crate) fn without_bar(terminal: Terminal, records: Records) -> Self {
-        Self { has_bar: false, ..Self::new(terminal, records) }
+        Self { has_bar: false, dashboard: None, ..Self::new(terminal, records) }
     }
 
     fn progress(&self) -> RwLockReadGuard<'_, Option<Progress>> {
@@ -180,7 +185,9 @@ impl TerminalObserver {
 
 impl Observer for TerminalObserver {
     fn observe(&self, event: Event<'_>) {
-        if self.events.as_ref().is_some_and(|events| events.print(&event)) {
+        if self.events.as_ref().is_some_and(|events| events.print(&event))
+            || self.dashboard.as_ref().is_some_and(|dashboard| dashboard.take(&event))
+        {
             return;
         }
         match event {

@@ -20,6 +20,8 @@ pub struct Terminal {
     color_on_error: bool,
     /// Whether standard error has one JSON object a line (`--progress json`).
     json: bool,
+    /// Whether `--tui` is given and standard error is a terminal.
+    dashboard: bool,
 }
 
 impl Terminal {
@@ -30,18 +32,29 @@ impl Terminal {
             verbose: common.verbose > 0 && !common.quiet,
             color_on_error: io::stderr().is_terminal() && colors_wanted(),
             json: common.progress == ProgressForm::Json,
+            dashboard: common.tui && io::stderr().is_terminal(),
         }
     }
 
     /// Makes a terminal without colours that prints no details, for messages before the flags are known.
     pub fn plain() -> Self {
-        Self { quiet: false, verbose: false, color_on_error: false, json: false }
+        Self { quiet: false, verbose: false, color_on_error: false, json: false, dashboard: false }
     }
 
     /// Returns whether to show a progress bar. It is shown only if standard error is a terminal, where a
     /// person watches.
     pub fn shows_progress(self) -> bool {
         !self.quiet && !self.json && io::stderr().is_terminal()
+    }
+
+    /// Returns whether a run is drawn over the whole terminal while it runs.
+    pub(crate) const fn shows_dashboard(self) -> bool {
+        self.dashboard && !self.quiet && !self.json
+    }
+
+    /// Returns whether details are printed.
+    pub(crate) const fn is_verbose(self) -> bool {
+        self.verbose
     }
 
     /// Returns whether standard error has one JSON object a line.
