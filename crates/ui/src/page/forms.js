@@ -4,10 +4,11 @@ import { button, copyWord, copyable, element, errorPlace, freshId } from "./elem
 import { get, give, post } from "./server.js";
 
 let given = [];
-// What was filled in, so that a form has it again after a change of tab. The forms that send ask for
-// the same far end and its key. The key of this computer's own far end is another one.
+// What was filled in, so that a form has it again after a change of tab. These forms ask for the same
+// far end and its key. The key of this computer's own far end is another one, and a scenario may need no far end.
+const SENDING = ["measure", "burst", "send"];
 const kept = new Map();
-const keptAs = (task, field) => (task.name !== "serve" && ["to", "key"].includes(field.name) ? field.name : `${task.name}.${field.name}`);
+const keptAs = (task, field) => (SENDING.includes(task.name) && ["to", "key"].includes(field.name) ? field.name : `${task.name}.${field.name}`);
 // Files that hold keys, so that no list of files to send offers them.
 const KEY = "key-";
 
