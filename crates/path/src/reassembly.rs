@@ -4,14 +4,15 @@
 //! however often the parts came. A datagram that is not whole at its deadline is given up: one lost fragment
 //! costs the whole datagram.
 //!
-//! RFC 1122 §3.3.2 wants a fixed timeout between 60 and 120 s; Linux takes 30 s (`net.ipv4.ipfrag_time`), and
-//! Linux is what the real-time arenas run on, so [`LINUX_TIMEOUT`] is the default here; the choice shows only
-//! in when a datagram is given up, unless identifications come round again within it. Memory is bounded as in
-//! Linux: where incomplete datagrams hold [`LINUX_MEMORY`] (`net.ipv4.ipfrag_high_thresh`), fragments of
-//! further datagrams are turned away. Linux counts its buffers, here payload bytes count.
+//! RFC 1122 §3.3.2 asks for a fixed timeout between 60 and 120 s. Linux waits for 30 s
+//! (`net.ipv4.ipfrag_time`). `emu` and `live` run on Linux, so [`LINUX_TIMEOUT`] is the default here.
 //!
-//! Left out: the ICMP time-exceeded message, which no transport here listens to, and identification's 16
-//! bits: keys never come round.
+//! Memory is bounded as in Linux. While the incomplete datagrams hold [`LINUX_MEMORY`] or more
+//! (`net.ipv4.ipfrag_high_thresh`), the first fragment of a further datagram is refused. Fragments of
+//! datagrams that have begun are always taken. Linux counts the size of its buffers, and we count payload.
+//!
+//! Left out: the ICMP message "time exceeded", which no transport here listens to, and the reuse of the 16
+//! bits of the identification: each datagram has a key of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ pub const LINUX_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much Linux holds of incomplete datagrams: `net.ipv4.ipfrag_high_thresh`, 4 MiB.
 pub const LINUX_MEMORY: Bytes = Bytes::new(4 << 20);
 
-/// The incomplete datagrams of a host; `K` tells datagrams apart, as (flow, identification).
+/// The incomplete datagrams of a host. `K` is the key of a datagram: its flow and its identification.
 #[derive(Clone, Debug)]
 pub struct Reassembly<K> {
     timeout: Duration,
@@ -43,8 +44,8 @@ pub enum Reassembled {
     Whole {
         /// Its size as one IPv4 packet, header included.
         wire_size: Bytes,
-        /// Its ECN field: Congestion Experienced if a fragment came with it (RFC 3168 §5.3). But for marks
-        /// all fragments have the field of their datagram.
+        /// Its ECN field: Congestion Experienced if a fragment was marked so (RFC 3168 §5.3). The other
+        /// fragments have the field with which the datagram was sent.
         ecn: Ecn,
     },
     /// More fragments are needed.
@@ -61,7 +62,7 @@ struct Partial {
     total: Option<u32>,
     /// A fragment came marked.
     is_marked: bool,
-    /// Which bytes are there: [start, end), apart from each other, in order.
+    /// The bytes that have come, as ranges [start, end) in order. There is a gap between any two.
     there: Vec<(u32, u32)>,
 }
 
@@ -73,8 +74,8 @@ impl<K: Ord + Copy> Default for Reassembly<K> {
 }
 
 impl<K: Ord + Copy> Reassembly<K> {
-    /// Gives a datagram up `timeout` after its first fragment; holds at most `memory` and one fragment's
-    /// bytes.
+    /// Gives a datagram up `timeout` after its first fragment. Begins no datagram while others hold `memory`
+    /// or more.
     pub fn new(timeout: Duration, memory: Bytes) -> Self {
         Self { timeout, memory, partial: BTreeMap::new(), deadlines: BTreeSet::new(), held: Bytes::ZERO }
     }

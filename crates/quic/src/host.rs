@@ -1,13 +1,12 @@
-//! An end of a connection between real hosts: the same machine, with the messages' own bytes in its packets
-//! and keys that nobody can foresee.
+//! An end of a connection over real sockets. It is the state machine that the simulator runs, too ([`End`]).
+//! Its packets carry the bytes of the messages, and they are encrypted.
 //!
-//! The server's certificate is made for one connection. Who agrees on the connection, over a way that is
-//! protected otherwise, gives the client the certificate's SHA-256, and the client takes no other.
+//! The server makes a certificate for each connection. Client and server agree on the connection beforehand,
+//! over a protected channel (`live` has a TCP connection with a key). Over this channel the client learns the
+//! SHA-256 of the certificate. It refuses any other certificate.
 //!
-//! | | between real hosts | as in the simulator |
-//! | --- | --- | --- |
-//! | randomness, ids, keys, time | the system's (`HostKeys::Client`, `::Server`) | from a seed (`::Seeded`) |
-//! | packets | encrypted | encrypted |
+//! [`HostKeys`] says where randomness, connection IDs and keys come from: from the system, or from a seed
+//! where one process plays both ends and the run has to be repeatable.
 
 use std::sync::Arc;
 
@@ -41,7 +40,7 @@ impl Fingerprint {
     /// The fingerprint of the certificate whose Ed25519 key is made from `secret` (RFC 8032 §5.1.5).
     ///
     /// # Errors
-    /// The secret is no key.
+    /// No Ed25519 key can be made from the secret.
     pub fn of_secret(secret: &[u8; 32]) -> Result<Self, ConfigError> {
         let certificate = Certificate::from_secret(secret).map_err(ConfigError::CertificateKey)?;
         Ok(Self::of(&certificate.certificate))
@@ -55,26 +54,27 @@ impl Fingerprint {
     }
 }
 
-/// The server's certificate of the key that is made from `secret`, and the private key to it, as other
-/// programs read them: both in DER (RFC 5280 §4.1; RFC 5958 §2, PKCS #8).
+/// Makes the server's certificate and its private key from `secret`. Both are in DER, which other programs
+/// read (RFC 5280 §4.1; RFC 5958 §2, PKCS #8).
 ///
 /// # Errors
-/// The secret is no key.
+/// No Ed25519 key can be made from the secret.
 pub fn server_identity(secret: &[u8; 32]) -> Result<(Vec<u8>, Vec<u8>), ConfigError> {
     let Certificate { certificate, key } =
         Certificate::from_secret(secret).map_err(ConfigError::CertificateKey)?;
     Ok((certificate.to_vec(), key.secret_der().to_vec()))
 }
 
-/// Which end it is, and what its keys are.
+/// Which of the two ends it is, and where its keys come from.
 #[derive(Clone, Copy)]
 pub enum HostKeys {
-    /// Either end, all from [`Setup::seed`]: of hosts that one process plays, so that a run can be repeated.
+    /// The client or the server of a process that plays both. Keys and connection IDs are drawn from
+    /// [`Setup::seed`], so that the run can be repeated.
     Seeded {
-        /// Whether it is the client's.
+        /// Whether it is the client.
         is_client: bool,
     },
-    /// The client, which takes this certificate alone.
+    /// The client. It accepts only the certificate with this fingerprint.
     Client(Fingerprint),
     /// The server, with the secret of its certificate's key.
     Server([u8; 32]),
@@ -92,13 +92,14 @@ impl core::fmt::Debug for HostKeys {
 }
 
 impl End {
-    /// An end that carries the flows of `setup` between hosts. Packets are encrypted whatever it says. On
-    /// streams the far end has at most `window` bytes under way that the applications have not read: that
-    /// much waits in the engine. Messages that came in part may take twice as much, unless
+    /// Makes an end that carries the flows of `setup` between hosts. Its packets are always encrypted.
+    ///
+    /// On streams the far end may send `window` bytes more than the applications have read, so the engine
+    /// holds at most so much. Messages of which a part came may take twice as much beside it, unless
     /// [`End::keep_half_messages`] sets another bound.
     ///
     /// # Errors
-    /// Why there is no such connection.
+    /// Returns what `setup` lacks, or why no keys can be made.
     pub fn on_host(setup: &Setup, keys: HostKeys, window: u32) -> Result<Self, ConfigError> {
         if setup.flows.is_empty() {
             return Err(ConfigError::NoFlow);

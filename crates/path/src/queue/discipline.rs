@@ -63,9 +63,9 @@ pub(crate) struct LinkFacts {
 /// The congestion signals of a queue: its drops and its marks.
 #[derive(Debug)]
 pub(crate) struct Signals<T> {
-    /// The dropped packets that the link has not yet reported, in order of time.
+    /// The dropped packets that the link has not yet reported, in the order in which they were dropped.
     dropped: VecDeque<(Instant, Dropped<T>)>,
-    /// When the first packet of `dropped` was dropped. [`Instant::MAX`] if `dropped` is empty.
+    /// The earliest time in `dropped`. [`Instant::MAX`] if `dropped` is empty.
     next_drop: Instant,
     /// Marks are counted within this window.
     window: Window,

@@ -2,11 +2,12 @@
 //! restart.
 //!
 //! ```text
-//!   slow start             cwnd += min(acked, SMSS)        packets: cwnd += acked      cwnd < ssthresh
-//!   congestion avoidance   cwnd += SMSS per acknowledged cwnd
-//!   loss                   ssthresh = max(flight size / 2, 2 SMSS)                     packets: cwnd / 2
-//!   timeout                cwnd = SMSS
-//!   idle for an RTO        cwnd = min(cwnd, initial window)
+//!   event                           counted in bytes (RFC)             counted in packets (Linux)
+//!   ACK while cwnd < ssthresh       cwnd += min(acked, SMSS)           cwnd += acked
+//!   ACK while cwnd >= ssthresh      cwnd += SMSS per cwnd acknowledged, in both
+//!   loss                            ssthresh = max(flight / 2, 2 SMSS) ssthresh = max(cwnd / 2, 2)
+//!   timeout                         cwnd = SMSS                        cwnd = 1
+//!   idle for an RTO                 cwnd = min(cwnd, initial window), in both
 //! ```
 //!
 //! All window-based controllers share these rules; an algorithm's own part is in its file. Amounts are in one
@@ -38,9 +39,11 @@ pub struct Window {
     growth: Growth,
     cwnd: u64,
     ssthresh: u64,
-    /// An unused window falls no lower than this, if it was larger (the restart window of RFC 5681 §4.1).
+    /// The lowest value to which a window falls that the sender did not fill (the restart window of RFC 5681
+    /// §4.1). A smaller window stays as it is.
     unused_floor: u64,
-    /// True if an unused window decays as in Linux (RFC 2861). If false, only idle time lowers it, at once.
+    /// True if the window falls half way to what the sender used of it, as in Linux (RFC 2861). If false, it
+    /// falls to the floor at once, and only after an RTO without any data.
     decays: bool,
     /// The amount that was acknowledged in congestion avoidance since `cwnd` last grew.
     acked: u64,
@@ -59,8 +62,7 @@ impl Window {
         Self { counting, growth, cwnd, ssthresh, unused_floor: cwnd, decays: false, acked: 0 }
     }
 
-    /// Returns this window with the rule `growth` for congestion avoidance. The rule applies to windows that
-    /// count bytes.
+    /// Returns this window with another rule for the growth of a window that counts bytes.
     #[must_use]
     pub const fn with_growth(self, growth: Growth) -> Self {
         Self { growth, ..self }
@@ -93,7 +95,7 @@ impl Window {
     /// `cwnd` in full segments.
     #[inline]
     pub fn cwnd_packets(&self) -> f64 {
-        // A window is smaller than 2^63, which converts in one step.
+        // A window is smaller than 2^63. A signed number converts to `f64` in one instruction.
         let cwnd = self.cwnd.cast_signed() as f64;
         match self.counting {
             Counting::Bytes { smss } => cwnd / f64::from(smss),
@@ -107,7 +109,7 @@ impl Window {
         self.counting.whole_packets(self.cwnd)
     }
 
-    /// `ssthresh` in whole full segments; near [`u64::MAX`] before the first loss.
+    /// `ssthresh` in whole full segments. Before the first loss it is larger than any window.
     #[inline]
     pub const fn whole_ssthresh(&self) -> u64 {
         self.counting.whole_packets(self.ssthresh)

@@ -101,6 +101,7 @@ impl Reassembly {
             self.fin.get_or_insert(data.end);
         }
         let inside = OffsetRange::new(data.start, data.end.min(edge));
+        // Nothing new: old data, no data at all, or a bare FIN. SACK reports old data alone as a duplicate.
         if inside.end <= self.rcv_nxt || data.is_empty() {
             if data.end <= self.rcv_nxt {
                 report.on_duplicate(data);
@@ -108,6 +109,7 @@ impl Reassembly {
             let is_fin_next = self.take_fin();
             return if is_fin_next { Arrival::InOrder { filled_gap: false } } else { Arrival::Nothing };
         }
+        // Data beyond a gap.
         if inside.start > self.rcv_nxt {
             if inside.is_empty() {
                 return Arrival::Nothing;
@@ -120,6 +122,7 @@ impl Reassembly {
             report.on_duplicate(inside);
             return Arrival::Nothing;
         }
+        // Data that begins at the gap or before it, so that the application can read on.
         let filled_gap = self.has_gap();
         self.rcv_nxt = inside.end;
         if filled_gap {

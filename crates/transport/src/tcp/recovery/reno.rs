@@ -44,8 +44,8 @@ impl DuplicateAcks {
         self.sent_by_limited_transmit = 0;
     }
 
-    /// Keeps the count at three after Tahoe's go-back-N, so that further duplicates of the same segment do
-    /// not go back again (BSD's tcp_input compares the count for equality).
+    /// Sets the count to three after Tahoe's go-back-N. The next duplicate is then the fourth one, and the
+    /// sender goes back only at the third one (BSD's tcp_input compares the count for equality).
     const fn on_gone_back(&mut self) {
         self.count = DUPLICATE_THRESHOLD;
     }
