@@ -18,6 +18,9 @@ struct Passing {
     ecn: Ecn,
 }
 
+/// What a path does to a packet: it returns the ECN field with which the packet arrives, or `None` if it is lost.
+type Pass = fn(Passing, &mut Stream) -> Option<Ecn>;
+
 /// A client that writes messages of one size in turn, a server that may echo them, and the path between them.
 struct Lab {
     carry: Carry,
@@ -31,7 +34,7 @@ struct Lab {
     /// The client's address as the server sees it.
     address: fn(Instant) -> SocketAddr,
     /// What becomes of the ECN field; `None` if the packet is lost.
-    pass: fn(Passing, &mut Stream) -> Option<Ecn>,
+    pass: Pass,
     /// Whether a client that hears nothing for a second pings, as its host has it.
     pings: bool,
     /// Copies of the client's packets that come from here, before the originals.
@@ -475,7 +478,7 @@ fn an_address_that_a_thief_writes_into_copies_gets_no_more_bytes_than_came_from_
 
 #[test]
 fn a_path_that_spoils_the_ecn_field_fails_validation_with_its_reason_and_the_call_goes_on() {
-    let cases: [(&str, fn(Passing, &mut Stream) -> Option<Ecn>, Option<EcnFailure>); 6] = [
+    let cases: [(&str, Pass, Option<EcnFailure>); 6] = [
         ("kept", |passing, _| Some(passing.ecn), None),
         ("half marked", |passing, draws| Some(if draws.chance(0.5) { Ecn::Ce } else { passing.ecn }), None),
         ("all marked", |_, _| Some(Ecn::Ce), Some(EcnFailure::AllMarked)),

@@ -269,7 +269,7 @@ fn an_independent_reader_of_nam_s_grammar_finds_what_became_of_each_packet() {
     let run = bench.only_run().to_string_lossy().into_owned();
     bench.run(&["export", &run, "--format", "nam", "-o", "two.nam"]).succeeds();
     let seen = Seen::of(reads("two.nam").unwrap());
-    let flows: serde_json::Value = serde_json::from_str(&seen.succeeds().out).unwrap();
+    let flows: Value = serde_json::from_str(&seen.succeeds().out).unwrap();
     let call = &summary["runs"][0]["flows"]["call"];
     let (packets, arrived, dropped) =
         (&flows["0"]["packets"], &flows["0"]["arrived"], &flows["0"]["dropped"]);
