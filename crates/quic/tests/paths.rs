@@ -18,7 +18,8 @@ struct Passing {
     ecn: Ecn,
 }
 
-/// What a path does to a packet: it returns the ECN field with which the packet arrives, or `None` if it is lost.
+/// What a path does to a packet: it returns the ECN field with which the packet arrives, or `None` if it is
+/// lost.
 type Pass = fn(Passing, &mut Stream) -> Option<Ecn>;
 
 /// A client that writes messages of one size in turn, a server that may echo them, and the path between them.
