@@ -69,6 +69,8 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     ("clock_jitter", Duration, US, 100 * MS),
     ("service", Duration, US, S),
     // Transports and kernels.
+    ("idle_timeout", Duration, S, 10 * MIN),
+    ("keep_alive", Duration, 100 * MS, MIN),
     ("socket_buffer", Size, 2 * K, 64 * M),
     ("send_buffer", Size, 2 * K, 64 * M),
     ("send_buffer_max", Size, 16 * K, G),

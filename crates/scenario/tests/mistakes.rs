@@ -249,7 +249,7 @@ fn mistakes_of_quic_name_what_is_right() {
     check(
         &with("kind = \"quic\", idle_timeout = \"5 s\", keep_alive = \"5 s\""),
         &[
-            "4:61: flow.call.transport.keep_alive: found 5 s and an `idle_timeout` of 5 s, expected less: the connection",
+            "4:65: flow.call.transport.keep_alive: found 5 s and an `idle_timeout` of 5 s, expected less: the connection",
         ],
     );
     check(&with("kind = \"tcp\", idle_timeout = \"5 s\""), &["4:37: flow.call.transport.idle_timeout: "]);
