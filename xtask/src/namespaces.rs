@@ -34,8 +34,8 @@ pub(crate) fn long_paths(root: &Path, deadline: Instant) -> Judged {
     ignored_tests(root, &[LONG_TABLE], deadline, "each path has the outcome and the sentence that it should")
 }
 
-/// Runs the ignored tests of the program that `choice` chooses, as the test's own arguments; `agrees` says what
-/// it means if they pass.
+/// Runs the ignored tests of the program that `choice` chooses, as the test's own arguments; `agrees` says
+/// what it means if they pass.
 pub(crate) fn ignored_tests(root: &Path, choice: &[&str], deadline: Instant, agrees: &str) -> Judged {
     // Such a test passes where there are none, and says on standard error that it was skipped.
     if let Err(why) = are_allowed() {

@@ -659,9 +659,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nightly_jobs_take_at_most_122_minutes_together_as_the_usage_says() {
+    fn the_nightly_jobs_take_at_most_123_minutes_together_as_the_usage_says() {
         let minutes: u64 = NIGHTLY.iter().map(|job| job.minutes).sum();
-        assert!(minutes <= 122, "{minutes} minutes");
+        assert!(minutes <= 123, "{minutes} minutes");
         assert!(crate::USAGE.contains("at most 123 minutes"), "what the usage says");
     }
 

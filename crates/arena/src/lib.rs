@@ -67,8 +67,8 @@ pub trait Arena {
         None
     }
 
-    /// Returns the instant zero of the last run by this host's clock, in ns since 1970. Only an arena whose runs
-    /// begin some time after the call of [`Arena::run`] has it. A second call returns `None`.
+    /// Returns the instant zero of the last run by this host's clock, in ns since 1970. Only an arena whose
+    /// runs begin some time after the call of [`Arena::run`] has it. A second call returns `None`.
     fn take_start_ns(&mut self) -> Option<i64> {
         None
     }

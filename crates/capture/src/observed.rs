@@ -52,8 +52,8 @@ pub(crate) struct ObservedLeg {
     sources: RtpSources,
     /// The time and the size of each packet.
     rows: Vec<ObservedRow>,
-    /// The coded speech of each row, if somebody wants to hear it. It is empty if the capture did not keep all
-    /// of it.
+    /// The coded speech of each row, if somebody wants to hear it. It is empty if the capture did not keep
+    /// all of it.
     speech: Vec<Box<[u8]>>,
 }
 

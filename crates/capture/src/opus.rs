@@ -1,12 +1,12 @@
 //! The coding of a stream of Opus, as its packets show it (RFC 6716 §3.1).
 //!
-//! The first byte of a packet, the TOC, says bandwidth, mode and length of its frames. The sizes of the packets
-//! show whether the bit rate is constant, and which one it is on average. A frame of SILK says in its first
-//! byte whether it also has the frame before it (LBRR, §4.2.3), which is in-band FEC.
+//! The first byte of a packet, the TOC, says bandwidth, mode and length of its frames. The sizes of the
+//! packets show whether the bit rate is constant, and which one it is on average. A frame of SILK says in its
+//! first byte whether it also has the frame before it (LBRR, §4.2.3), which is in-band FEC.
 //!
 //! The published figures go by the bit rate that the encoder was set to. With a constant bit rate that is the
-//! rate of the packets. With a variable one it is what the receiver wants in SDP (`maxaveragebitrate`), and the
-//! mean of the packets if SDP does not say it. The mean is lower where the speaker pauses.
+//! rate of the packets. With a variable one it is what the receiver wants in SDP (`maxaveragebitrate`), and
+//! the mean of the packets if SDP does not say it. The mean is lower where the speaker pauses.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub(crate) struct OpusPacket {
     pub(crate) second_byte: Option<u8>,
     /// The number of bytes of the packet.
     pub(crate) size: u16,
-    /// Whether the timestamp is further from that of the packet before than a packet lasts, although no packet
-    /// is missing.
+    /// Whether the timestamp is further from that of the packet before than a packet lasts, although no
+    /// packet is missing.
     pub(crate) follows_silence: bool,
 }
 
@@ -238,8 +238,8 @@ const SILK_FRAME: Duration = Duration::from_millis(20);
 /// The largest packet that only says that there is silence. libopus sends 2 bytes or less then (`DTX` in
 /// opus_encode, opus.h).
 const LARGEST_SILENT: u16 = 2;
-/// The share of packets from which on something belongs to the coding. We chose 1 %, so that the first packets
-/// of an encoder, and a damaged packet, do not decide.
+/// The share of packets from which on something belongs to the coding. We chose 1 %, so that the first
+/// packets of an encoder, and a damaged packet, do not decide.
 const LEAST_SHARE: f64 = 0.01;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The meaning of payload types by the descriptions of sessions (SDP, RFC 4566) that SIP carries.
 //!
-//! We read the lines `c=`, `m=`, `a=rtpmap:` and `a=fmtp:` ourselves. A library reads all of SDP strictly and gives up
-//! at the first line that it does not know, but captures hold what telephones really send.
+//! We read the lines `c=`, `m=`, `a=rtpmap:` and `a=fmtp:` ourselves. A library reads all of SDP strictly and
+//! gives up at the first line that it does not know, but captures hold what telephones really send.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;

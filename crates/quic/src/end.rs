@@ -13,7 +13,6 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use bytes::BytesMut;
 use quinn_proto::{
@@ -29,20 +28,18 @@ use talkpath_wire::{
 
 use crate::clock::{engine_time, virtual_time};
 use crate::codepoints::{LONG_HEADER, codepoint, field};
-use crate::configs::{ConfigError, Protection, SERVER_NAME, watched};
+use crate::configs::SERVER_NAME;
 use crate::content::Content;
 use crate::datagrams::{DatagramQueue, Waiting};
-use crate::earlier::fetch_ticket;
 use crate::far::{Arrival, FAR, FarEnd, PathReport};
 use crate::inbound::Inbound;
 use crate::qlog::Qlog;
 use crate::ready::ReadyFlows;
-use crate::receiving::{DiscardCause, Receiving};
+use crate::receiving::DiscardCause;
 use crate::recovery::SharedRecovery;
-use crate::seeded::KeyLog;
 use crate::sending::{SendEvent, Sending};
-use crate::setup::{Setup, client_config, engine_config};
-use crate::watch::{DataFrame, PacketWatch, Watch};
+use crate::setup::Setup;
+use crate::watch::{DataFrame, PacketWatch};
 
 /// One end of a connection.
 pub struct End {
@@ -86,16 +83,6 @@ pub struct End {
     ecn: EcnCounters,
 }
 
-/// Both ends of a simulated connection.
-pub struct Ends {
-    /// The client's.
-    pub client: End,
-    /// The server's.
-    pub server: End,
-    /// The secrets of the connection.
-    pub key_log: KeyLog,
-}
-
 /// What an end counts of one flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct FlowCounters {
@@ -106,42 +93,6 @@ struct FlowCounters {
 }
 
 impl End {
-    /// Both ends, as the simulator has them.
-    ///
-    /// # Errors
-    /// Why there is no such connection.
-    pub fn pair(setup: &Setup) -> Result<Ends, ConfigError> {
-        let protection = match setup.config.encryption {
-            true => Protection::Encrypted,
-            false => Protection::SizesOnly,
-        };
-        let watch = Watch::default();
-        let configs = watched(setup.seed.get(), protection, &watch)?;
-        let (of_client, of_server) = (configs.endpoint_client.into(), configs.endpoint_server.into());
-        let numbered = |endpoint, watch, recovery| {
-            let inbound = Inbound::Numbered(Receiving::new(&setup.flows));
-            Self::new(endpoint, watch, recovery, inbound, setup)
-        };
-        let client = || {
-            let recovery = SharedRecovery::new(&watch.client);
-            let mut config = configs.client.clone();
-            config.transport_config(Arc::new(client_config(setup, engine_config(setup, &recovery))));
-            let endpoint = Endpoint::new(Arc::clone(&of_client), None, true, None);
-            Self { client_config: Some(config), ..numbered(endpoint, watch.client.clone(), recovery) }
-        };
-        let server = || {
-            let recovery = SharedRecovery::new(&watch.server);
-            let mut config = configs.server.clone();
-            config.transport_config(Arc::new(engine_config(setup, &recovery)));
-            let endpoint = Endpoint::new(Arc::clone(&of_server), Some(Arc::new(config)), true, None);
-            numbered(endpoint, watch.server.clone(), recovery)
-        };
-        if setup.config.zero_rtt {
-            fetch_ticket(client(), server());
-        }
-        Ok(Ends { client: client(), server: server(), key_log: configs.key_log })
-    }
-
     /// An end of a connection of the flows of `setup`; a server's without [`End::client_config`].
     pub(crate) fn new(
         endpoint: Endpoint,

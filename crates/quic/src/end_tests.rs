@@ -1,11 +1,17 @@
 //! An end of a connection beside its other end, over links of a test.
 
+use std::sync::Arc;
+
 use talkpath_config::QuicConfig;
 use talkpath_units::Seed;
 
 use super::*;
+use crate::configs::{Protection, watched};
 use crate::earlier::pass;
+use crate::ends::Ends;
 use crate::setup::FlowSetup;
+use crate::setup::engine_config;
+use crate::watch::Watch;
 
 /// A connection of flows that are carried so.
 fn setup(carries: &[Carry]) -> Setup {

@@ -8,6 +8,7 @@ use talkpath_config::QuicConfig;
 use talkpath_units::{Seed, Stream};
 
 use super::*;
+use crate::ends::Ends;
 use crate::setup::FlowSetup;
 
 /// What a flow writes: a message of `size` bytes every `gap_ms`, which is of no use `expire_ms` after it was

@@ -5,6 +5,7 @@ use talkpath_config::QuicConfig;
 use talkpath_units::Seed;
 
 use super::*;
+use crate::ends::Ends;
 use crate::setup::FlowSetup;
 
 /// What a run saw: what the client wrote, by number.

@@ -6,6 +6,8 @@
 //! loss has the same trigger (`connection/qlog.rs`). What it knows and this does not are the numbers of lost
 //! packets and how often a probe timeout fired.
 
+mod event;
+mod of_end;
 mod state;
 
 use std::io::{self, Write};
@@ -14,42 +16,13 @@ use quinn_proto::{Connection, ConnectionError};
 use serde_json::{Value, json};
 use talkpath_units::{Duration, Instant, to_hex};
 
-use crate::End;
 use crate::codepoints::LONG_HEADER;
 use crate::far::PathReport;
 use crate::frames::{Frame, Frames, acked_ranges};
 
+pub use event::QlogEvent;
 pub(crate) use state::LoggedParameters;
 use state::LoggedPath;
-
-/// An event of a connection at one of its ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QlogEvent {
-    /// When it was.
-    pub at: Instant,
-    name: &'static str,
-    /// Its data, as JSON.
-    data: String,
-}
-
-impl QlogEvent {
-    fn new(at: Instant, name: &'static str, data: &Value) -> Self {
-        Self { at, name, data: data.to_string() }
-    }
-
-    /// Writes it as a record of the connection whose first destination ID was `group`.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn write(&self, group: &str, out: &mut dyn Write) -> io::Result<()> {
-        let time = json!(self.at.as_nanos() as f64 / 1e6);
-        let (name, data) = (self.name, &self.data);
-        writeln!(
-            out,
-            "\u{1e}{{\"time\":{time},\"name\":\"{name}\",\"group_id\":\"{group}\",\"data\":{data}}}"
-        )
-    }
-}
 
 /// Writes what the ends of connections at one host have logged ([`crate::End::take_qlog`]), in order of time,
 /// of a run with this `title`.
@@ -86,38 +59,6 @@ fn begin(title: &str, is_client: bool, out: &mut dyn Write) -> io::Result<()> {
         },
     });
     writeln!(out, "\u{1e}{header}")
-}
-
-impl End {
-    /// Keeps a qlog of at most `room` events from now on.
-    pub fn keep_qlog(&mut self, room: usize) {
-        self.watch.keep_packets();
-        self.qlog.get_or_insert_with(|| Box::new(Qlog::new(room)));
-    }
-
-    /// The connection's name in the qlog, its first destination ID in hexadecimal, and what was logged since
-    /// the last call, in order of time; `None` if no qlog is kept.
-    pub fn take_qlog(&mut self) -> Option<(String, Vec<QlogEvent>)> {
-        self.qlog.as_mut().map(|qlog| qlog.take())
-    }
-
-    /// Logs what happened at `now`, if a qlog is kept.
-    pub(crate) fn log(&mut self, now: Instant) {
-        let (Some(qlog), Some((_, connection))) = (&mut self.qlog, &self.connection) else { return };
-        let recovery = *self.recovery.lock();
-        let congestion = connection.congestion_state().metrics();
-        let smoothed_rtt = recovery.smoothed_rtt();
-        let metrics = Metrics {
-            cwnd: Some(congestion.congestion_window),
-            ssthresh: congestion.ssthresh.filter(|bytes| *bytes != u64::MAX),
-            bytes_in_flight: Some(recovery.bytes_in_flight()),
-            min_rtt: smoothed_rtt.map(|_| connection.min_rtt().into()),
-            smoothed_rtt,
-            rttvar: smoothed_rtt.map(|_| recovery.rttvar()),
-        };
-        let (parameters, packets) = (self.watch.take_parameters(), self.watch.take_packets());
-        qlog.note(now, parameters, packets, (connection, self.far.report(connection)), metrics);
-    }
 }
 
 /// A packet as it was before it was encrypted.

@@ -163,8 +163,8 @@ fn refused(why: &dyn fmt::Display) -> SoundError {
     SoundError::Coder { why: why.to_string() }
 }
 
-/// Returns `samples` samples of the decoder. It is silence if the decoder refuses a frame: its own encoder makes
-/// none of those, but a capture may have one.
+/// Returns `samples` samples of the decoder. It is silence if the decoder refuses a frame: its own encoder
+/// makes none of those, but a capture may have one.
 fn run(decoder: &mut Decoder, frame: &[u8], samples: usize, mode: DecodeMode) -> Vec<f32> {
     let mut speech = vec![0; samples];
     if decoder.decode(frame, &mut speech, mode).is_err() {

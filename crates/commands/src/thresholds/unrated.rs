@@ -1,5 +1,5 @@
-//! Refuses thresholds on the score of a call that has none: nobody published the impairment of its coding, or a
-//! capture does not show the coding.
+//! Refuses thresholds on the score of a call that has none: nobody published the impairment of its coding, or
+//! a capture does not show the coding.
 
 use talkpath_measure::Codec;
 use talkpath_measure::statistic::Statistic;

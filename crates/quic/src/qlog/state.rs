@@ -6,7 +6,7 @@ use quinn_proto::{Connection, ConnectionError};
 use serde_json::{Map, Value, json};
 use talkpath_units::{Instant, printable, to_hex};
 
-use super::QlogEvent;
+use super::event::QlogEvent;
 use crate::far::{FAR, PathReport};
 use crate::frames::Reader;
 

@@ -1,8 +1,8 @@
 //! The sounds of `listen`: those of a call over each transport, or of each call of a capture, one below the
 //! other. They have a page of their own, or a section in the page of their run.
 //!
-//! The page has each sound as a WAV file in itself, and below it the waveform. Its script (`sound.js`) moves a
-//! mark over the waveform and jumps to where the reader points. Without JavaScript the sounds play all the
+//! The page has each sound as a WAV file in itself, and below it the waveform. Its script (`sound.js`) moves
+//! a mark over the waveform and jumps to where the reader points. Without JavaScript the sounds play all the
 //! same.
 
 mod page;

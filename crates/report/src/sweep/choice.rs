@@ -1,9 +1,9 @@
 //! What an option of the sender does: which value of a swept key of the flow serves it best, all else equal.
 //!
 //! Over several transports the answer of a sweep is the best transport. Over one transport a user sweeps what
-//! the sender can choose, such as RED, in-band FEC or the time between packets, and asks whether it helps. The
-//! values of such a key are ranked as transports are (`measure::ranking`), once for each combination of the
-//! other keys.
+//! the sender can choose, such as RED, in-band FEC or the time between packets, and asks whether it helps.
+//! The values of such a key are ranked as transports are (`measure::ranking`), once for each combination of
+//! the other keys.
 
 use std::collections::BTreeMap;
 
@@ -92,8 +92,8 @@ impl Sweep<'_> {
         })
     }
 
-    /// The answer in words: `1 is best, MOS 4.29 against 3.32 with 0 (95 % of the difference: 0.95 to 0.99), for
-    /// 98 kb/s against 50`.
+    /// The answer in words: `1 is best, MOS 4.29 against 3.32 with 0 (95 % of the difference: 0.95 to 0.99),
+    /// for 98 kb/s against 50`.
     fn choice_words(&self, answer: &ChoiceAnswer<'_>) -> String {
         let Some(ranking) = &answer.ranking else {
             return "not compared, because the scores lie on different scales".to_owned();
@@ -139,8 +139,8 @@ fn difference(standing: &Standing) -> Option<(f64, f64)> {
     standing.difference.map(|(low, high)| (-high, -low))
 }
 
-/// What the leader costs, if the flow then sends a twentieth more or less. We chose a twentieth, which is more
-/// than what losses take from it.
+/// What the leader costs, if the flow then sends a twentieth more or less. We chose a twentieth, which is
+/// more than what losses take from it.
 fn cost(leader: &SeriesResult, against: &SeriesResult) -> String {
     match (leader.goodput_bps, against.goodput_bps) {
         (Some(leader), Some(against)) if (leader / against - 1.0).abs() > 0.05 => {

@@ -6,7 +6,7 @@
 //! | the queue of a link | another queue | `fq_codel` | a *cure*: an AQM in the router |
 //! | the workload of another flow | `bulk` | `cbr` | a *cure*: a transfer that is held to a rate |
 //! | the `count` of another flow | not 0 | 0 | the other flow left out |
-//! | the queue of a link, if its size is assumed | `drop-tail` | half or four times of the limit | another size |
+//! | the queue of a link of assumed size | `drop-tail` | half or four times of the limit | another size |
 //!
 //! Cures and left-out flows are told where nothing is usable in the base, and sizes always.
 

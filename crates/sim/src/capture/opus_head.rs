@@ -1,10 +1,10 @@
-//! The first bytes of a packet of Opus (RFC 6716 §3.1): they say the bandwidth, the frames and whether there is
-//! in-band FEC. The rest of a simulated packet is zeros, as the simulator has no speech.
+//! The first bytes of a packet of Opus (RFC 6716 §3.1): they say the bandwidth, the frames and whether there
+//! is in-band FEC. The rest of a simulated packet is zeros, as the simulator has no speech.
 
 use talkpath_config::{Bandwidth, Codec, Coding};
 
-/// The first two bytes of each packet of a coding: the TOC, and the number of frames if the TOC leaves it to the
-/// second byte, or else the flags of SILK's first frame. Returns `None` of another codec than Opus.
+/// The first two bytes of each packet of a coding: the TOC, and the number of frames if the TOC leaves it to
+/// the second byte, or else the flags of SILK's first frame. Returns `None` of another codec than Opus.
 pub(super) fn opus_head(coding: &Coding) -> Option<[u8; 2]> {
     if coding.codec != Codec::OPUS {
         return None;

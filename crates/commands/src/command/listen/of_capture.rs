@@ -1,5 +1,5 @@
-//! The sounds of the calls in a capture: the speech of its packets, as the receiver of `talkpath rate` plays it.
-//! Where the packets have no speech that can be heard, the speaker reads the recording.
+//! The sounds of the calls in a capture: the speech of its packets, as the receiver of `talkpath rate` plays
+//! it. Where the packets have no speech that can be heard, the speaker reads the recording.
 
 use talkpath_capture::{Options as CaptureOptions, Speech};
 use talkpath_measure::summarise::summarise;

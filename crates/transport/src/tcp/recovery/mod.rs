@@ -22,6 +22,7 @@
 
 mod echo;
 mod episode;
+mod incoming_ack;
 mod outcome;
 mod probe;
 mod prr;
@@ -30,6 +31,7 @@ mod reno;
 mod sack;
 mod scoreboard;
 mod sent_segment;
+mod tally;
 mod timeout;
 mod undo;
 
@@ -38,6 +40,7 @@ use talkpath_units::{Duration, Instant};
 
 use self::episode::Episode;
 pub(super) use self::episode::RecoveryState;
+pub(super) use self::incoming_ack::IncomingAck;
 use self::probe::Probe;
 use self::prr::Prr;
 use self::rack::Rack;
@@ -49,7 +52,6 @@ use self::timeout::Frto;
 use self::undo::Undo;
 use super::congestion::Congestion;
 use super::ecn::EcnState;
-use super::offset_range::OffsetRange;
 use super::rtt::RttEstimator;
 use super::send::Sender;
 use super::timers::Timers;
@@ -89,26 +91,6 @@ pub(super) struct Context<'a> {
     pub(super) ecn: &'a mut EcnState,
     pub(super) sender: &'a Sender,
     pub(super) now: Instant,
-}
-
-/// An acknowledgement, in offsets.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct IncomingAck {
-    /// All offsets before this one have arrived.
-    pub(super) ack: u64,
-    /// The blocks of the SACK option. Only the first `block_count` are valid.
-    pub(super) blocks: [OffsetRange; 3],
-    pub(super) block_count: usize,
-    /// The timestamp that the segment echoes. `None` without timestamps.
-    pub(super) echo: Option<u32>,
-    /// The round trip that `echo` measures.
-    pub(super) echo_rtt: Option<Duration>,
-    /// True if the segment carries data.
-    pub(super) has_data: bool,
-    /// True if the segment changed the send window.
-    pub(super) is_window_update: bool,
-    /// True if the segment has ECE: it echoes a CE mark (RFC 3168 §6.1.3).
-    pub(super) echoes_mark: bool,
 }
 
 impl Recovery {

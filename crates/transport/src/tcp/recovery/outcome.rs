@@ -6,9 +6,9 @@
 
 use talkpath_units::{Duration, Instant};
 
-use super::IncomingAck;
-use super::scoreboard::Tally;
+use super::incoming_ack::IncomingAck;
 use super::sent_segment::{SentSegment, Transmission};
+use super::tally::Tally;
 use crate::tcp::timestamps;
 
 /// An acknowledgement, and what it reports.

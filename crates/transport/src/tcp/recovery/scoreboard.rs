@@ -31,17 +31,11 @@ use std::collections::VecDeque;
 
 use talkpath_units::Instant;
 
-use super::IncomingAck;
+use super::incoming_ack::IncomingAck;
 use super::outcome::AckOutcome;
 use super::sent_segment::{Marks, NewSegment, SentSegment, Transmission};
+use super::tally::Tally;
 use crate::tcp::offset_range::OffsetRange;
-
-/// A number of segments, and the number of their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::tcp) struct Tally {
-    pub(super) segments: u64,
-    pub(super) bytes: u64,
-}
 
 /// What an acknowledgement of new data removed from the queue, on a connection without SACK.
 #[derive(Clone, Copy, Debug)]
@@ -103,18 +97,6 @@ pub(in crate::tcp) struct Scoreboard {
     /// The ranges of whole segments that the SACK blocks of the last acknowledgement covered. All segments in
     /// these ranges are marked already.
     covered: [OffsetRange; 3],
-}
-
-impl Tally {
-    pub(super) const fn add(&mut self, segment: &SentSegment) {
-        self.segments += 1;
-        self.bytes += segment.size();
-    }
-
-    const fn remove(&mut self, segment: &SentSegment) {
-        self.segments -= 1;
-        self.bytes -= segment.size();
-    }
 }
 
 /// The contents of the queue.

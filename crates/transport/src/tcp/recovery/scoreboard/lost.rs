@@ -6,10 +6,11 @@
 
 use talkpath_units::{Duration, Instant};
 
-use super::{Scoreboard, Tally};
+use super::Scoreboard;
 use crate::tcp::recovery::DUPLICATE_THRESHOLD;
 use crate::tcp::recovery::rack::Rack;
 use crate::tcp::recovery::sent_segment::{Marks, SentSegment};
+use crate::tcp::recovery::tally::Tally;
 
 impl Scoreboard {
     /// Marks the segment at `index` as lost. If it was marked before and its retransmission is in flight, the
