@@ -252,7 +252,7 @@ fn mistakes_of_quic_name_what_is_right() {
             "4:65: flow.call.transport.keep_alive: found 5 s and an `idle_timeout` of 5 s, expected less: the connection",
         ],
     );
-    check(&with("kind = \"tcp\", idle_timeout = \"5 s\""), &["4:37: flow.call.transport.idle_timeout: "]);
+    check(&with("kind = \"tcp\", idle_timeout = \"5 s\""), &["4:29: flow.call.transport.idle_timeout: "]);
     check(
         &with("kind = \"quic-stream\", carry = \"datagram\""),
         &["4:37: flow.call.transport.carry: unknown key"],
