@@ -2,11 +2,13 @@
 
 use serde::Deserialize;
 use talkpath_measure::summary::{SUMMARY_FORMAT, Summary};
+use talkpath_scenario::Options;
 
 use crate::failure::Failure;
+use crate::scenario_file::load_file;
 use crate::terminal::{Terminal, program, shell_path};
 use talkpath_experiment::part::SUMMARY;
-use talkpath_experiment::run_dir::RunDir;
+use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 use talkpath_experiment::run_options::RunOptions;
 use talkpath_experiment::store::whole::read_json;
 
@@ -91,6 +93,11 @@ pub fn check_ended(dir: &RunDir) -> Result<(), Failure> {
         Some(shard) => {
             format!("part {shard} of a run; `{program} merge DIR... -o RUN` makes a run of all parts")
         }
+        None if is_of_shell(dir) => {
+            format!(
+                "`{program} shell` was killed before it wrote the record, and no command can go on with it"
+            )
+        }
         None => {
             format!("the run has not ended; `{program} run --resume {}` goes on with it", shell_path(path))
         }
@@ -98,10 +105,16 @@ pub fn check_ended(dir: &RunDir) -> Result<(), Failure> {
     Err(Failure::Usage(format!("{}: {why}", path.display())))
 }
 
+/// Whether `talkpath shell` made the run in `dir`.
+fn is_of_shell(dir: &RunDir) -> bool {
+    let plan = load_file(&dir.file(SCENARIO), &Options::default());
+    let mut cells = plan.iter().flat_map(|plan| &plan.cells);
+    cells.any(|cell| cell.scenario.program.as_ref().is_some_and(|program| program.is_of_shell))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talkpath_experiment::run_dir::SCENARIO;
 
     #[test]
     fn the_head_is_read_without_the_runs() {

@@ -55,7 +55,10 @@ pub(crate) struct Look {
 /// The appearance of the transport `kind`, which may have hyphens or underscores. Transports that are not
 /// known share one appearance.
 pub(crate) fn display(kind: &str) -> &'static Display {
-    let kind = kind.replace('_', "-");
+    let kind = match kind {
+        "icmpv6" => "icmp".to_owned(),
+        kind => kind.replace('_', "-"),
+    };
     TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
 }
 
@@ -143,7 +146,7 @@ static DISCIPLINES: [Discipline; 6] = [
 ];
 
 /// The known transports. [`Look`] depends on their order.
-static TRANSPORTS: [Display; 13] = [
+static TRANSPORTS: [Display; 14] = [
     Display {
         kind: "udp",
         name: "UDP",
@@ -273,6 +276,16 @@ static TRANSPORTS: [Display; 13] = [
         ansi: 64,
         dash: "2 2.5 6 2.5",
         marker: Marker::Triangle,
+    },
+    Display {
+        kind: "icmp",
+        name: "ICMP",
+        about: "as ping sends it",
+        light: "#a3157a",
+        dark: "#f38fd3",
+        ansi: 163,
+        dash: "1 2",
+        marker: Marker::Diamond,
     },
 ];
 

@@ -1,5 +1,5 @@
-//! The figures of a program of the user (`[program]`): a table with a row for each cell, and a heat map of
-//! each figure over two swept keys.
+//! The figures of a program of the user (`[program]`): a table with a row for each cell, and a chart of each
+//! figure: a line over one swept key, or a heat map over two.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use talkpath_measure::figures::text::four_digits;
 use talkpath_measure::summary::{CellSummary, ProgramFigureSummary, ProgramSummary, Summary};
 
-use crate::chart::{Chart, FigureMap, extent, figure_maps, id_part};
+use crate::chart::{Chart, FigureLine, FigureMap, extent, figure_line, figure_maps, id_part};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::number::{UNKNOWN, count};
 use crate::sweep::{Axis, MAX_ON_PAGE};
@@ -79,7 +79,7 @@ impl<'a> ProgramFigures<'a> {
         }
     }
 
-    /// A heat map of each figure. There is none if fewer than two keys are swept.
+    /// A chart of each figure. There is none if no key is swept.
     pub(crate) fn charts(&self) -> Vec<Chart> {
         let figures = self.program.figures.iter();
         figures.filter_map(|(name, figure)| self.chart(name, figure)).collect()
@@ -91,6 +91,20 @@ impl<'a> ProgramFigures<'a> {
         let values = self.summary.cells.iter().map(|cell| (cell, mean(cell)));
         let title = format!("The program's {}", title(name, figure));
         let better = if figure.less_is_better { "smaller" } else { "larger" };
+        if let [axis] = &self.axes[..] {
+            let cells = self.summary.cells.iter();
+            return figure_line(FigureLine {
+                id: format!("line-program-{}", id_part(name)),
+                caption: format!(
+                    "The mean over the repetitions that did not fail, with its 95 % interval. The {better}, the better."
+                ),
+                title,
+                axis,
+                values: cells
+                    .filter_map(|cell| Some((self.place(cell)?[0], cell.program.get(name)?)))
+                    .collect(),
+            });
+        }
         figure_maps(&FigureMap {
             id: format!("heat-program-{}", id_part(name)),
             caption: format!(
@@ -184,6 +198,21 @@ mod tests {
     }
 
     #[test]
+    fn one_swept_key_gives_a_line_over_it_with_a_point_for_each_combination_that_has_the_figure() {
+        let mut one_key = swept();
+        one_key.cells.truncate(2);
+        let charts = ProgramFigures::new(&one_key).unwrap().charts();
+        let [chart] = &charts[..] else { panic!("one figure, one line") };
+        assert_eq!(chart.id, "line-program-stalls");
+        let svg = &chart.svg.as_ref().unwrap().0;
+        assert_eq!(svg.matches("class=\"mark\"").count(), 1, "{svg}");
+        assert!(svg.contains("path.up.delay"), "{svg}");
+        assert!(chart.caption.contains("The smaller, the better"), "{}", chart.caption);
+        one_key.cells.iter_mut().for_each(|cell| cell.program = Default::default());
+        assert!(ProgramFigures::new(&one_key).unwrap().charts().is_empty());
+    }
+
+    #[test]
     fn two_swept_keys_give_a_heat_map_whose_strongest_cell_is_the_best_one() {
         let summary = swept();
         let charts = ProgramFigures::new(&summary).unwrap().charts();
@@ -195,9 +224,6 @@ mod tests {
         assert_eq!(svg.matches("fill-opacity:0.05").count(), 2);
         assert_eq!(svg.matches("fill:none").count(), 1);
         assert!(chart.caption.contains("The smaller, the stronger"), "{}", chart.caption);
-        let mut one_key = swept();
-        one_key.cells.truncate(2);
-        assert!(ProgramFigures::new(&one_key).unwrap().charts().is_empty());
         assert!(ProgramFigures::new(&fixture::summary(1)).is_none());
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct FlowSeries<'a> {
     pub label: String,
     pub look: Look,
     pub flow: &'a FlowChartData,
+    /// Whether a message of the flow can be late. A packet of a program of the user cannot.
+    pub has_deadline: bool,
     /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
 }
@@ -77,11 +79,18 @@ impl<'a> ChartScope<'a> {
             for flow in &cell.flows {
                 if delay_kind(flow) == kind && self.has_flow(&flow.flow) {
                     let (label, display) = self.name_flow(cell, flow);
-                    let changes = self.changes(cell.cell);
-                    series.push(FlowSeries { label, look: display.into(), flow, changes });
+                    series.push(FlowSeries {
+                        label,
+                        look: display.into(),
+                        flow,
+                        has_deadline: self.has_deadline(cell.cell, &flow.flow),
+                        changes: self.changes(cell.cell),
+                    });
                 }
             }
         }
+        // The compared flow comes first, and no other flow takes its place.
+        series.sort_by_key(|series| !is_flow_or_copy(&series.flow.flow, self.compared_flow));
         // A cell of a large sweep has no chart data, but the summary counts its flows.
         let total = self.count_flows(kind).max(series.len());
         series.truncate(MAX_LINES);
@@ -128,6 +137,12 @@ impl<'a> ChartScope<'a> {
     /// Whether the charts show the flow `name` of a cell.
     fn has_flow(&self, name: &str) -> bool {
         !self.has_several_cells() || is_flow_or_copy(name, self.compared_flow)
+    }
+
+    /// Whether a message of the flow `name` can be late. One of many copies has no summary of its own: it can.
+    fn has_deadline(&self, cell: u64, name: &str) -> bool {
+        let flow = CellView::find(self.summary, cell).and_then(|view| view.flow(name));
+        flow.is_none_or(|flow| flow.deadline_ms.is_some() || flow.call.is_some())
     }
 
     /// Counts the flows of the scope that have a delay of `kind`.

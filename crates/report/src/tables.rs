@@ -33,7 +33,7 @@ use crate::terms::FlowMeanings;
 use crate::terms::meanings::{self, unfinished};
 use crate::usable::UsableCall;
 use crate::verdict::{MOS_CLUSTER_GAP, SHARE_CLUSTER_GAP};
-use crate::view::CellView;
+use crate::view::{CellView, is_of_program};
 
 /// A table of flows or links has at most 500 rows. We chose 500 because summary.json has the single figures
 /// of as many copies.
@@ -191,8 +191,9 @@ impl<'a> FlowTable<'a> {
         let mut kind = Column { group: "delay, ms".to_owned(), ..Column::words("of") };
         let known = self.names.iter().filter(|name| delay(name, Quantile::P50).is_some());
         let kinds: BTreeSet<DelayKind> = known.map(|name| cell.delay_kind(name)).collect();
+        let has_program = self.any_flow(|name| cell.flow(name).is_some_and(is_of_program));
         for shown in kinds {
-            kind = kind.explained(meanings::delay(shown.abbreviation(), shown));
+            kind = kind.explained(meanings::delay(shown.abbreviation(), shown, has_program));
         }
         columns.add(kind, move |name| match delay(name, Quantile::P50) {
             Some(_) => cell.delay_kind(name).abbreviation().to_owned(),

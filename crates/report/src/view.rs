@@ -307,7 +307,8 @@ fn is_number(text: &str) -> bool {
 }
 
 /// The names of the flows whose transports are compared. These are the flows whose transport is swept. If no
-/// transport is swept, it is the flow `call`. If there is no such flow, it is the first flow.
+/// transport is swept, it is the flow `call`. If there is no such flow, it is the conversation of the user's
+/// program that took longest over the path, and else the first flow.
 pub(crate) fn judged_flows(summary: &Summary) -> Vec<String> {
     let keys = summary.cells.iter().flat_map(|cell| cell.sweep.keys());
     let swept = keys.filter_map(|key| key.strip_prefix("flow.")?.strip_suffix(".transport"));
@@ -316,11 +317,33 @@ pub(crate) fn judged_flows(summary: &Summary) -> Vec<String> {
         return swept.into_iter().map(str::to_owned).collect();
     }
     let has_call = summary.runs.iter().flat_map(names).any(|name| name == "call");
-    let first = summary.runs.first().and_then(|run| names(run).next());
-    match first {
-        Some(first) if !has_call => vec![first.clone()],
-        _ => vec!["call".to_owned()],
+    if has_call {
+        return vec!["call".to_owned()];
     }
+    let first = summary.runs.first().and_then(|run| names(run).next());
+    let flow = slowest_conversation(summary).or_else(|| first.cloned());
+    vec![flow.unwrap_or_else(|| "call".to_owned())]
+}
+
+/// The conversation of the user's program whose packets took longest over the path, at the 90th percentile:
+/// the name of its flows without the direction. Returns `None` if no program ran.
+fn slowest_conversation(summary: &Summary) -> Option<String> {
+    let mut slowest: Option<(&str, f64)> = None;
+    for (name, flow) in summary.runs.iter().flat_map(|run| &run.flows) {
+        let Some(delay) = flow.one_way_delay_ms.as_ref().filter(|_| is_of_program(flow)) else { continue };
+        if slowest.is_none_or(|(_, longest)| delay.p90 > longest) {
+            slowest = Some((name, delay.p90));
+        }
+    }
+    let (name, _) = slowest?;
+    let conversation = name.strip_suffix("-up").or(name.strip_suffix("-down")).unwrap_or(name);
+    Some(conversation.to_owned())
+}
+
+/// Whether the packets of `flow` are those of a program of the user. Only such a flow has the waits of its
+/// packets in a queue.
+pub(crate) fn is_of_program(flow: &FlowSummary) -> bool {
+    flow.ip.as_ref().is_some_and(|ip| ip.queue_delay_ms.is_some())
 }
 
 /// The first of the compared flows. The figures over time show this flow.
@@ -380,7 +403,7 @@ fn transport_of(value: &Value, recorded: &str, is_multipath: bool) -> TransportV
 
 #[cfg(test)]
 mod tests {
-    use talkpath_measure::summary::MachineSummary;
+    use talkpath_measure::summary::{IpSummary, MachineSummary, OnPathMs};
 
     use super::*;
     use crate::fixture;
@@ -507,6 +530,34 @@ mod tests {
         summary.cells[0].sweep = [(transport_key("upload"), Value::from("tcp"))].into();
         assert_eq!(judged_flows(&summary), ["call", "upload"]);
         assert_eq!(main_flow(&summary), "call");
+    }
+
+    #[test]
+    fn without_a_call_the_slowest_conversation_of_a_program_is_the_one_to_look_at() {
+        let mut summary = fixture::summary(1);
+        let mut packets = summary.runs[0].flows["call"].as_ref().clone();
+        packets.one_way_delay_ms = packets.round_trip_delay_ms.take();
+        packets.ip = Some(Box::new(IpSummary {
+            queue_delay_ms: Some(OnPathMs { p50: 400.0, p99: 500.0, max: 510.0 }),
+            ..IpSummary::default()
+        }));
+        let with_delay = |p90: f64| {
+            let mut flow = packets.clone();
+            flow.one_way_delay_ms.as_mut().unwrap().p90 = p90;
+            Box::new(flow)
+        };
+        for run in &mut summary.runs {
+            run.sweep.clear();
+            run.flows = [
+                ("icmp-2-down".to_owned(), with_delay(20.0)),
+                ("icmp-2-up".to_owned(), with_delay(450.0)),
+                ("tcp-1-down".to_owned(), with_delay(25.0)),
+            ]
+            .into();
+        }
+        summary.cells.iter_mut().for_each(|cell| cell.sweep.clear());
+        assert_eq!(main_flow(&summary), "icmp-2");
+        assert_eq!(CellView::all(&summary)[0].resolve("icmp-2"), Some("icmp-2-up"));
     }
 
     #[test]

@@ -229,7 +229,7 @@ fn join(pair: &PairName, stop: &AtomicBool, terminal: Terminal) -> Result<Guest,
         }
         if !is_told {
             terminal.note(&format!(
-                "waiting for the path of the pair {pair}, as of: {} shell --pair {pair} --path lte",
+                "waiting for the path of the pair {pair}, which this makes, for example: {} shell --pair {pair} --path lte",
                 our_name()
             ));
             is_told = true;

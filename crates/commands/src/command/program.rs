@@ -57,7 +57,8 @@ fn plan_of_path(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
     let path = ComparedPath::described(args.path.as_deref(), &args.links)?;
     let mut set = args.links.settings();
     let program = command.first().map_or("shell", String::as_str);
-    let name = fitting_name(&format!("{program} on {}", path.name()));
+    let beside = if args.beside.is_some() { " beside an upload" } else { "" };
+    let name = fitting_name(&format!("{program} on {}{beside}", path.name()));
     if args.beside.is_some() {
         set.push(Setting::by(OURS, "flow", BULK));
     }

@@ -16,10 +16,11 @@ use std::net::{IpAddr, SocketAddr};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summary::{IpSeen, IpSummary, OnPathMs};
 use talkpath_measure::{
-    EcnRecord, Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, Series, SeriesKind,
-    SeriesTap, warning,
+    EcnRecord, Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, LinkRecord, MessageRecord, Series,
+    SeriesKind, SeriesTap, warning,
 };
 use talkpath_model::Dscp;
+use talkpath_path::QueueName;
 use talkpath_units::{Duration, Instant, counted};
 
 use super::{Conversation, Endpoints, Lanes, Leg, MAX_CONVERSATIONS, RoundTrip, link_of, rtp};
@@ -32,6 +33,8 @@ const MAX_NAMED: usize = 32;
 const MAX_LISTED: usize = 3;
 /// A shorter wait does not count as a wait. We chose 1 ms, which is the precision of the emulator.
 const NO_WAIT: Duration = Duration::from_millis(1);
+/// From this median wait on, another queue is worth a trial. We chose 20 ms, the length of a call's frame.
+const LONG_WAIT: Duration = Duration::from_millis(20);
 
 /// The records of all conversations of a run.
 pub(crate) struct ProgramRecord {
@@ -55,10 +58,11 @@ struct ProgramFlow<'a> {
 }
 
 impl ProgramRecord {
-    /// Makes the records of `lanes`.
-    pub(crate) fn of(lanes: &Lanes) -> Self {
+    /// Makes the records of `lanes`, whose packets crossed `links`.
+    pub(crate) fn of(lanes: &Lanes, links: &[LinkRecord]) -> Self {
         let flows = program_flows(lanes);
         let mut warnings = vec![warning::note(describe_waits(&flows))];
+        warnings.extend(advise_queue(&flows, links).map(warning::note));
         if lanes.without_row > 0 {
             warnings.push(format!(
                 "the record is full: {} crossed the path without a row; the figures are those of the packets before",
@@ -146,9 +150,12 @@ impl ProgramFlow<'_> {
         let round_trip = on_path(self.round_trips()).map_or_else(String::new, |times| {
             format!(", and its round trips took {:.1} ms in the median", times.p50)
         });
+        let fastest = self.fastest().map_or_else(String::new, |fastest| {
+            format!(" (its fastest packet took {:.1} ms over the whole path)", fastest.as_millis_f64())
+        });
         let name = self.looked_up.map_or_else(String::new, |name| format!(" ({name})"));
         format!(
-            "{}{name} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{missing}{round_trip}",
+            "{}{name} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{fastest}{missing}{round_trip}",
             self.group,
             self.link(),
             waits.median.as_millis_f64(),
@@ -230,6 +237,12 @@ impl ProgramFlow<'_> {
         }
     }
 
+    /// The shortest time that a packet took over the path. `None` if none arrived.
+    fn fastest(&self) -> Option<Duration> {
+        let packets = self.legs.iter().flat_map(|leg| &leg.rows);
+        packets.filter_map(|packet| Some(packet.received?.since(packet.due))).min()
+    }
+
     /// The waits of the packets in the queue, for the packets whose service has begun.
     fn queue_delays(&self) -> Vec<Duration> {
         self.legs.iter().flat_map(|leg| leg.waits.iter().copied()).collect()
@@ -304,4 +317,20 @@ fn describe_waits(flows: &[ProgramFlow<'_>]) -> String {
     waited.retain(|(_, waits)| waits.p99 >= NO_WAIT);
     let listed = waited.iter().take(MAX_LISTED).map(|(flow, waits)| flow.describe_waits(waits));
     format!("the flows that waited most: {}", listed.collect::<Vec<_>>().join("; "))
+}
+
+/// Makes the note that names another queue for the link where the packets of a program waited longest. There
+/// is none if they waited for a short time, or if the queue is no drop-tail queue.
+fn advise_queue(flows: &[ProgramFlow<'_>], links: &[LinkRecord]) -> Option<String> {
+    let waits = flows.iter().filter_map(|flow| Some((flow, flow.waits()?)));
+    let (longest, waits) = waits.max_by_key(|(_, waits)| waits.median)?;
+    let link = links.iter().find(|link| link.name == longest.link())?;
+    if waits.median < LONG_WAIT || link.discipline != QueueName::DropTail.word() {
+        return None;
+    }
+    let (link, queue) = (&link.name, QueueName::FqCodel.word());
+    Some(format!(
+        "the queue of {link} is drop-tail, so a flow waits behind all others; to try one that serves flows in turn: \
+         `shell --queue {queue}`, or `path.{link}.queue = \"{queue}\"` in a scenario"
+    ))
 }

@@ -87,7 +87,7 @@ impl EndedRun<'_> {
             capture.file
         });
         if let Some(lanes) = &emulated.lanes {
-            let programs = ProgramRecord::of(lanes);
+            let programs = ProgramRecord::of(lanes, &record.links);
             record.flows.extend(programs.flows);
             record.series.extend(programs.series);
             record.warnings.extend(programs.warnings);

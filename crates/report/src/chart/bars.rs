@@ -169,7 +169,13 @@ mod tests {
     }
 
     fn udp_series(flow: &FlowChartData) -> FlowSeries<'_> {
-        FlowSeries { label: format!("{}, udp", flow.flow), look: display("udp").into(), flow, changes: &[] }
+        FlowSeries {
+            label: format!("{}, udp", flow.flow),
+            look: display("udp").into(),
+            flow,
+            has_deadline: true,
+            changes: &[],
+        }
     }
 
     #[test]

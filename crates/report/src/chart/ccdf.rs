@@ -61,8 +61,10 @@ fn draw(series: &[&FlowSeries<'_>], names: &[&str], kind: DelayKind) -> Svg {
     panel.draw_vertical_axis(&mut svg, 5, |share| format!("{} %", tick_label(share * 100.0)));
     panel.draw_horizontal_axis(&mut svg, 9, Some(axis_title(kind)));
     svg.vertical_axis_title(panel.span(), "share of messages later than that");
-    let limit = limit_ms(kind);
-    panel.draw_vertical_limit(&mut svg, limit, &format!("{} ms", tick_label(limit)));
+    if series.iter().any(|series| series.has_deadline) {
+        let limit = limit_ms(kind);
+        panel.draw_vertical_limit(&mut svg, limit, &format!("{} ms", tick_label(limit)));
+    }
     let lines: Vec<Vec<Point>> = series.iter().map(|series| corners(series, &panel)).collect();
     let delay = Quantity { name: kind.name(), unit: "ms" };
     panel.open_distribution(&mut svg, delay, Quantity { name: "later than that", unit: "%" });

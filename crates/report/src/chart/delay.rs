@@ -74,7 +74,7 @@ fn draw_panels(series: &[&FlowSeries<'_>], kind: DelayKind) -> Drawing {
     let losses = series.iter().flat_map(|series| series.flow.losses.iter());
     let (_, end) = extent(delays().map(|(due, _)| *due).chain(losses.copied()));
     let delay_extent = extent(delays().map(|(_, delay)| *delay));
-    let limit = limit_ms(kind);
+    let limit = series.iter().any(|series| series.has_deadline).then(|| limit_ms(kind));
     for (index, (series, span)) in series.iter().zip(stack.spans()).enumerate() {
         let panel = Panel {
             top: span.top,
@@ -84,8 +84,10 @@ fn draw_panels(series: &[&FlowSeries<'_>], kind: DelayKind) -> Drawing {
         };
         panel.draw_vertical_axis(svg, 4, tick_label);
         panel.draw_horizontal_axis(svg, 8, stack.is_last(index).then_some("time since the start, s"));
-        panel.draw_horizontal_limit(svg, limit);
-        drawing.shows_limit |= panel.y.contains(limit);
+        if let Some(limit) = limit {
+            panel.draw_horizontal_limit(svg, limit);
+            drawing.shows_limit |= panel.y.contains(limit);
+        }
         panel.open_over_time(svg, Quantity { name: "delay", unit: "ms" });
         svg.open_data_group();
         path_changes::mark(svg, &panel, series.changes);

@@ -9,6 +9,7 @@
 mod bars;
 mod ccdf;
 mod delay;
+mod figure_line;
 mod figure_map;
 mod file;
 mod heat;
@@ -20,6 +21,7 @@ mod sweep;
 pub(crate) use self::bars::loss_runs;
 pub(crate) use self::ccdf::ccdf;
 pub(crate) use self::delay::delay_over_time;
+pub(crate) use self::figure_line::{FigureLine, figure_line};
 pub(crate) use self::figure_map::{FigureMap, figure_maps};
 pub(crate) use self::heat::{HeatMapKind, heat_map};
 pub(crate) use self::legend::{LegendEntry, Sample};

@@ -316,17 +316,17 @@ impl TransportLine<'_> {
     }
 }
 
-fn polyline(points: impl Iterator<Item = Point>) -> String {
+pub(super) fn polyline(points: impl Iterator<Item = Point>) -> String {
     let corners: Vec<String> = points.map(|(x, y)| format!("{} {}", coordinate(x), coordinate(y))).collect();
     format!("M{}", corners.join("L"))
 }
 
-fn swept_values(axis: &Axis) -> Vec<SweptValue> {
+pub(super) fn swept_values(axis: &Axis) -> Vec<SweptValue> {
     let indices = 0..axis.values.len();
     indices.map(|index| SweptValue { value: axis.position(index), text: axis.label(index) }).collect()
 }
 
-fn horizontal_scale(axis: &Axis) -> Scale {
+pub(super) fn horizontal_scale(axis: &Axis) -> Scale {
     let range = (LEFT + POINT_MARGIN, WIDTH - RIGHT - POINT_MARGIN);
     let (low, high) = extent((0..axis.values.len()).map(|index| axis.position(index)));
     if axis.is_numeric() && low > 0.0 && high / low > LOG_RATIO {
@@ -354,7 +354,7 @@ fn vertical_scale(sweep: &Sweep<'_>, range: (f64, f64)) -> Scale {
 
 /// Draws the horizontal axis with a tick at each swept value. Labels that would overlap are left out. Without
 /// a title the axis has no labels.
-fn draw_swept_axis(svg: &mut Svg, panel: &Panel, axis: &Axis, title: Option<&str>) {
+pub(super) fn draw_swept_axis(svg: &mut Svg, panel: &Panel, axis: &Axis, title: Option<&str>) {
     panel.draw_horizontal_line(svg, panel.bottom);
     let mut ticks: Vec<(f64, usize)> =
         (0..axis.values.len()).map(|index| (panel.x.at(axis.position(index)), index)).collect();

@@ -21,7 +21,7 @@ use crate::terms::ComparedMeanings;
 use crate::terms::meanings::{delay, unfinished};
 use crate::usable::{Usable, with_both};
 use crate::verdict::{self, Cause, FigureStyle, JudgedFlow, Verdict};
-use crate::view::CellView;
+use crate::view::{CellView, is_of_program};
 
 /// At most 2 other flows have columns. We chose 2 because an answer describes as many.
 const MAX_OTHER_FLOWS: usize = 2;
@@ -194,12 +194,13 @@ impl ComparisonTable<'_> {
     /// The columns with the delays of the compared flow.
     fn delay_columns(&self, is_call: bool) -> Vec<FigureColumn> {
         let kind = self.condition.delay_kind(self.flow);
+        let has_program = self.any_cell(|cell, flow| cell.flow(flow).is_some_and(is_of_program));
         let mut columns = Vec::new();
         // A call is hurt by its longest delays, so a narrow terminal keeps these.
         let quantiles = [(Quantile::P50, "p50", 6), (Quantile::P90, "p90", 7), (Quantile::P99, "p99", 8)];
         for (quantile, name, omit_order) in quantiles {
             let head = Column::numbers(&format!("{}, ms", kind.name()), name);
-            let head = head.explained(delay(kind.name(), kind));
+            let head = head.explained(delay(kind.name(), kind, has_program));
             let head = if is_call { head.omit_order(omit_order) } else { head };
             columns.push(FigureColumn::new(Metric::delay(kind, quantile), Scale::MS, head));
         }

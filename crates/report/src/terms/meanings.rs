@@ -198,14 +198,18 @@ pub(super) fn second_receiver(call: &CallSummary) -> Option<Term> {
     Some(Term::new(wait_text(Receiver::Other), meaning).about(Topic::Receiver))
 }
 
-/// Explains a delay of this kind. `name` is its name in the tables.
-pub(crate) fn delay(name: &'static str, kind: DelayKind) -> Term {
+/// Explains a delay of this kind. `name` is its name in the tables. `has_program` says whether a program of
+/// the user sends some of the packets.
+pub(crate) fn delay(name: &'static str, kind: DelayKind, has_program: bool) -> Term {
     let end = match kind {
         DelayKind::RoundTrip => "its echo was read",
         DelayKind::OneWay => "the far end read it",
     };
-    let meaning =
+    let mut meaning =
         format!("delay from the moment a message was due until {end}; waiting in the sender counts");
+    if has_program {
+        meaning.push_str("; of a program's packet from the path's begin to its end");
+    }
     Term::new(name, meaning).about(Topic::Delay)
 }
 

@@ -18,7 +18,8 @@ const ROOT_KEYS: &[Key] = &[
         "duration",
         quantity(SOME_DURATION),
         Default::Required,
-        "the time for which flows send, from the beginning of the run; then the run drains",
+        "the time for which flows send, from the beginning of the run; then the run drains. With `[program]` the run ends \
+         with the program, and this is its longest time",
     ),
     key(
         "drain",
