@@ -150,12 +150,13 @@ impl ProgramFlow<'_> {
         let round_trip = on_path(self.round_trips()).map_or_else(String::new, |times| {
             format!(", and its round trips took {:.1} ms in the median", times.p50)
         });
-        let fastest = self.fastest().map_or_else(String::new, |fastest| {
-            format!(" (its fastest packet took {:.1} ms over the whole path)", fastest.as_millis_f64())
+        let rest = self.median_delay().map_or_else(String::new, |delay| {
+            let rest = delay.saturating_sub(waits.median);
+            format!(" (without the wait the path takes about {:.1} ms)", rest.as_millis_f64())
         });
         let name = self.looked_up.map_or_else(String::new, |name| format!(" ({name})"));
         format!(
-            "{}{name} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{fastest}{missing}{round_trip}",
+            "{}{name} in the queue of {}, {:.1} ms in the median and {:.1} ms at the 99th percentile{rest}{missing}{round_trip}",
             self.group,
             self.link(),
             waits.median.as_millis_f64(),
@@ -237,10 +238,13 @@ impl ProgramFlow<'_> {
         }
     }
 
-    /// The shortest time that a packet took over the path. `None` if none arrived.
-    fn fastest(&self) -> Option<Duration> {
+    /// The median time that the packets took over the path. `None` if none arrived.
+    fn median_delay(&self) -> Option<Duration> {
         let packets = self.legs.iter().flat_map(|leg| &leg.rows);
-        packets.filter_map(|packet| Some(packet.received?.since(packet.due))).min()
+        let mut delays: Vec<_> =
+            packets.filter_map(|packet| Some(packet.received?.since(packet.due))).collect();
+        delays.sort_unstable();
+        nearest_rank(&delays, 50)
     }
 
     /// The waits of the packets in the queue, for the packets whose service has begun.
