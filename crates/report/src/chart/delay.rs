@@ -14,6 +14,8 @@ use crate::verdict::limit_ms;
 const TOP: f64 = 24.0;
 const PANEL_HEIGHT: f64 = 120.0;
 const GAP: f64 = 30.0;
+/// So few points are drawn larger. We chose 300: twice as many touch each other.
+const FEW_MESSAGES: usize = 300;
 /// The length of the tick for a missing message.
 const LOSS_TICK: f64 = 9.0;
 /// The space between the ticks and the smallest delay.
@@ -108,7 +110,10 @@ fn draw_delays(svg: &mut Svg, panel: &Panel, series: &FlowSeries<'_>) {
     for message in &series.flow.delay {
         dots.dot(panel.point(*message));
     }
-    let style = format!("stroke:{}", series.look.colour());
+    let mut style = format!("stroke:{}", series.look.colour());
+    if series.flow.delay.len() <= FEW_MESSAGES {
+        style.push_str(";stroke-width:4");
+    }
     let (series, data) = (series.label.as_str(), dots.finish());
     svg.path(&SvgPath { class: "dots", style: &style, series, data: &data, ..SvgPath::default() });
 }
