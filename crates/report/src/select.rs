@@ -139,7 +139,8 @@ impl<'a> ChartScope<'a> {
         !self.has_several_cells() || is_flow_or_copy(name, self.compared_flow)
     }
 
-    /// Whether a message of the flow `name` can be late. One of many copies has no summary of its own: it can.
+    /// Whether a message of the flow `name` can be late. One of many copies has no summary of its own: it
+    /// can.
     fn has_deadline(&self, cell: u64, name: &str) -> bool {
         let flow = CellView::find(self.summary, cell).and_then(|view| view.flow(name));
         flow.is_none_or(|flow| flow.deadline_ms.is_some() || flow.call.is_some())
