@@ -34,6 +34,7 @@ def run(
     ipv6: bool = False,
     clocks_synchronised: bool = False,
     capture: int | bool = False,
+    qlog: bool = False,
     keep_awake: bool = False,
     run_again: str | None = None,
     rounds: bool = False,
@@ -67,6 +68,7 @@ def run(
         ipv6: in `live`: reach the far host over IPv6 only.
         clocks_synchronised: in `live`: GPS or PTP keeps both hosts' clocks.
         capture: in `emu`: keep each packet, or this number of its first bytes.
+        qlog: in `emu` and `live`: keep what this host's end of every QUIC connection did, for `export --format qlog`.
         keep_awake: in `emu` and `live`: let no processor sleep meanwhile.
         run_again: in `emu` and `live`: for how long repetitions that the machine disturbed run again: `2 min`; `0s`
             is never.
@@ -97,7 +99,7 @@ def run(
             *_common(out, jobs, records, series, strict),
             *_place(arena, to, key_file, repeat, seed),
             *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
-            *_switches({"--ipv4": ipv4, "--ipv6": ipv6}),
+            *_switches({"--ipv4": ipv4, "--ipv6": ipv6, "--qlog": qlog}),
             *_option("--run-again", run_again),
             *_switches({"--rounds": rounds, "--allow-program": allow_program}),
             *_each("--require", require),
@@ -136,6 +138,7 @@ def compare(
     ipv6: bool = False,
     clocks_synchronised: bool = False,
     capture: int | bool = False,
+    qlog: bool = False,
     keep_awake: bool = False,
     run_again: str | None = None,
     require: Sequence[str] = (),
@@ -194,7 +197,7 @@ def compare(
         *_common(out, jobs, records, series, strict),
         *_place(arena, to, key_file, repeat, seed),
         *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
-        *_switches({"--ipv4": ipv4, "--ipv6": ipv6}),
+        *_switches({"--ipv4": ipv4, "--ipv6": ipv6, "--qlog": qlog}),
         *_option("--run-again", run_again),
         *_each("--require", require),
         *_each("--fail-if", fail_if),

@@ -75,6 +75,7 @@ def study(
     seed: int | None = None,
     set: Mapping[str, Any] | None = None,
     resume: bool = False,
+    reuse: str | os.PathLike[str] | None = None,
     strict: bool = False,
     allow_program: bool = False,
     jobs: int | None = None,
@@ -93,6 +94,7 @@ def study(
         seed: that of the first repetition.
         set: keys and their values.
         resume: go on with the run of it that was interrupted.
+        reuse: a run of it; only the cells that this run lacks are run.
         strict: an error where the command says one, as for a verdict other than the study expects.
         allow_program: run the programs of scenarios with `program`, which have all rights of your user.
         jobs: repetitions at the same time.
@@ -107,7 +109,7 @@ def study(
     switches = {"--quick": quick, "--resume": resume, "--strict": strict, "--allow-program": allow_program}
     flags += [option for option, is_given in switches.items() if is_given]
     flags += [word for key, it in (set or {}).items() for word in ("--set", f"{key}={_toml.value(it, key)}")]
-    common = {"--jobs": jobs, "--records": records, "--series": series, "--out": out}
+    common = {"--reuse": reuse, "--jobs": jobs, "--records": records, "--series": series, "--out": out}
     for option, value in {"--arena": arena, "--seed": seed, **common}.items():
         flags += [] if value is None else [option, str(value)]
     ended = carry_out(["study", "run", str(name), *flags, "--json"], teller(progress, None))

@@ -33,6 +33,7 @@ LOOKS = {
     "webrtc": Look("WebRTC", "#b0203c", "3 1.5", "X"),
     "mptcp": Look("MPTCP", "#7b3fa0", "7 3 2 3", "s"),
     "mptcp-nodelay": Look("MPTCP_NODELAY", "#4d6600", "2 2.5 6 2.5", "^"),
+    "icmp": Look("ICMP", "#a3157a", "1 2", "D"),
 }
 
 OTHER = Look("", "#5d6470", "6 2 2 2", "o")
