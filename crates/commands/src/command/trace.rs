@@ -40,7 +40,7 @@ const STEPS_PER_PERCENT: f64 = 1e7;
 /// Describes the trace on the terminal, or records one.
 ///
 /// # Errors
-/// Returns [`Failure`] as [`describe`] and [`record::run`] do.
+/// Returns [`Failure`] as `describe` and `record::run` do.
 pub fn run(args: &TraceArgs, context: Context<'_>) -> Result<(), Failure> {
     match &args.action {
         Some(TraceAction::Record(record)) => record::run(record, context),

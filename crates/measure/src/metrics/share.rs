@@ -44,7 +44,7 @@ pub fn interval(share: f64, independent: f64, level: Level) -> Option<(f64, f64)
 /// Returns how many independent messages are needed to tell on which side of `bound` a share lies, if it
 /// stays as it is: as many as put an end of the interval at the bound. At 95 %, for none lost and a bound of
 /// 0.1 %, they are 3,000. Returns `None` if the bound is not between none and all, and if the share is at
-/// the bound or so near to it that more than [`MAX_NEEDED`] are needed.
+/// the bound or so near to it that more than `MAX_NEEDED` are needed.
 ///
 /// The score interval of a share p ends at the bound b if (p - b)² = z² b (1 - b) / n.
 pub fn needed(share: f64, bound: f64, level: Level) -> Option<f64> {
