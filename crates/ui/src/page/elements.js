@@ -69,6 +69,9 @@ export function table(caption, heads, rows) {
     element("table", {}, element("caption", {}, caption), element("thead", {}, head), element("tbody", {}, body)));
 }
 
+// What is read by few, behind its title.
+export const folded = (title, ...children) => element("details", { className: "folded" }, element("summary", {}, title), children);
+
 // A number of summary.json for a table: rounded, never computed from others. "–" if it is not known.
 export function number(value, digits = 2, factor = 1) {
   return typeof value === "number" ? (value * factor).toFixed(digits) : "–";

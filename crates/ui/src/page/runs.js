@@ -1,6 +1,6 @@
 // Runs: the list of the folder, and one run with its figures, which are those of summary.json.
 
-import { button, copyable, element, errorPlace, number, question, table } from "./elements.js";
+import { button, copyable, element, errorPlace, folded, number, question, table } from "./elements.js";
 import { post } from "./server.js";
 
 const STATES = { ended: "", running: "a process works on it", unfinished: "not finished", study: "a study" };
@@ -191,6 +191,9 @@ function transfers(summary) {
   return [element("p", { className: `large ${lost ? "bad" : "good"}` }, `${received} of ${flow.sent} messages arrived${lost ? `, ${lost} were lost` : ""}`)];
 }
 
+// Chosen: a flow with each of TCP's, UDP's and QUIC's ways, and an upload beside, fit on a telephone's screen.
+const ROWS_UNFOLDED = 8;
+
 // The answers, the warnings and a table: each figure is one of summary.json, in the statistic that the reports use.
 function figures(summary) {
   const parts = [];
@@ -205,7 +208,11 @@ function figures(summary) {
   const answers = summary.comparisons.map(({ answer, sweep }) => [
     summary.comparisons.length > 1 ? element("p", { className: "with" }, `With ${queueInWords(sweep) ?? swept(sweep)}:`) : null,
     element("p", {}, answer.line), element("p", { className: "why" }, answer.why)]);
-  if (answers.length) parts.push(element("div", { className: "answer", role: "status" }, answers.flat()));
+  const [answer, ...others] = answers;
+  if (answer) {
+    parts.push(element("div", { className: "answer", role: "status" }, answer));
+    if (others.length) parts.push(folded(`The answer with ${others.length === 1 ? "another setting" : `each of ${others.length} other settings`}`, element("div", { className: "answer" }, others.flat())));
+  }
   const warnings = summary.warnings.filter((text) => !text.startsWith("note: "));
   if (warnings.length) parts.push(element("details", { open: !summary.valid }, element("summary", {}, `Warnings (${warnings.length})`), element("ul", {}, warnings.map((text) => element("li", {}, text)))));
   const rows = summary.cells.flatMap((cell) => Object.entries(cell.flows).map(([name, spreads]) => ({ cell, name, spreads })));
@@ -216,11 +223,12 @@ function figures(summary) {
     const flow = summary.runs.find((run) => run.cell === cell)?.flows[name];
     return flow ? `${flow.transport}${flow.cc ? ` (${flow.cc})` : ""}` : "";
   };
-  const others = rows.some(({ cell }) => swept(cell.sweep) !== "");
+  const isSwept = rows.some(({ cell }) => swept(cell.sweep) !== "");
   const count = summary.cells[0]?.n ?? 0;
-  parts.push(table(`Means of scores, shares and rates, medians of times; over ${count} ${count === 1 ? "repetition" : "repetitions"}`,
-    ["flow", "transport", ...(others ? ["with"] : []), ...known.map(([head]) => head)],
-    rows.map(({ cell, name, spreads }) => [name, transportOf(cell.cell, name), ...(others ? [swept(cell.sweep)] : []),
-      ...known.map(([, path, statistic, digits, factor]) => number(spreads[path]?.[statistic], digits, factor))])));
+  const shown = table(`Means of scores, shares and rates, medians of times; over ${count} ${count === 1 ? "repetition" : "repetitions"}`,
+    ["flow", "transport", ...(isSwept ? ["with"] : []), ...known.map(([head]) => head)],
+    rows.map(({ cell, name, spreads }) => [name, transportOf(cell.cell, name), ...(isSwept ? [swept(cell.sweep)] : []),
+      ...known.map(([, path, statistic, digits, factor]) => number(spreads[path]?.[statistic], digits, factor))]));
+  parts.push(others.length && rows.length > ROWS_UNFOLDED ? folded(`The figures of ${rows.length} flows`, shown) : shown);
   return parts;
 }
