@@ -23,6 +23,7 @@
 //! have ended, unless the unfinished messages cannot change the outcome (`outcome.rs`).
 
 mod cell;
+mod failing_flag;
 mod figure;
 mod figure_names;
 mod judgement;
@@ -79,9 +80,14 @@ pub(crate) fn judge_at(plan: &Plan, summary: &Summary, level: Level) -> Vec<Thre
     let mut judged = Vec::new();
     for threshold in &plan.thresholds {
         let mut judgement = Judgement::new(threshold, plan, &runs_of_cells, level);
-        if judgement.outcome() == ThresholdOutcome::Holds {
-            judgement.warning = score_warning::text(threshold, &runs_of_cells);
-        }
+        judgement.remark = match judgement.outcome() {
+            ThresholdOutcome::Holds => score_warning::text(threshold, &runs_of_cells),
+            ThresholdOutcome::Fails => {
+                let runs = runs_of_cells.get(&judgement.worst.cell_index);
+                failing_flag::text(threshold, &judgement.worst, runs.map_or(&[], Vec::as_slice))
+            }
+            ThresholdOutcome::Undecided | ThresholdOutcome::Unknown => None,
+        };
         judged.push(judgement.summary());
     }
     judged

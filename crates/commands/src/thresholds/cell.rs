@@ -148,6 +148,13 @@ fn worst_member(path: &str, members: &[MemberFigures]) -> Option<MemberFigures> 
     Some(MemberFigures { member: Some(WORST_MEMBER.to_owned()), repetitions })
 }
 
+/// A cell of the plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CellName<'a> {
+    pub(super) index: u64,
+    pub(super) label: &'a str,
+}
+
 /// The figure of a threshold in one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CellFigure {
@@ -157,6 +164,8 @@ pub(super) struct CellFigure {
     pub(super) statistic: Option<Statistic>,
     /// The copy or direction that the figure is about, if it is not the flow itself.
     pub(super) member: Option<String>,
+    /// The index of the cell in the plan.
+    pub(super) cell_index: u64,
     /// The label of the cell.
     pub(super) cell: String,
     /// The number of repetitions.
@@ -176,7 +185,7 @@ impl CellFigure {
     /// among files that are intact.
     pub(super) fn new(
         figures: MemberFigures,
-        cell: &str,
+        cell: CellName<'_>,
         bound: Bound,
         choice: StatisticChoice,
         level: Level,
@@ -212,7 +221,8 @@ impl CellFigure {
             value,
             statistic,
             member,
-            cell: cell.to_owned(),
+            cell_index: cell.index,
+            cell: cell.label.to_owned(),
             repetitions: repetitions.len(),
             messages,
             interval,

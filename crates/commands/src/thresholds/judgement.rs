@@ -8,7 +8,7 @@ use talkpath_scenario::{Bound, Plan, Scenario, Threshold, ThresholdSubject};
 use talkpath_units::counted;
 
 use super::CellRuns;
-use super::cell::{CellFigure, MemberFigures, member_figures};
+use super::cell::{CellFigure, CellName, MemberFigures, member_figures};
 use super::figure::FigureValue;
 use super::figure_names::{FigureName, StatisticChoice, figure_in_no_cell_message};
 use super::outcome::{Needed, ShareMessages, margin, rank};
@@ -26,7 +26,7 @@ pub(super) struct Judgement {
     figure: String,
     bound: Bound,
     /// The figure with the smallest margin.
-    worst: CellFigure,
+    pub(super) worst: CellFigure,
     /// The number of cells that have such a figure.
     cells: usize,
     /// The number of these cells in which the threshold fails.
@@ -35,8 +35,9 @@ pub(super) struct Judgement {
     undecided: usize,
     /// The message if no cell has such a figure, so that there is nothing to judge.
     unknown: Option<String>,
-    /// The warning if the threshold holds, although the answer calls the call unusable.
-    pub(super) warning: Option<String>,
+    /// What the user must know besides: that the threshold holds although the answer calls the call
+    /// unusable, or in which repetitions a flag fails.
+    pub(super) remark: Option<String>,
 }
 
 impl Judgement {
@@ -77,12 +78,12 @@ impl Judgement {
         let mut judgement = Self {
             figure: threshold.figure.clone(),
             bound,
-            worst: CellFigure::new(MemberFigures::default(), "", bound, choice, level),
+            worst: CellFigure::new(MemberFigures::default(), CellName::default(), bound, choice, level),
             cells: 0,
             failing: 0,
             undecided: 0,
             unknown: is_unknown.then(|| figure_in_no_cell_message(threshold)),
-            warning: None,
+            remark: None,
         };
         if is_unknown {
             return judgement;
@@ -94,7 +95,7 @@ impl Judgement {
             }
             let members = cell.members.into_iter();
             let members: Vec<_> =
-                members.map(|member| CellFigure::new(member, cell.label, bound, choice, level)).collect();
+                members.map(|member| CellFigure::new(member, cell.name, bound, choice, level)).collect();
             let worst_rank = members.iter().map(CellFigure::rank).min();
             judgement.cells += 1;
             judgement.failing += usize::from(worst_rank == Some(rank(ThresholdOutcome::Fails)));
@@ -160,9 +161,9 @@ impl Judgement {
         };
         let place = self.place();
         let place = if place.is_empty() { place } else { format!(" ({place})") };
-        let warning = self.warning.as_deref().unwrap_or_default();
+        let remark = self.remark.as_deref().unwrap_or_default();
         let reason = self.undecided_reason();
-        format!("{} {value}, must be {}{place}{reason}{warning}", self.figure, self.bound)
+        format!("{} {value}, must be {}{place}{reason}{remark}", self.figure, self.bound)
     }
 
     /// Says of what the figure is: the member, the cell, the repetitions, and how many cells there are.
@@ -257,8 +258,7 @@ fn counted_more(more: u64, noun: &str) -> String {
 
 /// What a threshold found in one cell.
 struct FoundFigures<'a> {
-    /// The label of the cell.
-    label: &'a str,
+    name: CellName<'a>,
     members: Vec<MemberFigures>,
 }
 
@@ -278,7 +278,8 @@ fn find_figure<'a>(
         }
         let runs = runs_of_cells.get(&index).map_or(&[][..], Vec::as_slice);
         let members = member_figures(&threshold.subject, path, runs);
-        found.push(FoundFigures { label: cell.map_or("", |cell| cell.label.as_str()), members });
+        let label = cell.map_or("", |cell| cell.label.as_str());
+        found.push(FoundFigures { name: CellName { index, label }, members });
     }
     found
 }

@@ -8,7 +8,7 @@ use talkpath_report::{Style, run_table};
 use talkpath_scenario::{Bound, Operator, Options, Source, Threshold, load, split_threshold};
 use talkpath_units::Seed;
 
-use super::cell::{CellFigure, MemberFigures};
+use super::cell::{CellFigure, CellName, MemberFigures};
 use super::figure::{ANY, FigureValue, RepetitionFigure};
 use super::figure_names::StatisticChoice;
 use super::outcome::sorted_values;
@@ -521,7 +521,14 @@ fn a_flag_must_hold_in_each_repetition() {
         let repetitions =
             values.iter().map(|&value| RepetitionFigure { value, messages: None, possible: ANY }).collect();
         let figures = MemberFigures { member: None, repetitions };
-        CellFigure::new(figures, "", bound, StatisticChoice::Usual(Statistic::Mean), Level::Shown).value
+        CellFigure::new(
+            figures,
+            CellName::default(),
+            bound,
+            StatisticChoice::Usual(Statistic::Mean),
+            Level::Shown,
+        )
+        .value
     };
     let damaged = [FigureValue::Flag(true), FigureValue::Flag(false), FigureValue::Flag(true)];
     assert_eq!(value(&damaged, is("true")), Some(0.0), "one of three files is damaged");
@@ -532,6 +539,46 @@ fn a_flag_must_hold_in_each_repetition() {
         None,
         "not known is the worst"
     );
+}
+
+#[test]
+fn a_call_that_is_not_usable_says_in_which_repetitions_and_why() {
+    let told_with = |change: &dyn Fn(u64, &mut CallSummary)| {
+        let runs = (0..9).map(|repetition| {
+            let mut run = run(0, repetition, None, [Some(4.2), Some(4.1)]);
+            let flow = run.flows.get_mut("call-up").unwrap();
+            flow.floor = Some(3.1);
+            let call = flow.call.as_mut().unwrap();
+            call.usable = Some(true);
+            change(repetition, call);
+            run
+        });
+        told("\"call-up.usable@path.up.loss=0\" = \"== true\"", runs.collect()).remove(0)
+    };
+    let two_gaps = told_with(&|repetition, call| {
+        if repetition == 3 || repetition == 7 {
+            (call.usable, call.longest_gap_ms, call.gaps_in_a_minute) = (Some(false), Some(300.0), Some(2));
+        }
+    });
+    assert!(
+        two_gaps.ends_with(
+            "worst of 9 repetitions); not in repetitions 3, 7; in 3, 2 gaps of 200 ms or more begin within a \
+             minute, the longest of 300 ms"
+        ),
+        "{two_gaps}"
+    );
+    let one_gap = told_with(&|repetition, call| {
+        if repetition == 4 {
+            (call.usable, call.longest_gap_ms) = (Some(false), Some(1_240.0));
+        }
+    });
+    assert!(one_gap.ends_with("; not in repetition 4; in 4, speech stops for 1240 ms"), "{one_gap}");
+    let scored = told_with(&|_, call| (call.usable, call.mos) = (Some(false), Some(2.5)));
+    assert!(
+        scored.ends_with("; not in repetitions 0, 1, 2, 3, 4, 5 and 3 more; in 0, MOS is 2.50, below 3.10"),
+        "{scored}"
+    );
+    assert!(!told_with(&|_, _| {}).contains("not in"));
 }
 
 #[test]
