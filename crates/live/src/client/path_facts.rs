@@ -361,10 +361,16 @@ impl PathFacts {
         } else {
             format!("{local} here is {seen} there, by a translator")
         };
+        let silent_limit = self.silent_limit(&self.out);
+        let helps = silent_limit.map_or_else(String::new, |passes| {
+            format!(
+                "; what helps: \"too big\" messages of ICMP let through where packets are lost, or an MTU of {passes} B on this host"
+            )
+        });
         warning::note(format!(
-            "path over {}: {translated}; {}; {}",
+            "path over {}: {translated}; {}; {}{helps}",
             version(local),
-            self.out.words("there", self.silent_limit(&self.out).is_some()),
+            self.out.words("there", silent_limit.is_some()),
             // What routers say of the way back, they say to the far host.
             self.back.words("back", false)
         ))
@@ -423,7 +429,9 @@ mod tests {
             note.contains("there packets of 1420 B pass, and of 1440 B do not (and no router says so)"),
             "{note}"
         );
-        assert!(note.contains("back packets of 1500 B pass"), "{note}");
+        assert!(note.contains("back packets of 1500 B pass; what helps: "), "{note}");
+        assert!(note.ends_with("or an MTU of 1420 B on this host"), "{note}");
+        assert!(!facts(1420).note().contains("what helps"), "{}", facts(1420).note());
     }
 
     #[test]

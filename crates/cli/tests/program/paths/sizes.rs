@@ -3,7 +3,8 @@
 use super::lab::{Lab, TooBig};
 use crate::harness::Seen;
 
-/// A call, large datagrams, and a transfer over TCP, all from the client.
+/// A call, large datagrams, others of a size between those that are probed, and a transfer over TCP, all from
+/// the client.
 const FLOWS: &str = r#"
 name = "sizes"
 duration = "3 s"
@@ -17,6 +18,10 @@ workload = { kind = "voice", echo = true }
 [flow.large]
 transport = "udp"
 workload = { kind = "cbr", rate = "500 kbps", size = "1400 B" }
+
+[flow.between]
+transport = "udp"
+workload = { kind = "cbr", rate = "500 kbps", size = "1280 B" }
 
 [flow.transfer]
 transport = "tcp"
@@ -48,11 +53,12 @@ fn over_a_silent_tunnel_flows_of_large_packets_say_which_size_does_not_pass_and_
     assert!(flows["call"]["received"].as_u64() >= Some(145), "{}", flows["call"]);
     for says in [
         "flow large: none of its packets of 1428 B arrived",
+        "flow between: none of its packets of 1308 B arrived",
         "flow transfer: it opened, and none of its full",
     ] {
         assert!(seen.err.contains(says), "no `{says}` in: {}", seen.err);
     }
-    assert_eq!(seen.err.matches(BLAMES_SIZE).count(), 2, "{}", seen.err);
+    assert_eq!(seen.err.matches(BLAMES_SIZE).count(), 3, "{}", seen.err);
 }
 
 #[test]

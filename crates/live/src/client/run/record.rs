@@ -240,8 +240,9 @@ fn too_large(flow: &FlowRecord, spec: &FlowSpec, path: &PathFacts) -> Option<Str
     match spec.transport.channel_kind() {
         ChannelKind::Datagrams => {
             let packet = spec.constant_size()? + u64::from(path.headers());
-            let is_too_large = packet >= u64::from(fails);
-            is_too_large.then(|| format!("flow {name}: none of its packets of {packet} B arrived: {limit}"))
+            let may_be_too_large = packet > u64::from(passes);
+            may_be_too_large
+                .then(|| format!("flow {name}: none of its packets of {packet} B arrived: {limit}"))
         }
         ChannelKind::Connection => {
             let has_timed_out = flow.counters.timeouts.is_some_and(|timeouts| timeouts > 0);
