@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use talkpath_experiment::observer::Event;
-use talkpath_measure::ClockRecord;
-use talkpath_measure::summarise::cell_summaries;
-use talkpath_measure::summary::{Clock, Comparison, RunSummary, SUMMARY_FORMAT, Summary, Understood};
+use talkpath_measure::summarise::summary_of_runs;
+use talkpath_measure::summary::{Comparison, RunSummary};
 use talkpath_report::comparisons;
 use talkpath_units::Duration as PathTime;
 
@@ -88,33 +87,7 @@ impl RunState {
             return None;
         }
         self.answered = self.figures.len();
-        let comparisons = comparisons(&summary_of(self.figures.values().cloned().collect()));
+        let comparisons = comparisons(&summary_of_runs("", self.figures.values().cloned().collect()));
         Some(Answers { repetitions: least, comparisons })
     }
-}
-
-/// Makes a summary of `runs` with figures alone.
-fn summary_of(runs: Vec<RunSummary>) -> Summary {
-    let mut summary = Summary {
-        format: SUMMARY_FORMAT,
-        talkpath: String::new(),
-        name: String::new(),
-        arena: String::new(),
-        started: String::new(),
-        wall_s: 0.0,
-        cpu_s: 0.0,
-        valid: true,
-        warnings: Vec::new(),
-        percentiles: String::new(),
-        clock: Clock::from(&ClockRecord::default()),
-        program: None,
-        cells: Vec::new(),
-        runs,
-        comparisons: Vec::new(),
-        thresholds: Vec::new(),
-        provenance: None,
-        understood: Understood::default(),
-    };
-    summary.cells = cell_summaries(summary.counted_runs());
-    summary
 }

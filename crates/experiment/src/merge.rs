@@ -23,9 +23,9 @@ use talkpath_measure::ClockRecord;
 use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::metrics::histogram;
 use talkpath_measure::statistic::is_enough;
-use talkpath_measure::summarise::cell_summaries;
+use talkpath_measure::summarise::{cell_summaries, summary_of_runs};
 use talkpath_measure::summary::{
-    Clock, ProgramFigureSummary, ProgramSummary, Provenance, RunSummary, SUMMARY_FORMAT, Summary, Understood,
+    Clock, ProgramFigureSummary, ProgramSummary, Provenance, RunSummary, Summary, Understood,
 };
 use talkpath_measure::warning;
 use talkpath_scenario::{Cell, Plan};
@@ -194,6 +194,7 @@ impl Merging<'_> {
             warnings,
             percentiles: percentile_method(options)?.to_owned(),
             clock,
+            program: program_of(plan),
             runs,
             provenance: Some(self.provenance.clone()),
             understood: Understood {
@@ -206,7 +207,7 @@ impl Merging<'_> {
                 // queues the user left to the program.
                 assumed_queues: demanded.understood.assumed_queues.clone(),
             },
-            ..empty_summary(plan)
+            ..summary_of_runs(&plan.name, Vec::new())
         };
         summary.cells = cell_summaries(summary.counted_runs());
         self.findings.judge(demanded, &mut summary);
@@ -316,9 +317,12 @@ pub(crate) fn summary_so_far(plan: &Plan, in_memory: &PartsInMemory) -> Summary 
         run.sweep = plan.cell(run.cell).map(|cell| Arc::clone(&cell.sweep).into()).unwrap_or_default();
         runs.push(run);
     }
-    let mut summary = Summary { runs, ..empty_summary(plan) };
-    summary.cells = cell_summaries(summary.counted_runs());
-    summary
+    Summary { program: program_of(plan), ..summary_of_runs(&plan.name, runs) }
+}
+
+/// Describes the program of the user, if the plan has one whose end is a result.
+fn program_of(plan: &Plan) -> Option<ProgramSummary> {
+    plan.cells.first().and_then(program_summary)
 }
 
 /// Describes the program of the user, if the cell has one whose end is a result.
@@ -336,30 +340,6 @@ fn take_program_output(plan: &Plan, part: &mut Part) -> Option<String> {
     let output = mem::take(&mut part.program_output);
     let outcome = part.summary.program.as_ref()?;
     Some(outcome.with_output(&part_name(plan, part), &output))
-}
-
-/// Returns a valid summary that has nothing but the name of the plan.
-fn empty_summary(plan: &Plan) -> Summary {
-    Summary {
-        format: SUMMARY_FORMAT,
-        talkpath: String::new(),
-        name: plan.name.clone(),
-        arena: String::new(),
-        started: String::new(),
-        wall_s: 0.0,
-        cpu_s: 0.0,
-        valid: true,
-        warnings: Vec::new(),
-        percentiles: String::new(),
-        clock: Clock::from(&ClockRecord::default()),
-        cells: Vec::new(),
-        runs: Vec::new(),
-        program: plan.cells.first().and_then(program_summary),
-        comparisons: Vec::new(),
-        thresholds: Vec::new(),
-        provenance: None,
-        understood: Understood::default(),
-    }
 }
 
 /// Returns whether enough repetitions of each cell are undisturbed. `is_enough` says how many that is: at

@@ -30,14 +30,14 @@ use talkpath_flow::flow_info;
 use talkpath_measure::breaks::outages;
 use talkpath_measure::metrics::legs as leg_figures;
 use talkpath_measure::summary::MultipathSummary;
-use talkpath_measure::{BreakRecord, EcnRecord, FileRecord, FlowCounters, FlowInfo, FlowRecord};
+use talkpath_measure::{BreakRecord, EcnRecord, FileRecord, FlowCounters, FlowInfo, FlowRecord, HeldRecord};
 use talkpath_model::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant, printable};
 
 use self::flow_logs::FlowLogs;
 use self::legs::Legs;
 use self::series::StepFunction;
-use crate::log::{EndLog, EndTotals};
+use crate::log::{EndLog, EndTotals, HeldTotals};
 use crate::spec::{FlowSpec, is_congestion_control};
 
 pub use self::flow_logs::RunEnd;
@@ -126,7 +126,17 @@ fn counters(logs: FlowLogs<'_>, window: &Range<Instant>) -> FlowCounters {
         send_buffer_max: send_buffer.max(window),
         blocked: Some(Duration::from_nanos(sender.totals.blocked_ns)),
         opening: sender.totals.opening_ns.map(Duration::from_nanos),
+        held: held(sender.totals.held),
         ..FlowCounters::default()
+    }
+}
+
+fn held(totals: HeldTotals) -> HeldRecord {
+    HeldRecord {
+        congestion_window: Duration::from_nanos(totals.congestion_window_ns),
+        receiver_window: Duration::from_nanos(totals.receiver_window_ns),
+        nagle: Duration::from_nanos(totals.nagle_ns),
+        pacing: Duration::from_nanos(totals.pacing_ns),
     }
 }
 

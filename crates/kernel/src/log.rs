@@ -34,7 +34,7 @@ pub(crate) use self::chunk::{DropPlace, HostDrop, SentRow};
 pub(crate) use self::samples::Sample;
 pub use self::samples::{RecoverySample, StateSample};
 use self::samples::{convert_times, push_if_changed};
-pub use self::totals::{EndTotals, Headers, Multipath};
+pub use self::totals::{EndTotals, Headers, HeldTotals, Multipath};
 use crate::spec::FlowSpec;
 use crate::wire::FRAMED;
 

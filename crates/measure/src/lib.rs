@@ -57,9 +57,9 @@ pub use message::{
 };
 pub use metrics::call::Hearing;
 pub use record::{
-    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LateFlow, LatenessRecord,
-    LinkRecord, MachineRecord, ProgramOutcome, QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD, Series,
-    SeriesKind, TurnRoundRecord,
+    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, HeldRecord, LateFlow,
+    LatenessRecord, LinkRecord, MachineRecord, ProgramOutcome, QueueDelayRecord, RunRecord,
+    STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;

@@ -364,6 +364,22 @@ pub struct FlowCounters {
     /// The number of echoes that came before their message was sent, by the sender's clock. They do not count
     /// as echoes.
     pub early_echoes: u64,
+    /// How long the sending transport held unsent data back, over the whole run.
+    pub held: HeldRecord,
+}
+
+/// How long each cause held unsent data back at the sender. A time is zero if the cause never did, or if that
+/// is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeldRecord {
+    /// The congestion window had no room.
+    pub congestion_window: Duration,
+    /// The far end's receive window had no room.
+    pub receiver_window: Duration,
+    /// Nagle's algorithm waited for an acknowledgement (RFC 9293 §3.7.4).
+    pub nagle: Duration,
+    /// The pause between two paced packets was not over, or a rate allowed no packet yet.
+    pub pacing: Duration,
 }
 
 /// A time in which a flow delivered nothing although it should have.

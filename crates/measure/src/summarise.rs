@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_units::{Duration, Instant};
 
-pub use self::cell::cell_summaries;
+pub use self::cell::{cell_summaries, summary_of_runs};
 use self::convert::{
     summarise_break, summarise_ecn, summarise_file, summarise_link, summarise_machine, summarise_program,
-    summarise_turn_rounds,
+    summarise_turn_rounds, summarise_waits,
 };
 use self::message_figures::{MessageFigures, rate_calls_by_half_round_trips};
 pub use self::numbers::flow_metrics;
@@ -84,6 +84,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         figures.round_trip_delay_ms.as_ref(),
     );
     let call_floor = info.terms.floor.unwrap_or(judge::CALL_FLOOR);
+    let waits = summarise_waits(&figures.waits, counters);
     let of_trips = figures.trips.figures();
     FlowSummary {
         transport: info.transport.clone(),
@@ -112,6 +113,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         cwnd_packets: counters.cwnd_packets_mean.filter(|mean| mean.is_finite()),
         window_packets: counters.window_packets_mean.filter(|mean| mean.is_finite()),
         send_buffer_bytes: send_buffer(counters),
+        waits: waits.map(Box::new),
         ecn: flow.ecn.map(summarise_ecn),
         ip: counters.ip.clone().map(Box::new),
         multipath: counters.multipath,

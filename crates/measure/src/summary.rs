@@ -19,6 +19,7 @@ mod program;
 mod spreads;
 mod swept;
 mod threshold;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -43,6 +44,7 @@ pub use program::{ProgramFigureSummary, ProgramRunSummary, ProgramSummary};
 pub use spreads::Spreads;
 pub use swept::Swept;
 pub use threshold::{ThresholdOutcome, ThresholdSummary};
+pub use waits::{HeldMs, WaitMs, WaitsSummary};
 
 /// The whole of summary.json.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -27,6 +27,7 @@ use crate::metrics::reordering::ReorderingCounter;
 use crate::metrics::settling::Seconds;
 use crate::metrics::state_age::StateAgeCounter;
 use crate::metrics::trip::{Passage, Trip, TripOutcome, one_way_trip, round_trip};
+use crate::metrics::waits::WaitCounters;
 use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
 
 /// How many events must have happened before a tally takes them. We chose 32. The cost of taking is then
@@ -60,6 +61,7 @@ pub struct FlowTally {
     /// What was offered and delivered in each second. `None` if the messages of the flow are not due on a
     /// clock.
     pub(crate) seconds: Option<Seconds>,
+    pub(crate) waits: WaitCounters,
 }
 
 impl FlowTally {
@@ -81,6 +83,7 @@ impl FlowTally {
             reordering: ReorderingCounter::default(),
             goodput: GoodputCounter::new(info, &window),
             seconds: info.clocked.then(|| Seconds::new(window.clone())),
+            waits: WaitCounters::default(),
             window,
         }
     }
@@ -182,6 +185,7 @@ impl FlowTally {
         if !is_counted {
             return;
         }
+        self.waits.add(row, self.is_stream);
         if let Some(call) = &mut self.call {
             call.add(row, back);
         }

@@ -102,6 +102,11 @@ impl DatagramQueue {
         self.largest + OVERHEAD
     }
 
+    /// Returns whether a message fits the next packet, and waits for it to leave.
+    pub(crate) fn has_inside(&self) -> bool {
+        !self.inside.is_empty()
+    }
+
     /// Returns the largest message that is accepted.
     pub(crate) fn largest(&self) -> Bytes {
         Bytes::new(self.limit as u64)

@@ -22,8 +22,8 @@ use quinn_proto::{
 use talkpath_config::{Carry, QUIC_DATAGRAM_AT_OPENING, quic_packet_size};
 use talkpath_units::{Bytes, Duration, Ecn, Instant, printable};
 use talkpath_wire::{
-    Counters, Delivery, EcnCounters, Levels, LossRecovery, Message, Observation, Packet, PayloadRange,
-    QuicPacket, QuicPiece, Refused, Transmit,
+    Counters, Delivery, EcnCounters, HoldCause, HoldClock, Levels, LossRecovery, Message, Observation,
+    Packet, PayloadRange, QuicPacket, QuicPiece, Refused, Transmit,
 };
 
 use crate::clock::{engine_time, virtual_time};
@@ -81,6 +81,8 @@ pub struct End {
     /// Scratch space: the flows whose data a packet carries, and whether any data was sent before.
     sent_flows: Vec<(usize, bool)>,
     ecn: EcnCounters,
+    /// How long unsent data was held back.
+    held: HoldClock,
 }
 
 /// What an end counts of one flow.
@@ -126,6 +128,7 @@ impl End {
             flow_counters: vec![FlowCounters::default(); setup.flows.len()],
             sent_flows: Vec::new(),
             ecn: EcnCounters { capable: true, ..EcnCounters::default() },
+            held: HoldClock::default(),
         }
     }
 
@@ -391,6 +394,7 @@ impl End {
         let Some(sent) = sent else {
             // Nothing else to send is when a search begins, goes on or ends.
             self.follow_path();
+            self.held.note(self.hold_cause(), now);
             return None;
         };
         self.frames.clear();
@@ -400,6 +404,23 @@ impl End {
         let packet = QuicPacket { bytes: self.buffer[..sent.size].to_vec(), pieces };
         self.log(now);
         Some((transmit(packet, field(sent.ecn), is_again), sent.destination))
+    }
+
+    /// What holds unsent data back, now that no packet may leave. The engine does not say it. With less room
+    /// in the congestion window than a full packet takes, the engine waits for acknowledgements. Otherwise
+    /// datagrams wait for its pacer, because they have no flow control (RFC 9221 §5.4). For streams it may
+    /// also be the far end's window, so nothing is said.
+    fn hold_cause(&self) -> Option<HoldCause> {
+        let (_, connection) = self.connection.as_ref().filter(|_| self.is_open)?;
+        if !self.sending.has_unsent() {
+            return None;
+        }
+        let full_packet = u64::from(connection.current_mtu());
+        let in_flight = self.recovery.lock().bytes_in_flight();
+        if in_flight + full_packet >= connection.congestion_state().window() {
+            return Some(HoldCause::CongestionWindow);
+        }
+        self.datagrams.has_inside().then_some(HoldCause::Pacing)
     }
 
     /// Asks the far end for a sign of life by a PING, if nothing is on its way that asks for one (RFC 9000
@@ -482,6 +503,7 @@ impl End {
             data_packets,
             retransmissions,
             fast_retransmits: events,
+            held: self.held.times(),
             ecn: EcnCounters { capable, ..self.ecn },
             ..Counters::default()
         }

@@ -206,6 +206,11 @@ impl Sending {
         Bytes::new(self.flows[flow].unsent)
     }
 
+    /// Returns whether bytes of any flow are unsent.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.flows.iter().any(|flow| flow.unsent > 0)
+    }
+
     /// Returns the far end's error code, if the far end has stopped the flow stream of `flow`.
     pub(crate) fn stop_code(&self, flow: usize) -> Option<u64> {
         self.flows[flow].stop_code.map(VarInt::into_inner)

@@ -26,6 +26,7 @@
 //! docs/reference/metrics.md, "Which transport is best", states the tolerances.
 
 mod cause;
+mod held_back;
 mod path_change;
 mod ranked;
 mod receivers;

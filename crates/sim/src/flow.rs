@@ -7,12 +7,12 @@ use talkpath_flow::FlowTaps;
 use talkpath_measure::breaks::Opening;
 use talkpath_measure::series::{SeriesDetail, SeriesTap, TimeWeighted};
 use talkpath_measure::{
-    BreakRecord, EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series,
-    SeriesKind,
+    BreakRecord, EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, HeldRecord, LegRecord,
+    Series, SeriesKind,
 };
 use talkpath_path::{Dscp, Reassembly};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
-use talkpath_wire::{Levels, LossRecovery, Observation};
+use talkpath_wire::{HeldTimes, Levels, LossRecovery, Observation};
 
 use crate::endpoint::Endpoint;
 use crate::shared::SharedPlace;
@@ -205,6 +205,11 @@ fn change<T: PartialEq + Copy>(
     }
 }
 
+fn held(times: HeldTimes) -> HeldRecord {
+    let HeldTimes { congestion_window, receiver_window, nagle, pacing } = times;
+    HeldRecord { congestion_window, receiver_window, nagle, pacing }
+}
+
 impl SimFlow {
     /// Takes the settled messages out of the taps, if no rows are kept and enough messages are settled.
     #[inline]
@@ -262,6 +267,7 @@ impl SimFlow {
             multipath: None,
             opening: opened.map(|opened| opened.since(self.start)),
             early_echoes: 0,
+            held: held(counted.held),
         };
         if let Some(lines) = self.meter.series {
             series.extend(lines.finish());

@@ -14,6 +14,7 @@ mod queues;
 mod quic;
 mod sizes;
 mod voice_echo;
+mod waits;
 mod whole_runs;
 mod without_rows;
 mod wrong_clock;

@@ -472,6 +472,8 @@ pub struct TcpInfo {
     pub data_segs_out: u32,
     /// The number of retransmission timeouts. `None` before Linux 6.7.
     pub total_rto: Option<u16>,
+    /// How long the receive window of the far end was the limit, us. `None` before Linux 4.9.
+    pub receiver_limited_us: Option<u64>,
     /// True if both ends agreed on ECN (TCPI_OPT_ECN).
     pub takes_marks: bool,
     /// The number of segments with data that the far end acknowledged with an echo of the ECN mark. `None`
@@ -497,6 +499,10 @@ impl TcpInfo {
         // zero.
         let u32_at = |at: usize| words.get(at / size_of::<u32>()).copied().unwrap_or(0);
         let [low, high, ..] = u32_at(240).to_ne_bytes();
+        let u64_at = |at: usize| {
+            let halves = [u32_at(at).to_ne_bytes(), u32_at(at + 4).to_ne_bytes()];
+            halves.as_flattened().try_into().map_or(0, u64::from_ne_bytes)
+        };
         Self {
             rto_us: u32_at(8),
             mss: u32_at(16),
@@ -508,6 +514,7 @@ impl TcpInfo {
             total_retrans: u32_at(100),
             data_segs_out: u32_at(156),
             total_rto: (length >= 242).then(|| u16::from_ne_bytes([low, high])),
+            receiver_limited_us: (length >= 184).then(|| u64_at(176)),
             takes_marks: u32_at(4).to_ne_bytes()[1] & TCPI_OPT_ECN != 0,
             delivered_ce: (length >= 200).then(|| u32_at(196)),
         }

@@ -13,6 +13,7 @@
 
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Rate};
 
+use crate::held::HeldTimes;
 use crate::packet::Packet;
 
 /// One unit of application data: a voice frame, a chunk of a bulk transfer.
@@ -159,6 +160,8 @@ pub struct Counters {
     pub socket_buffer_drops: u64,
     /// The messages that the sender's own queue dropped.
     pub send_queue_drops: u64,
+    /// How long unsent data was held back.
+    pub held: HeldTimes,
     /// The counts of marks.
     pub ecn: EcnCounters,
 }

@@ -17,6 +17,7 @@ pub mod carrier;
 mod contract;
 pub mod dccp;
 pub mod encapsulated;
+mod held;
 pub mod machine;
 mod packet;
 
@@ -24,6 +25,7 @@ pub use contract::{
     Counters, Delivery, EcnCounters, Levels, LossRecovery, Message, Observation, Outlet, PayloadRange,
     Refused, Transmit, Transport, WRITE,
 };
+pub use held::{HeldTimes, HoldCause, HoldClock};
 pub use packet::{
     Datagram, Flags, IPV4_HEADER, Packet, QuicPacket, QuicPiece, SackBlock, Segment, SegmentOptions,
     TCP_HEADER, UDP_HEADER,

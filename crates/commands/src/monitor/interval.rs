@@ -152,6 +152,7 @@ impl FlowInterval {
         (figures.retransmissions, figures.retransmit_rate, figures.timeouts) = (None, None, None);
         (figures.cwnd_packets, figures.window_packets, figures.send_buffer_bytes) = (None, None, None);
         (figures.blocked_ms, figures.ecn, figures.legs) = (None, None, None);
+        figures.waits.iter_mut().for_each(|waits| waits.held_ms = None);
         (figures.ip, figures.file, figures.multipath) = (None, None, None);
         figures.breaks.clear();
         Self::new(flow, figures, window)

@@ -212,6 +212,7 @@ impl HostChannel for EncapsulatedChannel {
         let counters = self.machine.counters();
         totals.data_packets = Some(counters.data_packets);
         totals.timeouts = counters.timeouts;
+        totals.held = counters.held.into();
         // ECN is left out: see the documentation of this module.
         totals.takes_marks = Some(false);
         totals.headers = self.headers.figures(self.route.as_ref().and_then(UdpRoute::path_mtu));

@@ -312,6 +312,7 @@ impl HostChannel for QuicChannel {
         totals.data_packets = Some(counters.data_packets);
         totals.retransmissions = Some(counters.retransmissions);
         totals.timeouts = counters.timeouts;
+        totals.held = counters.held.into();
         totals.takes_marks = Some(connection.ecn != Some(Ecn::NotEct));
         totals.marked = Some(counters.ecn.marked).filter(|_| connection.headers.are_whole());
         let path_mtu = connection.route.as_ref().and_then(UdpRoute::path_mtu);

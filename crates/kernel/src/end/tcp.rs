@@ -278,6 +278,7 @@ impl HostChannel for TcpChannel {
             // No segment was marked with CE before the connection opened, because a SYN is not ECN-capable
             // (RFC 3168 §6.1.1). So nothing is subtracted.
             totals.echoed = info.delivered_ce.map(u64::from);
+            totals.held.receiver_window_ns = info.receiver_limited_us.unwrap_or(0).saturating_mul(1000);
             totals.retransmissions = segments.map(|(_, resent)| resent);
             // The kernel shows only the timeouts of the first path. With several paths they are unknown.
             let has_one_path = self.multipath.is_none_or(|multipath| multipath.fell_back);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use talkpath_flow::TurnRound;
 use talkpath_flow::file::FileOutcome;
 use talkpath_quic::PathReport;
+use talkpath_wire::HeldTimes;
 
 /// The counts of one end of a flow over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,9 @@ pub struct EndTotals {
     /// The time during which a message waited for room in the transport's send buffer, between the end of the
     /// warm-up and the end of the run's duration, ns.
     pub(crate) blocked_ns: u64,
+    /// How long this end's transport held unsent data back, over the whole run.
+    #[serde(default)]
+    pub held: HeldTotals,
     /// The number of refused messages for each reason, in the system's words.
     pub refusals: BTreeMap<String, u64>,
     /// The number of messages without a network for each reason, in the system's words.
@@ -64,6 +68,33 @@ pub struct EndTotals {
     /// The paths of the connection. `None` unless the flow uses Multipath TCP.
     #[serde(default)]
     pub multipath: Option<Multipath>,
+}
+
+/// How long each cause held unsent data back at an end, ns. A time is zero if the cause never did, or if the
+/// end does not know it: the kernel's TCP counts the receiver's window alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeldTotals {
+    /// The congestion window had no room.
+    pub congestion_window_ns: u64,
+    /// The far end's receive window had no room.
+    pub receiver_window_ns: u64,
+    /// Nagle's algorithm waited for an acknowledgement.
+    pub nagle_ns: u64,
+    /// The pause between two paced packets was not over, or a rate allowed no packet yet.
+    pub pacing_ns: u64,
+}
+
+impl From<HeldTimes> for HeldTotals {
+    fn from(times: HeldTimes) -> Self {
+        let HeldTimes { congestion_window, receiver_window, nagle, pacing } = times;
+        Self {
+            congestion_window_ns: congestion_window.as_nanos(),
+            receiver_window_ns: receiver_window.as_nanos(),
+            nagle_ns: nagle.as_nanos(),
+            pacing_ns: pacing.as_nanos(),
+        }
+    }
 }
 
 /// The paths of a connection for which the scenario asks for Multipath TCP (RFC 8684), as one end sees them.

@@ -3,6 +3,7 @@
 use super::call::{CALL, OTHER_RECEIVER, PATIENT_RECEIVER, RECEIVER_MATTERS};
 use super::directions::{FORWARD_LEG, HEADERS, RETURN_LEG};
 use super::row::Table;
+use super::waits::{HELD, WAITS_FOR_LOST, WAITS_FOR_ROOM, WAITS_IN_TRANSPORT};
 use crate::summary::flow::{
     FILE, FlowSummary, LEDGER, LOSSES, MARKS, MESSAGES, ONE_WAY, RATES, ROUND_TRIP, STATE, TRANSPORT,
     TURN_ROUND, VARIATION,
@@ -24,6 +25,10 @@ pub static FLOW: Table<FlowSummary> = Table::new(&[
     VARIATION,
     RATES,
     TRANSPORT,
+    WAITS_FOR_ROOM,
+    WAITS_IN_TRANSPORT,
+    WAITS_FOR_LOST,
+    HELD,
     MARKS,
     HEADERS,
     FORWARD_LEG,

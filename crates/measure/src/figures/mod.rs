@@ -23,6 +23,7 @@ pub(crate) mod row;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod unit;
+mod waits;
 
 pub use clock::CLOCK;
 pub use flow::FLOW;

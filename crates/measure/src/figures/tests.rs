@@ -250,6 +250,21 @@ fn way(first: u8) -> IpSeen {
 }
 
 /// A summary in which everything is known, each number another one.
+fn all_waits(mut next: impl FnMut() -> f64) -> WaitsSummary {
+    let mut wait = || Some(WaitMs { p50: next(), p90: next(), p99: next(), max: next() });
+    WaitsSummary {
+        for_room_ms: wait(),
+        in_transport_ms: wait(),
+        for_lost_ms: wait(),
+        held_ms: Some(HeldMs {
+            congestion_window: Some(next()),
+            receiver_window: Some(next()),
+            nagle: Some(next()),
+            pacing: Some(next()),
+        }),
+    }
+}
+
 pub(crate) fn all_known() -> FlowSummary {
     let mut number = 0.0;
     let mut next = || {
@@ -334,6 +349,7 @@ pub(crate) fn all_known() -> FlowSummary {
         turn_round_ms: Some(TurnRoundMs { p50: next(), p90: next(), p99: next(), max: next() }),
         ipdv_ms: Some(IpdvMs { p50: next(), p90: next(), p95: next(), p99: next(), max: next() }),
         send_buffer_bytes: Some(MeanMax { mean: next(), max: next() }),
+        waits: Some(Box::new(all_waits(&mut next))),
         ecn: Some(EcnSummary {
             capable: Some(true),
             marked_forward: Some(123),

@@ -33,6 +33,7 @@ pub(crate) mod state_age;
 pub mod time_to_receive;
 pub(crate) mod timeline;
 pub mod trip;
+pub(crate) mod waits;
 pub mod windows;
 
 use talkpath_units::Duration;

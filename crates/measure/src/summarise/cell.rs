@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::numbers::{Column, Columns};
+use crate::ClockRecord;
 use crate::metrics::certainty::{around_both, within_possible};
 use crate::metrics::confidence::Confidence;
-use crate::summary::{CellSummary, RunSummary, Spread, Spreads};
+use crate::summary::{CellSummary, Clock, RunSummary, SUMMARY_FORMAT, Spread, Spreads, Summary, Understood};
 
 /// Computes the spread of every figure over the repetitions of each cell, for every flow and every group of
 /// copies. The cells are in the order of their numbers.
@@ -20,6 +21,32 @@ pub fn cell_summaries<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec
         summaries.push(summary);
     }
     summaries
+}
+
+/// Makes the summary of a valid run `name` from the figures of its repetitions. All else is empty.
+pub fn summary_of_runs(name: &str, runs: Vec<RunSummary>) -> Summary {
+    let mut summary = Summary {
+        format: SUMMARY_FORMAT,
+        talkpath: String::new(),
+        name: name.to_owned(),
+        arena: String::new(),
+        started: String::new(),
+        wall_s: 0.0,
+        cpu_s: 0.0,
+        valid: true,
+        warnings: Vec::new(),
+        percentiles: String::new(),
+        clock: Clock::from(&ClockRecord::default()),
+        program: None,
+        runs,
+        cells: Vec::new(),
+        comparisons: Vec::new(),
+        thresholds: Vec::new(),
+        provenance: None,
+        understood: Understood::default(),
+    };
+    summary.cells = cell_summaries(summary.counted_runs());
+    summary
 }
 
 /// Computes the spreads of one cell. `previous` is the cell before this one. It usually has the same

@@ -2,13 +2,14 @@
 
 use talkpath_units::{Duration, Instant};
 
+use crate::metrics::waits::WaitCounters;
 use crate::summary::{
-    BreakSummary, Clock, DropsByCause, EcnSummary, FileSummary, LateMs, LinkSummary, MachineSummary,
-    ProgramRunSummary, QueueDelayMs, QueuePackets, TurnRoundMs,
+    BreakSummary, Clock, DropsByCause, EcnSummary, FileSummary, HeldMs, LateMs, LinkSummary, MachineSummary,
+    ProgramRunSummary, QueueDelayMs, QueuePackets, TurnRoundMs, WaitsSummary,
 };
 use crate::{
-    BreakRecord, ClockRecord, EcnRecord, FileRecord, LatenessRecord, LinkRecord, MachineRecord,
-    ProgramOutcome, QueueDelayRecord, TurnRoundRecord,
+    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, HeldRecord, LatenessRecord, LinkRecord,
+    MachineRecord, ProgramOutcome, QueueDelayRecord, TurnRoundRecord,
 };
 
 /// Summarises the figures of one link.
@@ -41,6 +42,27 @@ pub(super) fn summarise_link(link: &LinkRecord) -> LinkSummary {
         damaged: link.damaged,
         utilisation: finite(link.utilisation),
     }
+}
+
+/// Summarises how long messages waited. Over real sockets a message is also taken later than it was due if
+/// its host was late, so only a transport that had no room makes messages wait for room.
+pub(super) fn summarise_waits(waits: &WaitCounters, counters: &FlowCounters) -> Option<WaitsSummary> {
+    let was_full = counters.blocked.is_some_and(|blocked| blocked > Duration::ZERO);
+    let HeldRecord { congestion_window, receiver_window, nagle, pacing } = counters.held;
+    let held = |time: Duration| (time > Duration::ZERO).then(|| time.as_millis_f64());
+    let held_ms = HeldMs {
+        congestion_window: held(congestion_window),
+        receiver_window: held(receiver_window),
+        nagle: held(nagle),
+        pacing: held(pacing),
+    };
+    let summary = WaitsSummary {
+        for_room_ms: waits.for_room.wait_ms().filter(|_| was_full),
+        in_transport_ms: waits.in_transport.wait_ms(),
+        for_lost_ms: waits.for_lost.wait_ms(),
+        held_ms: (held_ms != HeldMs::default()).then_some(held_ms),
+    };
+    (summary != WaitsSummary::default()).then_some(summary)
 }
 
 /// Summarises how the machine kept up with real time.

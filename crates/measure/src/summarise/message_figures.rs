@@ -10,6 +10,7 @@ use crate::metrics::delay_variation::Interarrivals;
 use crate::metrics::histogram::{delay_ms, ipdv_ms, state_age_ms};
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::Trip;
+use crate::metrics::waits::WaitCounters;
 use crate::metrics::{TripCounters, delay, delay_variation, goodput, reordering, state_age, trip};
 use crate::summary::{DelayMs, FlowSummary, IpdvMs, Settling, StateAgeMs};
 use crate::{FlowRecord, FlowTally, RunRecord, judge};
@@ -31,6 +32,8 @@ pub(super) struct MessageFigures {
     pub(super) reordered: u64,
     pub(super) goodput_bps: Option<f64>,
     pub(super) settling: Option<Settling>,
+    /// How long the messages waited, on the way to the receiver.
+    pub(super) waits: WaitCounters,
 }
 
 impl MessageFigures {
@@ -57,6 +60,7 @@ impl MessageFigures {
             reordered: reordering::reordered(&trips, arrivals),
             goodput_bps: goodput::goodput_bps(flow, window),
             settling: flow.settling(window),
+            waits: waits_from_rows(flow, window),
         }
     }
 
@@ -74,6 +78,7 @@ impl MessageFigures {
             reordered: tally.reordering.reordered,
             goodput_bps: tally.goodput.bps(),
             settling: tally.seconds.as_ref().and_then(Seconds::settling),
+            waits: tally.waits.clone(),
         }
     }
 
@@ -97,6 +102,15 @@ impl MessageFigures {
             self.trips.remove_times();
         }
     }
+}
+
+fn waits_from_rows(flow: &FlowRecord, window: &Range<Instant>) -> WaitCounters {
+    let is_stream = !flow.forward.reads.is_empty();
+    let mut waits = WaitCounters::default();
+    for row in flow.forward.messages.iter().filter(|row| window.contains(&row.due)) {
+        waits.add(row, is_stream);
+    }
+    waits
 }
 
 fn delay_statistics(trips: &[Trip]) -> Option<DelayMs> {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     BreakSummary, CallSummary, DelayMs, EcnSummary, FileSummary, IpSummary, IpdvMs, Ledger, LegsSummary,
     LossRuns, MeanMax, MultipathSummary, RtpStream, Settling, StateAgeMs, TransferSummary, TurnRoundMs,
+    WaitsSummary,
 };
 use crate::figures::row::Figure;
 use crate::figures::unit::Unit;
@@ -128,6 +129,9 @@ pub struct FlowSummary {
     pub window_packets: Option<f64>,
     /// Bytes that were written and not yet acknowledged.
     pub send_buffer_bytes: Option<MeanMax>,
+    /// How long messages waited at their sender and for lost data. `None` if none did, or if it is unknown.
+    #[serde(default)]
+    pub waits: Option<Box<WaitsSummary>>,
     /// The ECN marks. `None` if the scenario does not ask for ECN, and the hosts did not agree on ECN by
     /// themselves.
     #[serde(default)]

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_measure::ranking::clusters::clusters;
 use talkpath_measure::summary::{
-    CallSummary, DelayMs, DropsByCause, FlowSummary, JudgedBy, Ledger, LinkSummary, ModelInput, MouthToEarMs,
-    OutsideModel, QueueDelayMs, QueuePackets, RunSummary, Summary,
+    CallSummary, DelayMs, DropsByCause, FlowSummary, HeldMs, JudgedBy, Ledger, LinkSummary, ModelInput,
+    MouthToEarMs, OutsideModel, QueueDelayMs, QueuePackets, RunSummary, Summary, WaitMs, WaitsSummary,
 };
 use talkpath_units::{Seed, Stream};
 
@@ -49,7 +49,7 @@ fn each_sentence_of_a_random_answer_holds_for_each_transport_that_it_names() {
 }
 
 /// Every form of sentence.
-const FORMS: [&str; 26] = [
+const FORMS: [&str; 28] = [
     "did not open",
     "openings",
     "silent",
@@ -76,6 +76,8 @@ const FORMS: [&str; 26] = [
     "neighbour with the cure",
     "outside",
     "two outcomes",
+    "waited",
+    "held by the receiver",
 ];
 
 const FLOW: &str = "call";
@@ -215,6 +217,18 @@ impl Truth<'_> {
             self.figures(shares, " %", &|label| Some(100.0 * many(label)?))?;
             return Ok("unfinished");
         }
+        if let Some(rest) = text.strip_prefix("Messages waited ") {
+            return self.waited(rest);
+        }
+        if let Some(shares) = between(text, "The receiver's window held data back for ", " of the time") {
+            let share = |flow: &FlowSummary| {
+                let held = flow.waits.as_ref().and_then(|waits| waits.held_ms?.receiver_window);
+                Some(held.unwrap_or(0.0) / flow.first_sent_to_last_received_ms?)
+            };
+            let of = |label: &str| median(self.values(label, &share)).filter(|share| *share >= 0.1);
+            self.figures(shares, " %", &|label| Some(100.0 * of(label)?))?;
+            return Ok("held by the receiver");
+        }
         if text == "What arrives is not enough" {
             return Ok("not enough");
         }
@@ -305,6 +319,37 @@ impl Truth<'_> {
         let forms: Checked<Vec<&'static str>> =
             text.split(", and ").map(|part| self.contrast(part)).collect();
         forms?.first().copied().ok_or_else(|| "no sentence".to_owned())
+    }
+
+    /// `34.0 ms (QUIC datagrams) for the congestion window, at p90`
+    fn waited(&self, text: &str) -> Checked<&'static str> {
+        let (text, quantile) = text.split_once(", at ").ok_or("no quantile")?;
+        let at = |wait: WaitMs| if quantile == "p90" { wait.p90 } else { wait.p99 };
+        let is_lost = |words: &str| words.starts_with("behind lost data") || words.starts_with("for lost");
+        let end = text.rfind(" for ").or_else(|| text.rfind(" behind ")).ok_or("no cause")?;
+        let (waits, words) = (&text[..end], &text[end + 1..]);
+        let wait = |flow: &FlowSummary| {
+            let waits = flow.waits.as_deref().copied().unwrap_or_default();
+            let is_stream = !["quic-datagram", "quic-stream-per-message"].contains(&&*flow.transport);
+            let found = match words {
+                "for the congestion window" => waits.in_transport_ms,
+                words if is_lost(words) && words.contains("head of the line") == is_stream => {
+                    waits.for_lost_ms
+                }
+                _ => None,
+            };
+            Some(at(found.unwrap_or_default()))
+        };
+        let delay = |flow: &FlowSummary| {
+            let delay = flow.one_way_delay_ms.as_ref()?;
+            Some(if quantile == "p90" { delay.p90 } else { delay.p99 })
+        };
+        let long = |label: &str| {
+            let (wait, delay) = (median(self.values(label, &wait))?, median(self.values(label, &delay))?);
+            (wait >= 10.0 && wait >= 0.25 * delay).then_some(wait)
+        };
+        self.figures(waits, " ms", &long)?;
+        Ok("waited")
     }
 
     /// One part of the sentence that contrasts all transports.

@@ -7,6 +7,7 @@ use talkpath_measure::summary::{AnswerKind, JudgedBy};
 use super::Cause;
 use super::cause::{LONG_WAIT_MS, link_words, wait};
 use super::figure_style;
+use super::held_back::{SYMPTOMS, Symptom, share_held_by_receiver};
 use super::path_change::Blame;
 use super::ranked::{ALIKE_MS, Candidate, CandidateCause, RankedTransports};
 use super::writing::tolerance_words;
@@ -167,6 +168,7 @@ impl RankedTransports<'_> {
         sentences.extend(self.gaps());
         sentences.push(reason);
         sentences.extend(self.change_to_blame());
+        sentences.extend(self.held_back());
         sentences.extend(self.without_score());
         sentences.extend(self.unfinished());
         sentences.extend(silent_transports(self.condition.cells.iter(), self.flow));
@@ -214,6 +216,27 @@ impl RankedTransports<'_> {
         });
         let shares = self.join_values(&shares, percent_text)?;
         Some(format!("Of what was lost or late {shares} was due {}.", worst.words))
+    }
+
+    /// Says what held messages back at their sender, or behind lost data.
+    fn held_back(&self) -> Vec<String> {
+        if self.judged_by == JudgedBy::Goodput {
+            let shares = self.values(|candidate| share_held_by_receiver(candidate.cell, candidate.flow));
+            let shares = self.join_values(&shares, percent_text);
+            let sentence = |shares| format!("The receiver's window held data back for {shares} of the time.");
+            return shares.map(sentence).into_iter().collect();
+        }
+        SYMPTOMS.iter().filter_map(|symptom| self.waited(symptom)).collect()
+    }
+
+    /// Says how long messages waited for one thing. The 99th percentile is named if no transport has the
+    /// symptom at the 90th.
+    fn waited(&self, symptom: &Symptom) -> Option<String> {
+        [(Quantile::P90, "p90"), (Quantile::P99, "p99")].into_iter().find_map(|(quantile, name)| {
+            let waits = self.values(|candidate| symptom.wait_ms(candidate.cell, candidate.flow, quantile));
+            let waits = self.join_values(&waits, ms)?;
+            Some(format!("Messages waited {waits} {}, at {name}.", symptom.words))
+        })
     }
 
     /// Says by what the calls are ranked, if nobody published the impairment of their coding.

@@ -7,7 +7,7 @@ use talkpath_arena::{Arena, RunPlan};
 use talkpath_measure::figures::{FLOW, Figure, LINK, Table};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
-use talkpath_measure::{PlayoutRule, RunRecord, SeriesKind};
+use talkpath_measure::{HeldRecord, PlayoutRule, RunRecord, SeriesKind};
 use talkpath_scenario::{Flow, Judging, Options, Playout, Source, load};
 use talkpath_sim::SimArena;
 
@@ -85,6 +85,7 @@ pub(crate) fn digest_with_rows(text: &str) -> u64 {
         record.series.retain(|series| series.kind != SeriesKind::QueueDelay);
         for flow in &mut record.flows {
             (flow.ecn, flow.counters.opening) = (None, None);
+            flow.counters.held = HeldRecord::default();
             // How a call is rated is no part of what happened.
             if let Some(call) = &mut flow.info.terms.call {
                 (call.is_concealed, call.others, call.rated) = (false, false, None);
@@ -162,7 +163,8 @@ const FIGURES: &str = include_str!("../digests/figures.txt");
 /// Fields that records have had only since: of a call's terms, of a flow and its directions, of its counts
 /// and trips, and of a clock.
 #[allow(dead_code, reason = "each test file is a program of its own")]
-const LATER: [&str; 17] = [
+const LATER: [&str; 18] = [
+    ", held: HeldRecord { congestion_window: Duration(0), receiver_window: Duration(0), nagle: Duration(0), pacing: Duration(0) }",
     ", path: None",
     "codec: g711, ",
     ", path_changes: false",

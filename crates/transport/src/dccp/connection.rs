@@ -15,7 +15,7 @@ use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed, Stream};
 use talkpath_wire::dccp::{Options, Reset, ResetCode, Seq, ServiceCode};
 use talkpath_wire::encapsulated::EncapsulatedPacket;
 use talkpath_wire::{
-    Counters, Delivery, EcnCounters, Message, Observation, Packet, Refused, Transmit, Transport,
+    Counters, Delivery, EcnCounters, HoldClock, Message, Observation, Packet, Refused, Transmit, Transport,
 };
 
 use super::ccid::{CcidReceiver, CcidSender, HcReceiver, HcSender};
@@ -61,6 +61,8 @@ pub struct Dccp {
     pub(super) state_since: Instant,
     /// When a rate-based CCID lets the next data packet leave. `None` if no rate holds it back.
     pub(super) paced_until: Option<Instant>,
+    /// How long the CCID held the first message back.
+    pub(super) held: HoldClock,
     /// True if the handshake needs an acknowledgement, which leaves whatever the CCID says.
     pub(super) owes_ack: bool,
     /// True if the application has closed. The data that it wrote before still leaves.
@@ -163,6 +165,7 @@ impl Dccp {
             retransmissions: 0,
             state_since: Instant::ZERO,
             paced_until: None,
+            held: HoldClock::default(),
             owes_ack: false,
             is_closing: false,
             ended_by: None,
@@ -458,6 +461,7 @@ impl Transport for Dccp {
             fast_retransmits: 0,
             socket_buffer_drops: self.inbox.drops,
             send_queue_drops: self.queue.drops,
+            held: self.held.times(),
             ecn: EcnCounters { capable: self.takes_marks(), marked: self.marked, echoed: None },
         }
     }

@@ -10,7 +10,7 @@
 
 use talkpath_units::{Bytes, Ecn, Instant};
 use talkpath_wire::dccp::{DccpOption, DccpPacket, Options, PacketKind, Seq};
-use talkpath_wire::{IPV4_HEADER, Message, Packet, PayloadRange, Transmit, UDP_HEADER};
+use talkpath_wire::{HoldCause, IPV4_HEADER, Message, Packet, PayloadRange, Transmit, UDP_HEADER};
 
 use super::ccid::{CcidReceiver, CcidSender, Clearance, Sent};
 use super::connection::{Control, Dccp, State};
@@ -48,10 +48,10 @@ impl Dccp {
     /// acknowledgement alone, if both do not fit one packet.
     fn next_data(&mut self, now: Instant) -> Option<Transmit> {
         self.paced_until = None;
-        let message = *self.queue.front()?;
-        if !self.may_carry_data() {
+        let Some(message) = self.queue.front().copied().filter(|_| self.may_carry_data()) else {
+            self.held.note(None, now);
             return None;
-        }
+        };
         if !self.is_cleared(&message, now) {
             return None;
         }
@@ -89,12 +89,14 @@ impl Dccp {
 
     /// True if the CCID lets a packet of `message` leave now. Otherwise notes when a rate will let it leave.
     fn is_cleared(&mut self, message: &Message, now: Instant) -> bool {
-        self.paced_until = match self.sender.clearance(message.size, now) {
+        let (paced_until, held_by) = match self.sender.clearance(message.size, now) {
             Clearance::Now => return true,
             Clearance::At(at) if at <= now => return true,
-            Clearance::At(at) => Some(at),
-            Clearance::Blocked => None,
+            Clearance::At(at) => (Some(at), HoldCause::Pacing),
+            Clearance::Blocked => (None, HoldCause::CongestionWindow),
         };
+        self.paced_until = paced_until;
+        self.held.note(Some(held_by), now);
         false
     }
 

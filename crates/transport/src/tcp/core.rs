@@ -3,7 +3,7 @@
 
 use talkpath_config::{Role, TcpConfig};
 use talkpath_units::{Bytes, Instant, Seed, SeqNum};
-use talkpath_wire::{Counters, Levels, Observation, Refused};
+use talkpath_wire::{Counters, HoldClock, Levels, Observation, Refused};
 
 use super::clock::HostClock;
 use super::congestion::Congestion;
@@ -34,6 +34,8 @@ pub(super) struct Core {
     pub(super) rtt: RttEstimator,
     pub(super) timers: Timers,
     pub(super) outbox: Outbox,
+    /// How long unsent data was held back.
+    pub(super) held: HoldClock,
 }
 
 impl Core {
@@ -58,6 +60,7 @@ impl Core {
             rtt: RttEstimator::new(config.stack, config.timer_granularity, config.min_rto, clock),
             timers: Timers::new(),
             outbox: Outbox::default(),
+            held: HoldClock::default(),
             handshake,
             congestion,
         }
@@ -302,6 +305,7 @@ impl Core {
             fast_retransmits,
             socket_buffer_drops: 0,
             send_queue_drops: 0,
+            held: self.held.times(),
             ecn: self.ecn.counters(),
         }
     }

@@ -347,6 +347,7 @@ impl Core {
     /// persist timer.
     #[inline]
     pub(super) fn on_drained(&mut self, blocked: BlockedBy, now: Instant) {
+        self.held.note(blocked.cause(), now);
         let rto = self.rtt.rto();
         let cwnd_limited = blocked == BlockedBy::CongestionWindow;
         let (sent, used) = self.congestion.on_drained(cwnd_limited, &self.scoreboard, rto, now);

@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 use talkpath_config::{Stack, UdpConfig};
 use talkpath_units::{Bytes, Ecn, Instant};
 use talkpath_wire::{
-    Counters, Datagram, Delivery, EcnCounters, Message, Observation, Packet, PayloadRange, Refused, Transmit,
-    Transport,
+    Counters, Datagram, Delivery, EcnCounters, HeldTimes, Message, Observation, Packet, PayloadRange,
+    Refused, Transmit, Transport,
 };
 
 use crate::skb::{self, Heads};
@@ -79,6 +79,7 @@ impl Udp {
                 fast_retransmits: 0,
                 socket_buffer_drops: 0,
                 send_queue_drops: 0,
+                held: HeldTimes::default(),
                 ecn: EcnCounters { capable: config.ecn, marked: 0, echoed: None },
             },
         }

@@ -151,7 +151,26 @@ impl Fortune {
                 2000.0
             }),
             call: (by == JudgedBy::Mos).then(|| Box::new(call)),
+            first_sent_to_last_received_ms: Some(1000.0),
+            waits: (kind != "udp").then(|| Box::new(self.waits(random, by, kind))),
             ..FlowSummary::default()
+        }
+    }
+
+    fn waits(&self, random: &mut Stream, by: JudgedBy, kind: &str) -> WaitsSummary {
+        let p90 = if below(random, 2) == 0 { 0.0 } else { self.delay * random.unit() };
+        let p99 = p90 + self.spread * random.unit();
+        let wait = Some(WaitMs { p50: 0.0, p90, p99, max: p99 });
+        let held = HeldMs {
+            congestion_window: Some(100.0 + p99),
+            receiver_window: (by == JudgedBy::Goodput).then(|| 200.0 * random.unit()),
+            ..HeldMs::default()
+        };
+        WaitsSummary {
+            for_room_ms: None,
+            in_transport_ms: wait.filter(|_| kind == "quic-datagram"),
+            for_lost_ms: wait.filter(|_| kind != "quic-datagram"),
+            held_ms: Some(held),
         }
     }
 

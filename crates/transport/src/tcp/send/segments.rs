@@ -9,6 +9,8 @@
 //! Offsets count the SYN as 0. Unsent bytes have no boundaries, so small writes coalesce as in Linux. Sent
 //! segments keep their boundaries, and are sent again unchanged.
 
+use talkpath_wire::HoldCause;
+
 use super::nagle::Nagle;
 use super::window::SendWindow;
 use crate::tcp::recovery::Scoreboard;
@@ -38,6 +40,20 @@ pub(in crate::tcp) enum BlockedBy {
     LargerBurst,
     /// The pause between two paced bursts is not over.
     Pacing,
+}
+
+impl BlockedBy {
+    /// Returns what holds data back. Returns `None` if no data waits.
+    #[inline]
+    pub(in crate::tcp) const fn cause(self) -> Option<HoldCause> {
+        match self {
+            Self::NoData => None,
+            Self::Receiver | Self::LargerBurst => Some(HoldCause::ReceiverWindow),
+            Self::Nagle => Some(HoldCause::Nagle),
+            Self::CongestionWindow => Some(HoldCause::CongestionWindow),
+            Self::Pacing => Some(HoldCause::Pacing),
+        }
+    }
 }
 
 /// The bytes that the application writes, and the FIN behind them.
