@@ -30,6 +30,19 @@ pub enum RecordError {
         /// The name of the file's table, and its columns.
         found: String,
     },
+    /// Another program has compressed the file. talkpath reads what it writes, so that a small file cannot
+    /// become a large one in memory.
+    #[error(
+        "column `{column}` is compressed ({codec}); talkpath reads record files without compression: write it again so \
+         (in pyarrow `write_table(table, FILE, compression=\"none\", row_group_size={rows})`)",
+        rows = super::schema::GROUP_ROWS
+    )]
+    Compressed {
+        /// The first compressed column.
+        column: String,
+        /// The name of the compression.
+        codec: String,
+    },
     /// A column has a value that no record can hold, or the columns have different lengths.
     #[error("column `{column}`: {what}")]
     Damaged {

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parquet::basic::CompressionCodec;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedFileReader};
 use talkpath_units::{Bytes, Instant};
 
@@ -141,12 +142,23 @@ fn check_table(table: &Table, metadata: &ParquetMetaData, length: u64) -> Result
         }
         return Err(RecordError::Columns { expected: table.name, found });
     }
+    if let Some((column, codec)) = first_compressed(metadata) {
+        return Err(RecordError::Compressed { column, codec });
+    }
     if !chunks_lie_within(metadata, length) {
         return Err(RecordError::Parquet(ParquetError::General(
             "a column reaches past the file's end".to_owned(),
         )));
     }
     Ok(())
+}
+
+/// Returns the first compressed column with the name of its compression.
+fn first_compressed(metadata: &ParquetMetaData) -> Option<(String, String)> {
+    let chunks = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let mut compressed = chunks.filter(|chunk| chunk.compression_codec() != CompressionCodec::UNCOMPRESSED);
+    let first = compressed.next()?;
+    Some((first.column_descr().name().to_owned(), format!("{:?}", first.compression_codec())))
 }
 
 fn packet_group(columns: &mut Columns<'_>) -> Result<Vec<PacketRow>, RecordError> {
@@ -223,7 +235,9 @@ impl<'a> Columns<'a> {
             Ok(rows) if rows <= GROUP_ROWS => Ok(Self { group, rows, next: 0 }),
             _ => Err(RecordError::Damaged {
                 column: group.metadata().schema_descr().name().to_owned(),
-                what: format!("a row group of {count} rows; talkpath writes at most {GROUP_ROWS}"),
+                what: format!(
+                    "a row group of {count} rows; talkpath writes and reads at most {GROUP_ROWS} (in pyarrow `row_group_size`)"
+                ),
             }),
         }
     }

@@ -88,6 +88,22 @@ fn a_file_that_another_program_wrote_again_is_read_and_a_column_that_differs_is_
 }
 
 #[test]
+fn a_compressed_file_is_refused_with_the_way_to_write_it_without() {
+    let mut file = packets_of(&sample(1));
+    // The path of the first column in the metadata of its chunk, and field 4: the codec, an integer. 2 is 1,
+    // which is snappy (parquet.thrift, CompressionCodec).
+    let codec = b"\x19\x18\x04cell\x15\x00";
+    let position = file.windows(codec.len()).position(|bytes| bytes == codec).unwrap();
+    file[position + codec.len() - 1] = 2;
+    let why = read_packets(chunk(file)).map(drop).unwrap_err().to_string();
+    assert!(
+        why.starts_with("column `cell` is compressed (SNAPPY); talkpath reads record files without"),
+        "{why}"
+    );
+    assert!(why.contains("compression=\"none\", row_group_size=131072"), "{why}");
+}
+
+#[test]
 fn rows_of_any_shape_are_read_again() {
     let mut stream = Seed::new(9).stream("shapes");
     let mut draw = |below: u64| stream.bits() % below;
