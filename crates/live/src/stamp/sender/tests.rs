@@ -86,6 +86,37 @@ fn an_answer_that_came_twice_does_not_end_the_wait_for_another() {
     assert_eq!(run.losses, Some(DirectionLosses { forward: 0, back: 0 }));
 }
 
+/// Sends two packets to a reflector that answers the first with so many copies, from three threads at once.
+fn flooded(copies: usize) -> StampRun {
+    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let host = far.local_addr().unwrap().to_string();
+    let interval = Duration::from_millis(500);
+    let asked = StampOptions { host, count: 2, interval, wait: Duration::from_secs(1), ..options(44, None) };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (first, from) = answer(&far).unwrap();
+            std::thread::scope(|flood| {
+                for _ in 0..3 {
+                    flood.spawn(|| (0..copies).for_each(|_| drop(far.send_to(&first, from))));
+                }
+            });
+            let (second, from) = answer(&far).unwrap();
+            far.send_to(&second, from).unwrap();
+        });
+        send(&asked, &AtomicBool::new(false)).unwrap()
+    })
+}
+
+#[test]
+fn a_socket_that_drops_answers_is_said_and_takes_the_validity_from_the_run() {
+    let says = |run: &StampRun| run.record.warnings.iter().any(|warning| warning.contains("no room"));
+    // 60,000 answers of 44 B take 46 MB of the kernel's memory, and the socket has 0.2 MB.
+    let run = flooded(20_000);
+    assert!(!run.record.valid && says(&run), "{:?}", run.record.warnings);
+    let run = flooded(1);
+    assert!(run.record.valid && !says(&run), "{:?}", run.record.warnings);
+}
+
 #[test]
 fn few_packets_compare_the_clocks_at_both_ends_of_the_run() {
     for (count, is_trusted) in [(1, false), (2, true), (8, true)] {
