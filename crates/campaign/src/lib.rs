@@ -35,7 +35,9 @@ mod status;
 mod uploads;
 
 pub use arena::samples;
-pub use findings::{DayRow, Estimate, Findings, HourRow, MatrixRow, Missing, Recorded, findings};
+pub use findings::{
+    DayRow, Estimate, Findings, HourRow, MatrixRow, Missing, PairThresholds, Recorded, findings,
+};
 pub use journal::{Entry, Event};
 pub use plan::{Measurement, Plan, fingerprint, millis};
 pub use schedule::{Slot, slots};

@@ -52,7 +52,8 @@ pub use self::campaign::{
     CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignPushArgs, CampaignReportArgs,
     CampaignRunArgs,
 };
-pub use self::demand::DemandArgs;
+pub(crate) use self::demand::required;
+pub use self::demand::{DemandArgs, ThresholdArgs};
 pub use self::family::FamilyArgs;
 pub use self::links::LinkArgs;
 pub use self::listen::{LawWord, ListenArgs};
@@ -155,8 +156,9 @@ pub struct Common {
     /// How standard error shows what happens while a command runs
     #[arg(help_heading = heading::OUTPUT, long, global = true, env = "TALKPATH_PROGRESS", value_enum, default_value_t = ProgressForm::Bar)]
     pub progress: ProgressForm,
-    /// Draw the delay, loss and rate of each transport over the whole terminal while a run goes on, with
-    /// what is clear already and how much longer it takes. Without a terminal it has no effect
+    /// Draw the delay, loss and rate of each transport over the whole terminal while a run, a monitor or a
+    /// campaign goes on, with what is clear already and how much longer it takes. Without a terminal it has no
+    /// effect
     #[arg(help_heading = heading::OUTPUT, long, global = true, env = "TALKPATH_TUI", value_parser = FalseyValueParser::new())]
     pub tui: bool,
     /// Print errors only

@@ -1,11 +1,12 @@
-//! `--tui`: how far an experiment is, drawn over the whole terminal while it runs.
+//! `--tui`: how far an experiment, a monitor or a campaign is, drawn over the whole terminal while it runs.
 //!
 //! ```text
-//!  Event ─► Dashboard ─► View: progress, rows, answers ─► `drawing` ─► standard error
+//!  Event, Reading ─► Dashboard ─► View: progress, rows, answers ─► `drawing` ─► standard error
 //! ```
 //!
-//! It takes the events of `--progress json`, so it shows the same figures: those of the repetitions that
-//! have ended. Nothing is read from the keyboard, so Ctrl-C works as ever. The drawing is on the terminal's
+//! Of an experiment it takes the events of `--progress json`, so it shows the same figures: those of the
+//! repetitions that have ended. Of a monitor and of a campaign it takes each interval or measurement as a
+//! [`Reading`]. Nothing is read from the keyboard, so Ctrl-C works as ever. The drawing is on the terminal's
 //! second screen. A message for the user is printed on the first one, to which the terminal returns for it
 //! and at the end.
 
@@ -22,6 +23,7 @@ use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use talkpath_experiment::observer::Event;
+use talkpath_measure::summary::RunSummary;
 
 use self::drawing::draw;
 use self::view::View;
@@ -34,6 +36,20 @@ pub(crate) struct Dashboard {
     /// Whether a line is printed for each repetition that ends.
     is_verbose: bool,
     screen: Mutex<Screen>,
+}
+
+/// What a monitor or a campaign shows after one more interval or measurement.
+pub(crate) struct Reading<'a> {
+    /// The figures by flow, each over its transport.
+    pub(crate) runs: &'a [RunSummary],
+    /// Where the figures are from, such as a pair of hosts. Empty if there is one place.
+    pub(crate) place: &'a str,
+    /// What is clear already, a line each.
+    pub(crate) lines: Vec<String>,
+    /// The last line: how far it is.
+    pub(crate) last_line: String,
+    /// Which part of the whole is done. `None` if there is no end.
+    pub(crate) share: Option<f64>,
 }
 
 #[derive(Default)]
@@ -49,6 +65,22 @@ struct Screen {
 impl Dashboard {
     pub(crate) fn new(is_verbose: bool) -> Self {
         Self { is_verbose, screen: Mutex::default() }
+    }
+
+    /// Takes the state of a monitor or a campaign, and draws it.
+    pub(crate) fn show(&self, reading: Reading<'_>) {
+        let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = screen.view.reading.is_none();
+        screen.view.show(reading);
+        if is_first {
+            screen.is_running = true;
+        }
+        screen.draw();
+    }
+
+    /// Returns to the first screen of the terminal, for a message. The next drawing comes back.
+    pub(crate) fn hide(&self) {
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner).close();
     }
 
     /// Takes an event and returns true. Returns false if the event is a message, which can now be printed.
@@ -136,7 +168,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use ratatui::backend::TestBackend;
-    use talkpath_measure::summary::{CallSummary, DelayMs, FlowSummary, RunSummary};
+    use talkpath_measure::summary::{CallSummary, DelayMs, FlowSummary};
     use talkpath_units::Duration as PathTime;
 
     use super::view::{MAX_ROWS, SHOWN_DELAYS};
@@ -203,6 +235,39 @@ mod tests {
         assert!(lines.iter().any(|line| line.contains("UDP is best for this call")), "{lines:?}");
         let last = lines.last().unwrap();
         assert!(last.starts_with("6 of 8 repetitions, ") && last.contains(" left"), "{last}");
+    }
+
+    #[test]
+    fn a_monitor_shows_its_last_interval_and_a_campaign_each_pair_of_hosts() {
+        let mut view = View::default();
+        for number in 0..3 {
+            view.show(Reading {
+                runs: &[repetition(0, number, "udp", 40.0 + number as f64, 4.4)],
+                place: "",
+                lines: vec!["holds  call.mos 4.40".to_owned()],
+                last_line: format!("{} intervals", number + 1),
+                share: None,
+            });
+        }
+        let lines = drawn(&view, 120, 12);
+        let row = |word: &str| -> Vec<String> {
+            let line = lines.iter().find(|line| line.contains(word)).unwrap_or_else(|| panic!("{lines:?}"));
+            line.split_whitespace().map(str::to_owned).collect()
+        };
+        assert_eq!(row(" udp ")[..5], ["call", "udp", "3", "42.0", "84.0"], "of the last interval");
+        assert!(!lines[0].contains('%'), "a monitor has no end: {}", lines[0]);
+        assert!(lines.iter().any(|line| line.contains("holds  call.mos 4.40")), "{lines:?}");
+        assert_eq!(lines.last().unwrap(), "3 intervals");
+        view.show(Reading {
+            runs: &[repetition(0, 0, "tcp", 90.0, 4.0)],
+            place: "berlin > tokyo, call",
+            lines: Vec::new(),
+            last_line: "1 of 4 measured".to_owned(),
+            share: Some(0.25),
+        });
+        let lines = drawn(&view, 140, 12);
+        assert!(lines[0].contains("25 %"), "{}", lines[0]);
+        assert!(lines.iter().any(|line| line.contains("berlin > tokyo, call")), "{lines:?}");
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!  live::Monitor ─► MonitorSession ───────► intervals ─► events (--json-stream)
-//!                                              └─► totals ─► metrics (--metrics, --textfile), the end event
+//!                                              ├─► totals ─► metrics (--metrics, --textfile), the end event
+//!                                              └─► alerts: the thresholds over the last intervals
 //!                          └─► records: run directories that rotate
 //! ```
 //!
 //! The rows of a session are kept until the session has been split into intervals. After that only counts and
 //! histograms of each flow stay, so the memory of a monitor does not grow.
 
+pub(crate) mod alerts;
 pub(crate) mod event_file;
 pub(crate) mod events;
 pub(crate) mod http;

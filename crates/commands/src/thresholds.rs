@@ -73,8 +73,17 @@ pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<ThresholdSummary> {
 
 /// Judges each threshold of `plan` as [`judge`] does, by intervals of the `level`.
 pub(crate) fn judge_at(plan: &Plan, summary: &Summary, level: Level) -> Vec<ThresholdSummary> {
+    judge_runs(plan, summary.counted_runs(), level)
+}
+
+/// Judges each threshold of `plan` by the figures of `runs`.
+pub(crate) fn judge_runs<'a>(
+    plan: &Plan,
+    runs: impl Iterator<Item = &'a RunSummary>,
+    level: Level,
+) -> Vec<ThresholdSummary> {
     let mut runs_of_cells = CellRuns::new();
-    for run in summary.counted_runs() {
+    for run in runs {
         runs_of_cells.entry(run.cell).or_default().push(run);
     }
     let mut judged = Vec::new();

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 use talkpath_campaign::{DayRow, Estimate, Findings, HourRow, MatrixRow, Missing};
 use talkpath_measure::figures::{FLOW, Scale};
-use talkpath_measure::summary::JudgedBy;
+use talkpath_measure::summary::{JudgedBy, ThresholdOutcome};
 
 use crate::columns::Columns;
 use crate::display::{Display, display};
@@ -31,6 +31,7 @@ pub fn campaign_page(findings: &Findings) -> String {
         Section { id: "days", title: "Day by day", body: day_tables(findings) },
         Section { id: "charts", title: "Pair by pair", body: pair_charts(findings) },
         Section { id: "hours", title: "Time of day", body: hour_table(findings) },
+        Section { id: "thresholds", title: "Thresholds", body: thresholds(findings) },
         Section { id: "not-valid", title: "Not valid", body: not_valid(findings) },
         Section { id: "left-out", title: "Left out", body: left_out(findings) },
         Section { id: "missing", title: "Not measured", body: missing(findings) },
@@ -328,6 +329,33 @@ fn hour_table(findings: &Findings) -> Markup {
     grid.html("How much later than the median of its own hosts and transport a repetition of this hour was; below 0 earlier.")
 }
 
+/// A row for each threshold of each pair. Empty if there are none.
+fn thresholds(findings: &Findings) -> Markup {
+    if findings.thresholds.is_empty() {
+        return html! {};
+    }
+    let columns = ["hosts", "measure", "outcome", "threshold"].map(Column::words);
+    let mut rows = Vec::new();
+    for pair in &findings.thresholds {
+        for threshold in &pair.thresholds {
+            let outcome = match threshold.outcome {
+                ThresholdOutcome::Holds => "holds",
+                ThresholdOutcome::Fails | ThresholdOutcome::Unknown => "fails",
+                ThresholdOutcome::Undecided => "undecided",
+            };
+            let cells = vec![
+                format!("{} → {}", pair.near, pair.far),
+                pair.measure.clone(),
+                outcome.to_owned(),
+                threshold.text.clone(),
+            ];
+            rows.push(Row { cells, role: Role::Plain, display: None });
+        }
+    }
+    Grid { columns: columns.into(), rows }
+        .html("What the figures must hold, over all valid measurements of a pair, each repetition as one.")
+}
+
 fn not_valid(findings: &Findings) -> Markup {
     table_of_reasons(
         &findings.not_valid,
@@ -486,6 +514,7 @@ mod tests {
             not_valid: Vec::new(),
             left_out: Vec::new(),
             missing: Vec::new(),
+            thresholds: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The tables of the report. The names of the fields are the keys of `campaign report --json`.
 
 use serde::{Deserialize, Serialize};
+use talkpath_measure::summary::ThresholdSummary;
 
 use crate::plan::Measurement;
 
@@ -36,6 +37,22 @@ pub struct Findings {
     pub left_out: Vec<Missing>,
     /// The measurements that were not made.
     pub missing: Vec<Missing>,
+    /// The thresholds of each measure for each pair, over all its valid measurements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<PairThresholds>,
+}
+
+/// The thresholds of a measure, judged over the measurements of a pair of hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairThresholds {
+    /// The name of the measure.
+    pub measure: String,
+    /// The host that starts the measurements.
+    pub near: String,
+    /// The host that the near host measures to.
+    pub far: String,
+    /// The outcome of each threshold. Its repetitions are those of all measurements.
+    pub thresholds: Vec<ThresholdSummary>,
 }
 
 /// A median over repetitions.

@@ -352,6 +352,33 @@ mkdir -p "$(dirname "$3/$2")" && cp "$1" "$3/$2"
 "#;
 
 #[test]
+fn a_campaign_judges_its_thresholds_over_all_measurements_of_a_pair() {
+    let lab = Lab::new(&[]);
+    let lines = COPIED.lines().filter(|line| !line.starts_with("store_command"));
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    let text = text.replace("THERE", &lab.served.address);
+    let demanding = |demands: &str| text.replace("rounds = 1", &format!("rounds = 1\nrequire = [{demands}]"));
+    lab.bench.file("campaign.toml", demanding("\"call.mosh >= 3\""));
+    lab.run("check", &[]).fails(2, &["mosh"]);
+    lab.bench.file("campaign.toml", demanding("\"call.loss_rate\""));
+    lab.run("check", &[]).fails(2, &["measure.call.require: ", "call.mos >= 3.6"]);
+    let demands = "\"call.loss_rate <= 50%\", \"call.round_trip_delay_ms.p50 <= 0.001\"";
+    lab.bench.file("campaign.toml", demanding(demands));
+    let seen = lab.run("run", &[]);
+    seen.fails(5, &["1 of 2 thresholds do not hold"]);
+    assert!(seen.out.contains("here > there, call:\n  holds  call.loss_rate"), "{}", seen.out);
+    assert!(seen.out.contains("\n  FAILS  call.round_trip_delay_ms.p50"), "{}", seen.out);
+    assert!(lab.run("status", &[]).out.contains("  holds  call.loss_rate"));
+    let findings: Value =
+        serde_json::from_str(&lab.run("report", &["--json", "-o", "page.html"]).out).unwrap();
+    let judged = &findings["thresholds"][0];
+    assert_eq!((&judged["near"], &judged["far"]), (&"here".into(), &"there".into()));
+    assert_eq!(judged["thresholds"][0]["repetitions"], 2, "of both measurements");
+    let page = fs::read_to_string(lab.bench.path("page.html")).unwrap();
+    assert!(page.contains("call.round_trip_delay_ms.p50 "), "the page has the thresholds");
+}
+
+#[test]
 fn what_is_measured_is_copied_and_a_store_that_is_down_costs_no_measurement() {
     let lab = Lab::new(&[]);
     let share = lab.bench.path("share");

@@ -180,6 +180,53 @@ fn a_server_that_is_killed_and_comes_back_is_an_outage_and_no_end() {
 }
 
 #[test]
+fn a_monitor_judges_its_thresholds_and_ends_when_one_fails() {
+    undisturbed(|| {
+        let bench = Bench::new();
+        let served = Served::start(&bench, &["--open"]);
+        let monitor = [
+            "monitor",
+            "--to",
+            &served.address,
+            "--json-stream",
+            "--interval",
+            "1s",
+            "--session",
+            "1s",
+            "--records",
+            "none",
+            "--require",
+            "call.loss_rate <= 50%",
+            "--require",
+            "call.round_trip_delay_ms.p50 <= 0.001",
+            "--until-fails",
+        ];
+        let seen = bench.run(&monitor);
+        seen.fails(5, &["did not hold all the time:", "call.round_trip_delay_ms.p50 <= 0.001"]);
+        assert!(!seen.err.contains("call.loss_rate"), "{}", seen.err);
+        let events: Vec<Value> = seen.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let changes: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["event"] == "threshold")
+            .map(|event| &event["data"]["change"])
+            .collect();
+        let outcome = |threshold: &str| {
+            let change = changes.iter().find(|change| change["threshold"] == threshold);
+            change.map(|change| {
+                (change["was"].clone(), change["outcome"].clone(), change["repetitions"].clone())
+            })
+        };
+        assert_eq!(outcome("call.loss_rate <= 0.5"), Some((Value::Null, "holds".into(), 2.into())));
+        let failed = Some((Value::Null, "fails".into(), 2.into()));
+        assert_eq!(outcome("call.round_trip_delay_ms.p50 <= 0.001"), failed);
+        let end = &events.last().unwrap()["data"];
+        assert_eq!(end["thresholds"][1]["has_failed"], true);
+        let unknown = bench.run(&["monitor", "--to", &served.address, "--require", "call.mosh >= 3"]);
+        unknown.fails(2, &["mosh"]);
+    });
+}
+
+#[test]
 fn a_wrong_key_is_said_and_ends_the_monitor_with_4() {
     let bench = Bench::new();
     bench.file("key", "0123456789abcdef0123456789abcdef\n");

@@ -13,6 +13,19 @@ use crate::shares::percent_of;
 /// `burst` share them.
 #[derive(Debug, Args)]
 pub struct DemandArgs {
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+    /// Write to this file whether each threshold holds, as JUnit's XML
+    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FILE", env = "TALKPATH_JUNIT")]
+    pub junit: Option<PathBuf>,
+    /// Exit with 1 if the machine disturbed the run past its stated limits
+    #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    pub strict: bool,
+}
+
+/// The thresholds of the command line.
+#[derive(Debug, Args)]
+pub struct ThresholdArgs {
     /// What a figure of summary.json must hold, such as `call.mos >= 3.6`, `call.mos.p10 >= 3` (.mean,
     /// .median, .p10 or .min over the repetitions), `link.up.queue_delay_ms.p95 <= 50` or
     /// `call.in_time@path.up.loss=0.01 >= 95%`. If it does not hold, the exit code is 5, or 6 if that is
@@ -25,12 +38,6 @@ pub struct DemandArgs {
     /// given several times
     #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FIGURE OP VALUE", value_parser = parse_fail_if)]
     fail_if: Vec<Demand>,
-    /// Write to this file whether each threshold holds, as JUnit's XML
-    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FILE", env = "TALKPATH_JUNIT")]
-    pub junit: Option<PathBuf>,
-    /// Exit with 1 if the machine disturbed the run past its stated limits
-    #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
-    pub strict: bool,
 }
 
 /// A bound that has a name, because a publication or a recommendation states it.
@@ -78,14 +85,31 @@ pub(crate) struct Demand {
 }
 
 impl DemandArgs {
+    /// [`ThresholdArgs::settings`].
+    pub fn settings(&self) -> impl Iterator<Item = Setting> {
+        self.thresholds.settings()
+    }
+}
+
+impl ThresholdArgs {
     /// The demands as settings of the scenario. They are added to the scenario's own thresholds.
     pub fn settings(&self) -> impl Iterator<Item = Setting> {
-        let demands = self.require.iter().chain(&self.fail_if);
-        demands.map(|demand| {
-            let key = format!("thresholds.{}", demand.figure);
-            Setting::by(&demand.option, &key, demand.bound.as_str())
-        })
+        self.require.iter().chain(&self.fail_if).map(Demand::setting)
     }
+}
+
+impl Demand {
+    fn setting(&self) -> Setting {
+        Setting::by(&self.option, &format!("thresholds.{}", self.figure), self.bound.as_str())
+    }
+}
+
+/// Returns the setting of the scenario for the value of `--require` or of a campaign's `require`.
+///
+/// # Errors
+/// Returns what is wrong with the value.
+pub(crate) fn required(text: &str) -> Result<Setting, String> {
+    parse_require(text).map(|demand| demand.setting())
 }
 
 fn parse_require(text: &str) -> Result<Demand, String> {

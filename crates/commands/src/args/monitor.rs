@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use talkpath_scenario::{ComparedWorkload, parse_duration, si_amount};
 use talkpath_units::Duration;
 
-use super::{FamilyArgs, heading, parse_key_value, workload_parser};
+use super::{FamilyArgs, ThresholdArgs, heading, parse_key_value, workload_parser};
 
 /// The longest session. A server grants a session 3660 s together with its drain.
 const LONGEST_SESSION: Duration = Duration::from_secs(3600);
@@ -55,6 +55,15 @@ pub struct MonitorArgs {
     /// Take the clocks of both hosts as equal, because GPS or PTP keeps them
     #[arg(help_heading = heading::WHERE, long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
     pub clocks_synchronised: bool,
+    #[command(flatten)]
+    pub thresholds: ThresholdArgs,
+    /// Judge the thresholds over the intervals of the last TIME, at most 1000 intervals (default: the last
+    /// six intervals)
+    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "TIME", env = "TALKPATH_OVER", value_parser = parse_session_time)]
+    pub over: Option<Duration>,
+    /// End as soon as a threshold fails, with exit code 5
+    #[arg(help_heading = heading::THRESHOLDS, long, env = "TALKPATH_UNTIL_FAILS", value_parser = FalseyValueParser::new())]
+    pub until_fails: bool,
     /// Begin a new run directory after this long, or when the records are this large
     #[arg(help_heading = heading::FILES, long, value_name = "TIME|SIZE", default_value = "1h", env = "TALKPATH_ROTATE", value_parser = parse_rotation)]
     pub rotate: Amount,
@@ -73,7 +82,7 @@ pub struct MonitorArgs {
     /// .prom
     #[arg(help_heading = heading::METRICS, long, value_name = "FILE", env = "TALKPATH_TEXTFILE", value_parser = parse_textfile)]
     pub textfile: Option<PathBuf>,
-    /// Print events, one JSON object a line: start, interval, outage, recovered, error, end
+    /// Print events, one JSON object a line: start, interval, threshold, outage, recovered, error, end
     #[arg(help_heading = heading::OUTPUT, long, env = "TALKPATH_JSON_STREAM", value_parser = FalseyValueParser::new())]
     pub json_stream: bool,
 }

@@ -19,6 +19,7 @@ use super::now;
 use super::push::{Push, Uploader};
 use super::store::{OpenJournal, Opened, Store};
 use crate::args::Common;
+use crate::dashboard::{Dashboard, Reading};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::terminal::Terminal;
@@ -52,6 +53,9 @@ struct Coordinator<'a> {
     attempt_ends: Receiver<AttemptEnd>,
     /// Copies the records of finished measurements, if the campaign file has a `store_command`.
     uploader: Option<Uploader>,
+    /// Draws the measurements, if `--tui` is given and a person watches.
+    dashboard: Option<Dashboard>,
+    measured: u64,
 }
 
 /// The result of an attempt that has ended.
@@ -73,6 +77,7 @@ pub(crate) fn coordinate(
     let campaign = &loaded.campaign;
     terminal.note(&opening_note(&opened, campaign.schedule.retry));
     let Opened { plan, journal, entries, .. } = opened;
+    let done_before = status(&plan, &entries, campaign.schedule.retry, now()).done;
     let at_once: Vec<u64> = campaign.hosts.iter().map(|host| host.at_once).collect();
     let mut scheduler = Scheduler::new(&plan, &at_once, campaign.schedule.retry, &entries, now());
     let uploader = start_uploader(loaded, store, &plan, terminal, &stop);
@@ -90,6 +95,8 @@ pub(crate) fn coordinate(
         report_end,
         attempt_ends,
         uploader,
+        dashboard: terminal.shows_dashboard().then(|| Dashboard::new(false)),
+        measured: done_before,
     };
     let result = coordinator.work(&mut scheduler);
     coordinator.end(result.is_ok());
@@ -160,6 +167,7 @@ impl Coordinator<'_> {
                     self.begin(index)?;
                 }
                 Step::Abandon(index, why) => {
+                    self.hide_dashboard();
                     self.terminal.warning(&format!("{}: not measured: {why}", self.measurement_name(index)));
                     self.write_event(index, Event::Abandoned { why })?;
                     scheduler.set_abandoned(index);
@@ -192,16 +200,43 @@ impl Coordinator<'_> {
         let name = self.measurement_name(index);
         let event = scheduler.finish(index, outcome, now());
         if let Event::Failed { why, .. } = &event {
+            self.hide_dashboard();
             self.terminal.warning(&format!("{name}: {why}"));
-        } else {
+        } else if self.dashboard.is_none() {
             self.terminal.note(&format!("{name}: measured"));
         }
         let is_measured = event == Event::Done;
         self.write_event(index, event)?;
+        if is_measured {
+            self.measured += 1;
+            self.draw(index, &name);
+        }
         if is_measured && let Some(uploader) = &self.uploader {
             uploader.measured();
         }
         Ok(())
+    }
+
+    fn hide_dashboard(&self) {
+        if let Some(dashboard) = &self.dashboard {
+            dashboard.hide();
+        }
+    }
+
+    /// Draws the figures of a measurement that is done.
+    fn draw(&self, index: usize, name: &str) {
+        let Some(dashboard) = &self.dashboard else { return };
+        let Measurement { id, near, far, measure, .. } = &self.plan.measurements[index];
+        // Without the figures the measurement is counted all the same.
+        let summary = self.store.summary(id).ok();
+        let all = self.plan.measurements.len() as u64;
+        dashboard.show(Reading {
+            runs: summary.as_ref().map_or(&[][..], |summary| summary.runs.as_slice()),
+            place: &format!("{near} > {far}, {measure}"),
+            lines: Vec::new(),
+            last_line: format!("{} of {} measured, last {name}", self.measured, counted(all, "measurement")),
+            share: Some(self.measured as f64 / all.max(1) as f64),
+        });
     }
 
     /// Starts a thread that makes an attempt at a measurement.
@@ -229,6 +264,7 @@ impl Coordinator<'_> {
 
     /// Waits for the attempts and the uploader to end. They are stopped, unless all measurements are done.
     fn end(&mut self, are_all_done: bool) {
+        drop(self.dashboard.take());
         self.abort.store(true, Ordering::Relaxed);
         for worker in self.workers.drain(..) {
             // If the worker panicked, the panic has printed a message.
@@ -254,12 +290,12 @@ impl Coordinator<'_> {
             ))
         };
         let (near, far) = (campaign.host(near).ok_or_else(unknown)?, campaign.host(far).ok_or_else(unknown)?);
-        let Prepared { text, repetitions, expected } =
+        let Prepared { plan, repetitions, expected } =
             self.loaded.prepared(measure, far).ok_or_else(unknown)?;
         Ok(Attempt {
             near: near.clone(),
             far: far.clone(),
-            scenario: text.clone(),
+            scenario: plan.resolved.clone(),
             key_file: far.key_file.as_ref().map(|file| self.loaded.file(file)),
             seed: *seed,
             records_flag: self.records_flag.clone(),

@@ -8,8 +8,10 @@ use talkpath_scenario::campaign::{Campaign, Host, Measure, MeasureScenario};
 use talkpath_scenario::{Options, Plan, Scenario, Source};
 use talkpath_units::Duration;
 
+use crate::args::required;
 use crate::failure::Failure;
 use crate::scenario_file::{format_diagnostic, load_source_beside, read_text};
+use crate::thresholds::refuse_unknown_figures;
 
 /// The time that a repetition takes to begin: to connect, and to probe the far clock. We chose 5 s, far
 /// longer than it usually takes, because a measurement that is stopped too early is lost.
@@ -30,8 +32,8 @@ pub(crate) struct Loaded {
 /// The scenario of one measurement.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// The resolved text of the scenario.
-    pub(crate) text: String,
+    /// The plan of the scenario, with its resolved text.
+    pub(crate) plan: Plan,
     /// The number of repetitions of all cells together.
     pub(crate) repetitions: u64,
     /// The longest time that a measurement takes if nothing fails.
@@ -80,7 +82,7 @@ impl Loaded {
             return Err(Failure::Scenario { file: source.name, mistakes });
         }
         let texts: Vec<String> =
-            scenarios.values().map(|prepared: &Prepared| prepared.text.clone()).collect();
+            scenarios.values().map(|prepared: &Prepared| prepared.plan.resolved.clone()).collect();
         Ok(Self { fingerprint: fingerprint(&campaign, &texts), campaign, folder, scenarios })
     }
 
@@ -108,6 +110,10 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
         }
     };
     let mut set = measure.file_settings();
+    for demand in &measure.require {
+        let setting = required(demand);
+        set.push(setting.map_err(|why| Failure::Usage(format!("measure.{}.require: {why}", measure.name)))?);
+    }
     if let Some(file) = &far.emulated {
         let emulated_path = read_text(&folder.join(file))?;
         let settings = far.emulated_settings(&emulated_path, &source);
@@ -117,6 +123,7 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
     }
     let options = Options { set, ..Options::default() };
     let plan = load_source_beside(&path, &source, &options)?;
+    refuse_unknown_figures(&plan)?;
     if far.emulated.is_some() && plan.cells.iter().any(|cell| !cell.scenario.has_path) {
         let file = far.emulated.as_deref().unwrap_or_default();
         return Err(Failure::Usage(format!("host.{}.emulated: {file} has no `path`", far.name)));
@@ -132,7 +139,7 @@ fn prepare(measure: &Measure, far: &Host, folder: &Path) -> Result<Prepared, Fai
     }
     let expected = longest_time(&plan);
     let repetitions = plan.repeat.saturating_mul(plan.cells.len() as u64);
-    Ok(Prepared { text: plan.resolved, repetitions, expected })
+    Ok(Prepared { plan, repetitions, expected })
 }
 
 /// Returns the longest time that a measurement takes if nothing fails. Each repetition takes its duration,

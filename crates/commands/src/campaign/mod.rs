@@ -19,6 +19,7 @@
 pub(crate) mod attempt;
 pub(crate) mod coordinate;
 pub(crate) mod hosts;
+pub(crate) mod judged;
 pub(crate) mod load;
 pub(crate) mod process;
 pub(crate) mod push;

@@ -173,6 +173,11 @@ impl Store {
         Ok(summaries)
     }
 
+    /// Reads the summary of the measurement `id`.
+    pub(crate) fn summary(&self, id: &str) -> Result<Summary, Failure> {
+        Ok(read_json(&self.records(id).join(SUMMARY))?)
+    }
+
     /// Reads the entries of the journal. A campaign that has not begun has none.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>, Failure> {
         let path = self.file(JOURNAL);

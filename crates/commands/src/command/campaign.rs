@@ -16,6 +16,7 @@ use crate::args::{CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFile
 use crate::args::{CampaignReportArgs, CampaignRunArgs, Common};
 use crate::campaign::coordinate::coordinate;
 use crate::campaign::hosts::HostChecks;
+use crate::campaign::judged;
 use crate::campaign::load::Loaded;
 use crate::campaign::now;
 use crate::campaign::push::{Copied, Push, Scope, quoted_command, uploads};
@@ -91,12 +92,14 @@ fn run_campaign(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> 
     let store = Store::new(&args.file, &loaded, &common.out);
     let (plan, entries) = coordinate(&loaded, &store, common, terminal)?;
     let status = with_store(status(&plan, &entries, loaded.campaign.schedule.retry, now()), &loaded, &store);
-    let findings = write_report(&store, &plan, &entries, &store.file(REPORT))?;
+    let findings = write_report(&loaded, &store, &plan, &entries, &store.file(REPORT))?;
     let printed = if common.json() {
         print(&json(&findings))
     } else {
         let (status, invalid) = (status_text(&status, &store), not_valid_text(&findings));
-        terminal.result(&format!("{status}{invalid}\nReport: {}\n", store.file(REPORT).display()))
+        let thresholds = judged::text(&findings.thresholds);
+        let report = store.file(REPORT);
+        terminal.result(&format!("{status}{invalid}{thresholds}\nReport: {}\n", report.display()))
     };
     let (missing, not_valid) = (status.abandoned, findings.not_valid.len());
     let strict = (args.strict && (missing > 0 || not_valid > 0)).then(|| {
@@ -105,7 +108,7 @@ fn run_campaign(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> 
             status.planned, status.done
         ))
     });
-    terminal.end_with([strict, printed.err()])
+    terminal.end_with([strict, judged::failure(&findings.thresholds), printed.err()])
 }
 
 fn print_status(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -116,8 +119,9 @@ fn print_status(args: &CampaignFileArgs, common: &Common, terminal: Terminal) ->
     if common.json() {
         return print(&json(&status));
     }
-    let findings = read_findings(&store, &plan, &entries)?;
-    terminal.result(&format!("{}{}", status_text(&status, &store), not_valid_text(&findings)))
+    let findings = read_findings(&loaded, &store, &plan, &entries)?;
+    let (status, invalid) = (status_text(&status, &store), not_valid_text(&findings));
+    terminal.result(&format!("{status}{invalid}{}", judged::text(&findings.thresholds)))
 }
 
 /// Copies records that were not copied before.
@@ -161,7 +165,7 @@ fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Res
         refuse_records("-o", path, &[store.path()], Some(REPORT))?;
     }
     let target = args.output.clone().unwrap_or_else(|| store.file(REPORT));
-    let findings = write_report(&store, &store.plan(&loaded)?, &store.entries()?, &target)?;
+    let findings = write_report(&loaded, &store, &store.plan(&loaded)?, &store.entries()?, &target)?;
     if common.json() {
         return print(&json(&findings));
     }
@@ -169,17 +173,29 @@ fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Res
 }
 
 /// Writes the page of the report, and returns the findings that it shows.
-fn write_report(store: &Store, plan: &Plan, entries: &[Entry], target: &Path) -> Result<Findings, Failure> {
-    let findings = read_findings(store, plan, entries)?;
+fn write_report(
+    loaded: &Loaded,
+    store: &Store,
+    plan: &Plan,
+    entries: &[Entry],
+    target: &Path,
+) -> Result<Findings, Failure> {
+    let findings = read_findings(loaded, store, plan, entries)?;
     write_named_bytes(target, campaign_page(&findings).as_bytes())?;
     Ok(findings)
 }
 
 /// Reads the summaries of all records, and computes the findings.
-fn read_findings(store: &Store, plan: &Plan, entries: &[Entry]) -> Result<Findings, Failure> {
+fn read_findings(
+    loaded: &Loaded,
+    store: &Store,
+    plan: &Plan,
+    entries: &[Entry],
+) -> Result<Findings, Failure> {
     let summaries = store.summaries(plan)?;
     let records = records(plan, &summaries);
-    Ok(findings(plan, &records, entries, now(), env!("CARGO_PKG_VERSION")))
+    let found = findings(plan, &records, entries, now(), env!("CARGO_PKG_VERSION"));
+    Ok(Findings { thresholds: judged::judge(loaded, plan, &summaries), ..found })
 }
 
 /// Joins each summary with its measurement, whose index in the plan comes with the summary.

@@ -6,7 +6,7 @@
 //! ```
 
 use std::fs::Permissions;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -25,8 +25,10 @@ use talkpath_units::{Duration, counted};
 
 use crate::arenas::{Arenas, Monitored, no_thread};
 use crate::args::{Common, MonitorArgs, quoted};
+use crate::dashboard::{Dashboard, Reading};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::monitor::alerts::{Alerts, ThresholdState, as_repetition};
 use crate::monitor::events::{self, MonitorStart, MonitoredFlow};
 use crate::monitor::http::BindError;
 use crate::monitor::interval::{Interval, split};
@@ -38,10 +40,17 @@ use crate::monitor::{Epoch, http};
 use crate::output_file::write_named;
 use crate::scenario_file::{load_file, load_source};
 use crate::terminal::{self, Terminal};
+use crate::thresholds;
 use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::place::Place;
 use talkpath_experiment::provenance::provenance;
 
+/// Over how many intervals thresholds are judged unless --over says it. We chose six because they are a minute
+/// at the usual interval.
+const JUDGED_INTERVALS: usize = 6;
+/// The thresholds are judged over at most this many intervals, which are kept in memory. Chosen: each takes
+/// some kilobytes for each flow.
+const MAX_JUDGED_INTERVALS: usize = 1000;
 /// The shortest session. We chose 10 s because each session costs some exchanges with the server at its
 /// beginning and end.
 const SHORTEST_SESSION: Duration = Duration::from_secs(10);
@@ -60,6 +69,8 @@ pub fn run(
 ) -> Result<(), Failure> {
     let session = session_length(args)?;
     let plan = session_plan(args, session)?;
+    thresholds::refuse_unknown_figures(&plan)?;
+    let window = judged_intervals(args)?;
     let listener = args.metrics.map(|address| listen(address, args.metrics_open, terminal)).transpose()?;
     let key = args.key_file.as_deref().map(|file| arenas.read_key(file)).transpose()?;
     let interrupt = interrupt::install()?;
@@ -80,6 +91,9 @@ pub fn run(
         state: &state,
         epoch: state.epoch,
         recorder,
+        alerts: Alerts::new(&plan, window),
+        interrupt: &interrupt,
+        dashboard: terminal.shows_dashboard().then(|| Dashboard::new(false)),
         printer: printer(args.json_stream, &interrupt, terminal)?,
         next_interval: 0,
     };
@@ -166,6 +180,18 @@ fn session_length(args: &MonitorArgs) -> Result<Duration, Failure> {
     }
 }
 
+/// Over how many intervals the thresholds are judged.
+fn judged_intervals(args: &MonitorArgs) -> Result<usize, Failure> {
+    let Some(over) = args.over else { return Ok(JUDGED_INTERVALS) };
+    let intervals = over.as_nanos().div_ceil(args.interval.as_nanos().max(1));
+    usize::try_from(intervals).ok().filter(|count| *count <= MAX_JUDGED_INTERVALS).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--over {over} is {intervals} intervals of {}; expected at most {MAX_JUDGED_INTERVALS}",
+            args.interval
+        ))
+    })
+}
+
 /// Makes the plan of one session: the scenario of the user, or one flow.
 fn session_plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> {
     let own = "talkpath monitor";
@@ -190,6 +216,7 @@ fn session_plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> 
         }
     }
     set.extend(args.set.iter().cloned().map(Setting::from));
+    set.extend(args.thresholds.settings());
     let options = Options { set, ..Options::default() };
     let plan = match &args.scenario {
         Some(path) => load_file(path, &options)?,
@@ -299,6 +326,11 @@ struct MonitorOutput<'a> {
     /// Converts CLOCK_MONOTONIC into times of day, for the events.
     epoch: Epoch,
     recorder: Option<Recorder<'a>>,
+    alerts: Alerts<'a>,
+    /// Ends the monitor when it becomes true.
+    interrupt: &'a AtomicBool,
+    /// Draws the intervals, if `--tui` is given and a person watches.
+    dashboard: Option<Dashboard>,
     printer: Printer,
     /// The number of the next interval.
     next_interval: u64,
@@ -334,6 +366,7 @@ impl MonitorOutput<'_> {
             }
         }
         self.report(&events::start(&start), || format!("monitoring {}\n", start.host));
+        self.state.totals().thresholds = self.alerts.states().to_vec();
         Ok(())
     }
 
@@ -379,13 +412,60 @@ impl MonitorOutput<'_> {
                 self.terminal.detail(&format!("{at}  {warning}"));
             }
             self.next_interval += 1;
+            self.judge(&interval);
+            self.draw(&interval);
+        }
+    }
+
+    /// Draws the interval, the thresholds and the sums so far.
+    fn draw(&self, interval: &Interval) {
+        let Some(dashboard) = &self.dashboard else { return };
+        let totals = self.state.totals();
+        let sum = totals.sum();
+        let seconds = totals.measured.as_secs_f64();
+        let last_line = format!(
+            "{} of {} to {}, {:.0} s; {} sent, {:.2} % lost; {}",
+            counted(totals.intervals, "interval"),
+            self.args.interval,
+            self.args.to,
+            seconds,
+            sum.sent,
+            sum.lost_percent(),
+            counted(totals.outages, "outage"),
+        );
+        let lines = self.alerts.states().iter().filter(|state| state.outcome.is_some());
+        dashboard.show(Reading {
+            runs: &[as_repetition(interval)],
+            place: "",
+            lines: lines.map(ThresholdState::line).collect(),
+            last_line,
+            share: None,
+        });
+    }
+
+    /// Judges the thresholds, reports what has changed, and ends the monitor if that is wanted.
+    fn judge(&mut self, interval: &Interval) {
+        let changes = self.alerts.add(interval);
+        let end_ns = interval.start_ns.saturating_add_unsigned(interval.length.as_nanos());
+        let at = self.clock(end_ns);
+        for change in &changes {
+            let line = events::threshold(self.epoch, end_ns, change);
+            self.report(&line, || format!("{at}  {}\n", change.line()));
+        }
+        if !changes.is_empty() {
+            self.state.totals().thresholds = self.alerts.states().to_vec();
+        }
+        if self.args.until_fails && self.alerts.states().iter().any(|state| state.has_failed) {
+            self.interrupt.store(true, Ordering::Relaxed);
         }
     }
 
     /// Reports the end of the monitor, and completes the records. The failure is about what could not be
-    /// written.
+    /// written, or about thresholds.
     fn end(mut self) -> Result<(), Failure> {
         self.epoch = self.epoch.anchored();
+        // What follows is printed on the first screen of the terminal.
+        drop(self.dashboard.take());
         let end_ns = monotonic();
         let line = events::end(self.epoch, end_ns, &self.state.totals());
         let sum = self.state.totals().sum();
@@ -399,7 +479,8 @@ impl MonitorOutput<'_> {
             )
         });
         let kept = self.recorder.as_mut().map_or(Ok(()), Recorder::rotate);
-        self.terminal.end_with([kept.err(), self.printer.end().err()])
+        let threshold = self.alerts.failure();
+        self.terminal.end_with([kept.err(), threshold, self.printer.end().err()])
     }
 
     /// Prints the event `line` or, without `--json-stream`, the `words` for a person. The event is recorded
@@ -410,13 +491,16 @@ impl MonitorOutput<'_> {
         }
         if self.args.json_stream {
             self.printer.print(line.to_vec());
-        } else if !self.terminal.is_quiet() {
+        } else if !self.terminal.is_quiet() && (self.dashboard.is_none() || !io::stdout().is_terminal()) {
             self.printer.print(words().into_bytes());
         }
     }
 
     /// Reports that records could not be written. The monitor goes on, and tries again.
     fn complain(&mut self, why: &Failure) {
+        if let Some(dashboard) = &self.dashboard {
+            dashboard.hide();
+        }
         self.terminal.error(&format!("{why}; the monitor continues"));
         if self.args.json_stream {
             self.printer.print(events::error(&why.to_string()));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━───────────────  75 %
-//!  flow  transport  of   p50, ms  p99, ms  loss, %  kb/s   p50 by repetition
+//!  flow  transport  of   p50, ms  p99, ms  loss, %  kb/s   p50 one after the other
 //!  call  udp         3      41.0     82.0     1.00  64.0   ▁▄█   round trip
 //!
 //!  UDP is best for this call: ...
@@ -47,8 +47,8 @@ pub(super) fn draw(view: &View, now: Instant, frame: &mut Frame<'_>) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    if frame.area().height > 1 {
-        let share = view.run.share();
+    let share = view.reading.as_ref().map_or_else(|| Some(view.run.share()), |reading| reading.share);
+    if let Some(share) = share.filter(|_| frame.area().height > 1) {
         let label = format!("{:.0} %", 100.0 * share);
         let line = LineGauge::default().filled_symbol("━").unfilled_symbol("─");
         frame.render_widget(line.ratio(share).label(label), gauge);
@@ -62,7 +62,7 @@ pub(super) fn draw(view: &View, now: Instant, frame: &mut Frame<'_>) {
 fn draw_rows(view: &View, area: Rect, frame: &mut Frame<'_>) {
     let has_swept = view.rows.keys().any(|(_, swept, _)| !swept.is_empty());
     let mut heads =
-        vec!["flow", "transport", "of", "p50, ms", "p99, ms", "loss, %", "kb/s", "p50 by repetition"];
+        vec!["flow", "transport", "of", "p50, ms", "p99, ms", "loss, %", "kb/s", "p50 one after the other"];
     let mut widths = vec![
         Constraint::Max(12),
         Constraint::Max(24),
@@ -102,6 +102,9 @@ fn draw_rows(view: &View, area: Rect, frame: &mut Frame<'_>) {
 
 /// Says how far the run is, and how much longer it takes.
 fn last_line(view: &View, now: Instant) -> String {
+    if let Some(reading) = &view.reading {
+        return reading.last_line.clone();
+    }
     let done = format!("{} of {}", view.run.finished, counted(view.run.repetitions, "repetition"));
     match view.run.left_s(now) {
         Some(left) => format!("{done}, {} left", seconds(left)),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use talkpath_measure::figures::FLOW;
 use talkpath_measure::summary::{FlowSummary, RunSummary};
 
+use super::Reading;
 use crate::run_state::RunState;
 
 /// How many repetitions the line of a flow's delays shows. We chose 30, which fit beside the figures.
@@ -20,6 +21,15 @@ pub(super) struct View {
     pub(super) rows: BTreeMap<(String, String, String), Row>,
     /// The answers after the repetitions that have ended, each a line.
     pub(super) answers: Vec<String>,
+    /// Of a monitor or a campaign, how far it is.
+    pub(super) reading: Option<Progress>,
+}
+
+/// How far a monitor or a campaign is.
+pub(super) struct Progress {
+    pub(super) last_line: String,
+    /// `None` if there is no end.
+    pub(super) share: Option<f64>,
 }
 
 /// A flow over one transport.
@@ -44,6 +54,32 @@ pub(super) struct Mean {
 }
 
 impl View {
+    /// Takes the state of a monitor or a campaign. The figures of a row are those of its last interval or
+    /// measurement.
+    pub(super) fn show(&mut self, reading: Reading<'_>) {
+        let Reading { runs, place, lines, last_line, share } = reading;
+        for run in runs {
+            for (name, flow) in &run.flows {
+                self.row(name, place, flow, Row::forget_means);
+            }
+        }
+        for run in runs {
+            for (name, flow) in &run.flows {
+                self.row(name, place, flow, |row| row.add(flow));
+            }
+        }
+        self.answers = lines;
+        self.reading = Some(Progress { last_line, share: share.map(|share| share.clamp(0.0, 1.0)) });
+    }
+
+    /// Calls `change` with the row of a flow, if there is room for one.
+    fn row(&mut self, name: &str, place: &str, flow: &FlowSummary, change: impl FnOnce(&mut Row)) {
+        let key = (name.to_owned(), place.to_owned(), flow.transport.clone());
+        if self.rows.len() < MAX_ROWS || self.rows.contains_key(&key) {
+            change(self.rows.entry(key).or_default());
+        }
+    }
+
     /// Adds the figures of a repetition.
     pub(super) fn add(&mut self, repetition: &RunSummary) {
         for (name, flow) in &repetition.flows {
@@ -53,10 +89,7 @@ impl View {
                 .filter(|(key, _)| **key != format!("flow.{name}.transport"))
                 .map(|(key, value)| format!("{key}={}", plain(value)))
                 .collect();
-            let key = (name.clone(), swept.join(", "), flow.transport.clone());
-            if self.rows.len() < MAX_ROWS || self.rows.contains_key(&key) {
-                self.rows.entry(key).or_default().add(flow);
-            }
+            self.row(name, &swept.join(", "), flow, |row| row.add(flow));
         }
         if let Some(answers) = self.run.add_figures(repetition) {
             self.answers = answers.comparisons.into_iter().map(|comparison| comparison.answer.line).collect();
@@ -65,6 +98,13 @@ impl View {
 }
 
 impl Row {
+    /// Begins the means anew.
+    fn forget_means(&mut self) {
+        for mean in [&mut self.median_ms, &mut self.tail_ms, &mut self.loss, &mut self.rate_bps] {
+            *mean = Mean::default();
+        }
+    }
+
     fn add(&mut self, flow: &FlowSummary) {
         self.repetitions += 1;
         self.is_round_trip = flow.round_trip_delay_ms.is_some();

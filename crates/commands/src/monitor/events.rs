@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `start` | the monitor begins |
 //! | `interval` | an interval has ended |
+//! | `threshold` | the outcome of a threshold has changed |
 //! | `outage` | nothing can be measured |
 //! | `recovered` | the monitor measures again |
 //! | `error` | something failed that the user should repair |
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use talkpath_measure::summary::{DelayMs, FlowSummary};
 
 use super::Epoch;
+use super::alerts::Change;
 use super::interval::{Counts, FlowInterval, Interval, delays};
 use super::totals::{FlowTotals, Totals};
 
@@ -189,6 +191,14 @@ pub(crate) fn interval(epoch: Epoch, number: u64, interval: &Interval) -> Vec<u8
     line("interval", &data)
 }
 
+/// Writes the event that the outcome of a threshold has changed with the interval that ended at `at_ns` of
+/// CLOCK_MONOTONIC.
+pub(crate) fn threshold(epoch: Epoch, at_ns: i64, change: &Change) -> Vec<u8> {
+    let at = timestamp(epoch.wall(at_ns));
+    let data = json!({ "time": epoch.seconds(at_ns), "timestamp": at, "change": change });
+    line("threshold", &data)
+}
+
 /// Writes the event that nothing has been measured since `from_ns` of CLOCK_MONOTONIC.
 pub(crate) fn outage(epoch: Epoch, from_ns: i64, why: &str) -> Vec<u8> {
     let at = timestamp(epoch.wall(from_ns));
@@ -254,6 +264,7 @@ pub(crate) fn end(epoch: Epoch, end_ns: i64, totals: &Totals) -> Vec<u8> {
         "measured_seconds": measured_seconds,
         "outages": totals.outages,
         "outage_seconds": totals.outage_s(end_ns),
+        "thresholds": totals.thresholds,
         "timestamp": timestamp(epoch.wall(end_ns)),
     });
     line("end", &data)

@@ -12,7 +12,7 @@
 use std::fmt::Write as _;
 
 use talkpath_measure::figures::{FLOW, Figure, Unit};
-use talkpath_measure::summary::FlowSummary;
+use talkpath_measure::summary::{FlowSummary, ThresholdOutcome};
 use talkpath_units::{Histogram, SignedDuration};
 
 use super::Epoch;
@@ -70,6 +70,8 @@ enum SampleSource {
     /// One sample for each flow: the payload that was delivered, in bytes.
     Payload,
     Delays(fn(&FlowTotals) -> &Histogram),
+    /// One sample for each threshold: 1 if it has this outcome over the last intervals, else 0.
+    Threshold(ThresholdOutcome),
 }
 
 /// The state of a monitor at the time at which its metrics are written.
@@ -119,6 +121,11 @@ const fn delays(name: &'static str, help: &'static str, value: fn(&FlowTotals) -
     }
 }
 
+const fn threshold(name: &'static str, help: &'static str, outcome: ThresholdOutcome) -> Family {
+    let source = SampleSource::Threshold(outcome);
+    Family { name, kind: FamilyKind::Gauge, help, unit: Unit::One, source }
+}
+
 impl Family {
     const fn seconds(self) -> Self {
         Self { unit: Unit::Seconds, ..self }
@@ -128,7 +135,10 @@ impl Family {
     fn figure(&self) -> Option<&'static Figure<FlowSummary>> {
         match self.source {
             SampleSource::Sum(path, _) | SampleSource::Last(path) => Some(FLOW.row(path)),
-            SampleSource::Monitor(_) | SampleSource::Payload | SampleSource::Delays(_) => None,
+            SampleSource::Monitor(_)
+            | SampleSource::Payload
+            | SampleSource::Delays(_)
+            | SampleSource::Threshold(_) => None,
         }
     }
 
@@ -176,7 +186,7 @@ impl BaseUnit {
 }
 
 /// All families, in the order of the text.
-const FAMILIES: [Family; 27] = [
+const FAMILIES: [Family; 29] = [
     single("talkpath_up", FamilyKind::Gauge, "1 while messages are due, 0 in an outage", |state| {
         Some(f64::from(u8::from(state.is_up)))
     }),
@@ -261,6 +271,16 @@ const FAMILIES: [Family; 27] = [
     last("talkpath_mos", "call.mos"),
     last("talkpath_in_time_ratio", "in_time"),
     last("talkpath_rtp_jitter_seconds", "rtp_jitter_ms"),
+    threshold(
+        "talkpath_threshold_fails",
+        "1 while the threshold fails over the last intervals, else 0",
+        ThresholdOutcome::Fails,
+    ),
+    threshold(
+        "talkpath_threshold_undecided",
+        "1 while the last intervals do not decide the threshold, else 0",
+        ThresholdOutcome::Undecided,
+    ),
 ];
 
 /// The upper bounds of the buckets, in s. We chose steps of 1, 2 and 5 from the delay of a local network to
@@ -312,11 +332,21 @@ fn write_samples(text: &mut String, family: &Family, state: &MonitorState<'_>) {
         }
         return;
     }
+    if let SampleSource::Threshold(outcome) = family.source {
+        for threshold in &state.totals.thresholds {
+            let labels = format!("to=\"{to}\",threshold=\"{}\"", escaped(&threshold.threshold));
+            // A figure that does not exist does not hold.
+            let is_unknown = threshold.outcome == Some(ThresholdOutcome::Unknown);
+            let found = if is_unknown { Some(ThresholdOutcome::Fails) } else { threshold.outcome };
+            write_sample(text, &name, &labels, f64::from(u8::from(found == Some(outcome))));
+        }
+        return;
+    }
     for (flow_name, flow) in &state.totals.flows {
         let (flow_label, transport) = (escaped(flow_name), escaped(&flow.transport));
         let labels = format!("to=\"{to}\",flow=\"{flow_label}\",transport=\"{transport}\"");
         let value = match family.source {
-            SampleSource::Monitor(_) => None,
+            SampleSource::Monitor(_) | SampleSource::Threshold(_) => None,
             SampleSource::Sum(_, count) => Some(count(&flow.counts) as f64),
             SampleSource::Last(path) => {
                 let value = FLOW.row(path).number(&flow.last);
@@ -373,6 +403,7 @@ mod tests {
     use talkpath_units::Duration;
 
     use super::*;
+    use crate::monitor::alerts::ThresholdState;
     use crate::monitor::interval::split;
     use crate::monitor::interval::tests::session;
 
@@ -382,6 +413,12 @@ mod tests {
             totals.add(&interval);
         }
         totals.go_down(2_000_000_000);
+        totals.thresholds.push(ThresholdState {
+            threshold: "call.mos >= 3.6".to_owned(),
+            outcome: Some(ThresholdOutcome::Fails),
+            has_failed: true,
+            text: String::new(),
+        });
         let wall = DateTime::from_timestamp(1_764_000_000, 0).unwrap();
         let epoch = Epoch::at(0, wall);
         let to = "a\"b\\c";
@@ -405,6 +442,8 @@ mod tests {
             format!("talkpath_messages_lost_total{flow} 10"),
             format!("talkpath_one_way_delay_seconds_count{flow} 90"),
             r#"talkpath_outage_seconds_total{to="a\"b\\c"} 1"#.to_owned(),
+            r#"talkpath_threshold_fails{to="a\"b\\c",threshold="call.mos >= 3.6"} 1"#.to_owned(),
+            r#"talkpath_threshold_undecided{to="a\"b\\c",threshold="call.mos >= 3.6"} 0"#.to_owned(),
         ] {
             assert!(samples(&open).contains(&line), "no `{line}` in\n{open}");
         }

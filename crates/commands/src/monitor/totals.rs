@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use talkpath_measure::summary::FlowSummary;
 use talkpath_units::{Duration, Histogram};
 
+use super::alerts::ThresholdState;
 use super::interval::{Counts, Interval};
 
 /// The totals since the monitor began.
@@ -33,6 +34,8 @@ pub(crate) struct Totals {
     /// How far the comparison of both clocks may be wrong in the last session, in ms: half of the smallest
     /// round trip, and the error that may have been added since the comparison.
     pub(crate) clock_uncertainty_ms: Option<f64>,
+    /// The thresholds, in the order of the user.
+    pub(crate) thresholds: Vec<ThresholdState>,
 }
 
 #[derive(Debug, Default)]

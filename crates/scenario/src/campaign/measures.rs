@@ -35,7 +35,9 @@ pub(super) fn read_measures(
             None => campaign_pairs.to_vec(),
         };
         let (drain, rounds) = (section.duration("drain"), section.count("rounds"));
-        measures.push(Measure { name: name.to_owned(), pairs, scenario, drain, rounds });
+        let require =
+            section.names("require").into_iter().flatten().map(|(text, _)| text.to_owned()).collect();
+        measures.push(Measure { name: name.to_owned(), pairs, scenario, drain, rounds, require });
     }
     measures
 }

@@ -64,6 +64,8 @@ pub struct Measure {
     /// The rounds of one measurement, which are the scenario's `repeat`. `None` keeps the value of the
     /// scenario file, or is 3 for a comparison.
     pub rounds: Option<u64>,
+    /// What the figures must hold over all measurements of a pair, as the values of `--require`.
+    pub require: Vec<String>,
 }
 
 /// The scenario that a measurement runs.

@@ -205,7 +205,20 @@ pub(crate) static MEASURE: TableSpec = TableSpec {
             Default::Absent("every pair of the campaign"),
             "the pairs between which this measure runs, as `\"NEAR > FAR\"`",
         ),
+        key(
+            "require",
+            Kind::Names(&DEMANDS),
+            Default::Absent("the scenario's `[thresholds]`"),
+            "what figures must hold over all measurements of a pair, as the values of `--require`. What the scenario has in `[thresholds]` holds too",
+        ),
     ],
+};
+
+static DEMANDS: Listed = Listed {
+    one: "a threshold such as \"call.mos >= 3.6\"",
+    many: "thresholds",
+    example: "[\"call.mos >= 3.6\"]",
+    most: 100,
 };
 
 static TRANSPORTS: Listed = Listed {
