@@ -435,7 +435,7 @@ impl MonitorOutput<'_> {
         );
         let lines = self.alerts.states().iter().filter(|state| state.outcome.is_some());
         dashboard.show(Reading {
-            runs: &[as_repetition(interval)],
+            runs: &[as_repetition(interval, 0)],
             place: "",
             lines: lines.map(ThresholdState::line).collect(),
             last_line,

@@ -31,6 +31,8 @@ pub(crate) struct Alerts<'a> {
     window: usize,
     /// The last intervals with figures.
     recent: VecDeque<RunSummary>,
+    /// The number of intervals with figures so far.
+    intervals: u64,
     /// In the order of the plan.
     states: Vec<ThresholdState>,
 }
@@ -69,7 +71,7 @@ impl<'a> Alerts<'a> {
             has_failed: false,
             text: String::new(),
         });
-        Self { plan, window: window.max(1), recent: VecDeque::new(), states: states.collect() }
+        Self { plan, window: window.max(1), recent: VecDeque::new(), intervals: 0, states: states.collect() }
     }
 
     /// Judges the thresholds after one more interval, and returns those whose outcome has changed. One
@@ -81,7 +83,8 @@ impl<'a> Alerts<'a> {
         if self.recent.len() == self.window {
             self.recent.pop_front();
         }
-        self.recent.push_back(as_repetition(interval));
+        self.recent.push_back(as_repetition(interval, self.intervals));
+        self.intervals += 1;
         if self.recent.len() < self.window.min(2) {
             return Vec::new();
         }
@@ -144,13 +147,13 @@ fn line(outcome: Option<ThresholdOutcome>, text: &str) -> String {
     format!("{word}  {text}")
 }
 
-/// Makes a repetition of an interval. Which one it is does not matter.
-pub(crate) fn as_repetition(interval: &Interval) -> RunSummary {
+/// Makes a repetition of an interval, with this number.
+pub(crate) fn as_repetition(interval: &Interval, number: u64) -> RunSummary {
     let flows = interval.flows.iter();
     RunSummary {
         cell: 0,
         sweep: Swept::default(),
-        repetition: 0,
+        repetition: number,
         seed: 0,
         flows: flows.map(|flow| (flow.name.clone(), Box::new(flow.figures.clone()))).collect(),
         groups: BTreeMap::new(),
