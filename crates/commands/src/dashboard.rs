@@ -23,9 +23,9 @@ use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use talkpath_experiment::observer::Event;
-use talkpath_measure::summary::RunSummary;
 
 use self::drawing::draw;
+pub(crate) use self::view::Reading;
 use self::view::View;
 
 /// The shortest time between two drawings. We chose 0.25 s, because a person sees no more.
@@ -36,20 +36,6 @@ pub(crate) struct Dashboard {
     /// Whether a line is printed for each repetition that ends.
     is_verbose: bool,
     screen: Mutex<Screen>,
-}
-
-/// What a monitor or a campaign shows after one more interval or measurement.
-pub(crate) struct Reading<'a> {
-    /// The figures by flow, each over its transport.
-    pub(crate) runs: &'a [RunSummary],
-    /// Where the figures are from, such as a pair of hosts. Empty if there is one place.
-    pub(crate) place: &'a str,
-    /// What is clear already, a line each.
-    pub(crate) lines: Vec<String>,
-    /// The last line: how far it is.
-    pub(crate) last_line: String,
-    /// Which part of the whole is done. `None` if there is no end.
-    pub(crate) share: Option<f64>,
 }
 
 #[derive(Default)]
@@ -168,7 +154,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use ratatui::backend::TestBackend;
-    use talkpath_measure::summary::{CallSummary, DelayMs, FlowSummary};
+    use talkpath_measure::summary::{CallSummary, DelayMs, FlowSummary, RunSummary};
     use talkpath_units::Duration as PathTime;
 
     use super::view::{MAX_ROWS, SHOWN_DELAYS};

@@ -5,13 +5,26 @@ use std::collections::{BTreeMap, VecDeque};
 use talkpath_measure::figures::FLOW;
 use talkpath_measure::summary::{FlowSummary, RunSummary};
 
-use super::Reading;
 use crate::run_state::RunState;
 
 /// How many repetitions the line of a flow's delays shows. We chose 30, which fit beside the figures.
 pub(super) const SHOWN_DELAYS: usize = 30;
 /// How many rows are kept. We chose 200, because no terminal shows more.
 pub(super) const MAX_ROWS: usize = 200;
+
+/// What a monitor or a campaign shows after one more interval or measurement.
+pub(crate) struct Reading<'a> {
+    /// The figures by flow, each over its transport.
+    pub(crate) runs: &'a [RunSummary],
+    /// Where the figures are from, such as a pair of hosts. Empty if there is one place.
+    pub(crate) place: &'a str,
+    /// What is clear already, a line each.
+    pub(crate) lines: Vec<String>,
+    /// The last line: how far it is.
+    pub(crate) last_line: String,
+    /// Which part of the whole is done. `None` if there is no end.
+    pub(crate) share: Option<f64>,
+}
 
 /// What is drawn.
 #[derive(Default)]
