@@ -295,7 +295,8 @@ impl Session<'_> {
             if let Some(from) = way.silent_from.filter(|_| has_opened && has_report) {
                 lines.push(format!(
                     "flow {name}: from {:.1} s of the run on nothing came over UDP port {port}, while the control \
-                     connection over TCP went on",
+                     connection over TCP went on: a firewall or translator may end a flow over UDP after a time; what \
+                     helps is its limit for UDP, or TCP",
                     seconds(from)
                 ));
             }
