@@ -9,6 +9,7 @@ use crate::queue::{DropTail, QueueKind};
 use crate::rate_trace::RateTrace;
 use crate::reordering::Reordering;
 use crate::token_bucket::TokenBucket;
+use crate::wifi::Medium;
 
 /// One one-way link.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,8 @@ pub struct LinkConfig {
     pub duplicate: f64,
     /// Which packets the wire damages. `None` damages no packet.
     pub damage: Option<Damage>,
+    /// What carries the packets. Over a Wi-Fi, `rate`, `framing` and `shaper` have no effect.
+    pub medium: Medium,
 }
 
 impl LinkConfig {
@@ -56,6 +59,7 @@ impl LinkConfig {
             reorder: None,
             duplicate: 0.0,
             damage: None,
+            medium: Medium::Wire,
         }
     }
 }

@@ -18,6 +18,7 @@
 //! - *discipline*: the rule by which a queue keeps, drops, marks and gives out packets, such as CoDel.
 //! - *service*: the time in which the serialiser puts a packet on the wire.
 //! - *pipe*: the wire: propagation delay and its variation.
+//! - *medium*: what carries a link's packets: a wire of its own, or a Wi-Fi that links share.
 //! - *policer*: drops what comes faster than a rate allows. *Shaper*: lets it wait.
 //! - *dropped*: by a queue, which had no room or signals congestion. *Lost*: the wire ate it.
 //! - *change*: sets values of a link at a stated time, such as its rate.
@@ -52,6 +53,7 @@ mod serialiser;
 mod sojourn;
 mod token_bucket;
 mod waiting;
+mod wifi;
 
 pub use carried::{Carried, DropCause, Dropped, Tag};
 pub use change::{Change, ChangeMark, ChangeTimes, LinkState, LinkValues, Outage, Ramp, change_marks};
@@ -71,3 +73,7 @@ pub use reassembly::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembled, Reassembly};
 pub use reordering::Reordering;
 pub use sojourn::QueueDelay;
 pub use token_bucket::TokenBucket;
+pub use wifi::{
+    ATTEMPTS, AccessCategory, LARGEST_AGGREGATE, Medium, Offered, OtherStations, WifiAir, WifiConfig,
+    WifiLink, WifiSender,
+};

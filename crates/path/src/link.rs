@@ -25,7 +25,10 @@
 //! finds the serialiser idle, or a place in the queue free.
 //!
 //! The framing of a link layer adds bytes only to the time on the wire; all other sizes are those of IP
-//! packets. Medium access and retransmissions of a link layer are left out.
+//! packets.
+//!
+//! A link over Wi-Fi has a medium in place of the serialiser, which takes packets from the queue and puts
+//! them into the pipe (`shared`, and the module `wifi`).
 
 use talkpath_units::{Bytes, Instant, Seed};
 
@@ -43,6 +46,7 @@ use crate::repetition::Repeater;
 use crate::serialiser::Serialiser;
 use crate::sojourn::QueueDelay;
 use crate::waiting::Waiting;
+use crate::wifi::{Frames, Medium};
 
 /// A one-way link: packets wait in a queue, are serialised one by one, and propagate through a pipe.
 #[derive(Debug)]
@@ -76,6 +80,8 @@ struct Rare<T> {
     services: Option<Vec<Service<T>>>,
     /// `None` on a link that never changes.
     present: Option<Present>,
+    /// `None` on a link with a wire of its own.
+    frames: Option<Box<Frames<T>>>,
 }
 
 /// The present values of a link that changes, and what holds its packets.
@@ -181,7 +187,10 @@ impl<T: Carried> Link<T> {
             // A drop must be reported at its time, and a packet that overtakes may be the next arrival.
             wakes_for_service: waiting.drops_at_dequeue() || pipe.may_overtake(),
             waiting,
-            serialiser: Serialiser::shaped(&config.rate, config.shaper.as_ref()),
+            serialiser: match config.medium {
+                Medium::Wire => Serialiser::shaped(&config.rate, config.shaper.as_ref()),
+                Medium::Wifi(_) => Serialiser::never_free(),
+            },
             in_service: Bytes::ZERO,
             pipe,
             rare: Rare::from_config(config, seed, name),
@@ -347,7 +356,7 @@ impl<T: Carried> Link<T> {
     /// The number of packets inside the link: those that wait, are in service or in the pipe, and the dropped
     /// packets that are not yet reported.
     pub fn held(&self) -> usize {
-        self.waiting.held() + self.pipe.len()
+        self.waiting.held() + self.pipe.len() + self.frames().map_or(0, Frames::len)
     }
 
     /// The counts within the measuring window, up to `now`.
@@ -362,6 +371,10 @@ impl<T: Carried> Link<T> {
         let idle_since = held_from.unwrap_or(self.serialiser.free_at()).min(now);
         let idle_ns = idle_ns + window.overlap(idle_since, now);
         let measured_ns = window.overlap(Instant::ZERO, now);
+        let idle_ns = match self.frames() {
+            Some(frames) => measured_ns.saturating_sub(frames.busy_ns()),
+            None => idle_ns,
+        };
         LinkReport {
             queue_packets_mean: levels.mean,
             queue_packets_p99: levels.p99,
@@ -410,7 +423,7 @@ impl<T: Carried> Link<T> {
 
 impl<T> Default for Rare<T> {
     fn default() -> Self {
-        Self { loss: None, repeater: None, damager: None, services: None, present: None }
+        Self { loss: None, repeater: None, damager: None, services: None, present: None, frames: None }
     }
 }
 
@@ -422,8 +435,10 @@ impl<T: Carried> Rare<T> {
         let loss = has_loss.then(|| Loss::new(&config.loss, stream("loss")));
         let repeater = (config.duplicate > 0.0).then(|| Repeater::new(config.duplicate, stream("duplicate")));
         let damager = config.damage.map(|damage| Damager::new(damage, stream("damage")));
-        let is_plain = loss.is_none() && repeater.is_none() && damager.is_none();
-        (!is_plain).then(|| Box::new(Self { loss, repeater, damager, ..Self::default() }))
+        let is_shared = matches!(config.medium, Medium::Wifi(_));
+        let frames = is_shared.then(Box::default);
+        let is_plain = loss.is_none() && repeater.is_none() && damager.is_none() && !is_shared;
+        (!is_plain).then(|| Box::new(Self { loss, repeater, damager, frames, ..Self::default() }))
     }
 
     /// Notes the service of a packet. Returns what the wire does to it. Each element draws for each packet,
@@ -444,5 +459,6 @@ impl<T: Carried> Rare<T> {
 }
 
 mod changing;
+mod shared;
 #[cfg(test)]
 mod tests;

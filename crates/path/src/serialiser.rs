@@ -87,6 +87,13 @@ impl Serialiser {
         Self { model: Box::new(shaped), ..Self::new(&RateModel::Unlimited) }
     }
 
+    /// The serialiser of a link whose medium takes the packets.
+    pub(crate) fn never_free() -> Self {
+        let mut serialiser = Self::new(&RateModel::Unlimited);
+        serialiser.hold();
+        serialiser
+    }
+
     /// Replaces the rate. The service of the packet in service ends as before. Services that begin later have
     /// the new rate. The surplus of the present service is not carried into the next one.
     pub(crate) fn set_rate(&mut self, model: &RateModel, now: Instant) {

@@ -11,6 +11,7 @@ use crate::config::LinkConfig;
 use crate::occupancy::{Levels, Occupancy, Window};
 use crate::queue::{Discipline, LinkFacts, Queue, QueueLimit, Signals};
 use crate::sojourn::{QueueDelay, Sojourns};
+use crate::wifi::{AccessCategory, Medium};
 
 /// A queue, what it dropped, and its length and delay over time.
 #[derive(Debug)]
@@ -29,7 +30,10 @@ pub(crate) struct Waiting<T> {
 impl<T: Carried> Waiting<T> {
     /// Nothing waits; the whole run is measured.
     pub(crate) fn new(config: &LinkConfig, link: &LinkFacts) -> Self {
-        let mut queue = Queue::new(&config.queue, link);
+        let mut queue = match config.medium {
+            Medium::Wire => Queue::new(&config.queue, link),
+            Medium::Wifi(_) => Queue::of_categories(&config.queue, link),
+        };
         if let Some(policer) = &config.policer {
             queue = queue.policed(policer, config.framing);
         }
@@ -124,6 +128,16 @@ impl<T: Carried> Waiting<T> {
     #[inline(always)]
     pub(crate) fn len(&self) -> u32 {
         self.len
+    }
+
+    /// Packets that wait in an access category.
+    pub(crate) fn len_of(&self, category: AccessCategory) -> u32 {
+        self.queue.len_of(category)
+    }
+
+    /// The serialiser takes packets of this access category from now on.
+    pub(crate) fn serve(&mut self, category: AccessCategory) {
+        self.queue.serve(category);
     }
 
     /// Whether the beginning of a service must be waited for, since packets may be dropped then.

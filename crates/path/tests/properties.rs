@@ -6,9 +6,9 @@ use proptest::option;
 use proptest::prelude::*;
 use talkpath_path::{
     Carried, Check, Classes, Codel, CodelParameters, Damage, DelayVariation, DropCause, DropTail, Dropped,
-    Drr, Dscp, Fq, FqCodel, FragmentRange, Framing, Link, LinkConfig, LinkReport, LossModel, PathOutput,
-    Priority, QueueKind, QueueLimit, RateModel, RateTrace, Reassembled, Reassembly, Reordering, TokenBucket,
-    fragments,
+    Drr, Dscp, Fq, FqCodel, FragmentRange, Framing, Link, LinkConfig, LinkReport, LossModel, Medium,
+    PathOutput, Priority, QueueKind, QueueLimit, RateModel, RateTrace, Reassembled, Reassembly, Reordering,
+    TokenBucket, fragments,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -178,6 +178,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
                 reorder,
                 duplicate,
                 damage,
+                medium: Medium::Wire,
             }
         },
     )

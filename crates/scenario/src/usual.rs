@@ -47,6 +47,10 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     ("mean", Duration, 10 * US, 2 * S),
     ("burst", Size, 1_500, 10 * M),
     ("by", Duration, 100 * US, S),
+    ("aggregate", Size, 1_500, M),
+    ("packet", Size, 40, 2_000),
+    ("up", Rate, 100 * K, G),
+    ("down", Rate, 100 * K, G),
     // Of `loss.step`: `step` is also a part of other keys' values.
     ("loss", Duration, MS, S),
     // Queues.

@@ -4,6 +4,7 @@ use talkpath_path::{
     Check, Classes, Damage, DelayVariation, DropTail, Drr, Dscp, LinkConfig, LossModel, Priority, QueueKind,
     QueueLimit, Reordering, TokenBucket,
 };
+use talkpath_path::{Medium, Offered, OtherStations, WifiAir, WifiConfig, WifiLink, WifiSender};
 use talkpath_scenario::{Options, Setting};
 use talkpath_units::{Bytes, Duration, Packets, Rate};
 
@@ -108,6 +109,81 @@ fn queues_with_classes_have_them_by_name_and_one_class_more() {
     let quanta = [3000, 600, 600].map(|bytes| Some(Bytes::new(bytes))).to_vec();
     let limit = QueueLimit::Bytes(Bytes::new(6250));
     assert_eq!(up(&keys).queue, QueueKind::Drr(Drr { classes, quanta, limit }));
+}
+
+#[test]
+fn links_over_wifi_are_those_of_their_keys_and_share_the_wifi_of_the_link_that_they_name() {
+    let rate = |mbps: u64| Rate::from_bps(1_000_000 * mbps);
+    let fast = "rate = \"65 Mbps\"\n";
+    let good = GOOD.replace("rate = \"1 Mbps\"\n", "").replace("rate = \"8 Mbps\"\n", fast);
+    assert_eq!(up("").medium, Medium::Wire);
+    let text = format!(
+        "{good}{fast}wifi = {{ sender = \"station\", with = \"down\" }}\n[path.down.wifi]\nsender = \"access-point\"\n\
+         frame_error = \"2%\"\nattempts = 4\naggregate = \"0 B\"\n\
+         others = [{{ rate = \"13 Mbps\", up = \"saturated\" }}, {{ count = 3, rate = \"65 Mbps\", down = \"2 Mbps\", packet = \"300 B\" }}]\n"
+    );
+    let links = plan(&text, &Options::default()).cells[0].scenario.links.clone();
+    let of = |name: &str| links.iter().find(|link| link.name == name).unwrap().config.medium.clone();
+    let shared = WifiAir::Of("down".to_owned());
+    let up = WifiLink { sender: WifiSender::Station, rate: rate(65), air: shared };
+    assert_eq!(of("up"), Medium::Wifi(Box::new(up)));
+    let others = |count, mbps, up, down, packet| OtherStations {
+        count,
+        rate: rate(mbps),
+        up,
+        down,
+        packet: Bytes::new(packet),
+    };
+    let config = WifiConfig {
+        frame_error: 0.02,
+        attempts: 4,
+        aggregate: Bytes::ZERO,
+        others: vec![
+            others(1, 13, Offered::Saturated, Offered::Nothing, 1500),
+            others(3, 65, Offered::Nothing, Offered::Rate(rate(2)), 300),
+        ],
+    };
+    let down = WifiLink { sender: WifiSender::AccessPoint, rate: rate(65), air: WifiAir::Own(config) };
+    assert_eq!(of("down"), Medium::Wifi(Box::new(down)));
+}
+
+#[test]
+fn a_link_over_wifi_is_refused_what_its_medium_decides() {
+    let good = GOOD.replace("1 Mbps", "65 Mbps");
+    for (lines, expected) in [
+        ("wifi = {}", "11:8: path.up.wifi.sender: missing"),
+        (
+            "wifi = { sender = \"station\", with = \"down\" }",
+            "8:7: path.up.wifi.with: there is no link that brings a Wi-Fi called \"down\"",
+        ),
+        (
+            "wifi = { sender = \"station\", with = \"down\", attempts = 3 }",
+            "11:56: path.up.wifi.attempts: found `attempts` beside `with`",
+        ),
+        (
+            "framing = { kind = \"atm\", overhead = \"8 B\" }\nwifi.sender = \"station\"",
+            "11:11: path.up.framing: found a framing beside `wifi`",
+        ),
+        (
+            "shaper = { rate = \"1 Mbps\", burst = \"3 kB\" }\nwifi.sender = \"station\"",
+            "11:10: path.up.shaper: found a shaper beside `wifi`",
+        ),
+        ("mtu = \"9000 B\"\nwifi.sender = \"station\"", "11:7: path.up.mtu: found 9000 B | at most 2296 B"),
+        (
+            "wifi.sender = \"station\"\n[[change]]\nat = \"1 s\"\nlink = \"up\"\nrate = \"2 Mbps\"",
+            "15:8: change.1.rate: found a change of up, which is over Wi-Fi",
+        ),
+        (
+            "wifi.sender = \"station\"\n[[change]]\nat = \"1 s\"\nlink = \"up\"\noutage = \"1 s\"",
+            "15:10: change.1.outage: found a change of up, which is over Wi-Fi",
+        ),
+    ] {
+        check(&format!("{good}{lines}\n"), &[expected]);
+    }
+    check(
+        &format!("{GOOD}wifi.sender = \"station\"\n"),
+        &["9:8: path.up.rate: found no rate from 6 Mbps to 10 Gbps beside `wifi` | rate = \"65 Mbps\""],
+    );
 }
 
 #[test]

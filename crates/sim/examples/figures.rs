@@ -85,17 +85,24 @@ fn figures(record: &RunRecord, scenario: &Scenario) -> String {
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let lost = clocked().map(|(_, flow)| flow.lost).sum::<u64>();
     let runs = clocked().flat_map(|(_, flow)| &flow.loss_runs.histogram).sum::<u64>();
+    // Stations of a Wi-Fi beside one whose delay is asked (xtask/ns3/wifi.toml).
+    let probe = summary.flows.get("probe").and_then(|flow| flow.one_way_delay_ms.as_ref());
+    let stations = clocked().filter(|(flow, _)| flow.info.name != "probe");
+    let carried = stations.filter_map(|(_, flow)| flow.goodput_bps).sum::<f64>();
     let wan = record.links.iter().find(|link| link.name == "wan");
     let hops = record.links.iter().map(|link| link.forwarded + link.lost).sum::<u64>();
     let sent = counted(|flow| flow.counters.data_packets);
     let again = counted(|flow| flow.counters.retransmissions);
     let all = [
+        ("carried", probe.map(|_| carried)),
         ("capped", mean(scenario.flows.iter().filter_map(|flow| capped_window(record, flow)).collect())),
         ("cwnd", mean(streams().filter_map(|(_, flow)| flow.cwnd_packets).collect())),
         ("dropped", wan.map(|link| link.dropped as f64)),
         ("goodput", Some(streams().filter_map(|(_, flow)| flow.goodput_bps).sum())),
         ("hops", Some(hops as f64)),
         ("loss", share(lost, lost + clocked().map(|(_, flow)| flow.received).sum::<u64>())),
+        ("probe_p50", probe.map(|delay| delay.p50)),
+        ("probe_p99", probe.map(|delay| delay.p99)),
         ("queue", wan.map(|link| link.queue_packets_mean)),
         ("retransmit", sent.zip(again).map(|(sent, again)| again / sent)),
         ("run_max", clocked().map(|(_, flow)| flow.loss_runs.max as f64).reduce(f64::max)),

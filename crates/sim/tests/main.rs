@@ -16,5 +16,6 @@ mod sizes;
 mod voice_echo;
 mod waits;
 mod whole_runs;
+mod wifi;
 mod without_rows;
 mod wrong_clock;

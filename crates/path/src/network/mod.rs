@@ -16,6 +16,7 @@
 //! | one for each link | the link's next event |
 //! | one for each timer of the hosts | the time for which the owner has armed it |
 //! | one for the changes of links (`change`) | the next change |
+//! | one for each medium that links share (`wifi`) | the next transmission, or arrival of another station |
 //!
 //! Entries of the same time are ordered by their insertion. A link is inserted again after its last output is
 //! handled with all consequences, and all its outputs of one instant come in a row.
@@ -24,6 +25,7 @@
 //! packets in the order of time.
 
 mod config;
+mod media;
 mod packet;
 mod routes;
 mod spacing;
@@ -36,8 +38,10 @@ use talkpath_units::wheel::{Key, Wheel};
 use crate::carried::{Carried, DropCause, Dropped, Tag};
 use crate::change::Schedule;
 use crate::changes::QueueChanges;
+use crate::dscp::Dscp;
 use crate::link::{Link, LinkReport, PathOutput, Service};
 pub use config::{FlowRoutes, NetworkConfig};
+use media::Media;
 pub use packet::{Direction, PathPacket};
 use routes::{Hop, Routes};
 
@@ -59,8 +63,10 @@ pub struct Network<T> {
     ready: VecDeque<NetworkOutput<T>>,
     observes_hops: bool,
     schedule: Schedule,
-    /// The key of the next change in the agenda: the last key.
+    /// The key of the next change in the agenda. Those of the media follow.
     change_key: u32,
+    /// The media that links share. `None` if there are none.
+    media: Option<Box<Media>>,
 }
 
 /// An event, and its time.
@@ -141,8 +147,14 @@ impl<T: Tag> Network<T> {
         }
         let change_key = links.len() as u32 + config.timers;
         let schedule = Schedule::new(&config.changes, config.seed);
-        let mut agenda = Wheel::new(change_key as usize + 1, spacing::event_spacing(config));
+        let media = Media::new(config);
+        let keys = change_key as usize + 1 + media.as_ref().map_or(0, |media| media.len());
+        let mut agenda = Wheel::new(keys, spacing::event_spacing(config));
         agenda.arm(Key(change_key), schedule.next());
+        for medium in 0..media.as_ref().map_or(0, |media| media.len()) as u32 {
+            let next = media.as_ref().map_or(Instant::MAX, |media| media.next(medium));
+            agenda.arm(Key(change_key + 1 + medium), next);
+        }
         Self {
             agenda,
             configured: config.links.len() as u32,
@@ -154,6 +166,7 @@ impl<T: Tag> Network<T> {
             observes_hops: false,
             schedule,
             change_key,
+            media,
         }
     }
 
@@ -218,8 +231,8 @@ impl<T: Tag> Network<T> {
             self.now = at;
             let index = key.0;
             let Some(link) = self.links.get_mut(index as usize) else {
-                if index == self.change_key {
-                    self.change_links(at);
+                if index >= self.change_key {
+                    self.change_links_or_media(index - self.change_key, at);
                     continue;
                 }
                 let event = NetworkEvent::Timer(index - self.links.len() as u32);
@@ -310,6 +323,9 @@ impl<T: Tag> Network<T> {
         if link.has_dropped() {
             self.take_drops(index, now);
         }
+        if self.media.is_some() {
+            self.tell_medium(index, packet.dscp(), now);
+        }
         if !is_inserted_later {
             self.agenda.arm(Key(index), self.links[index as usize].next());
             if is_awake {
@@ -336,9 +352,37 @@ impl<T: Tag> Network<T> {
         }
     }
 
-    /// Makes all changes that are due at `at`.
+    /// A key behind the timers has its turn: 0 is that of the changes, and each medium has one.
     #[cold]
     #[inline(never)]
+    fn change_links_or_media(&mut self, key: u32, at: Instant) {
+        match key.checked_sub(1) {
+            None => self.change_links(at),
+            Some(medium) => self.advance_medium(medium, at),
+        }
+    }
+
+    /// A packet has come to a link. If the link is over a medium, it may now contend.
+    #[cold]
+    #[inline(never)]
+    fn tell_medium(&mut self, link: u32, dscp: Dscp, now: Instant) {
+        let Some(media) = &mut self.media else { return };
+        if let Some(medium) = media.on_packet(link, dscp, &self.links, now) {
+            self.agenda.arm(Key(self.change_key + 1 + medium), media.next(medium));
+        }
+    }
+
+    /// Does what is due on a medium.
+    fn advance_medium(&mut self, medium: u32, at: Instant) {
+        let Some(media) = &mut self.media else { return };
+        media.advance(medium, &mut self.links, at);
+        while let Some(link) = media.pop_touched(medium) {
+            self.agenda.arm(Key(link), self.links[link as usize].next());
+        }
+        self.agenda.arm(Key(self.change_key + 1 + medium), media.next(medium));
+    }
+
+    /// Makes all changes that are due at `at`.
     fn change_links(&mut self, at: Instant) {
         loop {
             let links = &self.links;

@@ -8,6 +8,7 @@ use talkpath_units::{Bytes, Ecn, Instant};
 use crate::carried::{Carried, DropCause, Dropped};
 use crate::occupancy::Window;
 use crate::queue::limit::QueueLimit;
+use crate::wifi::AccessCategory;
 
 /// Holds the packets that wait for the serialiser. A discipline may drop or mark packets at two moments: when
 /// a packet arrives, and when the next packet goes into service.
@@ -34,6 +35,15 @@ pub(crate) trait Discipline<T>: Debug {
 
     /// The number of packets that wait.
     fn len(&self) -> u32;
+
+    /// The number of packets that wait in an access category. A discipline without categories has one queue
+    /// for all.
+    fn len_of(&self, _category: AccessCategory) -> u32 {
+        self.len()
+    }
+
+    /// Lets `dequeue` give packets of this access category from now on.
+    fn serve(&mut self, _category: AccessCategory) {}
 
     /// True if `dequeue` may drop packets. The link then calls `dequeue` at the time at which service begins,
     /// so that the drop is reported at its time. For other disciplines the link calls `dequeue` later, at its

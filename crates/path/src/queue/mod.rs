@@ -5,6 +5,7 @@
 //! report's display table. The compiler demands the keys and the code that reads them; a test demands the
 //! entry.
 
+mod categories;
 mod classes;
 mod codel;
 mod discipline;
@@ -26,6 +27,7 @@ use talkpath_units::{Bytes, Instant};
 use crate::carried::Carried;
 use crate::framing::Framing;
 use crate::token_bucket::TokenBucket;
+use crate::wifi::AccessCategory;
 pub use classes::Classes;
 pub use codel::{Codel, CodelParameters};
 pub(crate) use discipline::{Discipline, LinkFacts, Queued, Signals};
@@ -136,6 +138,11 @@ impl<T: Carried> Queue<T> {
         }
     }
 
+    /// A queue of this kind for each access category, each with the limit to itself.
+    pub(crate) fn of_categories(kind: &QueueKind, link: &LinkFacts) -> Self {
+        Self::Other(Box::new(categories::CategoryQueues::new(|| Self::new(kind, link))))
+    }
+
     /// The same queue behind a policer.
     pub(crate) fn policed(self, policer: &TokenBucket, framing: Framing) -> Self {
         Self::Other(Box::new(policed::PolicedQueue::new(policer, framing, self)))
@@ -185,6 +192,20 @@ impl<T: Carried> Discipline<T> for Queue<T> {
         match self {
             Self::DropTail(queue) => queue.len(),
             Self::Other(queue) => queue.len(),
+        }
+    }
+
+    fn len_of(&self, category: AccessCategory) -> u32 {
+        match self {
+            Self::DropTail(queue) => queue.len_of(category),
+            Self::Other(queue) => queue.len_of(category),
+        }
+    }
+
+    fn serve(&mut self, category: AccessCategory) {
+        match self {
+            Self::DropTail(queue) => queue.serve(category),
+            Self::Other(queue) => queue.serve(category),
         }
     }
 

@@ -16,6 +16,7 @@ use crate::framing::Framing;
 use crate::queue::discipline::{Discipline, Queued, Signals};
 use crate::queue::limit::QueueLimit;
 use crate::token_bucket::{TokenBucket, Tokens};
+use crate::wifi::AccessCategory;
 
 /// A queue with a policer before it.
 #[derive(Debug)]
@@ -64,6 +65,14 @@ impl<T: Carried, Q: Discipline<T>> Discipline<T> for PolicedQueue<Q> {
 
     fn len(&self) -> u32 {
         self.queue.len()
+    }
+
+    fn len_of(&self, category: AccessCategory) -> u32 {
+        self.queue.len_of(category)
+    }
+
+    fn serve(&mut self, category: AccessCategory) {
+        self.queue.serve(category);
     }
 
     fn drops_at_dequeue(&self) -> bool {

@@ -92,6 +92,12 @@ const LINK_KEYS: &[Key] = &[
         Default::Absent("no packet is damaged"),
         "the packets of which the wire changes bits, and who notices; a bare number is `checksum`",
     ),
+    key(
+        "wifi",
+        Kind::Table(&super::WIFI),
+        Default::Absent("the link has a wire of its own"),
+        "a Wi-Fi, which several links and other stations share, in place of the wire. `rate` is then that of the link's frames (PHY rate)",
+    ),
 ];
 
 /// A policer or a shaper.

@@ -13,6 +13,7 @@ mod link;
 mod program;
 mod root;
 mod tables;
+mod wifi;
 
 pub(crate) use campaign::{CAMPAIGN, HOST, MEASURE, SCHEDULE};
 pub(crate) use change::{CHANGE, CHANGED_QUEUE};
@@ -22,6 +23,7 @@ pub(crate) use link::{LINK, PATH, REORDERING, TOKEN_BUCKET};
 pub(crate) use program::{FIGURE, PROGRAM};
 pub(crate) use root::{FAR_CLOCK, ROOT};
 pub use tables::{campaign_key_tables, key_tables, transport_names};
+pub(crate) use wifi::{LARGEST_PACKET, OF_THE_WIFI, OTHERS, WIFI, WIFI_RATE};
 
 #[cfg(test)]
 mod tests {

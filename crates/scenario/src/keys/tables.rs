@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{CAMPAIGN, CHANGE, CHANGED_QUEUE, FAR_CLOCK, FLOW, LINK, RECEIVER, ROOT};
+use super::{CAMPAIGN, CHANGE, CHANGED_QUEUE, FAR_CLOCK, FLOW, LINK, OTHERS, RECEIVER, ROOT, WIFI};
 use crate::form::form;
 use crate::queues::QUEUE;
 use crate::spec::{Default, Key, Kind, Tagged, Variant};
@@ -26,6 +26,8 @@ pub fn key_tables() -> String {
             table(&mut text, &format!("A class of `{}`: `classes = [{{ ... }}]`", variant.name), spec.keys);
         }
     }
+    table(&mut text, "`wifi` of a link", WIFI.keys);
+    table(&mut text, "Other stations of a Wi-Fi: `others = [{ ... }]`", OTHERS.keys);
     table(&mut text, "A change: `[[change]]`", CHANGE.keys);
     table(&mut text, "`queue` of a change", CHANGED_QUEUE.keys);
     table(&mut text, "A flow: `[flow.NAME]`", FLOW.keys);

@@ -8,8 +8,8 @@
 
 use talkpath_model::NamedLink;
 use talkpath_path::{
-    Change, ChangeTable, ChangeTimes, LinkState, LinkValues, LossModel, Outage, QueueKind, QueueLimit, Ramp,
-    RateModel,
+    Change, ChangeTable, ChangeTimes, LinkState, LinkValues, LossModel, Medium, Outage, QueueKind,
+    QueueLimit, Ramp, RateModel,
 };
 use talkpath_units::{Bytes, Duration, Packets, Rate};
 
@@ -137,7 +137,7 @@ fn changes_of_table(
             return Err(KeyProblem::new(key, message));
         }
         let Some(rows) = file.as_text().and_then(|name| contents.changes(name)) else { return Ok(None) };
-        return changes_of_rows(section, rows, &indices, when, duration).map(Some);
+        return changes_of_rows(section, rows, (&indices, links), when, duration).map(Some);
     }
     if values == LinkValues::default() && outage.is_none() {
         let message =
@@ -147,6 +147,7 @@ fn changes_of_table(
     }
     let ramp = ramp(section, &when, &values, outage)?;
     for index in &indices {
+        check_wifi_takes_values(&links[*index as usize], &values, outage.is_some())?;
         check_link_takes_values(&links[*index as usize], &values, ramp.is_some())?;
     }
     let overtake = section.flag("overtake").unwrap_or(false);
@@ -281,6 +282,24 @@ fn ramp(
     Ok(Some(Ramp { over, steps }))
 }
 
+/// A link over Wi-Fi keeps its rate, and is always up.
+fn check_wifi_takes_values(link: &NamedLink, to: &LinkValues, has_outage: bool) -> Result<(), KeyProblem> {
+    let key = match to {
+        _ if has_outage => "outage",
+        LinkValues { rate: Some(_), .. } => "rate",
+        LinkValues { state: Some(_), .. } => "up",
+        _ => return Ok(()),
+    };
+    if link.config.medium == Medium::Wire {
+        return Ok(());
+    }
+    let message = format!(
+        "found a change of {}, which is over Wi-Fi: its rate does not change, and it has no outages. `delay`, `loss` and `queue` change",
+        link.name
+    );
+    Err(KeyProblem::new(key, message))
+}
+
 fn check_link_takes_values(link: &NamedLink, to: &LinkValues, is_ramp: bool) -> Result<(), KeyProblem> {
     let NamedLink { name, config } = link;
     let limit = config.queue.limit();
@@ -315,7 +334,7 @@ const fn is_share(loss: &LossModel) -> bool {
 fn changes_of_rows(
     section: &Section<'_>,
     file: &ChangeTable,
-    links: &[u32],
+    (indices, links): (&[u32], &[NamedLink]),
     when: ChangeTimes,
     duration: Option<Duration>,
 ) -> Result<Vec<Change>, KeyProblem> {
@@ -335,8 +354,10 @@ fn changes_of_rows(
     }
     let overtake = section.flag("overtake").unwrap_or(false);
     let mut changes = Vec::new();
-    for &link in links {
+    for &link in indices {
         for (time, to) in file.rows() {
+            check_wifi_takes_values(&links[link as usize], to, false)
+                .map_err(|problem| KeyProblem { key: "file", ..problem })?;
             let when = ChangeTimes { first: when.first.saturating_add(*time), ..when };
             changes.push(Change { link, when, to: to.clone(), ramp: None, outage: None, overtake });
         }

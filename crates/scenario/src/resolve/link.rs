@@ -27,6 +27,8 @@ use crate::section::{Section, first_step, for_copy};
 use crate::spec::MOST_FLOWS;
 use crate::tree::{Entry, Meaning, Node, Table};
 
+use super::wifi;
+
 /// The links of a cell.
 pub(crate) struct Links {
     /// All links. `None` if a link has mistakes.
@@ -89,6 +91,7 @@ pub(crate) fn links(
             links.add_tables(link, named_links, contents, log);
         }
     }
+    links.check_shared_wifis(log);
     links
 }
 
@@ -205,6 +208,19 @@ impl Links {
                 shared_config.clone()
             };
             self.add(&name, config);
+        }
+    }
+
+    /// Reports links that share the Wi-Fi of a link which brings none.
+    fn check_shared_wifis(&mut self, log: &mut Log) {
+        let Some(resolved) = &self.resolved else { return };
+        let parent = KeyPath::ROOT.key(if self.is_path { "path" } else { "link" });
+        let place_of = |name: &str| {
+            let table = self.tables.iter().find(|table| matches(&table.name, name));
+            table.map_or(Place::START, |table| table.place.clone())
+        };
+        if !wifi::check_shared(resolved, place_of, parent, log) {
+            self.resolved = None;
         }
     }
 
@@ -338,6 +354,7 @@ fn config(
     warn_of_small_policer(&section, policer, on_wire, log);
     let values = LinkValues { mtu, rate: emptying_rate(rate.as_ref(), shaper), round_trip };
     let queue = queues::resolve(&section, &values, log);
+    let medium = wifi::medium(&section, rate.as_ref(), framing, log);
     Some(LinkConfig {
         rate: rate?,
         delay: section.duration("delay")?,
@@ -351,6 +368,7 @@ fn config(
         reorder: reordering(&section),
         duplicate: duplicate(&section)?,
         damage: damage(&section),
+        medium: medium?,
     })
 }
 

@@ -10,6 +10,7 @@ mod change;
 mod flow;
 pub(crate) mod link;
 mod program;
+mod wifi;
 
 use talkpath_model::{FarClock, IpVersion, KernelProfile, NamedLink, Scenario};
 use talkpath_units::Seed;
