@@ -1,5 +1,5 @@
 //! `cargo xtask peers`: the dumbbell of studies/sawashima-1997 in ns-2 and ns-3 beside ours, what each costs
-//! in CPU time (`speed`), and CoDel and FQ-CoDel in ns-3 beside ours (`queues`).
+//! in CPU time (`speed`), CoDel and FQ-CoDel in ns-3 beside ours (`queues`), and its Wi-Fi (`wifi`).
 //!
 //! Three programs take the same questions and print the same lines (`seed=1 loss=0.02 queue=9.1 ...`): ours
 //! (crates/sim/examples/figures.rs), `dumbbell.tcl` for ns-2 and `dumbbell.cc` for ns-3, both beside the
@@ -18,6 +18,7 @@ use std::process::Command;
 mod cells;
 mod queues;
 mod speed;
+mod wifi;
 
 use cells::cells;
 
@@ -43,6 +44,9 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
     let built = of_ns3.last().and_then(|word| word.strip_prefix("ns3=")).map(Path::new);
     if arguments.first().is_some_and(|word| word == "queues") {
         return queues::run(root, &ours(root)?, built, &arguments[1..]);
+    }
+    if arguments.first().is_some_and(|word| word == "wifi") {
+        return wifi::run(root, &ours(root)?, built, &arguments[1..]);
     }
     let (peers, absent) = peers(root, built);
     for why in &absent {
@@ -201,7 +205,7 @@ fn ours(root: &Path) -> Result<Simulator, String> {
 fn peers(root: &Path, ns3_built: Option<&Path>) -> (Vec<Simulator>, Vec<String>) {
     let (mut found, mut absent) = (Vec::new(), Vec::new());
     let ns3 = Ns3::find(ns3_built)
-        .and_then(|ns3| ns3.compile(root, &root.join("studies/sawashima-1997/peers/dumbbell.cc")));
+        .and_then(|ns3| ns3.compile(root, &root.join("studies/sawashima-1997/peers/dumbbell.cc"), WIRED));
     for peer in [ns2(root), ns3] {
         match peer {
             Ok(simulator) => found.push(simulator),
@@ -260,8 +264,8 @@ impl Ns3 {
         Ok(Self { headers, libraries, standard: "c++17", name: "debian" })
     }
 
-    /// The program that `source` compiles to; not compiled again before it changes.
-    fn compile(&self, root: &Path, source: &Path) -> Result<Simulator, String> {
+    /// The program that `source` compiles to, with these modules of ns-3. It is compiled when it changes.
+    fn compile(&self, root: &Path, source: &Path, modules: &[&str]) -> Result<Simulator, String> {
         let folder = target(root).join("peers");
         let stem = source.file_stem().unwrap_or_default().to_string_lossy();
         let program = folder.join(format!("ns3-{stem}-{}", self.name));
@@ -274,9 +278,7 @@ impl Ns3 {
         compiler.arg("-O2").arg(format!("-std={}", self.standard)).arg("-o").arg(&program).arg(source);
         compiler.arg("-I").arg(&self.headers).arg("-L").arg(&self.libraries);
         compiler.arg(format!("-Wl,-rpath,{}", self.libraries.display()));
-        for module in
-            ["core", "network", "internet", "point-to-point", "applications", "traffic-control", "bridge"]
-        {
+        for module in modules {
             let library = library(&self.libraries, module);
             compiler.arg(library.ok_or_else(|| format!("ns-3: no library {module}; {NS3_HOW}"))?);
         }
@@ -289,6 +291,9 @@ impl Ns3 {
     }
 }
 
+/// The modules of wired networks.
+const WIRED: &[&str] =
+    &["core", "network", "internet", "point-to-point", "applications", "traffic-control", "bridge"];
 const NO_COMPILER: &str = "ns-3: no g++ to compile for it; apt-get install g++";
 const NS3_HOW: &str =
     "pip install ns3 (3.44; Debian's 3.37 has logging compiled in), or ns3=FOLDER of a build of its sources";

@@ -26,7 +26,7 @@ pub(super) fn run(
     }
     let folder = root.join("xtask").join("ns3");
     let ns3 = Ns3::find(ns3_built).or_else(|_| Ns3::debian());
-    let ns3 = ns3.and_then(|ns3| ns3.compile(root, &folder.join("queue.cc")));
+    let ns3 = ns3.and_then(|ns3| ns3.compile(root, &folder.join("queue.cc"), super::WIRED));
     let ns3 = ns3.map_err(|why| format!("no other simulator is installed: nothing was compared. {why}"))?;
     let scenario = folder.join("queue.toml").display().to_string();
     let disciplines = ["codel", "fq_codel"];
