@@ -80,6 +80,7 @@ impl Connect for Linked {
                     ip: place.ip,
                     explores_path: true,
                     keeps_qlog: place.qlog,
+                    times_mapping: place.mapping_lifetime,
                 };
                 let arena = LiveArena::connect(host, options)?;
                 Ok(vec![Box::new(arena)])
@@ -122,6 +123,7 @@ impl Arenas for Linked {
                 ip: monitored.ip,
                 explores_path: true,
                 keeps_qlog: false,
+                times_mapping: false,
             },
             scenario: monitored.scenario,
             series: monitored.series,

@@ -318,6 +318,10 @@ pub struct Place {
     /// `export --format qlog`: the first 200,000 events of a connection
     #[arg(help_heading = heading::FILES, long, env = "TALKPATH_QLOG", value_parser = FalseyValueParser::new())]
     pub qlog: bool,
+    /// live: find out how long the path keeps the mapping of a UDP flow that is silent, by pauses that grow up
+    /// to the length of a run
+    #[arg(help_heading = heading::WHERE, long)]
+    pub mapping_lifetime: bool,
     /// emu and live: let no processor sleep during a measurement. On a virtual machine a processor that
     /// sleeps wakes up late
     #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_KEEP_AWAKE", value_parser = FalseyValueParser::new())]

@@ -26,6 +26,7 @@ pub(crate) fn with_usual_arena(flags: &args::Place, usual: ArenaKind) -> Result<
         clocks_synchronised: flags.clocks_synchronised,
         capture: flags.capture.snaplen,
         qlog: flags.qlog,
+        mapping_lifetime: flags.mapping_lifetime,
         keep_awake: flags.keep_awake,
         run_again: flags.run_again,
         per_flow: flags.per_flow,
@@ -58,6 +59,11 @@ fn refuse_flags_of_other_arenas(flags: &args::Place, arena: ArenaKind) -> Result
         return Err(Failure::Usage(
             "--qlog belongs to --arena emu and live: a simulated run is made again when it is exported"
                 .to_owned(),
+        ));
+    }
+    if flags.mapping_lifetime && arena != ArenaKind::Live {
+        return Err(Failure::Usage(
+            "--mapping-lifetime belongs to --arena live: elsewhere nothing translates addresses".to_owned(),
         ));
     }
     if let Some(version) = flags.family.version()
@@ -105,6 +111,9 @@ pub(crate) fn as_flags(place: &Place) -> String {
     }
     if place.qlog {
         flags += " --qlog";
+    }
+    if place.mapping_lifetime {
+        flags += " --mapping-lifetime";
     }
     if place.keep_awake {
         flags += " --keep-awake";

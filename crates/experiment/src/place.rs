@@ -43,6 +43,8 @@ pub struct Place {
     pub capture: Option<u32>,
     /// `emu` and `live`: whether the near ends of QUIC connections keep a qlog.
     pub qlog: bool,
+    /// `live`: whether a run finds out how long the path keeps a UDP mapping.
+    pub mapping_lifetime: bool,
     /// `emu` and `live`: whether no processor may sleep during the experiment.
     pub keep_awake: bool,
     /// `emu` and `live`: for how long disturbed repetitions may run again, in total and in the time of the
@@ -80,6 +82,7 @@ impl Place {
             clocks_synchronised: false,
             capture: None,
             qlog: false,
+            mapping_lifetime: false,
             keep_awake: false,
             run_again: None,
             per_flow: false,

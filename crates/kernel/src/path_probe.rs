@@ -2,13 +2,15 @@
 //! what becomes of DSCP, ECN field and TTL.
 //!
 //! ```text
-//!  probe    "TPP1"  secret 16 B  number 2 B  answer's size 2 B  answer's TOS 1 B  zeroes to the probe's size
-//!  answer   "TPP2"  token 4 B  number 2 B  probe's size 2 B  known 1 B  TOS 1 B  TTL 1 B  zero 1 B
+//!  probe    "TPP1"  secret 16 B  number 2 B  answer's size 2 B  answer's TOS 1 B  again 2 B  zeroes to the probe's size
+//!  answer   "TPP2"  token 4 B  number 2 B  probe's size 2 B  known 1 B  TOS 1 B  TTL 1 B  again 1 B
 //!           port 2 B  address 16 B  zeroes to the answer's size
 //! ```
 //!
 //! - *TOS*: the byte of the IP header with DSCP and ECN field.
 //! - *size*: bytes of UDP payload.
+//! - `again` of a probe is the time in seconds after which it is answered a second time, or 0. That of an answer is
+//!   1 if it is the second one, 2 if the second one follows, and else 0.
 //! - `known` has bit 0 if the far host could read the TOS, and bit 1 if it could read the TTL.
 //!
 //! Numbers are big-endian. An address of IPv4 is mapped (RFC 4291 §2.5.5.2). Neither packet may be
@@ -36,6 +38,8 @@ pub struct PathProbe {
     pub answer_size: u16,
     /// The TOS that the answer leaves with.
     pub answer_tos: u8,
+    /// The time after which the probe is answered a second time, s. 0 if it is not.
+    pub again_after_s: u16,
 }
 
 /// What the far host saw of a probe.
@@ -53,6 +57,19 @@ pub struct PathProbeAnswer {
     pub ttl: Option<u8>,
     /// The address from which the probe came.
     pub from: SocketAddr,
+    /// Whether the probe is answered a second time.
+    pub second: Second,
+}
+
+/// Whether a probe is answered a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Second {
+    /// It is not.
+    None,
+    /// This is the second answer.
+    This,
+    /// The second answer follows.
+    Follows,
 }
 
 impl PathProbe {
@@ -64,6 +81,7 @@ impl PathProbe {
         packet[20..22].copy_from_slice(&self.number.to_be_bytes());
         packet[22..24].copy_from_slice(&self.answer_size.to_be_bytes());
         packet[24] = self.answer_tos;
+        packet[25..27].copy_from_slice(&self.again_after_s.to_be_bytes());
         packet
     }
 
@@ -79,6 +97,7 @@ impl PathProbe {
             number: u16_at(payload, 20),
             answer_size: u16_at(payload, 22),
             answer_tos: payload[24],
+            again_after_s: u16_at(payload, 25),
         })
     }
 
@@ -100,6 +119,11 @@ impl PathProbeAnswer {
             if self.tos.is_some() { HAS_TOS } else { 0 } | if self.ttl.is_some() { HAS_TTL } else { 0 };
         packet[13] = self.tos.unwrap_or(0);
         packet[14] = self.ttl.unwrap_or(0);
+        packet[15] = match self.second {
+            Second::None => 0,
+            Second::This => 1,
+            Second::Follows => 2,
+        };
         packet[16..18].copy_from_slice(&self.from.port().to_be_bytes());
         let ip = match self.from.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -125,6 +149,11 @@ impl PathProbeAnswer {
             tos: known(HAS_TOS, payload[13]),
             ttl: known(HAS_TTL, payload[14]),
             from: SocketAddr::new(ip, u16_at(payload, 16)),
+            second: match payload[15] {
+                1 => Second::This,
+                2 => Second::Follows,
+                _ => Second::None,
+            },
         })
     }
 }
@@ -146,13 +175,16 @@ mod tests {
 
     #[test]
     fn a_probe_and_its_answer_are_read_as_they_were_written() {
-        let probe = PathProbe { secret: SECRET, number: 7, answer_size: 1400, answer_tos: 0xba };
+        let probe =
+            PathProbe { secret: SECRET, number: 7, answer_size: 1400, answer_tos: 0xba, again_after_s: 300 };
         let read = PathProbe::read(&probe.write(1472)).unwrap();
         assert!(read.secret == SECRET);
         assert_eq!((read.number, read.answer_size, read.answer_tos), (7, 1400, 0xba));
+        assert_eq!(read.again_after_s, 300);
         for (tos, ttl) in [(Some(0xb8), Some(57)), (None, None), (Some(0), None)] {
             let from = "192.0.2.7:40000".parse().unwrap();
-            let answer = PathProbeAnswer { token: 5, number: 7, probe_size: 1472, tos, ttl, from };
+            let second = if tos.is_none() { Second::This } else { Second::Follows };
+            let answer = PathProbeAnswer { token: 5, number: 7, probe_size: 1472, tos, ttl, from, second };
             assert_eq!(PathProbeAnswer::read(&answer.write(MIN_PROBE)), Some(answer));
         }
     }
@@ -162,14 +194,15 @@ mod tests {
         for (answer_size, probe_size, expected) in
             [(0, 40, 40), (0, 1472, 40), (1472, 1472, 1472), (65_535, 1472, 1472), (1472, 100, 100)]
         {
-            let probe = PathProbe { secret: SECRET, number: 0, answer_size, answer_tos: 0 };
+            let probe = PathProbe { secret: SECRET, number: 0, answer_size, answer_tos: 0, again_after_s: 0 };
             assert_eq!(probe.size_of_answer(probe_size), expected);
         }
     }
 
     #[test]
     fn what_is_short_or_begins_otherwise_is_no_probe() {
-        let probe = PathProbe { secret: SECRET, number: 7, answer_size: 0, answer_tos: 0 }.write(MIN_PROBE);
+        let probe = PathProbe { secret: SECRET, number: 7, answer_size: 0, answer_tos: 0, again_after_s: 0 };
+        let probe = probe.write(MIN_PROBE);
         assert!(PathProbe::read(&probe[..MIN_PROBE - 1]).is_none());
         assert!(PathProbe::read(&crate::wire::registration(&SECRET)).is_none());
         assert!(PathProbeAnswer::read(&probe).is_none());

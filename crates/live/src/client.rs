@@ -9,6 +9,7 @@ mod connect;
 mod control;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod mapping;
 mod path_facts;
 mod run;
 
@@ -50,6 +51,8 @@ pub struct LiveOptions {
     pub explores_path: bool,
     /// True if this host's ends of QUIC connections keep a qlog, for [`Arena::take_qlog`].
     pub keeps_qlog: bool,
+    /// True if a run finds out how long the path keeps a UDP mapping (`client/mapping.rs`).
+    pub times_mapping: bool,
 }
 
 /// A receiver of lines for a person. The default drops the lines.

@@ -39,7 +39,7 @@ pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
 pub use machine::{LateMs, MachineSummary};
 pub use multipath::MultipathSummary;
-pub use path::{PathSummary, PathWaySummary};
+pub use path::{MappingSummary, PathSummary, PathWaySummary};
 pub use program::{ProgramFigureSummary, ProgramRunSummary, ProgramSummary};
 pub use spreads::Spreads;
 pub use swept::Swept;

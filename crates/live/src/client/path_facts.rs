@@ -193,6 +193,7 @@ impl Explorer {
                 number,
                 answer_size: u16::try_from(payload(answer_size)).unwrap_or(u16::MAX),
                 answer_tos: tos,
+                again_after_s: 0,
             };
             let packet = probe.write(payload(size));
             // Without the option the packet says nothing of the TOS.
@@ -345,6 +346,7 @@ impl PathFacts {
             version: if is_v6(self.local.ip()) { 6 } else { 4 },
             near: plain(self.local).to_string(),
             mapped: plain(self.seen).to_string(),
+            mapping: None,
             forward: self.out.summary(has_limit.then(|| self.silent_limit(&self.out).is_none())),
             // What routers report of the way back, they report to the far host.
             back: self.back.summary(None),

@@ -48,6 +48,7 @@ use talkpath_units::{Duration, Instant, from_hex};
 
 use super::connect::split_connection;
 use super::control::{ServerControl, SessionAnswer};
+use super::mapping::MappingProbes;
 use super::path_facts::{self, PathFacts};
 use super::{LiveOptions, Notice, QlogSlot};
 use crate::protocol::{Admission, Registrations};
@@ -90,6 +91,8 @@ struct Session<'a> {
     early_registrations: Registrations,
     /// What the path does to packets, if it was explored.
     path: Option<PathFacts>,
+    /// The probes that show how long the path keeps a UDP mapping.
+    mapping: Option<MappingProbes>,
     /// The place of the run's qlog.
     qlog: QlogSlot,
     notice: Notice,
@@ -171,6 +174,7 @@ pub(super) fn prepare<'a>(
         ways: Vec::new(),
         early_registrations: Registrations::default(),
         path: None,
+        mapping: None,
         qlog: Arc::clone(memory.qlog),
         notice: options.notice.clone(),
         unreported: BTreeSet::new(),
@@ -189,6 +193,9 @@ pub(super) fn prepare<'a>(
     };
     if options.explores_path {
         session.path = session.explore(&server, &admissions, memory);
+    }
+    if options.times_mapping {
+        session.mapping = session.time_mapping(&server, &admissions);
     }
     for (flow, admission) in flows.iter().zip(&admissions) {
         session.open(flow, admission, &server, &context)?;
@@ -217,6 +224,15 @@ impl Session<'_> {
             path_facts::explore(local, far, secret, admission.token, self.plan.interrupt)
         };
         memory.path.get_or_init(explore).clone()
+    }
+
+    /// Begins to find out how long the path keeps a UDP mapping. Pauses are as long as the run at most.
+    fn time_mapping(&self, server: &ServerControl, admissions: &[Admission]) -> Option<MappingProbes> {
+        let admission = admissions.first()?;
+        let secret = Secret(from_hex::<16>(&admission.secret)?);
+        let longest_s = (self.spec.duration_ns + self.spec.drain_ns) / 1_000_000_000;
+        let (local, far) = (server.local(), server.address());
+        MappingProbes::begin(local, far, secret, admission.token, longest_s).ok()
     }
 
     /// Registers the flows over UDP with the server, and tells the user if the server does not answer. If

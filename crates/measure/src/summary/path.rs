@@ -11,10 +11,24 @@ pub struct PathSummary {
     pub near: String,
     /// The address and port of this host as the far host saw them. They differ behind a translator.
     pub mapped: String,
+    /// How long the path keeps the mapping of a UDP flow to which this host sends nothing. `None` unless the
+    /// run was to find out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping: Option<MappingSummary>,
     /// The way to the far host.
     pub forward: PathWaySummary,
     /// The way back.
     pub back: PathWaySummary,
+}
+
+/// How long a translator or a firewall keeps a mapping (RFC 4787 §4.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappingSummary {
+    /// The longest pause, in seconds, after which a packet of the far host still arrived. `None` if none did.
+    pub lasts_s: Option<u64>,
+    /// The shortest longer pause, in seconds, after which none arrived. `None` if the run was too short for a
+    /// longer pause.
+    pub is_gone_s: Option<u64>,
 }
 
 /// What one direction of the path does to packets.

@@ -2,7 +2,7 @@
 //! path did to probes.
 
 use maud::{Markup, html};
-use talkpath_measure::summary::{PathSummary, PathWaySummary, Summary};
+use talkpath_measure::summary::{MappingSummary, PathSummary, PathWaySummary, Summary};
 
 use super::page::Page;
 use crate::animation::topology_svg;
@@ -24,7 +24,7 @@ pub(super) fn network(page: &Page<'_>) -> Markup {
 
 /// The table of what the path did to probes before the run.
 fn path_facts(path: &PathSummary) -> Markup {
-    let PathSummary { version, near, mapped, forward, back } = path;
+    let PathSummary { version, near, mapped, mapping, forward, back } = path;
     let row = |name: &str, value: fn(&PathWaySummary) -> String| {
         html! { tr { th scope="row" { (name) } td { (value(forward)) } td { (value(back)) } } }
     };
@@ -32,6 +32,7 @@ fn path_facts(path: &PathSummary) -> Markup {
         p.about {
             "Probes before the run, over IPv" (version) ". This host's address is " (near) " here"
             @if near == mapped { " and there." } @else { " and " (mapped) " there, by a translator." }
+            @if let Some(mapping) = mapping { " " (mapping_words(*mapping)) }
         }
         table {
             thead { tr { th {} th scope="col" { "there" } th scope="col" { "back" } } }
@@ -48,6 +49,25 @@ fn path_facts(path: &PathSummary) -> Markup {
                 (row("EF arrives as", |way| words(&way.dscp)))
             }
         }
+    }
+}
+
+/// Says how long the path keeps a UDP mapping.
+fn mapping_words(mapping: MappingSummary) -> String {
+    let MappingSummary { lasts_s, is_gone_s } = mapping;
+    match (lasts_s, is_gone_s) {
+        (Some(lasts), Some(gone)) => {
+            format!(
+                "A UDP mapping without packets from this host lasts {lasts} s, and is gone after {gone} s."
+            )
+        }
+        (Some(lasts), None) => {
+            format!("A UDP mapping without packets from this host lasts {lasts} s or longer.")
+        }
+        (None, Some(gone)) => {
+            format!("A UDP mapping without packets from this host is gone after {gone} s or less.")
+        }
+        (None, None) => "How long a UDP mapping lasts is not known.".to_owned(),
     }
 }
 

@@ -1,5 +1,5 @@
 use talkpath_measure::chart_data::CellChartData;
-use talkpath_measure::summary::{PathSummary, PathWaySummary, Summary};
+use talkpath_measure::summary::{MappingSummary, PathSummary, PathWaySummary, Summary};
 
 use super::*;
 use crate::fixture;
@@ -243,13 +243,15 @@ fn the_page_of_a_live_run_has_what_the_path_did_to_probes() {
     let forward =
         PathWaySummary { fails_bytes: Some(1440), is_reported: Some(false), ttl: Some(60), ..way(1420) };
     let (near, mapped) = ("192.0.2.5:4000".to_owned(), "203.0.113.7:51000".to_owned());
-    let path = PathSummary { version: 4, near, mapped, forward, back: way(1500) };
+    let mapping = Some(MappingSummary { lasts_s: Some(20), is_gone_s: Some(35) });
+    let path = PathSummary { version: 4, near, mapped, mapping, forward, back: way(1500) };
     summary.runs[0].path = Some(Box::new(path));
     let page = page(&summary);
     for said in [
         "over IPv4. This host's address is 192.0.2.5:4000 here and 203.0.113.7:51000 there, by a translator.",
         "<th scope=\"row\">largest packet that passes</th><td>1420 B</td><td>1500 B</td>",
         "<th scope=\"row\">a router reports it</th><td>no</td><td>–</td>",
+        "A UDP mapping without packets from this host lasts 20 s, and is gone after 35 s.",
     ] {
         assert!(page.contains(said), "{said}");
     }

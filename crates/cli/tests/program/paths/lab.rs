@@ -290,6 +290,14 @@ impl Lab {
         self.ip(Host::NearRouter, "route add 10.66.3.0/24 via 10.66.2.2");
     }
 
+    /// The near router keeps a mapping of UDP for this many seconds after its last packet.
+    pub(super) fn keep_mappings_for(&self, seconds: u32) {
+        for timer in ["udp_timeout", "udp_timeout_stream"] {
+            let key = format!("net.netfilter.nf_conntrack_{timer}={seconds}");
+            self.at(Host::NearRouter, &format!("sysctl -q -w {key}"));
+        }
+    }
+
     /// The first `count` packets with more than 1000 B of UDP are lost, both ways together: of a QUIC
     /// connection its first flight, and none of a call's frames. Probes of the path are let through, which
     /// begin with "TPP1" and "TPP2".

@@ -7,6 +7,20 @@ use std::time::Duration;
 use super::lab::{Lab, SERVER};
 use crate::harness::{Seen, calls};
 
+#[test]
+#[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
+fn the_lifetime_of_a_mapping_is_found_by_pauses_that_grow() {
+    let Some(lab) = Lab::new() else { return };
+    lab.translate();
+    lab.keep_mappings_for(15);
+    lab.bench.file("calls.toml", calls("24 s", &[("udp", "\"udp\"")]));
+    let seen = lab.client(&["run", "calls.toml", "--json=runs", "--run-again", "0s", "--mapping-lifetime"]);
+    let mapping = seen.succeeds().summary()["runs"][0]["path"]["mapping"].clone();
+    assert_eq!((&mapping["lasts_s"], &mapping["is_gone_s"]), (&10.into(), &20.into()), "{mapping}");
+    let sentence = "a mapping without packets from here lasts 10 s, and is gone after 20 s";
+    assert!(seen.err.contains(sentence), "{}", seen.err);
+}
+
 /// Calls that go one way alone.
 const ONE_WAY: &str = r#"
 [flow.up]

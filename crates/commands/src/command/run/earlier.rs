@@ -143,6 +143,7 @@ fn earlier_place(options: &RunOptions, args: &RunArgs) -> Result<Place, Failure>
         clocks_synchronised: asked.clocks_synchronised || options.clocks_synchronised,
         capture: asked.capture.snaplen.or(options.capture),
         qlog: asked.qlog || options.qlog,
+        mapping_lifetime: asked.mapping_lifetime,
         keep_awake: asked.keep_awake || options.keep_awake,
         run_again: asked.run_again.or(options.run_again_ns.map(Duration::from_nanos)),
         per_flow: options.per_flow,

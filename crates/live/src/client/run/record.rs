@@ -14,6 +14,7 @@ use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_kernel::{stolen, turn_round};
+use talkpath_measure::summary::PathSummary;
 use talkpath_measure::warning;
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
 use talkpath_measure::{Fate, FlowRecord, LegRecord};
@@ -22,6 +23,7 @@ use talkpath_units::{Duration, Histogram, Instant, counted};
 use super::threads::Disturbance;
 use super::{Session, StartTimes, sender};
 use crate::client::control::ServerTotals;
+use crate::client::mapping::{MappingLifetime, MappingProbes};
 use crate::client::path_facts::PathFacts;
 
 /// The name of the client's host in warnings.
@@ -103,6 +105,8 @@ impl Session<'_> {
             flows.push(record);
         }
         warnings.extend(self.path.as_ref().map(PathFacts::note));
+        let mapping = self.mapping.as_ref().map(MappingProbes::finish);
+        warnings.extend(mapping.and_then(MappingLifetime::note));
         warnings.extend(failures);
         warnings.extend(unsent);
         let mut record = RunRecord {
@@ -115,7 +119,9 @@ impl Session<'_> {
             series: all_series,
             drain: Duration::from_nanos(self.spec.drain_ns),
             clock,
-            path: self.path.as_ref().map(|path| Box::new(path.summary())),
+            path: self.path.as_ref().map(|path| {
+                Box::new(PathSummary { mapping: mapping.map(MappingLifetime::summary), ..path.summary() })
+            }),
             valid: true,
             warnings,
             ..RunRecord::default()
