@@ -9,7 +9,7 @@
 )]
 
 mod campaign;
-mod demand;
+pub(crate) mod demand;
 mod family;
 mod heading;
 mod links;
@@ -52,7 +52,6 @@ pub use self::campaign::{
     CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignPushArgs, CampaignReportArgs,
     CampaignRunArgs,
 };
-pub(crate) use self::demand::required;
 pub use self::demand::{DemandArgs, ThresholdArgs};
 pub use self::family::FamilyArgs;
 pub use self::links::LinkArgs;
@@ -156,9 +155,7 @@ pub struct Common {
     /// How standard error shows what happens while a command runs
     #[arg(help_heading = heading::OUTPUT, long, global = true, env = "TALKPATH_PROGRESS", value_enum, default_value_t = ProgressForm::Bar)]
     pub progress: ProgressForm,
-    /// Draw the delay, loss and rate of each transport over the whole terminal while a run, a monitor or a
-    /// campaign goes on, with what is clear already and how much longer it takes. Without a terminal it has no
-    /// effect
+    /// Draw the delay, loss and rate of each transport over the whole terminal, if there is one, meanwhile
     #[arg(help_heading = heading::OUTPUT, long, global = true, env = "TALKPATH_TUI", value_parser = FalseyValueParser::new())]
     pub tui: bool,
     /// Print errors only
@@ -318,8 +315,7 @@ pub struct Place {
     /// `export --format qlog`: the first 200,000 events of a connection
     #[arg(help_heading = heading::FILES, long, env = "TALKPATH_QLOG", value_parser = FalseyValueParser::new())]
     pub qlog: bool,
-    /// live: find out how long the path keeps the mapping of a UDP flow that is silent, by pauses that grow up
-    /// to the length of a run
+    /// live: find out how long the path keeps a silent UDP flow's mapping, by pauses up to a run's length
     #[arg(help_heading = heading::WHERE, long)]
     pub mapping_lifetime: bool,
     /// emu and live: let no processor sleep during a measurement. On a virtual machine a processor that

@@ -2,15 +2,16 @@
 //! what becomes of DSCP, ECN field and TTL.
 //!
 //! ```text
-//!  probe    "TPP1"  secret 16 B  number 2 B  answer's size 2 B  answer's TOS 1 B  again 2 B  zeroes to the probe's size
+//!  probe    "TPP1"  secret 16 B  number 2 B  answer's size 2 B  answer's TOS 1 B  again 2 B
+//!           zeroes to the probe's size
 //!  answer   "TPP2"  token 4 B  number 2 B  probe's size 2 B  known 1 B  TOS 1 B  TTL 1 B  again 1 B
 //!           port 2 B  address 16 B  zeroes to the answer's size
 //! ```
 //!
 //! - *TOS*: the byte of the IP header with DSCP and ECN field.
 //! - *size*: bytes of UDP payload.
-//! - `again` of a probe is the time in seconds after which it is answered a second time, or 0. That of an answer is
-//!   1 if it is the second one, 2 if the second one follows, and else 0.
+//! - `again` of a probe is the time in seconds after which it is answered a second time, or 0. That of an
+//!   answer is 1 if it is the second one, 2 if the second one follows, and else 0.
 //! - `known` has bit 0 if the far host could read the TOS, and bit 1 if it could read the TTL.
 //!
 //! Numbers are big-endian. An address of IPv4 is mapped (RFC 4291 §2.5.5.2). Neither packet may be

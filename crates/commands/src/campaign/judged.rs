@@ -11,8 +11,8 @@ use super::load::Loaded;
 use crate::failure::Failure;
 use crate::thresholds::{self, judge_runs};
 
-/// Judges the thresholds of each measure for each pair. `summaries` has the index of the measurement in `plan`
-/// with each summary. A measurement that is not valid is left out, and so is a pair without any other.
+/// Judges the thresholds of each measure for each pair. `summaries` has each summary with the index of its
+/// measurement in `plan`. A measurement that is not valid is left out, and so is a pair without any other.
 pub(crate) fn judge(loaded: &Loaded, plan: &Plan, summaries: &[(usize, Summary)]) -> Vec<PairThresholds> {
     let mut runs_of_pairs: BTreeMap<(&str, &str, &str), Vec<&RunSummary>> = BTreeMap::new();
     for (index, summary) in summaries.iter().filter(|(_, summary)| summary.valid) {

@@ -8,7 +8,7 @@ use talkpath_scenario::campaign::{Campaign, Host, Measure, MeasureScenario};
 use talkpath_scenario::{Options, Plan, Scenario, Source};
 use talkpath_units::Duration;
 
-use crate::args::required;
+use crate::args::demand::required;
 use crate::failure::Failure;
 use crate::scenario_file::{format_diagnostic, load_source_beside, read_text};
 use crate::thresholds::refuse_unknown_figures;

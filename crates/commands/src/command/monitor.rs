@@ -45,8 +45,8 @@ use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::place::Place;
 use talkpath_experiment::provenance::provenance;
 
-/// Over how many intervals thresholds are judged unless --over says it. We chose six because they are a minute
-/// at the usual interval.
+/// Over how many intervals thresholds are judged unless --over says it. We chose six because they are a
+/// minute at the usual interval.
 const JUDGED_INTERVALS: usize = 6;
 /// The thresholds are judged over at most this many intervals, which are kept in memory. Chosen: each takes
 /// some kilobytes for each flow.

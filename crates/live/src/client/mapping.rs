@@ -10,9 +10,9 @@
 //! ```
 //!
 //! All pauses run at the same time, beside the flows of the run, from before its beginning. So a run shows
-//! pauses up to its own length. Of each socket a probe leaves, at most [`ROUNDS`] times until its answer comes:
-//! 6 kB in all. An answer that comes from the far host may refresh a mapping, too (RFC 4787 REQ-6 allows it),
-//! so that nothing comes between the two.
+//! pauses up to its own length. Each socket sends its probe at most [`ROUNDS`] times, until an answer comes:
+//! 6 kB in all. An answer of the far host may refresh a mapping, too (RFC 4787 REQ-6 allows it), so that
+//! nothing comes between the two.
 //!
 //! Left out: pauses between those of [`PAUSES_S`]; mappings of TCP.
 
@@ -33,11 +33,11 @@ use talkpath_measure::warning;
 /// (nf_conntrack_udp_timeout, nf_conntrack_udp_timeout_stream), and the least of 120 s and the recommended
 /// 300 s of RFC 4787 REQ-5. We chose those between.
 const PAUSES_S: [u16; 12] = [5, 10, 20, 35, 50, 65, 95, 125, 185, 305, 605, 1805];
-/// The size of a probe, B. It is three times that of an answer, because the far host sends no more than it gets,
-/// with the headers of both answers.
+/// The size of a probe, B. It is three times that of an answer, because the far host sends no more than it
+/// gets, with the headers of both answers.
 const PROBE: usize = 3 * MIN_PROBE;
-/// How often a probe is sent until its first answer comes. We chose 3 and 0.4 s, so that the beginning of a run
-/// waits for 1.2 s at most.
+/// How often a probe is sent until its first answer comes. We chose 3 and 0.4 s, so that the beginning of a
+/// run waits for 1.2 s at most.
 const ROUNDS: usize = 3;
 const ROUND_NS: i64 = 400_000_000;
 /// An answer may be this late, beyond its pause, before it counts as missing, ns. We chose 2 s: the far host
@@ -160,9 +160,9 @@ impl MappingProbe {
     }
 }
 
-/// Finds the lifetime in what came until `now_ns`. A probe that the far host did not get, or whose pause is not
-/// over, shows nothing. Neither does a shorter pause without an answer below a longer one with one: that answer
-/// was lost.
+/// Finds the lifetime in what came until `now_ns`. A probe that the far host did not get, or whose pause is
+/// not over, shows nothing. Neither does a pause without an answer below a longer one with an answer: that
+/// answer was lost.
 fn lifetime(probes: &[MappingProbe], now_ns: i64) -> MappingLifetime {
     let lasts_s =
         probes.iter().filter(|probe| probe.has_lasted()).map(|probe| u64::from(probe.pause_s)).max();

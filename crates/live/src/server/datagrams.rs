@@ -18,8 +18,8 @@ use talkpath_kernel::wire::{Secret, read_registration, registered};
 use super::bind::DatagramSocket;
 use super::{Joinable, Shared};
 
-/// At most this many second answers to probes wait at a socket, for all clients. We chose 4096, which are those
-/// of 340 clients, and take 0.5 MB.
+/// At most this many second answers to probes wait at a socket, for all clients. We chose 4096, which are
+/// those of 340 clients, and take 0.5 MB.
 const MAX_SECOND_ANSWERS: usize = 4096;
 
 /// A second answer to a probe, which waits for its time.
