@@ -24,21 +24,15 @@ impl Frames {
         Self { played: 0, late: 0, missing: 0, gaps: Gaps::new(unit), frames_per_unit }
     }
 
-    /// Counts the next unit.
-    pub(crate) fn add(&mut self, heard: Heard) {
-        match heard {
-            Heard::Played => self.played += 1,
-            Heard::Late => self.late += 1,
-            Heard::Missing => self.missing += 1,
-        }
-        self.gaps.add(heard == Heard::Played);
-    }
-
     /// Counts the next `count` units, which have the same outcome.
-    pub(crate) fn add_several(&mut self, heard: Heard, count: u32) {
-        for _ in 0..count {
-            self.add(heard);
+    pub(crate) fn add(&mut self, heard: Heard, count: u32) {
+        let count = u64::from(count);
+        match heard {
+            Heard::Played => self.played += count,
+            Heard::Late => self.late += count,
+            Heard::Missing => self.missing += count,
         }
+        self.gaps.add(heard == Heard::Played, count);
     }
 
     /// Returns the share of the frames that were not played. Returns `None` if no frame was due.

@@ -45,20 +45,23 @@ impl Gaps {
         Self { frame, ..Self::default() }
     }
 
-    /// Adds the next frame that was due.
-    pub(crate) fn add(&mut self, is_played: bool) {
+    /// Adds the next `count` frames that were due, all of which were played, or none.
+    pub(crate) fn add(&mut self, is_played: bool, count: u64) {
         let number = self.frames;
-        self.frames += 1;
-        if is_played {
+        self.frames += count;
+        if is_played && count > 0 {
             self.current_length = 0;
+        }
+        if is_played || count == 0 {
             return;
         }
-        self.current_length += 1;
-        self.count += u64::from(self.current_length == 1);
+        let before = self.current_length;
+        self.current_length += count;
+        self.count += u64::from(before == 0);
         self.longest = self.longest.max(self.current_length);
-        if self.current_length == self.frames_in(LONG) {
-            let first_frame = number + 1 - self.current_length;
-            self.add_long_gap(first_frame);
+        let long = self.frames_in(LONG);
+        if before < long && self.current_length >= long {
+            self.add_long_gap(number - before);
         }
     }
 
@@ -102,7 +105,7 @@ mod tests {
     /// Gaps of 20 ms frames, of which `is_gap` says which are in one.
     fn counted(frames: u64, is_gap: impl Fn(u64) -> bool) -> Gaps {
         let mut gaps = Gaps::new(Duration::from_millis(20));
-        (0..frames).for_each(|number| gaps.add(!is_gap(number)));
+        (0..frames).for_each(|number| gaps.add(!is_gap(number), 1));
         gaps
     }
 
@@ -134,9 +137,9 @@ mod tests {
     #[test]
     fn a_gap_of_frames_that_do_not_divide_200_ms_is_long_from_there_on() {
         let mut gaps = Gaps::new(Duration::from_millis(30));
-        (0..6).for_each(|_| gaps.add(false));
+        (0..6).for_each(|_| gaps.add(false, 1));
         assert_eq!((gaps.longest_ms(), gaps.most_in_a_minute()), (180.0, 0));
-        gaps.add(false);
+        gaps.add(false, 1);
         assert_eq!((gaps.longest_ms(), gaps.most_in_a_minute()), (210.0, 1));
     }
 
@@ -149,8 +152,8 @@ mod tests {
             let mut gaps = Gaps::new(Duration::from_millis(20));
             let (mut begins, mut at) = (Vec::new(), 0);
             for &(played, lost) in &runs {
-                (0..played).for_each(|_| gaps.add(true));
-                (0..lost).for_each(|_| gaps.add(false));
+                gaps.add(true, played);
+                (0..lost).for_each(|_| gaps.add(false, 1));
                 begins.extend((lost >= 10).then_some(at + played));
                 at += played + lost;
             }
@@ -160,6 +163,13 @@ mod tests {
             prop_assert_eq!((gaps.count, gaps.most_in_a_minute()), (runs.len() as u64, most));
             prop_assert_eq!(gaps.longest_ms(), *longest as f64 * 20.0);
             prop_assert_eq!(are_unusable(&gaps), *longest >= 50 || most >= 2);
+            let mut at_once = Gaps::new(Duration::from_millis(20));
+            for &(played, lost) in &runs {
+                at_once.add(true, played);
+                at_once.add(false, lost / 2);
+                at_once.add(false, lost - lost / 2);
+            }
+            prop_assert_eq!(at_once, gaps);
         }
     }
 }

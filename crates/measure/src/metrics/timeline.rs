@@ -1,7 +1,7 @@
 //! What one listener hears of a call, in the order of time.
 //!
 //! The *units* of a timeline are equally long. A receiver that decides frame by frame has units of one frame.
-//! The adaptive receiver has units of one block (`adaptive/mod.rs`).
+//! The adaptive receiver has units of half a millisecond (`call/listener.rs`).
 
 use core::ops::Range;
 
@@ -112,7 +112,7 @@ impl Timeline {
     /// Counts the units by what became of them, with their gaps.
     pub(crate) fn frames(&self) -> Frames {
         let mut frames = Frames::new(self.unit, self.frame);
-        self.runs.iter().for_each(|run| frames.add_several(run.heard, run.count));
+        self.runs.iter().for_each(|run| frames.add(run.heard, run.count));
         frames
     }
 

@@ -57,8 +57,6 @@ mod stretching;
 
 use std::collections::BTreeMap;
 
-use talkpath_units::Duration;
-
 use self::arrival_history::{ArrivalHistory, Order};
 use self::decision::Decision;
 use self::delay_histogram::DelayTarget;
@@ -100,11 +98,13 @@ pub struct Arrival {
 /// What the listener hears in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The number of samples that come from packets, repeated ones included. The rest of the block is
-    /// concealed.
+    /// The number of samples that come from packets, repeated ones included. They follow each other. The rest
+    /// of the block is concealed.
     pub decoded: i64,
     /// The number of samples that were concealed.
     pub concealed: i64,
+    /// The number of them at the beginning of the block. The others are at its end.
+    pub concealed_first: i64,
     /// The number of samples that were due before this block and that were skipped: neither decoded nor
     /// concealed.
     pub skipped: i64,
@@ -301,11 +301,6 @@ impl JitterBuffer {
         self.counts
     }
 
-    /// Returns the length of a block.
-    pub fn block_time() -> Duration {
-        Duration::from_millis(BLOCK_MS.unsigned_abs())
-    }
-
     const fn block_samples(&self) -> i64 {
         BLOCK_MS * self.samples_per_ms
     }
@@ -404,7 +399,7 @@ impl JitterBuffer {
             - i128::from(first_sample) * i128::from(NANOS_PER_MS);
         let delay_ns = i64::try_from(delay / i128::from(self.samples_per_ms)).unwrap_or(i64::MAX);
         let delay_ns = (decoded > 0).then_some(delay_ns);
-        Block { decoded, concealed, skipped, delay_ns }
+        Block { decoded, concealed, concealed_first: made_up, skipped, delay_ns }
     }
 
     /// Decodes packets that follow each other, until there are `needed` new samples.

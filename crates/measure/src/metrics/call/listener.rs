@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use talkpath_units::{Duration, SignedDuration};
 
 use super::Clocks;
-use crate::metrics::adaptive::{Arrival, BLOCK_MS, Block, JitterBuffer, SampleCounts, Step};
+use crate::metrics::adaptive::{Arrival, Block, JitterBuffer, SampleCounts, Step};
 use crate::metrics::minimum_plus_wait::MinimumPlusWait;
 use crate::metrics::playout::{Heard, OTHER_WAITS, Playout};
 use crate::metrics::timeline::Timeline;
@@ -52,7 +52,15 @@ pub(super) struct AdaptiveListener {
     due: u64,
     arrived: u64,
     missing: u64,
+    heard: HeardSamples,
+}
+
+/// What is heard of the samples of a call, in units of [`UNIT`].
+#[derive(Clone, Debug, PartialEq)]
+struct HeardSamples {
     timeline: Timeline,
+    /// The number of samples so far.
+    samples: u64,
 }
 
 /// What a receiver made of the frames that were due.
@@ -70,7 +78,12 @@ pub(super) struct Reception {
 /// samples, and shares of samples do not depend on it.
 pub(super) const SAMPLE_RATE: u32 = 48_000;
 const NANOS_PER_SAMPLE: (i128, i128) = (1_000_000, 48);
-const BLOCK_SAMPLES: i64 = SAMPLE_RATE as i64 / 1_000 * BLOCK_MS;
+/// A unit of the timeline of the receiver of browsers. A join removes as much, all that it does else are
+/// multiples, and so are the frames of our codecs. So each sample counts as what it is: were the units as
+/// long as a block of the sound card, a lost frame that begins and ends within blocks would count as one
+/// and a half.
+const UNIT: Duration = Duration::from_micros(500);
+const UNIT_SAMPLES: u64 = SAMPLE_RATE as u64 / 2_000;
 
 /// By how much a delay between two clocks may fall below the least one so far. We chose 10 s. A frame that
 /// comes even earlier counts as coming later than it did.
@@ -193,7 +206,7 @@ impl AdaptiveListener {
             due: 0,
             arrived: 0,
             missing: 0,
-            timeline: Timeline::new(JitterBuffer::block_time(), frame),
+            heard: HeardSamples { timeline: Timeline::new(UNIT, frame), samples: 0 },
         }
     }
 
@@ -235,8 +248,8 @@ impl AdaptiveListener {
         self.arrived += 1;
         let timestamp = self.timestamp(number);
         let arrival = Arrival { sequence: number, timestamp, samples: self.samples, at_ns };
-        let timeline = &mut self.timeline;
-        self.buffer.arrive(arrival, &mut |block| add_block(timeline, block));
+        let heard = &mut self.heard;
+        self.buffer.arrive(arrival, &mut |block| heard.add(block));
     }
 
     /// Plays what is left, up to the last frame that was due.
@@ -248,8 +261,8 @@ impl AdaptiveListener {
             self.hear_nothing_before(self.due);
         }
         let end = self.timestamp(self.due);
-        let timeline = &mut self.timeline;
-        self.buffer.finish(end, &mut |block| add_block(timeline, block))
+        let heard = &mut self.heard;
+        self.buffer.finish(end, &mut |block| heard.add(block))
     }
 
     /// Plays what is left, and counts what was heard.
@@ -263,7 +276,7 @@ impl AdaptiveListener {
             first_target_ms: self.buffer.first_target_ms(),
         };
         Reception {
-            timeline: self.timeline,
+            timeline: self.heard.timeline,
             played: counts.decoded_packets,
             late: self.arrived - counts.decoded_packets,
             missing: self.missing,
@@ -274,8 +287,7 @@ impl AdaptiveListener {
     /// Hears nothing of the frames before the one with this number, which is the first one that arrives.
     fn hear_nothing_before(&mut self, number: u64) {
         self.unheard = self.timestamp(number);
-        let blocks = self.due_ns(number).unsigned_abs().div_ceil(block_ns());
-        self.timeline.push(Heard::Missing, 0, u32::try_from(blocks).unwrap_or(u32::MAX));
+        self.heard.push(Heard::Missing, 0, self.unheard);
     }
 
     fn timestamp(&self, number: u64) -> i64 {
@@ -289,17 +301,19 @@ impl AdaptiveListener {
     }
 }
 
-/// Adds what is heard in a block. A block with concealed samples counts as missing, and so do blocks for
-/// which nothing stands at all.
-fn add_block(timeline: &mut Timeline, block: Block) {
-    let skipped = block.skipped.unsigned_abs().div_ceil(BLOCK_SAMPLES.unsigned_abs());
-    timeline.push(Heard::Missing, 0, u32::try_from(skipped).unwrap_or(u32::MAX));
-    match block.delay_ns {
-        Some(delay_ns) if block.concealed == 0 => timeline.push(Heard::Played, delay_ns, 1),
-        _ => timeline.push(Heard::Missing, 0, 1),
+impl HeardSamples {
+    /// Adds what is heard in a block. Samples for which nothing stands at all are missing, too.
+    fn add(&mut self, block: Block) {
+        let Block { decoded, concealed, concealed_first, skipped, delay_ns } = block;
+        self.push(Heard::Missing, 0, skipped + concealed_first);
+        self.push(Heard::Played, delay_ns.unwrap_or(0), decoded);
+        self.push(Heard::Missing, 0, concealed - concealed_first);
     }
-}
 
-fn block_ns() -> u64 {
-    JitterBuffer::block_time().as_nanos()
+    /// Adds samples. A unit is what its last sample is.
+    fn push(&mut self, heard: Heard, delay_ns: i64, samples: i64) {
+        self.samples += samples.unsigned_abs();
+        let units = (self.samples / UNIT_SAMPLES).saturating_sub(self.timeline.units());
+        self.timeline.push(heard, delay_ns, u32::try_from(units).unwrap_or(u32::MAX));
+    }
 }

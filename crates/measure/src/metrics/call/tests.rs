@@ -347,6 +347,23 @@ fn a_late_frame_is_played_and_a_lost_one_is_concealed() {
     assert!((180.0..230.0).contains(&concealed_ms), "{concealed_ms}");
 }
 
+/// A join after each lost frame removes 0.5 ms, so almost all of them begin and end within blocks of the
+/// sound card.
+#[test]
+fn with_the_receiver_of_browsers_a_lost_frame_counts_as_one_frame() {
+    for every in [100, 40, 10] {
+        let lossy = |seq: u64| (seq % every != 7).then_some(30);
+        let call = adaptive((0..3_000).map(lossy));
+        let loss = 1.0 / every as f64;
+        let mouth_to_ear_ms = call.mouth_to_ear_ms.as_ref().unwrap().mean;
+        let codec = ADAPTIVE.rated.unwrap();
+        let by_hand = e_model::Call { mouth_to_ear_ms, loss, burst_ratio: 1.0, codec }.rate().r;
+        assert!((call.r.unwrap() - by_hand).abs() < 0.3, "1 in {every}: {:?} and {by_hand}", call.r);
+        assert_eq!((call.longest_gap_ms, call.burst_ratio), (Some(20.0), 1.0), "1 in {every}");
+        assert!((call.concealed.unwrap() - loss).abs() < 0.002, "1 in {every}: {:?}", call.concealed);
+    }
+}
+
 #[test]
 fn a_delay_or_a_loss_beyond_the_model_leaves_no_score_and_no_usable_call() {
     let far = adaptive([Some(520); 1_000]);
