@@ -65,6 +65,11 @@ impl Encoding {
         }
     }
 
+    /// Returns whether the packets have the speech of earlier packets, too (RFC 2198).
+    pub(crate) fn is_red(&self) -> bool {
+        self.name.eq_ignore_ascii_case("red")
+    }
+
     /// Returns whether the encoding is Opus (RFC 7587).
     pub(crate) fn is_opus(&self) -> bool {
         self.name.eq_ignore_ascii_case("opus")

@@ -3,7 +3,7 @@
 //! ```text
 //! file ─► blocks ─► packets ─► datagrams ─► RTP, RTCP, SDP ─► streams ─► RunRecord, which is rated as a
 //! run's
-//!     file.rs        link.rs     observed.rs, rtcp.rs, sdp.rs   stream.rs, opus.rs, speech.rs
+//!     file.rs        link.rs     observed.rs, rtcp.rs, sdp.rs   stream.rs, opus.rs, repair.rs, speech.rs
 //! ```
 //!
 //! - *capture*: a file of packets, in the formats pcap and pcapng.
@@ -16,8 +16,8 @@
 //! Begin to read with [`read`]. Memory is bounded, whatever the file holds: by the largest block, the number
 //! of packets of RTP that are kept, and the number of conversations.
 //!
-//! Left out: tunnels, fragments of IP, RTP over TCP, SIP that is spread over several TCP segments, the repair
-//! of RED (RFC 2198), and time stamps of a sender's clock that runs faster or slower than ours.
+//! Left out: tunnels, fragments of IP, RTP over TCP, SIP that is spread over several TCP segments, and time
+//! stamps of a sender's clock that runs faster or slower than ours.
 
 mod encoding;
 mod figures;
@@ -28,6 +28,8 @@ mod observed;
 mod one_way;
 mod options;
 mod opus;
+mod red;
+mod repair;
 mod rtcp;
 mod sdp;
 mod speech;

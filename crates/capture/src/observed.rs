@@ -8,6 +8,7 @@ use talkpath_measure::rtp::{RtpHeader, RtpSource, RtpSources};
 
 use crate::file::CapturedPacket;
 use crate::link::{Content, Datagram, content};
+use crate::red::{RedBlocks, RedHead};
 use crate::rtcp::Reports;
 use crate::sdp::Descriptions;
 
@@ -66,6 +67,8 @@ pub(crate) struct ObservedRow {
     pub(crate) size: u32,
     /// The second byte behind the header of RTP. `None` if it was not kept.
     pub(crate) second_byte: Option<u8>,
+    /// The blocks of the packet, if it can be read as RED.
+    pub(crate) red: Option<RedHead>,
 }
 
 /// A stream that was found.
@@ -117,7 +120,8 @@ impl Observed {
             let headers = UDP_HEADER + if from.0.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
             let payload = kept.get(length - header.payload as usize..).unwrap_or_default();
             let second_byte = payload.get(1).copied();
-            leg.rows.push(ObservedRow { at_ns, size: length as u32 + headers, second_byte });
+            let red = RedBlocks::parse(payload, header.payload as usize).map(|blocks| blocks.head(payload));
+            leg.rows.push(ObservedRow { at_ns, size: length as u32 + headers, second_byte, red });
             self.rows += 1;
             let is_whole = kept.len() == length && payload.len() <= self.speech_room;
             let speech = if is_whole { without_padding(kept, payload) } else { &[] };
@@ -146,7 +150,7 @@ impl Observed {
 impl FoundStream<'_> {
     /// Returns the row with the number `row`.
     pub(crate) fn row(&self, row: u32) -> ObservedRow {
-        let none = ObservedRow { at_ns: 0, size: 0, second_byte: None };
+        let none = ObservedRow { at_ns: 0, size: 0, second_byte: None, red: None };
         self.leg.rows.get(row as usize).copied().unwrap_or(none)
     }
 

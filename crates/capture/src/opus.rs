@@ -2,7 +2,8 @@
 //!
 //! The first byte of a packet, the TOC, says bandwidth, mode and length of its frames. The sizes of the
 //! packets show whether the bit rate is constant, and which one it is on average. A frame of SILK says in its
-//! first byte whether it also has the frame before it (LBRR, §4.2.3), which is in-band FEC.
+//! first byte whether it also has the frame before it (LBRR, §4.2.3), which is in-band FEC. A lost packet
+//! whose frame is in the packet behind it is repaired (`stream.rs`).
 //!
 //! The published figures go by the bit rate that the encoder was set to. With a constant bit rate that is the
 //! rate of the packets. With a variable one it is what the receiver wants in SDP (`maxaveragebitrate`), and
@@ -219,14 +220,17 @@ impl Shape {
 
 /// Whether the first frame of a packet also has the frame before it. The frames of CELT never do. We do not
 /// look behind the padding of packets with a code of 3.
-fn has_earlier_frame(packet: OpusPacket) -> bool {
+pub(crate) fn has_earlier_frame(packet: OpusPacket) -> bool {
     let Some(shape) = Shape::of(packet) else { return false };
     if shape.configuration >= FIRST_OF_CELT || packet.toc & 3 != 0 {
         return false;
     }
-    // RFC 6716 §4.2.3: a flag of voice activity for each 20 ms, and then the flag of LBRR.
+    // RFC 6716 §4.2.3: a flag of voice activity for each 20 ms, and then the flag of LBRR. Of two channels
+    // the second follows with as many.
     let activities = shape.frame().as_nanos().div_ceil(SILK_FRAME.as_nanos());
-    packet.second_byte.is_some_and(|byte| (byte << activities) & 0x80 != 0)
+    let channels = if packet.toc & STEREO != 0 { 2 } else { 1 };
+    let flag = |channel: u64| 0x80_u8 >> (channel * (activities + 1) + activities);
+    packet.second_byte.is_some_and(|byte| (0..channels).any(|channel| byte & flag(channel) != 0))
 }
 
 /// The bit of the TOC for two channels (RFC 6716 §3.1).
@@ -290,6 +294,9 @@ mod tests {
         // Of 60 ms of SILK it is the flag of the second 20 ms.
         assert!(!of(&[packet(11, 80, 0x40); 10], None).coding.has_fec);
         assert!(of(&[packet(11, 80, 0x10); 10], None).coding.has_fec);
+        // The second channel of 20 ms has its flag behind its own voice activity.
+        let second = |byte| OpusPacket { toc: 9 << 3 | STEREO, ..packet(9, 80, byte) };
+        assert!(has_earlier_frame(second(0x10)) && !has_earlier_frame(second(0x20)));
         let silent = with(OpusPacket { follows_silence: true, ..plain });
         assert_eq!((silent.coding.has_dtx, silent.rated()), (true, None));
         assert!(with(packet(13, 1, 0)).coding.has_dtx);

@@ -16,6 +16,7 @@ use crate::observed::{FoundStream, Observed};
 use crate::one_way::{OneWay, OneWayBasis};
 use crate::options::Options;
 use crate::opus::{CodingSummary, OpusCoding, OpusPacket};
+use crate::red::carried_type;
 use crate::speech::Speech;
 
 /// The number of rows that the record may have still.
@@ -38,15 +39,15 @@ impl Limits {
 
 /// A stream of a capture.
 pub(crate) struct Stream<'a> {
-    found: &'a FoundStream<'a>,
+    pub(crate) found: &'a FoundStream<'a>,
     encoding: Option<(Encoding, EncodingSource)>,
     /// The rate of the timestamps in hertz.
     clock_rate: Option<u32>,
     /// The time between two packets.
-    frame: Option<Duration>,
+    pub(crate) frame: Option<Duration>,
     pub(crate) one_way: OneWay,
     /// The packets by number, with those that are missing.
-    rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
     /// How often the timestamps began anew.
     clock_restarts: usize,
     number_restarts: u64,
@@ -57,7 +58,9 @@ pub(crate) struct Stream<'a> {
     /// The codec with which the stream is rated.
     codec: Option<Codec>,
     /// The coding of a stream of Opus. `None` if its packets do not show it.
-    opus: Option<OpusCoding>,
+    pub(crate) opus: Option<OpusCoding>,
+    /// The payload type of the speech in packets of RED. `None` if the stream is not RED.
+    pub(crate) red_type: Option<u8>,
 }
 
 /// What the receiver of a stream reported by RTCP.
@@ -69,16 +72,16 @@ pub(crate) struct Reported {
 
 /// A packet by its number.
 #[derive(Clone, Copy)]
-struct Row {
+pub(crate) struct Row {
     /// When the packet was due at the place of the capture, ns since 1970.
-    due_ns: i128,
+    pub(crate) due_ns: i128,
     /// When the packet was captured first. `None` if it is missing.
-    seen_ns: Option<i128>,
+    pub(crate) seen_ns: Option<i128>,
     /// The size of the packet of IP, bytes. A missing packet has the size of the packet before it.
     size: u32,
     copies: u32,
     /// The number of the packet in the stream. `None` if it is missing.
-    packet: Option<u32>,
+    pub(crate) packet: Option<u32>,
 }
 
 /// What is known about a stream besides its figures.
@@ -112,6 +115,11 @@ pub struct StreamSummary {
     pub lost: u64,
     /// The share of the packets that are lost.
     pub lost_share: f64,
+    /// The lost packets whose speech was in a later packet, by RED or in-band FEC.
+    pub repaired: u64,
+    /// The largest number of earlier packets whose speech a packet also has, by RED (RFC 2198). `None` if the
+    /// stream is not RED.
+    pub red: Option<u8>,
     /// The packets that were captured more than once.
     pub duplicates: u64,
     /// The number of gaps, each of one lost packet or more.
@@ -150,9 +158,14 @@ impl<'a> Stream<'a> {
         let packets = source.packets();
         let seen_ns: Vec<i128> =
             packets.iter().map(|packet| i128::from(found.row(packet.row).at_ns)).collect();
-        let encoding = encoding(found, observed, options);
+        let meaning = |payload_type| encoding(found, payload_type, observed, options);
+        let outer = meaning(source.payload_type());
+        let is_red = outer.as_ref().is_some_and(|(outer, _)| outer.is_red());
+        let red_type = if is_red { carried_type(found) } else { None };
+        let outer_rate = outer.as_ref().and_then(|(outer, _)| outer.clock_rate);
+        let encoding = if is_red { red_type.and_then(meaning) } else { outer };
         let stated_rate = encoding.as_ref().and_then(|(encoding, _)| encoding.clock_rate);
-        let clock_rate = stated_rate.or_else(|| source.clock_rate(&seen_ns));
+        let clock_rate = outer_rate.or(stated_rate).or_else(|| source.clock_rate(&seen_ns));
         let times = clock_rate.map(|rate| source.due_times(rate, &seen_ns));
         let clock_restarts = times.as_ref().map_or(0, |times| times.restarts.len());
         // Without a clock rate a packet is due when it is captured.
@@ -174,10 +187,13 @@ impl<'a> Stream<'a> {
         }
         let is_opus = encoding.as_ref().is_some_and(|(encoding, _)| encoding.is_opus());
         let is_encrypted = observed.descriptions.is_encrypted(found.endpoints.to)
-            || is_opus && has_too_many_modes(packets, source.payload_type());
+            || is_red && red_type.is_none()
+            || is_opus && has_too_many_modes(opus_packets(found, is_red));
         let opus = if is_opus && !is_encrypted {
-            let stated = observed.descriptions.opus_rate(found.endpoints.to, source.payload_type());
-            OpusCoding::of(opus_packets(found), stated)
+            let stated = observed
+                .descriptions
+                .opus_rate(found.endpoints.to, red_type.unwrap_or(source.payload_type()));
+            OpusCoding::of(opus_packets(found, is_red), stated)
         } else {
             None
         };
@@ -204,6 +220,7 @@ impl<'a> Stream<'a> {
             report,
             codec,
             opus,
+            red_type,
         }
     }
 
@@ -232,16 +249,20 @@ impl<'a> Stream<'a> {
             Some(opus) => opus.coding,
             None => Coding { frame: terms.frame, frames_in_packet: 1, ..usual },
         };
-        let main = self.payload_type();
-        let of_row = |row: &Row| {
-            let packet = self.found.packets.packets().get(row.packet? as usize)?;
-            (packet.payload_type == main).then(|| self.found.speech(packet.row).into())
-        };
+        let mut packets: Vec<Box<[u8]>> =
+            (0..self.rows.len()).map(|number| self.own_speech(number).into()).collect();
+        if self.red_type.is_some() {
+            for (number, repair) in self.repairs() {
+                if packets[number].is_empty() {
+                    packets[number] = self.earlier_speech(number, repair.by).into();
+                }
+            }
+        }
         Some(Speech {
             coding,
             encoding: self.encoding.as_ref().map(|(encoding, _)| encoding.name.clone()),
             is_encrypted: self.is_encrypted,
-            packets: self.rows.iter().map(|row| of_row(row).unwrap_or_default()).collect(),
+            packets,
         })
     }
 
@@ -251,7 +272,10 @@ impl<'a> Stream<'a> {
             return None;
         }
         let Some((encoding, _)) = &self.encoding else {
-            let number = self.payload_type();
+            if self.is_encrypted {
+                return Some("SRTP hides what RED has in it".to_owned());
+            }
+            let number = self.red_type.unwrap_or(self.payload_type());
             return Some(format!(
                 "nothing says what payload type {number} means, so say --payload-type {number}=NAME"
             ));
@@ -317,6 +341,11 @@ impl<'a> Stream<'a> {
             forward: LegRecord {
                 messages,
                 arrivals: arrivals.into_iter().map(|(_, seq)| seq).collect(),
+                brought_later: self
+                    .repairs()
+                    .into_iter()
+                    .map(|(number, repair)| (number as u64, instant(repair.seen_ns)))
+                    .collect(),
                 ..LegRecord::default()
             },
             ..FlowRecord::new(info)
@@ -342,6 +371,7 @@ impl<'a> Stream<'a> {
         let packets = seen().count() as u64;
         let lost = self.rows.len() as u64 - packets;
         let (gaps, longest) = self.gaps();
+        let repairs = self.repairs();
         let [from, to] = match self.endpoints {
             Some(ends) => {
                 ends.map(|(address, port)| Some(core::net::SocketAddr::new(address, port).to_string()))
@@ -363,6 +393,11 @@ impl<'a> Stream<'a> {
             packets,
             lost,
             lost_share: lost as f64 / self.rows.len().max(1) as f64,
+            repaired: repairs.keys().filter(|number| self.rows[**number].seen_ns.is_none()).count() as u64,
+            red: self.red_type.map(|_| {
+                let heads = (0..self.rows.len()).filter_map(|number| self.red_head(number));
+                heads.map(|head| head.earlier).max().unwrap_or(0)
+            }),
             duplicates: self.rows.iter().filter(|row| row.copies > 1).count() as u64,
             gaps,
             longest_gap_ms: self.frame.map(|frame| (frame * longest).as_millis_f64()),
@@ -447,6 +482,10 @@ impl StreamSummary {
                 losses += &format!(", the longest {ms} ms");
             }
         }
+        if self.repaired > 0 {
+            let by = if self.red.is_some() { "RED" } else { "in-band FEC" };
+            losses += &format!("; {} of them came in a later packet, by {by}", self.repaired);
+        }
         if self.duplicates > 0 {
             losses += &format!("; {} captured more than once", self.duplicates);
         }
@@ -468,6 +507,12 @@ impl StreamSummary {
         match (&self.encoding, self.encoding_by) {
             (Some(name), Some(by)) => {
                 let encrypted = if self.encrypted { ", encrypted" } else { "" };
+                let name = match self.red {
+                    Some(earlier) => {
+                        format!("{name} in RED with {}", counted(earlier, "earlier packet"))
+                    }
+                    None => name.clone(),
+                };
                 format!("{name} (payload type {number}, {}{encrypted})", by.words())
             }
             _ => format!("payload type {number}"),
@@ -475,14 +520,14 @@ impl StreamSummary {
     }
 }
 
-/// Finds out what the payload type of a stream means. What the user says goes before SDP, and SDP before the
+/// Finds out what a payload type of a stream means. What the user says goes before SDP, and SDP before the
 /// table of fixed types.
 fn encoding(
     found: &FoundStream<'_>,
+    payload_type: u8,
     observed: &Observed,
     options: &Options,
 ) -> Option<(Encoding, EncodingSource)> {
-    let payload_type = found.packets.payload_type();
     let stated = options.payload_types.get(&payload_type).map(|it| (it.clone(), EncodingSource::Option));
     let described = || {
         let encoding = observed.descriptions.encoding(found.endpoints.to, payload_type)?;
@@ -499,7 +544,7 @@ fn frame(rate: u32, step: u32) -> Option<Duration> {
 }
 
 /// The packets of Opus of a stream, in the order in which they were seen.
-fn opus_packets<'a>(found: &'a FoundStream<'a>) -> impl Iterator<Item = OpusPacket> + 'a {
+fn opus_packets<'a>(found: &'a FoundStream<'a>, is_red: bool) -> impl Iterator<Item = OpusPacket> + 'a {
     let usual_step = found.packets.usual_step();
     let payload_type = found.packets.payload_type();
     let mut before: Option<RtpPacket> = None;
@@ -509,22 +554,33 @@ fn opus_packets<'a>(found: &'a FoundStream<'a>) -> impl Iterator<Item = OpusPack
                 let passed = packet.timestamp.wrapping_sub(before.timestamp).cast_signed();
                 packet.sequence == before.sequence.wrapping_add(1) && i64::from(passed) > i64::from(step)
             });
-            let second_byte = found.row(packet.row).second_byte;
-            let toc = packet.first_byte?;
-            Some(OpusPacket { toc, second_byte, size: packet.payload, follows_silence })
+            opus_packet(found, packet, is_red, follows_silence)
         },
     )
 }
 
+/// Returns a packet of Opus. Returns `None` if its first byte was not kept.
+pub(crate) fn opus_packet(
+    found: &FoundStream<'_>,
+    packet: &RtpPacket,
+    is_red: bool,
+    follows_silence: bool,
+) -> Option<OpusPacket> {
+    let row = found.row(packet.row);
+    if is_red {
+        let red = row.red?;
+        let [toc, second_byte] = red.head?;
+        let size = packet.payload.saturating_sub(red.begins);
+        return Some(OpusPacket { toc, second_byte: Some(second_byte), size, follows_silence });
+    }
+    let (toc, second_byte) = (packet.first_byte?, row.second_byte);
+    Some(OpusPacket { toc, second_byte, size: packet.payload, follows_silence })
+}
+
 /// Whether the first bytes of Opus packets name so many modes that they cannot be what RFC 6716 §3.1 calls
 /// the TOC. They are encrypted then.
-fn has_too_many_modes(packets: &[RtpPacket], payload_type: u8) -> bool {
-    let mut modes = 0_u32;
-    for packet in packets.iter().filter(|packet| packet.payload_type == payload_type) {
-        if let Some(toc) = packet.first_byte {
-            modes |= 1 << (toc >> 3);
-        }
-    }
+fn has_too_many_modes(packets: impl Iterator<Item = OpusPacket>) -> bool {
+    let modes = packets.fold(0_u32, |modes, packet| modes | 1 << (packet.toc >> 3));
     modes.count_ones() > MOST_MODES
 }
 

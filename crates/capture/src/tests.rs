@@ -360,3 +360,64 @@ fn the_speech_of_a_call_is_kept_for_those_who_want_it() {
     let cut = read(THREE_STREAMS, &Options { speech: true, ..Options::default() }).unwrap();
     assert!(cut.speech["call-1"].packets.iter().all(|packet| packet.is_empty()));
 }
+
+/// Packets of 20 ms that `speech` makes, of which one in ten is lost, and two together at 50.
+fn repeated(payload_type: u8, ticks: u32, speech: impl Fn(u64) -> Vec<u8>) -> File {
+    let mut file = File::new();
+    for number in (0..200_u64).filter(|number| number % 10 != 7 && !matches!(number, 50 | 51)) {
+        let packet = Packet { payload_type, timestamp: ticks * number as u32, ..packet_of(number, 0) };
+        file.rtp_with(7, packet, &speech(number));
+    }
+    file
+}
+
+#[test]
+fn a_lost_packet_is_heard_from_the_packet_behind_it_by_red_and_by_in_band_fec() {
+    // RFC 2198 §3: A-law, 160 units earlier, 160 bytes; then the packet's own.
+    let red = |number: u64| {
+        let own = [number as u8; 160];
+        let earlier = [number.wrapping_sub(1) as u8; 160];
+        match number {
+            0 => [&[8][..], &own].concat(),
+            _ => [&[0x88, 2, 0x80, 160, 8][..], &earlier, &own].concat(),
+        }
+    };
+    // SWB of SILK and CELT, 20 ms, with voice and LBRR.
+    let fec = |number: u64| [&[13 << 3, 0xc0][..], &[number as u8; 60]].concat();
+    let named = |number, name: &str| (number, Encoding::parse(name).unwrap());
+    let options = Options {
+        payload_types: [named(121, "red/8000"), named(111, "opus")].into(),
+        speech: true,
+        ..Options::default()
+    };
+    let (red, fec) = (repeated(121, 160, red), repeated(111, 960, fec));
+    for (file, earlier, name) in [(&red, Some(1), "PCMA"), (&fec, None, "opus")] {
+        let capture = file.read_with(&options);
+        let [stream] = capture.streams.as_slice() else { panic!("{:?}", capture.streams) };
+        assert_eq!((stream.lost, stream.repaired, stream.red), (22, 21, earlier), "{name}");
+        assert_eq!(stream.encoding.as_deref(), Some(name));
+        let speech = &capture.speech["call-1"].packets;
+        assert_eq!(speech[17].first().copied(), earlier.map(|_| 17), "{name}: RED has the speech itself");
+        assert!(speech[50].is_empty() && speech[20].len() > 50, "{name}");
+        // It came with the next packet, and the message itself stays lost.
+        let leg = &capture.record.flows[0].forward;
+        assert_eq!(leg.brought_later.get(&17), leg.messages[18].received.as_ref(), "{name}");
+        assert_eq!((leg.messages[17].fate, leg.brought_later.get(&50)), (Fate::Missing, None), "{name}");
+        let summary = summarise(&capture.record, &BTreeMap::new());
+        let flow = &summary.flows["call-1"];
+        assert_eq!((flow.lost, flow.call.as_ref().unwrap().missing), (22, 1), "{name}");
+    }
+    assert_eq!(red.read_with(&options).speech["call-1"].coding.codec, Codec::G711);
+    // Without the meaning of what is inside there is no call, and the reason names it.
+    let inside = repeated(121, 160, |number| [&[97][..], &[number as u8; 160]].concat());
+    let unknown = &inside.read_with(&options).streams[0];
+    assert!(unknown.not_rated.as_ref().unwrap().contains("what payload type 97 means"), "{unknown:?}");
+    let mut state = 1_u8;
+    let random = core::iter::repeat_with(|| {
+        state = state.wrapping_mul(157).wrapping_add(101);
+        state | 0x80
+    });
+    let random: Vec<u8> = random.take(160).collect();
+    let encrypted = &repeated(121, 160, |_| random.clone()).read_with(&options).streams[0];
+    assert_eq!((encrypted.encrypted, encrypted.red), (true, None), "{encrypted:?}");
+}

@@ -26,9 +26,8 @@ use crate::metrics::confidence::Confidence;
 pub use crate::receiver::Receiver;
 use crate::summary::{Basis, Direction, FlowSummary, JudgedBy, JudgedFigure, RunSummary};
 
-/// The least MOS of a usable call, unless the scenario's `floor` says otherwise. It is the MOS for an R of
-/// 60, below which nearly all users are dissatisfied (ITU-T G.109 (09/1999), Table 1: MOS 3.1).
-pub const CALL_FLOOR: f64 = 3.1;
+/// The least MOS of a usable call on the narrow scale, unless the scenario's `floor` says otherwise.
+pub const CALL_FLOOR: f64 = talkpath_config::Scale::Narrow.floor();
 
 /// The least share of messages in time with which a flow is usable, unless the scenario's `floor` says
 /// otherwise. We chose 95 %, which is a game that misses one update in twenty.
@@ -84,12 +83,17 @@ fn judge_flow_with(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option
     })
 }
 
+/// The least MOS of a usable call on the scale of this name.
+fn call_floor(scale: &str) -> f64 {
+    talkpath_config::Scale::named(scale).map_or(CALL_FLOOR, talkpath_config::Scale::floor)
+}
+
 /// Judges a call with `receiver`: by its score, or by the share that is heard if it is not rated. Returns
 /// `None` if the call does not have this receiver.
 fn judge_call(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option<JudgedFigure> {
     let call = flow.call.as_deref()?;
     let judged = |score: Option<f64>, heard: Option<f64>| match score {
-        Some(score) => Some(judged_figure(name, flow, JudgedBy::Mos, score, CALL_FLOOR)),
+        Some(score) => Some(judged_figure(name, flow, JudgedBy::Mos, score, call_floor(&call.scale))),
         // The floor of the scenario is an opinion score.
         None => Some(JudgedFigure { floor: 0.0, ..judged_figure(name, flow, JudgedBy::Heard, heard?, 0.0) }),
     };

@@ -3,6 +3,8 @@
 //! A *leg* is one direction of a flow: the way of the messages, or the way back of their echoes. A leg has a
 //! record of each message. Begin to read with [`MessageRecord`] and [`Fate`].
 
+use std::collections::BTreeMap;
+
 use talkpath_config::{Codec, Rated};
 use talkpath_units::{Bytes, Duration, Instant};
 
@@ -129,6 +131,9 @@ pub struct LegRecord {
     /// The time and the number of bytes of each read by the far application, if the transport is a stream. A
     /// message counts as delivered when its last byte is read, but goodput counts the bytes of each read.
     pub reads: Vec<(Instant, Bytes)>,
+    /// The messages whose speech a later message also brought, and when that message arrived. A capture shows
+    /// them, because each packet says which earlier speech it has. In a run [`Carriage`] says it.
+    pub brought_later: BTreeMap<u64, Instant>,
     /// True if nobody knows what arrived and when, because the receiving host went away with its half of the
     /// record.
     pub arrivals_unknown: bool,
@@ -151,6 +156,16 @@ impl PlayoutRule {
 }
 
 impl LegRecord {
+    /// Returns a message as its listener gets it: its speech arrives with the first packet that has it.
+    pub(crate) fn with_speech(&self, message: &MessageRecord) -> MessageRecord {
+        match self.brought_later.get(&message.seq) {
+            Some(at) if message.received.is_none_or(|received| received > *at) => {
+                MessageRecord { received: Some(*at), fate: Fate::Delivered, ..*message }
+            }
+            _ => *message,
+        }
+    }
+
     /// Returns the number of messages that ended as `fate`.
     pub fn count(&self, fate: Fate) -> usize {
         self.messages.iter().filter(|row| row.fate == fate).count()

@@ -83,7 +83,9 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         figures.one_way_delay_ms.as_ref(),
         figures.round_trip_delay_ms.as_ref(),
     );
-    let call_floor = info.terms.floor.unwrap_or(judge::CALL_FLOOR);
+    let usual_floor =
+        || info.terms.call.and_then(|call| call.rated).map_or(judge::CALL_FLOOR, |rated| rated.scale.floor());
+    let call_floor = info.terms.floor.unwrap_or_else(usual_floor);
     let waits = summarise_waits(&figures.waits, counters);
     let of_trips = figures.trips.figures();
     FlowSummary {

@@ -472,7 +472,7 @@ impl LegTap {
             messages: Vec::from(self.rows).into_iter().flatten().collect(),
             arrivals: self.arrivals,
             reads: self.reads,
-            arrivals_unknown: false,
+            ..LegRecord::default()
         }
     }
 }

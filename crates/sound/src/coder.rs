@@ -77,6 +77,16 @@ impl Decoder {
         }
     }
 
+    /// Makes `count` samples of a silence that was not sent: what the decoder plays without packets, or
+    /// nothing if it conceals lost packets as speech.
+    pub(crate) fn silence(&mut self, count: usize) -> Vec<f32> {
+        match self {
+            Self::G711(_) => vec![0.0; count],
+            #[cfg(feature = "opus")]
+            Self::Opus(decoder) => decoder.conceal(count),
+        }
+    }
+
     /// Ends the made-up speech. Returns how it would have gone on, to overlap with the speech after it.
     pub(crate) fn overlap(&mut self) -> Vec<f32> {
         match self {

@@ -5,6 +5,8 @@
 pub enum Heard {
     /// The speech of a packet.
     Decoded,
+    /// A silence of the speaker, which was not sent.
+    Pause,
     /// Speech in which a pitch period was removed or repeated.
     Stretched,
     /// Made-up speech, or silence if the receiver does not conceal.

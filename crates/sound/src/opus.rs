@@ -21,7 +21,11 @@ pub(crate) struct OpusDecoder {
     frames_in_packet: usize,
     /// For each packet of the call, whether it came itself.
     came_itself: Vec<bool>,
+    /// Whether a recording is coded with in-band FEC.
     has_fec: bool,
+    /// Whether the packets are those of a capture. One that did not come itself is empty if its speech came
+    /// by FEC, and has its speech if that came by RED.
+    is_captured: bool,
     /// The number of samples in a frame.
     samples: usize,
     /// The shortest speech that the decoder makes up, in samples.
@@ -61,20 +65,19 @@ impl OpusDecoder {
             let samples = nanos * u64::from(rate) / 1_000_000_000;
             usize::try_from(samples).unwrap_or_default().max(1)
         };
-        let (frames, frames_in_packet, samples, has_fec) = match speaker {
+        let (frames, frames_in_packet, samples, is_captured) = match speaker {
             Speaker::Reads(recording) => {
                 let samples = samples_in(coding.frame.as_nanos());
                 let frames_in_packet = coding.frames_in_packet.max(1) as usize;
                 // No more is coded than is heard, and two packets for what is discarded at the end.
                 let most = limits.seconds as usize * rate as usize / samples + 2 * frames_in_packet;
                 let count = (hearing.came_itself.len() * frames_in_packet).min(most);
-                (encode(coding, recording, samples, count)?, frames_in_packet, samples, coding.has_fec)
+                (encode(coding, recording, samples, count)?, frames_in_packet, samples, false)
             }
-            // The decoder takes a packet whole. FEC goes by what the receiver did, and the receiver of a
-            // capture takes no speech out of a later packet.
+            // The decoder takes a packet whole.
             Speaker::Sent(packets) => {
                 let frames = packets.iter().map(|packet| packet.to_vec()).collect();
-                (frames, 1, samples_in(hearing.terms.frame.as_nanos()), false)
+                (frames, 1, samples_in(hearing.terms.frame.as_nanos()), true)
             }
         };
         Ok(Self {
@@ -82,7 +85,8 @@ impl OpusDecoder {
             frames,
             frames_in_packet,
             came_itself: hearing.came_itself.clone(),
-            has_fec,
+            has_fec: coding.has_fec,
+            is_captured,
             samples,
             least_made_up: (rate / MADE_UP_PER_SECOND) as usize,
             made_up: Vec::new(),
@@ -93,7 +97,9 @@ impl OpusDecoder {
     /// it, and the frames before are made up.
     pub(crate) fn decode(&mut self, number: usize) -> Vec<f32> {
         let first = number * self.frames_in_packet;
-        let is_by_fec = self.has_fec && self.came_itself.get(number) == Some(&false);
+        let is_absent = self.frames.get(first).is_none_or(Vec::is_empty);
+        let is_by_fec = self.came_itself.get(number) == Some(&false)
+            && if self.is_captured { is_absent } else { self.has_fec };
         let mut speech = Vec::with_capacity(self.frames_in_packet * self.samples);
         for at in first..first + self.frames_in_packet {
             let is_last = at + 1 == first + self.frames_in_packet;

@@ -13,6 +13,9 @@
 //! below zero, so that the sound always has as many samples as the model plays. It delays the sound by 15 ms
 //! or less, or by up to [`URGENT_MS`] and 15 ms where speech has no period.
 
+use core::iter::Peekable;
+use core::slice::Iter;
+
 use talkpath_measure::metrics::adaptive::Step;
 use talkpath_measure::{Coding, Hearing};
 
@@ -93,6 +96,8 @@ impl Sound {
             divisor: i64::from(hearing.sample_rate / rate).max(1),
             frame: hearing.frame.max(1),
             surplus: 0,
+            silences: hearing.silences.iter().peekable(),
+            most,
         };
         let mut is_cut = false;
         for step in &hearing.steps {
@@ -113,10 +118,11 @@ impl Sound {
         Self { rate, samples, spans: spans(&heard), is_cut }
     }
 
-    /// Returns the share of samples that are not from packets. Returns `None` if the sound is empty.
+    /// Returns the share of samples that are not from packets. The silences of the speaker do not count.
+    /// Returns `None` if the sound is empty.
     pub fn concealed_share(&self) -> Option<f64> {
         let concealed = self.count(Heard::Concealed) + self.count(Heard::Silent);
-        let output = self.samples.len();
+        let output = self.samples.len() - self.count(Heard::Pause);
         (output > 0).then(|| concealed as f64 / output as f64)
     }
 
@@ -154,6 +160,13 @@ fn spans(heard: &[Heard]) -> Vec<Span> {
     spans
 }
 
+/// Fades from made-up speech to what follows.
+fn join(made_up: &[f32], after: &mut [f32]) {
+    for (at, (sample, made_up_sample)) in after.iter_mut().zip(made_up).enumerate() {
+        *sample = fade(*made_up_sample, *sample, at, made_up.len());
+    }
+}
+
 /// Performs the steps of a receiver.
 struct Player<'a> {
     line: Line,
@@ -164,6 +177,10 @@ struct Player<'a> {
     frame: i64,
     /// The number of samples that wait here and not in the model.
     surplus: usize,
+    /// The silences of the speaker that are still to come.
+    silences: Peekable<Iter<'a, (usize, i64)>>,
+    /// The number of samples after which the sound ends.
+    most: usize,
 }
 
 impl Player<'_> {
@@ -205,16 +222,28 @@ impl Player<'_> {
 
     fn decode(&mut self, timestamp: i64, joined: usize) {
         let number = usize::try_from(timestamp / self.frame).unwrap_or_default();
+        while let Some((_, samples)) = self.silences.next_if(|(frame, _)| *frame <= number) {
+            self.pause(self.samples(*samples));
+        }
         let overlap = self.decoder.overlap();
         let mut speech = self.decoder.decode(number);
         speech.drain(..joined.min(speech.len()));
-        for (at, (sample, made_up)) in speech.iter_mut().zip(&overlap).enumerate() {
-            *sample = fade(*made_up, *sample, at, overlap.len());
-        }
+        join(&overlap, &mut speech);
         self.line.push(&speech, Heard::Decoded);
         if self.surplus > 0 {
             self.lower_surplus();
         }
+    }
+
+    /// Plays a silence of the speaker before the next frame. The samples before it are as many as the
+    /// receiver keeps waiting, so as many wait again after it.
+    fn pause(&mut self, samples: usize) {
+        let samples = samples.min(self.most.saturating_sub(self.line.played));
+        let overlap = self.decoder.overlap();
+        let mut silence = self.decoder.silence(samples);
+        join(&overlap, &mut silence);
+        self.line.push(&silence, Heard::Pause);
+        self.line.played += samples;
     }
 
     /// Removes a period if one fits into the surplus.

@@ -179,6 +179,35 @@ fn the_sound_is_as_long_as_the_receiver_plays_and_conceals_as_much() {
 }
 
 #[test]
+fn a_silence_that_was_not_sent_is_heard_as_long_as_it_was() {
+    for playout in [FIXED, PlayoutRule::Adaptive] {
+        let mut flow = FlowRecord::new(FlowInfo::on_a_clock("call"));
+        flow.info.terms.call = Some(terms(playout));
+        flow.forward.messages = (0..300)
+            .map(|seq| {
+                let frame = message(seq, (seq != 200).then_some(30));
+                let later = |at: Instant| if seq < 100 { at } else { at + Duration::from_secs(3) };
+                MessageRecord { due: later(frame.due), received: frame.received.map(later), ..frame }
+            })
+            .collect();
+        let heard = Hearing::of(&flow, &(Instant::ZERO..Instant::MAX), Some(Direction::Forward)).unwrap();
+        let with_silence = sound(&heard);
+        let without = sound(&Hearing { silences: Vec::new(), ..heard });
+        let pause = with_silence.spans.iter().find(|span| span.heard == Heard::Pause).unwrap();
+        assert_eq!(pause.to - pause.from, 24_000);
+        assert!((16_000..16_800).contains(&pause.from), "{playout:?}: {pause:?}");
+        assert!(with_silence.samples[pause.from..pause.to].iter().all(|sample| *sample == 0));
+        let mut samples = with_silence.samples.clone();
+        samples.drain(pause.from..pause.to);
+        assert_eq!(samples.len(), without.samples.len());
+        assert_eq!(samples[..16_000], without.samples[..16_000]);
+        // It is as if it were not there, for the receiver and for its figures.
+        assert_eq!(with_silence.concealed_share(), without.concealed_share());
+        assert_eq!(with_silence.count(Heard::Concealed), without.count(Heard::Concealed));
+    }
+}
+
+#[test]
 fn a_long_call_is_cut_where_the_limit_is() {
     let hearing = hearing(terms(FIXED), vec![Some(30); 500]);
     let limits = Limits { seconds: 3, ..LIMITS };
@@ -278,5 +307,29 @@ mod opus {
         let (fec, concealed) =
             (difference(&whole.samples, &fec.samples), difference(&whole.samples, &concealed.samples));
         assert!(fec < concealed / 2.0, "{fec} and {concealed}");
+    }
+
+    #[test]
+    fn a_captured_packet_that_was_lost_is_decoded_from_the_packet_behind_it() {
+        let (coding, speech) = (coding(Bandwidth::Wide, true), speech().at_rate(16_000));
+        let packets = crate::opus::encode(&coding, &speech, 320, 300).unwrap();
+        let packets: Vec<Box<[u8]>> = packets.into_iter().map(Into::into).collect();
+        let mut flow = FlowRecord::new(FlowInfo::on_a_clock("call"));
+        flow.info.terms.call = Some(opus(ONCE));
+        let is_lost = |seq: u64| seq % 10 == 5;
+        flow.forward.messages = (0..300).map(|seq| message(seq, (!is_lost(seq)).then_some(30))).collect();
+        let render = |flow: &FlowRecord| {
+            let heard = Hearing::of(flow, &(Instant::ZERO..Instant::MAX), Some(Direction::Forward)).unwrap();
+            render(&heard, &coding, Speaker::Sent(&packets), LIMITS).unwrap()
+        };
+        let concealed = render(&flow);
+        let later = |seq: u64| (seq, message(seq + 1, Some(30)).received.unwrap());
+        flow.forward.brought_later = (0..300).filter(|seq| is_lost(*seq)).map(later).collect();
+        let repaired = render(&flow);
+        assert!((concealed.concealed_share(), repaired.concealed_share()) == (Some(0.1), Some(0.0)));
+        let whole = sound(&hearing(opus(ONCE), vec![Some(30); 300]), &coding);
+        let (repaired, concealed) =
+            (difference(&whole.samples, &repaired.samples), difference(&whole.samples, &concealed.samples));
+        assert!(repaired < concealed / 2.0, "{repaired} and {concealed}");
     }
 }

@@ -143,7 +143,7 @@ fn call_from_rows(flow: &FlowRecord, window: &Range<Instant>) -> Option<CallCoun
         }
         while echoes.next_if(|echo| echo.seq < frame.seq).is_some() {}
         let echo = echoes.next_if(|echo| echo.seq == frame.seq);
-        call.add(frame, echo);
+        call.add(&flow.forward.with_speech(frame), echo);
     }
     Some(call)
 }

@@ -26,6 +26,9 @@ pub struct Hearing {
     /// For each frame that was due, whether it came in a packet of its own. A frame that did not may still
     /// have come in a later packet, by RED or in-band FEC.
     pub came_itself: Vec<bool>,
+    /// The silences of the speaker that were not sent: the number of the frame after each, and its length in
+    /// samples. The receiver's steps leave them out.
+    pub silences: Vec<(usize, i64)>,
     /// What the receiver did, in the order of time.
     pub steps: Vec<Step>,
 }
@@ -44,7 +47,13 @@ impl Hearing {
         match (direction, &flow.echo) {
             (Some(Direction::Forward), _) => {
                 let frames = flow.forward.messages.iter().filter(|frame| window.contains(&frame.due));
-                frames.for_each(|frame| listener.add(frame, delay_of(frame)));
+                frames.for_each(|frame| {
+                    let with_speech = flow.forward.with_speech(frame);
+                    listener.add(frame, delay_of(&with_speech));
+                    if with_speech.received != frame.received {
+                        listener.came_in_another_packet();
+                    }
+                });
             }
             (Some(Direction::Return), None) => return None,
             (direction, echo) => {
@@ -75,6 +84,9 @@ struct Recorder {
     reassembly: Reassembly,
     receiver: OwnReceiver,
     came_itself: Vec<bool>,
+    silences: Vec<(usize, i64)>,
+    /// When the newest frame was due.
+    newest_due: Option<Instant>,
     /// The number of packets that were added of the newest frame.
     copies: u8,
 }
@@ -84,11 +96,20 @@ impl Recorder {
         let mut receiver = OwnReceiver::new(&terms, Clocks::Trusted);
         receiver.keep_steps();
         let reassembly = Reassembly::new(terms.carriage, terms.frame);
-        Self { terms, reassembly, receiver, came_itself: Vec::new(), copies: 0 }
+        Self {
+            terms,
+            reassembly,
+            receiver,
+            came_itself: Vec::new(),
+            silences: Vec::new(),
+            newest_due: None,
+            copies: 0,
+        }
     }
 
     fn add(&mut self, packet: &MessageRecord, delay: Option<SignedDuration>) {
         if self.copies == 0 {
+            self.note_silence(packet.due);
             self.came_itself.push(false);
         }
         self.copies = (self.copies + 1) % self.terms.carriage.copies.max(1);
@@ -97,6 +118,23 @@ impl Recorder {
         }
         if let Some(frame) = self.reassembly.add(packet.seq, packet.due, delay) {
             self.hear(frame);
+        }
+    }
+
+    /// The newest frame came in another packet than its own.
+    fn came_in_another_packet(&mut self) {
+        if let Some(newest) = self.came_itself.last_mut() {
+            *newest = false;
+        }
+    }
+
+    /// Keeps the silence before a frame, if there is one. Timestamps are rounded, and a clock may be a little
+    /// off, so less than half a frame is none.
+    fn note_silence(&mut self, due: Instant) {
+        let Some(before) = self.newest_due.replace(due) else { return };
+        let silence = due.since(before).saturating_sub(self.terms.frame);
+        if silence * 2 > self.terms.frame {
+            self.silences.push((self.came_itself.len(), OwnReceiver::samples(silence)));
         }
     }
 
@@ -111,8 +149,8 @@ impl Recorder {
         }
         let frame = OwnReceiver::samples(self.terms.frame);
         let steps = self.receiver.into_steps();
-        let Self { terms, came_itself, .. } = self;
-        Hearing { terms, sample_rate: SAMPLE_RATE, frame, came_itself, steps }
+        let Self { terms, came_itself, silences, .. } = self;
+        Hearing { terms, sample_rate: SAMPLE_RATE, frame, came_itself, silences, steps }
     }
 }
 
@@ -125,7 +163,7 @@ mod tests {
     use super::super::tests::{ADAPTIVE, FLOOR, TERMS};
     use super::*;
     use crate::testing::message;
-    use crate::{FlowInfo, PlayoutRule};
+    use crate::{FlowInfo, PlayoutRule, RunRecord};
 
     /// A call whose frames have these delays in ms.
     fn call(terms: CallTerms, delays: &[Option<u64>]) -> FlowRecord {
@@ -165,6 +203,39 @@ mod tests {
         let (conceal, output) = (Step::Conceal { samples: 960 }, Step::Output { samples: 960 });
         assert_eq!(heard.steps, [decode(0), output, conceal, output, conceal, output, decode(3), output]);
         assert_eq!(heard.came_itself, [true, false, true, true]);
+    }
+
+    #[test]
+    fn a_lost_frame_that_a_later_packet_brought_is_decoded_and_did_not_come_itself() {
+        let fixed = CallTerms { playout: PlayoutRule::Fixed(Duration::from_millis(60)), ..TERMS };
+        let mut flow = call(fixed, &[Some(30), None, Some(30), None, Some(30)]);
+        // The packet behind the first lost one has its frame, and came 50 ms after that frame was due.
+        flow.forward.brought_later.insert(1, Instant::ZERO + Duration::from_millis(20 + 50));
+        let window = Instant::ZERO..Instant::MAX;
+        let heard = Hearing::of(&flow, &window, Some(Direction::Forward)).unwrap();
+        let concealed = heard.steps.iter().filter(|step| matches!(step, Step::Conceal { .. }));
+        assert_eq!((concealed.count(), &heard.came_itself[..]), (1, &[true, false, true, false, true][..]));
+        // One that came itself before that is its own.
+        flow.forward.brought_later.insert(0, Instant::ZERO + Duration::from_millis(50));
+        let again = Hearing::of(&flow, &window, Some(Direction::Forward)).unwrap();
+        assert_eq!(again, heard);
+        let mut run = RunRecord { window_end: Instant::from_secs(1), ..RunRecord::default() };
+        run.flows.push(flow);
+        let rated = crate::summarise::summarise(&run, &Default::default());
+        let call = rated.flows["call"].call.clone().unwrap();
+        assert_eq!((call.played, call.missing, rated.flows["call"].lost), (4, 1, 2));
+    }
+
+    #[test]
+    fn a_silence_that_was_not_sent_stands_before_the_frame_after_it() {
+        let mut flow = call(ADAPTIVE, &[Some(30); 10]);
+        for message in &mut flow.forward.messages[4..] {
+            message.due += Duration::from_millis(400);
+            message.received = Some(message.due + Duration::from_millis(30));
+        }
+        let window = Instant::ZERO..Instant::MAX;
+        let heard = Hearing::of(&flow, &window, Some(Direction::Forward)).unwrap();
+        assert_eq!(heard.silences, [(4, 400 * 48)]);
     }
 
     #[test]
