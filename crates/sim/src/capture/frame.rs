@@ -4,7 +4,8 @@
 //! number and a payload size. This file adds what the bytes need besides:
 //!
 //! - **Addresses** show the flow and the end. Flows are numbered from 1. The near end of flow `k` has the
-//!   address 10.0.a.b and its far end has 10.128.a.b, where a and b are the two bytes of `k`.
+//!   address 10.0.a.b and its far end has 10.128.a.b, where a and b are the two bytes of `k`. The two
+//!   directions of a call over UDP have the same two addresses.
 //! - **Checksums** are computed, so that a decoder reports no error.
 //! - **Voice** over a datagram transport is encoded as RTP with the payload type of its codec (RFC 3551 §6).
 //!   If the scenario sets `rtp = false`, the simulated voice frames have no RTP header. Then the header
@@ -18,6 +19,7 @@ use talkpath_wire::encapsulated::{EncapsulatedPacket, native_form};
 use talkpath_wire::{Datagram, Flags, Packet, Segment};
 
 use super::opus_head::opus_head;
+use super::spoken::SpokenPackets;
 
 /// The protocol numbers of RFC 9293 §3.1 and RFC 768.
 const PROTOCOL_TCP: u8 = 6;
@@ -80,10 +82,10 @@ const OPTION_TIMESTAMPS: u8 = 8;
 
 /// What the bytes of a packet need besides the packet itself.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Envelope {
-    /// The number of the flow. The first flow is 1.
+pub(super) struct Envelope<'a> {
+    /// The number of the flow, or of the other direction of a call. The first flow is 1.
     pub(super) flow: u16,
-    /// True if the packet travels from the near end to the far end.
+    /// True if the packet travels from the first host to the second.
     pub(super) is_outward: bool,
     /// The identification of the IP packet (RFC 791 §3.1).
     pub(super) identification: u16,
@@ -91,6 +93,8 @@ pub(super) struct Envelope {
     pub(super) dscp: Dscp,
     /// The RTP fields of the flow's messages. `None` if the messages are not encoded as RTP.
     pub(super) rtp: Option<RtpFrame>,
+    /// The packets of the call. `None` if each message is a packet of RTP one packet time after another.
+    pub(super) spoken: Option<&'a SpokenPackets>,
     /// True if DCCP is captured inside UDP (RFC 6773). Otherwise DCCP is a protocol of IP.
     pub(super) is_encapsulated: bool,
 }
@@ -108,17 +112,13 @@ pub(super) struct RtpFrame {
 }
 
 impl RtpFrame {
-    /// Returns the fields of a call. Returns `None` if the number of a message is not the sequence number of
-    /// an RTP packet. The two numbers agree only if each message is one packet, and if the call has no gaps.
+    /// Returns the fields of a call.
     pub(super) fn of(voice: &VoiceConfig) -> Option<Self> {
-        let has_one_packet_per_frame = voice
-            .sender
-            .is_none_or(|sender| sender.silence.is_none() && sender.red == 0 && sender.copies <= 1);
         let row = voice.codec().row();
         let ticks = u128::from(voice.ptime.as_nanos()) * u128::from(row.clock_hz) / 1_000_000_000;
         let samples_per_packet = u32::try_from(ticks).ok()?;
         let extensions = u32::try_from(voice.headers.extensions.get()).ok()?;
-        has_one_packet_per_frame.then_some(Self {
+        Some(Self {
             payload_type: row.payload_type,
             samples_per_packet,
             extensions,
@@ -128,7 +128,7 @@ impl RtpFrame {
 }
 
 /// Encodes `packet` with its IPv4 header.
-pub(super) fn encode_frame(packet: &Packet, envelope: &Envelope) -> Vec<u8> {
+pub(super) fn encode_frame(packet: &Packet, envelope: &Envelope<'_>) -> Vec<u8> {
     match packet {
         Packet::Udp(datagram) => encode_datagram(datagram, envelope),
         Packet::Quic(packet) => {
@@ -143,7 +143,7 @@ pub(super) fn encode_frame(packet: &Packet, envelope: &Envelope) -> Vec<u8> {
     }
 }
 
-fn encode_datagram(datagram: &Datagram, envelope: &Envelope) -> Vec<u8> {
+fn encode_datagram(datagram: &Datagram, envelope: &Envelope<'_>) -> Vec<u8> {
     let ports = match envelope.rtp {
         Some(_) => Ports { source: RTP_PORT, destination: RTP_PORT },
         None => flow_ports(envelope, DATA_PORT),
@@ -154,7 +154,7 @@ fn encode_datagram(datagram: &Datagram, envelope: &Envelope) -> Vec<u8> {
 
 /// Encodes a packet that can travel inside UDP. The packet is a protocol of IP instead if the protocol has
 /// such a form, and if the capture does not ask for UDP.
-fn encode_encapsulated(packet: &EncapsulatedPacket, envelope: &Envelope) -> Vec<u8> {
+fn encode_encapsulated(packet: &EncapsulatedPacket, envelope: &Envelope<'_>) -> Vec<u8> {
     let native = native_form(packet.kind());
     if let Some(form) = native.filter(|_| !envelope.is_encapsulated) {
         let Addresses { source, destination } = addresses(envelope);
@@ -168,7 +168,7 @@ fn encode_encapsulated(packet: &EncapsulatedPacket, envelope: &Envelope) -> Vec<
 }
 
 /// Encodes a packet with the codec of its protocol.
-fn encode_by_codec(packet: &EncapsulatedPacket, carrier: Carrier, envelope: &Envelope) -> Vec<u8> {
+fn encode_by_codec(packet: &EncapsulatedPacket, carrier: Carrier, envelope: &Envelope<'_>) -> Vec<u8> {
     let data = match packet.payload() {
         0 => Vec::new(),
         size => encode_message(packet.message(), size, envelope),
@@ -179,31 +179,41 @@ fn encode_by_codec(packet: &EncapsulatedPacket, carrier: Carrier, envelope: &Env
 }
 
 /// Encodes a message of a datagram transport. The message has `size` bytes with its RTP header.
-fn encode_message(seq: u64, size: u32, envelope: &Envelope) -> Vec<u8> {
+fn encode_message(seq: u64, size: u32, envelope: &Envelope<'_>) -> Vec<u8> {
     let mut message = Vec::with_capacity(size as usize);
+    let is_pcmu = envelope.rtp.is_some_and(|rtp| rtp.payload_type == PCMU);
+    let filling = if is_pcmu { PCMU_SILENCE } else { 0 };
     if let Some(rtp) = envelope.rtp
         && size >= RTP_HEADER + rtp.extensions
     {
         encode_rtp_header(&mut message, seq, rtp, envelope);
-        message.extend(rtp.head.into_iter().flatten());
+        match envelope.spoken.and_then(|spoken| Some((spoken, spoken.of_message(seq)?))) {
+            Some((spoken, packet)) => spoken.encode(packet, rtp, filling, &mut message),
+            None => message.extend(rtp.head.into_iter().flatten()),
+        }
     }
-    let is_pcmu = envelope.rtp.is_some_and(|rtp| rtp.payload_type == PCMU);
-    message.resize(size as usize, if is_pcmu { PCMU_SILENCE } else { 0 });
+    message.resize(size as usize, filling);
     message
 }
 
 /// Appends the RTP header (RFC 3550 §5.1) of the message with the number `seq` to `message`.
-fn encode_rtp_header(message: &mut Vec<u8>, seq: u64, rtp: RtpFrame, envelope: &Envelope) {
+fn encode_rtp_header(message: &mut Vec<u8>, seq: u64, rtp: RtpFrame, envelope: &Envelope<'_>) {
     let has_extensions = rtp.extensions > 0;
-    let is_first_of_talkspurt = seq == 0;
-    let timestamp = (seq as u32).wrapping_mul(rtp.samples_per_packet);
+    let spoken = envelope.spoken.and_then(|spoken| Some((spoken, spoken.of_message(seq)?)));
+    let (number, slot, is_first_of_talkspurt, payload_type) = match spoken {
+        Some((spoken, packet)) => {
+            (packet.number, packet.slot, packet.is_first, spoken.payload_type(packet, rtp))
+        }
+        None => (seq, seq, seq == 0, rtp.payload_type),
+    };
+    let timestamp = (slot as u32).wrapping_mul(rtp.samples_per_packet);
     // The two directions of a flow are two sources of RTP.
     let source = u32::from(envelope.flow) << 1 | u32::from(envelope.is_outward);
     message.extend([
         RTP_VERSION | if has_extensions { RTP_HAS_EXTENSIONS } else { 0 },
-        rtp.payload_type | if is_first_of_talkspurt { RTP_MARKER } else { 0 },
+        payload_type | if is_first_of_talkspurt { RTP_MARKER } else { 0 },
     ]);
-    message.extend((seq as u16).to_be_bytes());
+    message.extend((number as u16).to_be_bytes());
     message.extend(timestamp.to_be_bytes());
     message.extend(source.to_be_bytes());
     if has_extensions {
@@ -224,7 +234,7 @@ enum Fragmentation {
 }
 
 /// Puts an IPv4 header (RFC 791 §3.1) before `body`.
-fn encode_ipv4(protocol: u8, fragmentation: Fragmentation, body: &[u8], envelope: &Envelope) -> Vec<u8> {
+fn encode_ipv4(protocol: u8, fragmentation: Fragmentation, body: &[u8], envelope: &Envelope<'_>) -> Vec<u8> {
     let Addresses { source, destination } = addresses(envelope);
     let total_length = (IPV4_HEADER + body.len()) as u16;
     let ecn = match envelope.ecn {
@@ -249,7 +259,7 @@ fn encode_ipv4(protocol: u8, fragmentation: Fragmentation, body: &[u8], envelope
 }
 
 /// Puts a UDP header (RFC 768) before `payload`.
-fn encode_udp(ports: &Ports, payload: &[u8], envelope: &Envelope) -> Vec<u8> {
+fn encode_udp(ports: &Ports, payload: &[u8], envelope: &Envelope<'_>) -> Vec<u8> {
     let length = UDP_HEADER + payload.len();
     let mut bytes = Vec::with_capacity(length);
     for field in [ports.source, ports.destination, length as u16, 0] {
@@ -267,7 +277,7 @@ fn encode_udp(ports: &Ports, payload: &[u8], envelope: &Envelope) -> Vec<u8> {
 }
 
 /// Encodes a TCP segment (RFC 9293 §3.1). Its data is zeros.
-fn encode_tcp(segment: &Segment, envelope: &Envelope) -> Vec<u8> {
+fn encode_tcp(segment: &Segment, envelope: &Envelope<'_>) -> Vec<u8> {
     let options = encode_tcp_options(segment);
     let header_length = TCP_HEADER + options.len();
     let length = header_length + segment.payload as usize;
@@ -328,7 +338,7 @@ struct Addresses {
     destination: [u8; 4],
 }
 
-const fn addresses(envelope: &Envelope) -> Addresses {
+const fn addresses(envelope: &Envelope<'_>) -> Addresses {
     let [high, low] = envelope.flow.to_be_bytes();
     let (near, far) = ([10, 0, high, low], [10, 128, high, low]);
     if envelope.is_outward {
@@ -340,7 +350,7 @@ const fn addresses(envelope: &Envelope) -> Addresses {
 
 /// Returns the ports of a packet of the flow's connection. The server, at the far end, has the port
 /// `server_port`.
-const fn flow_ports(envelope: &Envelope, server_port: u16) -> Ports {
+const fn flow_ports(envelope: &Envelope<'_>, server_port: u16) -> Ports {
     let client_port = FIRST_CLIENT_PORT + envelope.flow % CLIENT_PORTS;
     if envelope.is_outward {
         Ports { source: client_port, destination: server_port }
@@ -351,7 +361,7 @@ const fn flow_ports(envelope: &Envelope, server_port: u16) -> Ports {
 
 /// Returns the sum of the pseudo-header that the checksums of UDP and TCP include (RFC 768, RFC 9293 §3.1).
 /// `length` is the size of the header and the data of UDP or TCP.
-fn pseudo_header_sum(protocol: u8, length: usize, envelope: &Envelope) -> u32 {
+fn pseudo_header_sum(protocol: u8, length: usize, envelope: &Envelope<'_>) -> u32 {
     let Addresses { source, destination } = addresses(envelope);
     word_sum(&source) + word_sum(&destination) + u32::from(protocol) + length as u32
 }

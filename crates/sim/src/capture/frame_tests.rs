@@ -10,7 +10,7 @@ use super::*;
 
 const VOICE: RtpFrame = RtpFrame { payload_type: 0, samples_per_packet: 160, extensions: 0, head: None };
 
-fn envelope(rtp: Option<RtpFrame>) -> Envelope {
+fn envelope(rtp: Option<RtpFrame>) -> Envelope<'static> {
     Envelope {
         flow: 1,
         is_outward: true,
@@ -18,6 +18,7 @@ fn envelope(rtp: Option<RtpFrame>) -> Envelope {
         ecn: Ecn::NotEct,
         dscp: Dscp::BEST_EFFORT,
         rtp,
+        spoken: None,
         is_encapsulated: false,
     }
 }
@@ -191,7 +192,7 @@ proptest! {
     ) {
         let envelope = Envelope {
             flow, is_outward: outward, is_encapsulated: encapsulated, ecn: Ecn::Ce, dscp: Dscp::BEST_EFFORT,
-            rtp: voice.then_some(VOICE), identification: flow,
+            rtp: voice.then_some(VOICE), spoken: None, identification: flow,
         };
         let bytes = encode_frame(&packet, &envelope);
         let around = if matches!(packet, Packet::Encapsulated(_)) && encapsulated { 8 } else { 0 };

@@ -10,19 +10,22 @@
 
 mod frame;
 mod opus_head;
+mod spoken;
 
 use std::io::{self, Write};
 
 use talkpath_arena::RunPlan;
 use talkpath_config::TransportConfig;
 use talkpath_measure::pcapng::{self, CapturedPacket};
-use talkpath_model::{Flow, Scenario};
+use talkpath_model::{Direction as FlowDirection, Flow, Scenario};
 use talkpath_path::Direction;
+use talkpath_units::Instant;
 
 use crate::build;
 pub use crate::tap::CaptureEnd;
 use crate::tap::{Sighting, Tap};
 use frame::{Envelope, RtpFrame, encode_frame};
+use spoken::SpokenPackets;
 
 /// Where a capture is made, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,17 +64,60 @@ pub fn capture(
     }
     let mut simulation = build::build(scenario, plan);
     simulation.tap = Some(Box::new(Tap::new(options.end)));
+    let end = Instant::ZERO.saturating_add(scenario.duration);
+    let spoken: Vec<Option<SpokenPackets>> = scenario
+        .flows
+        .iter()
+        .map(|flow| SpokenPackets::of(flow.workload.voice()?, flow.workload_seed(plan.seed), end))
+        .collect();
+    let hosts: Vec<Hosts> =
+        (0..scenario.flows.len()).map(|index| Hosts::of(&scenario.flows, index)).collect();
     let mut written = Ok(());
     simulation.run(plan, &mut |sighting| {
         if written.is_ok() {
             let flow = &scenario.flows[sighting.flow as usize];
-            let bytes = encode_frame(&sighting.packet, &envelope(sighting, flow, options));
+            let spoken = spoken[sighting.flow as usize].as_ref();
+            let Hosts { pair, is_swapped } = hosts[sighting.flow as usize];
+            let is_outward = (sighting.direction == Direction::Out) != is_swapped;
+            let envelope = Envelope { flow: pair, is_outward, spoken, ..envelope(sighting, flow, options) };
+            let bytes = encode_frame(&sighting.packet, &envelope);
             let original_size = bytes.len() as u32;
             let packet = CapturedPacket { interface: 0, at: sighting.at, bytes: &bytes, original_size };
             written = pcapng::write_packet(out, packet);
         }
     });
     written
+}
+
+/// The hosts of a flow, as its addresses show them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hosts {
+    /// The number of the pair of hosts. The first pair is 1.
+    pair: u16,
+    /// Whether the sender is the second host of the pair.
+    is_swapped: bool,
+}
+
+impl Hosts {
+    /// The two directions of a call over UDP are between the same two hosts, so that programs which read the
+    /// capture see one call. RTP has the same port at both ends (RFC 4961). Any other flow has hosts of its
+    /// own, of which the first one opens the connection.
+    fn of(flows: &[Flow], index: usize) -> Self {
+        let flow = &flows[index];
+        let is_rtp = |flow: &Flow| {
+            matches!(flow.transport, TransportConfig::Udp(_)) && flow.workload.voice().is_some()
+        };
+        let pair = |index: usize| index as u16 + 1;
+        if flow.direction == FlowDirection::Up || !is_rtp(flow) {
+            return Self { pair: pair(index), is_swapped: false };
+        }
+        let is_other = |other: &Flow| {
+            let names = other.name.strip_suffix("-up").zip(flow.name.strip_suffix("-down"));
+            other.group == flow.group && is_rtp(other) && names.is_some_and(|(up, down)| up == down)
+        };
+        let other = flows.iter().position(is_other);
+        Self { pair: pair(other.unwrap_or(index)), is_swapped: true }
+    }
 }
 
 /// `scenario` with all of QUIC's packets encrypted; `None` if it has no QUIC.
@@ -86,7 +132,7 @@ fn encrypted(scenario: &Scenario) -> Option<Scenario> {
     Some(encrypted)
 }
 
-fn envelope(sighting: &Sighting, flow: &Flow, options: CaptureOptions) -> Envelope {
+fn envelope(sighting: &Sighting, flow: &Flow, options: CaptureOptions) -> Envelope<'static> {
     Envelope {
         flow: sighting.flow as u16 + 1,
         is_outward: sighting.direction == Direction::Out,
@@ -94,6 +140,7 @@ fn envelope(sighting: &Sighting, flow: &Flow, options: CaptureOptions) -> Envelo
         ecn: sighting.ecn,
         dscp: flow.dscp.unwrap_or_default(),
         rtp: flow.workload.voice().and_then(RtpFrame::of),
+        spoken: None,
         is_encapsulated: options.encapsulated,
     }
 }
