@@ -153,8 +153,7 @@ fn parse_left_side(text: &str, cells: &[ThresholdCell<'_>]) -> Result<LeftSide, 
     let (figure, selector) = text.split_once('@').unwrap_or((text, ""));
     let figure = figure.trim();
     let selected = select_cells(selector, cells)?;
-    let incomplete =
-        || Problem::new(format!("found {}, expected FLOW.FIGURE or link.NAME.FIGURE", quote(figure)));
+    let incomplete = || incomplete_figure(figure, &selected);
     let (first, after_first) = figure.split_once('.').ok_or_else(incomplete)?;
     let (subject, path) = if first == LINK {
         let (name, path) = after_first.split_once('.').ok_or_else(incomplete)?;
@@ -167,6 +166,17 @@ fn parse_left_side(text: &str, cells: &[ThresholdCell<'_>]) -> Result<LeftSide, 
         (subject, full_path(after_first))
     };
     Ok(LeftSide { subject, path, cells: selected.iter().map(|cell| cell.index).collect() })
+}
+
+/// The mistake of a figure without its flow or link. The help names a flow that can have the figure.
+fn incomplete_figure(figure: &str, cells: &[&ThresholdCell<'_>]) -> Problem {
+    let problem = Problem::new(format!("found {}, expected FLOW.FIGURE or link.NAME.FIGURE", quote(figure)));
+    let is_of_calls = full_path(figure) != figure;
+    let flow = cells.iter().find_map(|cell| cell.subjects.first_flow(is_of_calls));
+    match flow.filter(|_| !figure.is_empty() && !figure.contains('.')) {
+        Some(flow) => problem.with_help(format!("did you mean `{flow}.{figure}`?")),
+        None => problem,
+    }
 }
 
 /// The word before the name of a link.
@@ -339,6 +349,17 @@ impl<'a> SubjectNames<'a> {
         }
     }
 
+    /// Returns the first flow, or the first call, by the name that a threshold gives it.
+    fn first_flow(self, is_call: bool) -> Option<&'a str> {
+        let is_wanted = |flow: &&Flow| !is_call || flow.workload.voice().is_some();
+        match self {
+            // The calls of a program are known by this name.
+            Self::Scenario(scenario) if scenario.program.is_some() => Some("call"),
+            Self::Scenario(scenario) => scenario.flows.iter().find(is_wanted).map(|flow| flow.group.as_str()),
+            Self::File(_) => self.groups().first().copied(),
+        }
+    }
+
     /// Returns the flows that `name` names: the flow with this name, or all flows of a `[flow.NAME]`.
     fn members(self, name: &str) -> Vec<&'a str> {
         match self {
@@ -444,7 +465,10 @@ mod tests {
         assert!(refused("cal.mos").contains("no flow called \"cal\" (did you mean \"call\"?)"));
         assert!(refused("speech.mos").contains("there are: call, game"));
         assert!(refused("link.upp.lost").contains("did you mean \"up\"?"));
-        assert!(refused("mos").contains("expected FLOW.FIGURE"));
+        assert!(refused("mos").contains("expected FLOW.FIGURE or link.NAME.FIGURE"));
+        assert!(refused("mos").contains("did you mean `call.mos`?"), "{}", refused("mos"));
+        assert!(refused("in_time").contains("did you mean `call.in_time`?"));
+        assert!(!refused("link.up").contains("did you mean"));
         assert!(refused("call.mos@path.up.los=0.01").contains("did you mean `path.up.loss`?"));
         assert!(refused("call.mos@path.up.loss=0.02").contains("its values are: 0.0, 0.01"));
         assert!(

@@ -16,7 +16,7 @@ mod cbr;
 mod file;
 mod voice;
 
-use talkpath_config::SILENCE;
+use talkpath_config::{SILENCE, Scale};
 use talkpath_model::{Concealment, EchoWrite, Judging, Playout, WorkloadConfig};
 use talkpath_units::{Bytes, Duration};
 
@@ -98,13 +98,13 @@ pub(crate) fn resolve(
         Some("per-message") => EchoWrite::PerMessage,
         _ => EchoWrite::PerRead,
     };
-    let judging = judging(&section)?;
+    let judging = judging(&section, &workload)?;
     Some(Load { workload, judging, echo: has_echo.then_some(echo_write) })
 }
 
 /// Returns the judging. It depends on the keys that the workload has: `playout` for a call, `deadline` for
 /// messages.
-fn judging(section: &Section<'_>) -> Option<Judging> {
+fn judging(section: &Section<'_>, workload: &WorkloadConfig) -> Option<Judging> {
     if section.has_key("playout") {
         let playout = playout(section)?;
         // Whoever names a receiver of another time is judged with that one alone.
@@ -113,7 +113,14 @@ fn judging(section: &Section<'_>) -> Option<Judging> {
             Some(_) if section.choice("concealment")? == SILENCE => Concealment::Silence,
             _ => Concealment::Concealed,
         };
-        return Some(Judging::Call { playout, others, concealment, floor: section.number("floor")? });
+        let floor = match section.node("floor") {
+            Some(_) => section.number("floor")?,
+            None => {
+                let rated = workload.voice().and_then(|voice| voice.coding.rated(true));
+                rated.map_or(Scale::Narrow, |rated| rated.scale).floor()
+            }
+        };
+        return Some(Judging::Call { playout, others, concealment, floor });
     }
     if !section.has_key("deadline") {
         return Some(Judging::Unjudged);

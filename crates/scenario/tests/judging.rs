@@ -32,6 +32,16 @@ fn a_call_has_the_receiver_of_browsers_conceals_what_is_missing_and_needs_a_scor
     ] {
         assert_eq!(flow(workload).judging, usual, "{workload}");
     }
+    // The same R of 60 has a lower score on the longer scales.
+    for (bandwidth, bitrate, expected) in
+        [("nb", "8 kbps", 3.1), ("wb", "12 kbps", 2.4), ("swb", "32 kbps", 2.1)]
+    {
+        let opus = format!(
+            "{{ kind = \"voice\", codec = \"opus\", bandwidth = \"{bandwidth}\", bitrate = \"{bitrate}\" }}"
+        );
+        let Judging::Call { floor, .. } = flow(&opus).judging else { panic!("{bandwidth}") };
+        assert_eq!(floor.to_bits(), f64::to_bits(expected), "{bandwidth}");
+    }
     // A run directory names its receiver, so that another default changes nothing there.
     assert!(plan_of("\"voice\"").resolved.contains("playout = { kind = \"adaptive\" }"));
 }

@@ -68,6 +68,14 @@ fn combinations_that_do_not_exist_are_refused_with_what_is_right() {
             "fec: found it with frames of 5 ms, expected frames of 10 ms",
         ),
         (
+            "codec = \"opus\", fec = true, bitrate = \"24 kbps\"",
+            "fec: found it with 24 kb/s in swb, where libopus sends no in-band FEC",
+        ),
+        (
+            "codec = \"opus\", fec = true, bitrate = \"17 kbps\", bandwidth = \"nb\"",
+            "libopus sends it in nb from 18 kb/s on",
+        ),
+        (
             "codec = \"opus\", fec = true, ptime = \"60 ms\", frames = 12",
             "fec: found it with frames of 5 ms, expected frames of 10 ms",
         ),

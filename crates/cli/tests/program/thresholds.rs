@@ -156,6 +156,7 @@ fn a_figure_that_is_not_there_is_refused_before_the_run_if_that_is_known() {
         ("call.mos@path.up.los=0 >= 3", "did you mean `path.up.loss`?"),
         ("call.call.mso >= 3", "did you mean `call.mos`?"),
         ("call.mos", "expected FLOW.FIGURE"),
+        ("mos >= 3.6", "did you mean `call.mos`?"),
         ("call.mos >= lots", "a number in the figure's own unit"),
     ];
     for (text, says) in before {

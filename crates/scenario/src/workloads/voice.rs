@@ -100,7 +100,14 @@ pub(super) const VOICE: Workload = Workload {
                 Default::Absent("the concealment of the codec"),
                 Codec::CONCEALMENTS_DOC,
             ),
-            key("floor", MOS, Default::Is("3.1"), "the least opinion score (MOS) of a usable call"),
+            key(
+                "floor",
+                MOS,
+                Default::Absent(
+                    "3.1; 2.4 for wideband, and 2.1 for super-wideband and full band, whose scales are longer",
+                ),
+                "the least opinion score (MOS) of a usable call",
+            ),
             ECHO,
             ECHO_WRITE_KEY,
         ],

@@ -44,8 +44,35 @@ pub(super) fn read(section: &Section<'_>, log: &mut Log) -> Option<Coding> {
         section.problem("fec", no_fec(&coding), log);
         return None;
     }
+    if coding.has_fec && coding.bit_rate.as_bps() < least_fec_bps(&coding) {
+        section.problem("fec", too_slow_for_fec(&coding), log);
+        return None;
+    }
     Some(coding)
 }
+
+/// The least bit rate at which libopus adds in-band FEC without narrowing the bandwidth (`decide_fec` and
+/// `compute_equiv_rate` in opus_encoder.c, of libopus 1.3 to 1.5), in b/s. It depends on the loss that the
+/// encoder is told to expect. We chose 10 %, as for the sound (`sound/src/opus.rs`): for less libopus wants a
+/// higher rate.
+fn least_fec_bps(coding: &Coding) -> u64 {
+    let threshold = match coding.bandwidth {
+        Bandwidth::Narrow => 12_000,
+        Bandwidth::Medium => 14_000,
+        Bandwidth::Wide => 16_000,
+        Bandwidth::SuperWide => 20_000,
+        Bandwidth::Full => 22_000,
+    };
+    // The encoder has no FEC yet, so the hysteresis counts.
+    let wanted = (threshold + HYSTERESIS_BPS) * (125 - EXPECTED_LOSS) / 100;
+    // What is left of a bit rate, in its view: for losses, and with a constant bit rate.
+    let least = wanted * (6 * EXPECTED_LOSS + 10) / (5 * EXPECTED_LOSS + 10);
+    if coding.is_vbr { least } else { least * 12 / 11 }
+}
+
+const HYSTERESIS_BPS: u64 = 1_000;
+/// The expected loss in per cent.
+const EXPECTED_LOSS: u64 = 10;
 
 /// Returns the number of frames in a packet, or the key with a mistake. Returns `None` if a value is absent.
 fn check_frames(
@@ -109,6 +136,19 @@ fn refuse_choices(section: &Section<'_>, codec: Codec, log: &mut Log) -> Option<
         }
     }
     Some(())
+}
+
+fn too_slow_for_fec(coding: &Coding) -> Problem {
+    let least = least_fec_bps(coding).div_ceil(1_000);
+    let name = coding.bandwidth.name();
+    let message = format!(
+        "found it with {:.0} kb/s in {name}, where libopus sends no in-band FEC",
+        coding.bit_rate.as_bps() as f64 / 1e3
+    );
+    Problem::new(message).with_help(format!(
+        "libopus sends it in {name} from {least} kb/s on (for an expected loss of {EXPECTED_LOSS} %), and in a narrower \
+         `bandwidth` from less"
+    ))
 }
 
 fn no_fec(coding: &Coding) -> Problem {
