@@ -57,6 +57,8 @@ impl Metric {
     pub(crate) const MOUTH_TO_EAR_P50: Self = Self::Flow("call.mouth_to_ear_ms.p50");
     /// The share of what is heard of a call that was made up.
     pub(crate) const CONCEALED: Self = Self::Flow("call.concealed");
+    /// The mean length of the gaps of a call over that of gaps at random.
+    pub(crate) const BURST_RATIO: Self = Self::Flow("call.burst_ratio");
     /// The length of the longest gap of a call.
     pub(crate) const LONGEST_GAP: Self = Self::Flow("call.longest_gap_ms");
     /// The share of a call's frames that were late or missing at their playout.

@@ -110,9 +110,19 @@ impl<'a> Sweep<'a> {
         axes: impl Iterator<Item = usize>,
         label: impl Fn(&Axis, usize) -> String,
     ) -> String {
+        self.values_text_of(&combination.value_indices, axes, label)
+    }
+
+    /// The values of some keys, of which `value_indices` has the numbers of all keys.
+    fn values_text_of(
+        &self,
+        value_indices: &[usize],
+        axes: impl Iterator<Item = usize>,
+        label: impl Fn(&Axis, usize) -> String,
+    ) -> String {
         let values = axes.map(|axis_index| {
             let axis = &self.axes[axis_index];
-            format!("{} = {}", axis.key, label(axis, combination.value_indices[axis_index]))
+            format!("{} = {}", axis.key, label(axis, value_indices[axis_index]))
         });
         values.collect::<Vec<_>>().join(", ")
     }

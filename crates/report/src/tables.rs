@@ -72,17 +72,19 @@ impl<'a> FlowTable<'a> {
         columns.add(Column::words("transport"), |name| short_name(&cell.transport(name).label));
         self.add_message_columns(&mut columns);
         self.add_score_columns(&mut columns);
-        self.add_unrated_call_columns(&mut columns);
+        self.add_call_columns(&mut columns);
         self.add_in_time_column(&mut columns);
         self.add_delay_columns(&mut columns);
         let term = Metric::GOODPUT.term("goodput").about(Topic::Goodput);
         columns.add(Column::numbers("goodput", "Mb/s").explained(term), |name| {
             Scale::MBPS.text(cell.value(name, Metric::GOODPUT))
         });
-        let term = Metric::RETRANSMIT_RATE.term("resent").about(Topic::Resent);
-        columns.add(Column::numbers("resent", "%").omit_order(5).explained(term), |name| {
-            percent(cell.value(name, Metric::RETRANSMIT_RATE))
-        });
+        if self.any_flow_knows(Metric::RETRANSMIT_RATE) {
+            let term = Metric::RETRANSMIT_RATE.term("resent").about(Topic::Resent);
+            columns.add(Column::numbers("resent", "%").omit_order(5).explained(term), |name| {
+                percent(cell.value(name, Metric::RETRANSMIT_RATE))
+            });
+        }
         self.add_verdict_column(&mut columns);
         columns
             .grid_with(self.names.iter().copied(), |name| (Role::Plain, Some(cell.transport(name).display)))
@@ -118,23 +120,32 @@ impl<'a> FlowTable<'a> {
         }
     }
 
-    /// Adds what calls without a score have: what was concealed, the longest gap, and the delay.
-    fn add_unrated_call_columns(&self, columns: &mut FlowColumns<'a>) {
+    /// Adds what a score is made of: what was concealed, in which gaps, and the delay. If a call has no
+    /// score, these columns always stay.
+    fn add_call_columns(&self, columns: &mut FlowColumns<'a>) {
         let cell = self.cell;
-        if !self.any_flow(|name| judged_by(cell, name) == Some(JudgedBy::Heard)) {
+        if !self.any_flow_knows(Metric::CONCEALED) {
             return;
         }
+        let is_unrated = self.any_flow(|name| judged_by(cell, name) == Some(JudgedBy::Heard));
+        let order = move |order| if is_unrated { 0 } else { order };
         let term = Metric::CONCEALED.term("concealed").about(Topic::Playout);
-        columns.add(Column::numbers("concealed", "%").explained(term), |name| {
+        let head = Column::numbers("concealed", "%").omit_order(order(4)).explained(term);
+        columns.add(head, |name| {
             cell.value(name, Metric::CONCEALED).map_or_else(String::new, |share| percent(Some(share)))
         });
-        for (name, metric) in
-            [("longest gap", Metric::LONGEST_GAP), ("mouth to ear", Metric::MOUTH_TO_EAR_P50)]
-        {
+        let ratio = |value| Scale::INDEX.text(Some(value));
+        let ms = |value| Scale::MS.text(Some(value));
+        let texts: [(_, _, _, _, fn(f64) -> String); 3] = [
+            ("burst", "ratio", Metric::BURST_RATIO, 1, ratio),
+            ("longest gap", "ms", Metric::LONGEST_GAP, order(4), ms),
+            ("mouth to ear", "ms", Metric::MOUTH_TO_EAR_P50, order(4), ms),
+        ];
+        for (group, head, metric, omit_order, text) in texts {
+            let name = if head == "ms" { group } else { "burst ratio" };
             let term = metric.term(name).about(Topic::Playout);
-            columns.add(Column::numbers(name, "ms").explained(term), move |name| {
-                cell.value(name, metric).map_or_else(String::new, |ms| Scale::MS.text(Some(ms)))
-            });
+            let column = Column::numbers(group, head).omit_order(omit_order).explained(term);
+            columns.add(column, move |name| cell.value(name, metric).map_or_else(String::new, text));
         }
     }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::ranking::{Ranking, Standing, rank};
-use talkpath_measure::summary::AnswerKind;
+use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
 use super::{Axis, Combination, SeriesResult, Sweep};
 use crate::number::{count, list};
@@ -16,18 +16,24 @@ use crate::verdict::{figure_style, measure};
 
 /// A key with more values has no sentence. We chose 8, which is as many as a reader compares.
 const MAX_VALUES: usize = 8;
-/// At most 6 combinations of the other keys have a sentence of their own. More are counted.
+/// At most 6 combinations of the other keys have a sentence of their own. Of more the answers are put
+/// together along the key with the most values, and if there are more than 6 combinations even without that
+/// key, they are counted.
 const MAX_COMBINATIONS: usize = 6;
 
 /// The values of a key at one combination of the other keys.
 struct ChoiceAnswer<'a> {
     /// The combination of the other keys. Empty if there is no other key.
     place: String,
+    /// The numbers of the values of all keys at one of the combinations.
+    value_indices: Vec<usize>,
     /// The value of each candidate, as the scenario has it.
     values: Vec<String>,
     results: Vec<&'a SeriesResult>,
     /// `None` if the scores of the candidates lie on different scales.
     ranking: Option<Ranking>,
+    /// Whether each candidate has a score.
+    is_scored: bool,
 }
 
 impl Sweep<'_> {
@@ -58,8 +64,51 @@ impl Sweep<'_> {
                     few.iter().map(|answer| format!("at {}: {}", answer.place, self.choice_words(answer)));
                 Some(format!("{key}: {}.", parts.collect::<Vec<_>>().join("; ")))
             }
-            many => Some(format!("{key}: {}.", counted_choices(many))),
+            many => {
+                let ranges = self.choices_along(&others, many);
+                Some(format!("{key}: {}.", ranges.unwrap_or_else(|| counted_choices(many))))
+            }
         }
+    }
+
+    /// The answers along the other key with the most values, for each combination of what is left: `0 and 1
+    /// serve alike at 0%, 1 is best from 1% on, for 66 kb/s on IPv4 against 40`. Returns `None` if too many
+    /// combinations are left.
+    fn choices_along(&self, others: &[usize], answers: &[ChoiceAnswer<'_>]) -> Option<String> {
+        let along = *others.iter().max_by_key(|axis| self.axes[**axis].values.len())?;
+        let left = || others.iter().copied().filter(|axis| *axis != along);
+        let mut groups: Vec<(String, Vec<&ChoiceAnswer<'_>>)> = Vec::new();
+        for answer in answers {
+            let place = self.values_text_of(&answer.value_indices, left(), Axis::percent_label);
+            match groups.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, group)) => group.push(answer),
+                None => groups.push((place, vec![answer])),
+            }
+        }
+        if groups.len() > MAX_COMBINATIONS {
+            return None;
+        }
+        let key = &self.axes[along].key;
+        let parts = groups.iter_mut().map(|(place, group)| {
+            group.sort_by_key(|answer| answer.value_indices[along]);
+            let ranges = group.chunk_by(|left, right| left.outcome() == right.outcome()).map(|range| {
+                let value =
+                    |answer: &ChoiceAnswer<'_>| self.axes[along].percent_label(answer.value_indices[along]);
+                let last = range.last().copied().unwrap_or(&answers[0]);
+                let is_last =
+                    Some(last.value_indices[along]) == group.last().map(|it| it.value_indices[along]);
+                let first = value(range[0]);
+                let from = match range.len() {
+                    1 => format!("at {first}"),
+                    _ if is_last => format!("from {first} on"),
+                    _ => format!("from {first} to {}", value(last)),
+                };
+                format!("{} {from}{}", last.outcome(), last.cost())
+            });
+            let ranges = ranges.collect::<Vec<_>>().join(", ");
+            if place.is_empty() { ranges } else { format!("at {place}: {ranges}") }
+        });
+        Some(format!("by {key}: {}", parts.collect::<Vec<_>>().join("; ")))
     }
 
     /// Ranks the values of `axis` among combinations that are equal on `others`. Returns `None` if there are
@@ -86,6 +135,8 @@ impl Sweep<'_> {
         }
         Some(ChoiceAnswer {
             place: self.values_text(group.first()?, others.iter().copied(), Axis::percent_label),
+            value_indices: group.first()?.value_indices.clone(),
+            is_scored: self.judged_by == JudgedBy::Mos,
             values: by_value.iter().map(|(index, _)| self.axes[axis].label(*index)).collect(),
             results,
             ranking: ranking.filter(|_| is_on_one_scale),
@@ -114,7 +165,7 @@ impl Sweep<'_> {
                 format!("{names} serve alike, {}", has(leader))
             }
             AnswerKind::Alike | AnswerKind::Distinct | AnswerKind::DependsOnReceiver => {
-                let is = if best.len() > 1 { "serve alike" } else { "is best" };
+                let is = answer.verb(best.len());
                 let Some(against) = (0..answer.values.len()).find(|index| !best.contains(index)) else {
                     return format!("{names} {is}, {}", has(leader));
                 };
@@ -122,7 +173,7 @@ impl Sweep<'_> {
                     difference(&ranking.standings[against]).map_or_else(String::new, |(low, high)| {
                         format!(" (95 % of the difference: {} to {})", style.number(low), style.number(high))
                     });
-                let cost = cost(answer.results[leader], answer.results[against]);
+                let cost = answer.cost();
                 format!(
                     "{names} {is}, {} against {} with {}{interval}{cost}",
                     has(leader),
@@ -134,6 +185,44 @@ impl Sweep<'_> {
     }
 }
 
+impl ChoiceAnswer<'_> {
+    /// The verb of the best values. Of speech without a score it is known how much is heard, and not how it
+    /// sounds.
+    fn verb(&self, best: usize) -> &'static str {
+        match (best > 1, self.is_scored) {
+            (true, true) => "serve alike",
+            (false, true) => "is best",
+            (true, false) => "let as much be heard",
+            (false, false) => "lets most be heard",
+        }
+    }
+
+    /// The answer in a few words: `0 and 1 serve alike`.
+    fn outcome(&self) -> String {
+        let Some(ranking) = &self.ranking else {
+            return "not compared, because the scores lie on different scales".to_owned();
+        };
+        let best = ranking.best();
+        let names = list(&best.iter().map(|index| self.values[*index].clone()).collect::<Vec<_>>());
+        match ranking.outcome {
+            AnswerKind::Unusable => "none is usable".to_owned(),
+            AnswerKind::Undecided => "undecided".to_owned(),
+            _ => format!("{names} {}", self.verb(best.len())),
+        }
+    }
+
+    /// What the best value costs against the first one that is worse.
+    fn cost(&self) -> String {
+        let Some(ranking) = &self.ranking else { return String::new() };
+        if matches!(ranking.outcome, AnswerKind::Unusable | AnswerKind::Undecided) {
+            return String::new();
+        }
+        let best = ranking.best();
+        let against = (0..self.results.len()).find(|index| !best.contains(index));
+        against.map_or_else(String::new, |against| cost(self.results[ranking.leader], self.results[against]))
+    }
+}
+
 /// By how much the leader is ahead.
 fn difference(standing: &Standing) -> Option<(f64, f64)> {
     standing.difference.map(|(low, high)| (-high, -low))
@@ -142,9 +231,13 @@ fn difference(standing: &Standing) -> Option<(f64, f64)> {
 /// What the leader costs, if the flow then sends a twentieth more or less. We chose a twentieth, which is
 /// more than what losses take from it.
 fn cost(leader: &SeriesResult, against: &SeriesResult) -> String {
-    match (leader.goodput_bps, against.goodput_bps) {
+    let (leader, against, what) = match (leader.sent_bps, against.sent_bps) {
+        (Some(leader), Some(against)) => (Some(leader), Some(against), "on IPv4"),
+        _ => (leader.goodput_bps, against.goodput_bps, "of messages"),
+    };
+    match (leader, against) {
         (Some(leader), Some(against)) if (leader / against - 1.0).abs() > 0.05 => {
-            format!(", for {:.0} kb/s against {:.0}", leader / 1e3, against / 1e3)
+            format!(", for {:.0} kb/s {what} against {:.0}", leader / 1e3, against / 1e3)
         }
         _ => String::new(),
     }
@@ -154,20 +247,7 @@ fn cost(leader: &SeriesResult, against: &SeriesResult) -> String {
 fn counted_choices(answers: &[ChoiceAnswer<'_>]) -> String {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for answer in answers {
-        let words = match &answer.ranking {
-            None => "not compared, because the scores lie on different scales".to_owned(),
-            Some(ranking) => {
-                let names: Vec<String> =
-                    ranking.best().iter().map(|index| answer.values[*index].clone()).collect();
-                match ranking.outcome {
-                    AnswerKind::Unusable => "none is usable".to_owned(),
-                    AnswerKind::Undecided => "undecided".to_owned(),
-                    _ if names.len() > 1 => format!("{} serve alike", list(&names)),
-                    _ => format!("{} is best", list(&names)),
-                }
-            }
-        };
-        *counts.entry(words).or_default() += 1;
+        *counts.entry(answer.outcome()).or_default() += 1;
     }
     let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| core::cmp::Reverse(*count));
@@ -225,8 +305,35 @@ mod tests {
         let [red] = &choices(&summary)[..] else { panic!("the loss is no choice of the sender") };
         let expected = "flow.call.workload.red: at path.up.loss = 0%: 0, 1 and 2 serve alike, MOS 4.30; at path.up.loss = 1%: \
                         2 is best, MOS 4.30 against 3.50 with 0 (95 % of the difference: 0.80 to 0.80), for 192 kb/s \
-                        against 64.";
+                        of messages against 64.";
         assert_eq!(red, expected);
+    }
+
+    #[test]
+    fn along_many_losses_the_answers_are_ranges_of_the_loss() {
+        let mut summary = swept(|_, red, _| Some(3.5 + 0.4 * red as f64));
+        let runs = summary.runs.clone();
+        summary.runs.clear();
+        for (number, percent) in [0_u64, 1, 2, 3, 4, 5, 6, 8].into_iter().enumerate() {
+            for run in runs.iter().filter(|run| run.cell < 3) {
+                let mut run = run.clone();
+                let red = run.cell;
+                run.cell += 3 * number as u64;
+                run.sweep.insert("path.up.loss".to_owned(), (percent as f64 / 100.0).into());
+                let call = run.flows.get_mut("call").unwrap().call.as_mut().unwrap();
+                call.mos = Some(match percent {
+                    0..=1 => 4.3,
+                    2..=4 => 3.5 + 0.5 * red.min(1) as f64,
+                    _ => 3.2 + 0.4 * red as f64,
+                });
+                summary.runs.push(run);
+            }
+        }
+        fixture::refresh(&mut summary);
+        let expected = "flow.call.workload.red: by path.up.loss: 0, 1 and 2 serve alike from 0% to 1%, 1 and 2 serve alike \
+                        from 2% to 4%, for 128 kb/s of messages against 64, 2 is best from 5% on, for 192 kb/s of \
+                        messages against 64.";
+        assert_eq!(choices(&summary), [expected]);
     }
 
     #[test]
@@ -242,7 +349,7 @@ mod tests {
         let judged = flows[0].judge();
         let sweep = Sweep::new(&judged).unwrap();
         let text = sweep.choices().join("");
-        assert!(text.contains("1 and 2 serve alike, 99.33 % heard against 98.00 % with 0"), "{text}");
+        assert!(text.contains("2 lets most be heard, 99.33 % heard against 98.00 % with 0"), "{text}");
         let grid = sweep.table_within(10).grid;
         let heads: Vec<&str> = grid.columns.iter().map(|column| column.head.as_str()).collect();
         let last = |row: usize| grid.rows[row].cells[heads.len() - 3..].to_vec();

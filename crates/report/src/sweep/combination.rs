@@ -42,6 +42,8 @@ pub(crate) struct SeriesResult {
     pub score: Option<f64>,
     /// The goodput of the flow.
     pub goodput_bps: Option<f64>,
+    /// What the flow sends, with the headers of UDP and IPv4. `None` if it is not over UDP.
+    pub sent_bps: Option<f64>,
 }
 
 /// The lowest and the highest figure of several.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::metrics::confidence::Confidence;
-use talkpath_measure::summary::JudgedBy;
+use talkpath_measure::summary::{JudgedBy, RunSummary};
 
 use super::{Axis, Combination, SeriesResult, Sweep};
 use crate::condition::Condition;
@@ -162,6 +162,7 @@ impl<'a> Layout<'a> {
                 .unwrap_or_default(),
                 score: if self.has_some_scores { cell.value(self.flow, Metric::MOS) } else { None },
                 goodput_bps: cell.value(self.flow, Metric::GOODPUT),
+                sent_bps: sent_bps(cell, self.flow),
             });
         }
         results
@@ -172,6 +173,26 @@ impl<'a> Layout<'a> {
         self.series.iter().position(|transport| transport.label == label)
     }
 }
+
+/// What a flow over UDP sends in the mean of its repetitions, with the headers of each datagram. `None` over
+/// other transports, whose packets are not its messages.
+fn sent_bps(cell: &CellView<'_>, flow: &str) -> Option<f64> {
+    let of_run = |run: &RunSummary| {
+        let flow = run.flows.get(flow).filter(|flow| flow.transport == UDP && flow.received > 0)?;
+        let seconds = flow.first_sent_to_last_received_ms? / 1e3;
+        let sent = flow.sent as f64;
+        let payload = flow.goodput_bps? * sent / flow.received as f64;
+        Some(payload + HEADERS * 8.0 * sent / seconds)
+    };
+    let rates: Option<Vec<f64>> = cell.runs.iter().map(|run| of_run(run)).collect();
+    let rates = rates.filter(|rates| !rates.is_empty())?;
+    Some(rates.iter().sum::<f64>() / rates.len() as f64)
+}
+
+/// The transport whose messages are datagrams.
+const UDP: &str = "udp";
+/// The headers of UDP and IPv4 in bytes (RFC 768, RFC 791 §3.1).
+const HEADERS: f64 = 28.0;
 
 /// The index of the result with the best mean. Of equal means it is the first.
 fn index_of_best_mean(results: &[Option<SeriesResult>]) -> Option<usize> {

@@ -114,7 +114,8 @@ pub(crate) fn rule(judged_by: JudgedBy) -> String {
 pub(super) const fn tolerance_words(judged_by: JudgedBy) -> &'static str {
     match judged_by {
         JudgedBy::Mos => "0.1",
-        JudgedBy::InTime | JudgedBy::Heard => "1 point",
+        JudgedBy::InTime => "1 point",
+        JudgedBy::Heard => "0.4 points",
         JudgedBy::Goodput => "5 % of the best",
     }
 }
