@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use talkpath_campaign::{Entry, Plan, Uploads};
-use talkpath_capture::{Options as CaptureOptions, read as read_capture};
+use talkpath_capture::{Encoding, Options as CaptureOptions, read as read_capture};
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::Summary;
 use talkpath_report::{Page, Style, html, run_table};
@@ -101,14 +101,25 @@ pub fn trace(text: &str) {
     }
 }
 
-/// Reads `bytes` as a capture. Each stream must have a flow, whose packets and losses are its rows.
+/// Reads `bytes` as a capture, of which the speech is wanted. Each stream must have a flow, whose packets and
+/// losses are its rows. Odd payload types are Opus, and some even ones RED, so that each has its coding read.
 pub fn capture(bytes: &[u8]) {
-    match read_capture(bytes, &CaptureOptions::default()) {
+    let meaning = |number: u8| match number % 4 {
+        1 | 3 => Some((number, Encoding::parse("opus")?)),
+        2 => Some((number, Encoding::parse("red/8000")?)),
+        _ => None,
+    };
+    let payload_types = (0..128).filter_map(meaning).collect();
+    let options = CaptureOptions { payload_types, speech: true, ..CaptureOptions::default() };
+    match read_capture(bytes, &options) {
         Err(why) => assert!(!why.to_string().is_empty()),
         Ok(capture) => {
             assert_eq!(capture.streams.len(), capture.record.flows.len());
             for (stream, flow) in capture.streams.iter().zip(&capture.record.flows) {
                 assert_eq!(stream.packets + stream.lost, flow.forward.messages.len() as u64);
+                assert!(stream.repaired <= stream.lost);
+                let speech = capture.speech.get(&stream.flow);
+                assert!(speech.is_none_or(|it| it.packets.len() == flow.forward.messages.len()));
             }
             let summary = summarise(&capture.record, &BTreeMap::new());
             assert_eq!(summary.flows.len(), capture.streams.len());

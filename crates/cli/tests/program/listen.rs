@@ -180,6 +180,13 @@ fn a_capture_is_heard_as_its_packets_have_it_and_with_the_recording_where_they_h
     let heard = bench.run(&["listen", "secret.pcap", "-o", "secret.wav"]).succeeds().out.clone();
     assert!(heard.contains("the recording is heard, because the packets have random bytes"), "{heard}");
     assert!(least("secret.wav") < -1_000);
+    // The page of `rate` plays it.
+    let heard = bench.run(&["listen", "call.pcap", "--json", "--report", "-o", "x.wav"]).succeeds().summary();
+    let file = bench.path(heard["page"].as_str().unwrap());
+    let page = fs::read_to_string(&file).unwrap();
+    assert!(page.contains("<audio") && page.contains("talkpath rate call.pcap"));
+    assert!(!bench.path("x.html").exists());
+    fs::remove_dir_all(file.parent().unwrap()).unwrap();
     bench.run(&["listen", "call.pcap", "--cell", "1"]).fails(2, &["--cell is for runs, and this is a file"]);
     bench
         .run(&["listen", "call.pcap", "--flow", "x"])

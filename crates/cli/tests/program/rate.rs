@@ -89,6 +89,69 @@ fn the_capture_of_a_run_in_opus_shows_its_coding_and_gives_the_runs_score_back()
 }
 
 #[test]
+fn the_two_directions_of_a_call_are_between_the_same_two_hosts() {
+    let bench = Bench::new();
+    let both = CALL.replace("[flow.upload]", "direction = \"both\"\n[flow.upload]");
+    bench.file("call.toml", both);
+    bench.run(&["run", "call.toml", "--set", "duration=2 s"]).succeeds();
+    let run = bench.only_run().to_string_lossy().into_owned();
+    bench.run(&["export", &run, "--format", "pcapng", "--at", "far", "-o", "call.pcapng"]).succeeds();
+    let rated = bench.run(&["rate", "call.pcapng", "--names", "--json=runs"]).succeeds().summary();
+    let ends = |number: usize| {
+        let stream = &rated["streams"][number];
+        (stream["from"].as_str().unwrap().to_owned(), stream["to"].as_str().unwrap().to_owned())
+    };
+    let mut found = [ends(0), ends(1)];
+    found.sort();
+    let (near, far) = ("10.0.0.1:5004".to_owned(), "10.128.0.1:5004".to_owned());
+    assert_eq!(found, [(near.clone(), far.clone()), (far, near)]);
+}
+
+/// What the sender does about loss, or in silence, and how it is heard: the packets have the speech of
+/// others, are there twice, or are not sent.
+#[test]
+fn the_capture_of_a_run_that_repeats_speech_or_leaves_silence_out_gives_what_is_heard_back() {
+    for (sender, meaning) in [
+        ("codec = \"g711\", red = 1", "121=red/8000"),
+        ("codec = \"g711\", copies = 2", "0=PCMU"),
+        ("codec = \"g711\", dtx = true", "0=PCMU"),
+        ("codec = \"g711\", dtx = true, red = 2", "121=red/8000"),
+        ("codec = \"opus\", fec = true", "111=opus"),
+        ("codec = \"opus\", red = 1, vbr = false", "121=red/48000"),
+    ] {
+        let bench = Bench::new();
+        bench
+            .file("call.toml", CALL.replace("codec = \"g711\"", sender).replace("loss = 0.03", "loss = 0.1"));
+        // With the first seed the speaker is silent for most of ten seconds.
+        let summary = bench.run(&["run", "call.toml", "--seed", "3", "--json=runs"]).succeeds().summary();
+        let run = bench.only_run().to_string_lossy().into_owned();
+        bench.run(&["export", &run, "--format", "pcapng", "--at", "far", "-o", "call.pcapng"]).succeeds();
+        let arguments = ["rate", "call.pcapng", "--one-way", "20ms", "--payload-type", meaning];
+        let opus = ["--payload-type", "111=opus", "--json=runs"];
+        let rated = bench.run(&[&arguments[..], &opus[..]].concat()).succeeds().summary();
+        let (call, heard) = (&flows(&summary)["call"]["call"], &flows(&rated)["call-1"]["call"]);
+        let differs = |key: &str| match (call[key].as_f64(), heard[key].as_f64()) {
+            (Some(run), Some(capture)) => (run - capture).abs(),
+            (run, capture) => {
+                if run == capture {
+                    0.0
+                } else {
+                    9.0
+                }
+            }
+        };
+        // A capture does not show packets that were lost before the first or behind the last one.
+        assert!(differs("concealed") < 0.005, "{sender}: {call} {heard}");
+        assert!(differs("mos") < 0.1, "{sender}: {call} {heard}");
+        let stream = &rated["streams"][0];
+        let repaired = stream["repaired"].as_u64().unwrap();
+        let is_repaired = sender.contains("red") || sender.contains("fec");
+        assert_eq!(repaired > 5, is_repaired, "{sender}: {stream}");
+        assert_eq!(stream["red"].is_u64(), sender.contains("red"), "{sender}: {stream}");
+    }
+}
+
+#[test]
 fn the_capture_of_an_emulated_run_gives_the_runs_loss_and_jitter_back() {
     let bench = Bench::new();
     bench.file("call.toml", CALL.replace("10 s", "3 s").replace("loss = 0.03", "loss = 0.1"));

@@ -9,7 +9,15 @@ use talkpath_units::Duration;
 
 use super::{ReadingArgs, heading};
 
+/// What the help says last.
+const CODERS: &str = if cfg!(feature = "opus") {
+    "This program plays calls in G.711 and Opus. The free decoder of G.729A, bcg729, is under the GPL."
+} else {
+    "This program plays calls in G.711. Built with `cargo build --release --features opus` it plays Opus, too."
+};
+
 #[derive(Debug, Args)]
+#[command(after_help = CODERS)]
 pub struct ListenArgs {
     /// The run directory, or a capture in the format pcap or pcapng
     #[arg(value_name = "RUN_DIR|CALL.pcapng")]
@@ -42,7 +50,8 @@ pub struct ListenArgs {
     /// call-udp.wav. A page that plays all of them is written beside it, as call.html
     #[arg(help_heading = heading::FILES, short, long, value_name = "FILE.wav", default_value = "call.wav")]
     pub output: PathBuf,
-    /// Play the sounds in report.html of the run, which grows by them, in place of a page beside the sound
+    /// Play the sounds in report.html of the run, which grows by them, in place of a page beside the sound.
+    /// Of a capture it is the report.html that `rate` makes
     #[arg(help_heading = heading::FILES, long, value_parser = FalseyValueParser::new())]
     pub report: bool,
 }

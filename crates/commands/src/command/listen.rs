@@ -17,11 +17,14 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use talkpath_experiment::json::json;
+use talkpath_experiment::part::REPORT;
+use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_report::sound_page;
 use talkpath_sound::{Recording, SPEECH};
 
 use self::heard::{HeardCall, Report};
 use super::Context;
+use super::rate::RatedFile;
 use super::report::{is_same_file, write_page_with_sounds};
 use crate::args::ListenArgs;
 use crate::failure::Failure;
@@ -31,6 +34,7 @@ use crate::terminal;
 /// Writes the sound of each chosen call, and prints what is heard in it.
 pub fn run(args: &ListenArgs, context: Context<'_>) -> Result<(), Failure> {
     let Context { common, arenas, terminal } = context;
+    let watch = Stopwatch::start();
     let recording = recording(args)?;
     let dir = if args.source.is_dir() { Some(of_run::open(args)?) } else { None };
     let mut heard = match &dir {
@@ -56,11 +60,16 @@ pub fn run(args: &ListenArgs, context: Context<'_>) -> Result<(), Failure> {
         sounds: heard.calls.iter().map(|call| &call.figures).collect(),
     };
     let sounds = report.sounds(&heard.calls)?;
-    match dir.as_ref().filter(|_| args.report) {
-        Some(dir) => {
+    match (&dir, &heard.rated) {
+        (Some(dir), _) if args.report => {
             report.page = write_page_with_sounds(dir, sounds, arenas, terminal)?.display().to_string();
         }
-        None => {
+        (_, Some((capture, damage))) if args.report => {
+            let file = RatedFile { path: &args.source, reading: &args.reading, capture, watch: &watch };
+            let summary = file.summary(damage.clone(), arenas.revision());
+            report.page = file.write(common, &summary, Some(&sounds))?.file(REPORT).display().to_string();
+        }
+        _ => {
             let text = sound_page(&heard.title, &sounds, env!("CARGO_PKG_VERSION"));
             write_named_bytes(&page, text.as_bytes())?;
         }

@@ -8,6 +8,7 @@
 //! than that of a run: `streams` and `capture`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::{Value, json as json_value};
 use talkpath_capture::{Capture, Counts, Options as CaptureOptions};
@@ -22,12 +23,12 @@ use talkpath_measure::record_file::write_packets;
 use talkpath_measure::summarise::{cell_summaries, summarise};
 use talkpath_measure::summary::{CAPTURE, Clock, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
-use talkpath_report::{Page, comparisons, html, run_table};
+use talkpath_report::{Page, Sounds, comparisons, html, run_table};
 use talkpath_scenario::{Options, Plan, Source, load};
 use talkpath_units::counted;
 
 use super::{Conclusion, Context, print_as_text};
-use crate::args::{Common, JsonDetail, RateArgs};
+use crate::args::{Common, JsonDetail, RateArgs, ReadingArgs};
 use crate::capture_file::{capture_options, read_capture};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
@@ -51,15 +52,10 @@ pub fn run(args: &RateArgs, context: Context<'_>) -> Result<(), Failure> {
         .iter()
         .filter_map(|stream| Some(ScorelessCall { flow: &stream.flow, why: stream.not_rated.as_deref()? }));
     thresholds::refuse_scoreless(&demanded, &scoreless.collect::<Vec<_>>())?;
-    let mut summary = summary(args, &capture, &watch);
-    summary.provenance = Some(provenance(arenas.revision()));
-    summary.warnings.extend(damage.clone());
-    warning::sort(&mut summary.warnings);
-    summary.comparisons = comparisons(&summary);
+    let source = RatedFile { path: &args.capture, reading: &args.reading, capture: &capture, watch: &watch };
+    let mut summary = source.summary(damage.clone(), arenas.revision());
     summary.thresholds = thresholds::judge(&demanded, &summary);
-    summary.wall_s = watch.wall_s();
-    summary.cpu_s = watch.cpu_s();
-    let written = write(args, common, &capture, &summary, &watch);
+    let written = source.write(common, &summary, None);
     let (dir, failure) = match written {
         Ok(dir) => (Some(dir), None),
         Err(why) => (None, Some(why)),
@@ -83,8 +79,80 @@ fn demanded(args: &RateArgs) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
+/// A capture that was read.
+#[derive(Clone, Copy)]
+pub(super) struct RatedFile<'a> {
+    pub(super) path: &'a Path,
+    pub(super) reading: &'a ReadingArgs,
+    pub(super) capture: &'a Capture,
+    pub(super) watch: &'a Stopwatch,
+}
+
+impl RatedFile<'_> {
+    /// Computes all figures but those of thresholds. `damage` says where the file is damaged, if it is.
+    pub(super) fn summary(&self, damage: Option<String>, revision: Option<String>) -> Summary {
+        let mut summary = figures(self.path, self.capture, self.watch);
+        summary.provenance = Some(provenance(revision));
+        summary.warnings.extend(damage);
+        warning::sort(&mut summary.warnings);
+        summary.comparisons = comparisons(&summary);
+        summary.wall_s = self.watch.wall_s();
+        summary.cpu_s = self.watch.cpu_s();
+        summary
+    }
+
+    /// Writes the directory of the capture, with the page, the summary and the rows. The page plays `sounds`.
+    pub(super) fn write(
+        &self,
+        common: &Common,
+        summary: &Summary,
+        sounds: Option<&Sounds>,
+    ) -> Result<RunDir, Failure> {
+        let capture = self.capture;
+        let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        let started = self.watch.started_for_file_name();
+        let mut dir = RunDir::create(&common.out, &started, &format!("rate {name}"))?;
+        // A capture has no parts.
+        dir.remove_parts()?;
+        write_bytes(&dir.file(SUMMARY), &json(&value(capture, summary, true)))?;
+        if common.records() >= Records::All {
+            let path = dir.file(PACKETS);
+            write_whole(&path, |writer| {
+                write_packets(&capture.record, writer).map_err(|why| record_write_error(&path, why))
+            })?;
+        }
+        let page = Page {
+            summary,
+            chart_data: &[cell_chart_data(&capture.record, "")],
+            scenario_toml: "",
+            command: &self.command_again(),
+            changes: &[],
+            network: None,
+            sounds,
+        };
+        write_bytes(&dir.file(REPORT), html(&page).as_bytes())?;
+        Ok(dir)
+    }
+
+    /// The command that rates the capture again.
+    fn command_again(&self) -> String {
+        let mut text = format!("talkpath rate {}", shell_path(self.path));
+        for (number, encoding) in &self.reading.payload_type {
+            let rate = encoding.clock_rate.map_or_else(String::new, |rate| format!("/{rate}"));
+            text += &format!(" --payload-type {}", shell_word(&format!("{number}={}{rate}", encoding.name)));
+        }
+        if let Some(codec) = self.reading.codec {
+            text += &format!(" --codec {}", codec.name());
+        }
+        if let Some(one_way) = self.reading.one_way {
+            text += &format!(" --one-way {}ms", one_way.as_millis_f64());
+        }
+        text
+    }
+}
+
 /// Computes all figures but what is compared and judged.
-fn summary(args: &RateArgs, capture: &Capture, watch: &Stopwatch) -> Summary {
+fn figures(path: &Path, capture: &Capture, watch: &Stopwatch) -> Summary {
     let record = &capture.record;
     let mut run = summarise(record, &BTreeMap::new());
     for (name, figures) in &capture.figures {
@@ -94,7 +162,7 @@ fn summary(args: &RateArgs, capture: &Capture, watch: &Stopwatch) -> Summary {
     }
     let runs = vec![run];
     let Counts { packets, udp, .. } = capture.counts;
-    let file = args.capture.file_name().unwrap_or_default().to_string_lossy();
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
     let setting = format!(
         "{} of RTP among {} of the capture, {udp} of them UDP",
         counted(capture.streams.len(), "stream"),
@@ -120,54 +188,6 @@ fn summary(args: &RateArgs, capture: &Capture, watch: &Stopwatch) -> Summary {
         provenance: None,
         understood: Understood { setting: vec![setting], ..Understood::default() },
     }
-}
-
-/// Writes the directory of the capture, with the page, the summary and the rows.
-fn write(
-    args: &RateArgs,
-    common: &Common,
-    capture: &Capture,
-    summary: &Summary,
-    watch: &Stopwatch,
-) -> Result<RunDir, Failure> {
-    let name = args.capture.file_stem().unwrap_or_default().to_string_lossy();
-    let mut dir = RunDir::create(&common.out, &watch.started_for_file_name(), &format!("rate {name}"))?;
-    // A capture has no parts.
-    dir.remove_parts()?;
-    write_bytes(&dir.file(SUMMARY), &json(&value(capture, summary, true)))?;
-    if common.records() >= Records::All {
-        let path = dir.file(PACKETS);
-        write_whole(&path, |writer| {
-            write_packets(&capture.record, writer).map_err(|why| record_write_error(&path, why))
-        })?;
-    }
-    let page = Page {
-        summary,
-        chart_data: &[cell_chart_data(&capture.record, "")],
-        scenario_toml: "",
-        command: &command_again(args),
-        changes: &[],
-        network: None,
-        sounds: None,
-    };
-    write_bytes(&dir.file(REPORT), html(&page).as_bytes())?;
-    Ok(dir)
-}
-
-/// The command that rates the capture again.
-fn command_again(args: &RateArgs) -> String {
-    let mut text = format!("talkpath rate {}", shell_path(&args.capture));
-    for (number, encoding) in &args.reading.payload_type {
-        let rate = encoding.clock_rate.map_or_else(String::new, |rate| format!("/{rate}"));
-        text += &format!(" --payload-type {}", shell_word(&format!("{number}={}{rate}", encoding.name)));
-    }
-    if let Some(codec) = args.reading.codec {
-        text += &format!(" --codec {}", codec.name());
-    }
-    if let Some(one_way) = args.reading.one_way {
-        text += &format!(" --one-way {}ms", one_way.as_millis_f64());
-    }
-    text
 }
 
 /// The summary with what only a capture has. `with_runs` says whether it has the figures of the only

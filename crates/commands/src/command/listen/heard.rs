@@ -1,6 +1,7 @@
 //! What is heard of a call: the figures for `--json` and the terminal, and the sounds of a page.
 
 use serde::Serialize;
+use talkpath_capture::Capture;
 use talkpath_measure::summary::Direction;
 use talkpath_report::{ColumnHeard, PageSound, SoundColumn, Sounds};
 use talkpath_sound::{Column, Heard, Law, Limits, Sound, wav};
@@ -16,6 +17,8 @@ pub(super) struct HeardCalls {
     /// Whether the run has several cells.
     pub(super) has_cells: bool,
     pub(super) calls: Vec<HeardCall>,
+    /// The capture, and where it is damaged. `None` of a run.
+    pub(super) rated: Option<(Capture, Option<String>)>,
 }
 
 /// A call with its sound.
@@ -51,6 +54,8 @@ pub(super) struct Figures {
     pub(super) stretched: f64,
     /// The silence before the first speech.
     pub(super) silent_s: f64,
+    /// The silences of the speaker that were not sent.
+    pub(super) pauses_s: f64,
     /// Whether the call goes on after the sound.
     pub(super) is_cut: bool,
     /// The score of the whole call in summary.json.
@@ -79,6 +84,7 @@ impl HeardCall {
             gaps: sound.spans.iter().filter(|span| span.heard == Heard::Concealed).count(),
             stretched: sound.count(Heard::Stretched) as f64 / samples,
             silent_s: sound.count(Heard::Silent) as f64 / f64::from(sound.rate),
+            pauses_s: sound.count(Heard::Pause) as f64 / f64::from(sound.rate),
             is_cut: sound.is_cut,
             ..figures
         };
@@ -124,6 +130,9 @@ impl Figures {
         }
         if self.silent_s > 0.0 {
             text += &format!(", {:.2} s of silence before the first speech", self.silent_s);
+        }
+        if self.pauses_s > 0.0 {
+            text += &format!(", {:.1} s of pauses, which were not sent", self.pauses_s);
         }
         if let Some(mos) = self.mos {
             text += &format!("; MOS {mos:.2}");
@@ -215,7 +224,7 @@ fn column(column: &Column) -> SoundColumn {
     SoundColumn {
         extent: (share(column.low), share(column.high)),
         heard: match column.heard {
-            Heard::Decoded => ColumnHeard::Speech,
+            Heard::Decoded | Heard::Pause => ColumnHeard::Speech,
             Heard::Stretched => ColumnHeard::Stretched,
             Heard::Concealed => ColumnHeard::MadeUp,
             Heard::Silent => ColumnHeard::Nothing,

@@ -84,7 +84,8 @@ pub(super) fn hear(
     }
     unheard.iter().for_each(|text| terminal.warning(text));
     let title = args.source.file_name().unwrap_or_default().to_string_lossy();
-    Ok(HeardCalls { title: talkpath_units::printable(&title, LONGEST_NAME), has_cells: false, calls })
+    let title = talkpath_units::printable(&title, LONGEST_NAME);
+    Ok(HeardCalls { title, has_cells: false, calls, rated: Some((capture, damage)) })
 }
 
 /// The first option that is for runs alone.
@@ -93,7 +94,6 @@ fn run_option(args: &ListenArgs) -> Option<&'static str> {
         (!args.transports.is_empty(), "--transports"),
         (args.cell.is_some(), "--cell"),
         (args.repetition.is_some(), "--repetition"),
-        (args.report, "--report"),
     ];
     given.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
 }

@@ -55,7 +55,7 @@ pub(super) fn hear(
         let sound = sound(args, &record, call, recording)?;
         calls.push(HeardCall::new(sound, figures(call, &record)));
     }
-    Ok(HeardCalls { title: summary.name, has_cells: plan.cells.len() > 1, calls })
+    Ok(HeardCalls { title: summary.name, has_cells: plan.cells.len() > 1, calls, rated: None })
 }
 
 /// Makes the sound of a call.
