@@ -10,7 +10,7 @@ The package is a thin layer over the program `talkpath`, which comes with it, an
 exports. Frames need Polars, plots matplotlib: `pip install 'talkpath[notebook]'` has both.
 """
 
-from ._calls import compare, load, mos, resume, run
+from ._calls import compare, listen, load, mos, resume, run
 from ._errors import (
     FarEndError,
     Interrupted,
@@ -45,6 +45,7 @@ __all__ = [
     "UsageError",
     "binary",
     "compare",
+    "listen",
     "load",
     "mos",
     "resume",

@@ -250,6 +250,65 @@ def mos(
     return json.loads(ended.out)
 
 
+def listen(
+    source: Run | File,
+    *,
+    output: File = "call.wav",
+    flow: str | None = None,
+    transports: Sequence[str] = (),
+    cell: int | None = None,
+    repetition: int | None = None,
+    speech: File | None = None,
+    length: str | None = None,
+    law: Literal["mu", "a"] | None = None,
+    payload_types: Mapping[int, str] | None = None,
+    codec: Codec | None = None,
+    one_way: str | None = None,
+    report: bool = False,
+) -> dict[str, Any]:
+    """Writes the sound of a call as its listener heard it: `talkpath listen`.
+
+    Args:
+        source: the run, its directory, or a capture (pcap, pcapng).
+        output: the WAV file. Several calls have their transport or flow in their names: `call-udp.wav`.
+        flow: the call; the first one of a run and all of a capture unless given.
+        transports: those of the run to listen to; all unless given.
+        cell: of the sweep; the first one of each transport unless given.
+        repetition: the one that the report draws unless given.
+        speech: a WAV file that the speaker says, with 1 or 2 channels at 8 to 48 kHz.
+        length: how much of the call: `60 s` unless given, 10 min at most.
+        law: of G.711.
+        payload_types: what numbers mean that a capture does not explain: `{111: "opus"}`.
+        codec: of streams of a capture that nothing explains.
+        one_way: the one-way delay of the fastest packet of a capture.
+        report: the player is in report.html of the run.
+
+    Returns:
+        What `listen --json` prints: `sounds`, each with its `file` and with what is heard in it, and the `page` that plays
+        them. In a notebook `IPython.display.Audio(sound["file"])` plays one.
+    """
+    named = [f"{number}={name}" for number, name in (payload_types or {}).items()]
+    flags = [
+        *_option("-o", output),
+        *_option("--flow", flow),
+        *_option("--transports", _words(transports) or None),
+        *_option("--cell", cell),
+        *_option("--repetition", repetition),
+        *_option("--input", speech),
+        *_option("--for", length),
+        *_option("--law", law),
+        *_each("--payload-type", named),
+        *_option("--codec", codec),
+        *_option("--one-way", one_way),
+        *_switches({"--report": report}),
+    ]
+    path = source.path if isinstance(source, Run) else Path(source)
+    ended = ask(["listen", str(path), *flags, "--json"])
+    if ended.exit_code:
+        raise error_of(ended.exit_code, ended.err, None)
+    return json.loads(ended.out)
+
+
 def load(directory: File) -> Run:
     """A run directory that is there already."""
     return Run(directory)

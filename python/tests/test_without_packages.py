@@ -50,19 +50,32 @@ class Options(unittest.TestCase):
     BUT: ClassVar[dict[str, frozenset[str]]] = {
         "run": frozenset({"resume", "shard", "output"}),
         "mos": frozenset({"out", "jobs", "records", "series"}),
+        "listen": frozenset({"out", "jobs", "records", "series"}),
     }
-    OF_PYTHON = frozenset({"progress", "scenario", "name"})
-    # Several of one option.
-    PLURALS: ClassVar[dict[str, str]] = {"claims": "claim", "sets": "set"}
+    OF_PYTHON = frozenset({"progress", "scenario", "name", "source"})
+    # Several of one option, and words that Python has taken.
+    OTHER_NAMES: ClassVar[dict[str, str]] = {
+        "claims": "claim",
+        "sets": "set",
+        "payload-types": "payload-type",
+        "speech": "input",
+        "length": "for",
+    }
 
     def test_every_option_of_a_command_is_an_argument_and_every_argument_an_option(self) -> None:
-        calls = {"run": talkpath.run, "compare": talkpath.compare, "mos": talkpath.mos, "study run": talkpath.study}
+        calls = {
+            "run": talkpath.run,
+            "compare": talkpath.compare,
+            "mos": talkpath.mos,
+            "listen": talkpath.listen,
+            "study run": talkpath.study,
+        }
         for command, call in calls.items():
             text = ask([*command.split(), "--help"]).out
             options = set(re.findall(r"^ +(?:-\w, )?--([a-z][a-z0-9-]*)", text, re.MULTILINE)) - self.OF_PROGRAM
             options -= self.BUT.get(command, frozenset())
             names = {name.replace("_", "-") for name in inspect.signature(call).parameters} - self.OF_PYTHON
-            arguments = {self.PLURALS.get(name, name) for name in names}
+            arguments = {self.OTHER_NAMES.get(name, name) for name in names}
             self.assertGreater(len(options), 4, command)
             self.assertEqual(options, arguments, command)
 
@@ -71,6 +84,17 @@ class Options(unittest.TestCase):
         self.assertGreater(clean["mos"], lossy["mos"])
         with self.assertRaisesRegex(talkpath.UsageError, "1% or 100%"):
             talkpath.mos(loss=1)
+
+
+class Listening(Folder):
+    def test_a_run_is_heard_and_each_sound_has_a_file(self) -> None:
+        run = talkpath.run(CALL, progress=False)
+        heard = talkpath.listen(run, output="a.wav", length="1 s")
+        (sound,) = heard["sounds"]
+        self.assertEqual((sound["file"], sound["transport"]), ("a.wav", "udp"))
+        self.assertTrue(Path("a.wav").read_bytes().startswith(b"RIFF"))
+        with self.assertRaisesRegex(talkpath.UsageError, "no call of this name"):
+            talkpath.listen(run.path, flow="speech")
 
 
 class Toml(unittest.TestCase):
