@@ -200,15 +200,18 @@ impl Dist<'_> {
 fn cargo(root: &Path) -> Command {
     let mut build = Command::new("cargo");
     build.current_dir(root).args(["rustc", "--profile", "dist", "--locked", "-p", "talkpath"]);
-    build.arg("--").args(LINKING).env(INCREMENTAL, "0");
+    build.args(FEATURES).arg("--").args(LINKING).env(INCREMENTAL, "0");
     build
 }
+
+/// What people install plays calls in Opus, too.
+const FEATURES: [&str; 2] = ["--features", "opus"];
 
 /// The build of the wheel, with the same flags: otherwise the program would be compiled twice.
 fn maturin(root: &Path, python: &Path, folder: &Path) -> Command {
     let mut build = Command::new(python);
     build.current_dir(root).args(["-m", "maturin", "build", "--profile", "dist", "--out"]).arg(folder);
-    build.arg("--").args(LINKING).env(INCREMENTAL, "0");
+    build.args(FEATURES).arg("--").args(LINKING).env(INCREMENTAL, "0");
     build
 }
 

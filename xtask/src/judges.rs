@@ -3,7 +3,7 @@
 //! - `recount.py` computes shares in time, opinion scores and winners again, from the rows and the reference
 //!   pages alone.
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
-//! - `hearing.py` holds opinion scores against PESQ and PLCMOS on the sounds of `talkpath listen`.
+//! - `hearing.py` holds opinion scores against PESQ, PLCMOS and ViSQOL on the sounds of `talkpath listen`.
 //! - `ui.py` does in Chromium what a user does in the window.
 //! - `browser.py` opens a report, a player and a study's page in Chromium.
 //! - `shell.py` runs programs of others at both ends of a path of `talkpath shell`, and a call of Chromium.
@@ -60,7 +60,7 @@ pub(crate) fn hearing(root: &Path, deadline: Instant) -> Judged {
         Ok(python) => python,
         Err(why) => return Judged::Missing(why),
     };
-    match recordings(root, &SOUNDS[1..], deadline) {
+    match recordings(root, &SOUNDS, deadline) {
         Ok(speech) if speech.is_empty() => {
             Judged::Missing(format!("no recorded speech: apt-get install {}", SOUNDS[1].0))
         }
@@ -326,11 +326,13 @@ const BUILDING: [&str; 4] = ["numpy", "cython", "setuptools", "wheel"];
 const PACKAGES: [&str; 5] =
     ["pyarrow", "pesq==0.0.4", "playwright==1.65.2", "axe-playwright-python==0.1.8", "prometheus-client"];
 /// As [`READY`], of [`hearing`].
-const HEARING_READY: &str = "ready-1";
-/// PESQ as above, and a network that hears concealment, with what runs it.
-const HEARING_PACKAGES: [&str; 3] = ["pesq==0.0.4", "speechmos==0.0.1.1", "onnxruntime==1.32.0"];
+const HEARING_READY: &str = "ready-2";
+/// PESQ as above, a network that hears concealment with what runs it, and ViSQOL in Python alone.
+const HEARING_PACKAGES: [&str; 4] =
+    ["pesq==0.0.4", "speechmos==0.0.1.1", "onnxruntime==1.32.0", "visqol-python[accel]==3.5.0"];
 /// The kinds of path whose calls are heard.
-const HEARING_PATHS: [&str; 4] = ["hearing-losses", "hearing-bursts", "hearing-jitter", "hearing-queue"];
+const HEARING_PATHS: [&str; 5] =
+    ["hearing-losses", "hearing-bursts", "hearing-jitter", "hearing-queue", "hearing-pauses"];
 /// As [`READY`], of [`shell`].
 const SHELL_READY: &str = "ready-1";
 /// A QUIC endpoint of others.
