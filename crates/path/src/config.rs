@@ -2,6 +2,7 @@
 
 use talkpath_units::{Bytes, Duration, Packets, Rate};
 
+use crate::cellular::Cellular;
 use crate::damage::Damage;
 use crate::framing::Framing;
 use crate::packet_trace::{DelayTrace, LossTrace};
@@ -40,6 +41,9 @@ pub struct LinkConfig {
     pub damage: Option<Damage>,
     /// What carries the packets. Over a Wi-Fi, `rate`, `framing` and `shaper` have no effect.
     pub medium: Medium,
+    /// The cell of which the link is a user's share. It has a fixed `rate`, and `shaper` has no effect.
+    /// `None` is a wire of the link's own.
+    pub cellular: Option<Cellular>,
 }
 
 impl LinkConfig {
@@ -60,6 +64,7 @@ impl LinkConfig {
             duplicate: 0.0,
             damage: None,
             medium: Medium::Wire,
+            cellular: None,
         }
     }
 }

@@ -29,6 +29,7 @@
 //! Begin to read with `network/mod.rs`, then `link.rs`.
 
 mod carried;
+mod cellular;
 mod change;
 mod change_table;
 mod changes;
@@ -56,6 +57,7 @@ mod waiting;
 mod wifi;
 
 pub use carried::{Carried, DropCause, Dropped, Tag};
+pub use cellular::{Cellular, GrantRequest, Harq, Scheduler};
 pub use change::{Change, ChangeMark, ChangeTimes, LinkState, LinkValues, Outage, Ramp, change_marks};
 pub use change_table::ChangeTable;
 pub use changes::QueueChanges;

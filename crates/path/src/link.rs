@@ -29,6 +29,9 @@
 //!
 //! A link over Wi-Fi has a medium in place of the serialiser, which takes packets from the queue and puts
 //! them into the pipe (`shared`, and the module `wifi`).
+//!
+//! In a cell (`cellular`) a packet's service ends when its last byte is in a block, and it enters the pipe
+//! when that block is read.
 
 use talkpath_units::{Bytes, Instant, Seed};
 
@@ -41,7 +44,7 @@ use crate::framing::Framing;
 use crate::loss::Loss;
 use crate::occupancy::Window;
 use crate::pipe::{Pipe, Traveller, WireFate};
-use crate::queue::{LinkFacts, QueueLimit};
+use crate::queue::{LinkFacts, QueueLimit, Queued};
 use crate::repetition::Repeater;
 use crate::serialiser::Serialiser;
 use crate::sojourn::QueueDelay;
@@ -82,6 +85,8 @@ struct Rare<T> {
     present: Option<Present>,
     /// `None` on a link with a wire of its own.
     frames: Option<Box<Frames<T>>>,
+    /// Whether the link is a user's share of a cell (`cellular`).
+    is_cellular: bool,
 }
 
 /// The present values of a link that changes, and what holds its packets.
@@ -173,7 +178,8 @@ impl<T: Carried> Link<T> {
     /// An empty link with this `name`, which counts from the beginning of the run to its end.
     ///
     /// The link draws from the random streams `link/NAME/loss`, `link/NAME/jitter`, `link/NAME/queue`,
-    /// `link/NAME/reorder`, `link/NAME/duplicate` and `link/NAME/damage`.
+    /// `link/NAME/reorder`, `link/NAME/duplicate` and `link/NAME/damage`, and in a cell from `link/NAME/harq`
+    /// and `link/NAME/request`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
         // FQ-CoDel hashes flows together with these bits, so that the flows which share a queue on one link
         // do not share one on each link.
@@ -188,7 +194,7 @@ impl<T: Carried> Link<T> {
             wakes_for_service: waiting.drops_at_dequeue() || pipe.may_overtake(),
             waiting,
             serialiser: match config.medium {
-                Medium::Wire => Serialiser::shaped(&config.rate, config.shaper.as_ref()),
+                Medium::Wire => Serialiser::of_link(config, seed, name),
                 Medium::Wifi(_) => Serialiser::never_free(),
             },
             in_service: Bytes::ZERO,
@@ -401,8 +407,8 @@ impl<T: Carried> Link<T> {
         while self.waiting.len() > 0 && self.serialiser.free_at() <= now {
             let start = self.serialiser.free_at();
             // `None` if the discipline has dropped all packets that waited.
-            let Some(packet) = self.waiting.dequeue(start) else { return };
-            let end = self.serialiser.serve_next(self.framing.on_wire(packet.wire_size()));
+            let Some(Queued { packet, entered }) = self.waiting.dequeue(start) else { return };
+            let end = self.serialiser.serve_next(self.framing.on_wire(packet.wire_size()), entered);
             self.send(packet, start, end);
         }
     }
@@ -410,11 +416,17 @@ impl<T: Carried> Link<T> {
     /// Puts a packet into service from `start` until `end`. The packet enters the pipe now, at the beginning
     /// of its service. Its propagation delay counts from `end`.
     #[inline(always)]
-    fn send(&mut self, mut packet: T, start: Instant, end: Instant) {
+    fn send(&mut self, mut packet: T, start: Instant, mut end: Instant) {
         self.in_service = packet.wire_size();
         // A lost packet passes the pipe too, so that its loss is reported when it would have arrived.
         let wire = match &mut self.rare {
-            Some(rare) => rare.send(&mut packet, start, end),
+            Some(rare) => {
+                if rare.is_cellular {
+                    // The next packet goes into blocks before this one has been read.
+                    end = self.serialiser.complete();
+                }
+                rare.send(&mut packet, start, end)
+            }
             None => WireFate::default(),
         };
         self.pipe.enter(packet, wire, end);
@@ -423,7 +435,15 @@ impl<T: Carried> Link<T> {
 
 impl<T> Default for Rare<T> {
     fn default() -> Self {
-        Self { loss: None, repeater: None, damager: None, services: None, present: None, frames: None }
+        Self {
+            loss: None,
+            repeater: None,
+            damager: None,
+            services: None,
+            present: None,
+            frames: None,
+            is_cellular: false,
+        }
     }
 }
 
@@ -435,10 +455,12 @@ impl<T: Carried> Rare<T> {
         let loss = has_loss.then(|| Loss::new(&config.loss, stream("loss")));
         let repeater = (config.duplicate > 0.0).then(|| Repeater::new(config.duplicate, stream("duplicate")));
         let damager = config.damage.map(|damage| Damager::new(damage, stream("damage")));
-        let is_shared = matches!(config.medium, Medium::Wifi(_));
+        let (is_shared, is_cellular) = (matches!(config.medium, Medium::Wifi(_)), config.cellular.is_some());
         let frames = is_shared.then(Box::default);
-        let is_plain = loss.is_none() && repeater.is_none() && damager.is_none() && !is_shared;
-        (!is_plain).then(|| Box::new(Self { loss, repeater, damager, frames, ..Self::default() }))
+        let is_wire = loss.is_none() && repeater.is_none() && damager.is_none();
+        let is_plain = is_wire && !is_shared && !is_cellular;
+        let rare = Self { loss, repeater, damager, frames, is_cellular, ..Self::default() };
+        (!is_plain).then(|| Box::new(rare))
     }
 
     /// Notes the service of a packet. Returns what the wire does to it. Each element draws for each packet,

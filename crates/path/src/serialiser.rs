@@ -13,9 +13,10 @@
 //! rounding never adds up. Packets arrive at whole nanoseconds. So a serialiser is busy at an arrival by the
 //! exact end if it is busy by the rounded one, and a busy period begins without a surplus.
 
-use talkpath_units::{Bytes, Instant, Rate};
+use talkpath_units::{Bytes, Instant, Rate, Seed};
 
-use crate::config::RateModel;
+use crate::cellular::CellClock;
+use crate::config::{LinkConfig, RateModel};
 use crate::rate_trace::TraceClock;
 use crate::token_bucket::{TokenBucket, Tokens};
 
@@ -40,6 +41,7 @@ enum Model {
     Fixed(Rate),
     Trace(TraceClock),
     Shaped(Shaped),
+    Cell(Box<CellClock>),
 }
 
 /// A serialiser behind a token bucket (Linux's sch_tbf). A packet that waits for tokens is in service. Then
@@ -79,8 +81,19 @@ impl Serialiser {
         Self { free_at: Instant::ZERO, surplus: 0, known, bps, model: Box::new(model) }
     }
 
+    /// The idle serialiser of a link with this `name`.
+    pub(crate) fn of_link(config: &LinkConfig, seed: Seed, name: &str) -> Self {
+        match (&config.cellular, &config.rate) {
+            (Some(cell), RateModel::Fixed(rate)) => {
+                let clock = CellClock::new(cell, *rate, seed, name);
+                Self { model: Box::new(Model::Cell(Box::new(clock))), ..Self::new(&RateModel::Unlimited) }
+            }
+            _ => Self::shaped(&config.rate, config.shaper.as_ref()),
+        }
+    }
+
     /// An idle serialiser behind a `shaper`, if there is one.
-    pub(crate) fn shaped(model: &RateModel, shaper: Option<&TokenBucket>) -> Self {
+    fn shaped(model: &RateModel, shaper: Option<&TokenBucket>) -> Self {
         let link = Self::new(model);
         let Some(shaper) = shaper else { return link };
         let shaped = Model::Shaped(Shaped { tokens: Tokens::new(shaper), link });
@@ -99,6 +112,12 @@ impl Serialiser {
     pub(crate) fn set_rate(&mut self, model: &RateModel, now: Instant) {
         if let Model::Shaped(shaped) = &mut *self.model {
             return shaped.link.set_rate(model, now);
+        }
+        if let Model::Cell(clock) = &mut *self.model {
+            if let RateModel::Fixed(rate) = model {
+                clock.set_rate(*rate);
+            }
+            return;
         }
         *self = Self { free_at: self.free_at, ..Self::new(model) };
         self.pass_by(self.free_at.max(now));
@@ -124,6 +143,7 @@ impl Serialiser {
         match &mut *self.model {
             Model::Trace(clock) => clock.pass_by(at),
             Model::Shaped(shaped) => shaped.link.pass_by(at),
+            Model::Cell(clock) => clock.pass_by(at),
             Model::Unlimited | Model::Fixed(_) => {}
         }
     }
@@ -135,24 +155,33 @@ impl Serialiser {
         self.free_at
     }
 
+    /// When the packet that was served last has left. In a cell that is when its last block is read, in
+    /// order.
+    pub(crate) fn complete(&self) -> Instant {
+        match &*self.model {
+            Model::Cell(clock) => clock.complete(),
+            _ => self.free_at,
+        }
+    }
+
     /// Serves a packet of `size` that comes at `now` to an idle serialiser. Returns when its last bit has
     /// left.
     #[inline(always)]
     pub(crate) fn serve_at_once(&mut self, size: Bytes, now: Instant) -> Instant {
         let Some(ServiceTime { rounded_up, surplus }) = self.service_time(size) else {
-            return self.serve_in_time(size, Some(now));
+            return self.serve_in_time(size, now, true);
         };
         self.surplus = surplus;
         self.free_at = later(now, rounded_up);
         self.free_at
     }
 
-    /// Serves a packet of `size` that has waited, from the end of the service before it. Returns when its
-    /// last bit has left.
+    /// Serves a packet of `size` that has waited since `entered`, from the end of the service before it.
+    /// Returns when its last bit has left.
     #[inline(always)]
-    pub(crate) fn serve_next(&mut self, size: Bytes) -> Instant {
+    pub(crate) fn serve_next(&mut self, size: Bytes, entered: Instant) -> Instant {
         let Some(ServiceTime { rounded_up, surplus }) = self.service_time(size) else {
-            return self.serve_in_time(size, None);
+            return self.serve_in_time(size, entered, false);
         };
         // If the two surpluses together reach a nanosecond, which is `bps` of their units, the service ends a
         // nanosecond earlier.
@@ -183,24 +212,28 @@ impl Serialiser {
         let time = match &*self.model {
             Model::Unlimited => ServiceTime { rounded_up: 0, surplus: 0 },
             Model::Fixed(rate) => ServiceTime::new(size, *rate),
-            Model::Trace(_) | Model::Shaped(_) => return None,
+            Model::Trace(_) | Model::Shaped(_) | Model::Cell(_) => return None,
         };
         self.known = [KnownSize { size, time }, self.known[0]];
         Some(time)
     }
 
-    /// Serves a packet whose service time depends on when the service begins. `came` is given if the packet
-    /// came to an idle serialiser: the service begins then.
+    /// Serves a packet whose service time depends on when the service begins. The packet came at `entered`.
+    /// If it `found_idle`, its service begins then.
     #[cold]
-    fn serve_in_time(&mut self, size: Bytes, came: Option<Instant>) -> Instant {
+    fn serve_in_time(&mut self, size: Bytes, entered: Instant, found_idle: bool) -> Instant {
         match &mut *self.model {
             Model::Trace(clock) => {
-                if let Some(came) = came {
-                    clock.pass_by(came);
+                if found_idle {
+                    clock.pass_by(entered);
                 }
                 self.free_at = clock.serve(size);
             }
-            Model::Shaped(shaped) => self.free_at = shaped.serve(size, came.unwrap_or(self.free_at)),
+            Model::Shaped(shaped) => {
+                let start = if found_idle { entered } else { self.free_at };
+                self.free_at = shaped.serve(size, start);
+            }
+            Model::Cell(clock) => self.free_at = clock.serve(size, entered, found_idle),
             // These models have a service time for each size, so `service_time` has returned it.
             Model::Unlimited | Model::Fixed(_) => {}
         }
@@ -216,7 +249,7 @@ impl Shaped {
             return Instant::MAX;
         }
         if self.link.free_at() == begins {
-            self.link.serve_next(size)
+            self.link.serve_next(size, start)
         } else {
             self.link.serve_at_once(size, begins)
         }
@@ -274,7 +307,7 @@ mod tests {
     impl Serialiser {
         /// When the last bit has left of a packet of `size` that comes at `now`.
         fn serve(&mut self, size: Bytes, now: Instant) -> Instant {
-            if self.free_at <= now { self.serve_at_once(size, now) } else { self.serve_next(size) }
+            if self.free_at <= now { self.serve_at_once(size, now) } else { self.serve_next(size, now) }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::carried::{Carried, Dropped};
 use crate::changes::QueueChanges;
 use crate::config::LinkConfig;
 use crate::occupancy::{Levels, Occupancy, Window};
-use crate::queue::{Discipline, LinkFacts, Queue, QueueLimit, Signals};
+use crate::queue::{Discipline, LinkFacts, Queue, QueueLimit, Queued, Signals};
 use crate::sojourn::{QueueDelay, Sojourns};
 use crate::wifi::{AccessCategory, Medium};
 
@@ -97,9 +97,9 @@ impl<T: Carried> Waiting<T> {
         passed
     }
 
-    /// The serialiser is free: the packet to send next.
+    /// The serialiser is free: the packet to send next, and when it came.
     #[inline(always)]
-    pub(crate) fn dequeue(&mut self, now: Instant) -> Option<T> {
+    pub(crate) fn dequeue(&mut self, now: Instant) -> Option<Queued<T>> {
         self.occupancy.hold(self.len, now);
         let queued = self.queue.dequeue(now, &mut self.signals);
         self.len = self.queue.len();
@@ -111,7 +111,7 @@ impl<T: Carried> Waiting<T> {
         }
         let queued = queued?;
         self.sojourns.on_service(queued.entered, now);
-        Some(queued.packet)
+        Some(queued)
     }
 
     /// Changes how much may wait, while `in_service` bytes are being sent. What has no room is dropped.

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use proptest::option;
 use proptest::prelude::*;
 use talkpath_path::{
-    Carried, Check, Classes, Codel, CodelParameters, Damage, DelayVariation, DropCause, DropTail, Dropped,
-    Drr, Dscp, Fq, FqCodel, FragmentRange, Framing, Link, LinkConfig, LinkReport, LossModel, Medium,
-    PathOutput, Priority, QueueKind, QueueLimit, RateModel, RateTrace, Reassembled, Reassembly, Reordering,
-    TokenBucket, fragments,
+    Carried, Cellular, Check, Classes, Codel, CodelParameters, Damage, DelayVariation, DropCause, DropTail,
+    Dropped, Drr, Dscp, Fq, FqCodel, FragmentRange, Framing, GrantRequest, Harq, Link, LinkConfig,
+    LinkReport, LossModel, Medium, PathOutput, Priority, QueueKind, QueueLimit, RateModel, RateTrace,
+    Reassembled, Reassembly, Reordering, Scheduler, TokenBucket, fragments,
 };
 use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Rate, Seed};
 
@@ -179,8 +179,29 @@ fn config() -> impl Strategy<Value = LinkConfig> {
                 duplicate,
                 damage,
                 medium: Medium::Wire,
+                cellular: None,
             }
         },
+    )
+}
+
+/// A user's share of any cell.
+fn cellular() -> impl Strategy<Value = Cellular> {
+    let span = |most_ms: u64| (100_000..most_ms * 1_000_000).prop_map(Duration::from_nanos);
+    let scheduler = prop_oneof![
+        span(1000).prop_map(|window| Scheduler::ProportionalFair { window }),
+        (1..12_u32).prop_map(|at_once| Scheduler::RoundRobin { at_once }),
+    ];
+    let request = (span(80), span(20)).prop_map(|(period, grant)| GrantRequest { period, grant });
+    let errors = (0.0..0.5, 0.0..0.5, 1..6_u32).prop_map(|(block_error, repeat_error, attempts)| Harq {
+        block_error,
+        repeat_error,
+        delay: Duration::from_millis(8),
+        attempts,
+        recovery: Duration::from_millis(60),
+    });
+    (0..12_u32, scheduler, span(10), option::of(request), errors).prop_map(
+        |(others, scheduler, tti, request, harq)| Cellular { others, scheduler, tti, request, harq },
     )
 }
 
@@ -416,6 +437,29 @@ proptest! {
         prop_assert_eq!(report.forwarded + report.dropped, traffic.len() as u64);
         let delays = report.queue_delay;
         prop_assert!(delays.p50 <= delays.p95 && delays.p95 <= delays.p99);
+    }
+
+    #[test]
+    fn a_cell_loses_nothing_keeps_the_order_and_gives_no_more_than_all_of_its_time(
+        cell in cellular(), traffic in traffic(), seed in any::<u64>(),
+    ) {
+        let (users, tti) = (u64::from(cell.others) + 1, cell.tti);
+        let rate = RateModel::Fixed(Rate::from_bps(2_000_000));
+        let config = LinkConfig { cellular: Some(cell), ..LinkConfig::bare(rate) };
+        let mut link = Link::new(&config, Seed::new(seed), "radio");
+        let story = run(&mut link, &traffic, Duration::from_secs(10_000));
+        prop_assert_eq!((story.out.len(), story.held), (traffic.len(), 0));
+        let (mut now, mut bits) = (Instant::ZERO, 0);
+        for ((at, output), (gap, size)) in story.out.iter().zip(&traffic) {
+            now += Duration::from_nanos(*gap);
+            let is_next = matches!(output, PathOutput::Arrived(packet) if packet.size == *size);
+            prop_assert!(is_next, "{:?}", output);
+            // The block begins after the packet came, and lasts a TTI.
+            prop_assert!(*at > now.saturating_add(tti), "{at:?} after {now:?}");
+            bits += 8 * size;
+            let least = Duration::from_nanos(bits * 1_000_000_000 / (2_000_000 * users));
+            prop_assert!(*at >= Instant::ZERO.saturating_add(least));
+        }
     }
 
     #[test]

@@ -51,6 +51,12 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     ("packet", Size, 40, 2_000),
     ("up", Rate, 100 * K, G),
     ("down", Rate, 100 * K, G),
+    ("tti", Duration, 100 * US, 10 * MS),
+    ("request", Duration, MS, 100 * MS),
+    ("grant", Duration, MS, 100 * MS),
+    ("harq_delay", Duration, MS, 100 * MS),
+    ("recovery", Duration, MS, S),
+    ("scheduler.window", Duration, 10 * MS, S),
     // Of `loss.step`: `step` is also a part of other keys' values.
     ("loss", Duration, MS, S),
     // Queues.

@@ -1,8 +1,8 @@
 //! What a link does to packets: what its keys resolve to, and their mistakes.
 
 use talkpath_path::{
-    Check, Classes, Damage, DelayVariation, DropTail, Drr, Dscp, LinkConfig, LossModel, Priority, QueueKind,
-    QueueLimit, Reordering, TokenBucket,
+    Cellular, Check, Classes, Damage, DelayVariation, DropTail, Drr, Dscp, GrantRequest, Harq, LinkConfig,
+    LossModel, Priority, QueueKind, QueueLimit, Reordering, Scheduler, TokenBucket,
 };
 use talkpath_path::{Medium, Offered, OtherStations, WifiAir, WifiConfig, WifiLink, WifiSender};
 use talkpath_scenario::{Options, Setting};
@@ -183,6 +183,55 @@ fn a_link_over_wifi_is_refused_what_its_medium_decides() {
     check(
         &format!("{GOOD}wifi.sender = \"station\"\n"),
         &["9:8: path.up.rate: found no rate from 6 Mbps to 10 Gbps beside `wifi` | rate = \"65 Mbps\""],
+    );
+}
+
+#[test]
+fn a_users_share_of_a_cell_has_ltes_times_by_default() {
+    let ms = Duration::from_millis;
+    let harq = Harq { block_error: 0.0, repeat_error: 0.0, delay: ms(8), attempts: 4, recovery: ms(60) };
+    let scheduler = Scheduler::ProportionalFair { window: ms(100) };
+    let alone = Cellular { others: 0, scheduler, tti: ms(1), request: None, harq };
+    assert_eq!(up("cellular = {}").cellular, Some(alone.clone()));
+    let keys = "cellular = { others = 9, scheduler = { kind = \"round-robin\", at_once = 4 }, request = \"10 ms\", \
+                block_error = \"10%\", attempts = 3 }";
+    let uplink = Cellular {
+        others: 9,
+        scheduler: Scheduler::RoundRobin { at_once: 4 },
+        request: Some(GrantRequest { period: ms(10), grant: ms(8) }),
+        harq: Harq { block_error: 0.1, attempts: 3, ..harq },
+        ..alone
+    };
+    assert_eq!(up(keys).cellular, Some(uplink));
+}
+
+#[test]
+fn a_users_share_of_a_cell_is_refused_what_the_cell_decides() {
+    for (lines, expected) in [
+        (
+            "cellular.block_error = 0.6",
+            "11:24: path.up.cellular.block_error: found 60%, expected at most 50%",
+        ),
+        (
+            "shaper = { rate = \"1 Mbps\", burst = \"3 kB\" }\ncellular.others = 1",
+            "11:10: path.up.shaper: found a shaper beside `cellular`",
+        ),
+        (
+            "cellular.others = 1\n[[change]]\nat = \"1 s\"\nlink = \"up\"\nrate = \"unlimited\"",
+            "15:8: change.1.rate: found an unlimited rate of up, which is a user's share of a cell",
+        ),
+    ] {
+        check(&format!("{GOOD}{lines}\n"), &[expected]);
+    }
+    let fast = GOOD.replace("1 Mbps", "65 Mbps");
+    check(
+        &format!("{fast}cellular = {{ others = 1 }}\nwifi.sender = \"station\"\n"),
+        &["11:12: path.up.cellular: found `cellular` beside `wifi`"],
+    );
+    let slow = GOOD.replace("rate = \"1 Mbps\"", "rate = \"1 kbps\"");
+    check(
+        &format!("{slow}cellular.others = 1\n"),
+        &["9:8: path.up.rate: found no rate from 10 kbps to 10 Gbps beside `cellular`"],
     );
 }
 

@@ -23,7 +23,7 @@ impl<T: Carried> Link<T> {
         let waiting = &mut self.waiting;
         waiting.serve(category);
         frames.of_mut(category).fill(limits, now, || {
-            let packet = waiting.dequeue(now)?;
+            let packet = waiting.dequeue(now)?.packet;
             Some((packet, packet.wire_size()))
         })
     }

@@ -98,6 +98,12 @@ const LINK_KEYS: &[Key] = &[
         Default::Absent("the link has a wire of its own"),
         "a Wi-Fi, which several links and other stations share, in place of the wire. `rate` is then that of the link's frames (PHY rate)",
     ),
+    key(
+        "cellular",
+        Kind::Table(&super::CELLULAR),
+        Default::Absent("the link has a wire of its own"),
+        "the link is one user's share of a cell (LTE), with a scheduler, blocks that are sent again, and grants. `rate` is then what this user has in the mean while it always has data",
+    ),
 ];
 
 /// A policer or a shaper.

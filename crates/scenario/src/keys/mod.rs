@@ -6,6 +6,7 @@
 //! docs/reference/scenario.md ([`key_tables`]) are made of the key tables.
 
 mod campaign;
+mod cellular;
 mod change;
 mod flow;
 mod kernel;
@@ -16,6 +17,7 @@ mod tables;
 mod wifi;
 
 pub(crate) use campaign::{CAMPAIGN, HOST, MEASURE, SCHEDULE};
+pub(crate) use cellular::{CELL_RATE, CELLULAR};
 pub(crate) use change::{CHANGE, CHANGED_QUEUE};
 pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use kernel::KERNEL;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{CAMPAIGN, CHANGE, CHANGED_QUEUE, FAR_CLOCK, FLOW, LINK, OTHERS, RECEIVER, ROOT, WIFI};
+use super::{CAMPAIGN, CELLULAR, CHANGE, CHANGED_QUEUE, FAR_CLOCK, FLOW, LINK, OTHERS, RECEIVER, ROOT, WIFI};
 use crate::form::form;
 use crate::queues::QUEUE;
 use crate::spec::{Default, Key, Kind, Tagged, Variant};
@@ -28,6 +28,8 @@ pub fn key_tables() -> String {
     }
     table(&mut text, "`wifi` of a link", WIFI.keys);
     table(&mut text, "Other stations of a Wi-Fi: `others = [{ ... }]`", OTHERS.keys);
+    table(&mut text, "`cellular` of a link", CELLULAR.keys);
+    tagged_sections(&mut text, CELLULAR.keys);
     table(&mut text, "A change: `[[change]]`", CHANGE.keys);
     table(&mut text, "`queue` of a change", CHANGED_QUEUE.keys);
     table(&mut text, "A flow: `[flow.NAME]`", FLOW.keys);

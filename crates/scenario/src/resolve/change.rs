@@ -310,6 +310,10 @@ fn check_link_takes_values(link: &NamedLink, to: &LinkValues, is_ramp: bool) -> 
             format!("found a limit in bytes, but the queue of {name} is fq_codel, whose limit is in packets");
         return Err(KeyProblem::new("queue", message));
     }
+    if config.cellular.is_some() && to.rate == Some(RateModel::Unlimited) {
+        let message = format!("found an unlimited rate of {name}, which is a user's share of a cell");
+        return Err(KeyProblem::new("rate", message));
+    }
     if is_ramp && to.rate.is_some() && !matches!(config.rate, RateModel::Fixed(_)) {
         let message = format!("found a ramp of the rate of {name}, which has no fixed rate to begin from");
         return Err(KeyProblem::new("rate", message));

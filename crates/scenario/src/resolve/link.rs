@@ -27,6 +27,7 @@ use crate::section::{Section, first_step, for_copy};
 use crate::spec::MOST_FLOWS;
 use crate::tree::{Entry, Meaning, Node, Table};
 
+use super::cellular::cellular;
 use super::wifi;
 
 /// The links of a cell.
@@ -355,6 +356,7 @@ fn config(
     let values = LinkValues { mtu, rate: emptying_rate(rate.as_ref(), shaper), round_trip };
     let queue = queues::resolve(&section, &values, log);
     let medium = wifi::medium(&section, rate.as_ref(), framing, log);
+    let cellular = cellular(&section, rate.as_ref(), log);
     Some(LinkConfig {
         rate: rate?,
         delay: section.duration("delay")?,
@@ -369,6 +371,7 @@ fn config(
         duplicate: duplicate(&section)?,
         damage: damage(&section),
         medium: medium?,
+        cellular: cellular?,
     })
 }
 

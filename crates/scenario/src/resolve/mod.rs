@@ -6,6 +6,7 @@
 //!
 //! Begin to read with [`scenario`].
 
+mod cellular;
 mod change;
 mod flow;
 pub(crate) mod link;
