@@ -279,7 +279,7 @@ pub(crate) fn document(source: &Source, log: &mut Log) -> Option<Document> {
 }
 
 /// The key of a scenario that has the changes of its links.
-const CHANGES: &str = "change";
+pub(crate) const CHANGES: &str = "change";
 
 /// Reads TOML text. Syntax errors go to `log`, and the tree has the parts that the parser could read.
 pub(crate) fn parse(text: &str, log: &mut Log) -> Table {

@@ -74,8 +74,25 @@ fn a_swept_path_may_have_one_of_its_keys_swept_too() {
     let links = |cell: usize| &plan.cells[cell].scenario.links;
     assert_eq!(plan.cells[3].label, "path.up.delay=2 ms, path=lte");
     assert_eq!(links(3)[0].config.delay, Duration::from_millis(2));
-    assert_eq!(links(3)[1].config.delay, Duration::from_millis(35));
+    assert_eq!(links(3)[1].config.delay, Duration::from_millis(33));
     assert_eq!(links(2)[1].config.delay, Duration::from_micros(100));
+}
+
+#[test]
+fn the_changes_of_a_preset_come_beside_those_of_the_scenario_and_in_its_cells_alone() {
+    let changes = |text: &str, keys: &[(&str, &str)]| -> Vec<usize> {
+        plan(text, keys).cells.iter().map(|cell| cell.scenario.changes.len()).collect()
+    };
+    let starlink = BASE.replace("home-adsl", "starlink");
+    assert_ne!(starlink, BASE);
+    let own = "[[change]]\nat = \"1 s\"\nlink = \"up\"\nrate = \"1 Mbps\"\n";
+    // Its change is of both links.
+    assert_eq!(changes(&starlink, &[]), [2]);
+    assert_eq!(changes(&format!("{starlink}{own}"), &[("path.up.delay", "1 ms")]), [3]);
+    assert_eq!(changes(BASE, &[("path", "starlink")]), [2]);
+    assert_eq!(changes(&starlink, &[("path", "lan")]), [0]);
+    let swept = format!("{starlink}{own}[sweep]\npath = [\"lan\", \"starlink\", \"geo-satellite\"]\n");
+    assert_eq!(changes(&swept, &[]), [1, 3, 1]);
 }
 
 #[test]

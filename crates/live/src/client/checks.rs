@@ -76,7 +76,7 @@ pub(super) fn files(scenario: &Scenario, session: &SessionSpec) -> Result<(), St
 pub(super) fn changes(scenario: &Scenario) -> Result<(), String> {
     match scenario.changes.as_slice() {
         [] => Ok(()),
-        _ => Err("the scenario has [[change]] tables, which a real network does not follow; run it with --arena sim or emu".to_owned()),
+        _ => Err("the scenario, or a preset such as starlink, has [[change]] tables, which a real network does not follow; run it with --arena sim or emu".to_owned()),
     }
 }
 

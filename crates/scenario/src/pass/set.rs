@@ -20,7 +20,7 @@ use crate::read;
 use crate::read::unknown_name;
 use crate::reading::Reading;
 use crate::spec::{Key, Kind, TAG, TableSpec, Tagged, Variant};
-use crate::tree::{self, Entry, Node, Table, Value, linked_keys, split};
+use crate::tree::{self, CHANGES, Entry, Node, Table, Value, linked_keys, split};
 
 /// Sets the keys of the command line. A scenario without a name gets the name of its file, and a path's name
 /// is written out as its tables.
@@ -52,8 +52,9 @@ pub(crate) fn set_options(mut root: Table, reading: &mut Reading<'_>) -> Table {
         // TOML's integers end at 2^63, so the resolved form has the seed as a text.
         *value = Value::Text(core::mem::take(text));
     }
-    if let Some(path) = root.get_mut("path") {
-        expand_path(path);
+    // If the sweep sets the path, the changes of another preset are in no cell.
+    if !sweeps_path(&root) {
+        expand_path(&mut root);
     }
     root
 }
@@ -153,6 +154,9 @@ pub(crate) fn expand_star(root: &Table, names: &[&str]) -> Result<Vec<Vec<String
 /// Returns the first name that does not exist, with the most similar name that does.
 pub(crate) fn set(root: &mut Table, names: &[String], value: Node) -> Result<(), Problem> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    if let ["path", _, ..] = names.as_slice() {
+        expand_path(root);
+    }
     set_in_table(root, &ROOT, &names, value)
 }
 
@@ -224,11 +228,7 @@ fn set_in_node(
     value: Node,
 ) -> Result<(), Problem> {
     match kind {
-        Kind::Table(spec) => set_in_table(become_table(node), spec, names, value),
-        Kind::Path(spec) => {
-            expand_path(node);
-            set_in_table(become_table(node), spec, names, value)
-        }
+        Kind::Table(spec) | Kind::Path(spec) => set_in_table(become_table(node), spec, names, value),
         Kind::Tagged(tagged) => set_in_tagged(node, tagged, names, value),
         Kind::Map(spec) => set_in_map(node, spec, name, names, value),
         Kind::List(spec) => set_in_list(node, spec, name, names, value),
@@ -318,14 +318,31 @@ fn no_keys(name: &str) -> Problem {
 /// The name that stands for every name.
 const EVERY: &str = "*";
 
-/// Replaces the name of a preset by its tables. Any other value stays as it is.
-pub(crate) fn expand_path(node: &mut Node) {
-    let Some(preset) = node.as_text().and_then(preset) else { return };
+/// Replaces the name of a preset by its tables, and adds its changes to those of the scenario. Any other
+/// path stays as it is.
+pub(crate) fn expand_path(root: &mut Table) {
+    let Some(path) = root.get_mut("path") else { return };
+    let Some(preset) = path.as_text().and_then(preset) else { return };
     // A test reads every preset, so its text has no mistakes.
-    let table = tree::parse(preset.text, &mut Log::default());
-    let place = node.place.clone();
-    node.value = Value::Table(table);
-    node.set_place(&place);
+    let mut table = tree::parse(preset.text, &mut Log::default());
+    let changes = table.remove(CHANGES);
+    let place = path.place.clone();
+    path.value = Value::Table(table);
+    path.set_place(&place);
+    let Some(mut changes) = changes else { return };
+    changes.set_place(&place);
+    let Some(present) = root.get_mut(CHANGES) else { return root.set(CHANGES, changes) };
+    // Anything else than two lists is a mistake of the scenario, which is reported later.
+    if let (Value::List(present), Value::List(of_preset)) = (&mut present.value, changes.value) {
+        present.extend(of_preset);
+    }
+}
+
+/// Whether the sweep sets the whole path, and not keys inside it.
+fn sweeps_path(root: &Table) -> bool {
+    let lines = root.get("sweep").and_then(Node::as_table).map_or(&[][..], |sweep| &sweep.entries);
+    let sets_path = |line: &Entry| linked_keys(&line.name).any(|key| key == "path");
+    lines.iter().any(|line| line.node.as_table().is_none() && sets_path(line))
 }
 
 /// Replaces the shorthand of a tagged table by the table. The shorthand is the kind alone, a bare number, a

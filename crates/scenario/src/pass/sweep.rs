@@ -165,9 +165,7 @@ impl Sweep {
                     log.mistake(&axis.place, format!("sweep.{}", axis.key), problem);
                 }
             }
-            if let Some(path) = root.get_mut("path") {
-                set::expand_path(path);
-            }
+            set::expand_path(&mut root);
         }
         root
     }
