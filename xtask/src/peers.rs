@@ -1,5 +1,6 @@
 //! `cargo xtask peers`: the dumbbell of studies/sawashima-1997 in ns-2 and ns-3 beside ours, what each costs
-//! in CPU time (`speed`), CoDel and FQ-CoDel in ns-3 beside ours (`queues`), and its Wi-Fi (`wifi`).
+//! in CPU time (`speed`), CoDel and FQ-CoDel in ns-3 beside ours (`queues`), and its Wi-Fi (`wifi`) and
+//! LTE (`cellular`).
 //!
 //! Three programs take the same questions and print the same lines (`seed=1 loss=0.02 queue=9.1 ...`): ours
 //! (crates/sim/examples/figures.rs), `dumbbell.tcl` for ns-2 and `dumbbell.cc` for ns-3, both beside the
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 mod cells;
+mod cellular;
 mod queues;
 mod speed;
 mod wifi;
@@ -47,6 +49,9 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
     }
     if arguments.first().is_some_and(|word| word == "wifi") {
         return wifi::run(root, &ours(root)?, built, &arguments[1..]);
+    }
+    if arguments.first().is_some_and(|word| word == "cellular") {
+        return cellular::run(root, &ours(root)?, built, &arguments[1..]);
     }
     let (peers, absent) = peers(root, built);
     for why in &absent {
@@ -278,6 +283,8 @@ impl Ns3 {
         compiler.arg("-O2").arg(format!("-std={}", self.standard)).arg("-o").arg(&program).arg(source);
         compiler.arg("-I").arg(&self.headers).arg("-L").arg(&self.libraries);
         compiler.arg(format!("-Wl,-rpath,{}", self.libraries.display()));
+        // Its LTE is linked with what draws windows, and runs without.
+        compiler.arg("-Wl,--allow-shlib-undefined");
         for module in modules {
             let library = library(&self.libraries, module);
             compiler.arg(library.ok_or_else(|| format!("ns-3: no library {module}; {NS3_HOW}"))?);

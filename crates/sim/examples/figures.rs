@@ -89,6 +89,9 @@ fn figures(record: &RunRecord, scenario: &Scenario) -> String {
     let probe = summary.flows.get("probe").and_then(|flow| flow.one_way_delay_ms.as_ref());
     let stations = clocked().filter(|(flow, _)| flow.info.name != "probe");
     let carried = stations.filter_map(|(_, flow)| flow.goodput_bps).sum::<f64>();
+    // A user of a cell (xtask/ns3/lte.toml).
+    let user = summary.flows.get("user");
+    let user_delay = user.and_then(|flow| flow.one_way_delay_ms.as_ref());
     let wan = record.links.iter().find(|link| link.name == "wan");
     let hops = record.links.iter().map(|link| link.forwarded + link.lost).sum::<u64>();
     let sent = counted(|flow| flow.counters.data_packets);
@@ -108,6 +111,9 @@ fn figures(record: &RunRecord, scenario: &Scenario) -> String {
         ("run_max", clocked().map(|(_, flow)| flow.loss_runs.max as f64).reduce(f64::max)),
         ("run_mean", share(lost, runs)),
         ("timeouts", counted(|flow| flow.counters.timeouts)),
+        ("user_goodput", user.and_then(|flow| flow.goodput_bps)),
+        ("user_p50", user_delay.map(|delay| delay.p50)),
+        ("user_p99", user_delay.map(|delay| delay.p99)),
         ("wait_mean", wan.map(|link| link.queue_delay.mean.as_millis_f64())),
         ("wait_p95", wan.map(|link| link.queue_delay.p95.as_millis_f64())),
     ];
