@@ -97,6 +97,7 @@ impl Connecting {
     fn dial(&mut self) -> io::Result<()> {
         self.is_dialled = true;
         let Some(dial) = &self.dial else { return Ok(()) };
+        self.near.lock().note_dialled();
         match dial.connect(&self.there.into()) {
             Ok(()) => Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),

@@ -112,6 +112,8 @@ pub struct Application {
     clock_begins: Option<Instant>,
     /// From when on a message could leave. `None` if none could yet.
     opened: Option<Instant>,
+    /// When a whole message came first. `None` if none did yet.
+    first_read: Option<Instant>,
     /// True once the channel has taken a message, or a part of one.
     has_sent: bool,
     /// The file that the application receives.
@@ -191,6 +193,7 @@ impl Application {
             host: None,
             clock_begins: None,
             opened: None,
+            first_read: None,
             has_sent: false,
             sink: None,
         }
@@ -317,6 +320,11 @@ impl Application {
     /// From when on a message could leave; `None` if none ever could.
     pub fn opened(&self) -> Option<Instant> {
         self.opened
+    }
+
+    /// When a whole message came first; `None` if none did.
+    pub fn first_read(&self) -> Option<Instant> {
+        self.first_read
     }
 
     /// What it measured of its host.

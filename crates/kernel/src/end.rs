@@ -59,7 +59,7 @@ use talkpath_flow::{AnyWorkload, Application, Channel as _, Side};
 use talkpath_measure::ReadMessages;
 use talkpath_model::{Due, EchoWrite, Receiver};
 use talkpath_units::wheel::Key;
-use talkpath_units::{Bytes, Histogram, Instant};
+use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
 use any::{AnyChannel, each};
 use channel::{HostChannel as _, Occasion};
@@ -103,6 +103,8 @@ pub struct FlowEnd {
     /// The reason why this flow ended early. The other flows of the run continue.
     pub failure: Option<String>,
     failed_at: Option<Instant>,
+    /// The time that the kernel took to make the socket of this end's datagrams, if that is known.
+    socket_time: Option<Duration>,
     /// The number of times that the far end has confirmed the registration of this end's address.
     registration_answers: u64,
     clock: RunClock,
@@ -149,6 +151,7 @@ impl FlowEnd {
             log: EndLog::new(side, spec.has_echo(), messages_read_by(spec)),
             failure: None,
             failed_at: None,
+            socket_time: None,
             registration_answers: 0,
             clock: context.clock,
             application: application(session, spec, place, receiver),
@@ -412,6 +415,18 @@ impl FlowEnd {
         Ok(())
     }
 
+    /// Notes that the TCP connection which this end will be given begins to open now.
+    pub fn note_dialled(&mut self) {
+        if let Some(connection) = self.channel.tcp_mut() {
+            connection.note_dialled();
+        }
+    }
+
+    /// Notes that the kernel took `time` to make the socket of this end's datagrams.
+    pub const fn note_socket(&mut self, time: Duration) {
+        self.socket_time = Some(time);
+    }
+
     /// Returns the token that this flow's datagrams carry. Returns `None` for TCP.
     pub fn token(&self) -> Option<u32> {
         each!(&self.channel, channel => channel.token())
@@ -494,6 +509,8 @@ impl FlowEnd {
         let totals = &mut self.log.totals;
         let start = Instant::from_nanos(self.spec.start_ns);
         totals.opening_ns = self.application.opened().map(|opened| opened.since(start).as_nanos());
+        totals.socket_ns = self.socket_time.map(Duration::as_nanos);
+        totals.first_read_ns = self.application.first_read().map(|read| read.since(start).as_nanos());
         each!(&self.channel, channel => channel.count(totals));
         totals.blocked_ns = self.application.blocked(now).as_nanos();
         totals.failure.clone_from(&self.failure);

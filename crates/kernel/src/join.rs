@@ -30,7 +30,9 @@ use talkpath_flow::flow_info;
 use talkpath_measure::breaks::outages;
 use talkpath_measure::metrics::legs as leg_figures;
 use talkpath_measure::summary::MultipathSummary;
-use talkpath_measure::{BreakRecord, EcnRecord, FileRecord, FlowCounters, FlowInfo, FlowRecord, HeldRecord};
+use talkpath_measure::{
+    BreakRecord, EcnRecord, FileRecord, FlowCounters, FlowInfo, FlowRecord, HeldRecord, OpeningRecord,
+};
 use talkpath_model::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant, printable};
 
@@ -78,6 +80,7 @@ pub fn flow_record(
         record.counters.breaks = breaks(&record, logs, window.end);
     }
     record.counters.early_echoes = early_echoes;
+    record.counters.opening = opening(logs);
     record.counters.ip = Some(ip::summary(flow, logs));
     record.counters.multipath = multipath(flow, logs);
     if sender.is_some() && receiver.is_some() {
@@ -125,7 +128,6 @@ fn counters(logs: FlowLogs<'_>, window: &Range<Instant>) -> FlowCounters {
         send_buffer_mean: send_buffer.mean(window),
         send_buffer_max: send_buffer.max(window),
         blocked: Some(Duration::from_nanos(sender.totals.blocked_ns)),
-        opening: sender.totals.opening_ns.map(Duration::from_nanos),
         held: held(sender.totals.held),
         ..FlowCounters::default()
     }
@@ -138,6 +140,22 @@ fn held(totals: HeldTotals) -> HeldRecord {
         nagle: Duration::from_nanos(totals.nagle_ns),
         pacing: Duration::from_nanos(totals.pacing_ns),
     }
+}
+
+/// Makes the record of the flow's opening. Only the client's end knows its socket and the handshake. The end of
+/// a message's way is the sender if the flow has an echo, and otherwise the receiver.
+fn opening(logs: FlowLogs<'_>) -> OpeningRecord {
+    let of_client = |part: fn(&EndTotals) -> Option<u64>| logs.present().find_map(|log| part(&log.totals));
+    let of_end = |log: Option<&EndLog>, part: fn(&EndTotals) -> Option<u64>| part(&log?.totals);
+    let last = if logs.has_echo() { logs.sender } else { logs.receiver };
+    let [open, socket, handshake, first_delivered] = [
+        of_end(logs.sender, |totals| totals.opening_ns),
+        of_client(|totals| totals.socket_ns),
+        of_client(|totals| totals.handshake_ns),
+        of_end(last, |totals| totals.first_read_ns),
+    ]
+    .map(|ns| ns.map(Duration::from_nanos));
+    OpeningRecord { open, name: None, socket, handshake, first_delivered }
 }
 
 /// Makes the flow's record of ECN marks from the counts of both ends. Returns `None` if the flow does not use

@@ -17,7 +17,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_kernel::spec::SessionSpec;
@@ -88,6 +88,8 @@ pub struct LiveArena {
     address: SocketAddr,
     /// An address of the server over the other version of IP, if it has one and the user allows both.
     other_address: Option<SocketAddr>,
+    /// How long the resolver took for the server's name. `None` if the user gave an address.
+    name_time: Option<Duration>,
     /// The warning that addresses before `address` did not answer, if that is so.
     skipped: Option<String>,
     options: LiveOptions,
@@ -112,8 +114,12 @@ impl LiveArena {
     /// Returns [`ArenaError::FarEnd`] if no server answers, and [`ArenaError::Unwelcome`] if a server
     /// refuses. The text has one line. It says what is wrong at which address, and what would be right.
     pub fn connect(host: &str, options: LiveOptions) -> Result<Self, ArenaError> {
+        let begun = Instant::now();
         let (name, addresses) = address::resolve(host, options.ip).map_err(ArenaError::far_end)?;
-        Self::connect_to(&name, &addresses, options)
+        let name_time = begun.elapsed();
+        let is_address = addresses.iter().any(|address| address.to_string() == name);
+        let arena = Self::connect_to(&name, &addresses, options)?;
+        Ok(Self { name_time: (!is_address).then_some(name_time), ..arena })
     }
 
     /// Takes the first of `addresses` at which a server accepts this client (`connect.rs`). If no server
@@ -133,6 +139,7 @@ impl LiveArena {
                         name: shown,
                         address,
                         other_address: addresses.iter().find(is_other).copied(),
+                        name_time: None,
                         skipped: skipped(addresses, address, &attempts),
                         options,
                         path: OnceLock::new(),
@@ -192,6 +199,7 @@ impl LiveArena {
         let memory = run::Memory {
             udp_is_silent: &self.udp_is_silent,
             other_address: self.other_address,
+            name_time: self.name_time,
             path: &self.path,
             handshake,
             qlog: &self.qlog,

@@ -58,7 +58,7 @@ pub use message::{
 pub use metrics::call::Hearing;
 pub use record::{
     BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, HeldRecord, LateFlow,
-    LatenessRecord, LinkRecord, MachineRecord, ProgramOutcome, QueueDelayRecord, RunRecord,
+    LatenessRecord, LinkRecord, MachineRecord, OpeningRecord, ProgramOutcome, QueueDelayRecord, RunRecord,
     STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};

@@ -358,9 +358,8 @@ pub struct FlowCounters {
     pub ip: Option<IpSummary>,
     /// What is known about the paths of the flow, if the scenario asks for several.
     pub multipath: Option<MultipathSummary>,
-    /// The time from the start of the flow until its sender could send messages. `None` if it never could, or
-    /// if the time is unknown.
-    pub opening: Option<Duration>,
+    /// How the flow opened.
+    pub opening: OpeningRecord,
     /// The number of echoes that came before their message was sent, by the sender's clock. They do not count
     /// as echoes.
     pub early_echoes: u64,
@@ -380,6 +379,23 @@ pub struct HeldRecord {
     pub nagle: Duration,
     /// The pause between two paced packets was not over, or a rate allowed no packet yet.
     pub pacing: Duration,
+}
+
+/// How a flow opened, in parts. A time is `None` if it is unknown, if it never ended, or if the transport or the
+/// arena has no such part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpeningRecord {
+    /// The time from the start of the flow until its sender could send messages.
+    pub open: Option<Duration>,
+    /// The time that the resolver took for the name of the far host, before the run.
+    pub name: Option<Duration>,
+    /// The time that the kernel took to make the socket and to set its options.
+    pub socket: Option<Duration>,
+    /// The time from the first packet of the handshake until it was over at the client.
+    pub handshake: Option<Duration>,
+    /// The time from the start of the flow until the first message came to its end: with an echo, back to the
+    /// sender.
+    pub first_delivered: Option<Duration>,
 }
 
 /// A time in which a flow delivered nothing although it should have.

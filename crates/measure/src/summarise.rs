@@ -25,7 +25,7 @@ use self::message_figures::{MessageFigures, rate_calls_by_half_round_trips};
 pub use self::numbers::flow_metrics;
 use crate::metrics::delay_in_words::DelayInWords;
 use crate::metrics::{fairness, loss};
-use crate::summary::{FlowSummary, GroupSummary, LegsSummary, MeanMax, RunSummary};
+use crate::summary::{FlowSummary, GroupSummary, LegsSummary, MeanMax, OpeningSummary, RunSummary};
 use crate::{FlowCounters, FlowRecord, RunRecord, judge};
 
 /// Computes every figure of one repetition. `sweep` holds the swept keys and values of the cell.
@@ -93,7 +93,8 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         cc: info.cc.clone(),
         lost_return: of_trips.lost_return.filter(|_| is_echo),
         reordered: figures.reordered,
-        opening_ms: counters.opening.map(Duration::as_millis_f64),
+        opening_ms: counters.opening.open.map(Duration::as_millis_f64),
+        opening: OpeningSummary::of(&counters.opening, is_echo || info.clock_trusted).map(Box::new),
         deadline_ms: info.terms.deadline.map(Duration::as_millis_f64),
         call: figures.call.and_then(|call| call.finish(call_floor)).map(Box::new),
         floor: info.terms.floor,

@@ -65,6 +65,8 @@ pub struct End {
     /// The flows that have something new.
     pub(crate) ready: ReadyFlows,
     is_open: bool,
+    /// When the client began to connect, and when its handshake was over.
+    handshake: (Option<Instant>, Option<Instant>),
     /// Another connection was to begin here, and found no place.
     has_refused_another: bool,
     /// Why the connection was lost, and when.
@@ -118,6 +120,7 @@ impl End {
             send_events: vec![VecDeque::new(); setup.flows.len()],
             ready: ReadyFlows::new(setup.flows.len()),
             is_open: false,
+            handshake: (None, None),
             has_refused_another: false,
             lost: None,
             was_closed: false,
@@ -161,6 +164,7 @@ impl End {
             self.ready.mark_all();
         }
         self.connection = Some((handle, connection));
+        self.handshake.0 = Some(now);
         self.take_engine_events(now);
     }
 
@@ -193,6 +197,12 @@ impl End {
     /// Whether messages are taken and the handshake is over. With a ticket they are taken before that.
     pub fn is_established(&self) -> bool {
         self.is_open && self.connection.as_ref().is_some_and(|(_, connection)| !connection.is_handshaking())
+    }
+
+    /// How long the handshake took, by the client; `None` before its end, and at the server.
+    pub fn handshake(&self) -> Option<Duration> {
+        let (begun, over) = self.handshake;
+        Some(over?.since(begun?))
     }
 
     /// Whether the packet of the last call of [`End::handle_packet`] would have begun another connection,
@@ -561,6 +571,7 @@ impl End {
                 Event::Connected => {
                     self.sending.on_connected(connection.accepted_0rtt());
                     self.is_open = true;
+                    self.handshake.1 = Some(now);
                     self.ready.mark_all();
                 }
                 Event::ConnectionLost { reason } => {

@@ -76,6 +76,14 @@ impl Metric {
     pub(crate) const RETRANSMIT_RATE: Self = Self::Flow("retransmit_rate");
     /// The time from the start of the flow until the first message could leave.
     pub(crate) const OPENING: Self = Self::Flow("opening_ms");
+    /// The time that the resolver took for the far host's name.
+    pub(crate) const NAME: Self = Self::Flow("opening.name_ms");
+    /// The time that the kernel took for the socket.
+    pub(crate) const SOCKET: Self = Self::Flow("opening.socket_ms");
+    /// The time of the handshake, which with 0-RTT goes on after the first message could leave.
+    pub(crate) const HANDSHAKE: Self = Self::Flow("opening.handshake_ms");
+    /// The time from the start of the flow until the first message came to its end.
+    pub(crate) const FIRST_DELIVERED: Self = Self::Flow("opening.first_delivered_ms");
 
     pub(crate) const fn delay(kind: DelayKind, quantile: Quantile) -> Self {
         Self::Flow(match (kind, quantile) {

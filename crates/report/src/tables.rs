@@ -20,7 +20,7 @@ use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, JudgedBy,
 
 pub(crate) use self::comparison::ComparisonTables;
 pub(crate) use self::machine::{machine, machine_line};
-use self::titles::{OWN_RECEIVER, both_outcomes, opens_late, short_name};
+use self::titles::{Holds, OWN_RECEIVER, OpeningColumn, both_outcomes, opening_columns, short_name};
 pub(crate) use self::transfer::transfers;
 use crate::columns::Columns;
 use crate::display::discipline;
@@ -113,10 +113,9 @@ impl<'a> FlowTable<'a> {
             let head = Column::numbers("unfinished", "%").explained(unfinished());
             columns.add(head, |name| percent(cell.value(name, Metric::UNFINISHED)));
         }
-        if self.any_flow(|name| opens_late(cell, name)) {
-            let term = Metric::OPENING.term("opens after").about(Topic::Opening);
-            let head = Column::numbers("opens after,", "ms").explained(term);
-            columns.add(head, |name| fixed(cell.value(name, Metric::OPENING), 1));
+        let any = |holds: &Holds<'_>| self.any_flow(|name| holds(cell, name));
+        for OpeningColumn { head, metric } in opening_columns(&any) {
+            columns.add(head, move |name| fixed(cell.value(name, metric), 1));
         }
     }
 

@@ -128,6 +128,22 @@ impl Endpoint {
         self.application.opened()
     }
 
+    /// When a whole message came first; `None` if none did.
+    pub(crate) fn first_read(&self) -> Option<Instant> {
+        self.application.first_read()
+    }
+
+    /// How long the handshake took, of a transport that has one and a flow that opened after `opening`. With a
+    /// ticket a QUIC connection opens before its handshake is over.
+    pub(crate) fn handshake(&self, opening: Option<Duration>) -> Option<Duration> {
+        match &self.transport {
+            EndpointTransport::Ours(transport) => {
+                opening.filter(|_| transport.kind().features().is_acknowledged)
+            }
+            EndpointTransport::Quic(member) => member.end().handshake(),
+        }
+    }
+
     /// Begins to connect.
     pub(crate) fn open(&mut self, now: Instant) {
         match &mut self.transport {

@@ -8,7 +8,7 @@ use talkpath_measure::breaks::Opening;
 use talkpath_measure::series::{SeriesDetail, SeriesTap, TimeWeighted};
 use talkpath_measure::{
     BreakRecord, EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, HeldRecord, LegRecord,
-    Series, SeriesKind,
+    OpeningRecord, Series, SeriesKind,
 };
 use talkpath_path::{Dscp, Reassembly};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
@@ -234,6 +234,19 @@ impl SimFlow {
         })
     }
 
+    /// Makes the record of the flow's opening, whose sender could send from `opened` on. The end of a message's
+    /// way is the sender if the flow has an echo, and otherwise the receiver.
+    fn opening(&self, opened: Option<Instant>) -> OpeningRecord {
+        let last = if self.taps.echo.is_some() { &self.near } else { &self.far };
+        let since_start = |at: Option<Instant>| at.map(|at| at.since(self.start));
+        OpeningRecord {
+            open: since_start(opened),
+            handshake: self.near.handshake(since_start(opened)),
+            first_delivered: since_start(last.first_read()),
+            ..OpeningRecord::default()
+        }
+    }
+
     /// Makes the flow's record at `now`, and adds its time series to `series`. Messages were due until
     /// `stop`.
     pub(crate) fn finish(mut self, now: Instant, stop: Instant, series: &mut Vec<Series>) -> FlowRecord {
@@ -265,7 +278,7 @@ impl SimFlow {
             legs: None,
             ip: None,
             multipath: None,
-            opening: opened.map(|opened| opened.since(self.start)),
+            opening: self.opening(opened),
             early_echoes: 0,
             held: held(counted.held),
         };

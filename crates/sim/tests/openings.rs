@@ -130,7 +130,7 @@ fn the_first_frame_that_is_sent_is_the_first_one_due_once_the_connection_is_open
                 [sweep]\n\"flow.call.direction\" = [\"up\", \"down\"]\n";
     for record in run_cells(text) {
         let flow = &record.flows[0];
-        let opening = Instant::ZERO + flow.counters.opening.unwrap();
+        let opening = Instant::ZERO + flow.counters.opening.open.unwrap();
         for row in &flow.forward.messages {
             assert_eq!(row.fate == Fate::NotOpen, row.due < opening, "{row:?}");
             assert_eq!(row.sent.is_none(), row.due < opening, "{row:?}");

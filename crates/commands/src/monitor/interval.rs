@@ -148,6 +148,7 @@ impl FlowInterval {
         figures.reordered = reordered_dues.iter().filter(|due| window.contains(due)).count() as u64;
         // A connection opens once, at the beginning of the session.
         figures.opening_ms = figures.opening_ms.filter(|_| window.start == Instant::ZERO);
+        figures.opening = figures.opening.filter(|_| window.start == Instant::ZERO);
         // The counters of transports, sockets and the receiver of a file are about the whole session.
         (figures.retransmissions, figures.retransmit_rate, figures.timeouts) = (None, None, None);
         (figures.cwnd_packets, figures.window_packets, figures.send_buffer_bytes) = (None, None, None);

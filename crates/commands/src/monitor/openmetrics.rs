@@ -186,7 +186,7 @@ impl BaseUnit {
 }
 
 /// All families, in the order of the text.
-const FAMILIES: [Family; 29] = [
+const FAMILIES: [Family; 32] = [
     single("talkpath_up", FamilyKind::Gauge, "1 while messages are due, 0 in an outage", |state| {
         Some(f64::from(u8::from(state.is_up)))
     }),
@@ -268,6 +268,9 @@ const FAMILIES: [Family; 29] = [
         "From due to read at the far host, while the clocks are trusted",
         |flow| &flow.one_way,
     ),
+    last("talkpath_opening_seconds", "opening_ms"),
+    last("talkpath_handshake_seconds", "opening.handshake_ms"),
+    last("talkpath_first_message_seconds", "opening.first_delivered_ms"),
     last("talkpath_mos", "call.mos"),
     last("talkpath_in_time_ratio", "in_time"),
     last("talkpath_rtp_jitter_seconds", "rtp_jitter_ms"),

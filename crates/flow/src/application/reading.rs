@@ -32,7 +32,10 @@ impl Application {
         self.reading_again_at = Instant::ZERO;
         let Some(read) = channel.read(self.flow, Bytes::MAX, now) else { return false };
         let Delivery::Stream { bytes } = read.delivery else { return false };
-        taps.forward.on_read(bytes, now);
+        let completed = taps.forward.on_read(bytes, now);
+        if self.first_read.is_none() && !completed.is_empty() {
+            self.first_read = Some(now);
+        }
         true
     }
 
@@ -113,11 +116,15 @@ impl Application {
         match delivery {
             Delivery::Message { seq, size } => {
                 tap.on_received(seq, arrival.at);
+                self.first_read.get_or_insert(arrival.at);
                 self.write_back(taps, seq, size, arrival, now);
                 1
             }
             Delivery::Stream { bytes } => {
                 let completed = tap.on_read(bytes, arrival.at);
+                if !completed.is_empty() {
+                    self.first_read.get_or_insert(arrival.at);
+                }
                 match self.echo {
                     Some(EchoWrite::PerRead) => self.write_back_bytes(taps, bytes, arrival, now),
                     Some(EchoWrite::PerMessage) => {

@@ -24,15 +24,22 @@ pub struct Dial {
 }
 
 impl Dial {
-    /// Opens a socket for the flow `spec` and begins to connect it. The connection is not established yet
-    /// when this returns.
+    /// Opens a socket for the flow `spec`.
     ///
     /// # Errors
-    /// Returns the system's error if the socket cannot be opened, set up, connected or watched.
-    pub(super) fn connect(&self, spec: &FlowSpec, is_sender: bool) -> io::Result<TcpStream> {
+    /// Returns the system's error if the socket cannot be opened or set up.
+    pub(super) fn open(&self, spec: &FlowSpec, is_sender: bool) -> io::Result<Socket> {
         let protocol = spec.transport.stream_protocol();
         let socket = Socket::new(Domain::for_address(self.to), Type::STREAM.nonblocking(), Some(protocol))?;
         apply_options(&socket, &spec.transport, spec.tos(), is_sender)?;
+        Ok(socket)
+    }
+
+    /// Begins to connect `socket`. The connection is not established yet when this returns.
+    ///
+    /// # Errors
+    /// Returns the system's error if the socket cannot be connected or watched.
+    pub(super) fn connect(&self, socket: Socket) -> io::Result<TcpStream> {
         match socket.connect(&self.to.into()) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}

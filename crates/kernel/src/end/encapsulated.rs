@@ -58,6 +58,8 @@ pub(super) struct EncapsulatedChannel {
     machine: Box<dyn Machine + Send>,
     clock: RunClock,
     life: Lifecycle,
+    /// When the client began to open the connection, and when the connection was open.
+    handshake: (Option<Instant>, Option<Instant>),
     route: Option<UdpRoute>,
     /// The ports in the packets of this end.
     ports: Ports,
@@ -181,6 +183,7 @@ impl HostChannel for EncapsulatedChannel {
         self.now = self.now.max(now);
         if self.life.take_opening(now) {
             self.machine.open(self.now);
+            self.handshake.0 = Some(self.now);
         }
         let Silence { patience, why } = self.machine.silence();
         self.life.give_up(now, patience, || why.to_owned());
@@ -219,6 +222,8 @@ impl HostChannel for EncapsulatedChannel {
         totals.refusals.clone_from(&self.refusals);
         totals.gap_ns = self.incoming.gap().map(Duration::as_nanos);
         totals.unsent.clone_from(&self.unsent);
+        let (begun, open) = self.handshake;
+        totals.handshake_ns = begun.zip(open).map(|(begun, open)| open.since(begun).as_nanos());
     }
 
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
@@ -266,6 +271,9 @@ impl HostChannel for EncapsulatedChannel {
 
     fn finish_turn(&mut self, has_read_all: bool, is_finished: bool) {
         self.arrived = None;
+        if self.machine.is_open() {
+            self.handshake.1.get_or_insert(self.now);
+        }
         self.life.note_open(self.is_open());
         if has_read_all {
             // The application has read all messages. The pieces that are left belong to duplicates.
@@ -310,6 +318,7 @@ impl EncapsulatedChannel {
             machine: common.machines.make(spec.config(), role, spec.mtu(), place.seed, receive_buffer),
             clock: common.clock,
             life: Lifecycle::new(place.is_client, Instant::from_nanos(flow.start_ns), setup.session.stop()),
+            handshake: (None, None),
             route: None,
             ports: Ports { source, destination },
             outgoing: Outgoing::new(place),

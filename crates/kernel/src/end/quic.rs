@@ -325,6 +325,7 @@ impl HostChannel for QuicChannel {
         }
         totals.cc = Some(self.cc.name().to_owned());
         totals.quic_path = connection.engine.path_report();
+        totals.handshake_ns = connection.engine.handshake().map(Duration::as_nanos);
     }
 
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {

@@ -59,6 +59,7 @@ pub(super) struct TcpChannel {
     socket: Option<TcpStream>,
     state: ConnectionState,
     dial: Option<Dial>,
+    opening: Opening,
     /// The frames that separate the messages of the stream. `None` if all messages have one size.
     frames: Option<Frames>,
     /// Bytes of messages that were read from the socket together with the opening line.
@@ -100,6 +101,17 @@ struct StampTrust {
     grew_at: Instant,
     /// When the last byte that was read came. It never goes back.
     came_at: Instant,
+}
+
+/// When this end opened the connection. The end that accepts it knows none of these times.
+#[derive(Clone, Copy, Default)]
+struct Opening {
+    /// The time that the kernel took to make the socket and to set its options.
+    socket: Option<Duration>,
+    /// When the first SYN left.
+    dialled: Option<Instant>,
+    /// When the handshake was over.
+    established: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,6 +275,9 @@ impl HostChannel for TcpChannel {
     }
 
     fn count(&self, totals: &mut EndTotals) {
+        let Opening { socket: made_in, dialled, established } = self.opening;
+        totals.socket_ns = made_in.map(Duration::as_nanos);
+        totals.handshake_ns = dialled.zip(established).map(|(from, to)| to.since(from).as_nanos());
         let Some(socket) = &self.socket else { return };
         let cc = rustix::net::sockopt::tcp_congestion(socket).ok();
         totals.cc = cc.map(|cc| cc.trim_end_matches('\0').to_owned());
@@ -316,6 +331,7 @@ impl TcpChannel {
             socket: None,
             state: ConnectionState::Idle,
             dial: None,
+            opening: Opening::default(),
             frames: Frames::new(spec, place, bound, common),
             unread: Vec::new(),
             buffer: Vec::new(),
@@ -420,9 +436,19 @@ impl TcpChannel {
     /// Begins to connect, if this end has an address to connect to. A server's end has none.
     fn connect(&mut self) -> io::Result<()> {
         let Some(dial) = &self.dial else { return Ok(()) };
-        self.socket = Some(dial.connect(&self.spec, self.is_sender)?);
+        let begun = self.clock.now();
+        let socket = dial.open(&self.spec, self.is_sender)?;
+        let dialled = self.clock.now();
+        self.socket = Some(dial.connect(socket)?);
         self.state = ConnectionState::Connecting;
+        self.opening.socket = Some(dialled.since(begun));
+        self.opening.dialled = Some(dialled);
         Ok(())
+    }
+
+    /// Notes that somebody else connects this end's socket now.
+    pub(super) fn note_dialled(&mut self) {
+        self.opening.dialled = Some(self.clock.now());
     }
 
     /// Sends the opening line if the connection is established. Does nothing while the handshake goes on.
@@ -469,6 +495,7 @@ impl TcpChannel {
         self.buffer = vec![0; READ_SIZE];
         self.was_open = true;
         self.is_readable = true;
+        self.opening.established = Some(self.clock.now());
         self.state = ConnectionState::Open;
     }
 

@@ -45,6 +45,15 @@ pub struct EndTotals {
     /// it never was ready, or if this end does not send.
     #[serde(default)]
     pub opening_ns: Option<u64>,
+    /// The time that this host took to make the flow's socket, ns. Only a client's end knows it.
+    #[serde(default)]
+    pub socket_ns: Option<u64>,
+    /// The time from the first packet of the handshake until it was over, ns. Only a client's end knows it.
+    #[serde(default)]
+    pub handshake_ns: Option<u64>,
+    /// The time from the flow's start until this end's application had read a whole message, ns.
+    #[serde(default)]
+    pub first_read_ns: Option<u64>,
     /// The longest time in which nothing arrived at this end, ns. Only short messages have it, because their
     /// numbers wrap around. It is present if half of all possible numbers were due within this time.
     #[serde(default)]

@@ -89,6 +89,8 @@ struct Session<'a> {
     ways: Vec<Way>,
     /// The registrations that reached the server before the run.
     early_registrations: Registrations,
+    /// How long the resolver took for the server's name, once for all runs.
+    name_time: Option<Duration>,
     /// What the path does to packets, if it was explored.
     path: Option<PathFacts>,
     /// The probes that show how long the path keeps a UDP mapping.
@@ -110,6 +112,8 @@ pub(super) struct Memory<'a> {
     pub(super) udp_is_silent: &'a AtomicBool,
     /// An address of the server over the other version of IP, if it has one.
     pub(super) other_address: Option<SocketAddr>,
+    /// How long the resolver took for the server's name. `None` if the user gave an address.
+    pub(super) name_time: Option<std::time::Duration>,
     /// What the path does to packets, once it was explored.
     pub(super) path: &'a OnceLock<Option<PathFacts>>,
     /// The round trip of TCP's handshake on the session's control connection.
@@ -173,6 +177,7 @@ pub(super) fn prepare<'a>(
         sockets: Vec::new(),
         ways: Vec::new(),
         early_registrations: Registrations::default(),
+        name_time: memory.name_time.map(to_duration),
         path: None,
         mapping: None,
         qlog: Arc::clone(memory.qlog),
@@ -372,6 +377,10 @@ fn lead_ns(probes: &[Probe]) -> i64 {
 /// Returns the longest time by which a server may begin later than requested, ns.
 fn max_delay_ns(probes: &[Probe]) -> i64 {
     MAX_START_DELAY_NS.saturating_add(longest_round_trip_ns(probes))
+}
+
+fn to_duration(time: std::time::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn longest_round_trip_ns(probes: &[Probe]) -> i64 {

@@ -8,11 +8,13 @@ use crate::summary::flow::{
     FILE, FlowSummary, LEDGER, LOSSES, MARKS, MESSAGES, ONE_WAY, RATES, ROUND_TRIP, STATE, TRANSPORT,
     TURN_ROUND, VARIATION,
 };
+use crate::summary::opening::OPENING;
 
 /// The figures of a flow in one repetition, in the order of summary.json.
 pub static FLOW: Table<FlowSummary> = Table::new(&[
     MESSAGES,
     LEDGER,
+    OPENING,
     LOSSES,
     CALL,
     OTHER_RECEIVER,

@@ -419,6 +419,12 @@ pub(crate) fn all_known() -> FlowSummary {
             unfinished: 147,
         }),
         opening_ms: Some(next()),
+        opening: Some(Box::new(OpeningSummary {
+            name_ms: Some(next()),
+            socket_ms: Some(next()),
+            handshake_ms: Some(next()),
+            first_delivered_ms: Some(next()),
+        })),
         rtp_jitter_ms: Some(next()),
         goodput_bps: Some(next()),
         net_rate_pps: Some(next()),

@@ -456,7 +456,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     assert_eq!(
         keys(flow),
         "transport cc sent received lost lost_forward lost_return loss_rate duplicates reordered unfinished refused expired \
-         ledger opening_ms loss_independent loss_runs in_time in_time_independent deadline_ms call floor state_age_ms one_way_delay_ms round_trip_delay_ms turn_round_ms ipdv_ms rtp_jitter_ms rtp_stream goodput_bps \
+         ledger opening_ms opening loss_independent loss_runs in_time in_time_independent deadline_ms call floor state_age_ms one_way_delay_ms round_trip_delay_ms turn_round_ms ipdv_ms rtp_jitter_ms rtp_stream goodput_bps \
          settling net_rate_pps \
          error_adjusted_rate_pps first_sent_to_last_received_ms first_to_last_received_ms blocked_ms retransmit_rate \
          retransmissions timeouts cwnd_packets window_packets send_buffer_bytes waits ecn ip multipath legs breaks verdict file transfer"

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BreakSummary, CallSummary, DelayMs, EcnSummary, FileSummary, IpSummary, IpdvMs, Ledger, LegsSummary,
-    LossRuns, MeanMax, MultipathSummary, RtpStream, Settling, StateAgeMs, TransferSummary, TurnRoundMs,
-    WaitsSummary,
+    LossRuns, MeanMax, MultipathSummary, OpeningSummary, RtpStream, Settling, StateAgeMs, TransferSummary,
+    TurnRoundMs, WaitsSummary,
 };
 use crate::figures::row::Figure;
 use crate::figures::unit::Unit;
@@ -51,6 +51,9 @@ pub struct FlowSummary {
     /// sender never could, and in files of a format before 3.
     #[serde(default)]
     pub opening_ms: Option<f64>,
+    /// The parts of the opening. `None` if no part is known, and in files of earlier versions.
+    #[serde(default)]
+    pub opening: Option<Box<OpeningSummary>>,
     /// How many independent messages tell as much about `loss_rate`, because losses come in runs. `None` in
     /// files of earlier versions.
     #[serde(default)]
@@ -343,15 +346,6 @@ pub(crate) const LEDGER: &[Row] = &[
 ];
 
 pub(crate) const LOSSES: &[Row] = &[
-    Row::number_of(
-        "opening_ms",
-        Unit::Ms,
-        "opened after",
-        "from the flow's start to the moment from which a message could leave; what is due before is lost",
-        |f| f.opening_ms,
-    )
-    .short("opens after")
-    .less(),
     Row::number_of(
         "loss_independent",
         Unit::One,

@@ -10,7 +10,7 @@ use talkpath_measure::judge::Receiver;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::summary::JudgedBy;
 
-use super::titles::{OWN_RECEIVER, both_outcomes, opens_late, row_name, short_name};
+use super::titles::{OWN_RECEIVER, OpeningColumn, both_outcomes, opening_columns, row_name, short_name};
 use crate::condition::{Condition, OtherFlow};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::metric::{Metric, Quantile};
@@ -150,10 +150,8 @@ impl ComparisonTable<'_> {
     fn compared_flow_columns(&self) -> Vec<FigureColumn> {
         let is_call = self.any_cell_knows(Metric::NOT_PLAYED);
         let mut columns = Vec::new();
-        if self.any_cell(opens_late) {
-            let head = Column::numbers("opens after,", "ms");
-            let column = FigureColumn::new(Metric::OPENING, Scale::MS, head);
-            columns.push(column.defined_as("opens after", Topic::Opening));
+        for OpeningColumn { head, metric } in opening_columns(&|holds| self.any_cell(holds)) {
+            columns.push(FigureColumn::new(metric, Scale::MS, head));
         }
         if is_call {
             let head = Column::numbers("mouth to", "ear, ms");

@@ -7,7 +7,7 @@ use talkpath_arena::{Arena, RunPlan};
 use talkpath_measure::figures::{FLOW, Figure, LINK, Table};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
-use talkpath_measure::{HeldRecord, PlayoutRule, RunRecord, SeriesKind};
+use talkpath_measure::{HeldRecord, OpeningRecord, PlayoutRule, RunRecord, SeriesKind};
 use talkpath_scenario::{Flow, Judging, Options, Playout, Source, load};
 use talkpath_sim::SimArena;
 
@@ -84,7 +84,8 @@ pub(crate) fn digest_with_rows(text: &str) -> u64 {
     for record in &mut records {
         record.series.retain(|series| series.kind != SeriesKind::QueueDelay);
         for flow in &mut record.flows {
-            (flow.ecn, flow.counters.opening) = (None, None);
+            flow.ecn = None;
+            flow.counters.opening = OpeningRecord::default();
             flow.counters.held = HeldRecord::default();
             // How a call is rated is no part of what happened.
             if let Some(call) = &mut flow.info.terms.call {
@@ -176,7 +177,8 @@ const LATER: [&str; 18] = [
     ", arrivals_unknown: false",
     ", ecn: None",
     ", breaks: [], legs: None, ip: None, multipath: None",
-    ", opening: None, early_echoes: 0",
+    ", opening: OpeningRecord { open: None, name: None, socket: None, handshake: None, first_delivered: None }, \
+     early_echoes: 0",
     ", expired: 0",
     ", no_network: 0, not_open: 0",
     ", loss: Missing",

@@ -81,7 +81,8 @@ impl Session<'_> {
             if let Some(sender) = sender.filter(|_| self.plan.series.is_some()) {
                 all_series.extend(series(&flow.name, sender));
             }
-            let record = flow_record(flow, spec, sender, receiver, &window, run_end, clock.trusted);
+            let mut record = flow_record(flow, spec, sender, receiver, &window, run_end, clock.trusted);
+            record.counters.opening.name = self.name_time;
             let logs = [(THIS_HOST, Some(&near.log)), (FAR_HOST, far)];
             if let Some(ip) = &record.counters.ip {
                 warnings.extend(dscp_warnings(&flow.name, ip));

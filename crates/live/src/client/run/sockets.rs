@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use talkpath_arena::ArenaError;
 use talkpath_arena::offset::Probe;
-use talkpath_kernel::clock::HostClock;
+use talkpath_kernel::clock::{HostClock, monotonic};
 use talkpath_kernel::descriptors;
 use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
@@ -18,7 +18,7 @@ use talkpath_kernel::sys::{
 };
 use talkpath_kernel::wire::{Secret, registration};
 use talkpath_model::Receiver;
-use talkpath_units::from_hex;
+use talkpath_units::{Duration, from_hex};
 
 use super::ways::Way;
 use super::{KEEP_ALIVE_NS, Session};
@@ -60,7 +60,10 @@ impl Session<'_> {
             // The first flow of a connection has the socket for all flows of the connection.
             ChannelKind::Datagrams | ChannelKind::OverUdp if !self.spec.is_leader(index) => {}
             ChannelKind::Datagrams | ChannelKind::OverUdp => {
+                let begun = monotonic();
                 let (socket, unreported) = udp_socket(server, flow).map_err(SocketError::unavailable)?;
+                let took_ns = u64::try_from(monotonic() - begun).unwrap_or(0);
+                end.lock().note_socket(Duration::from_nanos(took_ns));
                 let socket = Arc::new(socket);
                 self.unreported.extend(unreported);
                 let members = self.spec.members(index);
