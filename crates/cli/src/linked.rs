@@ -17,10 +17,10 @@ use talkpath_emu::EmuArena;
 use talkpath_emu::shell::{Nursery, RepeatedProgram};
 use talkpath_experiment::Error;
 use talkpath_experiment::choice::ArenaKind;
-use talkpath_experiment::place::{Connect, Place, Worker};
+use talkpath_experiment::place::{Connect, Place, Versions, Worker};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
-use talkpath_live::{Key, LiveArena, LiveOptions, Monitor, Notice};
+use talkpath_live::{EachVersion, Key, LiveArena, LiveOptions, Monitor, Notice};
 use talkpath_measure::FlowInfo;
 use talkpath_model::{Flow, Scenario};
 use talkpath_sim::{SimArena, flow_info};
@@ -77,13 +77,19 @@ impl Connect for Linked {
                     clocks_synchronised,
                     notice,
                     machines: MACHINES,
-                    ip: place.ip,
+                    ip: None,
                     explores_path: true,
                     keeps_qlog: place.qlog,
                     times_mapping: place.mapping_lifetime,
                 };
-                let arena = LiveArena::connect(host, options)?;
-                Ok(vec![Box::new(arena)])
+                let arena: Worker = match place.ip {
+                    Versions::First => Box::new(LiveArena::connect(host, options)?),
+                    Versions::Only(version) => {
+                        Box::new(LiveArena::connect(host, LiveOptions { ip: Some(version), ..options })?)
+                    }
+                    Versions::Each => Box::new(EachVersion::connect(host, &options)?),
+                };
+                Ok(vec![arena])
             }
         }
     }

@@ -2,7 +2,7 @@
 //! command line, and written back as flags for the command that runs the same again.
 
 use talkpath_experiment::choice::{ArenaKind, Choice};
-use talkpath_experiment::place::{Place, ip_number};
+use talkpath_experiment::place::{Place, Versions};
 
 use crate::args;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub(crate) fn with_usual_arena(flags: &args::Place, usual: ArenaKind) -> Result<
     };
     match (arena, &flags.to) {
         (ArenaKind::Live, Some(to)) => {
-            let ip = flags.family.version();
+            let ip = flags.family.versions();
             Ok(Place { to: Some(to.clone()), ip, key_file: flags.key_file.clone(), ..place })
         }
         (ArenaKind::Live, None) => {
@@ -66,12 +66,11 @@ fn refuse_flags_of_other_arenas(flags: &args::Place, arena: ArenaKind) -> Result
             "--mapping-lifetime belongs to --arena live: elsewhere nothing translates addresses".to_owned(),
         ));
     }
-    if let Some(version) = flags.family.version()
-        && arena != ArenaKind::Live
-    {
+    let versions = flags.family.versions();
+    if versions != Versions::First && arena != ArenaKind::Live {
         return Err(Failure::Usage(format!(
-            "-{} belongs to --arena live: elsewhere the scenario's `ip` says it",
-            ip_number(version)
+            "{} belongs to --arena live: elsewhere the scenario's `ip` says it",
+            versions.flags().trim_start()
         )));
     }
     if flags.clocks_synchronised && arena != ArenaKind::Live {
@@ -100,9 +99,7 @@ pub(crate) fn as_flags(place: &Place) -> String {
         (ArenaKind::Live, Some(to)) => format!(" --to {}", shell_word(to)),
         (arena, _) => format!(" --arena {}", arena.word()),
     };
-    if let Some(version) = place.ip {
-        flags += &format!(" -{}", ip_number(version));
-    }
+    flags += place.ip.flags();
     if let Some(file) = &place.key_file {
         flags += &format!(" --key-file {}", shell_path(file));
     }

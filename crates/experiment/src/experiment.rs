@@ -34,7 +34,7 @@ use crate::keeping::{PartKeeper, PartWriter};
 use crate::merge::{self, Merged, Merging};
 use crate::observer::{Event, Observer};
 use crate::part::{PART, Part, PartsInMemory, add_latest, all_parts};
-use crate::place::{Connect, Place, Worker, ip_number};
+use crate::place::{Connect, Place, Worker};
 use crate::provenance::provenance;
 use crate::repetitions::{EarlierRepetition, LoopResult, Progress, Repetitions};
 use crate::run_dir::{PartId, PartKey, RunDir, SCENARIO};
@@ -487,7 +487,7 @@ impl<'a> Experiment<'a> {
             per_flow: self.place.per_flow,
             rounds: self.takes_turns,
             key_file: self.place.key_file.clone(),
-            ip: self.place.ip.map(ip_number),
+            ip: self.place.ip.number(),
             clocks_synchronised: self.place.clocks_synchronised,
             capture: self.place.capture,
             qlog: self.place.qlog,

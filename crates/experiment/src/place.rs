@@ -33,8 +33,8 @@ pub struct Place {
     pub arena: ArenaKind,
     /// `live`: the far host, as the user wrote it.
     pub to: Option<String>,
-    /// `live`: the version of IP to reach the far host over. `None` if the first one that answers is taken.
-    pub ip: Option<IpVersion>,
+    /// `live`: the version of IP to reach the far host over.
+    pub ip: Versions,
     /// `live`: the file with the key that the far host demands.
     pub key_file: Option<PathBuf>,
     /// `live`: whether the user vouches that the clocks of both hosts show the same time.
@@ -54,20 +54,48 @@ pub struct Place {
     pub per_flow: bool,
 }
 
-/// Returns the number of a version of IP: 4 or 6.
-pub const fn ip_number(version: IpVersion) -> u8 {
-    match version {
-        IpVersion::V4 => 4,
-        IpVersion::V6 => 6,
-    }
+/// The versions of IP over which the far host is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Versions {
+    /// The version of the first address that answers.
+    #[default]
+    First,
+    /// This version alone.
+    Only(IpVersion),
+    /// Both: each cell runs over the version that its scenario names.
+    Each,
 }
 
-/// Returns the version of IP with this number. Returns `None` for other numbers than 4 and 6.
-pub const fn ip_of_number(number: u8) -> Option<IpVersion> {
-    match number {
-        4 => Some(IpVersion::V4),
-        6 => Some(IpVersion::V6),
-        _ => None,
+impl Versions {
+    /// Returns the number of this choice in plan.json: 4, 6, or 46 for both. The first version that answers
+    /// has no number.
+    pub const fn number(self) -> Option<u8> {
+        match self {
+            Self::First => None,
+            Self::Only(IpVersion::V4) => Some(4),
+            Self::Only(IpVersion::V6) => Some(6),
+            Self::Each => Some(46),
+        }
+    }
+
+    /// Returns the choice with this number.
+    pub const fn of_number(number: Option<u8>) -> Self {
+        match number {
+            Some(4) => Self::Only(IpVersion::V4),
+            Some(6) => Self::Only(IpVersion::V6),
+            Some(46) => Self::Each,
+            _ => Self::First,
+        }
+    }
+
+    /// Returns the flags of this choice, each with a space before it.
+    pub const fn flags(self) -> &'static str {
+        match self {
+            Self::First => "",
+            Self::Only(IpVersion::V4) => " -4",
+            Self::Only(IpVersion::V6) => " -6",
+            Self::Each => " -4 -6",
+        }
     }
 }
 
@@ -77,7 +105,7 @@ impl Place {
         Self {
             arena,
             to: to.map(str::to_owned),
-            ip: None,
+            ip: Versions::First,
             key_file: None,
             clocks_synchronised: false,
             capture: None,

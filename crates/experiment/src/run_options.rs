@@ -45,7 +45,7 @@ pub struct RunOptions {
     /// `--key-file`: the path of the key file. The key itself is not kept.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
-    /// `-4` or `-6`: the number of the version of IP.
+    /// `-4` or `-6`: the number of the version of IP, 46 with both flags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<u8>,
     /// `--clocks-synchronised`.

@@ -7,6 +7,7 @@ pub(crate) mod address;
 mod checks;
 mod connect;
 mod control;
+mod each_version;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod mapping;
@@ -15,7 +16,7 @@ mod run;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU16};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,7 @@ use connect::Attempts;
 use control::ServerControl;
 use path_facts::PathFacts;
 
+pub use each_version::EachVersion;
 pub use run::{BegunRun, PreparedRun};
 
 /// The options of a client.
@@ -97,6 +99,9 @@ pub struct LiveArena {
     path: OnceLock<Option<PathFacts>>,
     /// True if nothing came back over UDP in the last session that had flows over UDP.
     udp_is_silent: AtomicBool,
+    /// The port over which the last session reached the server over UDP, if it is another one than that of
+    /// the control connection. Zero otherwise.
+    other_udp_port: AtomicU16,
     /// What this host's ends of the last run's QUIC connections logged.
     qlog: QlogSlot,
     /// The instant zero of the last run, ns since 1970, until somebody takes it.
@@ -144,6 +149,7 @@ impl LiveArena {
                         options,
                         path: OnceLock::new(),
                         udp_is_silent: AtomicBool::new(false),
+                        other_udp_port: AtomicU16::new(0),
                         qlog: QlogSlot::default(),
                         start_ns: None,
                     });
@@ -198,6 +204,7 @@ impl LiveArena {
         let (server, handshake) = self.greet()?;
         let memory = run::Memory {
             udp_is_silent: &self.udp_is_silent,
+            other_udp_port: &self.other_udp_port,
             other_address: self.other_address,
             name_time: self.name_time,
             path: &self.path,

@@ -44,7 +44,7 @@ mod seal;
 mod server;
 pub mod stamp;
 
-pub use client::{BegunRun, LiveArena, LiveOptions, Notice, PreparedRun};
+pub use client::{BegunRun, EachVersion, LiveArena, LiveOptions, Notice, PreparedRun};
 pub use key::{Key, ShortKey};
 pub use monitor::Monitor;
 pub use server::{Limits, ServeError, ServeOptions, Server};

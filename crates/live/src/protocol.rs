@@ -7,7 +7,8 @@
 //!                                       ◄─  welcome {answer}
 //!       with a key, all that follows is sealed (seal.rs)
 //!  session {flows, duration, ...}       ─►
-//!                                       ◄─  ready {a secret and a token for each flow, QUIC's certificate}
+//!                                       ◄─  ready {a secret and a token for each flow, QUIC's certificate,
+//!                                                  the ports, the session's secret}
 //!  probe                                ─►  ◄─  probe {received, sent}     several times, for the clocks
 //!       UDP flows register from their own addresses (wire.rs), before the run and in it
 //!       probes of the path (path_probe.rs), before the first run
@@ -19,6 +20,9 @@
 //!  report {flow}                        ─►  ◄─  rows, rows, ..., end       for each flow
 //!  bye                                  ─►
 //! ```
+//!
+//! A client whose host has another address opens a new control connection during the session: `hello`, then
+//! `resume {the session's secret}` instead of `session`, and the server answers `resumed`.
 //!
 //! If the server cannot do what a request asks, it answers `refused {why}`. The length of a line is limited
 //! at both ends. A line that is longer, or that is not a message, ends the connection. The bytes that wait
@@ -43,7 +47,7 @@ pub(crate) use registrations::{Registration, Registrations};
 /// lines of a terminal.
 const MAX_SHOWN: usize = 500;
 /// The version of this protocol. Both sides must speak the same version.
-pub(crate) const VERSION: u32 = 16;
+pub(crate) const VERSION: u32 = 17;
 /// The length of the hello's filling, bytes. So a hello is longer than the longest answer to it.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send, bytes.

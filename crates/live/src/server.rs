@@ -13,6 +13,7 @@ mod handshake;
 mod limited_log;
 pub(crate) mod origin;
 mod places;
+mod resumptions;
 mod session;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ use crate::protocol::{REQUEST_LIMIT, Registration, words};
 use bind::DatagramSocket;
 use limited_log::LimitedLog;
 use origin::Shares;
+use resumptions::{ClientAddress, Resumptions};
 
 /// The options of a server.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +46,9 @@ pub struct ServeOptions {
     /// The addresses to listen on, with TCP and UDP on the same port. Port 0 lets the system choose a port.
     /// If the list is empty, the server listens on port 7160 of every address, IPv6 and IPv4.
     pub bind: Vec<SocketAddr>,
+    /// More ports to listen on, at the same IP addresses. A client whose UDP does not get through on its
+    /// first port tries these.
+    pub also: Vec<u16>,
     /// The key that clients must know. With `None` the server lets everybody in.
     pub key: Option<Key>,
     /// The limits for one client and for all clients together.
@@ -185,6 +190,8 @@ struct Shared {
     /// The UDP sockets, one for each listener.
     sockets: Vec<Arc<DatagramSocket>>,
     limits: Limits,
+    /// True if clients may use another port than that of their control connection.
+    offers_ports: bool,
     keep: Option<PathBuf>,
     /// The folder of the log of all transfers.
     log: Option<PathBuf>,
@@ -197,6 +204,8 @@ struct Shared {
     /// The size of all files that the server has kept, bytes.
     kept_bytes: AtomicU64,
     flows: Mutex<Flows>,
+    /// The sessions whose clients may come back from another address.
+    resumptions: Resumptions,
     /// The IDs of all QUIC connections, with the token of each one's first flow.
     quic_ids: IdTable,
     limited_log: Mutex<LimitedLog>,
@@ -219,7 +228,7 @@ struct Joinable {
     spec: FlowSpec,
     token: u32,
     /// The client's address on the control connection. Only this address may join.
-    client: IpAddr,
+    client: Arc<ClientAddress>,
     /// The server's address on the control connection. Datagrams to the client leave from it.
     local: IpAddr,
     end: Arc<SharedEnd>,
@@ -261,7 +270,7 @@ impl Server {
             try_real_time().map_err(|source| ServeError::RealTime { source })?;
         }
         let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
-        for (listener, socket) in bind::bind_all(&options.bind)? {
+        for (listener, socket) in bind::bind_all(&options.bind, &options.also)? {
             listeners.push(listener);
             sockets.push(Arc::new(socket));
         }
@@ -273,6 +282,7 @@ impl Server {
             key: options.key,
             sockets,
             limits: Limits { strangers, ..options.limits },
+            offers_ports: !options.also.is_empty(),
             log: options.log.or_else(|| options.keep.clone()),
             keep: options.keep,
             punctuality,
@@ -281,6 +291,7 @@ impl Server {
             memory: Shares::new(options.limits.held_bytes),
             kept_bytes: AtomicU64::new(0),
             flows: Mutex::default(),
+            resumptions: Resumptions::default(),
             quic_ids: IdTable::default(),
             limited_log: Mutex::default(),
             stop: AtomicBool::new(false),
@@ -333,6 +344,19 @@ impl Shared {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the ports on which the server takes UDP at its address `local`. The list is empty if the
+    /// server offers no more ports than that of the control connection.
+    fn offered_ports(&self, local: IpAddr) -> Vec<u16> {
+        let addresses = self.sockets.iter().filter_map(|socket| socket.socket.local_addr().ok());
+        let serves = |address: &SocketAddr| {
+            address.ip().is_unspecified() || address.ip().to_canonical() == local.to_canonical()
+        };
+        addresses
+            .filter(|address| self.offers_ports && serves(address))
+            .map(|address| address.port())
+            .collect()
+    }
+
     /// Returns the descriptors of the UDP sockets.
     fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sockets.iter().map(|socket| socket.socket.as_fd())
@@ -351,14 +375,14 @@ impl Shared {
     /// Returns true if a session of the client at `address` is under way.
     fn has_session_of(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.flows().by_secret.values().any(|flow| flow.client == address)
+        self.flows().by_secret.values().any(|flow| flow.client.get() == address)
     }
 
     /// Gives `stream` to the flow that has `secret`. `unread` holds the bytes that followed the secret. The
     /// stream is closed if this client has no such flow.
     fn join_stream(&self, stream: TcpStream, unread: &[u8], secret: &Secret) {
         let Some(flow) = self.flows().by_secret.get(secret).cloned() else { return };
-        let is_client = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical() == flow.client);
+        let is_client = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical() == flow.client.get());
         if is_client && !flow.spec.transport.channel_kind().is_udp() {
             session::attach(&flow, stream, unread);
         }

@@ -9,7 +9,7 @@ use talkpath_config::{Carry, QuicConfig, TransportConfig};
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::{IpSeen, MultipathSummary};
 use talkpath_measure::{Fate, FlowRecord, RunRecord, SeriesKind};
-use talkpath_model::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_model::{Dscp, Due, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
 /// Every message of every flow arrived, and its echo, in order, no earlier than it was sent.
@@ -450,4 +450,28 @@ fn a_connection_that_may_use_several_paths_says_whether_it_could() {
     assert_whole(&relayed);
     let fell_back = MultipathSummary { fell_back: Some(true), subflows_max: Some(1) };
     assert_eq!((seen(&relayed, 0), said(&relayed, "was plain TCP")), (Some(fell_back), 1));
+}
+
+#[test]
+fn every_part_of_an_opening_is_known_of_the_transports_that_have_it() {
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let transports = ["udp", "tcp-nodelay", "dccp-ccid2", "quic-datagram"];
+        for is_down in [false, true] {
+            let flow = |name: &str| {
+                let flow = Flow { due: Due::Start, ..echoed(name, name) };
+                if is_down { down(flow) } else { flow }
+            };
+            let record = run(server.address, &scenario(400, transports.map(flow).to_vec())).unwrap();
+            for flow in &record.flows {
+                let parts = flow.counters.opening;
+                let (name, handshake) = (&flow.info.name, parts.handshake);
+                assert_eq!(handshake.is_some(), name != "udp", "{name}: {parts:?}");
+                assert!(parts.name.is_none() && parts.socket.is_some(), "{name}: {parts:?}");
+                assert!(parts.first_delivered > parts.open, "{name}: {parts:?}");
+                // This host's side of the handshake is over before the far host may send over it.
+                assert!(handshake <= parts.open || !is_down, "{name}: {parts:?}");
+            }
+        }
+    });
 }

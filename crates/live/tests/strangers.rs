@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::flood::flood;
 use crate::support::quiet::undisturbed;
-use crate::support::raw::version_of;
+use crate::support::raw::{self, RawClient, flow, version_of};
 use crate::support::{Serving, run, scenario, voice};
 use talkpath_live::{Limits, LiveArena, LiveOptions};
 use talkpath_units::Seed;
@@ -282,5 +282,74 @@ fn a_flow_answers_only_the_address_of_its_client_and_only_its_own_messages() {
             assert_eq!(exchange(&neighbour, &probe).map(|answer| answer.len()), Some(size), "as many bytes");
         }
         assert_eq!(exchange(&client, &message(token)), Some(message(token)), "a probe moves no flow");
+    });
+}
+
+/// A session is continued by its secret alone. What its flows have then comes from the new address, and no
+/// longer from the old one.
+#[test]
+fn nobody_continues_a_session_without_its_secret_and_who_does_is_served_at_the_new_address_alone() {
+    undisturbed(|| {
+        let server = Serving::loopback();
+        let mut client = RawClient::welcomed(server.address);
+        let ready = client.session(&[flow("udp", &raw::voice(), true)], 60_000);
+        let ready = &ready["ready"];
+        client.go();
+        let (old, new) = ("127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap());
+        let resume = |secret: &str| {
+            let mut other = RawClient::welcomed_from(new, server.address);
+            other.say(&serde_json::json!({ "resume": { "secret": secret } }));
+            let heard = other.hear();
+            (other, heard)
+        };
+        // The secret of a flow, and a guess.
+        for secret in [ready["flows"][0]["secret"].as_str().unwrap(), &"0".repeat(32)] {
+            let (_, heard) = resume(secret);
+            assert!(heard["refused"]["why"].as_str().unwrap().contains("no such session"), "{heard}");
+        }
+        client.say(&serde_json::json!("ask"));
+        assert!(client.hear()["progress"].is_object(), "it was not disturbed");
+        let secret: [u8; 16] = {
+            let text = ready["flows"][0]["secret"].as_str().unwrap();
+            std::array::from_fn(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap())
+        };
+        let is_served_at = |ip: std::net::IpAddr| {
+            let socket = UdpSocket::bind((ip, 0)).unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+            let registration = talkpath_kernel::wire::registration(&talkpath_kernel::wire::Secret(secret));
+            socket.send_to(&registration, server.address).unwrap();
+            socket.recv(&mut [0; 64]).is_ok()
+        };
+        assert!(is_served_at(old) && !is_served_at(new));
+        let (mut client, heard) = resume(ready["resume"].as_str().unwrap());
+        assert_eq!(heard, "resumed");
+        assert!(is_served_at(new) && !is_served_at(old));
+        client.say(&serde_json::json!("stop"));
+        assert!(client.hear()["stopped"].is_object(), "the run goes on to its end");
+    });
+}
+
+#[test]
+fn a_server_offers_other_ports_only_if_it_was_told_to_and_serves_on_each() {
+    undisturbed(|| {
+        let ports_of = |server: &Serving| {
+            let mut client = RawClient::welcomed(server.address);
+            let ready = client.session(&[flow("udp", &raw::voice(), true)], 1_000);
+            ready["ready"]["ports"].clone()
+        };
+        assert!(ports_of(&Serving::loopback()).is_null());
+        // A port that was free a moment ago.
+        let also = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let options = talkpath_live::ServeOptions {
+            bind: vec!["127.0.0.1:0".parse().unwrap()],
+            also: vec![also],
+            ..talkpath_live::ServeOptions::default()
+        };
+        let server = Serving::logged(options, |_| {});
+        let ports = ports_of(&server);
+        assert_eq!(ports, serde_json::json!([server.address.port(), also]));
+        let at_other = SocketAddr::new(server.address.ip(), also);
+        let record = run(at_other, &scenario(100, vec![voice("call", "udp")])).unwrap();
+        assert_eq!(record.flows[0].forward.arrivals.len(), 5);
     });
 }

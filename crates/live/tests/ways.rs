@@ -116,7 +116,7 @@ fn flows_that_a_translator_gives_another_port_register_anew_after_a_second_and_q
     }
     assert!(says(
         &record,
-        "flow quic: its address or port changed once during the run, as a translator's; the QUIC connection followed"
+        "flow quic: its address or port changed once during the run; the QUIC connection followed"
     ));
 }
 

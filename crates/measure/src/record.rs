@@ -381,8 +381,8 @@ pub struct HeldRecord {
     pub pacing: Duration,
 }
 
-/// How a flow opened, in parts. A time is `None` if it is unknown, if it never ended, or if the transport or the
-/// arena has no such part.
+/// How a flow opened, in parts. A time is `None` if it is unknown, if it never ended, or if the transport or
+/// the arena has no such part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpeningRecord {
     /// The time from the start of the flow until its sender could send messages.

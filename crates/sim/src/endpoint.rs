@@ -133,8 +133,8 @@ impl Endpoint {
         self.application.first_read()
     }
 
-    /// How long the handshake took, of a transport that has one and a flow that opened after `opening`. With a
-    /// ticket a QUIC connection opens before its handshake is over.
+    /// How long the handshake took, of a transport that has one and a flow that opened after `opening`. With
+    /// a ticket a QUIC connection opens before its handshake is over.
     pub(crate) fn handshake(&self, opening: Option<Duration>) -> Option<Duration> {
         match &self.transport {
             EndpointTransport::Ours(transport) => {

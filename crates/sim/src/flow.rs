@@ -234,8 +234,8 @@ impl SimFlow {
         })
     }
 
-    /// Makes the record of the flow's opening, whose sender could send from `opened` on. The end of a message's
-    /// way is the sender if the flow has an echo, and otherwise the receiver.
+    /// Makes the record of the flow's opening, whose sender could send from `opened` on. The end of a
+    /// message's way is the sender if the flow has an echo, and otherwise the receiver.
     fn opening(&self, opened: Option<Instant>) -> OpeningRecord {
         let last = if self.taps.echo.is_some() { &self.near } else { &self.far };
         let since_start = |at: Option<Instant>| at.map(|at| at.since(self.start));

@@ -112,6 +112,38 @@ fn of_a_connection_that_never_opens_every_message_is_lost_and_the_break_lasts_fr
     }
 }
 
+/// A path of 20 ms each way: a handshake takes 40 ms and what its packets take to leave, and so does a message
+/// with its echo.
+#[test]
+fn an_opening_has_its_parts_and_a_ticket_opens_before_its_handshake_is_over() {
+    let parts = |transport: &str| {
+        let text = format!(
+            "duration = \"2 s\"\n[path]\nup = {{ rate = \"100 Mbps\", delay = \"20 ms\" }}\n\
+             down = {{ rate = \"100 Mbps\", delay = \"20 ms\" }}\n[flow.call]\ntransport = {transport}\n\
+             workload = {{ kind = \"voice\", echo = true }}\n"
+        );
+        let [call, without_rows] =
+            [run(&text), run_without_rows(&text)].map(|record| figures(&record, "call"));
+        assert_eq!(call.opening, without_rows.opening, "{transport}");
+        let opening = call.opening.unwrap();
+        assert_eq!((opening.name_ms, opening.socket_ms), (None, None), "{transport}");
+        (call.opening_ms.unwrap(), opening.handshake_ms, opening.first_delivered_ms.unwrap())
+    };
+    let is_a_round_trip = |ms: f64| (40.0..42.0).contains(&ms);
+    let (opening, handshake, first) = parts("\"udp\"");
+    assert!(opening == 0.0 && handshake.is_none() && is_a_round_trip(first), "{handshake:?} {first}");
+    for transport in ["\"tcp-nodelay\"", "\"dccp-ccid2\"", "\"quic-datagram\"", "\"quic-stream\""] {
+        let (opening, handshake, first) = parts(transport);
+        assert_eq!(handshake, Some(opening), "{transport}");
+        assert!(is_a_round_trip(opening), "{transport} opens after {opening} ms");
+        // The first frame that finds it open is due up to a frame later.
+        assert!((opening + 40.0..opening + 62.0).contains(&first), "{transport}: {first}");
+    }
+    let (opening, handshake, first) = parts("{ kind = \"quic-datagram\", zero_rtt = true }");
+    assert_eq!(opening, 0.0);
+    assert!(handshake.is_some_and(is_a_round_trip) && is_a_round_trip(first), "{handshake:?} {first}");
+}
+
 #[test]
 fn what_a_ticket_lets_leave_at_once_is_open_at_once() {
     let text = "duration = \"2 s\"\npath = \"home-adsl\"\n[flow.call]\n\

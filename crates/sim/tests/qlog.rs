@@ -404,3 +404,63 @@ fn the_metrics_of_a_qlog_are_those_of_the_series() {
         assert_eq!(points.len(), logged.len(), "{kind}");
     }
 }
+
+/// What of `ours` is not in `theirs`, each with its place below `path`.
+fn missing(path: &str, ours: &Value, theirs: &Value, found: &mut BTreeSet<String>) {
+    match (ours, theirs) {
+        (Value::Object(ours), Value::Object(theirs)) => {
+            for (key, value) in ours {
+                missing(&format!("{path}.{key}"), value, theirs.get(key).unwrap_or(&Value::Null), found);
+            }
+        }
+        (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
+            ours.iter().zip(theirs).for_each(|(ours, theirs)| missing(path, ours, theirs, found));
+        }
+        // It keeps times of the recovery in 32 bits.
+        (Value::Number(ours), Value::Number(theirs)) => {
+            let [ours, theirs] = [ours, theirs].map(|number| number.as_f64().unwrap_or(f64::NAN));
+            if (ours - theirs).abs() > ours.abs() * 1e-6 {
+                found.insert(format!("{path}: {ours}, read as {theirs}"));
+            }
+        }
+        _ if ours == theirs => {}
+        _ => drop(found.insert(format!("{path}: {ours}, read as {theirs}"))),
+    }
+}
+
+/// The reader is quiche's, the crate `qlog`, which has a type for each event and frame of the drafts.
+#[test]
+fn an_independent_reader_of_qlog_reads_every_record_and_loses_nothing_of_it() {
+    let (mut found, mut read) = (BTreeSet::new(), BTreeMap::<String, u64>::new());
+    for (carry, keys) in CASES {
+        for log in run(carry, keys).1 {
+            let head = serde_json::from_value::<qlog::QlogSeq>(Value::Object(log.0[0].clone()));
+            match head.map(|head| serde_json::to_value(head).expect("it is JSON")) {
+                Ok(head) => missing("head", &Value::Object(log.0[0].clone()), &head, &mut found),
+                Err(why) => drop(found.insert(format!("head: {why}"))),
+            }
+            for record in &log.0[1..] {
+                let (name, ours) = (record["name"].as_str().expect("a text"), Value::Object(record.clone()));
+                *read.entry(name.to_owned()).or_default() += 1;
+                match serde_json::from_value::<qlog::events::Event>(ours.clone()) {
+                    Ok(event) => {
+                        let theirs = serde_json::to_value(&event).expect("it is JSON");
+                        missing(name, &ours, &theirs, &mut found);
+                    }
+                    Err(why) => drop(found.insert(format!("{name}: {why}"))),
+                }
+            }
+        }
+    }
+    // One line of each place is enough.
+    let mut places = BTreeMap::new();
+    for line in found {
+        places.entry(line.split(':').take(2).collect::<Vec<_>>().join(":")).or_insert(line);
+    }
+    assert!(places.is_empty(), "{:#?}", places.into_values().take(40).collect::<Vec<_>>());
+    for name in
+        ["packet_sent", "packet_received", "packet_lost", "recovery_metrics_updated", "parameters_set"]
+    {
+        assert!(read[&format!("quic:{name}")] > 0, "{name}");
+    }
+}

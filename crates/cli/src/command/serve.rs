@@ -21,6 +21,7 @@ pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
     raise_descriptor_limit();
     let options = ServeOptions {
         bind: args.bind.clone(),
+        also: args.also.clone(),
         key,
         limits: limits(args),
         keep: args.keep.clone(),
@@ -70,7 +71,7 @@ fn limits(args: &ServeArgs) -> Limits {
 
 fn unavailable(why: &ServeError) -> Failure {
     let how = match why {
-        ServeError::Bind { .. } => "--bind ADDR:PORT chooses another address or port",
+        ServeError::Bind { .. } => "--bind ADDR:PORT and --also PORT choose other addresses and ports",
         ServeError::RealTime { .. } => {
             "run as root, or allow it with `ulimit -r 2` (limits.conf: rtprio 2); or leave --real-time out"
         }

@@ -40,7 +40,7 @@ fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Resu
     }
     let options = StampOptions {
         host: to.to_owned(),
-        ip: args.family.version(),
+        ip: args.family.only()?,
         interval: args.interval,
         count: args.count,
         size: Bytes::new(size),

@@ -6,6 +6,7 @@
 //! delays of such a run mean nothing: judge by counts, openings, breaks and words.
 
 mod lab;
+mod moves;
 mod new_port;
 mod no_network;
 mod no_udp;

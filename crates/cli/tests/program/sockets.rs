@@ -57,6 +57,9 @@ ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
 }
 "#;
 
+/// The file in which the library notes the messages that it refuses.
+pub(crate) const REFUSALS: &str = "refusals";
+
 /// UDP_SEGMENT of udp(7), by which a train of messages leaves at once.
 const TRAINS: &str = " 17/103 ";
 
@@ -89,6 +92,14 @@ fn library(bench: &Bench) -> Option<PathBuf> {
 pub(crate) fn without_options(bench: &Bench, command: &mut Command) {
     if let Some(library) = library(bench) {
         command.env("LD_PRELOAD", library).env("REFUSED", numbers(OPTIONS.iter()));
+    }
+}
+
+/// Makes `command` run on a kernel that refuses trains of messages. Each refusal has a line in the file
+/// [`REFUSALS`].
+pub(crate) fn without_trains(bench: &Bench, command: &mut Command) {
+    if let Some(library) = library(bench) {
+        command.env("LD_PRELOAD", library).env("REFUSED_MESSAGES", TRAINS);
     }
 }
 
@@ -178,7 +189,7 @@ fn a_kernel_that_refuses_trains_of_messages_sends_each_of_them_alone() {
     assert_eq!((&flow["sent"], &flow["refused"]), (&2000.into(), &0.into()), "{flow}");
     assert!(flow["received"].as_u64().unwrap() > 1500, "{flow}");
     // After the first refusal it tries no other train.
-    assert_eq!(fs::read_to_string(bench.path("refusals")).unwrap(), "17/103\n");
+    assert_eq!(fs::read_to_string(bench.path(REFUSALS)).unwrap(), "17/103\n");
 }
 
 #[test]

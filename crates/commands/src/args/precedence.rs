@@ -6,11 +6,12 @@
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use talkpath_experiment::place::Versions;
 use talkpath_scenario::{ComparedWorkload, host_and_port};
 
 use super::{
-    ArenaKind, Cli, Command, CompareArgs, ExportArgs, ExportFormat, Place, RunArgs, ServeArgs, StampArgs,
-    flag_word,
+    ArenaKind, ChangeArgs, Cli, Command, CompareArgs, ExportArgs, ExportFormat, Place, RunArgs, ServeArgs,
+    StampArgs, flag_word,
 };
 use crate::failure::Failure;
 
@@ -81,7 +82,15 @@ fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) -> Result<(),
         args.workload = ComparedWorkload::Voice;
     }
     apply_to_place(&mut args.place, sources);
+    sweep_versions(&args.place, &mut args.change);
     Ok(())
+}
+
+/// Sweeps the version of IP if the user asks for both.
+fn sweep_versions(place: &Place, change: &mut ChangeArgs) {
+    if place.family.versions() == Versions::Each {
+        change.sweep.push(("ip".to_owned(), "ipv4,ipv6".to_owned()));
+    }
 }
 
 fn apply_to_run(args: &mut RunArgs, sources: &Sources<'_>) {
@@ -104,6 +113,10 @@ fn apply_to_run(args: &mut RunArgs, sources: &Sources<'_>) {
         sources.ignore_variable("repeat", &mut args.place.repeat);
     }
     apply_to_place(&mut args.place, sources);
+    // An earlier run without a scenario file goes on with its own sweep.
+    if !is_resumed || args.scenario.is_some() {
+        sweep_versions(&args.place, &mut args.change);
+    }
 }
 
 fn apply_to_place(place: &mut Place, sources: &Sources<'_>) {

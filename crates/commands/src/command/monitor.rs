@@ -97,10 +97,11 @@ pub fn run(
         printer: printer(args.json_stream, &interrupt, terminal)?,
         next_interval: 0,
     };
+    let ip = args.family.only()?;
     output.begin(&plan, session)?;
     let monitored = Monitored {
         host: &args.to,
-        ip: args.family.version(),
+        ip,
         key: key.as_deref(),
         clocks_synchronised: args.clocks_synchronised,
         scenario: &plan.cells[0].scenario,
@@ -240,7 +241,7 @@ fn recorder<'a>(
     terminal: Terminal,
 ) -> Recorder<'a> {
     let place = Place {
-        ip: args.family.version(),
+        ip: args.family.versions(),
         key_file: args.key_file.clone(),
         clocks_synchronised: args.clocks_synchronised,
         ..Place::new(ArenaKind::Live, Some(&args.to))

@@ -96,7 +96,8 @@ struct Transfer {
 
 impl Transfer {
     fn run(&self, args: &TransferArgs, context: Context<'_>) -> Result<(), Failure> {
-        let ip = args.family.version();
+        args.family.only()?;
+        let ip = args.family.versions();
         let place =
             Place { ip, key_file: args.key_file.clone(), ..Place::new(ArenaKind::Live, Some(&args.to)) };
         let plan = self.plan(args)?;

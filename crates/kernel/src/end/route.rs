@@ -51,6 +51,8 @@ impl SendFailure {
                 | libc::ENXIO
                 | libc::EPERM
                 | libc::EACCES
+                // The socket is connected anew, because this host has another address.
+                | libc::EDESTADDRREQ
                 // The source address is no longer this host's (`ip_route_output_key_hash_rcu`).
                 | libc::EINVAL,
             ) => Self::NoNetwork,

@@ -14,7 +14,7 @@ pub fn quic_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<String
         let PathReport { moves, black_holes, packet_size, ecn_failure } = report;
         if moves > 0 {
             lines.push(format!(
-                "flow {flow}: its address or port changed {} during the run, as a translator's; the QUIC connection \
+                "flow {flow}: its address or port changed {} during the run; the QUIC connection \
                  followed by itself (RFC 9000 §9.3): what {host} sent to the old one meanwhile is lost",
                 times(moves.into())
             ));

@@ -157,9 +157,14 @@ impl Attempt {
 /// Opens a control connection to one address. Also returns how long that took, which is a round trip of
 /// TCP's handshake.
 pub(super) fn open(address: SocketAddr) -> io::Result<(TcpStream, Duration)> {
+    open_within(address, CONNECT_TIMEOUT)
+}
+
+/// Does the same as [`open`], but waits no longer than `timeout`.
+pub(super) fn open_within(address: SocketAddr, timeout: Duration) -> io::Result<(TcpStream, Duration)> {
     let socket = new_socket(address)?;
     let begun = Instant::now();
-    socket.connect_timeout(&address.into(), CONNECT_TIMEOUT)?;
+    socket.connect_timeout(&address.into(), timeout)?;
     Ok((socket.into(), begun.elapsed()))
 }
 

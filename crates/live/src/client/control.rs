@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use talkpath_arena::ArenaError;
 use talkpath_arena::offset::Probe;
@@ -25,6 +26,7 @@ use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_model::Flow;
 use talkpath_units::counted;
 
+use super::connect;
 use crate::key::Key;
 use crate::protocol::{
     ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, REQUEST_LIMIT, ROWS_PER_S,
@@ -38,9 +40,15 @@ const FLOW_ANSWER_BYTES: usize = 256;
 /// The largest number of a server's warnings that the user reads. We chose 20, because talkpath's server has
 /// at most a few.
 const MAX_WARNINGS: usize = 20;
+/// The largest number of a server's other ports that are tried. We chose 4, so that the tries take four
+/// seconds at most.
+const MAX_PORTS: usize = 4;
 /// The longest time for the answer to a request, seconds. It allows a few round trips of the slowest path,
 /// with one retransmission.
 const ANSWER_S: u64 = 4;
+/// The longest time in which a new control connection of a running session has to open. We chose 2 s, with
+/// one retransmission of the SYN, because the run's main loop waits meanwhile.
+const RESUME_CONNECT: Duration = Duration::from_secs(2);
 /// The time for a report in addition to the time for its rows, seconds. We chose the time that a server
 /// gives.
 const REPORT_S: u64 = 60;
@@ -63,6 +71,10 @@ pub(super) struct ServerControl {
     address: SocketAddr,
     /// This host's address and port of the control connection.
     local: SocketAddr,
+    /// The key that the server was started with, if it has one.
+    key: Option<Key>,
+    /// The secret of the session, with which it can be continued from another address.
+    session_secret: String,
     /// When each request for progress that waits for its answer was sent, ns on this host's clock. `None` if
     /// the answer cannot serve as a probe. Answers come in the order of the requests.
     asked: VecDeque<Option<i64>>,
@@ -76,6 +88,8 @@ pub(super) enum SessionAnswer {
         admissions: Vec<Admission>,
         /// The server's warnings, in words for a person.
         warnings: Vec<String>,
+        /// Other ports on which the server takes UDP.
+        other_ports: Vec<u16>,
     },
     /// The server refuses the session, for a reason in words for a person.
     Refused(String),
@@ -137,7 +151,15 @@ impl ServerControl {
         };
         let control = Control::new(stream, ANSWER_LIMIT)
             .map_err(|error| ArenaError::far_end(format!("{name}: {error}")))?;
-        let mut server = Self { control, name: name.to_owned(), address, local, asked: VecDeque::new() };
+        let mut server = Self {
+            control,
+            name: name.to_owned(),
+            address,
+            local,
+            key: key.cloned(),
+            session_secret: String::new(),
+            asked: VecDeque::new(),
+        };
         let opening = key.map(Opening::new).transpose();
         let opening = opening.map_err(|error| ArenaError::far_end(format!("no handshake: {error}")))?;
         let word = opening.as_ref().map_or("", Opening::word);
@@ -185,9 +207,12 @@ impl ServerControl {
             }
         })?;
         match answer {
-            Answer::Ready { flows, warnings } if flows.len() == session.flows.len() => {
+            Answer::Ready { flows, warnings, ports, resume } if flows.len() == session.flows.len() => {
                 let warnings = warnings.iter().take(MAX_WARNINGS).map(|warning| words(warning)).collect();
-                Ok(SessionAnswer::Ready { admissions: flows, warnings })
+                let is_other = |port: &u16| *port != 0 && *port != self.address.port();
+                let other_ports = ports.into_iter().filter(is_other).take(MAX_PORTS).collect();
+                self.session_secret = resume;
+                Ok(SessionAnswer::Ready { admissions: flows, warnings, other_ports })
             }
             Answer::Refused { why, flow } => {
                 let flow = flow.and_then(|index| flows.get(usize::try_from(index).ok()?));
@@ -242,6 +267,28 @@ impl ServerControl {
             }
             other => Err(self.unexpected(other)),
         }
+    }
+
+    /// Continues the session on a new control connection from this host's address of now. The connection
+    /// before is closed.
+    ///
+    /// # Errors
+    /// Returns an error if the server does not answer, or if it has no such session any more. The connection
+    /// before then stays.
+    pub(super) fn resume(&mut self) -> Result<(), String> {
+        let (stream, _) = connect::open_within(self.address, RESUME_CONNECT)
+            .map_err(|error| format!("{} cannot be reached: {error}", self.name))?;
+        let mut next = Self::greet(stream, &self.name, self.key.as_ref()).map_err(|why| why.to_string())?;
+        next.control.set_line_limit(self.control.line_limit());
+        next.control.set_timeout(OUTAGE_S);
+        let resume = Request::Resume { secret: self.session_secret.clone() };
+        match next.exchange(&resume).map_err(|error| self.explain(&error))? {
+            Answer::Resumed => {}
+            other => return Err(next.unexpected(other)),
+        }
+        next.session_secret = std::mem::take(&mut self.session_secret);
+        *self = next;
+        Ok(())
     }
 
     /// Asks for the progress of the flows at the server. [`ServerControl::receive_progress`] returns the
@@ -462,7 +509,8 @@ mod tests {
             certificate: Some("0".repeat(64)),
         };
         let flows = (0..5_000).map(admission).collect();
-        let ready = line(&Answer::Ready { flows, warnings: Vec::new() });
+        let ready =
+            line(&Answer::Ready { flows, warnings: Vec::new(), ports: Vec::new(), resume: String::new() });
         assert!((ANSWER_LIMIT + 1..5_000 * FLOW_ANSWER_BYTES).contains(&ready.len()), "{} B", ready.len());
         let (there, near) = pair().unwrap();
         there.set_nonblocking(false).unwrap();

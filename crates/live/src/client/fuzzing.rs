@@ -52,7 +52,12 @@ fn honest(step: u8) -> Vec<Answer> {
     let progress = || Answer::Progress { flows: Vec::new(), received_ns: 1, sent_ns: 2, trouble: None };
     let steps: [Vec<Answer>; 6] = [
         vec![Answer::Welcome { answer: None }],
-        vec![Answer::Ready { flows: Vec::new(), warnings: Vec::new() }],
+        vec![Answer::Ready {
+            flows: Vec::new(),
+            warnings: Vec::new(),
+            ports: vec![443],
+            resume: "0".repeat(32),
+        }],
         (0..PROBES).map(|number| Answer::Probe { number, received_ns: 1, sent_ns: 2 }).collect(),
         vec![Answer::Going { start_ns: 0 }],
         vec![progress(), progress(), progress()],

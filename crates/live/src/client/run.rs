@@ -29,7 +29,7 @@ mod ways;
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rustix::event::epoll;
@@ -87,6 +87,10 @@ struct Session<'a> {
     /// The UDP sockets. Flows that share a connection share the socket of the first of these flows.
     sockets: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
     ways: Vec<Way>,
+    /// The server's port for flows over UDP.
+    udp_port: u16,
+    /// The warning that this is not the port of the control connection, because UDP is blocked there.
+    port_warning: Option<String>,
     /// The registrations that reached the server before the run.
     early_registrations: Registrations,
     /// How long the resolver took for the server's name, once for all runs.
@@ -110,6 +114,9 @@ struct Session<'a> {
 pub(super) struct Memory<'a> {
     /// True if nothing came back over UDP in the last session that had flows over UDP.
     pub(super) udp_is_silent: &'a AtomicBool,
+    /// The port over which the last session reached the server over UDP, if it is another one than that of
+    /// the control connection. Zero otherwise.
+    pub(super) other_udp_port: &'a AtomicU16,
     /// An address of the server over the other version of IP, if it has one.
     pub(super) other_address: Option<SocketAddr>,
     /// How long the resolver took for the server's name. `None` if the user gave an address.
@@ -155,10 +162,10 @@ pub(super) fn prepare<'a>(
     memory: &Memory<'_>,
 ) -> Result<PreparedRun<'a>, ArenaError> {
     let answer = server.begin(&spec, &scenario.flows).map_err(ArenaError::far_end)?;
-    let admissions = match answer {
-        SessionAnswer::Ready { admissions, warnings: server_warnings } => {
+    let (admissions, other_ports) = match answer {
+        SessionAnswer::Ready { admissions, warnings: server_warnings, other_ports } => {
             warnings.extend(server_warnings);
-            admissions
+            (admissions, other_ports)
         }
         SessionAnswer::Refused(why) => return Err(ArenaError::Unsupported(why)),
     };
@@ -176,6 +183,8 @@ pub(super) fn prepare<'a>(
         ends: Vec::new(),
         sockets: Vec::new(),
         ways: Vec::new(),
+        udp_port: server.address().port(),
+        port_warning: None,
         early_registrations: Registrations::default(),
         name_time: memory.name_time.map(to_duration),
         path: None,
@@ -196,19 +205,19 @@ pub(super) fn prepare<'a>(
         connections: QuicConnections::default().keeping_qlogs(options.keeps_qlog),
         machines: options.machines,
     };
-    if options.explores_path {
-        session.path = session.explore(&server, &admissions, memory);
-    }
-    if options.times_mapping {
-        session.mapping = session.time_mapping(&server, &admissions);
-    }
     for (flow, admission) in flows.iter().zip(&admissions) {
         session.open(flow, admission, &server, &context)?;
     }
     SharedEnd::introduce(&session.spec, &session.ends);
     let unreported = session.unreported.iter().map(|fact| format!("this host's kernel {fact}"));
     session.warnings.extend(unreported);
-    session.register(&mut server, memory)?;
+    session.register(&mut server, &other_ports, memory)?;
+    if options.explores_path {
+        session.path = session.explore(&server, &admissions, memory);
+    }
+    if options.times_mapping {
+        session.mapping = session.time_mapping(&server, &admissions);
+    }
     probes_before.extend(session.fetch_tickets(&mut server, host_clock)?);
     session.stamp_transmissions();
     Ok(PreparedRun { server, session, host_clock, probes_before })
@@ -225,7 +234,8 @@ impl Session<'_> {
         let admission = admissions.first()?;
         let secret = Secret(from_hex::<16>(&admission.secret)?);
         let explore = || {
-            let (local, far) = (server.local(), server.address());
+            let (local, mut far) = (server.local(), server.address());
+            far.set_port(self.udp_port);
             path_facts::explore(local, far, secret, admission.token, self.plan.interrupt)
         };
         memory.path.get_or_init(explore).clone()
@@ -236,18 +246,27 @@ impl Session<'_> {
         let admission = admissions.first()?;
         let secret = Secret(from_hex::<16>(&admission.secret)?);
         let longest_s = (self.spec.duration_ns + self.spec.drain_ns) / 1_000_000_000;
-        let (local, far) = (server.local(), server.address());
+        let (local, mut far) = (server.local(), server.address());
+        far.set_port(self.udp_port);
         MappingProbes::begin(local, far, secret, admission.token, longest_s).ok()
     }
 
-    /// Registers the flows over UDP with the server, and tells the user if the server does not answer. If
+    /// Registers the flows over UDP with the server, over the port of the control connection or, if nothing
+    /// comes back over it, over one of `other_ports`. Tells the user if the server does not answer. If
     /// nothing came back over UDP in the last session either, the wait is short and the user is not told
     /// again.
-    fn register(&mut self, server: &mut ServerControl, memory: &Memory<'_>) -> Result<(), ArenaError> {
+    fn register(
+        &mut self,
+        server: &mut ServerControl,
+        other_ports: &[u16],
+        memory: &Memory<'_>,
+    ) -> Result<(), ArenaError> {
         // The ways are taken out, because the registration changes them and only reads the session.
         let mut ways = std::mem::take(&mut self.ways);
         let was_silent = memory.udp_is_silent.load(Ordering::Relaxed);
-        let patience_ns = if was_silent { ways::REGISTER_AGAIN_NS } else { ways::REGISTER_NS };
+        let was_other = memory.other_udp_port.load(Ordering::Relaxed) != 0;
+        let is_known = was_silent || was_other;
+        let patience_ns = if is_known { ways::REGISTER_AGAIN_NS } else { ways::REGISTER_NS };
         ways::register(&mut ways, patience_ns, self)?;
         if ways.iter().any(Way::is_closed) {
             if ways.iter().all(Way::is_closed) {
@@ -255,11 +274,38 @@ impl Session<'_> {
             }
             self.early_registrations = server.registrations().map_err(ArenaError::far_end)?;
         }
-        match ways::describe_closed(&ways, server, &self.early_registrations) {
+        let closed = ways::describe_closed(&ways, server, self.udp_port, &self.early_registrations);
+        if closed.as_ref().is_some_and(|closed| closed.is_all) {
+            self.try_other_ports(&mut ways, server, other_ports)?;
+        }
+        let main_port = server.address().port();
+        let other_port = if self.udp_port == main_port { 0 } else { self.udp_port };
+        memory.other_udp_port.store(other_port, Ordering::Relaxed);
+        if other_port != 0 {
+            // The change of the port may count as a move of the flows.
+            self.early_registrations = server.registrations().map_err(ArenaError::far_end)?;
+        }
+        match closed {
+            Some(closed) if other_port != 0 => {
+                let port = self.udp_port;
+                let text = format!(
+                    "{}; the flows over UDP use its port {port}, which it offers as well",
+                    closed.what
+                );
+                if !was_other {
+                    self.notice.give(&text);
+                }
+                self.port_warning = Some(text);
+                memory.udp_is_silent.store(false, Ordering::Relaxed);
+            }
             Some(closed) => {
                 memory.udp_is_silent.store(closed.is_all, Ordering::Relaxed);
                 if !(closed.is_all && was_silent) {
-                    self.notice.give(&closed.text);
+                    let tried = also_tried(other_ports, closed.is_all);
+                    self.notice.give(&format!(
+                        "{}{tried}. The run goes on; flows over UDP open if that changes",
+                        closed.what
+                    ));
                 }
             }
             // A session without flows over UDP says nothing about UDP.
@@ -269,6 +315,43 @@ impl Session<'_> {
         self.ways = ways;
         Ok(())
     }
+
+    /// Turns the ways to the first of `other_ports` over which the server answers. If it answers over none,
+    /// the ways turn back to the port of the control connection.
+    fn try_other_ports(
+        &mut self,
+        ways: &mut [Way],
+        server: &ServerControl,
+        other_ports: &[u16],
+    ) -> Result<(), ArenaError> {
+        // The address has the interface of a link-local address.
+        let to = |port| {
+            let mut address = server.address();
+            address.set_port(port);
+            address
+        };
+        for &port in other_ports {
+            ways::turn_to(ways, to(port));
+            ways::register(ways, ways::OTHER_PORT_NS, self)?;
+            if !ways.iter().all(Way::is_closed) {
+                self.udp_port = port;
+                return Ok(());
+            }
+        }
+        if !other_ports.is_empty() {
+            ways::turn_to(ways, server.address());
+        }
+        Ok(())
+    }
+}
+
+/// Says which other ports nothing came back over either.
+fn also_tried(other_ports: &[u16], is_all: bool) -> String {
+    if other_ports.is_empty() || !is_all {
+        return String::new();
+    }
+    let ports: Vec<String> = other_ports.iter().map(u16::to_string).collect();
+    format!(", and nothing over {} either", ports.join(", "))
 }
 
 impl<'a> PreparedRun<'a> {

@@ -118,9 +118,19 @@ impl<In: DeserializeOwned> Control<In> {
         (self.stream, self.input.bytes().to_vec())
     }
 
+    /// Returns the longest line that is read, bytes.
+    pub(crate) const fn line_limit(&self) -> usize {
+        self.line_limit
+    }
+
     /// Sets the longest line that is read from now on, bytes.
     pub(crate) fn set_line_limit(&mut self, limit: usize) {
         self.line_limit = limit;
+    }
+
+    /// Returns the longest time without a sign of life, seconds.
+    pub(crate) const fn timeout(&self) -> u64 {
+        self.timeout_s
     }
 
     /// Sets the longest time without a sign of life from now on.

@@ -35,6 +35,11 @@ pub(crate) enum Request {
     },
     /// Describes the run that the client wants.
     Session(SessionSpec),
+    /// Continues a session whose client has another address, on this new control connection.
+    Resume {
+        /// The session's secret, in hexadecimal.
+        secret: String,
+    },
     /// Requests a reading of the server's clock.
     Probe {
         /// A number that the answer repeats.
@@ -88,7 +93,16 @@ pub(crate) enum Answer {
         flows: Vec<Admission>,
         /// The options that the server cannot set, in words for a person.
         warnings: Vec<String>,
+        /// The ports on which the server takes UDP at this address, if it offers more than one (`serve
+        /// --also`).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ports: Vec<u16>,
+        /// The session's secret, with which its client may continue it from another address: 16 random bytes
+        /// in hexadecimal.
+        resume: String,
     },
+    /// Continues the session on this control connection.
+    Resumed,
     /// Gives a reading of the server's clock.
     Probe {
         /// The number of the request.

@@ -3,7 +3,9 @@
 //! The listener speaks Multipath TCP (RFC 8684) if this kernel has it. A client without Multipath TCP gets a
 //! socket of plain TCP from such a listener.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::iter;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 
@@ -22,14 +24,25 @@ pub(crate) struct DatagramSocket {
 }
 
 /// Binds the sockets of every address of `bind`, or of the default port of all addresses if `bind` is empty.
+/// Binds each port of `also` at the same IP addresses.
 ///
 /// # Errors
 /// Returns [`ServeError::Bind`] for the first address that cannot be bound.
-pub(super) fn bind_all(bind: &[SocketAddr]) -> Result<Vec<(TcpListener, DatagramSocket)>, ServeError> {
+pub(super) fn bind_all(
+    bind: &[SocketAddr],
+    also: &[u16],
+) -> Result<Vec<(TcpListener, DatagramSocket)>, ServeError> {
     if !bind.is_empty() {
-        return bind.iter().map(|&address| bind_address(address)).collect();
+        let ips: BTreeSet<IpAddr> = bind.iter().map(SocketAddr::ip).collect();
+        let others = ips.iter().flat_map(|&ip| also.iter().map(move |&port| SocketAddr::new(ip, port)));
+        let others = others.filter(|other| !bind.contains(other));
+        return bind.iter().copied().chain(others).map(bind_address).collect();
     }
-    let everywhere = |ip: IpAddr| Ok(vec![bind_address(SocketAddr::new(ip, DEFAULT_PORT))?]);
+    let everywhere = |ip: IpAddr| {
+        let others = also.iter().copied().filter(|port| *port != DEFAULT_PORT);
+        let ports = iter::once(DEFAULT_PORT).chain(others);
+        ports.map(|port| bind_address(SocketAddr::new(ip, port))).collect()
+    };
     // One IPv6 socket serves IPv4 too. If the host has no IPv6, the server listens on IPv4 alone.
     match everywhere(Ipv6Addr::UNSPECIFIED.into()) {
         Err(ServeError::Bind { source, .. })

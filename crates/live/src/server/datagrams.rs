@@ -98,7 +98,7 @@ fn answer_probe(
 ) {
     let Some(from) = datagram.from else { return };
     let Some(flow) = shared.flows().by_secret.get(&probe.secret).cloned() else { return };
-    if from.ip() != flow.client {
+    if from.ip() != flow.client.get() {
         return;
     }
     let size = datagram.payload.len();
@@ -156,7 +156,7 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
     if !flow.spec.transport.channel_kind().is_udp() {
         return;
     }
-    let is_served = from.ip() == flow.client;
+    let is_served = from.ip() == flow.client.get();
     let is_this_flow = |other: &Arc<Joinable>| Arc::ptr_eq(other, &flow);
     let is_known_address = flows.by_address.get(&from).is_some_and(is_this_flow);
     let is_another = !is_known_address && flows.by_address.values().any(is_this_flow);

@@ -17,6 +17,7 @@ use talkpath_wire::machine::Machines;
 
 use super::handshake::{ExpectedMessage, ReadResult, Stranger};
 use super::origin::Shares;
+use super::resumptions::Resumptions;
 use super::{Limits, Shared, handshake, session};
 use crate::fuzzing::wire::{heard, key, line, pair, say};
 use crate::protocol::{Answer, Control, OPENING_LIMIT, Request, VERSION};
@@ -68,6 +69,10 @@ pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
                 assert!(may_begin, "a session without the key: {spec:?}");
                 take(&spec, machines);
                 begins = true;
+                break;
+            }
+            ReadResult::Resumption(..) => {
+                assert!(may_begin, "a session is continued without the key");
                 break;
             }
             ReadResult::FlowConnection(..) | ReadResult::Refused(_) | ReadResult::Done => break,
@@ -146,7 +151,9 @@ fn server(is_keyed: bool) -> &'static Arc<Shared> {
             seats: Shares::new(limits.sessions as u64),
             memory: Shares::new(limits.held_bytes),
             kept_bytes: AtomicU64::new(0),
+            offers_ports: false,
             flows: Mutex::default(),
+            resumptions: Resumptions::default(),
             quic_ids: super::IdTable::default(),
             limited_log: Mutex::default(),
             stop: AtomicBool::new(false),

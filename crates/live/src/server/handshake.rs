@@ -76,6 +76,8 @@ pub(super) enum ReadResult {
     Session(Stranger, SessionSpec),
     /// The connection belongs to the flow with this secret.
     FlowConnection(Stranger, Secret),
+    /// The client continues the session with this secret.
+    Resumption(Stranger, Secret),
     /// The server has refused the client, and has told it why. The string is a line for the log. The
     /// connection is closed.
     Refused(String),
@@ -136,6 +138,11 @@ pub(super) fn serve_strangers<'scope, 'env>(
                     let (stream, unread) = stranger.control.into_stream();
                     shared.join_stream(stream, &unread, &secret);
                 }
+                ReadResult::Resumption(stranger, secret) => {
+                    if let Err(line) = resume(stranger, &secret, shared) {
+                        shared.log_limited(&line, log);
+                    }
+                }
                 ReadResult::Refused(line) => shared.log_limited(&line, log),
                 ReadResult::Waiting(_) | ReadResult::Done => {}
             }
@@ -179,6 +186,18 @@ fn start_session<'scope, 'env>(
         let _ = control.send(&Answer::Busy { why });
     }
     Err(format!("{from}: refused: cannot start a thread: {error}"))
+}
+
+/// Gives the session with `secret` the connection of a guest.
+///
+/// # Errors
+/// Returns a line for the log if there is no such session. The guest has then been told so.
+fn resume(stranger: Stranger, secret: &Secret, shared: &Shared) -> Result<(), String> {
+    let Stranger { control, from, .. } = stranger;
+    let Some(mut control) = shared.resumptions.resume(secret, control, from) else { return Ok(()) };
+    let why = "there is no such session to continue";
+    let _ = control.send(&Answer::Refused { why: why.to_owned(), flow: None });
+    Err(format!("{from}: refused: {why}"))
 }
 
 impl Entrance {
@@ -289,7 +308,10 @@ impl Entrance {
             }
             next => {
                 // Another thread reads the connection from now on.
-                if let ReadResult::Session(stranger, _) | ReadResult::FlowConnection(stranger, _) = &next {
+                if let ReadResult::Session(stranger, _)
+                | ReadResult::FlowConnection(stranger, _)
+                | ReadResult::Resumption(stranger, _) = &next
+                {
                     let _ = epoll::delete(&self.epoll, stranger.control.stream().as_fd());
                 }
                 next
@@ -331,6 +353,8 @@ fn answer(mut stranger: Stranger, request: Request, shared: &Arc<Shared>) -> Rea
         (ExpectedMessage::Hello, Request::Data { secret }) => from_hex::<16>(&secret)
             .map_or(ReadResult::Done, |secret| ReadResult::FlowConnection(stranger, Secret(secret))),
         (ExpectedMessage::Session, Request::Session(spec)) => ReadResult::Session(stranger, spec),
+        (ExpectedMessage::Session, Request::Resume { secret }) => from_hex::<16>(&secret)
+            .map_or(ReadResult::Done, |secret| ReadResult::Resumption(stranger, Secret(secret))),
         (ExpectedMessage::Session, Request::Bye) => ReadResult::Done,
         // The message is out of turn, or the hello is too short. The connection is closed without an answer.
         _ => ReadResult::Done,

@@ -46,6 +46,7 @@ use self::admit::admit;
 use self::phases::RunOutcome;
 use self::quic_keys::{QuicKeys, quic_keys};
 use super::origin::Origin;
+use super::resumptions::{ClientAddress, Resumption};
 use super::{Joinable, Shared};
 use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, Request, SILENCE_S};
 
@@ -89,7 +90,9 @@ struct Session<'a> {
     /// first of these flows (the leader) is in the list.
     joinable: Vec<(Secret, Arc<Joinable>)>,
     /// The client's address on the control connection.
-    client: IpAddr,
+    client: Arc<ClientAddress>,
+    /// The session's secret, and where the client's next control connection comes to.
+    resumption: (Secret, Arc<Resumption>),
     epoll: Arc<OwnedFd>,
     budget: Arc<RowBudget>,
     alarm: Arc<Alarm>,
@@ -114,7 +117,8 @@ impl<'a> Session<'a> {
             shared,
             ends: Vec::new(),
             joinable: Vec::new(),
-            client: control.stream().peer_addr()?.ip().to_canonical(),
+            client: Arc::new(ClientAddress::new(control.stream().peer_addr()?.ip())),
+            resumption: shared.resumptions.open()?,
             epoll: Arc::new(epoll),
             budget: RowBudget::new(shared.limits.rows),
             alarm: Arc::default(),
@@ -151,7 +155,9 @@ impl<'a> Session<'a> {
             let lacks: BTreeSet<_> = shared.sockets.iter().flat_map(|socket| &socket.unreported).collect();
             warnings.extend(lacks.into_iter().map(|lack| format!("the far host's kernel {lack}")));
         }
-        control.send(&Answer::Ready { flows: admissions, warnings })?;
+        let ports = shared.offered_ports(local);
+        let resume = to_hex(&session.resumption.0.0);
+        control.send(&Answer::Ready { flows: admissions, warnings, ports, resume })?;
         Ok(session)
     }
 
@@ -188,7 +194,7 @@ impl<'a> Session<'a> {
             let joinable = Arc::new(Joinable {
                 spec: flow,
                 token,
-                client: self.client,
+                client: Arc::clone(&self.client),
                 local,
                 end,
                 epoll: Arc::clone(&self.epoll),
@@ -278,6 +284,7 @@ impl<'a> Session<'a> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
+        self.shared.resumptions.close(&self.resumption.0);
         self.forget();
     }
 }

@@ -90,8 +90,8 @@ pub(crate) fn opening_columns(any: &dyn Fn(&Holds<'_>) -> bool) -> Vec<OpeningCo
 /// Something that may hold for a flow of a cell.
 pub(crate) type Holds<'a> = dyn Fn(&CellView<'_>, &str) -> bool + 'a;
 
-/// The time by which a handshake outlasts the opening, from which on it has a column of its own, ms. We chose 1
-/// ms, which is above the time that a thread takes to notice the end of a handshake.
+/// The time by which a handshake outlasts the opening, from which on it has a column of its own, ms. We chose
+/// 1 ms, which is above the time that a thread takes to notice the end of a handshake.
 const LEAST_GOING_ON_MS: f64 = 1.0;
 /// The time from which on the name or the socket has a column, ms. We chose 10 ms, the speech of the shortest
 /// packets.

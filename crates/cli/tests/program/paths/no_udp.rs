@@ -167,3 +167,33 @@ fn where_tcp_is_blocked_nothing_can_run_and_it_says_what_tcp_is_for() {
     lab.bench.file("call.toml", call());
     lab.client(&["run", "call.toml"]).fails(4, &["did not answer within 5 s over TCP"]);
 }
+
+/// UDP and TCP_NODELAY, and QUIC, for three seconds.
+fn three_calls() -> String {
+    calls("3 s", &[("udp", "\"udp\""), ("quic", "\"quic\""), ("tcp", "\"tcp-nodelay\"")])
+}
+
+#[test]
+#[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
+fn where_udp_is_blocked_on_the_first_port_the_run_uses_another_one_only_if_the_server_offers_it() {
+    for (words, is_offered) in [(&["--open", "--also", "443"][..], true), (&["--open"], false)] {
+        let Some(lab) = Lab::serving(words) else { return };
+        lab.rule("udp dport 7160 drop");
+        lab.rule("udp sport 7160 drop");
+        lab.bench.file("call.toml", three_calls());
+        let run = ["run", "call.toml", "--repeat", "2", "--json=runs", "--run-again", "0s"];
+        let seen = lab.client(&run);
+        let summary = seen.succeeds().summary();
+        for run in summary["runs"].as_array().unwrap() {
+            for (name, gets_through) in [("udp", is_offered), ("quic", is_offered), ("tcp", true)] {
+                let call = &run["flows"][name];
+                let received = call["received"].as_u64().unwrap();
+                assert_eq!(received >= 140, gets_through, "{words:?} {name}: {call}");
+            }
+            assert_eq!(run["path"].is_object(), is_offered, "the path is explored over the other port");
+        }
+        let says = "back over UDP port 7160 (nothing of it arrived at the server, so a firewall may drop UDP on the \
+                    way there); the flows over UDP use its port 443, which it offers as well";
+        assert_eq!(seen.err.contains(says), is_offered, "{}", seen.err);
+    }
+}

@@ -3,6 +3,7 @@
 //! sentence that the run printed.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::ops::RangeInclusive;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,7 +13,7 @@ use serde_json::Value;
 
 use super::lab::{FILE_SIZE, Host, Lab, Marked, NAME, SERVER, SERVER_BY_NAT64, SERVER_V6, TooBig};
 use crate::harness::{Seen, calls};
-use crate::sockets::without_options;
+use crate::sockets::{REFUSALS, without_options, without_trains};
 
 /// The flows, in the order of the table's columns.
 const FLOWS: [(&str, &str); 5] = [
@@ -52,6 +53,8 @@ struct Row {
     says: &'static [&'static str],
     /// A program that the row needs.
     needs: Option<&'static str>,
+    /// A file that the client must leave behind.
+    leaves: Option<&'static str>,
     /// How the client is started.
     client: fn(&Lab, &[&str]) -> Command,
     /// The host from which curl fetches a file beside the calls.
@@ -76,11 +79,33 @@ const KIND: Row = Row {
     frames: [WHOLE, WHOLE, WHOLE, WHOLE, WHOLE],
     says: &[],
     needs: None,
+    leaves: None,
     client: |lab, words| lab.client_command(SERVER, words),
     curl_from: SERVER,
     times: Times { meanwhile: 2, calls: SECONDS },
     code: 0,
 };
+
+/// Messages that leave as trains, in the third second of the calls.
+const BURST: &str = r#"
+[flow.burst]
+transport = "udp"
+start = "3 s"
+workload = { kind = "burst", count = 500, size = "500 B" }
+"#;
+
+/// Messages that fit into packets of Ethernet's MTU, and not into those of a tunnel.
+const LARGE: &str = r#"
+[flow.large]
+transport = "quic"
+workload = { kind = "cbr", rate = "416 kbps", size = "1300 B" }
+"#;
+
+/// Adds a flow to the scenario of the calls.
+fn add_flow(lab: &Lab, flow: &str) {
+    let calls = fs::read_to_string(lab.bench.path("calls.toml")).unwrap();
+    lab.bench.file("calls.toml", calls + flow);
+}
 
 /// UDP does not get through, but TCP does.
 const NO_UDP: [RangeInclusive<u64>; 5] = [NONE, WHOLE, NONE, NONE, NONE];
@@ -126,6 +151,20 @@ fn rows() -> Vec<Row> {
             says: &["packets of 1280 B pass, and of 1340 B do not (and no router says so)"],
             client: |lab, words| lab.client_command(SERVER_V6, words),
             curl_from: SERVER_V6,
+            ..KIND
+        },
+        Row {
+            path: "MTU falls from 1500 to 1280 in the run, silent",
+            meanwhile: |lab| lab.tunnel(1280, TooBig::Silent),
+            client: |lab, words| {
+                add_flow(lab, LARGE);
+                lab.client_command(SERVER, words)
+            },
+            // The calls' frames are small, and the large messages find no room.
+            says: &[
+                "flow large: during the run packets of more than 1200 B from this host stopped getting through",
+                "flow large: this host refused",
+            ],
             ..KIND
         },
         Row {
@@ -178,7 +217,7 @@ fn rows() -> Vec<Row> {
             says: &[
                 "10.66.1.2 here is 10.66.2.1 there, by a translator",
                 "flow udp: its address or port changed once",
-                "flow quic: its address or port changed once during the run, as a translator's; the QUIC connection followed",
+                "flow quic: its address or port changed once during the run; the QUIC connection followed",
             ],
             ..KIND
         },
@@ -254,9 +293,12 @@ fn rows() -> Vec<Row> {
                 lab.ip(Host::Client, "addr add 10.66.1.77/24 dev toserver");
                 lab.ip(Host::Client, "route replace default via 10.66.1.1");
             },
-            frames: [ANY, ANY, ANY, ANY, ANY],
-            says: &["this host's address changed from 10.66.1.2 to 10.66.1.77"],
-            code: 4,
+            // From a second after the change on, the run follows. Over TCP nothing comes any more.
+            frames: [BROKEN, 60..=DUE - 60, BROKEN, 60..=DUE, ANY],
+            says: &[
+                "this host's address changed from 10.66.1.2 to 10.66.1.77",
+                "the run continued from there",
+            ],
             ..KIND
         },
         Row {
@@ -286,6 +328,18 @@ fn rows() -> Vec<Row> {
                 command
             },
             says: &["this host's kernel does not take the socket option IP_RECVTOS"],
+            needs: Some("cc"),
+            ..KIND
+        },
+        Row {
+            path: "trains of messages (UDP_SEGMENT) refused at the client",
+            client: |lab, words| {
+                add_flow(lab, BURST);
+                let mut command = lab.client_command(SERVER, words);
+                without_trains(&lab.bench, &mut command);
+                command
+            },
+            leaves: Some(REFUSALS),
             needs: Some("cc"),
             ..KIND
         },
@@ -381,6 +435,8 @@ fn measure(row: &Row) -> Option<(String, Vec<String>)> {
     let said = format!("{}{}", seen.err, seen.out);
     let unsaid = row.says.iter().filter(|says| !said.contains(**says));
     wrong.extend(unsaid.map(|says| format!("no `{says}`")));
+    let left = row.leaves.filter(|file| !lab.bench.path(file).exists());
+    wrong.extend(left.map(|file| format!("no file `{file}`")));
     if seen.code != Some(row.code) {
         wrong.push(format!("exit code {:?}", seen.code));
     }

@@ -18,7 +18,7 @@ use crate::running::{self, TerminalObserver};
 use crate::scenario_file::load_file;
 use crate::terminal::{program, shell_path, shell_word};
 use talkpath_experiment::Experiment;
-use talkpath_experiment::place::{Place, ip_of_number};
+use talkpath_experiment::place::{Place, Versions};
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 use talkpath_experiment::run_options::RunOptions;
 use talkpath_experiment::shard::Shard;
@@ -139,7 +139,10 @@ fn earlier_place(options: &RunOptions, args: &RunArgs) -> Result<Place, Failure>
         arena: options.arena()?,
         to: options.to.clone(),
         key_file: asked.key_file.clone().or_else(|| options.key_file.clone()),
-        ip: asked.family.version().or(options.ip.and_then(ip_of_number)),
+        ip: match asked.family.versions() {
+            Versions::First => Versions::of_number(options.ip),
+            asked => asked,
+        },
         clocks_synchronised: asked.clocks_synchronised || options.clocks_synchronised,
         capture: asked.capture.snaplen.or(options.capture),
         qlog: asked.qlog || options.qlog,

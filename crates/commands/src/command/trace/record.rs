@@ -62,7 +62,8 @@ const LEAST_QUEUE: Duration = Duration::from_millis(10);
 /// Measures the line, and writes the path file and a table for each direction.
 pub(super) fn run(args: &RecordArgs, context: Context<'_>) -> Result<(), Failure> {
     let files = Files::new(&args.output)?;
-    let ip = args.family.version();
+    args.family.only()?;
+    let ip = args.family.versions();
     let place = Place { ip, key_file: args.key_file.clone(), ..Place::new(ArenaKind::Live, Some(&args.to)) };
     if context.common.records() < Records::All {
         return Err(Failure::Usage(

@@ -49,7 +49,7 @@ impl Session<'_> {
             RunOutcome::NoThread(error) => return Err(ArenaError::no_thread(error)),
             RunOutcome::Drained | RunOutcome::Interrupted => None,
         };
-        let NetworkHistory { outages, moved } = network;
+        let NetworkHistory { outages, moved, followed } = network;
         let has_moved = moved.is_some();
         let report = match self.fetch_report_after(&outcome, has_moved, &mut server, host_clock) {
             Ok(report) => Some(report),
@@ -87,7 +87,9 @@ impl Session<'_> {
         }));
         // A report has the registrations of the whole session.
         let registrations = if has_report { &totals.registrations } else { &self.early_registrations };
-        record.warnings.extend(self.way_warnings(registrations, server_port, has_report));
+        let own_moves = u32::try_from(followed.len()).unwrap_or(u32::MAX);
+        record.warnings.extend(self.way_warnings(registrations, server_port, own_moves, has_report));
+        record.warnings.extend(followed);
         self.judge(&mut record, &disturbance, &totals, logs.as_deref());
         match abort_reason {
             _ if is_interrupted => Err(ArenaError::Interrupted { partial: Some(Box::new(record)) }),

@@ -16,7 +16,7 @@ use talkpath_units::{Duration, Instant};
 
 use super::Session;
 use super::drain::{DrainDeadline, arrived_bytes};
-use super::own_network::{NetworkHistory, OwnNetwork};
+use super::own_network::{Move, NetworkHistory, OwnNetwork};
 use super::ways::{self, Way};
 use crate::client::control::ServerControl;
 
@@ -44,7 +44,7 @@ pub(super) struct Observed {
 impl Observed {
     /// Makes the observations of a run that did not begin.
     pub(super) const fn nothing(outcome: RunOutcome) -> Self {
-        let network = NetworkHistory { outages: Vec::new(), moved: None };
+        let network = NetworkHistory { outages: Vec::new(), moved: None, followed: Vec::new() };
         Self { outcome, probes: Vec::new(), silences: Vec::new(), network }
     }
 }
@@ -140,8 +140,10 @@ impl<'a, 'p> MainLoop<'a, 'p> {
         }
         self.ask_server(now)?;
         self.check_ways(now);
-        if let Some(why) = self.own_network.check(now) {
-            return abort(why);
+        match self.own_network.check(now) {
+            Some(Move::Follow) => self.follow_own_network(),
+            Some(Move::End(why)) => return abort(why),
+            None => {}
         }
         self.hear_server(now)?;
         let progress = self.progress(now >= self.stop);
@@ -172,6 +174,23 @@ impl<'a, 'p> MainLoop<'a, 'p> {
         ways::keep(self.ways, &self.server_progress, self.session, now);
         if now >= self.stop {
             ways::note_silence(self.ways, now);
+        }
+    }
+
+    /// Continues the run from this host's new address: the control connection first, and the ways behind it,
+    /// because the server serves UDP only from the address of the control connection. The main loop stands
+    /// still meanwhile, and the other threads do not.
+    fn follow_own_network(&mut self) {
+        match self.server.resume() {
+            Ok(()) => {
+                let now = self.clock.now();
+                self.own_network.follow(self.server.local(), now);
+                let mut to = self.server.address();
+                to.set_port(self.session.udp_port);
+                ways::follow(self.ways, to);
+                self.next_ask = now;
+            }
+            Err(why) => self.own_network.note_not_followed(why, self.clock.now()),
         }
     }
 

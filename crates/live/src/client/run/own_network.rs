@@ -4,8 +4,10 @@
 //! ```text
 //!  the address is there, and a route         the network is up
 //!  no route, or the address is gone          the network is down: it may come back, so the run goes on
-//!  the address is gone, and the route to     the host has moved, for example to another Wi-Fi or a VPN: its TCP
-//!  the server begins at another address      connections cannot continue, so the run ends after 10 s of that
+//!  the address is gone, and the route to     the host has moved, for example to another Wi-Fi or a VPN: the
+//!  the server begins at another address      control connection and the flows over UDP follow (`main_loop.rs`),
+//!                                            TCP connections cannot. If the server is not reached from there
+//!                                            either, the run ends after 10 s of that
 //! ```
 //!
 //! Left out: a network that looks up from here although nothing gets through it.
@@ -24,6 +26,12 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// gives up the other one outside of a run: a Wi-Fi that comes back within it may bring the address back.
 const PATIENCE: Duration = Duration::from_secs(SILENCE_S);
 
+/// The time for which a host has to be at another address before the run follows it. We chose 1 s, two
+/// checks, so that a route which only flaps moves nothing.
+const FOLLOW_AFTER: Duration = Duration::from_secs(1);
+/// The interval of the attempts to follow. An attempt may take some seconds itself.
+const FOLLOW_AGAIN: Duration = Duration::from_secs(2);
+
 /// Watches this host's network.
 pub(super) struct OwnNetwork {
     local: SocketAddr,
@@ -33,6 +41,12 @@ pub(super) struct OwnNetwork {
     down_since: Option<Instant>,
     /// The address that this host has instead, and since when.
     moved: Option<(IpAddr, Instant)>,
+    /// When the next attempt to follow may begin.
+    next_follow: Instant,
+    /// Why the last attempt to follow failed.
+    not_followed: Option<String>,
+    /// The changes of address that the run followed, in words for the user.
+    followed: Vec<String>,
     /// The times in which the network was down, and is up again.
     outages: Vec<Outage>,
 }
@@ -53,14 +67,33 @@ enum NetworkState {
     MovedTo(IpAddr),
 }
 
+/// What a host that has moved has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    /// Reach the server from the new address.
+    Follow,
+    /// End the run, for this reason.
+    End(String),
+}
+
 impl OwnNetwork {
     /// Watches the network of the connection from `local` to `server`.
     pub(super) const fn new(local: SocketAddr, server: SocketAddr) -> Self {
-        Self { local, server, next_check: Instant::ZERO, down_since: None, moved: None, outages: Vec::new() }
+        Self {
+            local,
+            server,
+            next_check: Instant::ZERO,
+            down_since: None,
+            moved: None,
+            next_follow: Instant::ZERO,
+            not_followed: None,
+            followed: Vec::new(),
+            outages: Vec::new(),
+        }
     }
 
-    /// Checks the network if it is time for that. Returns why the run has to end if this host has moved.
-    pub(super) fn check(&mut self, now: Instant) -> Option<String> {
+    /// Checks the network if it is time for that. Returns what to do if this host has moved.
+    pub(super) fn check(&mut self, now: Instant) -> Option<Move> {
         if now < self.next_check {
             return None;
         }
@@ -68,7 +101,29 @@ impl OwnNetwork {
         self.note(state(self.local, self.server), now)
     }
 
-    fn note(&mut self, state: NetworkState, now: Instant) -> Option<String> {
+    /// Notes that the control connection has followed this host to the address `local`.
+    pub(super) fn follow(&mut self, local: SocketAddr, now: Instant) {
+        let since = self.down_since.take().unwrap_or(now);
+        self.followed.push(format!(
+            "this host's address changed from {} to {} at {:.1} s of the run, as with another Wi-Fi, a VPN or a new lease: \
+             the run continued from there {:.1} s later. Flows over UDP registered anew, QUIC connections followed, TCP \
+             connections ended with the old address: what was due on them from then on is lost",
+            self.local.ip().to_canonical(),
+            local.ip().to_canonical(),
+            seconds(since),
+            now.since(since).as_millis_f64() / 1e3,
+        ));
+        self.outages.push(Outage { from: since, to: now });
+        (self.local, self.moved, self.not_followed) = (local, None, None);
+    }
+
+    /// Notes that the server was not reached from the new address.
+    pub(super) fn note_not_followed(&mut self, why: String, now: Instant) {
+        self.next_follow = now.saturating_add(FOLLOW_AGAIN);
+        self.not_followed = Some(why);
+    }
+
+    fn note(&mut self, state: NetworkState, now: Instant) -> Option<Move> {
         if state == NetworkState::Up {
             self.outages.extend(self.down_since.take().map(|from| Outage { from, to: now }));
             self.moved = None;
@@ -80,14 +135,19 @@ impl OwnNetwork {
             return None;
         };
         let (other, moved_at) = *self.moved.get_or_insert((other, now));
-        (now.since(moved_at) >= PATIENCE).then(|| self.say_moved(other, since))
+        if now.since(moved_at) >= PATIENCE {
+            return Some(Move::End(self.say_moved(other, since)));
+        }
+        let is_time = now.since(moved_at) >= FOLLOW_AFTER && now >= self.next_follow;
+        is_time.then_some(Move::Follow)
     }
 
     fn say_moved(&self, other: IpAddr, since: Instant) -> String {
+        let why = self.not_followed.as_deref().unwrap_or("the run ended before it could follow");
         format!(
             "this host's address changed from {} to {other} at {:.1} s of the run, as with another Wi-Fi, a VPN or a new \
-             lease: its connections ended with the old address, and no transport of this run follows; measure again \
-             from the new address",
+             lease: its connections ended with the old address, and the server was not reached from the new one \
+             ({why}); measure again from there",
             self.local.ip().to_canonical(),
             seconds(since)
         )
@@ -97,7 +157,7 @@ impl OwnNetwork {
     pub(super) fn finish(mut self, now: Instant) -> NetworkHistory {
         let moved = self.moved.map(|(other, at)| self.say_moved(other, self.down_since.unwrap_or(at)));
         self.outages.extend(self.down_since.map(|from| Outage { from, to: now }));
-        NetworkHistory { outages: self.outages, moved }
+        NetworkHistory { outages: self.outages, moved, followed: self.followed }
     }
 }
 
@@ -108,6 +168,8 @@ pub(super) struct NetworkHistory {
     pub(super) outages: Vec<Outage>,
     /// That this host has another address at the end of the run, in words for the user.
     pub(super) moved: Option<String>,
+    /// The changes of address that the run followed, in words for the user.
+    pub(super) followed: Vec<String>,
 }
 
 impl Outage {
@@ -162,9 +224,28 @@ mod tests {
         assert_eq!(network.note(NetworkState::Up, at(0)), None);
         assert_eq!(network.note(NetworkState::Down, at(4_000)), None);
         assert_eq!(network.note(NetworkState::MovedTo(OTHER), at(5_000)), None);
-        assert_eq!(network.note(NetworkState::MovedTo(OTHER), at(14_900)), None);
-        let why = network.note(NetworkState::MovedTo(OTHER), at(15_000)).unwrap();
+        assert_eq!(network.note(NetworkState::MovedTo(OTHER), at(5_900)), None);
+        assert_eq!(network.note(NetworkState::MovedTo(OTHER), at(6_000)), Some(Move::Follow));
+        network.note_not_followed("no answer".to_owned(), at(8_000));
+        assert_eq!(network.note(NetworkState::MovedTo(OTHER), at(9_900)), None);
+        assert_eq!(network.note(NetworkState::MovedTo(OTHER), at(14_900)), Some(Move::Follow));
+        let Some(Move::End(why)) = network.note(NetworkState::MovedTo(OTHER), at(15_000)) else { panic!() };
         assert!(why.contains("from 192.0.2.1 to 192.0.2.77 at 4.0 s of the run"), "{why}");
+        assert!(why.contains("not reached from the new one (no answer)"), "{why}");
+    }
+
+    #[test]
+    fn a_run_that_follows_its_host_says_when_and_ends_nothing() {
+        let mut network = network();
+        let at = Instant::from_millis;
+        assert_eq!(network.note(NetworkState::MovedTo(OTHER), at(4_000)), None);
+        assert_eq!(network.note(NetworkState::MovedTo(OTHER), at(5_000)), Some(Move::Follow));
+        network.follow(SocketAddr::new(OTHER, 6000), at(5_200));
+        assert_eq!(network.note(NetworkState::Up, at(20_000)), None);
+        let NetworkHistory { outages, moved, followed } = network.finish(at(22_000));
+        assert_eq!((outages, moved), (vec![Outage { from: at(4_000), to: at(5_200) }], None));
+        assert!(followed[0].contains("from 192.0.2.1 to 192.0.2.77 at 4.0 s of the run"), "{followed:?}");
+        assert!(followed[0].contains("continued from there 1.2 s later"), "{followed:?}");
     }
 
     #[test]
@@ -178,9 +259,10 @@ mod tests {
             (NetworkState::MovedTo(OTHER), 12_000),
             (NetworkState::MovedTo(OTHER), 21_000),
         ] {
-            assert_eq!(network.note(state, at(ms)), None, "{state:?} at {ms} ms");
+            let found = network.note(state, at(ms));
+            assert!(!matches!(found, Some(Move::End(_))), "{state:?} at {ms} ms: {found:?}");
         }
-        let NetworkHistory { outages, moved } = network.finish(at(22_000));
+        let NetworkHistory { outages, moved, .. } = network.finish(at(22_000));
         assert!(moved.is_some_and(|moved| moved.contains("to 192.0.2.77 at 12.0 s")));
         assert_eq!(
             outages,

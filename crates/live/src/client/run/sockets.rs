@@ -2,7 +2,7 @@
 //! register with the server. A stream gets a dial, with which it connects to the server.
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -166,12 +166,8 @@ fn help(error: &io::Error) -> String {
 /// Makes the socket of a flow and connects it to the server. Also returns the facts about arriving datagrams
 /// that this kernel does not report.
 fn udp_socket(server: &ServerControl, flow: &FlowSpec) -> Result<(UdpSocket, Vec<Unreported>), SocketError> {
-    // The local address includes the interface of a link-local IPv6 address.
-    let mut local = server.local();
-    local.set_port(0);
     let is_v6 = server.address().is_ipv6();
-    let socket = UdpSocket::bind(local).map_err(SocketError::at("bind"))?;
-    socket.connect(server.address()).map_err(SocketError::at("connect"))?;
+    let socket = connected(server.local(), server.address())?;
     socket.set_nonblocking(true).map_err(SocketError::at("O_NONBLOCK"))?;
     let unreported = report_arrivals(socket.as_fd(), is_v6);
     if let Some(tos) = flow.tos() {
@@ -192,6 +188,25 @@ fn udp_socket(server: &ServerControl, flow: &FlowSpec) -> Result<(UdpSocket, Vec
         None => {}
     }
     Ok((socket, unreported))
+}
+
+/// Makes a UDP socket that is connected to `server` and sends from the address of `local`. If the kernel
+/// chooses that address by itself, the socket is not bound to it, so that it can follow this host to another
+/// one.
+fn connected(mut local: SocketAddr, server: SocketAddr) -> Result<UdpSocket, SocketError> {
+    let any: IpAddr =
+        if server.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    if let Ok(socket) = UdpSocket::bind((any, 0))
+        && socket.connect(server).is_ok()
+        && socket.local_addr().is_ok_and(|chosen| chosen.ip() == local.ip())
+    {
+        return Ok(socket);
+    }
+    // The local address includes the interface of a link-local IPv6 address.
+    local.set_port(0);
+    let socket = UdpSocket::bind(local).map_err(SocketError::at("bind"))?;
+    socket.connect(server).map_err(SocketError::at("connect"))?;
+    Ok(socket)
 }
 
 pub(super) fn unavailable(error: &io::Error) -> ArenaError {

@@ -14,8 +14,12 @@
 //!
 //! Only the client's end of plain UDP has to know whether its way is open. A connection of DCCP or QUIC finds
 //! out by itself whether its packets are answered, and one of QUIC follows its client to another address by
-//! itself. If its client is silent and waits for nothing, a PING shows the server the address. Left out: a
-//! host whose IP address changes, because such a host loses its control connection as well.
+//! itself. If its client is silent and waits for nothing, a PING shows the server the address.
+//!
+//! If nothing comes back over the port of the control connection, the ways try the other ports that the
+//! server offers (`serve --also`), one after the other, and the run uses the first over which an answer
+//! comes. If this host's IP address changes, the ways register from the new address once the control
+//! connection has followed.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -23,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::connect_unspec;
 use rustix::time::Timespec;
 use talkpath_arena::ArenaError;
 use talkpath_kernel::clock::monotonic;
@@ -103,6 +108,15 @@ impl Way {
         }
     }
 
+    /// Sends to `to` from now on, from the address and port that the kernel chooses anew. An error does not
+    /// matter, because a way that reaches nobody is silent.
+    fn turn_to(&mut self, to: SocketAddr) {
+        // A socket that is connected keeps its source address. This call takes it back (connect(2),
+        // AF_UNSPEC), unless the socket was bound to that address.
+        let _ = connect_unspec(&*self.socket);
+        let _ = self.socket.connect(to);
+    }
+
     /// Notes the traffic of the way, and sends a registration if one is due.
     fn keep_open(&mut self, traffic: Traffic, now_ns: i64) {
         let Traffic { sent, received, is_opening } = traffic;
@@ -169,6 +183,25 @@ pub(super) fn register(ways: &mut [Way], patience_ns: i64, session: &Session<'_>
     Ok(())
 }
 
+/// Turns all ways to another port of the server.
+pub(super) fn turn_to(ways: &mut [Way], to: SocketAddr) {
+    for way in ways {
+        way.turn_to(to);
+        way.tried_ns = 0;
+    }
+}
+
+/// Lets all ways continue from this host's new address, to the server at `to`.
+pub(super) fn follow(ways: &mut [Way], to: SocketAddr) {
+    let now_ns = monotonic();
+    for way in ways {
+        way.turn_to(to);
+        way.register(now_ns);
+        way.silent_since_ns = None;
+        way.end.work(FlowEnd::ping);
+    }
+}
+
 /// Sends the registration of the first way to an address of the server over the other version of IP, a few
 /// times. The server does not serve that address, but notes that the registration came. So the client learns
 /// whether UDP gets through over the other version.
@@ -218,28 +251,26 @@ pub(super) fn note_silence(ways: &mut [Way], now: Instant) {
 
 /// The ways that have not opened before the run.
 pub(super) struct ClosedWays {
-    /// A line for the user.
-    pub(super) text: String,
+    /// What does not come back and why, for the user.
+    pub(super) what: String,
     /// True if no way has opened.
     pub(super) is_all: bool,
 }
 
-/// Describes the ways that have not opened before the run. Returns `None` if all ways are open.
+/// Describes the ways that have not opened before the run over UDP port `port`. Returns `None` if all ways
+/// are open.
 pub(super) fn describe_closed(
     ways: &[Way],
     server: &ServerControl,
+    port: u16,
     registrations: &Registrations,
 ) -> Option<ClosedWays> {
     let first = ways.iter().find(|way| way.is_closed())?;
-    let port = server.address().port();
     let why = why_closed(registrations, first.index);
     let is_all = ways.iter().all(Way::is_closed);
     let what = if is_all { "nothing comes" } else { "of some flows nothing comes" };
-    let text = format!(
-        "{}: {what} back over UDP port {port} ({why}). The run goes on; flows over UDP open if that changes",
-        server.name()
-    );
-    Some(ClosedWays { text, is_all })
+    let what = format!("{}: {what} back over UDP port {port} ({why})", server.name());
+    Some(ClosedWays { what, is_all })
 }
 
 /// Says why the way of flow `index` did not open, as far as the server's registrations show.
@@ -270,27 +301,33 @@ fn why_closed(registrations: &Registrations, index: usize) -> String {
 
 impl Session<'_> {
     /// Returns warnings about flows that did not open, that moved to another address, or that were silent at
-    /// the end. `port` is the server's port. `has_report` says that the control connection lasted until the
-    /// server's report. Without it a way's silence says nothing of UDP.
+    /// the end. `tcp_port` is the port of the control connection. `has_report` says that the control
+    /// connection lasted until the server's report. Without it a way's silence says nothing of UDP.
+    /// `own_moves` is how often this host's address changed, which the user reads elsewhere.
     pub(super) fn way_warnings(
         &self,
         registrations: &Registrations,
-        port: u16,
+        tcp_port: u16,
+        own_moves: u32,
         has_report: bool,
     ) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut lines: Vec<String> = self.port_warning.iter().cloned().collect();
+        let port = self.udp_port;
         for (index, (flow, end)) in self.scenario.flows.iter().zip(&self.ends).enumerate() {
             let leader = self.spec.leader(index);
             let way = self.ways.iter().find(|way| way.index == leader);
             let (name, end) = (&flow.name, end.lock());
-            let why_not = why_not_open(&end, way, registrations, port);
+            let why_not = why_not_open(&end, way, registrations, tcp_port, port);
             let has_opened = why_not.is_none();
             lines.extend(why_not.map(|why| warning::not_open(name, why)));
             let (Some(way), registration) = (way, registrations.flows.get(leader).copied().flatten()) else {
                 continue;
             };
-            if let Some(Registration { moves: moves @ 1.., .. }) = registration {
-                lines.push(moved(name, moves));
+            let moves = registration.map_or(0, |registration| registration.moves);
+            let before = self.early_registrations.flows.get(leader).copied().flatten();
+            let known = before.map_or(own_moves, |before| before.moves.saturating_add(own_moves));
+            if moves > known {
+                lines.push(moved(name, moves - known));
             }
             if let Some(from) = way.silent_from.filter(|_| has_opened && has_report) {
                 lines.push(format!(
@@ -310,6 +347,7 @@ fn why_not_open(
     end: &FlowEnd,
     way: Option<&Way>,
     registrations: &Registrations,
+    tcp_port: u16,
     port: u16,
 ) -> Option<String> {
     match way {
@@ -322,7 +360,7 @@ fn why_not_open(
         Some(way) => Some(why_no_connection(end.failure.as_deref(), way.silent_from, port)),
         None => Some(match &end.failure {
             Some(failure) => failure.clone(),
-            None => format!("no answer over TCP port {port} until the run ended"),
+            None => format!("no answer over TCP port {tcp_port} until the run ended"),
         }),
     }
 }
@@ -370,6 +408,8 @@ pub(super) const REGISTER_NS: i64 = 3_000_000_000;
 /// The longest wait if nothing came back over UDP in the last session, ns. We chose 0.5 s, which is enough
 /// for two tries over most paths. The flows go on registering during the run.
 pub(super) const REGISTER_AGAIN_NS: i64 = 500_000_000;
+/// The longest wait for the answers over another port of the server, ns. We chose 1 s, which is five tries.
+pub(super) const OTHER_PORT_NS: i64 = 1_000_000_000;
 /// The silence after which a flow that sends registers again, ns. We chose 1 s, which is the shortest outage
 /// that a record lists.
 const SILENCE_NS: i64 = 1_000_000_000;

@@ -174,11 +174,24 @@ impl Session<'_> {
             if self.shared.stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
+            self.take_new_connection(control)?;
             if let Some(request) = control.receive_within(WAIT_MS)? {
                 return Ok(Some(request));
             }
             control.check_alive()?;
         }
+    }
+
+    /// Continues on the client's new control connection, if the client has come back from another address.
+    /// Its flows over UDP may then register from there.
+    fn take_new_connection(&self, control: &mut Control<Request>) -> Result<(), ControlError> {
+        let Some((mut next, from)) = self.resumption.1.take() else { return Ok(()) };
+        next.set_timeout(control.timeout());
+        let before = self.client.set(from.ip());
+        (self.log)(&format!("{from}: continues the session of {before}"));
+        next.send(&Answer::Resumed)?;
+        *control = next;
+        Ok(())
     }
 
     /// Waits until the socket has taken everything that is queued, so that a report does not fill the memory.

@@ -14,7 +14,10 @@ impl Session<'_> {
             let joinable = self.joinable.iter().find(|(_, joinable)| joinable.index == leader);
             joinable.and_then(|(_, joinable)| joinable.registration())
         };
-        Registrations { client: self.client, flows: (0..self.ends.len()).map(find_registration).collect() }
+        Registrations {
+            client: self.client.get(),
+            flows: (0..self.ends.len()).map(find_registration).collect(),
+        }
     }
 
     /// Writes a line to the log if the UDP of a flow comes from another address than the control connection.
@@ -22,12 +25,13 @@ impl Session<'_> {
     /// the client, whether UDP gets through there.
     pub(super) fn log_other_address(&self, registrations: &Registrations) {
         let is_v6 = |address: IpAddr| address.to_canonical().is_ipv6();
-        let is_other_line = |flow: &&Registration| !flow.is_served && is_v6(flow.from) == is_v6(self.client);
+        let client = self.client.get();
+        let is_other_line = |flow: &&Registration| !flow.is_served && is_v6(flow.from) == is_v6(client);
         let mut unserved = registrations.flows.iter().flatten().filter(is_other_line);
         if let Some(registration) = unserved.next() {
             (self.log)(&format!(
-                "{}: its UDP comes from {}, which is not served: a router with two lines, or a carrier's translator",
-                self.client, registration.from
+                "{client}: its UDP comes from {}, which is not served: a router with two lines, or a carrier's translator",
+                registration.from
             ));
         }
     }

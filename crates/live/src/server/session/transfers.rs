@@ -33,7 +33,7 @@ impl Session<'_> {
                 (transfer, end.spec.transport.protocol(), check, fields.unwrap_or_default())
             };
             let log = transfer_log(&transfer, protocol, start_ns);
-            let line = format!("{}: {}", self.client, transfer_line(&log, file));
+            let line = format!("{}: {}", self.client.get(), transfer_line(&log, file));
             // A transfer of which nothing arrived costs a client nothing, so it must not fill the log.
             if transfer.received == 0 {
                 self.shared.log_limited(&line, self.log);
