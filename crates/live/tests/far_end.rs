@@ -235,7 +235,7 @@ fn another_version_is_refused_with_both_numbers_in_less_than_was_sent() {
     writeln!(stream, "{hello}").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("version 16") && answer.contains("version 99"), "{answer}");
+    assert!(answer.contains("version 17") && answer.contains("version 99"), "{answer}");
     assert!(answer.len() < hello.len());
     let other = listener(|mut stream| {
         let _ = stream.write_all(b"{\"refused\":{\"why\":\"it speaks version 2 of the protocol\"}}\n");

@@ -276,6 +276,9 @@ impl ServerControl {
     /// Returns an error if the server does not answer, or if it has no such session any more. The connection
     /// before then stays.
     pub(super) fn resume(&mut self) -> Result<(), String> {
+        if self.session_secret.is_empty() {
+            return Err(format!("{} does not let its sessions continue", self.name));
+        }
         let (stream, _) = connect::open_within(self.address, RESUME_CONNECT)
             .map_err(|error| format!("{} cannot be reached: {error}", self.name))?;
         let mut next = Self::greet(stream, &self.name, self.key.as_ref()).map_err(|why| why.to_string())?;

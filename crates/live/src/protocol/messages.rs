@@ -99,6 +99,7 @@ pub(crate) enum Answer {
         ports: Vec<u16>,
         /// The session's secret, with which its client may continue it from another address: 16 random bytes
         /// in hexadecimal.
+        #[serde(default)]
         resume: String,
     },
     /// Continues the session on this control connection.
