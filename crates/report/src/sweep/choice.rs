@@ -162,7 +162,7 @@ impl Sweep<'_> {
                 format!("undecided between {names} ({}); more repetitions may decide", has(leader))
             }
             AnswerKind::Alike if best.len() == answer.values.len() => {
-                format!("{names} serve alike, {}", has(leader))
+                format!("{names} {}, {}", answer.verb(best.len()), has(leader))
             }
             AnswerKind::Alike | AnswerKind::Distinct | AnswerKind::DependsOnReceiver => {
                 let is = answer.verb(best.len());
