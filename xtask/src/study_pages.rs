@@ -2,7 +2,8 @@
 //! and where they say what came out, every figure is one that is written.
 //!
 //! A run in full is taken if it is committed, else the short one; beside it the one over real sockets,
-//! `emu.json.gz`, if there is one. A study without a committed run is left out.
+//! `emu.json.gz`, and what was judged by a campaign, `campaign.json.gz`, if there are such. A study without a
+//! committed run is left out.
 
 use std::path::Path;
 use std::process::Command;
@@ -43,14 +44,14 @@ fn pages<'a>(root: &Path, tree: &'a [Source]) -> Vec<&'a Source> {
     tree.iter().filter(|source| paths.contains(&source.path)).collect()
 }
 
-/// The committed runs of a study: in the simulator the whole one, else the short one, and one over real
-/// sockets.
+/// The committed runs of a study: in the simulator the whole one, else the short one, one over real sockets,
+/// and one by a campaign.
 fn runs_of(root: &Path, name: &str) -> Vec<String> {
     let path = |file: &str| {
         Some(format!("studies/{name}/results/{file}.json.gz")).filter(|it| root.join(it).is_file())
     };
     let simulated = path("full").or_else(|| path("quick"));
-    simulated.into_iter().chain(path("emu")).collect()
+    simulated.into_iter().chain(path("emu")).chain(path("campaign")).collect()
 }
 
 /// The folders under `studies`.

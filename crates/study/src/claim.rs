@@ -159,6 +159,14 @@ pub enum ClaimKind {
     Rising,
     /// Each median lies below the median before.
     Falling,
+    /// The share of single repetitions in which the values rise or fall at each step lies within a bound. It
+    /// is for claims about most of the days, where each repetition is a day.
+    Share {
+        /// The order of the values of one repetition.
+        order: Order,
+        /// Where the share of the repetitions must lie.
+        bound: Bound,
+    },
     /// All medians lie within the tolerance of the first median.
     Same {
         /// How far off the other medians may be.
@@ -171,6 +179,26 @@ pub enum ClaimKind {
         /// How far off the median in the earlier arena may be.
         within: Tolerance,
     },
+}
+
+/// The order of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Each value lies above the value before.
+    Rising,
+    /// Each value lies below the value before.
+    Falling,
+}
+
+impl Order {
+    /// Returns whether `values` have this order.
+    fn holds(self, values: &[f64]) -> bool {
+        match self {
+            Self::Rising => values.windows(2).all(|pair| pair[0] < pair[1]),
+            Self::Falling => values.windows(2).all(|pair| pair[0] > pair[1]),
+        }
+    }
 }
 
 /// How one figure is made from several medians.
@@ -292,14 +320,15 @@ pub(crate) fn points(values: &[f64]) -> Vec<(f64, f64)> {
 
 impl ClaimKind {
     /// Returns whether the check holds for `values`. There is one value for each operand, or for `Agree` one
-    /// for each arena in the order of arenas. For `Agree` only the tolerance counts here. Returns `None` if
-    /// the values do not make the figure.
+    /// for each arena in the order of arenas. For `Agree` only the tolerance counts here, and for `Share` the
+    /// values are those of one repetition. Returns `None` if the values do not make the figure.
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
         let first = *values.first()?;
         Some(match *self {
             Self::Figure { formula, bound } => bound.holds(formula.compute(values)?),
-            Self::Rising => values.windows(2).all(|pair| pair[0] < pair[1]),
-            Self::Falling => values.windows(2).all(|pair| pair[0] > pair[1]),
+            Self::Rising => Order::Rising.holds(values),
+            Self::Falling => Order::Falling.holds(values),
+            Self::Share { order, .. } => order.holds(values),
             Self::Same { within } => values.iter().all(|other| (other - first).abs() <= within.around(first)),
             Self::Agree { within } => match values {
                 [model, .., measure] => (model - measure).abs() <= within.around(*measure),
@@ -323,7 +352,7 @@ impl ClaimKind {
     /// Returns the bound of the figure, if there is one.
     pub const fn bound(&self) -> Option<Bound> {
         match *self {
-            Self::Figure { bound, .. } => Some(bound),
+            Self::Figure { bound, .. } | Self::Share { bound, .. } => Some(bound),
             Self::Rising | Self::Falling | Self::Same { .. } | Self::Agree { .. } => None,
         }
     }

@@ -478,6 +478,8 @@ pub(crate) struct QuantilesEntry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TraceEntry {
     pub(crate) series: Spanned<String>,
+    /// The link whose throughput is drawn.
+    pub(crate) link: Option<Spanned<String>>,
     pub(crate) entity: String,
     pub(crate) cell: Spanned<String>,
     pub(crate) seconds: Stretch,

@@ -25,7 +25,7 @@ mod warnings;
 use crate::again::lower_standing_by_seeds;
 use crate::arena::ArenaName;
 use crate::claim::{Claim, Verdict};
-use crate::outcome::{ArenaVerdict, ClaimOutcome, FigureOutcome, Outcome, TableOutcome};
+use crate::outcome::{ArenaVerdict, ClaimOutcome, FigureOutcome, Outcome, SetOutcome, TableOutcome};
 use crate::reuse::{EarlierRun, origins};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
@@ -103,13 +103,20 @@ fn judge_claim(claim: &Claim, cells: &JudgedCells<'_>) -> ClaimOutcome {
     }
 }
 
-/// Adds what other seeds gave in the earlier run, if the claim has the same answer under the base as there.
+/// Adds what other seeds gave in the earlier run, if the claim has the same checks with the same answers under
+/// the base as there. The names of checks do not count.
 fn add_earlier_seeds(verdict: &mut ArenaVerdict, claim: &Claim, earlier: Option<&EarlierRun>) {
     let Some(before) = earlier.and_then(|earlier| earlier.verdict(&claim.id, &verdict.arena)) else { return };
-    if verdict.by_assumption.first() == before.by_assumption.first() {
+    if without_names(verdict.by_assumption.first()) == without_names(before.by_assumption.first()) {
         verdict.by_seed.clone_from(&before.by_seed);
         lower_standing_by_seeds(verdict);
     }
+}
+
+fn without_names(outcome: Option<&SetOutcome>) -> Option<SetOutcome> {
+    let mut outcome = outcome?.clone();
+    outcome.checks.iter_mut().for_each(|check| check.name.clear());
+    Some(outcome)
 }
 
 /// Lists the figures and tables of the publication for which no cell ran, by their numbers and titles.

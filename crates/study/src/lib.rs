@@ -61,7 +61,9 @@ pub use again::VerdictChange;
 pub use arena::{ArenaName, arena_list};
 pub use band::{BandPoint, TraceBand};
 pub use catalogue::{Embedded, embedded};
-pub use claim::{Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Standing, Tolerance, Verdict};
+pub use claim::{
+    Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Order, Standing, Tolerance, Verdict,
+};
 pub use fit::Fit;
 pub use judge::{judge, judge_across, judge_with};
 pub use kept::{CellRepetitions, Sampled};

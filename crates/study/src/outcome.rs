@@ -223,7 +223,7 @@ pub struct CheckOutcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compared: Vec<Operand>,
     /// The one figure that is made of the medians, if the check judges one: a ratio, a difference, a slope,
-    /// or the share by which one arena is off from the other.
+    /// or the share by which one arena is off from the other. For a share of the repetitions it is that share.
     pub figure: Option<f64>,
     /// The confidence interval of that figure. It is `null` below 6 repetitions, or below 5 for an agreement.
     pub ci95: Option<(f64, f64)>,
@@ -236,7 +236,8 @@ pub struct CheckOutcome {
     pub held_by: Option<HeldBy>,
     /// Whether all values within the confidence intervals of the medians give the same answer.
     pub certain: bool,
-    /// The number of single repetitions in which the check holds. It is shown, but decides nothing.
+    /// The number of single repetitions in which the check holds. It is shown, and decides a check of the
+    /// share of repetitions alone.
     pub single_hits: u64,
     /// The number of single repetitions that have all values of the check.
     pub single_runs: u64,
@@ -253,6 +254,7 @@ impl CheckOutcome {
         match self.must {
             ClaimKind::Figure { formula: Formula::Ratio | Formula::Slope | Formula::RSquared, .. }
             | ClaimKind::Agree { .. } => None,
+            ClaimKind::Share { .. } => Some(Unit::Share),
             _ => self.unit(),
         }
     }

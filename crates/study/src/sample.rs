@@ -25,7 +25,7 @@ use crate::late;
 use crate::metric::{self, Derived};
 use crate::over_time::is_flow_or_copy;
 use crate::stretch::Stretch;
-use crate::study::{Cell, Study};
+use crate::study::{Cell, Study, throughput_link};
 
 /// The samples of the repetitions of one cell. Each line of a study's journal is a `CellSamples` with one
 /// repetition.
@@ -336,9 +336,9 @@ fn delay_percentiles(
 }
 
 impl StateTrace {
-    /// Makes the trace of a repetition of `cell` from its record. Returns `None` if no figure draws the
-    /// cell's traces.
-    pub fn from_run(record: &RunRecord, cell: &Cell) -> Option<Self> {
+    /// Makes the trace of a repetition of `cell` from its record, and from what was `watched` of it packet by
+    /// packet. Returns `None` if no figure draws the cell's traces.
+    pub fn from_run(record: &RunRecord, cell: &Cell, watched: &Json) -> Option<Self> {
         let stretches = &cell.kept.traces;
         if stretches.is_empty() {
             return None;
@@ -357,6 +357,11 @@ impl StateTrace {
         // The record has no series of the goodput. It is computed from the messages of the flows.
         if let Some(&stretch) = stretches.get("goodput") {
             lines.extend(record.flows.iter().map(|flow| goodput_line(flow, stretch)));
+        }
+        for (series, &stretch) in stretches {
+            if let Some(link) = throughput_link(series) {
+                lines.extend(throughput_lines(&watched["links"][link]["throughput_kbps"], series, stretch));
+            }
         }
         let loss_runs = match stretches.get("loss-runs") {
             Some(&stretch) => loss_runs(record, stretch),
@@ -412,6 +417,21 @@ fn goodput_line(flow: &FlowRecord, stretch: Stretch) -> TraceLine {
     TraceLine { entity: flow.info.name.clone(), kind: "goodput".to_owned(), points: clip(points, stretch) }
 }
 
+/// Reads the throughput of each flow in each second, in kb/s.
+fn throughput_lines(by_flow: &Json, series: &str, stretch: Stretch) -> Vec<TraceLine> {
+    let mut lines = Vec::new();
+    for (flow, seconds) in by_flow.as_object().into_iter().flatten() {
+        let values = seconds.as_array().into_iter().flatten().filter_map(Json::as_f64);
+        let points = values.enumerate().map(|(second, value)| (second as f64, value));
+        lines.push(TraceLine {
+            entity: flow.clone(),
+            kind: series.to_owned(),
+            points: clip(points, stretch),
+        });
+    }
+    lines
+}
+
 /// Returns the points within `stretch`. The first point is at the beginning of the stretch, and has the value
 /// that held there.
 pub(crate) fn clip(points: impl Iterator<Item = (f64, f64)>, stretch: Stretch) -> Vec<(f64, f64)> {
@@ -445,6 +465,16 @@ mod tests {
             assert_eq!(log_field(line), Some((name.to_owned(), value)));
         }
         assert_eq!(log_field(""), None);
+    }
+
+    #[test]
+    fn the_throughput_of_a_link_has_a_line_for_each_flow() {
+        let watched = serde_json::json!({ "call": [0.0, 64.0, 75.2], "ftp": [1.0, 2.0, 3.0] });
+        let lines = throughput_lines(&watched, "throughput wan", Stretch { from: 1.0, to: 2.0 });
+        let found: Vec<_> = lines.iter().map(|line| (line.entity.as_str(), line.points.as_slice())).collect();
+        let (call, ftp) = ([(1.0, 64.0), (2.0, 75.2)], [(1.0, 2.0), (2.0, 3.0)]);
+        assert_eq!(found, [("call", call.as_slice()), ("ftp", ftp.as_slice())]);
+        assert_eq!(throughput_lines(&Json::Null, "throughput wan", Stretch { from: 0.0, to: 2.0 }), []);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! Order Statistics, 3rd edition, §7.1). The values of rank k and n + 1 - k contain the median with at least
 //! 95 %, if k is the largest number for which P(B < k) <= 2.5 %. For fewer than 6 values there is no such k.
 //! The smallest and the largest of 5 values contain the median with 93.75 % ([`MIN_VALUES_FOR_SPREAD`]).
+//!
+//! The interval of a share of repetitions is Wilson's ([`share_interval`]).
 
 /// A median with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,9 +53,36 @@ fn rank(n: usize) -> Option<usize> {
     (rank > 0).then_some(rank)
 }
 
+/// The quantile of the normal distribution that leaves 2.5 % above it.
+const NORMAL_QUANTILE: f64 = 1.959_964;
+
+/// Returns the 95 % confidence interval of a share, of which `hits` of `runs` independent repetitions are a
+/// sample: the score interval of Wilson (Journal of the American Statistical Association 22, 1927). It is
+/// `None` for fewer than 6 repetitions, as that of a median is.
+pub fn share_interval(hits: u64, runs: u64) -> Option<(f64, f64)> {
+    rank(usize::try_from(runs).ok()?)?;
+    let (n, share) = (runs as f64, hits as f64 / runs as f64);
+    let square = NORMAL_QUANTILE * NORMAL_QUANTILE;
+    let middle = (share + square / (2.0 * n)) / (1.0 + square / n);
+    let half =
+        NORMAL_QUANTILE * (share * (1.0 - share) / n + square / (4.0 * n * n)).sqrt() / (1.0 + square / n);
+    Some(((middle - half).max(0.0), (middle + half).min(1.0)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_interval_of_a_share_is_wilson_s_and_needs_six_repetitions() {
+        // Newcombe, Statistics in Medicine 17, 1998, table I, method 3: 81 of 263 and 15 of 148.
+        for (hits, runs, low, high) in [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605)] {
+            let found = share_interval(hits, runs).unwrap();
+            assert!((found.0 - low).abs() < 5e-5 && (found.1 - high).abs() < 5e-5, "{found:?}");
+        }
+        assert_eq!((share_interval(3, 5), share_interval(0, 0)), (None, None));
+        assert!(share_interval(6, 6).is_some_and(|(low, high)| low > 0.5 && high > 0.999));
+    }
 
     #[test]
     fn ranks_equal_the_printed_table() {

@@ -146,6 +146,15 @@ pub struct CellSource {
     pub seed: Option<u64>,
 }
 
+/// The series of what the flows send over a link in each second. It is counted packet by packet, which the
+/// simulator alone can. In a trace the name of the link follows it, after a space.
+pub(crate) const THROUGHPUT: &str = "throughput";
+
+/// Returns the link of a series of throughput, or `None` if it is another series.
+pub(crate) fn throughput_link(series: &str) -> Option<&str> {
+    series.strip_prefix(THROUGHPUT)?.strip_prefix(' ')
+}
+
 /// What is kept of the repetitions of a cell in addition to its metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
@@ -160,6 +169,13 @@ pub struct Kept {
     pub watched: bool,
     /// The flows, or groups of copies, whose delay percentiles every repetition keeps.
     pub delays: Vec<String>,
+}
+
+impl Kept {
+    /// Returns whether a repetition is watched packet by packet. `is_drawn` says whether its trace is kept.
+    pub fn is_watched(&self, is_drawn: bool) -> bool {
+        self.watched || (is_drawn && self.traces.keys().any(|series| throughput_link(series).is_some()))
+    }
 }
 
 /// A figure of the publication, drawn again.

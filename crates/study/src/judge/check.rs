@@ -9,6 +9,8 @@
 //! tolerance, too. From 6 repetitions on, the interval is that of the order statistics. Of 5 repetitions it
 //! is their range. With fewer repetitions the tolerance alone decides. The intervals assume nothing about the
 //! distribution of the values, nor that both arenas have the same distribution.
+//!
+//! A check of a share of repetitions is the one that single repetitions decide: its figure is their share.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +21,7 @@ use crate::fit::{fit, slope};
 use crate::metric::Units;
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::reuse::Singles;
-use crate::stats::MIN_VALUES_FOR_SPREAD;
+use crate::stats::{MIN_VALUES_FOR_SPREAD, share_interval};
 
 /// Judges `check` under the set with index `assumption`. A check that compares arenas reads all of `arenas`,
 /// any other check reads the first arena.
@@ -35,15 +37,15 @@ pub(super) fn judge_check(
         values
             .extend(cells.value(CellKey { arena: *arena, assumption, cell: &operand.cell }, &operand.metric));
     }
-    let answer = if values.len() == compared.len() {
-        answer_by_medians(check.kind, &values)
-    } else {
-        Answer::default()
-    };
     let singles = match count_singles(check.kind, &compared, assumption, cells) {
         Some(singles) => singles,
         None if values.len() == compared.len() => cells.earlier_singles(check.kind, &values, assumption),
         None => Singles::default(),
+    };
+    let answer = match check.kind {
+        _ if values.len() != compared.len() => Answer::default(),
+        ClaimKind::Share { bound, .. } => answer_by_share(bound, singles),
+        kind => answer_by_medians(kind, &values),
     };
     CheckOutcome {
         certain: answer.is_certain,
@@ -133,6 +135,24 @@ pub(super) fn answer_by_medians(kind: ClaimKind, values: &[Value]) -> Answer {
     }
 }
 
+/// Judges a check of the share of repetitions that have an order. It has no answer if none were counted.
+fn answer_by_share(bound: Bound, singles: Singles) -> Answer {
+    let Singles { hits, runs } = singles;
+    if runs == 0 {
+        return Answer::default();
+    }
+    let share = hits as f64 / runs as f64;
+    let holds = bound.holds(share);
+    let interval = share_interval(hits, runs).map(Interval::from);
+    Answer {
+        holds: Some(holds),
+        held_by: None,
+        figure: Some(share),
+        interval,
+        is_certain: interval.is_some_and(|interval| is_bound_certain(bound, interval, holds)),
+    }
+}
+
 /// Returns the reason why two arenas agree. `medians_hold` says whether their medians lie within the
 /// tolerance.
 fn held_by(kind: ClaimKind, values: &[Value], medians_hold: Option<bool>) -> Option<HeldBy> {
@@ -204,7 +224,7 @@ fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<Interval> {
             fit(&points())?.r_squared_ci95.map(Interval::from)
         }
         ClaimKind::Agree { .. } => Interval::of_pairs(values, measured_interval, |pair| kind.figure(pair)),
-        ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => None,
+        ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Share { .. } | ClaimKind::Same { .. } => None,
     }
 }
 
@@ -212,7 +232,7 @@ fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<Interval> {
 /// interval of the check's one figure.
 fn is_certain(kind: ClaimKind, values: &[Value], figure: Option<Interval>, holds: bool) -> bool {
     match kind {
-        ClaimKind::Figure { bound, .. } => {
+        ClaimKind::Figure { bound, .. } | ClaimKind::Share { bound, .. } => {
             figure.is_some_and(|figure| is_bound_certain(bound, figure, holds))
         }
         ClaimKind::Rising => {
@@ -391,6 +411,19 @@ mod tests {
         let wide = [60.0, 112.0, 115.0, 130.0];
         assert_eq!(agreement(&[100.0; 20], &wide), (None, false));
         assert_eq!(agreement(&[100.0; 20], &[112.0]), (None, false));
+    }
+
+    #[test]
+    fn a_share_of_repetitions_is_undecided_while_its_interval_has_the_bound() {
+        let answer = |hits, runs| {
+            let answer = answer_by_share(Bound::AtLeast { value: 0.5 }, Singles { hits, runs });
+            (answer.holds, answer.is_certain)
+        };
+        assert_eq!(answer(29, 30), (Some(true), true));
+        assert_eq!(answer(16, 30), (Some(true), false));
+        assert_eq!(answer(14, 30), (Some(false), false));
+        assert_eq!(answer(3, 30), (Some(false), true));
+        assert_eq!(answer(0, 0), (None, false));
     }
 
     #[test]

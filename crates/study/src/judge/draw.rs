@@ -12,7 +12,9 @@ use crate::outcome::{
 use crate::over_time::is_flow_or_copy;
 use crate::sample::{CellSamples, KeptTrace, Sample, clip};
 use crate::stats::{Median, median};
-use crate::study::{AxisTitles, BASE_SET, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine};
+use crate::study::{
+    AxisTitles, BASE_SET, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine, throughput_link,
+};
 use crate::table::{PublishedRow, PublishedTable};
 use talkpath_units::counted;
 
@@ -128,7 +130,10 @@ fn trace_title(series: &str, cap: Option<f64>) -> String {
         ("cwnd", None) => "cwnd, packets".to_owned(),
         ("cwnd", Some(cap)) => format!("window: cwnd, at most {cap} packets"),
         ("goodput", _) => "goodput in each second, kb/s".to_owned(),
-        _ => "waiting packets".to_owned(),
+        _ => match throughput_link(series) {
+            Some(link) => format!("throughput of {link} in each second, kb/s"),
+            None => "waiting packets".to_owned(),
+        },
     }
 }
 

@@ -117,7 +117,7 @@ impl<'a> JudgedClaim<'a> {
     ) -> Verdict {
         match base_answer {
             MedianAnswer::Fails => Verdict::Differs,
-            MedianAnswer::Unknown if matches!(no_verdict_reason, Some(NoVerdictReason::Disturbed)) => {
+            MedianAnswer::Unknown if matches!(no_verdict_reason, Some(NoVerdictReason::Disturbed { .. })) => {
                 Verdict::Disturbed
             }
             MedianAnswer::Unknown => Verdict::NotTested,
@@ -143,6 +143,7 @@ impl<'a> JudgedClaim<'a> {
     /// study lacks comes before what this run did not select, and that comes before what it did not measure.
     fn find_no_verdict_reason(&self) -> NoVerdictReason {
         let Self { claim, arenas, cells, checks, .. } = self;
+        let is_campaign = **arenas == [ArenaName::Campaign];
         if claim.checks.is_empty() {
             NoVerdictReason::NoCheck
         } else if !has_enough_arenas(claim, arenas) {
@@ -150,13 +151,13 @@ impl<'a> JudgedClaim<'a> {
         } else if !self.selects_base_cells() {
             NoVerdictReason::CellsNotSelected { is_quick: cells.selection.is_quick }
         } else if cells.lacks_only_disturbed(checks, arenas) {
-            NoVerdictReason::Disturbed
+            NoVerdictReason::Disturbed { is_campaign }
         } else if let Some(operand) = cells.operand_without_median(checks, arenas) {
             NoVerdictReason::NoMedian { cell: operand.cell.clone(), metric: operand.metric.clone() }
         } else if let Some(check) = self.base_check_without_figure() {
             NoVerdictReason::NoFigure { check: check.name.clone() }
         } else {
-            NoVerdictReason::CellsNotRun { is_campaign: **arenas == [ArenaName::Campaign] }
+            NoVerdictReason::CellsNotRun { is_campaign }
         }
     }
 

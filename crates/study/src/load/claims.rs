@@ -16,7 +16,7 @@ use super::Loader;
 use super::axes::{AxisValue, combinations};
 use super::lookup::Lookup;
 use crate::arena::{ArenaName, arena_list};
-use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Tolerance, Verdict};
+use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Order, Tolerance, Verdict};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
 use crate::mistakes::names_help;
 use crate::words::{Place, matches_pattern, places};
@@ -277,7 +277,8 @@ impl Loader<'_, '_> {
 
 /// The message for a check that has none of the forms, or several.
 const CHECK_FORMS: &str = "expected one of: `cell`, `ratio`, `difference`, `slope` or `r_squared`, each with `value` and `within`, \
-                           `at_most`, `at_least` or `between`; `rising` or `falling` with a list of cells; `same` with a list of \
+                           `at_most`, `at_least` or `between`; `rising` or `falling` with a list of cells, and with one of these bounds \
+                           if the share of single repetitions is asked; `same` with a list of \
                            cells and `within`; `cell` with `agree`";
 
 /// Returns the arenas where a claim is judged. Without the key `arenas` these are all arenas where cells run.
@@ -321,14 +322,18 @@ fn kind_and_source(
     // they do not have.
     let figure = |formula: Formula| bound.map(|bound| ClaimKind::Figure { formula, bound });
     let unbound = |kind: ClaimKind| (!has_bound_key && within.is_none()).then_some(kind);
+    let ordered = |order: Order, kind: ClaimKind| match bound {
+        Some(bound) => Some(ClaimKind::Share { order, bound }),
+        None => unbound(kind),
+    };
     let same = within.filter(|_| !has_bound_key).map(|within| ClaimKind::Same { within });
 
     let mut forms: Vec<(Option<ClaimKind>, OperandSource<'_>)> = Vec::new();
     let lists = [
         (&check.ratio, figure(Formula::Ratio)),
         (&check.difference, figure(Formula::Difference)),
-        (&check.rising, unbound(ClaimKind::Rising)),
-        (&check.falling, unbound(ClaimKind::Falling)),
+        (&check.rising, ordered(Order::Rising, ClaimKind::Rising)),
+        (&check.falling, ordered(Order::Falling, ClaimKind::Falling)),
         (&check.same, same),
     ];
     for (list, kind) in lists {
@@ -392,7 +397,7 @@ fn wrong_operand_count(kind: ClaimKind, operand_count: usize) -> Option<&'static
             point_count >= 4,
             "expected at least four cells, because R squared of three points has no confidence interval",
         ),
-        ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => {
+        ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Share { .. } | ClaimKind::Same { .. } => {
             (operand_count >= 2, "expected at least two cells or operands to compare")
         }
     };

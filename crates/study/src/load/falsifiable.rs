@@ -142,7 +142,11 @@ fn missing_end(check: &Check, derived: &Metrics) -> Option<&'static str> {
 
 /// Returns the values that the figure of a check can have. Returns `None` if the check has no figure.
 fn figure_range(check: &Check, derived: &Metrics) -> Option<ValueRange> {
-    let ClaimKind::Figure { formula, .. } = check.kind else { return None };
+    let formula = match check.kind {
+        ClaimKind::Figure { formula, .. } => formula,
+        ClaimKind::Share { .. } => return Some(ValueRange::SHARE),
+        _ => return None,
+    };
     let is_never_negative = |operand: &Operand| value_range(&operand.metric, derived).lowest >= 0.0;
     Some(match formula {
         Formula::Median => value_range(&check.operands.first()?.metric, derived),

@@ -6,11 +6,14 @@ use toml::Spanned;
 use super::Loader;
 use super::lookup::{CellMetric, Lookup};
 use crate::file::{FigureEntry, LineEntry, MediansEntry, ScatterEntry, TraceEntry};
-use crate::study::{AxisTitles, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine, Printed};
+use crate::mistakes::names_help;
+use crate::study::{
+    AxisTitles, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine, Printed, THROUGHPUT,
+};
 use crate::table::PublishedRow;
 
 /// The series that a trace can show.
-const TRACE_SERIES: [&str; 4] = ["cwnd", "queue", "loss-runs", "goodput"];
+const TRACE_SERIES: [&str; 5] = ["cwnd", "queue", "loss-runs", "goodput", THROUGHPUT];
 
 /// What the lines of a figure of medians have in common.
 struct MediansFigure<'a> {
@@ -68,7 +71,7 @@ impl Loader<'_, '_> {
             Kinds { metric: metric.clone(), times: kinds.times, what: kinds.what.clone() }
         });
         FigureKind::Trace {
-            series: series.clone(),
+            series: self.series_with_link(entry, lookup),
             entity: entry.entity.clone(),
             cell: cell.clone(),
             seconds: entry.seconds,
@@ -76,6 +79,39 @@ impl Loader<'_, '_> {
             kinds,
             levels: entry.levels.clone(),
         }
+    }
+
+    /// Returns the series of a trace. That of the throughput has the name of its link.
+    fn series_with_link(&mut self, entry: &TraceEntry, lookup: &Lookup<'_>) -> String {
+        let series = entry.series.get_ref();
+        let is_throughput = series == THROUGHPUT;
+        let key = "figure.trace.link";
+        let Some(link) = &entry.link else {
+            if is_throughput {
+                self.mistakes.add(
+                    entry.series.span(),
+                    key,
+                    "missing `link`: the link whose throughput is drawn",
+                );
+            }
+            return series.clone();
+        };
+        if !is_throughput {
+            self.mistakes.add(
+                link.span(),
+                key,
+                format!("\"{series}\" has no link: expected it of \"{THROUGHPUT}\" alone"),
+            );
+        }
+        if let Some(scenario) = lookup.scenario(entry.cell.get_ref()) {
+            let names = || scenario.links.iter().map(|link| link.name.as_str());
+            if !names().any(|name| name == link.get_ref()) {
+                let message =
+                    format!("\"{}\" has no link called \"{}\"", entry.cell.get_ref(), link.get_ref());
+                self.mistakes.add_with_help(link.span(), key, message, names_help(names()));
+            }
+        }
+        format!("{THROUGHPUT} {}", link.get_ref())
     }
 
     /// Reads a figure of medians over cells.

@@ -3,7 +3,7 @@
 use talkpath_measure::figures::Unit;
 
 use super::numbers::{Scale, format_median, format_number};
-use crate::claim::{Bound, ClaimKind, Formula, Operand, Tolerance};
+use crate::claim::{Bound, ClaimKind, Formula, Operand, Order, Tolerance};
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 
 /// Writes the figure of a check with its interval, such as `ratio 2.6 [2.5, 2.7]`. The word `ratio` is left
@@ -23,6 +23,10 @@ pub fn format_figure(check: &CheckOutcome) -> Option<String> {
             let number = Scale::new(check.figure_unit()).with_interval(figure, check.ci95);
             let is_named = check.name.contains(name) || check.name.contains(synonym);
             Some(if is_named { number } else { format!("{name} {number}") })
+        }
+        ClaimKind::Share { .. } => {
+            let number = Scale::new(check.figure_unit()).with_interval(figure, check.ci95);
+            Some(format!("{number} of the repetitions"))
         }
         ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => None,
     }
@@ -51,6 +55,14 @@ pub fn format_requirement(check: &CheckOutcome) -> String {
         ClaimKind::Figure { bound, .. } => bound_in_words(bound, check),
         ClaimKind::Rising => order_in_words(check, "more"),
         ClaimKind::Falling => order_in_words(check, "less"),
+        ClaimKind::Share { order, bound } => {
+            let comparative = match order {
+                Order::Rising => "more",
+                Order::Falling => "less",
+            };
+            let order = order_in_words(check, comparative);
+            format!("{order}, in {} of the repetitions", bound_in_words(bound, check))
+        }
         ClaimKind::Same { within } => {
             let within = tolerance(check.figure_unit(), within);
             match operand_labels(check).as_slice() {
@@ -208,6 +220,15 @@ mod tests {
             single_hits: 0,
             single_runs: 1,
         }
+    }
+
+    #[test]
+    fn a_share_of_repetitions_says_of_what_it_is_one() {
+        let must = ClaimKind::Share { order: Order::Falling, bound: Bound::AtLeast { value: 0.5 } };
+        let order = falling([("udp-4", "flows.x.loss_rate"), ("tcp-4", "flows.x.loss_rate")]);
+        let check = CheckOutcome { must, figure: Some(0.6), ci95: Some((0.42, 0.75)), ..order };
+        assert_eq!(format_figure(&check).as_deref(), Some("60 [42, 75] % of the repetitions"));
+        assert_eq!(format_requirement(&check), "tcp-4 less than udp-4, in ≥ 50 % of the repetitions");
     }
 
     #[test]

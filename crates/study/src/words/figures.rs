@@ -13,7 +13,7 @@
 
 use talkpath_measure::figures::Unit;
 
-use super::check::{check_with_values, format_figure};
+use super::check::{check_with_values, format_figure, value_labels};
 use super::numbers::{format_median, format_range, unit_suffix};
 use crate::claim::ClaimKind;
 use crate::outcome::{ArenaVerdict, CheckOutcome, HeldBy, SetOutcome};
@@ -35,11 +35,13 @@ pub fn figures_in_words(verdict: &ArenaVerdict) -> String {
 /// Writes the figures of a claim under one assumption set. `skipped_checks` is the number of checks that
 /// `--quick` skipped.
 pub(crate) fn describe_figures(set_outcome: &SetOutcome, skipped_checks: usize) -> String {
-    let checks = &set_outcome.checks;
+    let checks: Vec<&CheckOutcome> =
+        set_outcome.checks.iter().filter(|check| check.holds.is_some()).collect();
+    let unanswered = set_outcome.checks.len() - checks.len();
     let groups = if checks.len() <= MAX_PRINTED_CHECKS {
-        checks.iter().map(|check| Group { checks: vec![check] }).collect()
+        checks.iter().map(|check| Group { checks: vec![*check] }).collect()
     } else {
-        groups(checks)
+        groups(&checks)
     };
     let shown = groups.len().min(MAX_GROUPS);
     let mut parts: Vec<String> = groups[..shown].iter().map(Group::in_words).collect();
@@ -51,6 +53,11 @@ pub(crate) fn describe_figures(set_outcome: &SetOutcome, skipped_checks: usize) 
     let by_spread = checks.iter().filter(|check| check.held_by == Some(HeldBy::Spread)).count();
     if by_spread > 0 {
         parts.push(format!("{by_spread} hold by the seeds' spread alone"));
+    }
+    match unanswered {
+        0 => {}
+        1 => parts.push("1 check has no answer".to_owned()),
+        several => parts.push(format!("{several} checks have no answer")),
     }
     match skipped_checks {
         0 => {}
@@ -66,9 +73,9 @@ struct Group<'a> {
 }
 
 /// Groups checks in the order of their first members.
-fn groups(checks: &[CheckOutcome]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for check in checks {
+fn groups<'a>(checks: &[&'a CheckOutcome]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for &check in checks {
         match groups.iter_mut().find(|group| group.takes(check)) {
             Some(group) => group.checks.push(check),
             None => groups.push(Group { checks: vec![check] }),
@@ -91,6 +98,10 @@ impl Group<'_> {
 
     fn in_words(&self) -> String {
         if let [only] = self.checks.as_slice() {
+            if let Some(ranges) = self.ranges().filter(|_| is_order(only)) {
+                let fails = if only.holds == Some(false) { " (fails)" } else { "" };
+                return format!("{}: {ranges}{fails}", only.name);
+            }
             return single_check(only);
         }
         let label = self.label();
@@ -109,7 +120,7 @@ impl Group<'_> {
     fn ranges(&self) -> Option<String> {
         let first = self.checks[0];
         match first.must {
-            ClaimKind::Figure { .. } => {
+            ClaimKind::Figure { .. } | ClaimKind::Share { .. } => {
                 let figures = self.checks.iter().map(|check| figure(check));
                 Some(format_range(first.figure_unit(), range(figures)?, None))
             }
@@ -122,11 +133,25 @@ impl Group<'_> {
                 for index in 0..first.values.len() {
                     let unit: Option<Unit> = first.values[index].unit();
                     let medians = self.checks.iter().map(|check| Some(check.values.get(index)?.median));
-                    ranges.push(format_range(unit, range(medians)?, None));
+                    ranges.push(format!("{}{}", self.side(index), format_range(unit, range(medians)?, None)));
                 }
                 Some(ranges.join(", then ")).filter(|ranges| !ranges.is_empty())
             }
         }
+    }
+
+    /// Returns the words that name the compared value with this `index`, and a space: those that stand in its
+    /// label in every check of the group, and not in the label of every value. Empty if there are none.
+    fn side(&self, index: usize) -> String {
+        let labels: Vec<Vec<String>> = self.checks.iter().map(|check| value_labels(check)).collect();
+        let Some(label) = labels.first().and_then(|labels| labels.get(index)) else { return String::new() };
+        let has = |label: &str, word: &str| label.split(['-', ' ']).any(|other| other == word);
+        let is_of_all_checks =
+            |word: &&str| labels.iter().all(|labels| labels.get(index).is_some_and(|label| has(label, word)));
+        let is_of_all_values = |word: &str| labels[0].iter().all(|label| has(label, word));
+        let words = label.split(['-', ' ']).filter(is_of_all_checks).filter(|word| !is_of_all_values(word));
+        let side = words.collect::<Vec<_>>().join("-");
+        if side.is_empty() { side } else { format!("{side} ") }
     }
 
     /// Returns the parts of the names that all checks share. In a part that differs a dot row is for each
@@ -160,6 +185,10 @@ fn common_words(part: &str, all: &[&str]) -> String {
         words.push(if is_name { letters } else { "…" });
     }
     words.join(" ")
+}
+
+const fn is_order(check: &CheckOutcome) -> bool {
+    matches!(check.must, ClaimKind::Rising | ClaimKind::Falling)
 }
 
 /// Writes a check alone: its figure, its median, or all that it compares.
@@ -271,6 +300,34 @@ mod tests {
         };
         let checks = (0..9).map(|index| order(80 + index, 0.01 + f64::from(index) / 1000.0)).collect();
         assert_eq!(words(checks), "loss of … B: 1 to 1.8 %, then 2 to 2.8 %");
+    }
+
+    #[test]
+    fn the_sides_of_an_order_have_the_words_that_tell_them_apart() {
+        let order = |node: &str, holds: bool| {
+            let mut check =
+                check(&format!("{node}1: delay"), ClaimKind::Rising, &[0.1, 0.2, 0.3], None, holds);
+            for (value, transport) in check.values.iter_mut().zip(["udp", "tcp-nodelay", "tcp"]) {
+                value.cell = format!("{node}-{transport}");
+            }
+            check
+        };
+        assert_eq!(
+            words(vec![order("AU", false)]),
+            "AU1: delay: udp 10 %, then tcp-nodelay 20 %, then tcp 30 % (fails)"
+        );
+        let many = (0..9).map(|_| order("AU", true)).collect();
+        assert_eq!(words(many), "AU1, delay: udp 10 %, then tcp-nodelay 20 %, then tcp 30 %");
+    }
+
+    #[test]
+    fn a_check_without_an_answer_is_counted_and_is_no_failure() {
+        let mut checks: Vec<CheckOutcome> =
+            (1..=9).map(|day| ratio(&format!("CAM, day {day}: TCP over UDP"), 2.5, true)).collect();
+        for check in &mut checks[..8] {
+            (check.holds, check.figure) = (None, None);
+        }
+        assert_eq!(words(checks), "CAM, day 9: TCP over UDP: 2.5; 8 checks have no answer");
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub(crate) enum NoVerdictReason {
     ArenasNotSelected(Vec<ArenaName>),
     /// The study has no such cells in this arena, or `--quick` skips them.
     CellsNotSelected { is_quick: bool },
-    /// The machine disturbed the runs past its stated limits.
-    Disturbed,
+    /// The machine disturbed the runs, or the measurements of a campaign, past its stated limits.
+    Disturbed { is_campaign: bool },
     /// The cell ran, but more than half of its repetitions have no number for this metric.
     NoMedian { cell: String, metric: String },
     /// The cells ran, but the figure that this check computes from their medians has no value.
@@ -89,7 +89,10 @@ impl NoVerdictReason {
                 "the shorter run leaves its cells out; run without --quick".to_owned()
             }
             Self::CellsNotSelected { is_quick: false } => "its cells do not run in this arena".to_owned(),
-            Self::Disturbed => {
+            Self::Disturbed { is_campaign: true } => {
+                "not judged: the machines disturbed its measurements past the stated limits".to_owned()
+            }
+            Self::Disturbed { is_campaign: false } => {
                 "not judged: the machine disturbed its runs past the stated limits; --resume runs those again"
                     .to_owned()
             }

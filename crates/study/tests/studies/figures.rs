@@ -84,7 +84,7 @@ fn each_kind_of_run_keeps_the_trace_of_its_first_repetition() {
     let mut kept = CellRepetitions::default();
     for sample in far.samples {
         assert!(kept.wants_series(cell, sample.repetition) && kept.wants_trace(cell, sample.repetition));
-        let trace = StateTrace::from_run(&RunRecord::default(), cell);
+        let trace = StateTrace::from_run(&RunRecord::default(), cell, &serde_json::Value::Null);
         kept.add(cell, CellSamples::of_one(cell, "base", "", Sampled { sample, trace, warnings: &[] }));
     }
     let mut all = vec![kept.joined().expect("it ran")];
@@ -114,7 +114,8 @@ fn a_figure_shows_the_first_repetition_also_if_a_later_one_was_kept_before_it() 
         let is_first = matches!(repetition, 2 | 0);
         let wants = (kept.wants_series(cell, repetition), kept.wants_trace(cell, repetition));
         assert_eq!(wants, (is_first, is_first), "{repetition}");
-        let trace = is_first.then(|| StateTrace::from_run(&RunRecord::default(), cell)).flatten();
+        let record = RunRecord::default();
+        let trace = is_first.then(|| StateTrace::from_run(&record, cell, &serde_json::Value::Null)).flatten();
         kept.add(cell, CellSamples::of_one(cell, "base", "", Sampled { sample, trace, warnings: &[] }));
     }
     let joined = kept.joined().expect("it ran");

@@ -14,6 +14,9 @@ use crate::output_file::refuse_records;
 use crate::output_file::write_named_bytes;
 use crate::terminal::{Terminal, shell_word};
 
+/// The length of the day, `YYYY-MM-DD`, at the beginning of a time in RFC 3339.
+const DAY_LENGTH: usize = 10;
+
 /// Judges the claims, and writes the page. Nothing runs.
 pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let study = find(&args.name, &Changes::default())?;
@@ -30,7 +33,13 @@ pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) ->
         refuse_records("-o", path, &[store.path()], None)?;
     }
     let summaries = store.summaries(&plan)?;
-    let outcome = judge(&study, &selection, &samples(&study, &records(&plan, &summaries)));
+    let mut outcome = judge(&study, &selection, &samples(&study, &records(&plan, &summaries)));
+    // Measurements do not repeat themselves, so they are quoted with their first day.
+    outcome.day = summaries
+        .iter()
+        .filter_map(|(_, summary)| summary.started.get(..DAY_LENGTH))
+        .min()
+        .map(str::to_owned);
     let target = args.output.clone().unwrap_or_else(|| store.file(&format!("{}.html", study.name)));
     let page = study_page(&outcome, &[], env!("CARGO_PKG_VERSION"), &same_command(args));
     write_named_bytes(&target, page.as_bytes())?;

@@ -236,14 +236,14 @@ impl Keeper for Stage<'_> {
             return Ok(Acceptance::Accepted);
         };
         let (StageCell { cell, runs, assumption }, runner) = (stage_cell, self.runner);
-        let watched = if cell.kept.watched && cell.arena == ArenaName::Sim {
+        let is_drawn = runner.folder.cell(stage_cell.name(), |kept| kept.wants_trace(cell, repetition));
+        let watched = if cell.kept.is_watched(is_drawn) && cell.arena == ArenaName::Sim {
             let seed = runs.scenario.seed.repetition(repetition);
             runner.arenas.watched(&runs.scenario, seed, runner.stop).ok_or_else(Error::interrupted)?
         } else {
             Json::Null
         };
-        let is_drawn = runner.folder.cell(stage_cell.name(), |kept| kept.wants_trace(cell, repetition));
-        let trace = is_drawn.then(|| StateTrace::from_run(&record, cell)).flatten();
+        let trace = is_drawn.then(|| StateTrace::from_run(&record, cell, &watched)).flatten();
         let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
         let summary = summarise(&record, &BTreeMap::new());
         let mut warnings = record.warnings.clone();
