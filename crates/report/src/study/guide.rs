@@ -6,7 +6,7 @@ use talkpath_study::{
     ArenaName, ArenaVerdict, Basis, CheckOutcome, ClaimOutcome, Outcome, Role, Standing, Verdict,
 };
 
-use super::words::{fails_under_every_set, repetitions, same_under_sets};
+use super::words::{SAME_UNDER_SETS, fails_under_every_set, repetitions};
 
 /// A word of the page and its meaning.
 struct Term {
@@ -124,7 +124,7 @@ impl Glossary<'_> {
             }
         }
         if self.verdicts().any(fails_under_every_set) {
-            terms.push(Term::new(same_under_sets("N"), FAILS_UNDER_EVERY_SET_MEANING));
+            terms.push(Term::new(SAME_UNDER_SETS, FAILS_UNDER_EVERY_SET_MEANING));
         }
         if self.verdicts().any(is_open) {
             terms.push(Term::new("open", OPEN_MEANING));

@@ -440,7 +440,7 @@ mod tests {
         (verdict.verdict, verdict.standing) = (Verdict::Differs, Some(talkpath_study::Standing::Robust));
         verdict.fails_under = vec!["base".to_owned(), "slow".to_owned()];
         let line = verdict_in_words(verdict);
-        assert!(line.starts_with("differs, the same under the 2 sets that change something"), "{line}");
+        assert!(line.starts_with("differs, the same under every set that changes something"), "{line}");
         assert_eq!(claim_counts(&outcome), "0 reproduced, 1 differ (1 the same under every set).");
     }
 }

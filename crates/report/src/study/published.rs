@@ -86,7 +86,7 @@ fn legend() -> Markup {
     }
 }
 
-fn has_columns(table: &TableOutcome) -> bool {
+pub(super) fn has_columns(table: &TableOutcome) -> bool {
     table.rows.iter().any(|row| !row.published_row.column.is_empty())
 }
 
@@ -214,6 +214,24 @@ pub(super) fn format_published_values(row: &RowOutcome) -> String {
         }
     }
     texts.join(", ")
+}
+
+/// Writes the published values of a row without their unit, such as `2, 3`.
+pub(super) fn format_published_numbers(row: &RowOutcome) -> String {
+    let number = |value: &f64| {
+        let with_unit = format_number(row.unit(), *value);
+        with_unit.split_once(' ').map_or(with_unit.clone(), |(number, _)| number.to_owned())
+    };
+    row.published_row.published.iter().map(number).collect::<Vec<_>>().join(", ")
+}
+
+/// Writes our median in each arena, without its interval.
+pub(super) fn format_our_medians(row: &RowOutcome, arenas: &OurArenas) -> String {
+    if row.values.is_empty() {
+        return "not run".to_owned();
+    }
+    let median = |value: &Value| with_arena(format_number(row.unit(), value.median), value, arenas);
+    row.values.iter().map(median).collect::<Vec<_>>().join(", ")
 }
 
 /// Writes our value in each arena.

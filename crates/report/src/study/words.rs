@@ -97,7 +97,7 @@ pub(super) fn in_arena(verdict: &ArenaVerdict, outcome: &Outcome) -> String {
 pub(super) fn standing_in_words(verdict: &ArenaVerdict) -> Option<String> {
     let standing = verdict.standing?;
     if fails_under_every_set(verdict) {
-        return Some(same_under_sets(&verdict.fails_under.len().to_string()));
+        return Some(SAME_UNDER_SETS.to_owned());
     }
     Some(standing.to_string())
 }
@@ -108,11 +108,8 @@ pub(super) fn fails_under_every_set(verdict: &ArenaVerdict) -> bool {
     verdict.verdict == Verdict::Differs && verdict.standing == Some(Standing::Robust)
 }
 
-/// The standing of a claim that fails under every set. `count` is the number of sets that change something,
-/// the base among them.
-pub(super) fn same_under_sets(count: &str) -> String {
-    format!("the same under the {count} sets that change something")
-}
+/// The standing of a claim that fails under every set.
+pub(super) const SAME_UNDER_SETS: &str = "the same under every set that changes something";
 
 /// Writes the verdicts of runs with other seeds. Empty if there are none.
 fn with_other_seeds(verdict: &ArenaVerdict) -> String {

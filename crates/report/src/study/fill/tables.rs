@@ -1,15 +1,16 @@
 //! The Markdown tables of a page: verdicts, printed values beside ours, medians of cells and of figures.
 
 use talkpath_study::{
-    ArenaName, ArenaVerdict, Drawing, FigureLine, FigureOutcome, Outcome, TableOutcome, figures_in_words,
-    format_number,
+    ArenaName, ArenaVerdict, Drawing, FigureLine, FigureOutcome, Outcome, PublishedRow, Role, RowOutcome,
+    TableOutcome, figures_in_words, format_number,
 };
 
 use super::find::{find_cells, find_figure};
 use super::options::Options;
-use crate::number::{UNKNOWN, list};
+use crate::number::{UNKNOWN, distinct, list};
 use crate::study::published::{
-    OurArenas, format_deviation, format_our_values, format_published_values, row_name,
+    OurArenas, format_deviation, format_our_medians, format_our_values, format_published_numbers,
+    format_published_values, has_columns, row_name,
 };
 use crate::study::words::{claim_counts, medians_over, verdict_in_words};
 
@@ -121,14 +122,20 @@ pub(super) fn tables_of_verdicts(outcome: &Outcome, other_runs: &[&Outcome]) -> 
     }
     let mut text = table.as_block();
     text.push_str(&about_run(outcome));
+    text.push_str(ABOUT_WORDS);
     let claims = outcome.claims.iter().filter(|claim| is_across_arenas(&claim.in_first_arena));
     let judged_across: Vec<&str> = claims.map(|claim| claim.id.as_str()).collect();
     for other in other_runs {
-        text.push_str(&table_of_other_run(other, &judged_across));
+        text.push_str(&table_of_other_run(other, outcome, &judged_across));
     }
     text.push('\n');
     text
 }
+
+/// What the words of a table of verdicts mean. It stands below the first table of a page.
+const ABOUT_WORDS: &str = "\n*Fragile*: another set of assumptions, or seed, makes the claim fail. *Only-under*: it fails, and holds under another set. *Undecided*: the \
+confidence intervals contain the other answer. *Open*: no other set decides. *(n of m hold)*: the others fail; without these words all hold. \
+[What a verdict means](../reference/studies.md#what-a-verdict-means)\n";
 
 /// The figures of a claim. A file of an earlier version has them only as it wrote them then.
 fn our_figures(verdict: &ArenaVerdict) -> String {
@@ -141,25 +148,33 @@ fn is_across_arenas(verdict: &ArenaVerdict) -> bool {
     verdict.arena.contains(',') && !verdict.left_out
 }
 
-/// The verdicts of a further run. The first table has the words of the claims, and the verdicts of those that
-/// compare arenas, `judged_across`.
-fn table_of_other_run(outcome: &Outcome, judged_across: &[&str]) -> String {
+/// The verdicts of a further run that are not those of the `first` run, whose table has the words of the claims
+/// and the verdicts of those that compare arenas, `judged_across`.
+fn table_of_other_run(outcome: &Outcome, first: &Outcome, judged_across: &[&str]) -> String {
     let heading = match outcome.arena {
         ArenaName::Sim => "In the simulator",
         ArenaName::Emu => "Over real sockets",
         ArenaName::Campaign => "Between hosts of a campaign",
     };
     let mut table = MarkdownTable::new(&["claim", &format!("in `{}`", outcome.arena), "verdict"]);
-    let mut left_out: Vec<String> = Vec::new();
+    let (mut left_out, mut alike) = (Vec::<String>::new(), Vec::<String>::new());
     for claim in &outcome.claims {
         let verdict = &claim.in_first_arena;
-        if !verdict.left_out {
+        let first_claim = first.claims.iter().find(|first_claim| first_claim.id == claim.id);
+        let is_alike =
+            first_claim.is_some_and(|first_claim| first_claim.in_first_arena.verdict == verdict.verdict);
+        if !verdict.left_out && is_alike {
+            alike.push(claim.id.clone());
+        } else if !verdict.left_out {
             table.row(&[&claim.id, &our_figures(verdict), &verdict_in_words(verdict)]);
         } else if !judged_across.contains(&claim.id.as_str()) {
             left_out.push(claim.id.clone());
         }
     }
     let mut text = format!("\n**{heading}**{}{}", table.as_block(), about_run(outcome));
+    if !alike.is_empty() {
+        text.push_str(&format!("The same verdict as in `{}`: {}.\n", first.arena, list(&alike)));
+    }
     if !left_out.is_empty() {
         text.push_str(&format!("Not part of this run: {}.\n", list(&left_out)));
     }
@@ -199,20 +214,89 @@ fn about_day(outcome: &Outcome) -> String {
 pub(super) fn tables_of_printed(outcome: &Outcome) -> String {
     let arenas = OurArenas::new(outcome);
     let mut text = String::from("\n\n");
+    if outcome.tables.iter().any(has_columns) {
+        text.push_str("An entry is the printed figure, an arrow, ours, and by how much ours is off. ");
+        text.push_str("Its role is that of its column, or stands after it.\n\n");
+    }
     for table in &outcome.tables {
-        text.push_str(&format!("**{}**\n\n{}\n", table.title, published_table(table, &arenas)));
+        let table_text =
+            if has_columns(table) { published_grid(table, &arenas) } else { published_list(table, &arenas) };
+        text.push_str(&format!("**{}**\n\n{table_text}\n", table.title));
     }
     text
 }
 
-fn published_table(table: &TableOutcome, arenas: &OurArenas) -> String {
-    let has_columns = table.rows.iter().any(|row| !row.published_row.column.is_empty());
-    let has_notes = table.rows.iter().any(|row| !row.published_row.note.is_empty());
-    let mut heads = vec!["what"];
-    if has_columns {
-        heads.push("column");
+/// A table whose rows name a column: a row for each name, and a column for each column.
+fn published_grid(table: &TableOutcome, arenas: &OurArenas) -> String {
+    let published_rows = || table.rows.iter().map(|row| &row.published_row);
+    let columns: Vec<GridColumn<'_>> = distinct(published_rows().map(|row| row.column.as_str()))
+        .into_iter()
+        .map(|name| GridColumn::new(table, name))
+        .collect();
+    let mut heads = vec![String::new()];
+    heads.extend(columns.iter().map(|column| format!("{} ({})", column.name, column.role)));
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut markdown = MarkdownTable::new(&heads);
+    for name in distinct(published_rows().map(|row| row.name.as_str())) {
+        let mut cells = vec![name.to_owned()];
+        cells.extend(columns.iter().map(|column| column.entry(name, arenas)));
+        markdown.row(&cells);
     }
-    heads.extend(["printed", "here", "off by", "role"]);
+    let notes = grid_notes(table);
+    if notes.is_empty() { markdown.text } else { format!("{}\n{notes}", markdown.text) }
+}
+
+/// A column of a grid.
+struct GridColumn<'a> {
+    name: &'a str,
+    /// The role that most of its entries have.
+    role: Role,
+    rows: Vec<&'a RowOutcome>,
+}
+
+impl<'a> GridColumn<'a> {
+    fn new(table: &'a TableOutcome, name: &'a str) -> Self {
+        let rows: Vec<&RowOutcome> =
+            table.rows.iter().filter(|row| row.published_row.column == name).collect();
+        let count = |role: &Role| rows.iter().filter(|row| row.published_row.role == *role).count();
+        let roles = [Role::Exempt, Role::Fitted, Role::Assumed, Role::Predicted];
+        let role = roles.into_iter().max_by_key(count).unwrap_or(Role::Predicted);
+        Self { name, role, rows }
+    }
+
+    /// The entry of the row that is called `name`. It is empty if nothing was published there.
+    fn entry(&self, name: &str, arenas: &OurArenas) -> String {
+        let Some(row) = self.rows.iter().find(|row| row.published_row.name == name) else {
+            return String::new();
+        };
+        let deviation = format_deviation(row, arenas);
+        let role = row.published_row.role;
+        let mut remarks = vec![deviation];
+        if role != self.role {
+            remarks.push(role.to_string());
+        }
+        remarks.retain(|remark| !remark.is_empty());
+        let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
+        format!("{} → {}{remarks}", format_published_numbers(row), format_our_medians(row, arenas))
+    }
+}
+
+/// The notes of a grid, each with the entries that have it.
+fn grid_notes(table: &TableOutcome) -> String {
+    let rows = || table.rows.iter().map(|row| &row.published_row).filter(|row| !row.note.is_empty());
+    let mut text = String::new();
+    for note in distinct(rows().map(|row| row.note.as_str())) {
+        let entry = |row: &PublishedRow| format!("{} ({})", row.name, row.column);
+        let entries: Vec<String> = rows().filter(|row| row.note == note).map(entry).collect();
+        text.push_str(&format!("- {}: {note}\n", entries.join(", ")));
+    }
+    text
+}
+
+/// A table without columns: a row for each published value.
+fn published_list(table: &TableOutcome, arenas: &OurArenas) -> String {
+    let has_notes = table.rows.iter().any(|row| !row.published_row.note.is_empty());
+    let mut heads = vec!["what", "printed", "here", "off by", "role"];
     if has_notes {
         heads.push("note");
     }
@@ -220,9 +304,6 @@ fn published_table(table: &TableOutcome, arenas: &OurArenas) -> String {
     for row in &table.rows {
         let published_row = &row.published_row;
         let mut cells = vec![row_name(published_row)];
-        if has_columns {
-            cells.push(published_row.column.clone());
-        }
         cells.push(format_published_values(row));
         cells.push(format_our_values(row, arenas));
         cells.push(format_deviation(row, arenas));
