@@ -55,6 +55,7 @@ const STUDIES: &[Embedded] = &[
         [
             "adsl.toml",
             "adsl-ways.toml",
+            "changing.toml",
             "congested.toml",
             "steady.toml",
             "unsteady.toml",
