@@ -59,7 +59,7 @@ const NORMAL_QUANTILE: f64 = 1.959_964;
 /// Returns the 95 % confidence interval of a share, of which `hits` of `runs` independent repetitions are a
 /// sample: the score interval of Wilson (Journal of the American Statistical Association 22, 1927). It is
 /// `None` for fewer than 6 repetitions, as that of a median is.
-pub fn share_interval(hits: u64, runs: u64) -> Option<(f64, f64)> {
+pub(crate) fn share_interval(hits: u64, runs: u64) -> Option<(f64, f64)> {
     rank(usize::try_from(runs).ok()?)?;
     let (n, share) = (runs as f64, hits as f64 / runs as f64);
     let square = NORMAL_QUANTILE * NORMAL_QUANTILE;

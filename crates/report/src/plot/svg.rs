@@ -147,7 +147,8 @@ impl Svg {
         let letters = ((span.bottom - span.top) / LETTER_WIDTH) as usize;
         let wrapped = wrap(title, letters, "", "");
         let rows: Vec<&str> = wrapped.lines().filter(|row| !row.is_empty()).collect();
-        let first_x = if rows.len() > 1 { 9.0 } else { 13.0 };
+        // Of a text that reads upwards the capitals lie left of the point.
+        let first_x = if rows.len() > 1 { TITLE_ROW - 1.0 } else { 13.0 };
         let middle = f64::midpoint(span.top, span.bottom);
         for (index, row) in rows.iter().enumerate() {
             self.upward_text("title", (first_x + TITLE_ROW * index as f64, middle), row);

@@ -1,7 +1,7 @@
 //! Places that are filled from an outcome as its file has it.
 
 use super::*;
-use talkpath_study::{ArenaName, Drawing, FigureLine};
+use talkpath_study::{ArenaName, Drawing, FigureLine, PublishedRow, Role, RowOutcome, TableOutcome, Value};
 
 const OUTCOME: &str = r#"{
 "study": "x-1999", "title": "A title", "arena": "sim", "arenas": ["sim"], "quick": false, "seed": null, "set": [],
@@ -67,6 +67,46 @@ fn a_place_shows_the_medians_of_cells_and_tables_of_them() {
     assert_eq!(filled("cell *: delay_ms ; digits 0"), "77 to 83 ms");
     assert_eq!(filled("cell near: delay_ms"), "76.8 ms");
     assert!(filled("cells *: delay_ms").contains("| cell | delay_ms |\n| --- | --- |\n| far | 82.96 ms |\n"));
+}
+
+#[test]
+fn a_printed_table_with_columns_is_a_grid_with_unit_and_role_in_its_head() {
+    let row = |name: &str, column: &str, role: Role, note: &str| RowOutcome {
+        published_row: PublishedRow {
+            table: String::new(),
+            name: name.to_owned(),
+            column: column.to_owned(),
+            cell: "near".to_owned(),
+            metric: "flows.x.round_trip_delay_ms.p90".to_owned(),
+            published: vec![10.0],
+            role,
+            note: note.to_owned(),
+        },
+        own_unit: None,
+        values: vec![Value {
+            cell: "near".to_owned(),
+            arena: ArenaName::Sim,
+            metric: "flows.x.round_trip_delay_ms.p90".to_owned(),
+            own_unit: None,
+            n: 6,
+            median: 12.5,
+            ci95: Some((12.0, 13.0)),
+            min: 12.0,
+            max: 13.0,
+        }],
+        off: Some(0.25),
+    };
+    let rows = vec![
+        row("day 1", "UDP", Role::Fitted, ""),
+        row("day 2", "UDP", Role::Exempt, "odd"),
+        row("day 1", "TCP", Role::Predicted, ""),
+    ];
+    let tables = vec![TableOutcome { title: "T".to_owned(), rows }];
+    let page = fill_page("<!-- study x-1999 tables -->old<!-- end -->", &[Outcome { tables, ..outcome() }]);
+    let grid = "|  | UDP, ms (fitted) | TCP, ms (predicted) |\n| --- | --- | --- |\n\
+                | day 1 | 10 → 12.5 (+25.0 %) | 10 → 12.5 (+25.0 %) |\n\
+                | day 2 | 10 → 12.5 (exempt) |  |\n\n- day 2 (UDP): odd\n";
+    assert!(page.as_ref().is_ok_and(|page| page.contains(grid)), "{page:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use talkpath_study::{
     ArenaName, ArenaVerdict, Drawing, FigureLine, FigureOutcome, Outcome, PublishedRow, Role, RowOutcome,
-    TableOutcome, figures_in_words, format_number,
+    TableOutcome, figures_in_words, format_number, unit_suffix,
 };
 
 use super::find::{find_cells, find_figure};
@@ -234,7 +234,7 @@ fn published_grid(table: &TableOutcome, arenas: &OurArenas) -> String {
         .map(|name| GridColumn::new(table, name))
         .collect();
     let mut heads = vec![String::new()];
-    heads.extend(columns.iter().map(|column| format!("{} ({})", column.name, column.role)));
+    heads.extend(columns.iter().map(GridColumn::head));
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut markdown = MarkdownTable::new(&heads);
     for name in distinct(published_rows().map(|row| row.name.as_str())) {
@@ -251,6 +251,8 @@ struct GridColumn<'a> {
     name: &'a str,
     /// The role that most of its entries have.
     role: Role,
+    /// The unit of its entries, after a comma. Empty if they have several, or none.
+    unit: String,
     rows: Vec<&'a RowOutcome>,
 }
 
@@ -261,7 +263,16 @@ impl<'a> GridColumn<'a> {
         let count = |role: &Role| rows.iter().filter(|row| row.published_row.role == *role).count();
         let roles = [Role::Exempt, Role::Fitted, Role::Assumed, Role::Predicted];
         let role = roles.into_iter().max_by_key(count).unwrap_or(Role::Predicted);
-        Self { name, role, rows }
+        let units = distinct(rows.iter().map(|row| unit_suffix(row.unit()).trim().to_owned()));
+        let unit = match units.as_slice() {
+            [unit] if unit == "ms" => format!(", {unit}"),
+            _ => String::new(),
+        };
+        Self { name, role, unit, rows }
+    }
+
+    fn head(&self) -> String {
+        format!("{}{} ({})", self.name, self.unit, self.role)
     }
 
     /// The entry of the row that is called `name`. It is empty if nothing was published there.
@@ -277,7 +288,11 @@ impl<'a> GridColumn<'a> {
         }
         remarks.retain(|remark| !remark.is_empty());
         let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
-        format!("{} → {}{remarks}", format_published_numbers(row), format_our_medians(row, arenas))
+        let mut ours = format_our_medians(row, arenas);
+        if !self.unit.is_empty() {
+            ours = ours.replace(" ms", "");
+        }
+        format!("{} → {ours}{remarks}", format_published_numbers(row))
     }
 }
 
