@@ -103,8 +103,8 @@ fn judge_claim(claim: &Claim, cells: &JudgedCells<'_>) -> ClaimOutcome {
     }
 }
 
-/// Adds what other seeds gave in the earlier run, if the claim has the same checks with the same answers under
-/// the base as there. The names of checks do not count.
+/// Adds what other seeds gave in the earlier run, if the claim has the same checks with the same answers
+/// under the base as there. The names of checks do not count.
 fn add_earlier_seeds(verdict: &mut ArenaVerdict, claim: &Claim, earlier: Option<&EarlierRun>) {
     let Some(before) = earlier.and_then(|earlier| earlier.verdict(&claim.id, &verdict.arena)) else { return };
     if without_names(verdict.by_assumption.first()) == without_names(before.by_assumption.first()) {

@@ -223,7 +223,8 @@ pub struct CheckOutcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compared: Vec<Operand>,
     /// The one figure that is made of the medians, if the check judges one: a ratio, a difference, a slope,
-    /// or the share by which one arena is off from the other. For a share of the repetitions it is that share.
+    /// or the share by which one arena is off from the other. A check of a share of the repetitions has that
+    /// share.
     pub figure: Option<f64>,
     /// The confidence interval of that figure. It is `null` below 6 repetitions, or below 5 for an agreement.
     pub ci95: Option<(f64, f64)>,

@@ -148,8 +148,8 @@ fn is_across_arenas(verdict: &ArenaVerdict) -> bool {
     verdict.arena.contains(',') && !verdict.left_out
 }
 
-/// The verdicts of a further run that are not those of the `first` run, whose table has the words of the claims
-/// and the verdicts of those that compare arenas, `judged_across`.
+/// The verdicts of a further run that are not those of the `first` run. The table of the first run has the
+/// words of the claims, and the verdicts of those that compare arenas, `judged_across`.
 fn table_of_other_run(outcome: &Outcome, first: &Outcome, judged_across: &[&str]) -> String {
     let heading = match outcome.arena {
         ArenaName::Sim => "In the simulator",
