@@ -138,7 +138,9 @@ fn describe_link(link: &LinkConfig) -> String {
         },
         _ => format!(", {}", link.queue.name().word()),
     };
-    format!("{line_rate}{buckets}, {} ms{queue}", link.delay.as_millis_f64())
+    let others = link.cellular.as_ref().map(|cell| counted(cell.others, "other user"));
+    let cell = others.map_or_else(String::new, |others| format!(" in a cell with {others}"));
+    format!("{line_rate}{cell}{buckets}, {} ms{queue}", link.delay.as_millis_f64())
 }
 
 #[cfg(test)]
@@ -146,6 +148,15 @@ mod tests {
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;
+
+    #[test]
+    fn a_users_share_of_a_cell_is_described_with_the_others() {
+        let text = "name = \"x\"\nduration = \"10 s\"\npath = \"lte\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n";
+        let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap();
+        let links = &plan.cells[0].scenario.links;
+        let expected = "14.3 Mb/s in a cell with 4 other users, 33 ms, queue 812000 B";
+        assert_eq!(describe_link(&links[1].config), expected);
+    }
 
     #[test]
     fn a_queue_of_one_packet_has_no_plural() {
