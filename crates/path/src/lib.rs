@@ -59,7 +59,7 @@ mod wifi;
 pub use carried::{Carried, DropCause, Dropped, Tag};
 pub use cellular::{Cellular, GrantRequest, Harq, Scheduler};
 pub use change::{Change, ChangeMark, ChangeTimes, LinkState, LinkValues, Outage, Ramp, change_marks};
-pub use change_table::ChangeTable;
+pub use change_table::{ChangeRows, ChangeTable};
 pub use changes::QueueChanges;
 pub use config::{DelayVariation, LinkConfig, LossModel, RateModel};
 pub use damage::{Check, Damage};

@@ -78,8 +78,9 @@ pub enum TraceMistake {
     },
     /// The first line of a table of values over time does not name the columns.
     #[error(
-        "found {found:?}, expected a header that names the columns with their units, such as `time_s rate_mbps`: one of time_s \
-         and time_ms, and one or more of rate_bps, rate_kbps, rate_mbps, delay_s, delay_ms, delay_us, loss, loss_percent"
+        "found {found:?}, expected a header that names the columns with their units, such as `time_s rate_mbps`: one of time_s, \
+         time_ms, time_us and time_ns, and one or more of rate_bps, rate_kbps, rate_mbps, delay_s, delay_ms, delay_us, loss, \
+         loss_percent; a column that begins with up_ or down_ is about one direction, as in up_mbps"
     )]
     NoHeader {
         /// The name, or the line.

@@ -99,12 +99,18 @@ fn a_file_is_a_change_for_each_row_and_repeats_with_every() {
     assert!(changes.iter().all(|change| change.when.every == Some(Duration::from_secs(3))));
     assert_eq!(changes[0].to.rate, Some(RateModel::Fixed(Rate::from_bps(48_200_000))));
     assert_eq!(changes[1].to.loss, Some(LossModel::Bernoulli { rate: 0.02 }));
+    let since_1970 = load("time_ms up_mbps down_mbps\n1700000000000 7 50\n1700000002000 8 60\n").unwrap();
+    let changes = &since_1970.cells[0].scenario.changes;
+    let rates: Vec<_> =
+        changes.iter().map(|change| (change.when.first.as_millis(), change.to.rate.clone())).collect();
+    let rate = |mbps: u64| Some(RateModel::Fixed(Rate::from_bps(mbps * 1_000_000)));
+    assert_eq!(rates, [(0, rate(7)), (2000, rate(8))], "the link is `up`");
     for (file, expected) in [
         ("0 48.2\n1 51.9\n", "speeds.txt:1: found \"0\", expected a header"),
         ("time_s rate_mbps\n0 1\n3 1\n", "found a period of 3 s, but the last row of the file is at 3 s"),
         (
-            "time_s rate_mbps\n1700000000 1\n",
-            "speeds.txt:2: found \"1700000000\", expected a number from 0 to 1000000",
+            "time_s rate_mbps\n1700000000 1\n1600000000 1\n",
+            "speeds.txt:3: the time 1600000000 s comes after 1700000000 s",
         ),
     ] {
         let mistakes = load(file).unwrap_err().to_string();

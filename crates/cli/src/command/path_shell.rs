@@ -62,7 +62,7 @@ fn run_near_end(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let command = command_line(args, END_ADDRESSES.far[0].to_string());
-    let plan = program::plan(args, &recorded_words(&command, args.names)).map_err(not_run)?;
+    let plan = program::plan(args, &recorded_words(&command, args.names), terminal).map_err(not_run)?;
     // A shell without a name can be joined by the number of its process.
     let own = || PairName::parse(&format!("shell-{}", std::process::id())).ok();
     let name = pair.cloned().or_else(own);

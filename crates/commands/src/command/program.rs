@@ -34,15 +34,16 @@ const BULK: &str = "{ upload = { transport = \"tcp\", workload = \"bulk\" } }";
 /// How long the path lasts at most (chosen: ten days, near the longest duration of a scenario).
 const LONGEST: &str = "\"240 h\"";
 
-/// Makes the plan of a run of `command` on the path that the options choose.
+/// Makes the plan of a run of `command` on the path that the options choose, and says what is assumed about
+/// the path.
 ///
 /// # Errors
 /// What is wrong with the options, or with a file that they name.
-pub fn plan(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
+pub fn plan(args: &ShellArgs, command: &[String], terminal: Terminal) -> Result<Plan, Failure> {
     refuse_junit(args.demand.junit.as_deref(), &[])?;
     let plan = match &args.background {
         Some(file) => plan_with_background(args, file, command)?,
-        None => plan_of_path(args, command)?,
+        None => plan_of_path(args, command, terminal)?,
     };
     if plan.cells.len() > 1 {
         return Err(Failure::Usage(
@@ -53,8 +54,11 @@ pub fn plan(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-fn plan_of_path(args: &ShellArgs, command: &[String]) -> Result<Plan, Failure> {
+fn plan_of_path(args: &ShellArgs, command: &[String], terminal: Terminal) -> Result<Plan, Failure> {
     let path = ComparedPath::described(args.path.as_deref(), &args.links)?;
+    if let Some(assumptions) = path.assumptions() {
+        terminal.note(assumptions);
+    }
     let mut set = args.links.settings();
     let program = command.first().map_or("shell", String::as_str);
     let beside = if args.beside.is_some() { " beside an upload" } else { "" };

@@ -166,22 +166,42 @@ fn guess_kind(text: &str) -> Option<TraceKind> {
 }
 
 /// Describes a table of changes: the number of its rows, its first and last time, and the extremes of each
-/// value, such as `2 rows from 0 s to 1500 ms; loss 0 to 2.5 %`.
+/// value, such as `2 rows from 0 s to 1500 ms; loss 0 to 2.5 %`, for each direction if they differ.
 fn describe_table(table: &ChangeTable) -> String {
-    let rows = table.rows();
-    let first_time = rows.first().map_or(Duration::ZERO, |(time, _)| *time);
-    let last_time = rows.last().map_or(Duration::ZERO, |(time, _)| *time);
-    let mut parts = vec![format!("{} from {first_time} to {last_time}", counted(rows.len(), "row"))];
-    if let Some(Extremes { least, most }) = find_extremes(table, fixed_rate_bps) {
-        parts.push(format!("rate {} to {}", format_bps(least), format_bps(most)));
+    let (up, down) = table.directions();
+    let first_time = up.first().map_or(Duration::ZERO, |(time, _)| *time);
+    let last_time = up.last().map_or(Duration::ZERO, |(time, _)| *time);
+    let mut parts = vec![format!("{} from {first_time} to {last_time}", counted(up.len(), "row"))];
+    if let Some(origin) = table.origin() {
+        parts.push(format!("times count from the first one, {origin} s"));
     }
-    if let Some(Extremes { least, most }) = find_extremes(table, delay_ms) {
-        parts.push(format!("delay {least} to {most} ms"));
-    }
-    if let Some(Extremes { least, most }) = find_extremes(table, mean_loss) {
-        parts.push(format!("loss {} to {} %", as_percent(least), as_percent(most)));
+    match down {
+        None => parts.extend(describe_rows(up)),
+        Some(down) => {
+            for (name, rows) in [("up", up), ("down", down)] {
+                parts.push(format!("{name}: {}", describe_rows(rows).join(", ")));
+            }
+        }
     }
     parts.join("; ")
+}
+
+/// Describes the extremes of each value in the rows.
+fn describe_rows(rows: &[(Duration, LinkValues)]) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let Some(Extremes { least, most }) = find_extremes(rows, fixed_rate_bps) {
+        parts.push(format!("rate {} to {}", format_bps(least), format_bps(most)));
+    }
+    if let Some(Extremes { least, most }) = find_extremes(rows, delay_ms) {
+        parts.push(format!("delay {least} to {most} ms"));
+    }
+    if let Some(Extremes { least, most }) = find_extremes(rows, mean_loss) {
+        parts.push(format!("loss {} to {} %", as_percent(least), as_percent(most)));
+    }
+    if parts.is_empty() {
+        parts.push("nothing".to_owned());
+    }
+    parts
 }
 
 /// The smallest and the largest value in a column of a table.
@@ -190,10 +210,13 @@ struct Extremes {
     most: f64,
 }
 
-/// Finds the extremes of one column of `table`, which `column` reads from a row. Returns `None` if no row has
-/// a value in this column.
-fn find_extremes(table: &ChangeTable, column: fn(&LinkValues) -> Option<f64>) -> Option<Extremes> {
-    let mut sorted: Vec<f64> = table.rows().iter().filter_map(|(_, row)| column(row)).collect();
+/// Finds the extremes of one column, which `column` reads from a row. Returns `None` if no row has a value in
+/// this column.
+fn find_extremes(
+    rows: &[(Duration, LinkValues)],
+    column: fn(&LinkValues) -> Option<f64>,
+) -> Option<Extremes> {
+    let mut sorted: Vec<f64> = rows.iter().filter_map(|(_, row)| column(row)).collect();
     sorted.sort_by(f64::total_cmp);
     Some(Extremes { least: *sorted.first()?, most: *sorted.last()? })
 }
@@ -317,6 +340,12 @@ mod tests {
         assert_eq!(
             describe_table(&table),
             "2 rows from 0 s to 1500 ms; rate 0 kb/s to 48.2 Mb/s; loss 0 to 2.5 %"
+        );
+        let ways = "time_us up_mbps down_mbps delay_ms\n1700000000000000 5 50 20\n1700000001000000 7 40 25\n";
+        assert_eq!(
+            describe_table(&ways.parse().unwrap()),
+            "2 rows from 0 s to 1 s; times count from the first one, 1700000000 s; up: rate 5 Mb/s to 7 Mb/s, delay 20 to 25 ms; \
+             down: rate 40 Mb/s to 50 Mb/s, delay 20 to 25 ms"
         );
     }
 

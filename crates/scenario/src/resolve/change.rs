@@ -342,14 +342,16 @@ fn changes_of_rows(
     when: ChangeTimes,
     duration: Option<Duration>,
 ) -> Result<Vec<Change>, KeyProblem> {
-    let last = file.rows().last().map_or(Duration::ZERO, |(time, _)| *time);
+    // Both directions have the same times.
+    let (rows, _) = file.directions();
+    let last = rows.last().map_or(Duration::ZERO, |(time, _)| *time);
     if let Some(every) = when.every.filter(|every| *every <= last) {
         let message = format!(
             "found a period of {every}, but the last row of the file is at {last}; expected a longer one"
         );
         return Err(KeyProblem::new("every", message));
     }
-    let first = file.rows().first().map_or(Duration::ZERO, |(time, _)| *time);
+    let first = rows.first().map_or(Duration::ZERO, |(time, _)| *time);
     if let Some(duration) = duration.filter(|duration| first >= *duration) {
         let message = format!("found times from {first} on, but the run sends for {duration}");
         let help = "times are counted from the run's beginning; subtract the first one: \
@@ -359,7 +361,15 @@ fn changes_of_rows(
     let overtake = section.flag("overtake").unwrap_or(false);
     let mut changes = Vec::new();
     for &link in indices {
-        for (time, to) in file.rows() {
+        let NamedLink { name, .. } = &links[link as usize];
+        let Some(rows) = file.rows_of(name) else {
+            let message = format!(
+                "found columns of `up` and `down` in the file, but the link {name:?}; expected columns without a direction, or \
+                 link = \"up\" or \"down\""
+            );
+            return Err(KeyProblem::new("file", message));
+        };
+        for (time, to) in rows {
             check_wifi_takes_values(&links[link as usize], to, false)
                 .map_err(|problem| KeyProblem { key: "file", ..problem })?;
             let when = ChangeTimes { first: when.first.saturating_add(*time), ..when };
