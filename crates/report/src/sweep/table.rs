@@ -224,6 +224,8 @@ impl Sweep<'_> {
         } else if result.usable_share() > 0.0 {
             // The floor divides two clusters, or some repetitions have gaps.
             "partly usable"
+        } else if result.usable.is_barred() {
+            "barred by gaps"
         } else {
             Outcome::Unusable.word()
         }
@@ -367,5 +369,18 @@ mod tests {
         let (single, headline) = table(&summary, 10);
         assert!(single.iter().all(|row| row == &["UDP", "2.10 or 4.30", "partly usable"]), "{single:?}");
         assert!(headline.contains("MOS 2.10 to 4.30, 0 of 4 cells usable"), "{headline}");
+    }
+
+    #[test]
+    fn a_score_above_the_floor_that_gaps_bar_is_not_called_unusable_without_a_reason() {
+        let mut summary = two_outcomes(2, true);
+        for run in &mut summary.runs {
+            let call = run.flows.get_mut("call").unwrap().call.as_mut().unwrap();
+            (call.mos, call.longest_gap_ms) = (Some(4.0), (run.cell < 3).then_some(1_900.0));
+        }
+        fixture::refresh(&mut summary);
+        let (rows, _) = table(&summary, 10);
+        let outcomes: Vec<&str> = rows.iter().map(|row| row[2].as_str()).collect();
+        assert_eq!(outcomes, ["barred by gaps", "usable"]);
     }
 }
