@@ -59,7 +59,8 @@ mod workloads;
 
 pub use bound::{Bound, Operator, split_threshold};
 pub use compare::{
-    ByOption, ComparedWorkload, Comparison, Transfer, Variants, with_repetitions, with_variants,
+    ByOption, ComparedWorkload, Comparison, Transfer, Variants, held_transfer, with_repetitions,
+    with_variants,
 };
 pub use contents::{Files, Located, NoFiles, Trace};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};

@@ -79,7 +79,8 @@ pub fn run(args: &CompareArgs, context: Context<'_>) -> Result<(), Failure> {
     if !args.change.sweep.is_empty() {
         next += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
-    next += &next_commands(args, place.arena, &outcome.summary);
+    let uplink = rate_of_link(&plan, UPLINK).filter(|_| has_load(args, place.arena));
+    next += &next_commands(args, place.arena, &outcome.summary, uplink);
     let style = table_style(args.place.tables);
     let table = comparison_table(&outcome.summary, args.workload.flow(), &style);
     let conclusion = Conclusion { table: &table, next_commands: &next, demand: Some(&args.demand) };
@@ -299,7 +300,8 @@ struct GrowthRule {
     /// usable.
     tries_fq_codel: bool,
     /// Whether they also run without the upload, with the upload held to a rate, and with other sizes of an
-    /// assumed queue. In real time that would take too long.
+    /// assumed queue. In real time each would take as long as the whole comparison, so the next commands name
+    /// the held upload instead.
     tries_more: bool,
     /// The links whose queue has an assumed size. A plan that has grown does not know them any more.
     assumed_queues: Vec<String>,

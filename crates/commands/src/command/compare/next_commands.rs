@@ -2,15 +2,24 @@
 
 use talkpath_measure::summary::{AnswerKind, Summary};
 use talkpath_report::HOPELESS;
-use talkpath_scenario::ComparedWorkload;
+use talkpath_scenario::{ComparedWorkload, held_transfer};
+use talkpath_units::Rate;
 
 use super::path::is_path_key;
+use super::{UPLINK, UPLOAD};
 use crate::args::{CompareArgs, HOME};
 use crate::terminal::{program, shell_word};
 use talkpath_experiment::choice::ArenaKind;
 
-/// Writes the commands that run the same comparison in another arena than `arena`.
-pub(super) fn next_commands(args: &CompareArgs, arena: ArenaKind, summary: &Summary) -> String {
+/// Writes the commands that run the same comparison in another arena than `arena`. In `emu`, which does not
+/// hold the upload back by itself, it also writes the command that does, if nothing was usable. `uplink` is
+/// the rate of the link that an upload fills, if there is one.
+pub(super) fn next_commands(
+    args: &CompareArgs,
+    arena: ArenaKind,
+    summary: &Summary,
+    uplink: Option<Rate>,
+) -> String {
     let program = program();
     let comparison = comparison_flags(args, summary);
     match arena {
@@ -25,7 +34,16 @@ pub(super) fn next_commands(args: &CompareArgs, arena: ArenaKind, summary: &Summ
             let path = path_flags(args);
             let has_kernel_key = args.change.set.iter().any(|(key, _)| key == "kernel");
             let kernel = if has_kernel_key { "" } else { " --set kernel=this" };
-            format!("The same in the simulator: {program} compare{path}{comparison}{kernel}\n")
+            let key = format!("flow.{UPLOAD}.workload");
+            let is_open =
+                is_unusable_for_the_upload(summary) && args.change.set.iter().all(|(set, _)| *set != key);
+            let held = uplink.filter(|_| is_open).map_or(String::new(), |rate| {
+                let held = shell_word(&format!("{key}={}", held_transfer(rate)));
+                format!(
+                    "With the upload held to four fifths of the uplink: {program} compare --arena emu{path}{comparison} --set {held}\n"
+                )
+            });
+            format!("{held}The same in the simulator: {program} compare{path}{comparison}{kernel}\n")
         }
         ArenaKind::Live => {
             // No preset is known to be like this network, so the user has to choose the path.
@@ -33,6 +51,16 @@ pub(super) fn next_commands(args: &CompareArgs, arena: ArenaKind, summary: &Summ
             format!("On a simulated path: {program} compare --path PATH{alone}{comparison}\n")
         }
     }
+}
+
+/// Returns whether nothing is usable, and another queue of the uplink was tried, because the upload is in the
+/// way.
+fn is_unusable_for_the_upload(summary: &Summary) -> bool {
+    let key = format!("path.{UPLINK}.queue");
+    summary.comparisons.iter().map(|comparison| &comparison.answer).any(|answer| {
+        let tried = answer.tried.iter().any(|tried| tried.change.contains_key(&key));
+        answer.outcome == AnswerKind::Unusable && tried
+    })
 }
 
 /// Returns the flags for everything but the path. They are the same in every arena.
@@ -127,5 +155,47 @@ impl Flags {
         for (key, values) in args.change.sweep.iter().filter(|(key, _)| is_wanted(key)) {
             self.push_value("--sweep", &format!("{key}={values}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use talkpath_measure::summary::Comparison;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        compare: CompareArgs,
+    }
+
+    /// What is proposed after a run in `emu` with these arguments, in which nothing was usable.
+    fn proposed(arguments: &[&str], tried_queue_of: &str) -> String {
+        let line = Line::parse_from(["compare", "--arena", "emu"].iter().chain(arguments));
+        let comparison: Comparison = serde_json::from_value(serde_json::json!({
+            "flow": "call", "sweep": {}, "cells": [0, 1],
+            "answer": {
+                "best": ["udp"], "outcome": "unusable", "line": "",
+                "tried": [{ "change": { tried_queue_of: "fq_codel" }, "usable": true, "best": ["udp"] }],
+            },
+        }))
+        .unwrap();
+        let mut summary = talkpath_fixtures::summary(Vec::new(), 0);
+        summary.comparisons = vec![comparison];
+        next_commands(&line.compare, ArenaKind::Emu, &summary, Some(Rate::from_bps(1_000_000)))
+    }
+
+    #[test]
+    fn emu_proposes_to_hold_the_upload_back_where_the_uplinks_queue_was_in_the_way() {
+        let held =
+            "--set 'flow.upload.workload={ kind = \"cbr\", rate = \"800 kbps\", size = \"1448 B\" }'\n";
+        let first_line = |text: &str| text.split_inclusive('\n').next().unwrap_or_default().to_owned();
+        let up = proposed(&[], "path.up.queue");
+        assert!(first_line(&up).ends_with(held), "{up}");
+        assert!(!proposed(&[], "path.down.queue").contains("cbr"));
+        let again = proposed(&["--set", "flow.upload.workload=\"bulk\""], "path.up.queue");
+        assert!(!again.contains("cbr"), "{again}");
     }
 }
