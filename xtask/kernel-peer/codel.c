@@ -10,14 +10,10 @@
  *
  * The trace is that of probes at the queue's functions (Documentation/trace/kprobetrace.rst of the kernel): each
  * packet that enters, its size, socket and stamp, each call of dequeue, the clock's value in it, the packets that it
- * drops and the one that it gives. It goes as text to the disk /dev/vda. Offsets within `struct sk_buff` are those of
- * Linux 6.1 on amd64: `sk` at 24, `cb` at 40, and in it the packet's length and CoDel's stamp 8 bytes behind.
+ * drops and the one that it gives. It goes as text to the disk /dev/vda.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/if_link.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
@@ -25,64 +21,18 @@
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <sys/reboot.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "boot.h"
+#include "tracing.h"
 
 static const char NEAR[] = "10.33.0.1", FAR[] = "10.33.0.2";
 enum { TCP_PORT = 5001, UDP_PORT = 5002, HANDLE = 2 << 16 };
-
-static void say(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    printf("guest: ");
-    vprintf(format, arguments);
-    printf("\n");
-    fflush(stdout);
-    va_end(arguments);
-}
-
-static void power_off(void)
-{
-    sync();
-    reboot(RB_POWER_OFF);
-    for (;;)
-        pause();
-}
-
-static void fail(const char *what)
-{
-    say("failed: %s: %s", what, strerror(errno));
-    power_off();
-}
-
-static void load_modules(void)
-{
-    struct dirent **names;
-    int count = scandir("/modules", &names, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
-        char path[512];
-        if (names[i]->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/modules/%s", names[i]->d_name);
-        int file = open(path, O_RDONLY);
-        if (file < 0 || syscall(SYS_finit_module, file, "", 0) != 0)
-            say("module %s: %s", names[i]->d_name, strerror(errno));
-        close(file);
-    }
-}
 
 /* A request to rtnetlink(7), grown attribute by attribute. */
 struct request {
@@ -241,14 +191,6 @@ static void send_datagrams(int flow, size_t size, long bps, long burst)
     }
 }
 
-static void write_to(const char *path, const char *text)
-{
-    int file = open(path, O_WRONLY | O_APPEND);
-    if (file < 0 || write(file, text, strlen(text)) < 0)
-        say("cannot write %s to %s: %s", text, path, strerror(errno));
-    close(file);
-}
-
 /* The name of the function that takes a packet out of the queue: newer kernels of 6.1 have one below `dequeue` and
  * `peek`, which a shaper calls. */
 static const char *dequeue_of(const char *kind)
@@ -264,28 +206,6 @@ static const char *dequeue_of(const char *kind)
     if (symbols)
         fclose(symbols);
     return names[!is_below];
-}
-
-static const char EVENTS[] = "/sys/kernel/tracing/kprobe_events";
-static const char ENABLE[] = "/sys/kernel/tracing/events/kprobes/enable";
-
-/* How far behind the beginning of `function` its call of the clock returns, as a trace of the clock shows. */
-static int clock_offset(const char *function)
-{
-    char line[512], from[128];
-    int offset = 0;
-    FILE *trace = fopen("/sys/kernel/tracing/trace", "r");
-    snprintf(from, sizeof from, "(%s+0x", function);
-    while (trace && !offset && fgets(line, sizeof line, trace)) {
-        const char *at = strstr(line, from);
-        if (at && strstr(at, "<- ktime_get"))
-            offset = (int)strtol(at + strlen(from), NULL, 16);
-    }
-    if (trace)
-        fclose(trace);
-    if (!offset)
-        say("failed: the clock of %s is not seen", function);
-    return offset;
 }
 
 /* A probe is not entered again while it works, so a probe of the clock itself, which everything reads, would hide what
@@ -306,7 +226,7 @@ static void set_probes(const char *kind)
     write_to(ENABLE, "0");
     int entering = clock_offset(enqueue), leaving = clock_offset(dequeue);
     write_to(EVENTS, "-:clock\n");
-    close(open("/sys/kernel/tracing/trace", O_WRONLY | O_TRUNC));
+    empty(TRACE);
     say("probed: %s+%#x, %s+%#x", enqueue, entering, dequeue, leaving);
     snprintf(text, sizeof text, "p:enter %s skb=%%di:x64 len=+40(%%di):u32 sk=+24(%%di):x64\n", enqueue);
     write_to(EVENTS, text);
@@ -322,20 +242,6 @@ static void set_probes(const char *kind)
     write_to(EVENTS, text);
     write_to(EVENTS, "p:drop kfree_skb_reason skb=%di:x64 et=+48(%di):u32\n");
     write_to(ENABLE, "1");
-}
-
-static void keep_trace(void)
-{
-    static char buffer[1 << 16];
-    int trace = open("/sys/kernel/tracing/trace", O_RDONLY), disk = open("/dev/vda", O_WRONLY);
-    ssize_t size;
-    long all = 0;
-    if (trace < 0 || disk < 0)
-        fail("the trace");
-    while ((size = read(trace, buffer, sizeof buffer)) > 0 && write(disk, buffer, (size_t)size) == size)
-        all += size;
-    fsync(disk);
-    say("trace: %ld bytes", all);
 }
 
 int main(void)
@@ -386,7 +292,11 @@ int main(void)
     write_to("/sys/kernel/tracing/tracing_on", "0");
     for (int i = 0; i < count; i++)
         kill(children[i], SIGKILL);
-    keep_trace();
+    int disk = open("/dev/vda", O_WRONLY);
+    if (disk < 0)
+        fail("the disk");
+    say("trace: %ld bytes", keep_trace(disk));
+    fsync(disk);
     say("done");
     power_off();
 }

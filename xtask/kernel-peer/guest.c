@@ -10,23 +10,14 @@
  * Numbers of the kernel's interface are from its uapi headers, linux/dccp.h and linux/in.h of 6.1.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <net/if.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <sys/reboot.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
-#include <unistd.h>
+
+#include "boot.h"
 
 enum { SOCK_DCCP_ = 6, IPPROTO_DCCP_ = 33, SOL_DCCP_ = 269 };
 enum { OPT_MPS = 5, OPT_CCID = 13, OPT_TX_CCID = 14, OPT_RX_CCID = 15 };
@@ -34,51 +25,10 @@ enum { OPT_MPS = 5, OPT_CCID = 13, OPT_TX_CCID = 14, OPT_RX_CCID = 15 };
 static const char GUEST[] = "10.33.0.2", HOST[] = "10.33.0.1";
 static const int PORT = 5001;
 
-static void say(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    printf("guest: ");
-    vprintf(format, arguments);
-    printf("\n");
-    fflush(stdout);
-    va_end(arguments);
-}
-
-static void power_off(void)
-{
-    sync();
-    reboot(RB_POWER_OFF);
-    for (;;)
-        pause();
-}
-
-static void fail(const char *what)
-{
-    say("failed: %s: %s", what, strerror(errno));
-    power_off();
-}
-
 static long number(const char *name, long otherwise)
 {
     const char *text = getenv(name);
     return text ? atol(text) : otherwise;
-}
-
-static void load_modules(void)
-{
-    struct dirent **names;
-    int count = scandir("/modules", &names, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
-        char path[512];
-        if (names[i]->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/modules/%s", names[i]->d_name);
-        int file = open(path, O_RDONLY);
-        if (file < 0 || syscall(SYS_finit_module, file, "", 0) != 0)
-            say("module %s: %s", names[i]->d_name, strerror(errno));
-        close(file);
-    }
 }
 
 static void set_address(void)

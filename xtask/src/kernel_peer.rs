@@ -12,6 +12,7 @@
 //! If a part is missing (qemu, a C compiler, the packages), it says which and how to get it, and counts as
 //! skipped.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;
 use std::net::UdpSocket;
@@ -89,17 +90,29 @@ pub(crate) struct Guest {
     pub(crate) source: &'static str,
     /// The modules that it needs; what these need comes with them.
     pub(crate) modules: &'static [&'static str],
+    /// Programs of this machine that it calls in `/sbin`; their libraries come with them.
+    pub(crate) programs: &'static [&'static str],
+    /// Files that it reads in `/`, with their contents.
+    pub(crate) files: Vec<(&'static str, String)>,
 }
 
-const GUEST: Guest = Guest { source: "guest.c", modules: &["virtio_pci", "virtio_net", "dccp_ipv4"] };
+impl Guest {
+    /// A program that needs these modules and nothing else.
+    pub(crate) const fn new(source: &'static str, modules: &'static [&'static str]) -> Self {
+        Self { source, modules, programs: &[], files: Vec::new() }
+    }
+}
+
+const GUEST: Guest = Guest::new("guest.c", &["virtio_pci", "virtio_net", "dccp_ipv4"]);
 
 /// The kernel's image, taken out of its package, and an initramfs with its modules and our program; `Err`
 /// says what is missing.
 pub(crate) fn prepare(root: &Path, folder: &Path, guest: &Guest) -> Result<Kernel, String> {
-    for (program, package) in
-        [("qemu-system-x86_64", "qemu-system-x86"), ("cc", "gcc"), ("apt-get", "apt"), ("dpkg", "dpkg")]
-    {
-        if !is_installed(program) {
+    let needed =
+        [("qemu-system-x86_64", "qemu-system-x86"), ("cc", "gcc"), ("apt-get", "apt"), ("dpkg", "dpkg")];
+    let called = guest.programs.iter().map(|program| (*program, "iproute2"));
+    for (program, package) in needed.into_iter().chain(called) {
+        if installed(program).is_none() {
             return Err(format!("{program} is not installed; Debian's package {package} has it"));
         }
     }
@@ -170,6 +183,15 @@ fn pack(root: &Path, folder: &Path, unpacked: &Path, guest: &Guest) -> Result<Ve
         archive.directory(directory);
     }
     archive.file("init", &read(&init)?);
+    for (name, contents) in &guest.files {
+        archive.file(name, contents.as_bytes());
+    }
+    for (path, contents) in programs_with_libraries(guest.programs)? {
+        for directory in path.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
+            archive.directory(&directory.to_string_lossy());
+        }
+        archive.file(&path.to_string_lossy(), &contents);
+    }
     let mut modules = Vec::new();
     for module in guest.modules {
         add_with_dependencies(module, unpacked, &mut modules)?;
@@ -178,6 +200,21 @@ fn pack(root: &Path, folder: &Path, unpacked: &Path, guest: &Guest) -> Result<Ve
         archive.file(&format!("modules/{place:02}-{module}.ko"), contents);
     }
     Ok(archive.finish())
+}
+
+/// Programs as `sbin/NAME`, and the libraries that they are linked with where ldd(1) finds them; paths from
+/// the root.
+fn programs_with_libraries(names: &[&str]) -> Result<BTreeMap<PathBuf, Vec<u8>>, String> {
+    let mut files = BTreeMap::new();
+    for name in names {
+        let program = installed(name).ok_or(format!("{name} is not installed"))?;
+        files.insert(Path::new("sbin").join(name), read(&program)?);
+        let libraries = output(Command::new("ldd").arg(&program))?;
+        for path in libraries.split_whitespace().filter_map(|word| word.strip_prefix('/')) {
+            files.insert(PathBuf::from(path), read(&Path::new("/").join(path))?);
+        }
+    }
+    Ok(files)
 }
 
 /// Adds a module behind those that its `depends=` entry names (Linux, scripts/mod/modpost.c).
@@ -334,9 +371,11 @@ fn two_ports() -> Result<[u16; 2], String> {
     }
 }
 
-fn is_installed(program: &str) -> bool {
+/// Where a program is: in `PATH`, or where root's programs are, which not everybody's `PATH` names.
+fn installed(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    let folders = std::env::split_paths(&folders).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
 /// The first file of that name below `folder`.

@@ -21,8 +21,7 @@ use std::time::{Duration, Instant};
 
 use crate::kernel_peer::{Guest, Kernel, create, guest_lines, machine, prepare, wait};
 
-const GUEST: Guest =
-    Guest { source: "codel.c", modules: &["virtio_pci", "virtio_blk", "veth", "sch_codel", "sch_tbf"] };
+const GUEST: Guest = Guest::new("codel.c", &["virtio_pci", "virtio_blk", "veth", "sch_codel", "sch_tbf"]);
 
 /// Logs both queues at each rate, and compares. Loads that have not begun by `deadline` are skipped.
 pub(crate) fn run(root: &Path, deadline: Option<Instant>) -> Result<String, String> {
@@ -57,10 +56,34 @@ pub(crate) fn run(root: &Path, deadline: Option<Instant>) -> Result<String, Stri
 }
 
 fn compare(root: &Path, folder: &Path, kernel: &Kernel, queue: &str, mbps: u32) -> Result<String, String> {
+    let words = format!("qdisc={queue} mbps={mbps} seconds={SECONDS}");
+    let Traced { said, lines } = boot_with_disk(folder, kernel, &words)?;
+    let Log { text, packets, seconds, hole } = Log::of(queue, lines)?;
+    let path = folder.join(format!("{queue}-{mbps}.log"));
+    let words = judge(root, &path, &text, TEST).map_err(|why| format!("{said}{why}"))?;
+    let words = words.lines().find(|line| line.contains("identical:"));
+    let words = words.ok_or_else(|| format!("{said}{}: nothing was compared", path.display()))?;
+    let carried = 8.0 * packets.1 as f64 / seconds / 1e6;
+    let hole = hole.map_or(String::new(), |why| format!("; the log ends early: {why}"));
+    Ok(format!("{said}{words}; {} packets in {seconds:.1} s, {carried:.2} Mb/s came{hole}\n", packets.0))
+}
+
+/// What a guest said, and the lines that it left on its disk.
+pub(crate) struct Traced<L> {
+    pub(crate) said: String,
+    pub(crate) lines: L,
+}
+
+/// Boots a guest with a disk for its trace, and words for its first process, and waits for its end.
+pub(crate) fn boot_with_disk(
+    folder: &Path,
+    kernel: &Kernel,
+    words: &str,
+) -> Result<Traced<impl Iterator<Item = String> + use<>>, String> {
     let (disk, console) = (folder.join("trace.img"), folder.join("queue.txt"));
     // A file of zeroes; what the guest does not write stays zero.
     create(&disk)?.set_len(DISK).map_err(|error| format!("{}: {error}", disk.display()))?;
-    let words = format!("no_timer_check qdisc={queue} mbps={mbps} seconds={SECONDS}");
+    let words = format!("no_timer_check {words}");
     let drive = format!("file={},format=raw,if=none,id=trace", disk.display());
     let devices = ["-drive", &drive, "-device", "virtio-blk-pci,drive=trace"];
     let mut machine = machine(kernel, ("512", &words), &devices, &console)?;
@@ -75,25 +98,25 @@ fn compare(root: &Path, folder: &Path, kernel: &Kernel, queue: &str, mbps: u32) 
     let trace = fs::File::open(&disk).map_err(|error| format!("{}: {error}", disk.display()))?;
     let lines =
         BufReader::new(trace).lines().map_while(Result::ok).take_while(|line| !line.starts_with('\0'));
-    let Log { text, packets, seconds, hole } = Log::of(queue, lines)?;
-    let path = folder.join(format!("{queue}-{mbps}.log"));
-    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    let test = ["test", "-q", "-p", "talkpath-path", "--lib", "--", "--ignored", "--nocapture", TEST];
-    let log = fs::File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Traced { said, lines })
+}
+
+/// Keeps `log` at `path`, gives it to `test` of `talkpath-path`, and returns what that printed.
+pub(crate) fn judge(root: &Path, path: &Path, log: &str, test: &str) -> Result<String, String> {
+    fs::write(path, log).map_err(|error| format!("{}: {error}", path.display()))?;
+    let test = ["test", "-q", "-p", "talkpath-path", "--lib", "--", "--ignored", "--nocapture", test];
+    let log = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let judged = Command::new("cargo")
         .current_dir(root)
         .args(test)
         .stdin(log)
         .output()
         .map_err(|error| format!("cargo: {error}"))?;
-    let words = String::from_utf8_lossy(&judged.stdout);
-    let words = words.lines().find(|line| line.contains("identical:")).unwrap_or_default();
-    if !judged.status.success() || words.is_empty() {
-        return Err(format!("{said}{}\n{}", path.display(), String::from_utf8_lossy(&judged.stdout)));
+    let words = String::from_utf8_lossy(&judged.stdout).into_owned();
+    if !judged.status.success() {
+        return Err(format!("{}\n{words}", path.display()));
     }
-    let carried = 8.0 * packets.1 as f64 / seconds / 1e6;
-    let hole = hole.map_or(String::new(), |why| format!("; the log ends early: {why}"));
-    Ok(format!("{said}{words}; {} packets in {seconds:.1} s, {carried:.2} Mb/s came{hole}\n", packets.0))
+    Ok(words)
 }
 
 /// Arrivals and decisions of a queue.
@@ -133,12 +156,8 @@ impl Log {
         let mut leaving: Option<(Option<u64>, Vec<String>)> = None;
         let mut hole = None;
         for line in lines {
-            let Some((event, rest)) = event(&line) else { continue };
-            let field = |name: &str| {
-                let (_, text) =
-                    rest.split_once(&format!(" {name}=")).ok_or(format!("no {name} in: {line}"))?;
-                Ok::<_, String>(text.split(' ').next().unwrap_or_default().to_owned())
-            };
+            let Some((event, rest)) = event(&line, &EVENTS) else { continue };
+            let field = |name: &str| field(rest, name);
             let number = |name: &str| field(name)?.parse::<u64>().map_err(|why| format!("{line}: {why}"));
             let stamp = || field("et").ok()?.parse().ok();
             let done = match event {
@@ -248,12 +267,18 @@ impl Reading {
     }
 }
 
-/// The name of a line's event, and what follows; `None` of a comment.
-fn event(line: &str) -> Option<(&str, &str)> {
+/// The name of a line's event, which is one of `known`, and what follows; `None` of a comment.
+pub(crate) fn event<'a>(line: &'a str, known: &[&str]) -> Option<(&'a str, &'a str)> {
     let (_, rest) = line.split_once("] ")?;
     let (_, rest) = rest.split_once(": ")?;
     let (event, rest) = rest.split_once(": ")?;
-    EVENTS.contains(&event).then_some((event, rest))
+    known.contains(&event).then_some((event, rest))
+}
+
+/// The field `name` of an event.
+pub(crate) fn field(rest: &str, name: &str) -> Result<String, String> {
+    let (_, text) = rest.split_once(&format!(" {name}=")).ok_or(format!("no {name} in: {rest}"))?;
+    Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }
 
 const EVENTS: [&str; 7] = ["enter", "entering", "entered", "leave", "leaving", "left", "drop"];
@@ -267,7 +292,7 @@ const LIMIT: Duration = Duration::from_secs(900);
 /// Room for a trace: 20 s at 100 Mb/s leave some 20 MB.
 const DISK: u64 = 256 << 20;
 /// The address of no buffer.
-const NONE: &str = "0x0";
+pub(crate) const NONE: &str = "0x0";
 /// A tick of CoDel's clock is 2^10 ns (include/net/codel.h of the Linux kernel).
 const SHIFT: u32 = 10;
 const TEST: &str = "our_queue_decides_as_the_kernel_of_this_log_did";

@@ -1,7 +1,7 @@
 //! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask docs`, `cargo xtask dist`,
 //! `cargo xtask citations`, `cargo xtask timings`, `cargo xtask peers`, `cargo xtask kernel-peer`,
-//! `cargo xtask kernel-queues`, `cargo xtask quic-peers`, `cargo xtask vendored`,
-//! `cargo xtask nightly`, `cargo xtask weekly`.
+//! `cargo xtask kernel-queues`, `cargo xtask kernel-disciplines`, `cargo xtask quic-peers`,
+//! `cargo xtask vendored`, `cargo xtask nightly`, `cargo xtask weekly`.
 //!
 //! Has no dependencies, so that it builds in a second and never delays `cargo run`.
 
@@ -14,6 +14,7 @@ mod cpio;
 mod dist;
 mod docs;
 mod judges;
+mod kernel_disciplines;
 mod kernel_peer;
 mod kernel_queues;
 mod namespaces;
@@ -50,7 +51,8 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one
        cargo xtask quic-peers [PEER...]     our QUIC beside aioquic, quic-go and quiche, over an emulated path with 3 % loss
        cargo xtask vendored [--write]     vendor/ against the released crate and its patch; or writes the patch anew
-       cargo xtask kernel-queues    our CoDel and FQ-CoDel against that kernel's, decision by decision";
+       cargo xtask kernel-queues    our CoDel and FQ-CoDel against that kernel's, decision by decision
+       cargo xtask kernel-disciplines [NAME...]     our shaper, policer, classes, losses, copies and damage against its tbf, police, prio, ets, drr, netem";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Some("quic-peers") => quic_peers::command(&root, &arguments[1..]),
         Some("vendored") => vendored::run(&root, &arguments[1..]),
         Some("kernel-queues") => kernel_queues::run(&root, None),
+        Some("kernel-disciplines") => kernel_disciplines::run(&root, &arguments[1..]),
         _ => Err(USAGE.to_owned()),
     };
     match outcome {

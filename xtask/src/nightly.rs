@@ -20,7 +20,9 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::campaigns;
 use crate::command::{UNAVAILABLE, cargo, exit_code_until, only_run, read};
 use crate::judges::{self, Judged};
-use crate::{kernel_peer, kernel_queues, namespaces, peers, python, quic_peers, seeds, vendored};
+use crate::{
+    kernel_disciplines, kernel_peer, kernel_queues, namespaces, peers, python, quic_peers, seeds, vendored,
+};
 
 /// A job: its name, how many minutes it may take, what it does, and the code that does it.
 struct Job {
@@ -244,7 +246,7 @@ const NIGHTLY: [Job; 32] = [
     },
 ];
 
-const WEEKLY: [Job; 11] = [
+const WEEKLY: [Job; 12] = [
     Job {
         name: "seeds",
         minutes: 40,
@@ -297,7 +299,13 @@ const WEEKLY: [Job; 11] = [
         name: "kernel-queues",
         minutes: 25,
         what: "CoDel and FQ-CoDel against Linux 6.1's under qemu, decision by decision",
-        run: queues_of_a_kernel,
+        run: |root, end| of_a_kernel(kernel_queues::run(root, Some(end))),
+    },
+    Job {
+        name: "kernel-disciplines",
+        minutes: 15,
+        what: "shaper, policer, classes, loss, copies and damage against Linux 6.1's under qemu",
+        run: |root, _| of_a_kernel(kernel_disciplines::run(root, &[])),
     },
     Job {
         name: "sawashima",
@@ -515,9 +523,10 @@ fn dccp_kernel(root: &Path, _: Instant) -> Outcome {
     }
 }
 
-fn queues_of_a_kernel(root: &Path, deadline: Instant) -> Outcome {
-    match kernel_queues::run(root, Some(deadline)) {
-        Ok(closing) if closing.contains("0 passed") => Outcome::Skipped(closing),
+/// What a comparison with a kernel came to.
+fn of_a_kernel(closing: Result<String, String>) -> Outcome {
+    match closing {
+        Ok(closing) if closing.contains(": 0 passed") => Outcome::Skipped(closing),
         Ok(closing) => Outcome::Passed(closing),
         Err(closing) => Outcome::Failed(closing),
     }

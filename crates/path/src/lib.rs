@@ -39,6 +39,8 @@ mod delay_variation;
 mod dscp;
 mod fragment;
 mod framing;
+#[cfg(test)]
+mod kernel_disciplines;
 mod link;
 mod loss;
 mod network;

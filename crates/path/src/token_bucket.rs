@@ -18,7 +18,7 @@ pub struct TokenBucket {
 }
 
 /// A token bucket with its level.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tokens {
     /// In bits a second. The same number is the rate in 1e-9 bits a nanosecond.
     rate: u128,
