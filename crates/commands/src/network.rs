@@ -1,6 +1,6 @@
 //! The network of a scenario, as pages draw it and as tables describe it.
 
-use talkpath_path::{LinkConfig, QueueKind, QueueLimit, RateModel};
+use talkpath_path::{LinkConfig, Medium, QueueKind, QueueLimit, RateModel};
 use talkpath_report::{Animation, Network, Place, PlayFlow, PlayLink, PlayNode};
 use talkpath_scenario::{Plan, Scenario, Topology};
 
@@ -121,10 +121,11 @@ fn describe_link(link: &LinkConfig) -> String {
     if matches!(link.rate, RateModel::Unlimited) && link.delay.is_zero() && buckets.is_empty() {
         return String::new();
     }
-    let line_rate = match &link.rate {
-        RateModel::Unlimited => "no rate".to_owned(),
-        RateModel::Fixed(fixed) => rate(*fixed),
-        RateModel::Trace(_) => "rate of a trace".to_owned(),
+    let line_rate = match (&link.medium, &link.rate) {
+        (_, RateModel::Unlimited) => "no rate".to_owned(),
+        (Medium::Wire, RateModel::Fixed(fixed)) => rate(*fixed),
+        (Medium::Wifi(_), RateModel::Fixed(fixed)) => format!("Wi-Fi at {}", rate(*fixed)),
+        (_, RateModel::Trace(_)) => "rate of a trace".to_owned(),
     };
     let queue = match &link.queue {
         QueueKind::DropTail(queue) => match queue.limit {
@@ -183,6 +184,16 @@ mod tests {
         let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
         assert!(!warnings.iter().any(|line| line.contains("path.up.rate")), "{warnings:?}");
         assert!(warnings.iter().any(|line| line.contains("path.down.rate: missing")), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_link_over_wifi_is_described_by_the_rate_of_its_frames() {
+        let text = "duration = \"10 s\"\n[path]\nup = { rate = \"65 Mbps\", wifi = { sender = \"station\" } }\n\
+                    down = { rate = \"13 Mbps\", wifi = { sender = \"access-point\", with = \"up\" } }\n\
+                    [flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n";
+        let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap();
+        let links = &plan.cells[0].scenario.links;
+        assert_eq!(describe_link(&links[1].config), "Wi-Fi at 13 Mb/s, 0 ms");
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub(super) mod path;
 mod table_path;
 
 use talkpath_measure::summary::Summary;
-use talkpath_path::RateModel;
+use talkpath_path::{LinkConfig, Medium, RateModel};
 use talkpath_report::{comparison_table, lacking};
 use talkpath_scenario::{
     ByOption, ComparedWorkload, Comparison, Options, Plan, Setting, Transfer, Variants, with_repetitions,
@@ -248,11 +248,16 @@ fn has_fast_uplink(plan: &Plan) -> bool {
 /// The link that an upload fills.
 const UPLINK: &str = "up";
 
+/// Returns a link of the first cell.
+fn link_of<'plan>(plan: &'plan Plan, name: &str) -> Option<&'plan LinkConfig> {
+    let link = plan.cells.first()?.scenario.links.iter().find(|link| link.name == name)?;
+    Some(&link.config)
+}
+
 /// Returns the rate of a link in the first cell. `None` if there is no such link, or if its rate is not
 /// fixed.
 fn rate_of_link(plan: &Plan, name: &str) -> Option<Rate> {
-    let link = plan.cells.first()?.scenario.links.iter().find(|link| link.name == name)?;
-    match link.config.rate {
+    match link_of(plan, name)?.rate {
         RateModel::Fixed(rate) => Some(rate),
         RateModel::Unlimited | RateModel::Trace(_) => None,
     }
@@ -339,7 +344,9 @@ impl GrowthRule {
         let full_queue = self.assumed_queues.iter().find(|link| was_full(summary, link));
         let full_queue = full_queue.filter(|_| self.tries_more);
         let Some(link) = cure_on.as_ref().or(full_queue) else { return Ok(None) };
-        let fills_link = self.tries_more && cure_on.is_some() && link == UPLINK;
+        // Over a Wi-Fi the rate is that of frames, and nobody's upload has it.
+        let is_wire = link_of(plan, link).is_some_and(|link| link.medium == Medium::Wire);
+        let fills_link = self.tries_more && cure_on.is_some() && link == UPLINK && is_wire;
         let variants = Variants {
             link,
             fq_codel: cure_on.is_some(),

@@ -14,6 +14,7 @@ mod sizes;
 mod stranger;
 #[path = "../support/mod.rs"]
 mod support;
+mod wifi;
 mod wires;
 
 use std::collections::BTreeMap;
