@@ -72,7 +72,8 @@ impl Media {
         self.airs[medium as usize].next()
     }
 
-    /// A packet with this codepoint has come to `link`. Returns the link's medium, if it has one.
+    /// A packet with this codepoint has come to `link`. Returns the link's medium if its [`Self::next`] may
+    /// have changed.
     pub(super) fn on_packet<T: Carried>(
         &mut self,
         link: u32,
@@ -83,8 +84,7 @@ impl Media {
         // The links of the hosts come after the configured ones.
         let MediumPlace { medium, queue } = (*self.places.get(link as usize)?)?;
         let queue = queue + AccessCategory::of(dscp) as u32;
-        self.airs[medium as usize].on_packet(queue, links, now);
-        Some(medium)
+        self.airs[medium as usize].on_packet(queue, links, now).then_some(medium)
     }
 
     /// Does what is due on a medium.

@@ -21,7 +21,8 @@ pub(crate) struct Air {
     seed: Seed,
     functions: Vec<Function>,
     queues: Vec<Queue>,
-    others: Vec<OtherQueue>,
+    /// The traffic of stations that are no link, each with the index of its queue.
+    others: Vec<(u32, OtherQueue)>,
     senders: u32,
     /// The number of the access point's first function.
     access_point: u32,
@@ -155,8 +156,8 @@ impl Air {
     fn add_other(&mut self, offered: Offered, others: &OtherStations, function: u32, stream: &str) {
         let arrivals = self.seed.stream(&format!("link/{}/wifi/{stream}", self.name));
         let place = Place::Other(self.others.len() as u32);
-        self.others.push(OtherQueue::new(offered, others.packet, arrivals));
         let queue = self.queues.len() as u32;
+        self.others.push((queue, OtherQueue::new(offered, others.packet, arrivals)));
         self.queues.push(Queue { place, function, rate: others.rate, deficit: 0, is_active: false });
         if offered == Offered::Saturated {
             self.activate(queue);
@@ -187,11 +188,18 @@ impl Air {
         queue
     }
 
-    /// A packet has come to the queue. The queue may have dropped the packet.
-    pub(crate) fn on_packet<S: Senders + ?Sized>(&mut self, queue: u32, links: &S, now: Instant) {
-        if self.has_frames(queue, links) {
+    /// A packet has come to the queue. The queue may have dropped the packet. Returns whether [`Self::next`]
+    /// may have changed.
+    pub(crate) fn on_packet<S: Senders + ?Sized>(&mut self, queue: u32, links: &S, now: Instant) -> bool {
+        let Queue { function, is_active, .. } = self.queues[queue as usize];
+        if is_active && self.functions[function as usize].is_backlogged {
+            return false;
+        }
+        let has_frames = self.has_frames(queue, links);
+        if has_frames {
             self.on_frame(queue, now);
         }
+        has_frames
     }
 
     /// When something next happens; [`Instant::MAX`] is never.
@@ -201,12 +209,8 @@ impl Air {
             None => self.next_access(),
         };
         // The arrivals for a function that contends are counted when it transmits.
-        let idle = |queue: &&Queue| !queue.is_active;
-        let arrivals = self.queues.iter().filter(idle).filter_map(|queue| match queue.place {
-            Place::Other(other) => Some(self.others[other as usize].next_arrival()),
-            Place::Link(_) => None,
-        });
-        arrivals.fold(access, Instant::min)
+        let idle = self.others.iter().filter(|(queue, _)| !self.queues[*queue as usize].is_active);
+        idle.map(|(_, other)| other.next_arrival()).fold(access, Instant::min)
     }
 
     /// Does what is due at `now`: [`Self::next`] has come.
@@ -219,9 +223,7 @@ impl Air {
             }
             return;
         }
-        if self.next_access() <= now {
-            self.contend(links, now);
-        }
+        self.contend(links, now);
     }
 
     /// Takes one of the links that the latest event changed. A link may come several times.
@@ -232,7 +234,7 @@ impl Air {
     /// The packets of other stations that were received so far.
     #[cfg(test)]
     pub(crate) fn delivered(&self) -> Vec<u64> {
-        self.others.iter().map(|other| other.delivered).collect()
+        self.others.iter().map(|(_, other)| other.delivered).collect()
     }
 
     fn next_access(&self) -> Instant {
@@ -242,9 +244,8 @@ impl Air {
 
     /// Lets the packets of other stations come that are due by `now`.
     fn take_arrivals(&mut self, now: Instant) {
-        for queue in 0..self.queues.len() as u32 {
-            let Place::Other(other) = self.queues[queue as usize].place else { continue };
-            let other = &mut self.others[other as usize];
+        for index in 0..self.others.len() {
+            let (queue, ref mut other) = self.others[index];
             if other.next_arrival() <= now {
                 other.advance(now);
                 self.on_frame(queue, now);
@@ -281,19 +282,23 @@ impl Air {
                 links.has_frames(link, category)
             }
             Place::Other(other) => {
-                let other = &self.others[other as usize];
+                let (_, other) = &self.others[other as usize];
                 other.window.len() > 0 || other.has_packets()
             }
         }
     }
 
-    /// Those whose backoff ends at `now` transmit.
+    /// Those whose backoff has ended by `now` transmit.
     fn contend<S: Senders + ?Sized>(&mut self, links: &mut S, now: Instant) {
         let idle_since = self.idle_since;
         let is_due = |function: &Function| function.access(idle_since) <= now;
         let due: Vec<u32> =
             (0..).zip(&self.functions).filter(|(_, function)| is_due(function)).map(|(at, _)| at).collect();
-        self.functions.iter_mut().for_each(|function| function.count(idle_since, now));
+        if due.is_empty() {
+            return;
+        }
+        let counting = self.functions.iter_mut().filter(|function| function.is_counting());
+        counting.for_each(|function| function.count(idle_since, now));
         let mut sent: Vec<Transmission> = Vec::new();
         // The highest category of a sender first.
         for &function in due.iter().rev() {
@@ -344,7 +349,7 @@ impl Air {
                     self.touched.push(link);
                     links.fill(link, category, &limits, now)
                 }
-                Place::Other(other) => self.others[other as usize].fill(&limits, now),
+                Place::Other(other) => self.others[other as usize].1.fill(&limits, now),
             };
             if let Some(ppdu) = ppdu {
                 return Some(Transmission { function, queue, ppdu });
@@ -446,7 +451,7 @@ impl Air {
                 links.settle(link, category, self.attempts, span, &mut is_received)
             }
             Place::Other(other) => {
-                let OtherQueue { window, delivered, .. } = &mut self.others[other as usize];
+                let (_, OtherQueue { window, delivered, .. }) = &mut self.others[other as usize];
                 window
                     .settle(self.attempts, span.1, is_received, |it| *delivered += u64::from(it.is_received))
             }

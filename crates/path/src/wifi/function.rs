@@ -75,6 +75,11 @@ impl Function {
         self.counts_from(idle_since).saturating_add(SLOT.saturating_mul(self.backoff))
     }
 
+    /// Whether it counts slots.
+    pub(super) const fn is_counting(&self) -> bool {
+        self.is_backlogged || self.backoff > 0
+    }
+
     /// Counts the boundaries of slots that have passed by `now`, at which a transmission begins or a frame
     /// comes. A boundary at `now` is among them: the function counts it before it hears who transmits there
     /// (802.11-2016 §10.22.2.4). The count goes on at the next boundary.
