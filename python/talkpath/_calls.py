@@ -284,8 +284,8 @@ def listen(
         report: the player is in report.html of the run.
 
     Returns:
-        What `listen --json` prints: `sounds`, each with its `file` and with what is heard in it, and the `page` that plays
-        them. In a notebook `IPython.display.Audio(sound["file"])` plays one.
+        What `listen --json` prints: `sounds`, each with its `file` and with what is heard in it, and the `page`
+        that plays them. In a notebook `IPython.display.Audio(sound["file"])` plays one.
     """
     named = [f"{number}={name}" for number, name in (payload_types or {}).items()]
     flags = [
