@@ -110,7 +110,7 @@ def judges():
 def without_delay(call):
     """The score of a call without what the delay takes from it (ITU-T G.107, Annex B)."""
     delay = call["mouth_to_ear_ms"]["mean"]
-    r = call["r"] + json.loads(run("mos", "--one-way", f"{delay}ms", "--json"))["id"]
+    r = call["r"] + json.loads(run("mos", "--one-way", f"{delay:.3f}ms", "--json"))["id"]
     return 1.0 if r <= 0 else min(4.5, max(1.0, 1 + 0.035 * r + r * (r - 60) * (100 - r) * 7e-6))
 
 
