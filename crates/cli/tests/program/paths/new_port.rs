@@ -15,10 +15,11 @@ fn the_lifetime_of_a_mapping_is_found_by_pauses_that_grow() {
     lab.keep_mappings_for(15);
     lab.bench.file("calls.toml", calls("24 s", &[("udp", "\"udp\"")]));
     let seen = lab.client(&["run", "calls.toml", "--json=runs", "--run-again", "0s", "--mapping-lifetime"]);
-    let mapping = seen.succeeds().summary()["runs"][0]["path"]["mapping"].clone();
+    let summary = seen.succeeds().summary();
+    let mapping = &summary["runs"][0]["path"]["mapping"];
     assert_eq!((&mapping["lasts_s"], &mapping["is_gone_s"]), (&10.into(), &20.into()), "{mapping}");
     let sentence = "a mapping without packets from here lasts 10 s, and is gone after 20 s";
-    assert!(seen.err.contains(sentence), "{}", seen.err);
+    assert!(summary["warnings"].to_string().contains(sentence), "{}", summary["warnings"]);
 }
 
 /// Calls that go one way alone.
