@@ -76,7 +76,7 @@ fn describe(args: &DescribedTrace, terminal: Terminal) -> Result<(), Failure> {
         }
         Some(TraceKind::Csv) => {
             let table: ChangeTable =
-                text.parse().map_err(|message| Failure::Usage(format!("{name}:{message}")))?;
+                text.parse().map_err(|message| Failure::Usage(format!("{name}: {message}")))?;
             terminal.result(&format!("{name}: {}\n", describe_table(&table)))?;
             if output.is_some() {
                 let message = "it is in the form that `file` of [[change]] reads; -o has nothing to convert";

@@ -56,7 +56,7 @@ impl TablePath {
         };
         let follows = match table.directions() {
             (_, None) => "both directions follow the table",
-            _ => "each direction follows its columns",
+            _ => "each direction follows its columns of the table",
         };
         let origin =
             table.origin().map_or(String::new(), |first| format!(" and begins at its first time, {first} s"));
