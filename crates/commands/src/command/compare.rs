@@ -18,7 +18,7 @@ use talkpath_scenario::{
 use talkpath_units::Rate;
 
 use self::next_commands::next_commands;
-use self::path::{ComparedPath, is_path_key};
+use self::path::{ComparedPath, UPLINK, UPLOAD, is_path_key};
 use super::run::new_experiment;
 use super::until_decided::UntilDecided;
 use super::{Conclusion, Context, conclude, files_of_sweep};
@@ -245,9 +245,6 @@ fn has_fast_uplink(plan: &Plan) -> bool {
     rate_of_link(plan, UPLINK).is_some_and(|rate| rate > FAST)
 }
 
-/// The link that an upload fills.
-const UPLINK: &str = "up";
-
 /// Returns a link of the first cell.
 fn link_of<'plan>(plan: &'plan Plan, name: &str) -> Option<&'plan LinkConfig> {
     let link = plan.cells.first()?.scenario.links.iter().find(|link| link.name == name)?;
@@ -358,9 +355,6 @@ impl GrowthRule {
         with_variants(&plan.resolved, &variants).map(|text| load_changed(plan, text)).transpose()
     }
 }
-
-/// The name of the upload beside the compared flow.
-const UPLOAD: &str = "upload";
 
 /// Returns whether the queue of `link` dropped a packet in any repetition. The size of a queue that was never
 /// full does not matter.

@@ -5,8 +5,7 @@ use talkpath_report::HOPELESS;
 use talkpath_scenario::{ComparedWorkload, held_transfer};
 use talkpath_units::Rate;
 
-use super::path::is_path_key;
-use super::{UPLINK, UPLOAD};
+use super::path::{UPLINK, UPLOAD, is_path_key};
 use crate::args::{CompareArgs, HOME};
 use crate::terminal::{program, shell_word};
 use talkpath_experiment::choice::ArenaKind;

@@ -14,6 +14,11 @@ use talkpath_experiment::place::Place;
 /// The file name that messages use for the part of the scenario that `compare` writes itself.
 const WRITTEN_HERE: &str = "talkpath compare";
 
+/// The link that an upload fills.
+pub(super) const UPLINK: &str = "up";
+/// The name of the upload beside the compared flow.
+pub(super) const UPLOAD: &str = "upload";
+
 /// The path over which the transports are compared.
 pub(in crate::command) struct ComparedPath<'a> {
     name: String,
