@@ -18,14 +18,14 @@ use talkpath_units::{Duration, Instant};
 
 pub use self::cell::{cell_summaries, summary_of_runs};
 use self::convert::{
-    summarise_break, summarise_ecn, summarise_file, summarise_link, summarise_machine, summarise_program,
-    summarise_turn_rounds, summarise_waits,
+    summarise_break, summarise_ecn, summarise_file, summarise_link, summarise_machine, summarise_opening,
+    summarise_program, summarise_turn_rounds, summarise_waits,
 };
 use self::message_figures::{MessageFigures, rate_calls_by_half_round_trips};
 pub use self::numbers::flow_metrics;
 use crate::metrics::delay_in_words::DelayInWords;
 use crate::metrics::{fairness, loss};
-use crate::summary::{FlowSummary, GroupSummary, LegsSummary, MeanMax, OpeningSummary, RunSummary};
+use crate::summary::{FlowSummary, GroupSummary, LegsSummary, MeanMax, RunSummary};
 use crate::{FlowCounters, FlowRecord, RunRecord, judge};
 
 /// Computes every figure of one repetition. `sweep` holds the swept keys and values of the cell.
@@ -94,7 +94,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         lost_return: of_trips.lost_return.filter(|_| is_echo),
         reordered: figures.reordered,
         opening_ms: counters.opening.open.map(Duration::as_millis_f64),
-        opening: OpeningSummary::of(&counters.opening, is_echo || info.clock_trusted).map(Box::new),
+        opening: summarise_opening(&counters.opening, is_echo || info.clock_trusted).map(Box::new),
         deadline_ms: info.terms.deadline.map(Duration::as_millis_f64),
         call: figures.call.and_then(|call| call.finish(call_floor)).map(Box::new),
         floor: info.terms.floor,

@@ -14,7 +14,7 @@ mod legs;
 mod link;
 mod machine;
 mod multipath;
-pub(crate) mod opening;
+mod opening;
 mod path;
 mod program;
 mod spreads;

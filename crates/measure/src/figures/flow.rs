@@ -2,13 +2,13 @@
 
 use super::call::{CALL, OTHER_RECEIVER, PATIENT_RECEIVER, RECEIVER_MATTERS};
 use super::directions::{FORWARD_LEG, HEADERS, RETURN_LEG};
+use super::opening::OPENING;
 use super::row::Table;
 use super::waits::{HELD, WAITS_FOR_LOST, WAITS_FOR_ROOM, WAITS_IN_TRANSPORT};
 use crate::summary::flow::{
     FILE, FlowSummary, LEDGER, LOSSES, MARKS, MESSAGES, ONE_WAY, RATES, ROUND_TRIP, STATE, TRANSPORT,
     TURN_ROUND, VARIATION,
 };
-use crate::summary::opening::OPENING;
 
 /// The figures of a flow in one repetition, in the order of summary.json.
 pub static FLOW: Table<FlowSummary> = Table::new(&[

@@ -18,6 +18,7 @@ mod flow;
 mod group;
 mod link;
 mod machine;
+mod opening;
 pub mod page;
 pub(crate) mod row;
 #[cfg(test)]

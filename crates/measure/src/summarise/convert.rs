@@ -5,11 +5,11 @@ use talkpath_units::{Duration, Instant};
 use crate::metrics::waits::WaitCounters;
 use crate::summary::{
     BreakSummary, Clock, DropsByCause, EcnSummary, FileSummary, HeldMs, LateMs, LinkSummary, MachineSummary,
-    ProgramRunSummary, QueueDelayMs, QueuePackets, TurnRoundMs, WaitsSummary,
+    OpeningSummary, ProgramRunSummary, QueueDelayMs, QueuePackets, TurnRoundMs, WaitsSummary,
 };
 use crate::{
     BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, HeldRecord, LatenessRecord, LinkRecord,
-    MachineRecord, ProgramOutcome, QueueDelayRecord, TurnRoundRecord,
+    MachineRecord, OpeningRecord, ProgramOutcome, QueueDelayRecord, TurnRoundRecord,
 };
 
 /// Summarises the figures of one link.
@@ -63,6 +63,19 @@ pub(super) fn summarise_waits(waits: &WaitCounters, counters: &FlowCounters) -> 
         held_ms: (held_ms != HeldMs::default()).then_some(held_ms),
     };
     (summary != WaitsSummary::default()).then_some(summary)
+}
+
+/// Summarises how a flow opened. `knows_arrivals` says whether it is known when messages came to their end:
+/// between clocks that are not trusted it is not. Returns `None` if no part is known.
+pub(super) fn summarise_opening(record: &OpeningRecord, knows_arrivals: bool) -> Option<OpeningSummary> {
+    let ms = |part: Option<Duration>| part.map(Duration::as_millis_f64);
+    let parts = OpeningSummary {
+        name_ms: ms(record.name),
+        socket_ms: ms(record.socket),
+        handshake_ms: ms(record.handshake),
+        first_delivered_ms: ms(record.first_delivered.filter(|_| knows_arrivals)),
+    };
+    (parts != OpeningSummary::default()).then_some(parts)
 }
 
 /// Summarises how the machine kept up with real time.
