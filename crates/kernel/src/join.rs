@@ -142,8 +142,8 @@ fn held(totals: HeldTotals) -> HeldRecord {
     }
 }
 
-/// Makes the record of the flow's opening. Only the client's end knows its socket and the handshake. The end of
-/// a message's way is the sender if the flow has an echo, and otherwise the receiver.
+/// Makes the record of the flow's opening. Only the client's end knows its socket and the handshake. The end
+/// of a message's way is the sender if the flow has an echo, and otherwise the receiver.
 fn opening(logs: FlowLogs<'_>) -> OpeningRecord {
     let of_client = |part: fn(&EndTotals) -> Option<u64>| logs.present().find_map(|log| part(&log.totals));
     let of_end = |log: Option<&EndLog>, part: fn(&EndTotals) -> Option<u64>| part(&log?.totals);

@@ -112,8 +112,8 @@ fn of_a_connection_that_never_opens_every_message_is_lost_and_the_break_lasts_fr
     }
 }
 
-/// A path of 20 ms each way: a handshake takes 40 ms and what its packets take to leave, and so does a message
-/// with its echo.
+/// A path of 20 ms each way: a handshake takes 40 ms and what its packets take to leave, and so does a
+/// message with its echo.
 #[test]
 fn an_opening_has_its_parts_and_a_ticket_opens_before_its_handshake_is_over() {
     let parts = |transport: &str, echo: bool| {

@@ -21,8 +21,8 @@ pub struct ServeArgs {
     /// (default: every address)
     #[arg(help_heading = heading::SERVED, long, value_name = "ADDR[:PORT]", env = "TALKPATH_BIND", value_delimiter = ',', value_parser = |text: &str| parse_socket_address(text, DEFAULT_PORT))]
     pub bind: Vec<SocketAddr>,
-    /// Listen on this port, too, for UDP and TCP. A client whose UDP is blocked on the first port tries it, for
-    /// example 443. The flag may be given several times
+    /// Listen on this port, too, for UDP and TCP. A client whose UDP is blocked on the first port tries it,
+    /// for example 443. The flag may be given several times
     #[arg(help_heading = heading::SERVED, long, value_name = "PORT", env = "TALKPATH_ALSO", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     pub also: Vec<u16>,
     /// Serve only clients that know the key in this file (to make one: head -c 32 /dev/urandom | base64 >
