@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_told_when_its_outcome_changes_and_stays_failed_for_the_exit_code() {
+    fn a_change_of_an_outcome_is_reported_and_a_threshold_that_failed_stays_failed_for_the_exit_code() {
         use ThresholdOutcome::{Fails, Holds};
         let plan = plan("call.loss_rate", "<= 0.2");
         let mut alerts = Alerts::new(&plan, 4);

@@ -86,7 +86,7 @@ fn an_answer_that_came_twice_does_not_end_the_wait_for_another() {
     assert_eq!(run.losses, Some(DirectionLosses { forward: 0, back: 0 }));
 }
 
-/// Sends two packets to a reflector that answers the first with so many copies, from three threads at once.
+/// Sends two packets to a reflector whose three threads each answer the first one with this many `copies`.
 fn flooded(copies: usize) -> StampRun {
     let far = UdpSocket::bind("127.0.0.1:0").unwrap();
     let host = far.local_addr().unwrap().to_string();
