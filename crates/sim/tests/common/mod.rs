@@ -164,7 +164,8 @@ const FIGURES: &str = include_str!("../digests/figures.txt");
 /// Fields that records have had only since: of a call's terms, of a flow and its directions, of its counts
 /// and trips, and of a clock.
 #[allow(dead_code, reason = "each test file is a program of its own")]
-const LATER: [&str; 18] = [
+const LATER: [&str; 19] = [
+    ", brought_later: {}",
     ", held: HeldRecord { congestion_window: Duration(0), receiver_window: Duration(0), nagle: Duration(0), pacing: Duration(0) }",
     ", path: None",
     "codec: g711, ",
