@@ -133,18 +133,18 @@ impl<'a> FlowTable<'a> {
         columns.add(head, |name| {
             cell.value(name, Metric::CONCEALED).map_or_else(String::new, |share| percent(Some(share)))
         });
-        let ratio = |value| Scale::INDEX.text(Some(value));
-        let ms = |value| Scale::MS.text(Some(value));
-        let texts: [(_, _, _, _, fn(f64) -> String); 3] = [
-            ("burst", "ratio", Metric::BURST_RATIO, 1, ratio),
-            ("longest gap", "ms", Metric::LONGEST_GAP, order(4), ms),
-            ("mouth to ear", "ms", Metric::MOUTH_TO_EAR_P50, order(4), ms),
+        let others = [
+            ("burst", "ratio", Metric::BURST_RATIO, 1, Scale::INDEX),
+            ("longest gap", "ms", Metric::LONGEST_GAP, order(4), Scale::MS),
+            ("mouth to ear", "ms", Metric::MOUTH_TO_EAR_P50, order(4), Scale::MS),
         ];
-        for (group, head, metric, omit_order, text) in texts {
+        for (group, head, metric, omit_order, scale) in others {
             let name = if head == "ms" { group } else { "burst ratio" };
             let term = metric.term(name).about(Topic::Playout);
             let column = Column::numbers(group, head).omit_order(omit_order).explained(term);
-            columns.add(column, move |name| cell.value(name, metric).map_or_else(String::new, text));
+            columns.add(column, move |name| {
+                cell.value(name, metric).map_or_else(String::new, |value| scale.text(Some(value)))
+            });
         }
     }
 

@@ -80,7 +80,7 @@ fn a_figure_of_a_program_is_swept_like_any_figure_and_thresholds_name_it() {
          figures.rtt = {{ json = \"$.round_trip_delay_ms.min\", unit = \"ms\", better = \"less\" }}\n\
          figures.received = {{ regex = '\"received\": ([0-9]+)' }}\n\
          [sweep]\n\"path.up.delay\" = [\"5 ms\", \"30 ms\"]\n\"path.down.delay\" = [\"5 ms\", \"60 ms\"]\n\
-         [thresholds]\n\"program.received.min\" = \">= 10\"\n\"program.rtt@path.up.delay=30 ms, path.down.delay=60 ms\" = \">= 90\"\n"
+         [thresholds]\n\"program.received.min\" = \">= 10\"\n\"program.rtt.min@path.up.delay=30 ms, path.down.delay=60 ms\" = \">= 90\"\n"
     );
     let Some(seen) = run(&bench, &text, &[]) else { return };
     seen.succeeds();
