@@ -6,9 +6,6 @@
 //! ```
 
 use core::ops::Range;
-use std::collections::BTreeMap;
-
-use crate::observed::FoundStream;
 
 /// The blocks of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,19 +79,6 @@ impl RedBlocks {
             head,
         }
     }
-}
-
-/// The payload type of the speech in most packets of a stream of RED. `None` if less than half of them can be
-/// read, because they are encrypted.
-pub(crate) fn carried_type(found: &FoundStream<'_>) -> Option<u8> {
-    let main = found.packets.payload_type();
-    let packets = || found.packets.packets().iter().filter(|packet| packet.payload_type == main);
-    let mut counts: BTreeMap<u8, usize> = BTreeMap::new();
-    for head in packets().filter_map(|packet| found.row(packet.row).red) {
-        *counts.entry(head.payload_type).or_default() += 1;
-    }
-    let (payload_type, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    (2 * count > packets().count()).then_some(payload_type)
 }
 
 /// The bit of a block's header that says that another header follows (RFC 2198 §3, F).

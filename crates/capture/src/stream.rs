@@ -1,6 +1,7 @@
 //! A stream of RTP: its record, and what else is known about it.
 
 use core::net::IpAddr;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use talkpath_config::{Codec, Coding};
@@ -16,7 +17,6 @@ use crate::observed::{FoundStream, Observed};
 use crate::one_way::{OneWay, OneWayBasis};
 use crate::options::Options;
 use crate::opus::{CodingSummary, OpusCoding, OpusPacket};
-use crate::red::carried_type;
 use crate::speech::Speech;
 
 /// The number of rows that the record may have still.
@@ -518,6 +518,19 @@ impl StreamSummary {
             _ => format!("payload type {number}"),
         }
     }
+}
+
+/// The payload type of the speech in most packets of a stream of RED. `None` if less than half of them can be
+/// read, because they are encrypted.
+fn carried_type(found: &FoundStream<'_>) -> Option<u8> {
+    let main = found.packets.payload_type();
+    let packets = || found.packets.packets().iter().filter(|packet| packet.payload_type == main);
+    let mut counts: BTreeMap<u8, usize> = BTreeMap::new();
+    for head in packets().filter_map(|packet| found.row(packet.row).red) {
+        *counts.entry(head.payload_type).or_default() += 1;
+    }
+    let (payload_type, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    (2 * count > packets().count()).then_some(payload_type)
 }
 
 /// Finds out what a payload type of a stream means. What the user says goes before SDP, and SDP before the

@@ -125,10 +125,10 @@ crate::words! {
 }
 
 impl Scale {
-    /// The least score of a usable call on this scale. It is the score for an R of 60, below which nearly all
-    /// users are dissatisfied (ITU-T G.109 (09/1999), Table 1: MOS 3.1). The wider scales go on above the narrow
-    /// one, so the same R is as bad there, and has a lower score: 2.39 (R / 1.29) and 2.09 (R / 1.48), which we
-    /// round.
+    /// The least score of a usable call on this scale. It is the score for an R of 60, below which nearly
+    /// all users are dissatisfied (ITU-T G.109 (09/1999), Table 1: MOS 3.1). The wider scales go on above
+    /// the narrow one, so the same R is as bad there, and has a lower score: 2.39 (R / 1.29) and 2.09 (R
+    /// / 1.48), which we round.
     pub const fn floor(self) -> f64 {
         match self {
             Self::Narrow => 3.1,

@@ -10,6 +10,7 @@
 
 mod frame;
 mod opus_head;
+mod rtp;
 mod spoken;
 
 use std::io::{self, Write};
@@ -24,7 +25,8 @@ use talkpath_units::Instant;
 use crate::build;
 pub use crate::tap::CaptureEnd;
 use crate::tap::{Sighting, Tap};
-use frame::{Envelope, RtpFrame, encode_frame};
+use frame::{Envelope, encode_frame};
+use rtp::RtpFrame;
 use spoken::SpokenPackets;
 
 /// Where a capture is made, and of what.

@@ -9,7 +9,7 @@ use talkpath_flow::workload::Voice;
 use talkpath_model::VoiceConfig;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
-use super::frame::RtpFrame;
+use super::rtp::RtpFrame;
 
 /// The packets of a call.
 #[derive(Clone, Debug)]
