@@ -157,7 +157,9 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
 fn header(line: &str) -> Result<Vec<Column>, TraceMistake> {
     let mut columns: Vec<Column> = Vec::new();
     for name in cells(line) {
-        let Some(column) = Column::named(&name.to_ascii_lowercase()) else {
+        // Capital letters do not matter, but for the B of bytes: all rates are in bits.
+        let column = if name.ends_with("Bps") { None } else { Column::named(&name.to_ascii_lowercase()) };
+        let Some(column) = column else {
             return Err(TraceMistake::NoHeader { found: quoted(name) });
         };
         if columns.iter().any(|other| other.overlaps(&column)) {
@@ -374,6 +376,8 @@ mod tests {
 
     #[test]
     fn a_table_without_a_header_is_refused_with_the_line_to_add() {
+        // Megabytes a second are no megabits.
+        assert!(mistake("time_s rate_MBps\n0 1\n").contains("rate_MBps"));
         let found = mistake("0 48.2\n1 51.9\n");
         assert!(found.starts_with("line 1:") && found.contains("time_s rate_mbps"), "{found}");
     }

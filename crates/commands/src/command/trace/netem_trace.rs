@@ -77,7 +77,8 @@ impl NetemTrace {
         }
     }
 
-    /// Writes the steps as the table that `file` of `[[change]]` reads.
+    /// Writes the steps as the table that `file` of `[[change]]` reads. The last row of a table lasts as long
+    /// as the row before it. So the last step of a trace that repeats is written in two halves.
     pub(super) fn as_table(&self) -> String {
         let (column, scale) = match self.quantity {
             Quantity::Rate => ("rate_bps", 1.0),
@@ -86,8 +87,11 @@ impl NetemTrace {
         };
         let mut table = format!("time_s {column}\n");
         let mut at = Duration::ZERO;
-        for Step { length, value } in &self.steps {
+        for (number, Step { length, value }) in (1..).zip(&self.steps) {
             let _ = writeln!(table, "{} {}", at.as_secs_f64(), value * scale);
+            if self.is_endless && number == self.steps.len() {
+                let _ = writeln!(table, "{} {}", at.saturating_add(*length / 2).as_secs_f64(), value * scale);
+            }
             at = at.saturating_add(*length);
         }
         table
@@ -284,7 +288,8 @@ mod tests {
         );
         let endless = r#"{"RepeatedLossPatternConfig":{"pattern":[{"StaticLossConfig":{"loss":[0.1],"duration":"1s"}},
                          {"StaticLossConfig":{"loss":[0.0],"duration":"9s"}}],"count":0}}"#;
-        assert_eq!(table(endless), "time_s loss\n0 0.1\n1 0\n");
+        // The last row lasts as long as the one before it, so a round of the table is 10 s long.
+        assert_eq!(table(endless), "time_s loss\n0 0.1\n1 0\n5.5 0\n");
         let trace = NetemTrace::read(endless).unwrap();
         assert_eq!(trace.ending(), "2 steps in 10 s, repeated: write every = \"10 s\" in [[change]]");
     }

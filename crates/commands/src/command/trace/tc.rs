@@ -250,11 +250,11 @@ fn loss(words: &mut Words<'_>, link: &mut TcLink) -> Result<(), String> {
 }
 
 fn tbf(words: &mut Words<'_>) -> Result<TcLink, String> {
-    let (mut bucket, mut queue, mut link) = (Bucket::default(), None, TcLink::default());
+    let (mut bucket, mut latency, mut limit, mut link) = (Bucket::default(), None, None, TcLink::default());
     while let Some(name) = words.next() {
         match name {
-            "latency" => queue = Some(time(words.needed(name, "a time such as 400ms")?)?.to_string()),
-            "limit" => queue = Some(size(words.needed(name, "a size such as 30kb")?)?.to_string()),
+            "latency" => latency = Some(time(words.needed(name, "a time such as 400ms")?)?),
+            "limit" => limit = Some(size(words.needed(name, "a size such as 30kb")?)?),
             "peakrate" => link.keys.push(format!("rate = \"{}\"", rate(words.needed(name, "a rate")?)?)),
             "mpu" | "overhead" | "mtu" | "minburst" | "linklayer" => {
                 words.needed(name, "a value")?;
@@ -265,7 +265,11 @@ fn tbf(words: &mut Words<'_>) -> Result<TcLink, String> {
         }
     }
     link.keys.push(bucket.write("shaper")?);
-    let limit = queue.ok_or("tbf without latency or limit; expected one of them")?;
+    let of_latency = || latency.map(|latency| bucket.limit(latency)).transpose();
+    let limit = match limit {
+        Some(limit) => limit,
+        None => of_latency()?.ok_or("tbf without latency or limit; expected one of them")?,
+    };
     link.keys.push(format!("queue = {{ kind = \"drop-tail\", limit = \"{limit}\" }}"));
     Ok(link)
 }
@@ -359,10 +363,23 @@ impl Bucket {
         Ok(true)
     }
 
+    /// The queue of tbf whose packets wait for `latency` at most: what leaves at the rate in that time, and
+    /// the burst, for which tokens are there (iproute2, `q_tbf.c`).
+    fn limit(&self, latency: Duration) -> Result<Bytes, String> {
+        let (rate, burst) = self.values()?;
+        let leaves = u128::from(rate.as_bps()) * u128::from(latency.as_nanos()) / 8_000_000_000;
+        Ok(Bytes::new(u64::try_from(leaves).unwrap_or(u64::MAX).saturating_add(burst.get())))
+    }
+
     fn write(&self, key: &str) -> Result<String, String> {
+        let (rate, burst) = self.values()?;
+        Ok(format!("{key} = {{ rate = \"{rate}\", burst = \"{burst}\" }}"))
+    }
+
+    fn values(&self) -> Result<(Rate, Bytes), String> {
         let rate = self.rate.ok_or("expected `rate`, as in rate 1mbit")?;
         let burst = self.burst.ok_or("expected `burst`, as in burst 15k")?;
-        Ok(format!("{key} = {{ rate = \"{rate}\", burst = \"{burst}\" }}"))
+        Ok((rate, burst))
     }
 }
 
@@ -493,8 +510,13 @@ mod tests {
             keys("tc qdisc add dev eth0 root tbf rate 1mbit burst 32kbit latency 400ms"),
             [
                 "shaper = { rate = \"1 Mbps\", burst = \"4096 B\" }",
-                "queue = { kind = \"drop-tail\", limit = \"400 ms\" }",
+                "queue = { kind = \"drop-tail\", limit = \"54096 B\" }",
             ]
+        );
+        // As `tc -d qdisc show` prints the limit on Linux.
+        assert!(
+            keys("tc qdisc add dev eth0 root tbf rate 5mbit burst 15kb latency 50ms")[1]
+                .contains("\"46610 B\"")
         );
         let police = "tc filter add dev eth0 ingress protocol all u32 match u32 0 0 police rate 1mbit burst 15k drop flowid :1";
         assert_eq!(keys(police), ["policer = { rate = \"1 Mbps\", burst = \"15360 B\" }"]);
