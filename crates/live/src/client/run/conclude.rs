@@ -80,7 +80,8 @@ impl Session<'_> {
         let mut record = self.record(logs.as_deref(), offset, run_end);
         let qlog = qlog_of(&self.scenario.name, &self.ends);
         *self.qlog.lock().unwrap_or_else(PoisonError::into_inner) = qlog;
-        let far_lateness_ns = totals.lateness_ns.map(|[.., max]| max);
+        let held_ns = self.far_turn_rounds_ns(logs.as_deref()).max();
+        let far_lateness_ns = totals.lateness_ns.map(|[.., max]| max).into_iter().chain(held_ns).max();
         record.warnings.extend(silences.iter().map(|silence| {
             let cause = SilenceCause::find(silence, &outages, far_lateness_ns);
             silence_warning(silence, cause)
@@ -157,8 +158,8 @@ enum SilenceCause {
 }
 
 impl SilenceCause {
-    /// Finds the cause. `far_lateness_ns` says how late the far host sent a message at most. A host that
-    /// stands still sends what became due meanwhile when it goes on.
+    /// Finds the cause. `far_lateness_ns` says how late the far host sent a message or an echo at most. A host
+    /// that stands still sends what became due meanwhile when it goes on.
     fn find(silence: &Silence, outages: &[Outage], far_lateness_ns: Option<u64>) -> Self {
         let half_ns = silence.length.as_nanos() / 2;
         let to = silence.from.saturating_add(silence.length);

@@ -20,6 +20,10 @@ use super::own_network::{Move, NetworkHistory, OwnNetwork};
 use super::ways::{self, Way};
 use crate::client::control::ServerControl;
 
+/// After this time without an answer the control connection is silent. We chose 2 s, four times the time
+/// between two questions, and less than the silence of a way.
+const SILENT_CONTROL: Duration = Duration::from_secs(2);
+
 /// The interval at which the ways are checked.
 const WAY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which the server is asked for its progress. Each exchange takes 200 B in each direction,
@@ -86,6 +90,8 @@ pub(super) struct MainLoop<'a, 'p> {
     most_received: Vec<u64>,
     last_delivery: Instant,
     next_ask: Instant,
+    /// When the server answered last.
+    last_answer: Instant,
     next_way_check: Instant,
     probes: Vec<Probe>,
     silences: Vec<Silence>,
@@ -116,6 +122,7 @@ impl<'a, 'p> MainLoop<'a, 'p> {
             most_received: vec![0; session.ends.len()],
             last_delivery: stop,
             next_ask: Instant::ZERO,
+            last_answer: Instant::ZERO,
             next_way_check: Instant::ZERO,
             probes: Vec::new(),
             silences: Vec::new(),
@@ -173,6 +180,14 @@ impl<'a, 'p> MainLoop<'a, 'p> {
         self.next_way_check = now.saturating_add(WAY_CHECK_INTERVAL);
         ways::keep(self.ways, &self.server_progress, self.session, now);
         if now >= self.stop {
+            self.note_silence(now);
+        }
+    }
+
+    /// Notes which ways are silent, unless the control connection is silent, too: then it is not UDP alone
+    /// that does not get through.
+    fn note_silence(&mut self, now: Instant) {
+        if now <= self.last_answer.saturating_add(SILENT_CONTROL) {
             ways::note_silence(self.ways, now);
         }
     }
@@ -205,6 +220,7 @@ impl<'a, 'p> MainLoop<'a, 'p> {
         if answer.flows.len() != self.server_progress.len() {
             return abort(format!("{} broke the protocol", self.server.name()));
         }
+        self.last_answer = self.clock.now();
         self.probes.extend(answer.probe);
         if let Some(silence_ns) = answer.silence_ns {
             self.silences.push(Silence::ending(self.clock.now(), silence_ns));
@@ -248,7 +264,7 @@ impl<'a, 'p> MainLoop<'a, 'p> {
         }
         // If the connection never opened, the run may end before the ways are checked after the end of
         // sending.
-        ways::note_silence(self.ways, self.clock.now());
+        self.note_silence(self.clock.now());
         ControlFlow::Break(RunOutcome::Drained)
     }
 

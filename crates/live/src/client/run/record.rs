@@ -131,6 +131,12 @@ impl Session<'_> {
         record
     }
 
+    /// How long the far host held a message of each flow before it wrote the echo, at most, in ns.
+    pub(super) fn far_turn_rounds_ns(&self, far_logs: Option<&[EndLog]>) -> impl Iterator<Item = u64> {
+        let far = self.turn_rounds(far_logs).into_iter().filter(|turn_round| turn_round.host == FAR_HOST);
+        far.map(|turn_round| turn_round.record.max.as_nanos())
+    }
+
     /// Lists how the receivers held the messages of the flows with an echo.
     fn turn_rounds(&self, far_logs: Option<&[EndLog]>) -> Vec<TurnRound> {
         let mut turn_rounds = Vec::new();
