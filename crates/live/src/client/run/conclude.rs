@@ -158,8 +158,8 @@ enum SilenceCause {
 }
 
 impl SilenceCause {
-    /// Finds the cause. `far_lateness_ns` says how late the far host sent a message or an echo at most. A host
-    /// that stands still sends what became due meanwhile when it goes on.
+    /// Finds the cause. `far_lateness_ns` says how late the far host sent a message or an echo at most. A
+    /// host that stands still sends what became due meanwhile when it goes on.
     fn find(silence: &Silence, outages: &[Outage], far_lateness_ns: Option<u64>) -> Self {
         let half_ns = silence.length.as_nanos() / 2;
         let to = silence.from.saturating_add(silence.length);
