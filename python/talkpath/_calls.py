@@ -35,6 +35,7 @@ def run(
     clocks_synchronised: bool = False,
     capture: int | bool = False,
     qlog: bool = False,
+    mapping_lifetime: bool = False,
     keep_awake: bool = False,
     run_again: str | None = None,
     rounds: bool = False,
@@ -69,6 +70,8 @@ def run(
         clocks_synchronised: in `live`: GPS or PTP keeps both hosts' clocks.
         capture: in `emu`: keep each packet, or this number of its first bytes.
         qlog: in `emu` and `live`: keep what this host's end of every QUIC connection did, for `export --format qlog`.
+        mapping_lifetime: in `live`: find out how long the path keeps a silent UDP flow's mapping, by pauses up to a run's
+            length.
         keep_awake: in `emu` and `live`: let no processor sleep meanwhile.
         run_again: in `emu` and `live`: for how long repetitions that the machine disturbed run again: `2 min`; `0s`
             is never.
@@ -99,7 +102,7 @@ def run(
             *_common(out, jobs, records, series, strict),
             *_place(arena, to, key_file, repeat, seed),
             *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
-            *_switches({"--ipv4": ipv4, "--ipv6": ipv6, "--qlog": qlog}),
+            *_switches({"--ipv4": ipv4, "--ipv6": ipv6, "--qlog": qlog, "--mapping-lifetime": mapping_lifetime}),
             *_option("--run-again", run_again),
             *_switches({"--rounds": rounds, "--allow-program": allow_program}),
             *_each("--require", require),
