@@ -70,8 +70,8 @@ def run(
         clocks_synchronised: in `live`: GPS or PTP keeps both hosts' clocks.
         capture: in `emu`: keep each packet, or this number of its first bytes.
         qlog: in `emu` and `live`: keep what this host's end of every QUIC connection did, for `export --format qlog`.
-        mapping_lifetime: in `live`: find out how long the path keeps a silent UDP flow's mapping, by pauses up to a run's
-            length.
+        mapping_lifetime: in `live`: find out how long the path keeps a silent UDP flow's mapping, by pauses of up to a
+            run's length.
         keep_awake: in `emu` and `live`: let no processor sleep meanwhile.
         run_again: in `emu` and `live`: for how long repetitions that the machine disturbed run again: `2 min`; `0s`
             is never.
