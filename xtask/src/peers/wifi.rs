@@ -84,7 +84,7 @@ pub(super) fn run(
     }
 }
 
-/// Our figures and ns-3's, of so many stations.
+/// Our figures and ns-3's, for one number of stations.
 fn figures(
     ours: &Simulator,
     ns3: &Simulator,

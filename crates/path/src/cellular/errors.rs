@@ -20,8 +20,8 @@ pub(super) struct BlockFate {
     pub(super) later: Duration,
 }
 
-/// After so many rounds of RLC a block is read, whatever the draw. With the errors that a scenario may have
-/// (one half at most) it happens once in 2^64 blocks.
+/// The number of rounds of RLC after which a block is read, whatever the draw. With the errors that a
+/// scenario may have (one half at most) it happens once in 2^64 blocks.
 const MOST_ROUNDS: u64 = 16;
 
 impl Errors {

@@ -39,7 +39,7 @@ impl<T> Frames<T> {
         self.busy_ns
     }
 
-    /// The link has had the medium for so many nanoseconds of the measuring window.
+    /// The time in ns for which the link has had the medium, within the measuring window.
     pub(crate) fn add_busy_ns(&mut self, nanos: u64) {
         self.busy_ns += nanos;
     }

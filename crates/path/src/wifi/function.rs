@@ -7,7 +7,7 @@
 //! ```
 //!
 //! All functions count slots of one grid, which begins a SIFS after the medium became idle. While the medium
-//! is busy the count stands still. After each transmission a function draws a new backoff, even if it has
+//! is busy the count does not change. After each transmission a function draws a new backoff, even if it has
 //! nothing more to send. A frame that comes while the medium is idle and the count is at its end is sent at
 //! the next slot.
 

@@ -20,7 +20,7 @@ fn wifi(aggregate: Bytes, others: Vec<OtherStations>) -> WifiConfig {
     WifiConfig { aggregate, others, ..WifiConfig::plain() }
 }
 
-/// The packets that the other stations of a Wi-Fi deliver in so many seconds, station by station.
+/// The number of packets that each other station of a Wi-Fi delivers in `seconds`.
 fn delivered(config: &WifiConfig, seconds: u64) -> Vec<u64> {
     let mut air = Air::new(config, Seed::new(1), "x");
     let links: &mut [crate::Link<Frame>] = &mut [];
@@ -155,7 +155,7 @@ fn carry(network: &mut Network<u64>, mut packets: Vec<Coming>, end: Instant) -> 
     out
 }
 
-/// Packets every so many microseconds, for so many seconds.
+/// Packets at a constant interval in microseconds, for a number of seconds.
 fn stream(
     flow: u32,
     direction: Direction,

@@ -57,7 +57,7 @@ pub(super) fn acknowledgement(frames: usize, rate: Rate) -> Duration {
     LEGACY_PREAMBLE.saturating_add(symbols(SERVICE_BITS + 8 * bytes + TAIL_BITS, rate))
 }
 
-/// The symbols of so many `bits`, each of 4 us, the last one padded.
+/// The time of the symbols that carry `bits` bits. Each lasts 4 us, and the last one is padded.
 fn symbols(bits: u64, rate: Rate) -> Duration {
     let symbol_us = SYMBOL.as_micros();
     let count = (u128::from(bits) * 1_000_000).div_ceil(u128::from(rate.as_bps().max(1) * symbol_us));

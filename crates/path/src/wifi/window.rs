@@ -175,7 +175,7 @@ impl<P> Window<P> {
 }
 
 impl PpduLimits {
-    /// Whether an aggregate of `frames` frames and so many `bytes` may be sent.
+    /// Whether an aggregate of `frames` frames and `bytes` bytes may be sent.
     fn hold(&self, frames: usize, bytes: u64) -> bool {
         let is_short = timing::ppdu(bytes, self.rate) <= LONGEST_PPDU;
         bytes <= self.aggregate && is_short && self.end_in_time(frames, bytes)

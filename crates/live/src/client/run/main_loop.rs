@@ -193,8 +193,8 @@ impl<'a, 'p> MainLoop<'a, 'p> {
     }
 
     /// Continues the run from this host's new address: the control connection first, and the ways behind it,
-    /// because the server serves UDP only from the address of the control connection. The main loop stands
-    /// still meanwhile, and the other threads do not.
+    /// because the server serves UDP only from the address of the control connection. The main loop does
+    /// nothing else meanwhile. The other threads go on.
     fn follow_own_network(&mut self) {
         match self.server.resume() {
             Ok(()) => {

@@ -302,7 +302,7 @@ impl AdaptiveListener {
 }
 
 impl HeardSamples {
-    /// Adds what is heard in a block. Samples for which nothing stands at all are missing, too.
+    /// Adds what is heard in a block. Samples that were skipped are missing, too.
     fn add(&mut self, block: Block) {
         let Block { decoded, concealed, concealed_first, skipped, delay_ns } = block;
         self.push(Heard::Missing, 0, skipped + concealed_first);
