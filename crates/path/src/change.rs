@@ -221,6 +221,13 @@ impl Schedule {
         self.next.peek().map_or(Instant::MAX, |Reverse((at, _))| *at)
     }
 
+    /// Returns the index of the change that comes next, and whether it begins then. The index is that of no
+    /// change if none comes.
+    pub(crate) fn next_part(&self) -> (usize, bool) {
+        let index = self.next.peek().map_or(usize::MAX, |Reverse((_, index))| *index as usize);
+        (index, self.changes.get(index).is_some_and(|scheduled| scheduled.part == 0))
+    }
+
     /// Takes the next change if it comes by `now`. Returns the link and its steps. `present` returns the
     /// present values of a link, from which a ramp begins.
     pub(crate) fn pop(

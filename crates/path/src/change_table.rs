@@ -1,27 +1,37 @@
 //! Values of a link over time, from a table with a header.
 //!
 //! ```text
-//!  time_s  rate_mbps  delay_ms          time_s  up_mbps  down_mbps  delay_ms
-//!  0       48.2       25                0       9.1      48.2       25
-//!  1       51.9       25                1       8.7      51.9       25
-//!  2       0          38                2       0        0          38
+//!  time_s  rate_mbps  delay_ms          time                  up_kbps  down_kbps  rtt_ms
+//!  0       48.2       25                2026-11-29 14:00:00;  9100;    48200;     50
+//!  1       51.9       25                2026-11-29 14:00:01;  8700;    51900;
+//!  2       0          38                2026-11-29 14:00:02;  0;       0;         76
 //! ```
 //!
 //! The first line names the columns with their units: one time, and at least one value. Columns are split at
-//! commas, semicolons, tabs or spaces. A value holds from its time on until the next row; times must not go
-//! back. A rate of 0 holds all packets. What follows `#` in a line is a remark. The format is this project's
-//! own (chosen): published collections have a header of their own, or none.
+//! semicolons, tabs, commas or blanks. Where a comma does not split, it is a decimal one. A value holds from
+//! its time on until the next row; times must not go back. A rate of 0 holds all packets. What follows `#` in
+//! a line is a remark. The format is this project's own (chosen): published collections have a header of
+//! their own, or none.
 //!
-//! A column whose name begins with `up_` or `down_` is about that direction of a path alone.
+//! - A column whose name begins with `up_` or `down_` is about that direction of a path alone.
+//! - `rtt_ms` is a round trip, of which each direction has half.
+//! - An empty delay or loss keeps the value of the row before, because neither is known while nothing
+//!   arrives. An empty rate is refused, because it may be a silence or a row that was not measured.
 //!
-//! Times count from the beginning of the run. If the first time is later than any run lasts, as times since
-//! 1970 are, all count from the first one, to the microsecond: a float of seconds since 1970 is no finer.
+//! `clock` has the times, and `doubts` what is implausible.
 
+mod clock;
+mod doubts;
+#[cfg(test)]
+mod tests;
+
+use core::fmt::Write as _;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use talkpath_units::{Duration, Rate};
+use talkpath_units::{Duration, Rate, counted};
 
+use self::clock::{Clock, TimeColumn};
 use crate::change::LinkValues;
 use crate::config::{LossModel, RateModel};
 use crate::rate_trace::{TraceError, TraceMistake, quoted};
@@ -36,8 +46,10 @@ pub struct ChangeTable {
     up: Arc<ChangeRows>,
     /// `None` if it has the values of the upload.
     down: Option<Arc<ChangeRows>>,
-    /// The first time of the file in seconds, if the times count from there.
-    origin: Option<f64>,
+    /// The first time of the file in words, if the times count from there.
+    origin: Option<Arc<str>>,
+    notes: Arc<[String]>,
+    doubts: Arc<[String]>,
 }
 
 impl ChangeTable {
@@ -56,31 +68,102 @@ impl ChangeTable {
         (&self.up, self.down.as_deref())
     }
 
-    /// The first time of the file in seconds, if the times count from there.
-    pub const fn origin(&self) -> Option<f64> {
-        self.origin
+    /// The first time of the file, if the times count from there: `1700000000 s, 2023-11-14T22:13:20Z`.
+    pub fn origin(&self) -> Option<&str> {
+        self.origin.as_deref()
+    }
+
+    /// Says how the table was read where its header does not say all, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Says what is implausible in the table, a sentence each.
+    pub fn doubts(&self) -> &[String] {
+        &self.doubts
+    }
+
+    /// The time after which the table repeats where nothing else says it: the last row holds as long as the
+    /// row before it, or a second if there is none. It is a whole number of milliseconds.
+    pub fn period(&self) -> Duration {
+        let last = self.up.last().map_or(Duration::ZERO, |(time, _)| *time);
+        let step = match &self.up[..] {
+            [.., (before, _), (last, _)] if last > before => last.saturating_sub(*before),
+            _ => Duration::from_secs(1),
+        };
+        Duration::from_millis(last.saturating_add(step).as_nanos().div_ceil(1_000_000))
+    }
+
+    /// Writes the table with times that count from its first row.
+    pub fn written_from_zero(&self) -> String {
+        let rows_of: Vec<(&str, &ChangeRows)> = match &self.down {
+            None => vec![("", &self.up)],
+            Some(down) => vec![("up_", &self.up), ("down_", down)],
+        };
+        let mut columns: Vec<(String, &ChangeRows, CellOf)> = Vec::new();
+        for (prefix, rows) in rows_of {
+            for (name, cell) in WRITTEN_COLUMNS {
+                if rows.iter().any(|(_, values)| cell(values).is_some()) {
+                    columns.push((format!("{prefix}{name}"), rows, cell));
+                }
+            }
+        }
+        let mut text = "time_s".to_owned();
+        columns.iter().for_each(|(name, ..)| text.extend([",", name.as_str()]));
+        text.push('\n');
+        let first = self.up.first().map_or(Duration::ZERO, |(time, _)| *time);
+        for (row, (time, _)) in self.up.iter().enumerate() {
+            let _ = write!(text, "{}", time.saturating_sub(first).as_secs_f64());
+            for (_, rows, cell) in &columns {
+                let value = rows.get(row).and_then(|(_, values)| cell(values));
+                let _ = match value {
+                    Some(value) => write!(text, ",{value}"),
+                    None => write!(text, ","),
+                };
+            }
+            text.push('\n');
+        }
+        text
     }
 }
+
+/// Returns the value of a column that is written.
+type CellOf = fn(&LinkValues) -> Option<f64>;
+
+/// The columns that are written, without their direction.
+const WRITTEN_COLUMNS: [(&str, CellOf); 3] = [
+    ("rate_bps", |values| match values.rate {
+        Some(RateModel::Fixed(rate)) => Some(rate.as_bps() as f64),
+        _ => None,
+    }),
+    ("delay_ms", |values| values.delay.map(Duration::as_millis_f64)),
+    ("loss", |values| values.loss.as_ref().map(LossModel::mean)),
+];
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Quantity {
-    /// Nanoseconds in one of its unit.
-    Time(f64),
+    Time(TimeColumn),
     /// Bits a second in one of its unit.
     Rate(f64),
     /// Nanoseconds in one of its unit.
     Delay(f64),
+    /// A round trip: nanoseconds in one of its unit.
+    RoundTrip(f64),
     /// How many of its unit make a share of 1.
     Loss(f64),
 }
 
 /// A column, and the direction of a path that it is about.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Column {
+    /// As the header has it.
+    name: String,
     quantity: Quantity,
     /// `None` is both.
     direction: Option<Direction>,
+    /// The number of rows in which it is empty.
+    empty_rows: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,23 +173,26 @@ enum Direction {
 }
 
 /// Every column that a header may name.
-const COLUMNS: [(&str, Quantity); 12] = [
-    ("time_s", Quantity::Time(1e9)),
-    ("time_ms", Quantity::Time(1e6)),
-    ("time_us", Quantity::Time(1e3)),
-    ("time_ns", Quantity::Time(1.0)),
+const COLUMNS: [(&str, Quantity); 16] = [
+    ("time_s", Quantity::Time(TimeColumn::Number(1e9))),
+    ("time_ms", Quantity::Time(TimeColumn::Number(1e6))),
+    ("time_us", Quantity::Time(TimeColumn::Number(1e3))),
+    ("time_ns", Quantity::Time(TimeColumn::Number(1.0))),
+    ("time", Quantity::Time(TimeColumn::Date)),
     ("rate_bps", Quantity::Rate(1.0)),
     ("rate_kbps", Quantity::Rate(1e3)),
     ("rate_mbps", Quantity::Rate(1e6)),
     ("delay_s", Quantity::Delay(1e9)),
     ("delay_ms", Quantity::Delay(1e6)),
     ("delay_us", Quantity::Delay(1e3)),
+    ("rtt_s", Quantity::RoundTrip(1e9)),
+    ("rtt_ms", Quantity::RoundTrip(1e6)),
+    ("rtt_us", Quantity::RoundTrip(1e3)),
     ("loss", Quantity::Loss(1.0)),
     ("loss_percent", Quantity::Loss(100.0)),
 ];
 
-/// No row is later than this, no delay longer, and no rate higher: 11 days and a half, and 100 Tb/s, as in
-/// scenarios.
+/// No delay is longer, and no rate higher: 11 days and a half, and 100 Tb/s, as in scenarios.
 const MOST_NANOS: f64 = 1e15;
 const MOST_BPS: f64 = 1e14;
 
@@ -120,58 +206,167 @@ impl FromStr for ChangeTable {
         let Some((line, first)) = lines.next() else {
             return Err(TraceError { line: 1, mistake: TraceMistake::Empty });
         };
-        let columns = header(first).map_err(|mistake| TraceError { line, mistake })?;
-        let mut clock = Clock::default();
+        let at_line = |line: usize| move |mistake| TraceError { line, mistake };
+        let Header { mut columns, separator } = Header::read(first).map_err(at_line(line))?;
+        let mut clock = Clock::new(time_column(&columns));
         let mut rows: Vec<Row> = Vec::new();
         for (line, cells) in lines {
-            let row =
-                Row::read(&columns, cells, &mut clock).map_err(|mistake| TraceError { line, mistake })?;
-            if let Some(previous) = rows.last().map(|row| row.at).filter(|previous| *previous > row.at) {
-                let mistake = TraceMistake::TimeGoesBack {
-                    found: row.at.as_secs_f64(),
-                    previous: previous.as_secs_f64(),
-                };
-                return Err(TraceError { line, mistake });
-            }
-            rows.push(row);
+            let row = Row::read(&mut columns, separator, cells, &mut clock, rows.last());
+            rows.push(row.map_err(at_line(line))?);
         }
         if rows.is_empty() {
             return Err(TraceError { line, mistake: TraceMistake::NoRows });
         }
         let has_directions = columns.iter().any(|column| column.direction.is_some());
+        let down: Option<Arc<ChangeRows>> =
+            has_directions.then(|| rows.iter().map(|row| (row.at, row.down.clone())).collect());
+        let up: Arc<ChangeRows> = rows.into_iter().map(|row| (row.at, row.up)).collect();
         Ok(Self {
-            down: has_directions.then(|| rows.iter().map(|row| (row.at, row.down.clone())).collect()),
-            up: rows.into_iter().map(|row| (row.at, row.up)).collect(),
-            origin: clock.first.flatten().map(|first| first * time_unit(&columns) / 1e9),
+            notes: notes(&columns).into(),
+            doubts: doubts(&columns, &clock, &up, down.as_deref()).into(),
+            origin: clock.origin().map(Arc::from),
+            up,
+            down,
         })
     }
 }
 
-/// The cells of a line.
-fn cells(line: &str) -> impl Iterator<Item = &str> {
-    let is_between = |c: char| matches!(c, ',' | ';' | '\t' | ' ' | '\r');
-    line.split(is_between).map(str::trim).filter(|cell| !cell.is_empty())
+/// Says how the columns were read.
+fn notes(columns: &[Column]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for column in columns {
+        let name = &column.name;
+        if matches!(column.quantity, Quantity::RoundTrip(_)) {
+            notes.push(format!("half of {name} is the delay of each direction"));
+        }
+        if column.empty_rows > 0 {
+            let rows = counted(column.empty_rows, "row");
+            notes.push(format!("{name} is empty in {rows}, where the value before holds"));
+        }
+    }
+    notes
 }
 
-/// The columns that a header names.
-fn header(line: &str) -> Result<Vec<Column>, TraceMistake> {
-    let mut columns: Vec<Column> = Vec::new();
-    for name in cells(line) {
-        // Capital letters do not matter, but for the B of bytes: all rates are in bits.
-        let column = if name.ends_with("Bps") { None } else { Column::named(&name.to_ascii_lowercase()) };
-        let Some(column) = column else {
-            return Err(TraceMistake::NoHeader { found: quoted(name) });
-        };
-        if columns.iter().any(|other| other.overlaps(&column)) {
-            return Err(TraceMistake::ColumnTwice { found: quoted(name) });
+/// Says what is implausible in a table.
+fn doubts(columns: &[Column], clock: &Clock, up: &ChangeRows, down: Option<&ChangeRows>) -> Vec<String> {
+    let mut doubts: Vec<String> = clock.doubt().map(str::to_owned).into_iter().collect();
+    // Both directions have the same times.
+    doubts.extend([doubts::missing_rows(up), doubts::implausible_steps(up)].into_iter().flatten());
+    for (direction, rows) in [(Direction::Up, Some(up)), (Direction::Down, down)] {
+        let unit = columns.iter().find_map(|column| match column.quantity {
+            Quantity::Rate(unit) if column.direction.is_none_or(|of| of == direction) => Some(unit),
+            _ => None,
+        });
+        if let (Some(unit), Some(rows)) = (unit, rows) {
+            doubts.extend(doubts::implausible_rates(rows, unit));
         }
-        columns.push(column);
     }
-    let times = columns.iter().filter(|column| matches!(column.quantity, Quantity::Time(_))).count();
-    if times == 0 || columns.len() < 2 {
-        return Err(TraceMistake::NoHeader { found: quoted(line.trim()) });
+    doubts
+}
+
+/// What stands between two cells of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Separator {
+    Char(char),
+    Blanks,
+}
+
+/// In the order in which they are looked for: a comma and a blank may be parts of a number or a date.
+const SEPARATORS: [Separator; 4] =
+    [Separator::Char(';'), Separator::Char('\t'), Separator::Char(','), Separator::Blanks];
+
+impl Separator {
+    /// The separator that a header has.
+    fn of(header: &str) -> Self {
+        let has = |separator: &&Self| matches!(separator, Self::Char(between) if header.contains(*between));
+        SEPARATORS.iter().find(has).copied().unwrap_or(Self::Blanks)
     }
-    Ok(columns)
+
+    /// The cells of a line. Cells may be empty, unless blanks are between them.
+    fn split(self, line: &str) -> Vec<&str> {
+        match self {
+            Self::Char(between) => line.split(between).map(str::trim).collect(),
+            Self::Blanks => {
+                let mut cells: Vec<&str> = Vec::new();
+                for cell in line.split_whitespace() {
+                    let date = cells.last().filter(|before| is_day(before) && cell.contains(':')).copied();
+                    match date {
+                        Some(day) => {
+                            cells.pop();
+                            // Both are parts of the line.
+                            let begin = day.as_ptr() as usize - line.as_ptr() as usize;
+                            let end = cell.as_ptr() as usize - line.as_ptr() as usize + cell.len();
+                            cells.push(&line[begin..end]);
+                        }
+                        None => cells.push(cell),
+                    }
+                }
+                cells
+            }
+        }
+    }
+
+    /// The `count` cells of a row. A line may end with a separator.
+    fn split_into(self, line: &str, count: usize) -> Option<Vec<&str>> {
+        let mut cells = self.split(line);
+        if cells.len() == count + 1 && cells.last() == Some(&"") {
+            cells.pop();
+        }
+        (cells.len() == count).then_some(cells)
+    }
+}
+
+/// Whether a cell is the day of a date: `2026-11-29`.
+fn is_day(cell: &str) -> bool {
+    let bytes = cell.as_bytes();
+    bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-'
+}
+
+/// What the first line says.
+struct Header {
+    columns: Vec<Column>,
+    separator: Separator,
+}
+
+impl Header {
+    /// Reads the columns that a header names.
+    fn read(line: &str) -> Result<Self, TraceMistake> {
+        let separator = Separator::of(line);
+        let mut columns: Vec<Column> = Vec::new();
+        for name in separator.split(line).into_iter().filter(|name| !name.is_empty()) {
+            // Capital letters do not matter, but for the B of bytes: all rates are in bits.
+            if let Some(prefix) = name.strip_suffix("Bps") {
+                let letter = prefix.chars().last().filter(|letter| "kMG".contains(*letter));
+                let bits = letter.map_or_else(String::new, |letter| letter.to_ascii_lowercase().to_string());
+                return Err(TraceMistake::RateInBytes { found: quoted(name), bits });
+            }
+            let Some(column) = Column::named(&name.to_ascii_lowercase()) else {
+                return Err(TraceMistake::NoHeader { found: quoted(name) });
+            };
+            if columns.iter().any(|other| other.overlaps(&column)) {
+                return Err(TraceMistake::ColumnTwice { found: quoted(name) });
+            }
+            columns.push(column);
+        }
+        let is_time = |column: &Column| matches!(column.quantity, Quantity::Time(_));
+        let times = columns.iter().filter(|column| is_time(column)).count();
+        if times == 1 && columns.len() == 1 {
+            return Err(TraceMistake::NoValueColumn { found: quoted(line.trim()) });
+        }
+        if times == 0 || columns.len() < 2 {
+            return Err(TraceMistake::NoHeader { found: quoted(line.trim()) });
+        }
+        Ok(Self { columns, separator })
+    }
+}
+
+/// The column of times. A header has one.
+fn time_column(columns: &[Column]) -> TimeColumn {
+    let times = columns.iter().find_map(|column| match column.quantity {
+        Quantity::Time(times) => Some(times),
+        _ => None,
+    });
+    times.unwrap_or(TimeColumn::Number(1e9))
 }
 
 impl Column {
@@ -179,30 +374,32 @@ impl Column {
     /// `up_rate_mbps`.
     fn named(name: &str) -> Option<Self> {
         let known = |name: &str| COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, it)| *it);
+        let column = |quantity, direction| Self { name: name.to_owned(), quantity, direction, empty_rows: 0 };
         if let Some(quantity) = known(name) {
-            return Some(Self { quantity, direction: None });
+            return Some(column(quantity, None));
         }
         let up = name.strip_prefix("up_").map(|rest| (Direction::Up, rest));
         let down = name.strip_prefix("down_").map(|rest| (Direction::Down, rest));
         let (direction, rest) = up.or(down)?;
         let quantity = known(rest).or_else(|| known(&format!("rate_{rest}")))?;
-        let is_time = matches!(quantity, Quantity::Time(_));
-        (!is_time).then_some(Self { quantity, direction: Some(direction) })
+        let is_of_both = matches!(quantity, Quantity::Time(_) | Quantity::RoundTrip(_));
+        (!is_of_both).then(|| column(quantity, Some(direction)))
     }
 
     /// Whether both columns say the same quantity of the same direction.
     fn overlaps(&self, other: &Self) -> bool {
-        let is_same = core::mem::discriminant(&self.quantity) == core::mem::discriminant(&other.quantity);
         let are_apart = matches!((self.direction, other.direction), (Some(one), Some(two)) if one != two);
-        is_same && !are_apart
+        self.quantity.is_same(other.quantity) && !are_apart
     }
 }
 
-/// What the first row said of the times.
-#[derive(Default)]
-struct Clock {
-    /// Not known before the first row. Then the first time in the column's unit, if all count from there.
-    first: Option<Option<f64>>,
+impl Quantity {
+    /// Whether both are the same in one unit or another.
+    fn is_same(self, other: Self) -> bool {
+        let is_delay = |quantity| matches!(quantity, Self::Delay(_) | Self::RoundTrip(_));
+        let is_same = core::mem::discriminant(&self) == core::mem::discriminant(&other);
+        is_same || (is_delay(self) && is_delay(other))
+    }
 }
 
 /// The values of one line.
@@ -214,24 +411,53 @@ struct Row {
 }
 
 impl Row {
-    fn read(columns: &[Column], line: &str, clock: &mut Clock) -> Result<Self, TraceMistake> {
+    fn read(
+        columns: &mut [Column],
+        separator: Separator,
+        line: &str,
+        clock: &mut Clock,
+        before: Option<&Self>,
+    ) -> Result<Self, TraceMistake> {
         let mut row = Self::default();
-        let found = cells(line).count();
-        if found != columns.len() {
-            return Err(TraceMistake::OtherColumns { found, expected: columns.len() });
-        }
-        for (cell, column) in cells(line).zip(columns) {
-            let value = match column.quantity {
-                Quantity::Time(unit) => {
-                    row.at = clock.read(cell, unit)?;
-                    continue;
-                }
-                quantity => Value::read(cell, quantity)?,
-            };
+        // A row may have other separators than the header.
+        let candidates = [separator].into_iter().chain(SEPARATORS);
+        let split = |separator: Separator| Some((separator, separator.split_into(line, columns.len())?));
+        let Some((separator, cells)) = candidates.into_iter().find_map(split) else {
+            let found = separator.split(line).len();
+            let has_comma = separator == Separator::Char(',') && found > columns.len();
+            return Err(TraceMistake::OtherColumns { found, expected: columns.len(), has_comma });
+        };
+        for (cell, column) in cells.into_iter().zip(columns) {
+            let decimal = cell.replace(',', ".");
+            let cell = if separator == Separator::Char(',') { cell } else { decimal.as_str() };
+            if let Quantity::Time(_) = column.quantity {
+                row.at = clock.read(cell)?;
+                continue;
+            }
             let (up, down) = match column.direction {
                 None => (true, true),
                 Some(direction) => (direction == Direction::Up, direction == Direction::Down),
             };
+            if cell.is_empty() {
+                if matches!(column.quantity, Quantity::Rate(_)) {
+                    return Err(TraceMistake::EmptyRate { column: column.name.clone() });
+                }
+                column.empty_rows += 1;
+                if let Some(before) = before {
+                    let held = |values: &mut LinkValues, before: &LinkValues| match column.quantity {
+                        Quantity::Loss(_) => values.loss = before.loss.clone(),
+                        _ => values.delay = before.delay,
+                    };
+                    if up {
+                        held(&mut row.up, &before.up);
+                    }
+                    if down {
+                        held(&mut row.down, &before.down);
+                    }
+                }
+                continue;
+            }
+            let value = Value::read(cell, column.quantity)?;
             if up {
                 value.put(&mut row.up);
             }
@@ -243,41 +469,8 @@ impl Row {
     }
 }
 
-impl Clock {
-    /// The time of a row, counted from the beginning of the run. `unit` is that of the column in nanoseconds.
-    fn read(&mut self, cell: &str, unit: f64) -> Result<Duration, TraceMistake> {
-        let most = MOST_NANOS / unit;
-        let wrong = || TraceMistake::NoValue { found: quoted(cell), most };
-        let number = cell.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(wrong)?;
-        let first = *self.first.get_or_insert((number > most).then_some(number));
-        let Some(first) = first else {
-            let is_within = (0.0..=most).contains(&number);
-            return if is_within { Ok(nanos(number * unit)) } else { Err(wrong()) };
-        };
-        // In the column's own unit, because whole numbers below 2^53 are exact.
-        let passed = number - first;
-        if passed < 0.0 {
-            let seconds = |number: f64| number * unit / 1e9;
-            return Err(TraceMistake::TimeGoesBack { found: seconds(number), previous: seconds(first) });
-        }
-        if passed > most {
-            return Err(wrong());
-        }
-        Ok(nanos((passed * unit / 1e3).round() * 1e3))
-    }
-}
-
 fn nanos(number: f64) -> Duration {
     Duration::from_nanos(number.round() as u64)
-}
-
-/// The nanoseconds in one unit of the column of times.
-fn time_unit(columns: &[Column]) -> f64 {
-    let unit = columns.iter().find_map(|column| match column.quantity {
-        Quantity::Time(unit) => Some(unit),
-        _ => None,
-    });
-    unit.unwrap_or(1e9)
 }
 
 /// A value of a link.
@@ -298,7 +491,9 @@ impl Value {
             Quantity::Rate(unit) => {
                 Self::Rate(RateModel::Fixed(Rate::from_bps(number(unit, MOST_BPS)?.round() as u64)))
             }
-            Quantity::Time(unit) | Quantity::Delay(unit) => Self::Delay(nanos(number(unit, MOST_NANOS)?)),
+            Quantity::RoundTrip(unit) => Self::Delay(nanos(number(unit, MOST_NANOS)? / 2.0)),
+            Quantity::Delay(unit) => Self::Delay(nanos(number(unit, MOST_NANOS)?)),
+            Quantity::Time(_) => Self::Delay(Duration::ZERO),
             Quantity::Loss(unit) => {
                 let rate = number(1.0 / unit, 1.0)?;
                 Self::Loss(if rate == 0.0 { LossModel::None } else { LossModel::Bernoulli { rate } })
@@ -311,92 +506,6 @@ impl Value {
             Self::Rate(rate) => values.rate = Some(rate.clone()),
             Self::Delay(delay) => values.delay = Some(*delay),
             Self::Loss(loss) => values.loss = Some(loss.clone()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mistake(text: &str) -> String {
-        text.parse::<ChangeTable>().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn columns_have_the_units_that_the_header_names_in_any_order() {
-        let text = "rate_mbps, time_s, delay_ms; loss_percent\n48.2 0 25 0 # fine\n\n0\t1.5\t38.5\t2\n";
-        let table: ChangeTable = text.parse().unwrap();
-        let rate = |bps| Some(RateModel::Fixed(Rate::from_bps(bps)));
-        let (up, None) = table.directions() else { panic!("{table:?}") };
-        let [(first, calm), (second, busy)] = up else { panic!("{table:?}") };
-        assert_eq!((*first, *second), (Duration::ZERO, Duration::from_millis(1500)));
-        assert_eq!((&calm.rate, calm.delay), (&rate(48_200_000), Some(Duration::from_millis(25))));
-        assert_eq!(calm.loss, Some(LossModel::None));
-        assert_eq!((&busy.rate, busy.delay), (&rate(0), Some(Duration::from_micros(38_500))));
-        assert_eq!(busy.loss, Some(LossModel::Bernoulli { rate: 0.02 }));
-    }
-
-    #[test]
-    fn a_column_of_one_direction_is_about_that_link_alone_and_others_about_both() {
-        let table: ChangeTable =
-            "time_s,up_mbps,down_rate_kbps,delay_ms\n0,2,50,20\n1,0,40,30\n".parse().unwrap();
-        let rate = |link: &str, row: usize| table.rows_of(link).unwrap()[row].1.rate.clone();
-        let bps = |bps| Some(RateModel::Fixed(Rate::from_bps(bps)));
-        assert_eq!((rate("up", 0), rate("up", 1)), (bps(2_000_000), bps(0)));
-        assert_eq!((rate("down", 0), rate("down", 1)), (bps(50_000), bps(40_000)));
-        assert_eq!(table.rows_of("down").unwrap()[1].1.delay, Some(Duration::from_millis(30)));
-        assert_eq!(table.rows_of("bottleneck"), None);
-        let both: ChangeTable = "time_s rate_mbps\n0 1\n".parse().unwrap();
-        assert_eq!(both.rows_of("bottleneck"), both.rows_of("up"));
-        for twice in
-            ["time_s up_mbps rate_kbps", "time_s down_loss loss_percent", "time_s up_mbps up_rate_bps"]
-        {
-            assert!(mistake(twice).contains("beside a column of the same kind"), "{twice}");
-        }
-        assert!(mistake("time_s up_time_s").contains("expected a header"));
-    }
-
-    #[test]
-    fn times_since_1970_count_from_the_first_row() {
-        let text = "time_us rate_mbps\n1700000000123456 5\n1700000000223456 6\n1700000001123457 7\n";
-        let table: ChangeTable = text.parse().unwrap();
-        let at: Vec<u64> = table.directions().0.iter().map(|(at, _)| at.as_nanos()).collect();
-        assert_eq!(at, [0, 100_000_000, 1_000_001_000]);
-        assert!((table.origin().unwrap() - 1_700_000_000.123_456).abs() < 1e-6);
-        let seconds: ChangeTable = "time_s loss\n1700000000.5 0\n1700000000.75 1\n".parse().unwrap();
-        assert_eq!(seconds.directions().0[1].0, Duration::from_millis(250));
-        let from_five: ChangeTable = "time_s loss\n5 0\n".parse().unwrap();
-        assert_eq!((from_five.directions().0[0].0, from_five.origin()), (Duration::from_secs(5), None));
-        let back = mistake("time_s loss\n1700000000 0\n1600000000 0\n");
-        assert!(back.starts_with("line 3: the time 1600000000 s comes after 1700000000 s"), "{back}");
-        let years = mistake("time_s loss\n1700000000 0\n1800000000 0\n");
-        assert!(years.starts_with("line 3: found \"1800000000\""), "{years}");
-    }
-
-    #[test]
-    fn a_table_without_a_header_is_refused_with_the_line_to_add() {
-        // Megabytes a second are no megabits.
-        assert!(mistake("time_s rate_MBps\n0 1\n").contains("rate_MBps"));
-        let found = mistake("0 48.2\n1 51.9\n");
-        assert!(found.starts_with("line 1:") && found.contains("time_s rate_mbps"), "{found}");
-    }
-
-    #[test]
-    fn a_wrong_row_is_named() {
-        for (text, expected) in [
-            ("time_s rate_mbps\n0 x\n", "line 2: found \"x\", expected a number from 0 to 100000000"),
-            ("time_s rate_mbps\n0 -1\n", "line 2: found \"-1\""),
-            ("time_s loss\n0 1.5\n", "line 2: found \"1.5\", expected a number from 0 to 1"),
-            ("time_s rate_mbps\n0 NaN\n", "line 2: found \"NaN\""),
-            ("time_s rate_mbps\n0 1 2\n", "line 2: found 3 columns, expected 2"),
-            ("time_s rate_mbps\n1 1\n0 1\n", "line 3: the time 0 s comes after 1 s"),
-            ("time_s rate_mbps\n", "line 1: no row follows the header"),
-            ("time_s time_ms\n", "line 1: the header names \"time_ms\" beside a column of the same kind"),
-            ("time_s\n0\n", "line 1: "),
-            ("", "line 1: the trace is empty"),
-        ] {
-            assert!(mistake(text).starts_with(expected), "{text:?}: {}", mistake(text));
         }
     }
 }

@@ -37,6 +37,7 @@ mod config;
 mod damage;
 mod delay_variation;
 mod dscp;
+mod follow;
 mod fragment;
 mod framing;
 #[cfg(test)]
@@ -66,6 +67,7 @@ pub use changes::QueueChanges;
 pub use config::{DelayVariation, LinkConfig, LossModel, RateModel};
 pub use damage::{Check, Damage};
 pub use dscp::{DSCP_NAMES, Dscp};
+pub use follow::{ChangeEvent, follow_changes};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
 pub use framing::Framing;
 pub use link::{Link, LinkReport, PathOutput, Service};

@@ -79,12 +79,29 @@ pub enum TraceMistake {
     /// The first line of a table of values over time does not name the columns.
     #[error(
         "found {found:?}, expected a header that names the columns with their units, such as `time_s rate_mbps`: one of time_s, \
-         time_ms, time_us and time_ns, and one or more of rate_bps, rate_kbps, rate_mbps, delay_s, delay_ms, delay_us, loss, \
-         loss_percent; a column that begins with up_ or down_ is about one direction, as in up_mbps"
+         time_ms, time_us, time_ns and time (dates), and one or more of rate_bps, rate_kbps, rate_mbps, delay_s, delay_ms, \
+         delay_us, rtt_s, rtt_ms, rtt_us, loss, loss_percent; a column that begins with up_ or down_ is about one direction, \
+         as in up_kbps"
     )]
     NoHeader {
         /// The name, or the line.
         found: String,
+    },
+    /// The header of a table names a time alone.
+    #[error("found {found:?} alone, expected a value beside the time, as in `time_s rate_mbps`")]
+    NoValueColumn {
+        /// The line.
+        found: String,
+    },
+    /// The name of a column says bytes a second.
+    #[error(
+        "{found:?} is in bytes a second, and rates are in bits: multiply by 8, and call the column rate_{bits}bps"
+    )]
+    RateInBytes {
+        /// The name.
+        found: String,
+        /// The prefix of the unit in bits: `m`.
+        bits: String,
     },
     /// The header of a table names two columns for the same quantity.
     #[error("the header names {found:?} beside a column of the same kind")]
@@ -93,12 +110,25 @@ pub enum TraceMistake {
         found: String,
     },
     /// A row has more or fewer columns than the header.
-    #[error("found {found} columns, expected {expected} as in the header")]
+    #[error(
+        "found {found} columns, expected {expected} as in the header{}",
+        if *has_comma { "; a comma separates columns here. With decimal commas separate the columns by semicolons" } else { "" }
+    )]
     OtherColumns {
         /// The number of columns of the row.
         found: usize,
         /// The number of columns of the header.
         expected: usize,
+        /// Whether commas made more columns than the header has.
+        has_comma: bool,
+    },
+    /// A row has no rate.
+    #[error(
+        "{column} is empty; write 0 where nothing was delivered, and leave out rows that were not measured: the row before then holds"
+    )]
+    EmptyRate {
+        /// The name of the column.
+        column: String,
     },
     /// A cell of a table is not a number, or it is a value that no link can have.
     #[error("found {found:?}, expected a number from 0 to {most}")]
@@ -107,6 +137,53 @@ pub enum TraceMistake {
         found: String,
         /// The largest, in the column's unit.
         most: f64,
+    },
+    /// The time of a row is not a number, or is later than any run lasts.
+    #[error(
+        "found {found:?}, expected a time from 0 to {most}, or one since 1970; of times in a finer unit the column is called \
+         time_ms, time_us or time_ns, and of dates `time`"
+    )]
+    NoTimeOfRow {
+        /// The cell's beginning.
+        found: String,
+        /// The latest, in the column's unit.
+        most: f64,
+    },
+    /// The first time is later than any run lasts, and implausible as a time since 1970.
+    #[error("found {found}, which is {years} years after 1970{right}")]
+    NoTimeSince1970 {
+        /// The number.
+        found: String,
+        /// The number as time since 1970.
+        years: u64,
+        /// The column that it fits, with its semicolon. Empty if none does.
+        right: String,
+    },
+    /// A cell of the column `time` is no date.
+    #[error(
+        "found {found:?} under `time`, expected a date such as 2026-11-29T14:00:00Z or 2026-11-29 14:00:00; a column of numbers \
+         has its unit in its name: time_s, time_ms, time_us or time_ns"
+    )]
+    NoDate {
+        /// The cell's beginning.
+        found: String,
+    },
+    /// A cell of a column of numbers is a date.
+    #[error("found the date {found:?}; a column of dates is called `time`")]
+    DateUnderNumber {
+        /// The cell's beginning.
+        found: String,
+    },
+    /// A date is earlier than that of the row before.
+    #[error(
+        "the date {found} comes after {previous}: times must not go back. Local time does when summer time ends: write UTC, or the \
+         zone of each date, as in 2026-10-25T02:30:00+01:00"
+    )]
+    DateGoesBack {
+        /// This row's date.
+        found: String,
+        /// The date of the row before.
+        previous: String,
     },
     /// A row is earlier than the row before it.
     #[error("the time {found} s comes after {previous} s: times must not go back")]

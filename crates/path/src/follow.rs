@@ -1,0 +1,78 @@
+//! Follows the changes of links without a packet: what each change finds and what it leaves. For whoever
+//! describes a path before it runs.
+
+use talkpath_units::{Instant, Seed};
+
+use crate::change::{Change, ChangeStep, LinkState, LinkValues, Schedule};
+use crate::config::LinkConfig;
+
+/// What a change does to its link at one instant.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangeEvent<'a> {
+    /// When.
+    pub at: Instant,
+    /// The index of the change in the configuration.
+    pub change: usize,
+    /// Whether the change, its ramp or its outage begins. Otherwise it is a step of a ramp, or the end of an
+    /// outage.
+    pub begins: bool,
+    /// The values of the link before. All of them are known.
+    pub before: &'a LinkValues,
+    /// The values that the link has from then on.
+    pub after: &'a LinkValues,
+}
+
+/// Follows `changes` in order of time in a run of this `seed`, as the network makes them, and shows each to
+/// `visit`. It ends at `until`, or after `most` events. Returns whether it came to `until`.
+pub fn follow_changes(
+    changes: &[Change],
+    links: &[&LinkConfig],
+    seed: Seed,
+    until: Instant,
+    most: usize,
+    mut visit: impl FnMut(ChangeEvent<'_>),
+) -> bool {
+    let mut present: Vec<LinkValues> = links.iter().map(|link| first_values(link)).collect();
+    let mut schedule = Schedule::new(changes, seed);
+    for _ in 0..most {
+        let at = schedule.next();
+        if at >= until {
+            return true;
+        }
+        let (change, begins) = schedule.next_part();
+        let of_link = |link: u32| present.get(link as usize).cloned().unwrap_or_default();
+        let Some((link, steps)) = schedule.pop(at, of_link) else { return true };
+        let Some(values) = present.get_mut(link as usize) else { continue };
+        let before = values.clone();
+        for step in steps {
+            if let ChangeStep::Set { values: to, .. } = step {
+                values.set(&to);
+            }
+        }
+        visit(ChangeEvent { at, change, begins, before: &before, after: values });
+    }
+    schedule.next() >= until
+}
+
+/// The values of a link at the beginning.
+fn first_values(config: &LinkConfig) -> LinkValues {
+    LinkValues {
+        rate: Some(config.rate.clone()),
+        delay: Some(config.delay),
+        loss: Some(config.loss.clone()),
+        limit: Some(config.queue.limit()),
+        state: Some(LinkState::Up),
+    }
+}
+
+impl LinkValues {
+    /// Takes the values that `to` has.
+    fn set(&mut self, to: &Self) {
+        let Self { rate, delay, loss, limit, state } = to.clone();
+        self.rate = rate.or_else(|| self.rate.take());
+        self.delay = delay.or(self.delay);
+        self.loss = loss.or_else(|| self.loss.take());
+        self.limit = limit.or(self.limit);
+        self.state = state.or(self.state);
+    }
+}
