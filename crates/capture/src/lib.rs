@@ -28,6 +28,7 @@ mod observed;
 mod one_way;
 mod options;
 mod opus;
+mod order;
 mod red;
 mod repair;
 mod rtcp;
@@ -48,6 +49,7 @@ pub use self::observed::Counts;
 pub use self::one_way::OneWayBasis;
 pub use self::options::Options;
 pub use self::opus::{CodingSummary, RateSource};
+pub use self::order::PacketOrder;
 pub use self::speech::Speech;
 pub use self::stream::StreamSummary;
 
@@ -71,6 +73,8 @@ pub struct Capture {
     pub damage: Option<Damage>,
     /// The counts of what the capture holds.
     pub counts: Counts,
+    /// Whether its packets are in order of time.
+    pub order: PacketOrder,
 }
 
 /// Reads a capture.
@@ -80,12 +84,16 @@ pub struct Capture {
 /// beginning, what comes before is returned with the [`Damage`].
 pub fn read(file: impl Read + Send, options: &Options) -> Result<Capture, ReadError> {
     let mut observed = Observed::new(options.speech);
-    let damage = file::read_packets(file, |packet| observed.take(packet))?;
-    Ok(rate(&observed, options, damage))
+    let mut order = PacketOrder::default();
+    let damage = file::read_packets(file, |packet| {
+        order.take(packet.at_ns);
+        observed.take(packet);
+    })?;
+    Ok(rate(&observed, options, damage, order))
 }
 
 /// Makes the records of all streams.
-fn rate(observed: &Observed, options: &Options, damage: Option<Damage>) -> Capture {
+fn rate(observed: &Observed, options: &Options, damage: Option<Damage>, order: PacketOrder) -> Capture {
     let mut limits = Limits::default();
     let mut streams = Vec::new();
     let mut names = Names::default();
@@ -114,8 +122,10 @@ fn rate(observed: &Observed, options: &Options, damage: Option<Damage>) -> Captu
     }
     let bases: Vec<OneWay> = streams.iter().map(|(_, stream)| stream.one_way).collect();
     record.clock = clock(&bases);
-    record.warnings = warnings(observed, &summaries, &bases, limits);
-    Capture { record, streams: summaries, figures: capture_figures, speech, damage, counts: observed.counts }
+    record.warnings = order.warning().into_iter().collect();
+    record.warnings.extend(warnings(observed, &summaries, &bases, limits));
+    let (streams, figures, counts) = (summaries, capture_figures, observed.counts);
+    Capture { record, streams, figures, speech, damage, counts, order }
 }
 
 /// The time behind the last message of a flow.
