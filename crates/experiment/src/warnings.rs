@@ -26,7 +26,8 @@ use crate::run_dir::{PartId, SCENARIO};
 pub(crate) fn warnings_of_run(plan: &Plan, parts: &[&Part]) -> Vec<String> {
     let mut warnings = Vec::new();
     for warning in &plan.warnings {
-        warnings.push(format!("{SCENARIO}: {}: {}", warning.key, warning.message));
+        let file = warning.included.as_ref().map_or(SCENARIO, |file| &file.name);
+        warnings.push(format!("{file}: {}: {}", warning.key, warning.message));
     }
     let mut repetitions = Vec::new();
     for part in parts {

@@ -27,6 +27,15 @@ pub trait Files {
     /// Returns the reason as a phrase: "no such file".
     fn text(&self, name: &str) -> Result<String, String>;
 
+    /// Reads the file `name` as a path: a file with the tables `up` and `down`, or one of which such a path
+    /// is made.
+    ///
+    /// # Errors
+    /// Returns the reason with the name of the file.
+    fn path(&self, name: &str) -> Result<PathText, String> {
+        Err(format!("{name}: no path file can be named here"))
+    }
+
     /// Returns the whole path and the size of the file `name`.
     ///
     /// # Errors
@@ -40,6 +49,25 @@ pub trait Files {
     fn this_kernel(&self) -> Result<KernelProfile, String> {
         Err("this machine's kernel cannot be named here".to_owned())
     }
+}
+
+/// The path that a file describes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathText {
+    /// The tables `up` and `down`, and `[[change]]`.
+    pub text: String,
+    /// The file whose text this is, as messages name it. `None` if the text was made.
+    pub file: Option<String>,
+    /// What goes before the relative names of files in the text: the folder of the path file, with its slash.
+    pub folder: String,
+    /// Names and texts of files that the text names, and that were made with it.
+    pub made: Vec<(String, String)>,
+    /// What is assumed, a sentence each.
+    pub notes: Vec<String>,
+    /// Whether the sizes of the queues are assumed.
+    pub assumes_queues: bool,
+    /// What to say if nothing else gives the path its rates. `None` if the text has them.
+    pub lacks_rate: Option<String>,
 }
 
 /// A file whose bytes are sent.
@@ -70,6 +98,8 @@ pub(crate) struct Contents {
     pub(crate) traces: Vec<Trace>,
     /// For each of `traces` the name in the scenario.
     names_in_scenario: Vec<String>,
+    /// Texts that were made of a path's file, by the names in the scenario.
+    supplied: BTreeMap<String, String>,
     rates: BTreeMap<String, RateTrace>,
     losses: BTreeMap<String, LossTrace>,
     delays: BTreeMap<String, DelayTrace>,
@@ -90,6 +120,11 @@ impl Files for NoFiles {
 }
 
 impl Contents {
+    /// Takes the text of a file that is not read.
+    pub(crate) fn supply(&mut self, name: String, text: String) {
+        self.supplied.insert(name, text);
+    }
+
     pub(crate) fn rate(&self, name: &str) -> Option<&RateTrace> {
         self.rates.get(name)
     }
@@ -147,7 +182,11 @@ impl Contents {
         let place = match known {
             Some(place) => place,
             None => {
-                let text = files.text(name).map_err(|why| Problem::new(format!("{name}: {why}")))?;
+                let text = match self.supplied.get(name) {
+                    Some(text) => Ok(text.clone()),
+                    None => files.text(name),
+                };
+                let text = text.map_err(|why| Problem::new(format!("{name}: {why}")))?;
                 let trace = Trace { name: self.free_name(name), text };
                 self.traces.push(trace);
                 self.names_in_scenario.push(name.to_owned());

@@ -11,6 +11,7 @@
 use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::quantity::Problem;
 
@@ -51,6 +52,8 @@ pub struct Diagnostic {
     /// The command-line option with the mistake, for example `--set KEY=VALUE`. `None` if the mistake is in
     /// the file.
     pub option: Option<String>,
+    /// The path file with the mistake. `None` if it is in the scenario's own file, or in an option.
+    pub included: Option<Arc<Source>>,
     /// The key with the mistake, from the root: `flow.call.transport`. It is empty if the mistake is in the
     /// whole file.
     pub key: String,
@@ -62,8 +65,11 @@ pub struct Diagnostic {
 
 impl fmt::Display for Diagnostic {
     /// Writes `LINE:COLUMN: KEY: MESSAGE (HELP)`. For a mistake in an option, the option replaces line and
-    /// column.
+    /// column. One in a path file has its name before the line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(included) = &self.included {
+            write!(f, "{}:", included.name)?;
+        }
         match &self.option {
             Some(option) => write!(f, "{option}: ")?,
             None => write!(f, "{}:{}: ", self.line, self.column)?,
@@ -102,9 +108,9 @@ impl fmt::Display for Diagnostics {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            match diagnostic.option {
-                Some(_) => write!(f, "{diagnostic}")?,
-                None => write!(f, "{}:{diagnostic}", self.source)?,
+            match (&diagnostic.option, &diagnostic.included) {
+                (Some(_), _) | (_, Some(_)) => write!(f, "{diagnostic}")?,
+                (None, None) => write!(f, "{}:{diagnostic}", self.source)?,
             }
         }
         Ok(())
@@ -117,6 +123,8 @@ impl core::error::Error for Diagnostics {}
 pub(crate) enum Place {
     /// A range of bytes in the file.
     File(Range<usize>),
+    /// A range of bytes in the path file that the log includes.
+    Included(Range<usize>),
     /// The command-line option with this index.
     Option(usize),
 }
@@ -133,6 +141,8 @@ pub(crate) struct Log {
     warnings: Vec<LogEntry>,
     /// The number of mistakes that were not kept, because [`MAX_MISTAKES`] mistakes were there.
     dropped_mistakes: usize,
+    /// The path file that [`Place::Included`] is about.
+    included: Option<Arc<Source>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,6 +192,11 @@ impl Log {
         }
     }
 
+    /// Includes the path file of the scenario, for the places in it.
+    pub(crate) fn include(&mut self, file: Arc<Source>) {
+        self.included = Some(file);
+    }
+
     /// Whether the log has a mistake of `key` or of one of its keys.
     pub(crate) fn has_mistake_in(&self, key: &str) -> bool {
         self.mistakes.iter().any(|mistake| is_within(&mistake.key, key))
@@ -200,18 +215,29 @@ impl Log {
     /// Returns the mistakes and the warnings, with their lines and columns. `options` are the command-line
     /// options that [`Place::Option`] counts.
     pub(crate) fn finish(self, source: &Source, options: &[String]) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+        let included = self.included.clone();
         let lines = Lines::new(&source.text);
+        let lines_of_path = Lines::new(included.as_ref().map_or("", |file| &file.text));
         let placed = |entries: Vec<LogEntry>| {
-            let mut list: Vec<_> = entries.into_iter().map(|entry| lines.place(entry, options)).collect();
-            list.sort_by_key(|diagnostic| (diagnostic.option.is_some(), diagnostic.span.start));
+            let diagnostic = |entry: LogEntry| match entry.place {
+                Place::Included(_) => {
+                    Diagnostic { included: included.clone(), ..lines_of_path.place(entry, options) }
+                }
+                _ => lines.place(entry, options),
+            };
+            let mut list: Vec<_> = entries.into_iter().map(diagnostic).collect();
+            list.sort_by_key(|diagnostic| {
+                (diagnostic.option.is_some(), diagnostic.included.is_some(), diagnostic.span.start)
+            });
             list
         };
         let mut mistakes = placed(self.mistakes);
         // A mistake without a key is a syntax error. Other mistakes in the same line mean nothing.
+        let line_of = |mistake: &Diagnostic| (mistake.included.is_some(), mistake.line);
         let broken_lines: BTreeSet<_> =
-            mistakes.iter().filter(|mistake| mistake.key.is_empty()).map(|mistake| mistake.line).collect();
+            mistakes.iter().filter(|mistake| mistake.key.is_empty()).map(line_of).collect();
         mistakes.retain(|mistake| {
-            mistake.key.is_empty() || mistake.option.is_some() || !broken_lines.contains(&mistake.line)
+            mistake.key.is_empty() || mistake.option.is_some() || !broken_lines.contains(&line_of(mistake))
         });
         if self.dropped_mistakes > 0 {
             let message = format!("these are the first {MAX_MISTAKES} mistakes; there are more");
@@ -241,16 +267,16 @@ impl<'a> Lines<'a> {
     fn place(&self, entry: LogEntry, options: &[String]) -> Diagnostic {
         let LogEntry { place, key, message, help } = entry;
         match place {
-            Place::File(span) => {
+            Place::File(span) | Place::Included(span) => {
                 let span = self.on_boundaries(span);
                 let line = self.starts.partition_point(|start| *start <= span.start);
                 let begin = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
                 let column = self.text.get(begin..span.start).map_or(0, |before| before.chars().count()) + 1;
-                Diagnostic { span, line, column, option: None, key, message, help }
+                Diagnostic { span, line, column, option: None, included: None, key, message, help }
             }
             Place::Option(number) => {
                 let option = Some(options.get(number).cloned().unwrap_or_default());
-                Diagnostic { span: 0..0, line: 0, column: 0, option, key, message, help }
+                Diagnostic { span: 0..0, line: 0, column: 0, option, included: None, key, message, help }
             }
         }
     }

@@ -51,10 +51,12 @@ mod section;
 mod spec;
 mod store_command;
 mod threshold;
+mod timeline;
 mod transports;
 mod tree;
 mod understood;
 mod usual;
+mod words;
 mod workloads;
 
 pub use bound::{Bound, Operator, split_threshold};
@@ -62,7 +64,7 @@ pub use compare::{
     ByOption, ComparedWorkload, Comparison, Transfer, Variants, held_transfer, with_repetitions,
     with_variants,
 };
-pub use contents::{Files, Located, NoFiles, Trace};
+pub use contents::{Files, Located, NoFiles, PathText, Trace};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use not_yet::not_yet_help;
@@ -73,7 +75,8 @@ pub use quantity::{SiAmount, as_percent, parse_duration, parse_rate, percentage,
 pub use read::nearest;
 pub use schema::schema;
 pub use threshold::{Threshold, ThresholdSubject};
-pub use tree::LARGEST_FILE;
+pub use timeline::{Timeline, TimelineChange};
+pub use tree::{LARGEST_FILE, has_path_alone};
 pub use understood::{Understood, doubts_about_rates};
 
 /// The types of the model, for crates that run plans. A crate that takes a scenario alone depends on the

@@ -23,6 +23,8 @@ pub struct Options {
     pub percent_of: Option<PercentOf>,
     /// Whether the file is the resolved form that a run directory keeps.
     pub is_recorded: bool,
+    /// Whether the scenario is read for its path alone. It then needs neither a duration nor a flow.
+    pub is_path_alone: bool,
 }
 
 /// Tells whether the figure at a path is a share. The path begins below the flow, group or link. Returns

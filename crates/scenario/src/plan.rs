@@ -21,11 +21,13 @@ use crate::options::Options;
 use crate::pass::check::{self, Checks};
 use crate::pass::sweep::{Sweep, SweptCell};
 use crate::pass::{recorded, set, values};
+use crate::quantity::{Amount, Dimension};
 use crate::reading::Reading;
 use crate::resolve;
 use crate::resolved_form::{keep_common, resolved_form};
 use crate::threshold::{self, SubjectNames, Threshold, ThresholdCell};
-use crate::tree::{self, Document, LARGEST_FILE, Table};
+use crate::timeline::{self, Doubt, DoubtSubject, Followed, Timeline};
+use crate::tree::{self, CHANGES, Document, Entry, LARGEST_FILE, Meaning, Table, Value};
 use crate::understood::{self, Understood};
 
 /// A scenario file without mistakes.
@@ -100,7 +102,11 @@ pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) ->
 /// Reads a plan without its warnings. All mistakes go to the log of `reading`.
 fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
     let Document { root, is_toml } = tree::document(reading.source, &mut reading.log)?;
-    let root = FILE_PASSES.iter().fold(root, |tree, pass| pass(tree, reading));
+    let mut root = FILE_PASSES.iter().fold(root, |tree, pass| pass(tree, reading));
+    let has_run = !(reading.options.is_path_alone && root.get("duration").is_none());
+    if reading.options.is_path_alone {
+        add_run(&mut root);
+    }
     let sweep = Sweep::read(&root, reading.options, &mut reading.log);
     if !is_toml {
         // A key that seems to be missing may be in the line with the wrong syntax, so only present keys are
@@ -108,11 +114,13 @@ fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
         check::check(root, &ROOT, Checks::PRESENT.with(reading.options), &mut reading.log);
         return None;
     }
-    let Some(Cells { cells, common, assumed_queues, renamed }) = resolve_cells(&sweep, reading) else {
+    let Some(Cells { cells, common, assumed_queues, renamed, timeline }) =
+        resolve_cells(&sweep, has_run, reading)
+    else {
         threshold::check_without_cells(&root, &sweep, &mut reading.log);
         return None;
     };
-    let Reading { contents, log, .. } = reading;
+    let Reading { contents, log, path_notes, assumes_queues, lacks_rate, .. } = reading;
     let Scenario { name, repeat, seed, .. } = &cells.first()?.scenario;
     let (name, repeat, seed) = (name.clone(), *repeat, *seed);
     check_repetitions(repeat, cells.len(), &root, log);
@@ -120,10 +128,32 @@ fn read_plan(reading: &mut Reading<'_>) -> Option<Plan> {
     let resolved = resolved_form(&root, common, sweep.keys());
     check_resolved_size(&resolved, log);
     let scenarios: Vec<&Scenario> = cells.iter().map(|cell| &cell.scenario).collect();
-    let understood = Understood { assumed_queues, renamed, ..understood::understood(contents, &scenarios) };
+    let understood = Understood {
+        path: core::mem::take(path_notes),
+        assumes_queues: *assumes_queues,
+        path_lacks_rate: lacks_rate.is_some(),
+        timeline,
+        assumed_queues,
+        renamed,
+        ..understood::understood(contents, &scenarios)
+    };
     let (traces, warnings) = (core::mem::take(&mut contents.traces), Vec::new());
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings, understood })
 }
+
+/// Adds a flow and a duration to a path that is read alone, where it has none.
+fn add_run(root: &mut Table) {
+    let mut nothing = Log::default();
+    for Entry { name, node, .. } in tree::parse(RUN_OF_A_PATH, &mut nothing).entries {
+        if root.get(&name).is_none() {
+            root.set(&name, node);
+        }
+    }
+}
+
+/// A flow that any path carries. The duration is that of no run.
+const RUN_OF_A_PATH: &str = "duration = \"1 h\"\n[flow.probe]\ntransport = \"udp\"\n\
+                             workload = { kind = \"cbr\", message_rate = \"1 Hz\", size = \"64 B\" }\n";
 
 /// A step that makes the next tree of a tree. Its mistakes and warnings go to the log of the reading.
 type Pass = fn(Table, &mut Reading<'_>) -> Table;
@@ -140,11 +170,14 @@ struct Cells {
     assumed_queues: Vec<String>,
     /// The keys whose value has another meaning than before ([`Understood::renamed`]).
     renamed: Vec<(String, String)>,
+    /// When the links of the first cell change.
+    timeline: Option<Timeline>,
 }
 
 /// Makes every cell. Returns `None` if a cell has mistakes.
-fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
+fn resolve_cells(sweep: &Sweep, has_run: bool, reading: &mut Reading<'_>) -> Option<Cells> {
     let mut cells = Vec::new();
+    let mut timeline = None;
     let mut assumed_queues: Vec<String> = Vec::new();
     let mut renamed: Vec<(String, String)> = Vec::new();
     let mut common: Option<Table> = None;
@@ -153,7 +186,10 @@ fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
         let SweptCell { root, values, label } = sweep.cell(index, &mut reading.log);
         let cell_renamed = understood::adaptive_receivers(&root);
         let tree = check::check(root, &ROOT, Checks::ALL.with(reading.options), &mut reading.log);
-        let scenario = resolve_cell(&tree, reading);
+        let (scenario, timeline_of_cell) = resolve_cell(&tree, has_run, reading).unzip();
+        if index == 0 {
+            timeline = timeline_of_cell.flatten();
+        }
         if reading.log.is_full() {
             return None;
         }
@@ -183,20 +219,60 @@ fn resolve_cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
         cells.push(Cell { index, sweep: values.into(), label, scenario });
     }
     let common = common?;
-    reading.log.is_clean().then_some(Cells { cells, common, assumed_queues, renamed })
+    reading.log.is_clean().then_some(Cells { cells, common, assumed_queues, renamed, timeline })
 }
 
-/// Makes the scenario of one cell. Returns `None` if there is a mistake in this cell or in an earlier cell.
-fn resolve_cell(tree: &Table, reading: &mut Reading<'_>) -> Option<Scenario> {
+/// Makes the scenario of one cell, and says when its links change. Returns `None` if there is a mistake in
+/// this cell or in an earlier cell.
+fn resolve_cell(
+    tree: &Table,
+    has_run: bool,
+    reading: &mut Reading<'_>,
+) -> Option<(Scenario, Option<Timeline>)> {
     let Reading { contents, log, .. } = reading;
-    let scenario = resolve::scenario(tree, contents, log);
+    let scenario = resolve::scenario(tree, has_run, contents, log);
     if scenario.is_none() && log.is_clean() {
         let message = "this cannot be run, and talkpath does not know why: please report it";
         log.mistake(&Place::START, "", message);
     }
     let scenario = scenario.filter(|_| log.is_clean())?;
     understood::warn_of_traces(tree, scenario.duration, contents, log);
-    Some(scenario)
+    let spans = resolve::change_spans(tree, &scenario.links, contents);
+    let followed = Followed { scenario: &scenario, spans: &spans, has_run };
+    let timeline = timeline::timeline(&followed).map(|(timeline, doubts)| {
+        for doubt in doubts {
+            warn_of_doubt(tree, &doubt, log);
+        }
+        timeline
+    });
+    Some((scenario, timeline))
+}
+
+/// Warns of a change, or of a queue, that is probably not meant.
+fn warn_of_doubt(tree: &Table, Doubt { subject, message }: &Doubt, log: &mut Log) {
+    match subject {
+        DoubtSubject::Change(number, key) => {
+            let tables = tree.get(CHANGES).and_then(|node| match &node.value {
+                Value::List(tables) => tables.get(usize::try_from(number - 1).ok()?),
+                _ => None,
+            });
+            let Some(table) = tables else { return };
+            let node = table.as_table().and_then(|table| table.get(key)).unwrap_or(table);
+            log.warning(&node.place, format!("change.{number}.{key}"), message.as_str());
+        }
+        DoubtSubject::Queue(link) => {
+            let queue = ["path", "link"].iter().find_map(|links| {
+                let link = tree.get(links)?.as_table()?.get(link)?.as_table()?;
+                Some((*links, link.get("queue")?.as_table()?.get("limit")?))
+            });
+            let Some((links, limit)) = queue else { return };
+            let is_time =
+                matches!(limit.meaning, Some(Meaning::Amount(Amount { dimension: Dimension::Duration, .. })));
+            if is_time {
+                log.warning(&limit.place, format!("{links}.{link}.queue.limit"), message.as_str());
+            }
+        }
+    }
 }
 
 /// We chose at most a million flows in all cells together, because all cells are in memory.

@@ -17,11 +17,26 @@ pub(crate) struct Reading<'a> {
     /// [`Place::Option`](crate::diagnostic::Place::Option).
     pub(crate) labels: Vec<String>,
     pub(crate) log: Log,
+    /// What is assumed of the path that a file describes.
+    pub(crate) path_notes: Vec<String>,
+    /// Whether the sizes of its queues are assumed.
+    pub(crate) assumes_queues: bool,
+    /// What to say if nothing gives the rates of the path. `None` if its file has them.
+    pub(crate) lacks_rate: Option<String>,
 }
 
 impl<'a> Reading<'a> {
     pub(crate) fn new(source: &'a Source, options: &'a Options, files: &'a dyn Files) -> Self {
-        let (contents, labels, log) = (Contents::default(), Vec::new(), Log::default());
-        Self { source, options, files, contents, labels, log }
+        Self {
+            source,
+            options,
+            files,
+            contents: Contents::default(),
+            labels: Vec::new(),
+            log: Log::default(),
+            path_notes: Vec::new(),
+            assumes_queues: false,
+            lacks_rate: None,
+        }
     }
 }

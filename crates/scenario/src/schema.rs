@@ -108,7 +108,9 @@ fn value(kind: &Kind, steps: bool) -> Value {
         Kind::List(spec) => json!({ "type": "array", "items": table(spec, false) }),
         Kind::Path(spec) => {
             let names: Vec<_> = presets().iter().map(|preset| preset.name).collect();
-            json!({ "anyOf": [{ "enum": names }, table(spec, false)] })
+            // The name of a file has a point or a slash.
+            let file = json!({ "type": "string", "pattern": "[./]" });
+            json!({ "anyOf": [{ "enum": names }, file, table(spec, false)] })
         }
         Kind::Thresholds => {
             let bound =

@@ -283,13 +283,29 @@ pub(crate) const CHANGES: &str = "change";
 
 /// Reads TOML text. Syntax errors go to `log`, and the tree has the parts that the parser could read.
 pub(crate) fn parse(text: &str, log: &mut Log) -> Table {
+    parse_at(text, &|span| Place::File(span), log)
+}
+
+/// Reads the text of the path file that the log includes ([`Log::include`]).
+pub(crate) fn parse_included(text: &str, log: &mut Log) -> Table {
+    parse_at(text, &|span| Place::Included(span), log)
+}
+
+fn parse_at(text: &str, place: &dyn Fn(core::ops::Range<usize>) -> Place, log: &mut Log) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let span = error.span().unwrap_or(text.len()..text.len());
         let help = syntax_help(text, span.start);
-        log.mistake(&Place::File(span), "", Problem { message: error.message().to_owned(), help });
+        log.mistake(&place(span), "", Problem { message: error.message().to_owned(), help });
     }
-    convert_table(table.get_ref(), &|span| Place::File(span))
+    convert_table(table.get_ref(), place)
+}
+
+/// Whether a text has a path at its top, `up` or `down`, and nothing that only a scenario has.
+pub fn has_path_alone(text: &str) -> bool {
+    let root = parse(text, &mut Log::default());
+    let has = |names: &[&str]| names.iter().any(|name| root.get(name).is_some());
+    has(&["up", "down"]) && !has(&["path", "link", "flow", "duration"])
 }
 
 /// Reads one TOML value, for `--set` and for defaults. Returns `None` if the text is not a TOML value.

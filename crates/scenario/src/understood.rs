@@ -11,14 +11,15 @@ mod trace_doubts;
 
 use talkpath_model::{LinkIndex, Scenario};
 use talkpath_path::{DelayTrace, LossTrace, QueueName, RateTrace};
-use talkpath_units::text::significant;
-use talkpath_units::{Duration, Rate, counted};
+use talkpath_units::counted;
 
 pub use self::trace_doubts::doubts_about_rates;
 pub(crate) use self::trace_doubts::warn_of_traces;
 use crate::contents::Contents;
 use crate::fragments;
+use crate::timeline::Timeline;
 use crate::tree::{Meaning, Node, Table};
+use crate::words::{file_name, percent, rate, time};
 
 /// Sentences on how a plan was understood, for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,17 @@ pub struct Understood {
     /// A line for each flow whose datagrams IP fragments, with the loss of messages that follows from a loss
     /// of packets.
     pub fragments: Vec<String>,
+    /// What is said of tables of values over time, for example `x.csv: half of rtt_ms is the delay of each
+    /// direction`.
+    pub tables: Vec<String>,
+    /// When the links change in the first cell. `None` if they do not.
+    pub timeline: Option<Timeline>,
+    /// What is assumed of the path that a file describes, in sentences.
+    pub path: Vec<String>,
+    /// Whether the sizes of the queues of that path are assumed.
+    pub assumes_queues: bool,
+    /// Whether the file has no rates, so that something else gives them.
+    pub path_lacks_rate: bool,
     /// The names of the links whose drop-tail queue has the default limit.
     pub assumed_queues: Vec<String>,
     /// Each key `playout` that a file sets to `adaptive`, with a sentence on what this word means now.
@@ -53,6 +65,11 @@ pub(crate) fn understood(contents: &Contents, cells: &[&Scenario]) -> Understood
             fragments::fragment_lines,
             "flows and cells send datagrams that are cut into fragments",
         ),
+        tables: tables(contents),
+        timeline: None,
+        path: Vec::new(),
+        assumes_queues: false,
+        path_lacks_rate: false,
         assumed_queues: Vec::new(),
         renamed: Vec::new(),
         not_in_sim: not_in_sim(cells),
@@ -62,7 +79,7 @@ pub(crate) fn understood(contents: &Contents, cells: &[&Scenario]) -> Understood
 impl Understood {
     /// Returns the lines that every run prints.
     pub fn lines(&self) -> impl Iterator<Item = &String> {
-        self.traces.iter().chain(&self.losses).chain(&self.fragments)
+        self.traces.iter().chain(&self.tables).chain(&self.losses).chain(&self.fragments)
     }
 }
 
@@ -152,6 +169,18 @@ fn traces(contents: &Contents) -> Vec<String> {
     lines
 }
 
+/// Says how each table of values over time was read, where its header does not say all.
+fn tables(contents: &Contents) -> Vec<String> {
+    let mut lines = Vec::new();
+    for trace in &contents.traces {
+        let Some(table) = contents.changes(&trace.name) else { continue };
+        let origin = table.origin().map(|origin| format!("times count from the first one, {origin}"));
+        let notes = origin.into_iter().chain(table.notes().iter().cloned());
+        lines.extend(notes.map(|note| format!("{}: {note}", file_name(&trace.name))));
+    }
+    lines
+}
+
 fn describe_rate_trace(trace: &RateTrace) -> String {
     let deliveries = counted(trace.opportunities().len(), "delivery");
     let mean = match trace.mean_rate().as_bps() {
@@ -223,68 +252,3 @@ fn losses(scenario: &Scenario) -> Vec<String> {
 
 /// We chose 20 %: no codec can conceal so much in a call, so the share was perhaps meant in per cent.
 const LARGE_LOSS: f64 = 0.2;
-
-/// Returns the name of a trace's file without the folder that the resolved form adds.
-fn file_name(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
-}
-
-/// Three digits, as in `1.2 Mb/s`.
-fn rate(rate: Rate) -> String {
-    let bps = rate.as_bps() as f64;
-    let (value, unit) = match bps {
-        1e9.. => (bps / 1e9, "Gb/s"),
-        1e6.. => (bps / 1e6, "Mb/s"),
-        1e3.. => (bps / 1e3, "kb/s"),
-        _ => (bps, "b/s"),
-    };
-    format!("{} {unit}", significant(value, DIGITS))
-}
-
-fn time(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    let (value, unit) = match seconds {
-        1.0.. => (seconds, "s"),
-        1e-3.. => (seconds * 1e3, "ms"),
-        1e-6.. => (seconds * 1e6, "us"),
-        _ => (seconds * 1e9, "ns"),
-    };
-    format!("{} {unit}", significant(value, DIGITS))
-}
-
-/// Writes `share` in per cent. A share below a hundred thousandth is not written in digits, because nobody
-/// counts its zeros.
-fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    if percent > 0.0 && percent < LEAST_PERCENT {
-        return format!("less than {LEAST_PERCENT} %");
-    }
-    format!("{} %", significant(percent, DIGITS))
-}
-
-/// The significant digits of a number in a sentence. A whole part keeps all of its digits. We chose 3 because
-/// a reader compares these numbers with those of a scenario, which seldom have more.
-const DIGITS: i32 = 3;
-
-/// The smallest share that is written in digits, in per cent. We chose a bound that no usual loss rate of a
-/// path falls below.
-const LEAST_PERCENT: f64 = 0.001;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_three_digits_and_no_zeros_at_the_end() {
-        let rates = [0, 999, 1_200_000, 16_830_000, 999_000_000_000];
-        assert_eq!(
-            rates.map(|bps| rate(Rate::from_bps(bps))),
-            ["0 b/s", "999 b/s", "1.2 Mb/s", "16.8 Mb/s", "999 Gb/s"]
-        );
-        assert_eq!(time(Duration::from_millis(10_000)), "10 s");
-        assert_eq!(
-            [0.5, 0.001, 1.0, 0.0, 7.1e-9, 0.001_234].map(percent),
-            ["50 %", "0.1 %", "100 %", "0 %", "less than 0.001 %", "0.123 %"]
-        );
-    }
-}

@@ -15,6 +15,7 @@ mod mistakes;
 mod options;
 mod robust;
 mod steps;
+mod timeline;
 mod topology;
 mod units;
 mod voice;

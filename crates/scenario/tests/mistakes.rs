@@ -504,6 +504,7 @@ fn options_are_told_by_name() {
         seed: None,
         repeat: Some(0),
         is_recorded: false,
+        is_path_alone: false,
     };
     let mistakes = load(&Source::new("f.toml", GOOD), &options).unwrap_err().to_string();
     let lines: Vec<_> = mistakes.lines().collect();

@@ -31,7 +31,7 @@ impl<'a> Mistakes<'a> {
     ) {
         let (line, column) = self.line_and_column(span.start);
         let (key, message, help) = (key.to_owned(), message.into(), help.into());
-        let mistake = Diagnostic { span, line, column, option: None, key, message, help };
+        let mistake = Diagnostic { span, line, column, option: None, included: None, key, message, help };
         if !self.list.contains(&mistake) {
             self.list.push(mistake);
         }

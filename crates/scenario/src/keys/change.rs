@@ -105,9 +105,10 @@ const CHANGE_KEYS: &[Key] = &[
         "file",
         Kind::File(FileKind::ChangeTable),
         Default::Absent("the values are in this table"),
-        "values over time from a file. Its first line names the columns: `time_s`, `time_ms`, `time_us` or `time_ns`, and any of \
-         `rate_bps`, `rate_kbps`, `rate_mbps`, `delay_ms`, `loss`, `loss_percent`, or with one direction as in `up_mbps` and \
-         `down_delay_ms`. Times since 1970 count from the first row. `at` is added to its times, and with `every` it repeats",
+        "values over time from a file. Its first line names the columns: `time_s`, `time_ms`, `time_us`, `time_ns` or `time` (dates), and \
+         any of `rate_bps`, `rate_kbps`, `rate_mbps`, `delay_ms`, `rtt_ms` (half each way), `loss`, `loss_percent`, or with one \
+         direction as in `up_kbps` and `down_delay_ms`. Dates and times since 1970 count from the first row. `at` is added to its \
+         times, and with `every` it repeats",
     ),
 ];
 

@@ -49,7 +49,8 @@ const ROOT_KEYS: &[Key] = &[
         "path",
         Kind::Path(&super::PATH),
         Default::Absent("`link` tables then say what lies between the hosts"),
-        "two hosts and a bottleneck each way: the name of a preset, or a table with `up` and `down`",
+        "two hosts and a bottleneck each way: the name of a preset, a table with `up` and `down`, or a file: one with [up], [down] \
+         and [[change]], or a table or trace as `--path` takes it. A name with a point or a slash is a file, beside the scenario",
     ),
     key(
         "link",
@@ -62,7 +63,8 @@ const ROOT_KEYS: &[Key] = &[
         "change",
         Kind::List(&super::CHANGE),
         Default::Absent("the links stay as they are"),
-        "`[[change]]`: values of links that change at stated times, and outages; in `sim` and `emu`",
+        "`[[change]]`: values of links that change at stated times, and outages; in `sim` and `emu`. Errors, `--set` and `--sweep` \
+         count them from 1: `change.1.at`. Those of a path's file or preset come behind the scenario's own",
     ),
     key(
         "far_clock",

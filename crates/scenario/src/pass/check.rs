@@ -288,9 +288,12 @@ impl Checker<'_> {
     fn check_path(&mut self, node: &mut Node, spec: &'static TableSpec, at: KeyPath<'_>) {
         match &mut node.value {
             Value::Table(inner) => self.check_table(inner, spec, &node.place, at),
+            // A file that cannot be read.
+            Value::Text(_) if self.log.has_mistake_in(&at.to_string()) => {}
             Value::Text(_) => {
                 let names = presets().iter().map(|preset| preset.name);
-                if let Err(problem) = read::one_of(node, "the name of a path", names, &[]) {
+                if let Err(mut problem) = read::one_of(node, "the name of a path", names, &[]) {
+                    problem.message += "; a path file's name has a point or a slash, as in line.toml or ./line, and a sweep takes presets alone";
                     self.log.mistake(&node.place, at, problem);
                 }
             }

@@ -3,7 +3,7 @@
 //! | pass | change | tree |
 //! | --- | --- | --- |
 //! | [`recorded`] | completes the calls of an older run directory | the file |
-//! | [`set`] | sets the keys of the command line | the file |
+//! | [`set`] | sets the keys of the command line, and writes out the path that a file describes ([`path_file`]) | the file |
 //! | [`values`] | replaces percentages by numbers, and reads named files | the file |
 //! | [`sweep`] | removes `[sweep]`, and sets the values of a cell | each cell |
 //! | [`check`] | adds the meaning of each right value, and every default | each cell, swept files |
@@ -13,6 +13,7 @@
 //! files.
 
 pub(crate) mod check;
+pub(crate) mod path_file;
 pub(crate) mod recorded;
 pub(crate) mod set;
 pub(crate) mod sweep;

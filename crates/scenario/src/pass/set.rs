@@ -14,6 +14,7 @@ use crate::diagnostic::{Log, Place};
 use crate::keys::ROOT;
 use crate::names::unknown_key;
 use crate::options::{Setting, name_of_file};
+use crate::pass::path_file::{add_changes, expand_path_file, report_lacking_rate};
 use crate::preset::preset;
 use crate::quantity::{Problem, percentage};
 use crate::read;
@@ -25,16 +26,21 @@ use crate::tree::{self, CHANGES, Entry, Node, Table, Value, linked_keys, split};
 /// Sets the keys of the command line. A scenario without a name gets the name of its file, and a path's name
 /// is written out as its tables.
 pub(crate) fn set_options(mut root: Table, reading: &mut Reading<'_>) -> Table {
-    let Reading { source, options, labels, log, .. } = reading;
-    for Setting { key, value: text, option } in &options.set {
-        let place = Place::Option(labels.len());
-        labels.push(option.clone());
+    for Setting { key, value: text, option } in &reading.options.set {
+        let place = Place::Option(reading.labels.len());
+        reading.labels.push(option.clone());
         let value =
             tree::parse_value(text, &place).unwrap_or_else(|| Node::text(text.as_str(), place.clone()));
-        if let Err(problem) = set_option(&mut root, key, value, &place, log) {
-            log.mistake(&place, key, problem);
+        if key.starts_with("path.") || key.starts_with("change.") {
+            expand_path_file(&mut root, reading);
+        }
+        if let Err(problem) = set_option(&mut root, key, value, &place, &mut reading.log) {
+            reading.log.mistake(&place, key, problem);
         }
     }
+    expand_path_file(&mut root, reading);
+    report_lacking_rate(&root, reading);
+    let Reading { source, options, labels, .. } = reading;
     for (key, value) in [("seed", options.seed), ("repeat", options.repeat)] {
         if let Some(value) = value {
             let place = Place::Option(labels.len());
@@ -329,12 +335,9 @@ pub(crate) fn expand_path(root: &mut Table) {
     let place = path.place.clone();
     path.value = Value::Table(table);
     path.set_place(&place);
-    let Some(mut changes) = changes else { return };
-    changes.set_place(&place);
-    let Some(present) = root.get_mut(CHANGES) else { return root.set(CHANGES, changes) };
-    // Anything else than two lists is a mistake of the scenario, which is reported later.
-    if let (Value::List(present), Value::List(of_preset)) = (&mut present.value, changes.value) {
-        present.extend(of_preset);
+    if let Some(mut changes) = changes {
+        changes.set_place(&place);
+        add_changes(root, changes);
     }
 }
 

@@ -76,6 +76,38 @@ pub(crate) fn changes(
     is_right.then_some(changes)
 }
 
+/// The changes of a cell that come from one `[[change]]`.
+#[derive(Clone, Debug)]
+pub(crate) struct ChangeSpan {
+    /// The number of the `[[change]]`, from 1.
+    pub(crate) number: u64,
+    /// How many changes it makes: one for each link, and with a file one for each row and link.
+    pub(crate) changes: usize,
+    /// The file with its values.
+    pub(crate) file: Option<String>,
+}
+
+/// Returns how the changes of a cell, whose tree is `root`, come from its tables, in their order.
+pub(crate) fn change_spans(root: &Table, links: &[NamedLink], contents: &Contents) -> Vec<ChangeSpan> {
+    let Some(Node { value: Value::List(tables), .. }) = root.get("change") else { return Vec::new() };
+    let span = |(number, node): (u64, &Node)| {
+        let section = Section::new(node.as_table()?, CHANGE.keys, KeyPath::ROOT, &node.place);
+        let indices = indices_of_links(&section, links).ok()?;
+        let file = section.node("file").and_then(Node::as_text);
+        let changes_of = |index: &u32| match file {
+            None => 1,
+            Some(file) => {
+                let rows =
+                    contents.changes(file).and_then(|table| table.rows_of(&links[*index as usize].name));
+                rows.map_or(0, <[_]>::len)
+            }
+        };
+        let changes = indices.iter().map(changes_of).sum();
+        Some(ChangeSpan { number, changes, file: file.map(str::to_owned) })
+    };
+    (1..).zip(tables).filter_map(span).collect()
+}
+
 /// Warns if the first change of a table comes after the senders of the run stop.
 fn warn_of_late_change(section: &Section<'_>, changes: &[Change], duration: Option<Duration>, log: &mut Log) {
     let Some(duration) = duration else { return };
@@ -354,8 +386,8 @@ fn changes_of_rows(
     let first = rows.first().map_or(Duration::ZERO, |(time, _)| *time);
     if let Some(duration) = duration.filter(|duration| first >= *duration) {
         let message = format!("found times from {first} on, but the run sends for {duration}");
-        let help = "times are counted from the run's beginning; subtract the first one: \
-                    `awk 'NR == 1 { print; next } NR == 2 { first = $1 } { $1 = $1 - first; print }' FILE > from-zero.txt`";
+        let help = "times are counted from the run's beginning: `talkpath trace FILE -o NEW.csv` writes them from zero, and \
+                    `--path FILE` counts from the first row";
         return Err(KeyProblem::new("file", Problem::new(message).with_help(help)));
     }
     let overtake = section.flag("overtake").unwrap_or(false);

@@ -13,6 +13,7 @@ pub(crate) mod link;
 mod program;
 mod wifi;
 
+pub(crate) use self::change::{ChangeSpan, change_spans};
 use talkpath_model::{FarClock, IpVersion, KernelProfile, NamedLink, Scenario};
 use talkpath_units::Seed;
 
@@ -23,8 +24,9 @@ use crate::read::KeyPath;
 use crate::section::Section;
 use crate::tree::Table;
 
-/// Makes the scenario of the checked tree `root`. Returns `None` if there are mistakes.
-pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Option<Scenario> {
+/// Makes the scenario of the checked tree `root`. Returns `None` if there are mistakes. If it does not have a
+/// run (`has_run`), its duration is not the user's.
+pub(crate) fn scenario(root: &Table, has_run: bool, contents: &Contents, log: &mut Log) -> Option<Scenario> {
     let at = KeyPath::ROOT;
     let section = Section::new(root, ROOT.keys, at, &Place::START);
     let duration = section.duration("duration");
@@ -49,7 +51,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
     let links = link::links(root, &named, contents, ip, log);
     let context = flow::FlowContext { links: &links, duration, contents };
     let flows = flow::resolve_flows(&flow_tables, &context, log);
-    let changes = change::changes(root, &links, duration, contents, log);
+    let changes = change::changes(root, &links, duration.filter(|_| has_run), contents, log);
     if let Some(flows) = &flows {
         links.warn_of_unused(flows, log);
     }

@@ -4,17 +4,18 @@
 //! also says how to convert the file. Begin to read with [`warn_of_traces`].
 
 use talkpath_path::{DelayTrace, RateTrace};
-use talkpath_units::{Duration, Rate};
+use talkpath_units::{Duration, Rate, counted};
 
-use super::{file_name, percent, rate, time};
 use crate::contents::Contents;
 use crate::diagnostic::Log;
 use crate::read::KeyPath;
-use crate::tree::{Node, Table};
+use crate::tree::{CHANGES, Node, Table, Value};
+use crate::words::{file_name, percent, rate, time};
 
 /// Warns of the traces of one cell. `root` is its checked tree, and `duration` the time for which its flows
 /// send.
 pub(crate) fn warn_of_traces(root: &Table, duration: Duration, contents: &Contents, log: &mut Log) {
+    warn_of_tables(root, duration, contents, log);
     for parent in ["path", "link"] {
         let links = root.get(parent).and_then(Node::as_table).map_or(&[][..], |table| &table.entries);
         for link in links {
@@ -34,6 +35,33 @@ pub(crate) fn warn_of_traces(root: &Table, duration: Duration, contents: &Conten
                 let key = at.key("jitter").key("file").to_string();
                 log.warning(&node.place, &key, format!("{}: {doubt}", file_name(name)));
             }
+        }
+    }
+}
+
+/// Warns of the tables of values over time in one cell.
+fn warn_of_tables(root: &Table, duration: Duration, contents: &Contents, log: &mut Log) {
+    let Some(Node { value: Value::List(changes), .. }) = root.get(CHANGES) else { return };
+    for (number, change) in (1_u64..).zip(changes) {
+        let Some(node) = change.as_table().and_then(|change| change.get("file")) else { continue };
+        let Some((table, name)) = node.as_text().and_then(|name| Some((contents.changes(name)?, name)))
+        else {
+            continue;
+        };
+        let mut doubts = table.doubts().to_vec();
+        let (rows, _) = table.directions();
+        let used = rows.iter().filter(|(time, _)| *time < duration).count();
+        if used < rows.len() {
+            doubts.push(format!(
+                "the run of {} sees {used} of its {}, which go on to {}",
+                time(duration),
+                counted(rows.len(), "row"),
+                time(rows.last().map_or(Duration::ZERO, |(time, _)| *time))
+            ));
+        }
+        for doubt in doubts {
+            let message = format!("{}: {doubt}", file_name(name));
+            log.warning(&node.place, format!("change.{number}.file"), message);
         }
     }
 }
