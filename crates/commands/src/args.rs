@@ -9,7 +9,8 @@
 )]
 
 mod campaign;
-pub(crate) mod demand;
+pub(crate) mod check;
+mod demand;
 mod family;
 mod heading;
 mod links;
@@ -52,6 +53,7 @@ pub use self::campaign::{
     CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignPushArgs, CampaignReportArgs,
     CampaignRunArgs,
 };
+pub use self::check::CheckArgs;
 pub use self::demand::{DemandArgs, ThresholdArgs};
 pub use self::family::FamilyArgs;
 pub use self::links::LinkArgs;
@@ -394,11 +396,12 @@ pub struct CompareArgs {
     /// sim and emu: run no upload beside the compared flow, even if TALKPATH_LOAD is set
     #[arg(help_heading = heading::TRAFFIC, long)]
     pub alone: bool,
-    /// A preset, a file with the tables `up` and `down` like those in scenarios/paths/, or a table of rates
-    /// over time, whose first line names its columns, such as time_s,rate_mbps,delay_ms. Presets: lan,
-    /// home-adsl, home-adsl-fq, home-cable, home-cable-fq, wifi-busy, lte, starlink, geo-satellite and
-    /// transatlantic (default: home-adsl)
-    #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE.toml|FILE.csv", env = "TALKPATH_PATH")]
+    /// A preset, or a file: one with the tables `up` and `down` like those in scenarios/paths/, a table of
+    /// rates over time, whose first line names its columns, such as time_s,rate_mbps,delay_ms, or what
+    /// `talkpath trace` reads: mahimahi's trace, JSON of netem-trace, lines of tc, a capture (with --line).
+    /// Presets: lan, home-adsl, home-adsl-fq, home-cable, home-cable-fq, wifi-busy, lte, starlink,
+    /// geo-satellite and transatlantic (default: home-adsl)
+    #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE", env = "TALKPATH_PATH")]
     pub path: Option<String>,
     /// Your line by its download and upload in Mb/s, and its one-way delay if you know it: 50/10 or
     /// 50/10/20ms. What is assumed is printed. --up and --down describe a line in full
@@ -478,6 +481,9 @@ pub struct RunArgs {
     /// The scenario file. With --resume it may be left out; then it is the one in the run directory
     #[arg(value_name = "SCENARIO.toml", required_unless_present = "resume")]
     pub scenario: Option<PathBuf>,
+    /// Another path than the scenario's: a preset or a file, as for `compare`
+    #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE", conflicts_with = "resume")]
+    pub path: Option<String>,
     #[command(flatten)]
     pub change: ChangeArgs,
     #[command(flatten)]
@@ -498,21 +504,6 @@ pub struct RunArgs {
     pub demand: DemandArgs,
     #[command(flatten)]
     pub until: UntilArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct CheckArgs {
-    /// The scenario file
-    #[arg(value_name = "SCENARIO.toml", required_unless_present_any = ["schema", "keys"])]
-    pub scenario: Option<PathBuf>,
-    #[command(flatten)]
-    pub change: ChangeArgs,
-    /// Print the JSON Schema of scenario files, for an editor
-    #[arg(long, conflicts_with_all = ["scenario", "set", "sweep"])]
-    pub schema: bool,
-    /// Print all keys of scenario files as Markdown tables, with their values, defaults and meanings
-    #[arg(long, conflicts_with_all = ["scenario", "schema", "set", "sweep"])]
-    pub keys: bool,
 }
 
 #[derive(Debug, Args)]

@@ -44,6 +44,7 @@ pub mod network;
 pub mod output_file;
 mod page;
 mod path_changes;
+mod path_file;
 mod place;
 mod progress_events;
 mod run_state;

@@ -2,7 +2,9 @@
 
 use talkpath_measure::chart_data::CellChartData;
 use talkpath_measure::summary::{MOST_CHANGES, PathChange, PathChanges, Summary};
-use talkpath_path::{Change, LinkState, LinkValues, LossModel, QueueLimit, RateModel, change_marks};
+use talkpath_path::{
+    Change, LinkConfig, LinkState, LinkValues, LossModel, QueueLimit, RateModel, change_marks,
+};
 use talkpath_report::CellChanges;
 use talkpath_scenario::{Plan, Scenario};
 use talkpath_units::{Instant, Rate, Seed, counted};
@@ -74,7 +76,14 @@ fn changes_of_run(scenario: &Scenario, seed: Seed) -> Vec<PathChange> {
 
 /// Describes what a change does to a link: `rate 12.4 Mb/s, delay 38 ms`.
 fn describe_change(change: &Change) -> String {
-    let LinkValues { rate: to_rate, delay, loss, limit, state } = &change.to;
+    let outage = change.outage.map(|_| "outage".to_owned());
+    let values = Some(describe_values(&change.to)).filter(|values| !values.is_empty());
+    values.into_iter().chain(outage).collect::<Vec<_>>().join(", ")
+}
+
+/// Describes values of a link: `rate 12.4 Mb/s, delay 38 ms`.
+fn describe_values(values: &LinkValues) -> String {
+    let LinkValues { rate: to_rate, delay, loss, limit, state } = values;
     let to_rate = to_rate.as_ref().map(|to| match to {
         RateModel::Fixed(to) if to.as_bps() == 0 => "rate 0".to_owned(),
         RateModel::Fixed(to) => format!("rate {}", rate(*to)),
@@ -95,8 +104,19 @@ fn describe_change(change: &Change) -> String {
         LinkState::Up => "up again".to_owned(),
         LinkState::Down { .. } => "down".to_owned(),
     });
-    let outage = change.outage.map(|_| "outage".to_owned());
-    [to_rate, delay, loss, limit, state, outage].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    [to_rate, delay, loss, limit, state].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Describes a link as it begins: `15 Mb/s, 20 ms, queue 187500 B`.
+pub(crate) fn describe_link(config: &LinkConfig) -> String {
+    let values = LinkValues {
+        rate: Some(config.rate.clone()),
+        delay: Some(config.delay),
+        loss: Some(config.loss.clone()).filter(|loss| *loss != LossModel::None),
+        limit: Some(config.queue.limit()),
+        state: None,
+    };
+    describe_values(&values)
 }
 
 /// Writes a rate in Mb/s, or below 1 Mb/s in kb/s.

@@ -17,14 +17,17 @@ use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 
 use talkpath_scenario::{
-    Diagnostic, Diagnostics, Files, KernelProfile, LARGEST_FILE, Located, NoFiles, Options, Plan, Source,
-    load_with_files,
+    Diagnostic, Diagnostics, Files, KernelProfile, LARGEST_FILE, Located, NoFiles, Options, PathText, Plan,
+    Setting, Source, load_with_files, preset,
 };
 use talkpath_system::this_kernel::this_kernel;
 use talkpath_units::Bytes;
 
+use crate::args::quoted;
 use crate::failure::Failure;
+use crate::path_file::read_path;
 use crate::shares::percent_of;
+use crate::terminal::Terminal;
 use talkpath_experiment::part::SUMMARY;
 use talkpath_experiment::run_dir::{PARTS, PLAN, SCENARIO};
 
@@ -63,6 +66,45 @@ pub(crate) fn diagnose_file(
 fn is_in_run_directory(path: &Path) -> bool {
     let has = |name: &str| path.with_file_name(name).is_file();
     path.file_name() == Some(SCENARIO.as_ref()) && (has(SUMMARY) || has(&format!("{PARTS}/{PLAN}")))
+}
+
+/// Reads `name`, a file that describes a path or a preset, for its path alone.
+///
+/// # Errors
+/// As [`diagnose_file`] does.
+pub(crate) fn diagnose_path(name: &str, options: &Options) -> (Source, Result<Plan, Diagnostics>) {
+    let source = Source::new(name, PATH_ALONE);
+    let mut set = vec![path_setting(name, None)];
+    set.extend(options.set.iter().cloned());
+    let options = Options { set, is_path_alone: true, ..options.clone() };
+    let plan = load_and_check_thresholds(&source, &options, &FolderFiles { folder: PathBuf::new() });
+    (source, plan)
+}
+
+/// The scenario of a path that is read alone. It is the default.
+const PATH_ALONE: &str = "drain = \"5 s\"";
+
+/// Returns the setting of `--path PATH`. A file is relative to the working directory. If the scenario is in
+/// another folder, the setting has the whole name of the file.
+pub(crate) fn path_setting(path: &str, scenario: Option<&Path>) -> Setting {
+    let is_elsewhere = scenario.and_then(Path::parent).is_some_and(|folder| !folder.as_os_str().is_empty());
+    let whole = || std::path::absolute(path).ok()?.into_os_string().into_string().ok();
+    // A name without a point or a slash is not taken for that of a file.
+    let is_here = || !path.contains(['.', '/']) && Path::new(path).is_file();
+    let named = match preset(path) {
+        Some(_) => path.to_owned(),
+        None if is_elsewhere => whole().unwrap_or_else(|| path.to_owned()),
+        None if is_here() => format!("./{path}"),
+        None => path.to_owned(),
+    };
+    Setting::by(&format!("--path {path}"), "path", quoted(&named))
+}
+
+/// Prints what is assumed of the path that a file describes.
+pub(crate) fn note_path(plan: &Plan, terminal: Terminal) {
+    for note in &plan.understood.path {
+        terminal.note(note);
+    }
 }
 
 /// Makes the plan of a scenario that is not in a file. It cannot name files, because there is no folder to
@@ -119,6 +161,10 @@ impl Files for FolderFiles {
             return Err(format!("larger than {} MiB, which no trace is", MAX_TRACE_BYTES >> 20));
         };
         String::from_utf8(bytes).map_err(|_| "not UTF-8 text, so not a trace".to_owned())
+    }
+
+    fn path(&self, name: &str) -> Result<PathText, String> {
+        read_path(&self.folder.join(name), name)
     }
 
     fn locate(&self, name: &str) -> Result<Located, String> {
@@ -252,15 +298,16 @@ pub(crate) fn scenario_failure(source: &Source, diagnostics: &Diagnostics) -> Fa
 /// source line.
 pub(crate) fn format_diagnostic(source: &Source, diagnostic: &Diagnostic) -> String {
     let key = if diagnostic.key.is_empty() { String::new() } else { format!("{}: ", diagnostic.key) };
+    let of_file = diagnostic.included.as_deref().unwrap_or(source);
     let mut text = match &diagnostic.option {
         Some(option) => format!("{option}: {key}{}", diagnostic.message),
         None => {
             let Diagnostic { line, column, message, .. } = diagnostic;
-            format!("{}:{line}:{column}: {key}{message}", source.name)
+            format!("{}:{line}:{column}: {key}{message}", of_file.name)
         }
     };
     if diagnostic.option.is_none()
-        && let Some(line) = source.text.lines().nth(diagnostic.line.saturating_sub(1))
+        && let Some(line) = of_file.text.lines().nth(diagnostic.line.saturating_sub(1))
     {
         text.push_str(&underline_mistake(line, diagnostic));
     }
@@ -311,6 +358,7 @@ mod tests {
             line,
             column,
             option: None,
+            included: None,
             key: "drain".to_owned(),
             message: "expected a time".to_owned(),
             help: Some("write \"5 s\"".to_owned()),

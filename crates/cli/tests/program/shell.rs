@@ -76,7 +76,7 @@ fn the_exit_code_is_the_commands_and_ours_if_that_is_0() {
         "the command's goes first"
     );
     Seen::of(shell(&bench, &["--path", "nowhere", "--", "true"]).output().unwrap())
-        .fails(125, &["no such preset"]);
+        .fails(125, &["expected the name of a path"]);
     Seen::of(shell(&bench, &["--pair", "a", "--beside", "bulk", "--", "true"]).output().unwrap())
         .fails(125, &["belongs to the shell that makes the path"]);
 }

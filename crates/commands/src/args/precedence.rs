@@ -61,7 +61,9 @@ impl Sources<'_> {
 
 fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) -> Result<(), Failure> {
     if let Some(line) = &args.line {
-        if sources.is_typed("path") {
+        // A capture has no rates, which a line gives it.
+        let is_file = args.path.as_deref().is_some_and(|path| path.contains(['.', '/']));
+        if sources.is_typed("path") && !is_file {
             return Err(Failure::Usage(
                 "--line with --path: a line is a path of its own; give one of them".to_owned(),
             ));

@@ -16,9 +16,9 @@ pub struct ShellArgs {
     /// end of the path that has this name, or waits until there is one
     #[arg(help_heading = heading::WHERE, long, value_name = "NAME")]
     pub pair: Option<String>,
-    /// A preset, a file with the tables `up` and `down`, or a table of rates over time, as for `compare`.
+    /// A preset or a file, as for `compare`: a path file, a table of rates over time, a trace or lines of tc.
     /// `up` leads from the near end to the far end
-    #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE.toml|FILE.csv")]
+    #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE")]
     pub path: Option<String>,
     #[command(flatten)]
     pub links: LinkArgs,

@@ -6,7 +6,6 @@
 
 mod next_commands;
 pub(super) mod path;
-mod table_path;
 
 use talkpath_measure::summary::Summary;
 use talkpath_path::{LinkConfig, Medium, RateModel};
@@ -27,7 +26,7 @@ use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
 use crate::running::{self, Outcome, TerminalObserver};
-use crate::scenario_file::load_changed;
+use crate::scenario_file::{load_changed, note_path};
 use crate::terminal::table_style;
 use crate::thresholds;
 use talkpath_experiment::choice::{ArenaKind, Records};
@@ -63,11 +62,9 @@ pub fn run(args: &CompareArgs, context: Context<'_>) -> Result<(), Failure> {
     if let Some(line) = &args.line {
         context.terminal.note(&line.assumptions());
     }
-    if let Some(assumptions) = path.assumptions() {
-        context.terminal.note(assumptions);
-    }
     refuse_speech_without_a_call(args)?;
     let plan = make_plan(args, &place, &path)?;
+    note_path(&plan, context.terminal);
     refuse_single_candidate(args, &place)?;
     // A threshold about a figure that no run has is refused now, and not after a long run.
     thresholds::refuse_unknown_figures(&plan)?;
@@ -137,7 +134,7 @@ fn refuse_single_candidate(args: &CompareArgs, place: &Place) -> Result<(), Fail
 
 /// Makes the plan of the run. The duration is the one that the user chose. If the user chose none, it depends
 /// on the arena, on the upload beside the compared flow, and in `sim` on the rate of the path.
-fn make_plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Plan, Failure> {
+fn make_plan(args: &CompareArgs, place: &Place, path: &ComparedPath) -> Result<Plan, Failure> {
     if let Some(duration) = &args.duration {
         return plan_with_duration(duration, args, place, path);
     }
@@ -168,7 +165,7 @@ fn plan_with_duration(
     duration: &str,
     args: &CompareArgs,
     place: &Place,
-    path: &ComparedPath<'_>,
+    path: &ComparedPath,
 ) -> Result<Plan, Failure> {
     let transports = args.transports();
     let controls = congestion_controls(args, place);
@@ -206,7 +203,13 @@ fn plan_with_duration(
     let repeat = args.place.repeat.unwrap_or(first_repetitions);
     let mut plan =
         path.load(&Options { set, seed: args.place.seed, repeat: Some(repeat), ..Options::default() })?;
-    if (args.line.is_some() || path.assumptions().is_some()) && !chooses_queue(args) {
+    if args.line.is_some() && args.path.is_some() && !plan.understood.path_lacks_rate {
+        return Err(Failure::Usage(format!(
+            "--line with --path {}, which has rates of its own; give one of them. --up and --down change a path",
+            args.path.as_deref().unwrap_or_default()
+        )));
+    }
+    if (args.line.is_some() || plan.understood.assumes_queues) && !chooses_queue(args) {
         plan.understood.assumed_queues = ["up", "down"].map(str::to_owned).into();
     }
     Ok(plan)

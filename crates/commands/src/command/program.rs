@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::page::Pages;
 use crate::running::{self, Outcome, TerminalObserver};
-use crate::scenario_file::{load_source_beside, read_text};
+use crate::scenario_file::{load_source_beside, note_path, path_setting, read_text};
 use crate::terminal::{self, Terminal};
 use crate::thresholds;
 use talkpath_experiment::part::REPORT;
@@ -56,9 +56,6 @@ pub fn plan(args: &ShellArgs, command: &[String], terminal: Terminal) -> Result<
 
 fn plan_of_path(args: &ShellArgs, command: &[String], terminal: Terminal) -> Result<Plan, Failure> {
     let path = ComparedPath::described(args.path.as_deref(), &args.links)?;
-    if let Some(assumptions) = path.assumptions() {
-        terminal.note(assumptions);
-    }
     let mut set = args.links.settings();
     let program = command.first().map_or("shell", String::as_str);
     let beside = if args.beside.is_some() { " beside an upload" } else { "" };
@@ -68,20 +65,16 @@ fn plan_of_path(args: &ShellArgs, command: &[String], terminal: Terminal) -> Res
     }
     set.extend([Setting::by(OURS, "name", quoted(&name)), Setting::by(OURS, "kernel", "this")]);
     set.extend(common_settings(args, command));
-    path.load(&Options { set, seed: args.seed, repeat: Some(1), ..Options::default() })
+    let plan = path.load(&Options { set, seed: args.seed, repeat: Some(1), ..Options::default() })?;
+    note_path(&plan, terminal);
+    Ok(plan)
 }
 
 /// Returns the flows of the scenario `file`, on its path unless the options choose another one.
 fn plan_with_background(args: &ShellArgs, file: &Path, command: &[String]) -> Result<Plan, Failure> {
     let mut set = Vec::new();
     if let Some(path) = &args.path {
-        if path.ends_with(".toml") || path.ends_with(".csv") || path.contains('/') {
-            return Err(Failure::Usage(format!(
-                "--path {path} with --background: only a preset; write the path into {}",
-                file.display()
-            )));
-        }
-        set.push(Setting::by(&format!("--path {path}"), "path", quoted(path)));
+        set.push(path_setting(path, Some(file)));
     }
     set.extend(args.links.settings());
     set.extend(common_settings(args, command));

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
 use crate::running::{self, Outcome};
-use crate::scenario_file::load_file;
+use crate::scenario_file::{load_file, note_path};
 use crate::thresholds;
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::place::Place;
@@ -51,6 +51,7 @@ pub fn run(args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
 /// Runs all repetitions of `scenario` in a new directory, and prints the tables.
 fn run_whole(scenario: &Path, args: &RunArgs, context: Context<'_>) -> Result<(), Failure> {
     let plan = load_file(scenario, &options(args))?;
+    note_path(&plan, context.terminal);
     check_plan(&plan, args.allow_program)?;
     let place = place::with_usual_arena(&args.place, usual_arena(&plan))?;
     refuse_junit(args.demand.junit.as_deref(), &[])?;

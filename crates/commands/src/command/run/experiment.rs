@@ -8,6 +8,7 @@ use crate::args::RunArgs;
 use crate::command::{Context, jobs};
 use crate::page::Pages;
 use crate::running::TerminalObserver;
+use crate::scenario_file::path_setting;
 use talkpath_experiment::Experiment;
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::place::Place;
@@ -41,8 +42,9 @@ pub(in crate::command) fn new_experiment<'p>(
 
 /// Returns the changes that the command line makes to the scenario.
 pub(super) fn options(args: &RunArgs) -> Options {
+    let path = args.path.as_ref().map(|path| path_setting(path, args.scenario.as_deref()));
     Options {
-        set: args.change.settings().chain(args.demand.settings()).collect(),
+        set: path.into_iter().chain(args.change.settings()).chain(args.demand.settings()).collect(),
         seed: args.place.seed,
         repeat: args.place.repeat,
         ..Options::default()

@@ -17,11 +17,11 @@ use talkpath_units::{Duration, counted};
 
 /// The steps of a trace.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct NetemTrace {
+pub(crate) struct NetemTrace {
     quantity: Quantity,
     steps: Vec<Step>,
     /// True if the steps begin again at their end.
-    pub(super) is_endless: bool,
+    is_endless: bool,
 }
 
 /// What a trace sets.
@@ -48,7 +48,7 @@ impl NetemTrace {
     ///
     /// # Errors
     /// Returns what was found, where, and what is read.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let root: Value = serde_json::from_str(text).map_err(|why| format!("no JSON: {why}"))?;
         let mut steps = Vec::new();
         let (mut quantity, mut is_endless) = (None, false);
@@ -60,12 +60,12 @@ impl NetemTrace {
     }
 
     /// The time from the first step to the end of the last one.
-    pub(super) fn length(&self) -> Duration {
+    pub(crate) fn length(&self) -> Duration {
         self.steps.iter().map(|step| step.length).fold(Duration::ZERO, Duration::saturating_add)
     }
 
     /// Describes how the trace ends.
-    pub(super) fn ending(&self) -> String {
+    pub(crate) fn ending(&self) -> String {
         let steps = counted(self.steps.len(), "step");
         match self.is_endless {
             true => format!(
@@ -78,8 +78,9 @@ impl NetemTrace {
     }
 
     /// Writes the steps as the table that `file` of `[[change]]` reads. The last row of a table lasts as long
-    /// as the row before it. So the last step of a trace that repeats is written in two halves.
-    pub(super) fn as_table(&self) -> String {
+    /// as the row before it, and a single one a second (`ChangeTable::period`). So a last step of another
+    /// length is written in two halves.
+    pub(crate) fn as_table(&self) -> String {
         let (column, scale) = match self.quantity {
             Quantity::Rate => ("rate_bps", 1.0),
             Quantity::Delay => ("delay_ms", 1e-6),
@@ -89,7 +90,10 @@ impl NetemTrace {
         let mut at = Duration::ZERO;
         for (number, Step { length, value }) in (1..).zip(&self.steps) {
             let _ = writeln!(table, "{} {}", at.as_secs_f64(), value * scale);
-            if self.is_endless && number == self.steps.len() {
+            let is_last = number == self.steps.len();
+            let length_before =
+                self.steps.iter().rev().nth(1).map_or(Duration::from_secs(1), |step| step.length);
+            if is_last && *length != length_before {
                 let _ = writeln!(table, "{} {}", at.saturating_add(*length / 2).as_secs_f64(), value * scale);
             }
             at = at.saturating_add(*length);
@@ -276,7 +280,10 @@ mod tests {
         let plain = r#"{"RepeatedBwPatternConfig":{"pattern":[
             {"StaticBwConfig":{"bw":{"gbps":0,"bps":12000000},"duration":{"secs":1,"nanos":500000000}}},
             {"StaticBwConfig":{"bw":{"gbps":0,"bps":24000000},"duration":{"secs":1,"nanos":0}}}],"count":2}}"#;
-        assert_eq!(table(human), "time_s rate_bps\n0 12000000\n1.5 24000000\n2.5 12000000\n4 24000000\n");
+        assert_eq!(
+            table(human),
+            "time_s rate_bps\n0 12000000\n1.5 24000000\n2.5 12000000\n4 24000000\n4.5 24000000\n"
+        );
         assert_eq!(table(human), table(plain));
     }
 
@@ -290,6 +297,7 @@ mod tests {
                          {"StaticLossConfig":{"loss":[0.0],"duration":"9s"}}],"count":0}}"#;
         // The last row lasts as long as the one before it, so a round of the table is 10 s long.
         assert_eq!(table(endless), "time_s loss\n0 0.1\n1 0\n5.5 0\n");
+        assert_eq!(table(endless).parse::<ChangeTable>().unwrap().period(), Duration::from_secs(10));
         let trace = NetemTrace::read(endless).unwrap();
         assert_eq!(trace.ending(), "2 steps in 10 s, repeated: write every = \"10 s\" in [[change]]");
     }

@@ -19,9 +19,6 @@ use talkpath_capture::{Capture, OneWayBasis, Options, StreamSummary, read};
 use talkpath_measure::FlowRecord;
 use talkpath_units::{Duration, Instant, counted};
 
-use crate::args::DescribedTrace;
-use crate::failure::Failure;
-
 /// The time of a row. We chose 200 ms: ten packets of a usual call, so that a loss of 10 % can be told from
 /// none, and short enough to keep a burst of losses a burst.
 const WINDOW: Duration = Duration::from_millis(200);
@@ -37,30 +34,43 @@ const MAGIC: [[u8; 4]; 5] = [
 ];
 
 /// Whether the file begins as a capture does.
-pub(super) fn is_capture(path: &Path) -> bool {
+pub(crate) fn is_capture(path: &Path) -> bool {
     let mut first = [0; 4];
     let is_read = File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok();
     is_read && MAGIC.contains(&first)
 }
 
+/// Which stream of a capture is wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StreamWanted {
+    /// Its name, as `rate` has it. `None` is the stream with the most packets.
+    pub(crate) stream: Option<String>,
+    /// How long its fastest packet took, if the user says it.
+    pub(crate) one_way: Option<Duration>,
+}
+
 /// A stream of a capture, as the path that its packets saw.
-pub(super) struct StreamPath {
+pub(crate) struct StreamPath {
     /// What the capture has, in a few lines.
-    pub(super) description: String,
+    pub(crate) description: String,
     /// The table of changes.
-    pub(super) table: String,
+    pub(crate) table: String,
+    /// What makes the capture implausible, a sentence each.
+    pub(crate) doubts: Vec<String>,
 }
 
 impl StreamPath {
     /// Reads the capture, and makes the table of the stream that the user names, or of the one with the most
-    /// packets.
-    pub(super) fn read(args: &DescribedTrace) -> Result<Self, Failure> {
-        let name = args.file().display().to_string();
-        let usage = |why: String| Failure::Usage(format!("{name}: {why}"));
-        let file = File::open(args.file()).map_err(|why| Failure::read(args.file(), &why))?;
-        let options = Options { one_way: args.one_way, ..Options::default() };
+    /// packets. Messages call the file `name`.
+    ///
+    /// # Errors
+    /// Returns why there is no such stream, or why the file cannot be read, with the name.
+    pub(crate) fn read(file: &Path, name: &str, wanted: &StreamWanted) -> Result<Self, String> {
+        let usage = |why: String| format!("{name}: {why}");
+        let file = File::open(file).map_err(|why| usage(why.to_string()))?;
+        let options = Options { one_way: wanted.one_way, ..Options::default() };
         let capture = read(file, &options).map_err(|why| usage(why.to_string()))?;
-        let stream = choose(&capture, args.stream.as_deref()).map_err(usage)?;
+        let stream = choose(&capture, wanted.stream.as_deref()).map_err(usage)?;
         let flow = capture.record.flows.iter().find(|flow| flow.info.name == stream.flow);
         let rows = flow.map(rows).unwrap_or_default();
         if rows.is_empty() {
@@ -70,9 +80,32 @@ impl StreamPath {
         if let Some(damage) = &capture.damage {
             description += &format!("; what follows byte {} is damaged: {}", damage.at, damage.what);
         }
-        Ok(Self { description, table: table(&name, stream, &rows) })
+        Ok(Self { description, table: table(name, stream, &rows), doubts: doubts(&capture, stream, &rows) })
     }
 }
+
+/// Says what makes the times of a capture implausible.
+fn doubts(capture: &Capture, stream: &StreamSummary, rows: &[Row]) -> Vec<String> {
+    let mut doubts: Vec<String> = capture.order.warning().into_iter().collect();
+    let delays = || rows.iter().map(|row| row.delay);
+    let varies = delays().max().unwrap_or_default().saturating_sub(delays().min().unwrap_or_default());
+    if varies >= LONGEST_VARIATION {
+        doubts.push(format!(
+            "the delay varies by {varies}, more than any path holds packets: the clock of the capture or of the sender was set, and \
+             what lies before and behind it are two captures"
+        ));
+    }
+    if stream.number_restarts > 0 || stream.clock_restarts > 0 {
+        doubts.push(format!(
+            "the sender of {} began its numbers or times anew: nothing is known of losses there, or the packets are out of order",
+            stream.flow
+        ));
+    }
+    doubts
+}
+
+/// We chose 30 s: Linux gives up a fragment after that time, and no queue of an access line is as long.
+const LONGEST_VARIATION: Duration = Duration::from_secs(30);
 
 /// Finds the stream `wanted`, or else the one with the most packets.
 fn choose<'a>(capture: &'a Capture, wanted: Option<&str>) -> Result<&'a StreamSummary, String> {
@@ -154,6 +187,7 @@ fn table(name: &str, stream: &StreamSummary, rows: &[Row]) -> String {
 fn describe(capture: &Capture, stream: &StreamSummary, rows: &[Row]) -> String {
     let delays = rows.iter().map(|row| row.delay);
     let (least, most) = (delays.clone().min().unwrap_or_default(), delays.max().unwrap_or_default());
+    let mean = rows.iter().map(|row| row.delay.as_millis_f64()).sum::<f64>() / rows.len().max(1) as f64;
     let losses: Vec<f64> = rows.iter().map(|row| row.loss * 100.0).collect();
     let (least_loss, most_loss) =
         (losses.iter().copied().fold(f64::INFINITY, f64::min), losses.iter().copied().fold(0.0, f64::max));
@@ -162,12 +196,13 @@ fn describe(capture: &Capture, stream: &StreamSummary, rows: &[Row]) -> String {
         others => format!(" (and {}: --stream takes another)", counted(others as u64, "other stream")),
     };
     format!(
-        "{} of RTP{others}: {} over {:.1} s, {:.2} % lost; within {} ms the median delay is {:.1} to {:.1} ms and the loss \
-         {least_loss:.0} to {most_loss:.0} %; {}",
+        "{} of RTP{others}: {} over {:.1} s, {:.2} % lost{}; within {} ms the median delay is {:.1} to {:.1} ms, {mean:.1} in the \
+         mean, and the loss {least_loss:.0} to {most_loss:.0} %; {}",
         stream.flow,
         counted(stream.packets, "packet"),
         stream.to_s - stream.from_s,
         stream.lost_share * 100.0,
+        stream.longest_gap_ms.map_or_else(String::new, |ms| format!(", the longest gap {ms:.0} ms")),
         WINDOW.as_millis(),
         least.as_millis_f64(),
         most.as_millis_f64(),

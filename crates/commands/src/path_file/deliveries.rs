@@ -26,7 +26,7 @@ const FIRST_MS_SINCE_1970: u64 = 100_000_000_000;
 const SLOW_RATE_BPS: u64 = 100_000;
 
 /// The times of deliveries.
-pub(super) struct Deliveries {
+pub(crate) struct Deliveries {
     /// The time in the first line, in `unit`.
     first_time: u64,
     unit: TimeUnit,
@@ -43,7 +43,7 @@ impl Deliveries {
     /// # Errors
     /// Returns a message with the number of the first line that is not a whole number, or that is earlier
     /// than the line before. Returns an error, too, if all lines are empty.
-    pub(super) fn read(text: &str, unit: Option<TimeUnit>) -> Result<Self, String> {
+    pub(crate) fn read(text: &str, unit: Option<TimeUnit>) -> Result<Self, String> {
         let mut times: Vec<u64> = Vec::new();
         for (line_number, line) in (1_u32..).zip(text.lines().map(str::trim)) {
             if line.is_empty() {
@@ -72,9 +72,9 @@ impl Deliveries {
     }
 
     /// Describes the deliveries by their number, their times and their rates.
-    pub(super) fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         let Self { first_time, unit, nanos_since_first, .. } = self;
-        let is_since_1970 = *first_time >= FIRST_MS_SINCE_1970 && guess_unit(*first_time) == *unit;
+        let is_since_1970 = self.is_since_1970();
         let mut text = format!(
             "{} over {} s, from {first_time} {} on{}",
             counted(nanos_since_first.len(), "delivery"),
@@ -97,10 +97,47 @@ impl Deliveries {
             let most_rate = format_bps(DELIVERY_BITS * most);
             text += &format!("; {least_rate} to {most_rate} within a second");
         }
+        if let Some((length, from)) = self.longest_hole() {
+            let seconds = |nanos: u64| nanos as f64 / NANOS_PER_SECOND as f64;
+            text += &format!(
+                "; the longest time without a delivery is {} s, from {} s on",
+                seconds(length),
+                seconds(from)
+            );
+        }
         if *first_time > 0 || *unit != TimeUnit::Ms {
             text += "; a scenario takes milliseconds from the run's beginning: -o FILE writes it so";
         }
         text
+    }
+
+    /// Whether the times do not count in milliseconds from the beginning of the trace: those since 1970, in
+    /// another unit, or with a first one in the second half of the trace.
+    pub(crate) fn begins_elsewhere(&self) -> bool {
+        let first = self.first_time.saturating_mul(self.unit.nanos());
+        self.unit != TimeUnit::Ms || self.is_since_1970() || first > self.length_nanos()
+    }
+
+    fn is_since_1970(&self) -> bool {
+        self.first_time >= FIRST_MS_SINCE_1970 && guess_unit(self.first_time) == self.unit
+    }
+
+    /// The time of the first delivery: `1700000000000 ms, since 1970`.
+    pub(crate) fn first_in_words(&self) -> String {
+        let since_1970 = if self.is_since_1970() { ", since 1970" } else { "" };
+        format!("{} {}{since_1970}", self.first_time, self.unit.word())
+    }
+
+    /// The mean rate in brackets, if it is known: ` (12 Mb/s)`.
+    pub(crate) fn mean_in_words(&self) -> String {
+        self.mean_rate_bps().map_or_else(String::new, |bps| format!(" ({})", format_bps(bps)))
+    }
+
+    /// Returns the longest time between two deliveries, and when it begins, in nanoseconds since the first
+    /// one. `None` if there is one delivery.
+    fn longest_hole(&self) -> Option<(u64, u64)> {
+        let holes = self.nanos_since_first.windows(2).map(|pair| (pair[1] - pair[0], pair[0]));
+        holes.rev().max_by_key(|(length, _)| *length)
     }
 
     /// Returns the time from the first to the last delivery.
@@ -134,7 +171,7 @@ impl Deliveries {
 
     /// Writes the trace that `rate = { trace = FILE }` reads: the time of each delivery in milliseconds since
     /// the first one, rounded to a whole number.
-    pub(super) fn as_trace(&self) -> String {
+    pub(crate) fn as_trace(&self) -> String {
         let mut text = String::new();
         for nanos in &self.nanos_since_first {
             let rounded_ms = nanos.saturating_add(500_000) / 1_000_000;

@@ -19,12 +19,6 @@ pub(super) struct TcLink {
     pub(super) notes: Vec<String>,
 }
 
-/// Returns whether `line` is a call of tc. It may begin with `sudo` or with a prompt.
-pub(super) fn is_tc_line(line: &str) -> bool {
-    let mut words = line.split_whitespace().skip_while(|word| ["sudo", "#", "$"].contains(word));
-    words.next().is_some_and(|word| word == "tc" || word.ends_with("/tc"))
-}
-
 /// Parses a line of tc that adds a netem, tbf or police discipline.
 ///
 /// # Errors
@@ -47,16 +41,6 @@ pub(super) fn parse_line(line: &str) -> Result<TcLink, String> {
     Err("expected a line with netem, tbf, htb or police; other disciplines of tc are not read".to_owned())
 }
 
-/// The device of a line, and whether the line hangs below another one of that device: `dev eth0 parent 1:10`.
-pub(super) fn device(line: &str) -> (Option<&str>, bool) {
-    let mut words = line.split_whitespace();
-    let device = words.by_ref().find(|word| *word == "dev").and_then(|_| words.next());
-    (device, words.take_while(|word| !OPTIONS_BEGIN.contains(word)).any(|word| word == "parent"))
-}
-
-/// The words at which the options of a discipline begin.
-const OPTIONS_BEGIN: [&str; 4] = ["netem", "tbf", "htb", "police"];
-
 impl TcLink {
     /// Adds the keys of a discipline that hangs below this one. Where both have a key, that of the lower one
     /// stays, because packets wait there.
@@ -67,6 +51,24 @@ impl TcLink {
             self.keys.push(key);
         }
         self.notes.extend(below.notes);
+    }
+
+    /// Notes where the order of a shaper and a loss is another than that of Linux.
+    pub(super) fn note_order(&mut self) {
+        let has = |name: &str| self.keys.iter().any(|key| key.starts_with(&format!("{name} = ")));
+        if has("loss") && has("shaper") {
+            self.notes.push(
+                "netem loses packets before they reach the bucket, above it or below it; here they are lost behind the shaper, so \
+                 lost packets spend tokens, and a loss of 2 % takes 2 % of the rate"
+                    .to_owned(),
+            );
+        }
+        if has("delay") && has("shaper") {
+            self.notes.push(
+                "packets pass the delay of netem before the bucket; here they pass it behind the shaper, which is the same time"
+                    .to_owned(),
+            );
+        }
     }
 }
 
@@ -341,6 +343,9 @@ fn police(words: &mut Words<'_>) -> Result<TcLink, String> {
     Ok(link)
 }
 
+/// A packet of the usual MTU.
+const LARGEST_PACKET: Bytes = Bytes::new(1500);
+
 /// A token bucket of tc.
 #[derive(Default)]
 struct Bucket {
@@ -373,6 +378,12 @@ impl Bucket {
 
     fn write(&self, key: &str) -> Result<String, String> {
         let (rate, burst) = self.values()?;
+        if burst < LARGEST_PACKET {
+            return Err(format!(
+                "found burst {burst}, expected at least {LARGEST_PACKET}: a packet of that size never finds its tokens, so it would \
+                 never leave"
+            ));
+        }
         Ok(format!("{key} = {{ rate = \"{rate}\", burst = \"{burst}\" }}"))
     }
 
@@ -537,8 +548,6 @@ mod tests {
         );
         let root = parse_line("tc qdisc add dev eth0 root handle 1: htb default 10").unwrap();
         assert!(root.keys.is_empty() && root.notes[0].contains("the line of its class"));
-        assert_eq!(device(line), (Some("eth0"), true));
-        assert_eq!(device("tc qdisc add dev eth1 root netem delay 5ms"), (Some("eth1"), false));
     }
 
     #[test]
@@ -588,6 +597,7 @@ mod tests {
             ("tc qdisc add dev eth0 root netem slot 5ms", "found \"slot\""),
             ("tc qdisc add dev eth0 root tbf rate 1mbit latency 5ms", "expected `burst`"),
             ("tc qdisc add dev eth0 root tbf rate 1mbit burst 5k", "tbf without latency or limit"),
+            ("tc qdisc add dev eth0 root tbf rate 1mbit burst 1000 latency 5ms", "expected at least 1500 B"),
         ] {
             let refused = parse_line(line).unwrap_err();
             assert!(refused.contains(why), "{line}: {refused}");
