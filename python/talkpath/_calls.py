@@ -23,6 +23,7 @@ File = str | os.PathLike[str]
 def run(
     scenario: Scenario,
     *,
+    path: File | None = None,
     sweep: Mapping[str, Sequence[Any]] | None = None,
     repeat: int | None = None,
     seed: int | None = None,
@@ -57,6 +58,7 @@ def run(
     Args:
         scenario: a dict with the keys of a scenario file, or the path of one. Files that a dict names are
             looked for in the working directory.
+        path: another path than the scenario's: a preset or a file, as for `compare`.
         sweep: keys, each with its values, one cell for each combination; they join those that the scenario
             sweeps: `{"path.up.loss": [0.0, 0.01]}`.
         repeat: how many repetitions of each cell.
@@ -99,6 +101,7 @@ def run(
     """
     with checked(scenario, sweep, set or {}, repeat) as it:
         flags = [
+            *_option("--path", path),
             *_common(out, jobs, records, series, strict),
             *_place(arena, to, key_file, repeat, seed),
             *_measuring(clocks_synchronised, capture, keep_awake, per_flow),

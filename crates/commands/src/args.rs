@@ -9,8 +9,8 @@
 )]
 
 mod campaign;
-pub(crate) mod check;
-mod demand;
+mod check;
+pub(crate) mod demand;
 mod family;
 mod heading;
 mod links;
