@@ -16,9 +16,9 @@ use talkpath_commands::summary_file::head_of;
 use talkpath_emu::{Calls, CaptureError, export_capture};
 use talkpath_experiment::part::{CAPTURES, QLOGS};
 use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
-use talkpath_model::IpVersion;
+use talkpath_model::{IpVersion, LinkIndex, Scenario};
 use talkpath_scenario::Options;
-use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
+use talkpath_sim::capture::{CaptureEnd, CaptureOptions, CapturePlace, capture};
 use talkpath_sim::journey::{journeys, write_nam};
 use talkpath_sim::qlog::qlog;
 
@@ -47,14 +47,18 @@ pub(crate) fn export_packets(
             return Err(unusable(why));
         }
         ExportFormat::Pcapng => {
-            let options = CaptureOptions { end: capture_end(args), encapsulated: args.encapsulated };
-            capture(&again.scenario, &plan, options, writer).map_err(unwritten)?;
+            let at = capture_place(args, &again.scenario)?;
+            let options = CaptureOptions { at, encapsulated: args.encapsulated };
+            capture(&again.scenario, &plan, options, writer).map_err(|why| match why.kind() {
+                io::ErrorKind::InvalidInput => unusable(&why.to_string()),
+                _ => unwritten(why),
+            })?;
         }
         ExportFormat::Qlog => {
             if !again.scenario.flows.iter().any(|flow| flow.transport.as_quic().is_some()) {
                 return Err(unusable("this cell has no flow over QUIC"));
             }
-            qlog(&again.scenario, &plan, capture_end(args), writer).map_err(unwritten)?;
+            qlog(&again.scenario, &plan, capture_end(args)?, writer).map_err(unwritten)?;
         }
         ExportFormat::Nam => {
             let window = again.window(&args.from, args.length.as_deref())?;
@@ -82,7 +86,7 @@ fn export_kept_packets(
     // A scenario of another version may not be understood any more. Its calls stay as they travelled.
     let plan = load_file(&dir.file(SCENARIO), &Options::default()).ok();
     let calls = plan.as_ref().and_then(|plan| plan.cell(id.cell)).map(|cell| Calls::of(&cell.scenario));
-    let (far, calls) = (args.at == CaptureAt::Far, calls.unwrap_or_default());
+    let (far, calls) = (capture_end(args)? == CaptureEnd::Far, calls.unwrap_or_default());
     export_capture(&file, far, args.encapsulated, &calls, writer).map_err(|why| match why {
         CaptureError::Io(why) => unwritten(why),
         damaged @ CaptureError::Damaged => Failure::Usage(format!("{}: {damaged}", path.display())),
@@ -97,7 +101,7 @@ fn export_kept_qlog(
     writer: &mut dyn Write,
     unwritten: &dyn Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    if args.at == CaptureAt::Far {
+    if capture_end(args)? == CaptureEnd::Far {
         return Err(Failure::Usage(
             "--at far: a run over real sockets keeps the qlog of its near end".to_owned(),
         ));
@@ -118,9 +122,31 @@ fn read_kept(dir: &RunDir, folder: &str, id: PartId, who: &str) -> Result<(PathB
     }
 }
 
-fn capture_end(args: &ExportArgs) -> CaptureEnd {
-    match args.at {
-        CaptureAt::Near => CaptureEnd::Near,
-        CaptureAt::Far => CaptureEnd::Far,
+/// The end of the flows. A link is a place for pcapng of a simulated run alone.
+fn capture_end(args: &ExportArgs) -> Result<CaptureEnd, Failure> {
+    match &args.at {
+        CaptureAt::Near => Ok(CaptureEnd::Near),
+        CaptureAt::Far => Ok(CaptureEnd::Far),
+        CaptureAt::Link(name) => Err(Failure::Usage(format!(
+            "--at {name}: expected near or far; a link's name is for --format pcapng of a simulated run"
+        ))),
     }
 }
+
+/// The place of a capture of a simulated run.
+fn capture_place(args: &ExportArgs, scenario: &Scenario) -> Result<CapturePlace, Failure> {
+    let CaptureAt::Link(name) = &args.at else { return Ok(CapturePlace::End(capture_end(args)?)) };
+    let links = || (0..).map(LinkIndex).zip(&scenario.links);
+    if let Some((index, _)) = links().find(|(_, link)| link.name == *name) {
+        return Ok(CapturePlace::Link(index));
+    }
+    let names: Vec<&str> = links().take(MOST_LINKS).map(|(_, link)| link.name.as_str()).collect();
+    let more = if scenario.links.len() > MOST_LINKS { ", ..." } else { "" };
+    Err(Failure::Usage(format!(
+        "--at {name}: expected near, far, or the name of a link, for the host or router where it begins: {}{more}",
+        names.join(", ")
+    )))
+}
+
+/// The most links that a message names. We chose 12, so that it stays a line or two.
+const MOST_LINKS: usize = 12;

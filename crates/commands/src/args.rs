@@ -11,6 +11,7 @@
 mod campaign;
 mod check;
 pub(crate) mod demand;
+mod export;
 mod family;
 mod heading;
 mod links;
@@ -55,6 +56,7 @@ pub use self::campaign::{
 };
 pub use self::check::CheckArgs;
 pub use self::demand::{DemandArgs, ThresholdArgs};
+pub use self::export::{CaptureAt, ExportArgs, ExportFormat, ExportTable};
 pub use self::family::FamilyArgs;
 pub use self::links::LinkArgs;
 pub use self::listen::{LawWord, ListenArgs};
@@ -529,40 +531,6 @@ pub struct ReplayArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// The run directory
-    #[arg(value_name = "RUN_DIR")]
-    pub run: PathBuf,
-    /// The format. csv, jsonl and parquet hold a table; log is a text for people
-    #[arg(long, value_enum)]
-    pub format: ExportFormat,
-    /// The table, for csv, jsonl and parquet (default: messages)
-    #[arg(long, value_enum)]
-    pub table: Option<ExportTable>,
-    /// The repetition, for pcapng, qlog and nam
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub repetition: u64,
-    /// The cell of the sweep, for pcapng, qlog and nam
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub cell: u64,
-    /// The end of the flows at which packets are recorded, for pcapng and qlog
-    #[arg(long, value_enum, default_value_t = CaptureAt::Near)]
-    pub at: CaptureAt,
-    /// pcapng: leave DCCP within UDP (RFC 6773), instead of unwrapping it to IP protocol 33
-    #[arg(long)]
-    pub encapsulated: bool,
-    /// The run time at which a nam file begins
-    #[arg(long, value_name = "TIME", default_value = "0 s")]
-    pub from: String,
-    /// How much of the run a nam file holds (default: until the flows stop sending)
-    #[arg(long = "for", value_name = "TIME")]
-    pub length: Option<String>,
-    /// Where to write the export (default: standard output)
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
 pub struct PlayArgs {
     /// The run directory of a simulated run
     #[arg(value_name = "RUN_DIR")]
@@ -582,54 +550,6 @@ pub struct PlayArgs {
     /// Where to write the page (default: play.html in the run directory)
     #[arg(short, long, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CaptureAt {
-    /// The end that sends the flow's messages
-    Near,
-    /// The end that receives the flow's messages
-    Far,
-}
-
-/// A table of an export. Every field holds one value. Each swept key has its own column, in SI units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExportTable {
-    /// One row for each message and direction: packets.parquet with the swept keys
-    Messages,
-    /// One row for each point of a quantity over time: series.parquet with the swept keys
-    Series,
-    /// One row for each flow in each repetition, with a column for each figure
-    Repetitions,
-    /// One row for each figure of a flow, and of the program, in each cell: its median, mean and 95 %
-    /// interval
-    Cells,
-    /// One row for each link in each repetition, with a column for each figure
-    Links,
-    /// One row for each repetition of the program of a scenario, with a column for each figure that it
-    /// printed
-    Program,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// A header, then one line for each row, with commas between the fields
-    Csv,
-    /// One JSON object on a line for each row
-    Jsonl,
-    /// A Parquet file, each column with its type
-    Parquet,
-    /// Every packet as one end saw it, for tshark. A simulation is run again; an emulated run must have been
-    /// run with --capture
-    Pcapng,
-    /// What one end of every QUIC connection sent, received and measured, as qlog
-    /// (draft-ietf-quic-qlog-quic-events). A simulation is run again; other runs must have been run with
-    /// --qlog
-    Qlog,
-    /// Nodes, links and the route of every packet, for the network animator nam. The simulation is run again
-    Nam,
-    /// A line for each transfer: start, end, transfer time, packet size, received, expected, protocol
-    Log,
 }
 
 /// Reads the command line and the environment variables. A request for help ends the process here.

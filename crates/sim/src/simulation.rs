@@ -265,10 +265,24 @@ impl Simulation {
                 let copy = self.packets.copy(packet.tag, packet.part());
                 self.network.handle_copy(packet.with_tag(copy));
             }
-            // The packet is on its way. Only an animation needs this event, and has seen it.
-            NetworkEvent::Entered { .. } => {}
+            NetworkEvent::Entered { packet, link } => self.pass(&packet, link, at),
         }
         at
+    }
+
+    /// A packet comes to a link. Only an animation and the capture of a router need this, and an animation has
+    /// seen it. A router sees a packet that is cut into fragments with its first one.
+    #[cold]
+    fn pass(&mut self, packet: &PathPacket<PacketHandle>, link: u32, now: Instant) {
+        let Some(tap) = &mut self.tap else { return };
+        if packet.part().offset == 0 {
+            let way = (packet.flow(), packet.direction(), packet.ecn());
+            tap.on_link(self.packets.get(packet.tag), way, link, now);
+        }
+        // The links note the service of each packet, which nobody needs here.
+        if let Some(services) = self.network.services(link) {
+            services.clear();
+        }
     }
 
     /// Handles a timer that goes off.

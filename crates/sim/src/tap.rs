@@ -1,6 +1,9 @@
-//! A tap at one end of every flow: what a capture is made of.
+//! A tap at one end of every flow, or at one host or router: what a capture is made of.
+
+use std::collections::BTreeSet;
 
 use talkpath_flow::Side;
+use talkpath_model::{LinkIndex, Scenario, Topology};
 use talkpath_path::Direction;
 use talkpath_units::{Ecn, Instant};
 use talkpath_wire::Packet;
@@ -26,6 +29,46 @@ impl CaptureEnd {
     }
 }
 
+/// Where a tap is.
+#[derive(Clone, Debug)]
+pub(crate) enum TapPlace {
+    /// At one end of every flow, whose host differs from flow to flow.
+    End(CaptureEnd),
+    /// At one host or router.
+    Node(TappedNode),
+}
+
+/// A host or a router.
+#[derive(Clone, Debug)]
+pub(crate) struct TappedNode {
+    /// The end of each flow that is at the node. `None` if the node is a router to the flow.
+    ends: Vec<Option<CaptureEnd>>,
+    /// The links that begin at the node.
+    links: BTreeSet<u32>,
+}
+
+impl TappedNode {
+    /// The node at which `link` begins. Returns `None` if no flow uses the link.
+    pub(crate) fn at_beginning_of(link: LinkIndex, scenario: &Scenario) -> Option<Self> {
+        let topology = Topology::new(scenario);
+        let node = (*topology.links.get(link.0 as usize)?)?.from;
+        let begins_here = |link: &u32| topology.links[*link as usize].is_some_and(|ends| ends.from == node);
+        let mut ends = vec![None; scenario.flows.len()];
+        for (flows, end) in [
+            (&topology.nodes[node].senders, CaptureEnd::Near),
+            (&topology.nodes[node].receivers, CaptureEnd::Far),
+        ] {
+            flows.iter().for_each(|flow| ends[*flow] = Some(end));
+        }
+        Some(Self { ends, links: (0..topology.links.len() as u32).filter(begins_here).collect() })
+    }
+
+    /// Whether the node is a router to a flow.
+    pub(crate) fn is_router(&self) -> bool {
+        self.ends.iter().any(Option::is_none)
+    }
+}
+
 /// A packet at the tap.
 #[derive(Clone, Debug)]
 pub(crate) struct Sighting {
@@ -40,7 +83,7 @@ pub(crate) struct Sighting {
 /// The tap: what was seen and not taken yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Tap {
-    end: CaptureEnd,
+    place: TapPlace,
     pub(crate) seen: Vec<Sighting>,
 }
 
@@ -48,14 +91,22 @@ pub(crate) struct Tap {
 pub(crate) type Way = (u32, Direction, Ecn);
 
 impl Tap {
-    pub(crate) const fn new(end: CaptureEnd) -> Self {
-        Self { end, seen: Vec::new() }
+    pub(crate) const fn new(place: TapPlace) -> Self {
+        Self { place, seen: Vec::new() }
+    }
+
+    /// Whether the tap is at this end of the flow.
+    fn is_at(&self, flow: u32, end: CaptureEnd) -> bool {
+        match &self.place {
+            TapPlace::End(of_all) => *of_all == end,
+            TapPlace::Node(node) => node.ends.get(flow as usize) == Some(&Some(end)),
+        }
     }
 
     /// A packet leaves its sender.
     pub(crate) fn on_departure(&mut self, packet: &SimPacket, way: Way, now: Instant) {
         let sender = if way.1 == Direction::Out { CaptureEnd::Near } else { CaptureEnd::Far };
-        if sender == self.end {
+        if self.is_at(way.0, sender) {
             self.see(packet, way, now);
         }
     }
@@ -63,7 +114,15 @@ impl Tap {
     /// A packet has arrived whole.
     pub(crate) fn on_arrival(&mut self, packet: &SimPacket, way: Way, now: Instant) {
         let receiver = if way.1 == Direction::Out { CaptureEnd::Far } else { CaptureEnd::Near };
-        if receiver == self.end {
+        if self.is_at(way.0, receiver) {
+            self.see(packet, way, now);
+        }
+    }
+
+    /// A packet comes to a link. A router sees it before its queue.
+    pub(crate) fn on_link(&mut self, packet: &SimPacket, way: Way, link: u32, now: Instant) {
+        let TapPlace::Node(node) = &self.place else { return };
+        if node.links.contains(&link) && node.ends.get(way.0 as usize) == Some(&None) {
             self.see(packet, way, now);
         }
     }

@@ -16,7 +16,7 @@ use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::RunSummary;
 use talkpath_scenario::{Options, Plan, Source, load};
 use talkpath_sim::SimArena;
-use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
+use talkpath_sim::capture::{CaptureEnd, CaptureOptions, CapturePlace, capture};
 use talkpath_wire::dccp::codec::{Carrier, Ports, decode};
 use talkpath_wire::dccp::{DccpOption, PacketKind};
 
@@ -73,7 +73,7 @@ impl Story {
 
     fn capture(&self, end: CaptureEnd, encapsulated: bool) -> Vec<u8> {
         let mut out = Vec::new();
-        let options = CaptureOptions { end, encapsulated };
+        let options = CaptureOptions { at: CapturePlace::End(end), encapsulated };
         self.with_run(|run| capture(&self.plan.cells[0].scenario, run, options, &mut out)).unwrap();
         out
     }

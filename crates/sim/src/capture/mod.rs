@@ -1,9 +1,10 @@
-//! A simulated run as a packet capture: what one end of every flow would have seen on its wire.
+//! A simulated run as a packet capture: what one end of every flow, or one host or router, would have seen on
+//! its wire.
 //!
-//! A run is a function of scenario and seed, so a capture needs no record: the run is made again with a tap
-//! at one end. Seen are packets as they leave the end's transport and as they arrive there, whole: a datagram
+//! A run is a function of scenario and seed, so a capture needs no record: the run is made again with a tap.
+//! At an end seen are packets as they leave the end's transport and as they arrive there, whole: a datagram
 //! that the path cuts into fragments appears once, when it is complete. The time a sending host takes
-//! (`send_jitter`) comes after the tap.
+//! (`send_jitter`) comes after the tap. A router sees packets as they come to it, before its queues.
 //!
 //! QUIC's packets are encrypted, also where the scenario leaves that out: sizes and times are the same. Their
 //! secrets come before the first packet, so the run is made once more for them.
@@ -18,13 +19,13 @@ use std::io::{self, Write};
 use talkpath_arena::RunPlan;
 use talkpath_config::TransportConfig;
 use talkpath_measure::pcapng::{self, CapturedPacket};
-use talkpath_model::{Direction as FlowDirection, Flow, Scenario};
+use talkpath_model::{Direction as FlowDirection, Flow, LinkIndex, Scenario};
 use talkpath_path::Direction;
 use talkpath_units::Instant;
 
 use crate::build;
 pub use crate::tap::CaptureEnd;
-use crate::tap::{Sighting, Tap};
+use crate::tap::{Sighting, Tap, TapPlace, TappedNode};
 use frame::{Envelope, encode_frame};
 use rtp::RtpFrame;
 use spoken::SpokenPackets;
@@ -32,40 +33,61 @@ use spoken::SpokenPackets;
 /// Where a capture is made, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// At which end.
-    pub end: CaptureEnd,
+    /// At which place.
+    pub at: CapturePlace,
     /// Whether a protocol of ours appears in UDP, as it travels (DCCP: RFC 6773), or by itself (DCCP: IP
     /// protocol 33).
     pub encapsulated: bool,
+}
+
+/// The place of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CapturePlace {
+    /// One end of every flow.
+    End(CaptureEnd),
+    /// The host or router at which this link begins. It sees both directions.
+    Link(LinkIndex),
 }
 
 /// Runs `scenario` and writes what `options` asks for to `out`, as pcapng with times in nanoseconds since the
 /// run's start. An interrupt of the `plan` ends the capture there.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and [`io::ErrorKind::InvalidInput`] if no flow uses the link of the place.
 pub fn capture(
     scenario: &Scenario,
     plan: &RunPlan<'_>,
     options: CaptureOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let name = match options.end {
-        CaptureEnd::Near => "near end",
-        CaptureEnd::Far => "far end",
+    let (name, place) = match options.at {
+        CapturePlace::End(CaptureEnd::Near) => ("near end".to_owned(), TapPlace::End(CaptureEnd::Near)),
+        CapturePlace::End(CaptureEnd::Far) => ("far end".to_owned(), TapPlace::End(CaptureEnd::Far)),
+        CapturePlace::Link(link) => {
+            let name = scenario.links.get(link.0 as usize).map_or("", |link| link.name.as_str());
+            let unused =
+                || io::Error::new(io::ErrorKind::InvalidInput, format!("no flow uses the link {name}"));
+            let node = TappedNode::at_beginning_of(link, scenario).ok_or_else(unused)?;
+            (format!("where {name} begins"), TapPlace::Node(node))
+        }
     };
     let probed = talkpath_arena::far_clock::with_probes(scenario);
     let scenario = probed.as_ref().unwrap_or(scenario);
     let encrypted = encrypted(scenario);
     let scenario = encrypted.as_ref().unwrap_or(scenario);
-    pcapng::write_header(out, &[name])?;
+    pcapng::write_header(out, &[&name])?;
     if encrypted.is_some() {
         let mut simulation = build::build(scenario, plan);
         simulation.run(plan, &mut |_| {});
         pcapng::write_tls_secrets(out, &simulation.connections.key_log())?;
     }
     let mut simulation = build::build(scenario, plan);
-    simulation.tap = Some(Box::new(Tap::new(options.end)));
+    if let TapPlace::Node(node) = &place
+        && node.is_router()
+    {
+        simulation.network.observe_hops();
+    }
+    simulation.tap = Some(Box::new(Tap::new(place)));
     let end = Instant::ZERO.saturating_add(scenario.duration);
     let spoken: Vec<Option<SpokenPackets>> = scenario
         .flows
