@@ -3,7 +3,7 @@
 //! ```text
 //! file ─► blocks ─► packets ─► datagrams ─► RTP, RTCP, SDP ─► streams ─► RunRecord, which is rated as a
 //! run's
-//!     file.rs        link.rs     observed.rs, rtcp.rs, sdp.rs   stream.rs, opus.rs, repair.rs, speech.rs
+//!     file.rs        link.rs     observed.rs, rtcp.rs, sdp.rs   stream.rs, opus.rs, repair.rs, speech.rs, names.rs
 //! ```
 //!
 //! - *capture*: a file of packets, in the formats pcap and pcapng.
@@ -23,6 +23,7 @@ mod encoding;
 mod figures;
 mod file;
 mod link;
+mod names;
 mod numbers;
 mod observed;
 mod one_way;
@@ -31,6 +32,7 @@ mod opus;
 mod order;
 mod red;
 mod repair;
+mod rows;
 mod rtcp;
 mod sdp;
 mod speech;
@@ -55,7 +57,8 @@ pub use self::stream::StreamSummary;
 
 use self::observed::Observed;
 use self::one_way::OneWay;
-use self::stream::{Limits, Stream};
+use self::rows::Limits;
+use self::stream::Stream;
 
 /// The streams of a capture.
 #[derive(Clone, Debug)]
@@ -96,22 +99,22 @@ pub fn read(file: impl Read + Send, options: &Options) -> Result<Capture, ReadEr
 fn rate(observed: &Observed, options: &Options, damage: Option<Damage>, order: PacketOrder) -> Capture {
     let mut limits = Limits::default();
     let mut streams = Vec::new();
-    let mut names = Names::default();
     let found_streams = observed.streams();
     for found in &found_streams {
         let one_way = OneWay::of(found.source, &observed.reports, options.one_way);
-        let stream = Stream::new(found, observed, options, one_way, &mut limits);
-        let name = names.next(&stream);
-        streams.push((name, stream));
+        streams.push(Stream::new(found, observed, options, one_way, &mut limits));
     }
+    let names = names::name(&streams);
+    let streams: Vec<(names::FlowName, Stream<'_>)> = names.into_iter().zip(streams).collect();
     // The delay of a packet begins before the capture does. The record has no times below zero.
     let origin_ns = streams.iter().filter_map(|(_, stream)| stream.earliest_ns()).min().unwrap_or(0);
     let mut record = RunRecord { valid: true, ..RunRecord::default() };
     let mut capture_figures = BTreeMap::new();
     let mut speech = BTreeMap::new();
     let mut summaries = Vec::new();
-    for (name, stream) in &streams {
-        let flow = stream.record(name, origin_ns);
+    for (names::FlowName { name, conversation }, stream) in &streams {
+        let mut flow = stream.record(name, origin_ns);
+        flow.info.group.clone_from(conversation);
         record.window_end = record.window_end.max(end_of(&flow));
         record.flows.push(flow);
         capture_figures.extend(stream.figures().map(|figures| (name.clone(), figures)));
@@ -133,25 +136,6 @@ fn end_of(flow: &FlowRecord) -> Instant {
     let times = flow.forward.messages.iter().flat_map(|message| [Some(message.due), message.received]);
     let last = times.flatten().max().unwrap_or(Instant::ZERO);
     last.saturating_add(Duration::from_nanos(1))
-}
-
-/// The names of the flows: `call-1` if a stream is a call, `rtp-96-1` otherwise. All calls have one number
-/// after another, so that a threshold on `call` is about each of them.
-#[derive(Default)]
-struct Names {
-    calls: usize,
-    others: usize,
-}
-
-impl Names {
-    fn next(&mut self, stream: &Stream<'_>) -> String {
-        if stream.is_call() {
-            self.calls += 1;
-            return format!("call-{}", self.calls);
-        }
-        self.others += 1;
-        format!("rtp-{}-{}", stream.payload_type(), self.others)
-    }
 }
 
 /// The comparison of the clocks, which is what the one-way delays rest on.

@@ -8,6 +8,9 @@
 //! The published figures go by the bit rate that the encoder was set to. With a constant bit rate that is the
 //! rate of the packets. With a variable one it is what the receiver wants in SDP (`maxaveragebitrate`), and
 //! the mean of the packets if SDP does not say it. The mean is lower where the speaker pauses.
+//!
+//! SRTP encrypts all of that (RFC 3711 §3.1). What stays are the header of RTP and the sizes: the time between
+//! packets, DTX, the bit rate, and whether it is constant. The rest is assumed ([`OpusCoding::of_encrypted`]).
 
 use std::collections::BTreeMap;
 
@@ -37,6 +40,8 @@ pub(crate) struct OpusCoding {
     /// Whether the encoder changes between bandwidths.
     has_several_bandwidths: bool,
     rate_by: RateSource,
+    /// Whether the packets are encrypted, so that bandwidth, channels and FEC are assumed.
+    is_assumed: bool,
 }
 
 /// Who says the bit rate of a stream.
@@ -72,6 +77,8 @@ pub struct CodingSummary {
     pub dtx: bool,
     /// Whether the speech has two channels.
     pub stereo: bool,
+    /// Whether the packets are encrypted, so that bandwidth, channels and FEC are assumed.
+    pub assumed: bool,
 }
 
 impl OpusCoding {
@@ -123,7 +130,36 @@ impl OpusCoding {
             is_stereo: is_common(stereo),
             has_several_bandwidths: is_common(count - of_bandwidth),
             rate_by,
+            is_assumed: false,
         })
+    }
+
+    /// Finds what an encrypted stream shows of its coding, whose packets are `packet_time` apart. We assume
+    /// what the published figures are for: super-wideband of one channel, in one frame a packet and without
+    /// in-band FEC, so that a lost packet is concealed. Each packet ends in a tag of 10 bytes (RFC 3711 §5.2).
+    /// `sizes` are the bytes behind the header of RTP, each with whether the packet follows a silence. Returns
+    /// `None` if there is no packet.
+    pub(crate) fn of_encrypted(
+        sizes: impl Iterator<Item = (u16, bool)>,
+        packet_time: Duration,
+        stated: Option<Rate>,
+    ) -> Option<Self> {
+        let toc = SUPER_WIDE_20_MS << 3;
+        let packets = sizes.map(|(size, follows_silence)| OpusPacket {
+            toc,
+            second_byte: None,
+            size: size.saturating_sub(SRTP_TAG),
+            follows_silence,
+        });
+        let mut found = Self::of(packets, stated)?;
+        // The measured rate is that of packets of 20 ms.
+        if found.rate_by == RateSource::Packets {
+            let bps = u128::from(found.coding.bit_rate.as_bps()) * 20_000_000
+                / u128::from(packet_time.as_nanos().max(1));
+            found.coding.bit_rate = Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
+        }
+        (found.coding.frame, found.is_assumed) = (packet_time, true);
+        Some(found)
     }
 
     /// Returns the published figures of the coding. Returns `None` if nobody published them.
@@ -146,6 +182,7 @@ impl OpusCoding {
             fec: self.coding.has_fec,
             dtx: self.coding.has_dtx,
             stereo: self.is_stereo,
+            assumed: self.is_assumed,
         }
     }
 }
@@ -233,6 +270,11 @@ pub(crate) fn has_earlier_frame(packet: OpusPacket) -> bool {
     packet.second_byte.is_some_and(|byte| (0..channels).any(|channel| byte & flag(channel) != 0))
 }
 
+/// The configuration of SILK and CELT in super-wideband with frames of 20 ms (RFC 6716, Table 2).
+const SUPER_WIDE_20_MS: u8 = 13;
+/// The size of the tag behind an encrypted packet (RFC 3711 §5.2, HMAC-SHA1-80). Others have 4 or 16 bytes,
+/// which is 2.4 kb/s of 50 packets a second.
+const SRTP_TAG: u16 = 10;
 /// The bit of the TOC for two channels (RFC 6716 §3.1).
 const STEREO: u8 = 4;
 /// The first configuration without SILK (RFC 6716, Table 2).
@@ -305,6 +347,25 @@ mod tests {
         let mixed = with(packet(9, 80, 0x80));
         assert_eq!((mixed.coding.bandwidth, mixed.rated()), (Bandwidth::SuperWide, None));
         assert!(of(&[plain; 10], None).rated().is_some());
+    }
+
+    #[test]
+    fn of_encrypted_packets_rate_mode_and_pauses_are_known_and_the_rest_is_assumed() {
+        let frame = Duration::from_millis(20);
+        let coding = OpusCoding::of_encrypted([(90, false); 100].into_iter(), frame, None).unwrap();
+        assert_eq!(coding.summary().words(), "swb, CBR of 32.0 kb/s by its packets, frames of 20 ms");
+        assert_eq!(
+            (coding.rated(), coding.summary().assumed),
+            (of(&[packet(13, 80, 0x80); 100], None).rated(), true)
+        );
+        let variable = |number: u16| (70 + number % 2 * 40, false);
+        let variable = OpusCoding::of_encrypted((0..100).map(variable), frame, None).unwrap();
+        assert!(variable.coding.is_vbr && variable.rated().is_some());
+        let long = OpusCoding::of_encrypted([(90, false); 100].into_iter(), frame * 2, None).unwrap();
+        assert_eq!((long.summary().kbps, long.rated()), (16.0, None), "nobody published frames of 40 ms");
+        let silent = (0..100).map(|number| (90, number % 20 == 0));
+        assert_eq!(OpusCoding::of_encrypted(silent, frame, None).unwrap().rated(), None, "DTX");
+        assert_eq!(OpusCoding::of_encrypted(core::iter::empty(), frame, None), None);
     }
 
     #[test]

@@ -46,7 +46,8 @@ impl Stream<'_> {
     fn earlier_packets(&self, number: usize) -> usize {
         let by_red = self.red_head(number).map_or(0, |head| usize::from(head.earlier));
         let has_fec = || self.opus_packet(number).is_some_and(has_earlier_frame);
-        if by_red == 0 && self.opus.is_some() { usize::from(has_fec()) } else { by_red }
+        let shows_fec = self.opus.is_some() && !self.is_encrypted;
+        if by_red == 0 && shows_fec { usize::from(has_fec()) } else { by_red }
     }
 
     /// Returns the coded speech that one packet has of another one before it, by RED. It is empty if it was

@@ -17,25 +17,8 @@ use crate::observed::{FoundStream, Observed};
 use crate::one_way::{OneWay, OneWayBasis};
 use crate::options::Options;
 use crate::opus::{CodingSummary, OpusCoding, OpusPacket};
+use crate::rows::{Limits, Row, with_missing};
 use crate::speech::Speech;
-
-/// The number of rows that the record may have still.
-#[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    rows: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { rows: MOST_ROWS }
-    }
-}
-
-impl Limits {
-    pub(crate) const fn is_reached(self) -> bool {
-        self.rows == 0
-    }
-}
 
 /// A stream of a capture.
 pub(crate) struct Stream<'a> {
@@ -52,7 +35,7 @@ pub(crate) struct Stream<'a> {
     clock_restarts: usize,
     number_restarts: u64,
     strays: u64,
-    is_encrypted: bool,
+    pub(crate) is_encrypted: bool,
     endpoints: Option<[(IpAddr, u16); 2]>,
     report: Option<Reported>,
     /// The codec with which the stream is rated.
@@ -68,20 +51,6 @@ pub(crate) struct Stream<'a> {
 pub(crate) struct Reported {
     lost: i32,
     jitter_ms: Option<f64>,
-}
-
-/// A packet by its number.
-#[derive(Clone, Copy)]
-pub(crate) struct Row {
-    /// When the packet was due at the place of the capture, ns since 1970.
-    pub(crate) due_ns: i128,
-    /// When the packet was captured first. `None` if it is missing.
-    pub(crate) seen_ns: Option<i128>,
-    /// The size of the packet of IP, bytes. A missing packet has the size of the packet before it.
-    size: u32,
-    copies: u32,
-    /// The number of the packet in the stream. `None` if it is missing.
-    pub(crate) packet: Option<u32>,
 }
 
 /// What is known about a stream besides its figures.
@@ -181,6 +150,10 @@ impl<'a> Stream<'a> {
                     size: found.row(packets[index].row).size,
                     copies: 1,
                     packet: u32::try_from(index).ok(),
+                    earlier: match found.row(packets[index].row).red {
+                        Some(red) if is_red => red.earlier,
+                        _ => 0,
+                    },
                 };
                 numbered.push((number, row));
             }
@@ -189,13 +162,17 @@ impl<'a> Stream<'a> {
         let is_encrypted = observed.descriptions.is_encrypted(found.endpoints.to)
             || is_red && red_type.is_none()
             || is_opus && has_too_many_modes(opus_packets(found, is_red));
-        let opus = if is_opus && !is_encrypted {
-            let stated = observed
-                .descriptions
-                .opus_rate(found.endpoints.to, red_type.unwrap_or(source.payload_type()));
-            OpusCoding::of(opus_packets(found, is_red), stated)
-        } else {
-            None
+        let stated_bit_rate = || {
+            let payload_type = red_type.unwrap_or(source.payload_type());
+            observed.descriptions.opus_rate(found.endpoints.to, payload_type)
+        };
+        let opus = match (is_opus, is_encrypted) {
+            (true, false) => OpusCoding::of(opus_packets(found, is_red), stated_bit_rate()),
+            (true, true) if !is_red => {
+                let sizes = main_packets(found).map(|(packet, after)| (packet.payload, after));
+                frame.and_then(|frame| OpusCoding::of_encrypted(sizes, frame, stated_bit_rate()))
+            }
+            _ => None,
         };
         let report = observed.reports.latest(found.source).map(|report| Reported {
             lost: report.lost,
@@ -281,15 +258,16 @@ impl<'a> Stream<'a> {
             ));
         };
         let name = &encoding.name;
-        if encoding.is_opus() && self.is_encrypted {
-            return Some(format!("SRTP hides the bandwidth and the mode of {name}"));
-        }
         if let Some(opus) = &self.opus {
+            let assumed = if self.is_encrypted { ", as far as SRTP shows it" } else { "" };
             return Some(format!(
-                "nobody published the impairment of {name} as it is here ({}); published are {}",
+                "nobody published the impairment of {name} as it is here ({}{assumed}); published are {}",
                 opus.summary().words(),
                 Codec::OPUS_PUBLISHED
             ));
+        }
+        if encoding.is_opus() && self.is_encrypted {
+            return Some(format!("SRTP hides the bandwidth and the mode of {name}"));
         }
         if encoding.is_opus() {
             return Some(format!("the capture has cut the first bytes of {name}, which say its bandwidth"));
@@ -436,6 +414,11 @@ impl StreamSummary {
         let mut warnings = Vec::new();
         if let Some(why) = &self.not_rated {
             warnings.push(format!("{flow} has no opinion score: {why}"));
+        } else if self.coding.as_ref().is_some_and(|coding| coding.assumed) {
+            warnings.push(format!(
+                "{flow}: SRTP hides the bandwidth, the channels and the in-band FEC of its packets: its score is for \
+                 super-wideband of one channel without FEC, which is assumed"
+            ));
         }
         if self.clock_rate.is_none() {
             warnings.push(format!(
@@ -468,7 +451,10 @@ impl StreamSummary {
     /// Describes the stream in a line.
     pub(crate) fn line(&self) -> String {
         let mut parts = vec![self.described_encoding()];
-        parts.extend(self.coding.as_ref().map(CodingSummary::words));
+        parts.extend(self.coding.as_ref().map(|coding| {
+            let assumed = if coding.assumed { ", its bandwidth assumed" } else { "" };
+            coding.words() + assumed
+        }));
         parts.extend(self.frame_ms.map(|ms| format!("{ms} ms a packet")));
         if let (Some(from), Some(to)) = (&self.from, &self.to) {
             parts.push(format!("{from} to {to}"));
@@ -556,20 +542,26 @@ fn frame(rate: u32, step: u32) -> Option<Duration> {
     Some(Duration::from_nanos(ns)).filter(|frame| (LEAST_FRAME..=MOST_FRAME).contains(frame))
 }
 
-/// The packets of Opus of a stream, in the order in which they were seen.
-fn opus_packets<'a>(found: &'a FoundStream<'a>, is_red: bool) -> impl Iterator<Item = OpusPacket> + 'a {
+/// The packets of the stream's payload type in the order in which they were seen, each with whether it follows
+/// a silence.
+fn main_packets<'a>(found: &'a FoundStream<'a>) -> impl Iterator<Item = (&'a RtpPacket, bool)> + 'a {
     let usual_step = found.packets.usual_step();
     let payload_type = found.packets.payload_type();
     let mut before: Option<RtpPacket> = None;
-    found.packets.packets().iter().filter(move |packet| packet.payload_type == payload_type).filter_map(
+    found.packets.packets().iter().filter(move |packet| packet.payload_type == payload_type).map(
         move |packet| {
             let follows_silence = before.replace(*packet).zip(usual_step).is_some_and(|(before, step)| {
                 let passed = packet.timestamp.wrapping_sub(before.timestamp).cast_signed();
                 packet.sequence == before.sequence.wrapping_add(1) && i64::from(passed) > i64::from(step)
             });
-            opus_packet(found, packet, is_red, follows_silence)
+            (packet, follows_silence)
         },
     )
+}
+
+/// The packets of Opus of a stream, in the order in which they were seen.
+fn opus_packets<'a>(found: &'a FoundStream<'a>, is_red: bool) -> impl Iterator<Item = OpusPacket> + 'a {
+    main_packets(found).filter_map(move |(packet, after)| opus_packet(found, packet, is_red, after))
 }
 
 /// Returns a packet of Opus. Returns `None` if its first byte was not kept.
@@ -597,93 +589,9 @@ fn has_too_many_modes(packets: impl Iterator<Item = OpusPacket>) -> bool {
     modes.count_ones() > MOST_MODES
 }
 
-/// Puts the packets in the order of their numbers, joins duplicates, and adds the missing packets.
-fn with_missing(mut numbered: Vec<(i64, Row)>, frame: Option<Duration>, limits: &mut Limits) -> Vec<Row> {
-    numbered.sort_by_key(|(number, row)| (*number, row.seen_ns));
-    let mut rows: Vec<Row> = Vec::with_capacity(numbered.len());
-    let mut latest: Option<i64> = None;
-    for (number, row) in numbered {
-        let missing = match (latest, rows.last_mut()) {
-            (Some(latest), Some(before)) if latest == number => {
-                before.copies += 1;
-                continue;
-            }
-            // A jump of this size is where the sender began its numbers anew.
-            (Some(latest), _) if number - latest <= i64::from(crate::numbers::MAX_DROPOUT) => {
-                number - latest - 1
-            }
-            _ => 0,
-        };
-        let missing = usize::try_from(missing).unwrap_or(0);
-        if limits.rows <= missing {
-            limits.rows = 0;
-            break;
-        }
-        limits.rows -= missing + 1;
-        if let Some(before) = rows.last().copied() {
-            rows.extend(missing_rows(before, row, missing, frame));
-        }
-        rows.push(row);
-        latest = Some(number);
-    }
-    rows
-}
-
-/// The rows of the packets that are missing between two others. They were due at equal times in between. If a
-/// silence is in between, they follow the earlier packet.
-fn missing_rows(
-    before: Row,
-    after: Row,
-    missing: usize,
-    frame: Option<Duration>,
-) -> impl Iterator<Item = Row> {
-    let even = (after.due_ns - before.due_ns) / (missing as i128 + 1);
-    let frame = frame.map_or(even, |frame| i128::from(frame.as_nanos()));
-    let step = even.clamp(0, frame.max(0));
-    (1..=missing).map(move |index| Row {
-        due_ns: before.due_ns + step * index as i128,
-        seen_ns: None,
-        size: before.size,
-        copies: 0,
-        packet: None,
-    })
-}
-
-/// The largest number of rows of a record, with those of missing packets. We chose 4,000,000, which takes
-/// half a gigabyte of memory.
-const MOST_ROWS: usize = 4_000_000;
 /// The times between packets of speech: from Opus's shortest frame (RFC 6716 §2.1.4) to 200 ms, which is
 /// beyond what RFC 3551 §4.2 wants to be received.
 const LEAST_FRAME: Duration = Duration::from_micros(2500);
 const MOST_FRAME: Duration = Duration::from_millis(200);
 /// The largest number of modes of Opus in a stream. We chose 8 of 32: an encoder changes between a few.
 const MOST_MODES: u32 = 8;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(number: i128) -> Row {
-        let due_ns = number * 20_000_000;
-        Row { due_ns, seen_ns: Some(due_ns), size: 200, copies: 1, packet: None }
-    }
-
-    #[test]
-    fn gaps_of_thousands_of_packets_do_not_fill_the_memory() {
-        let mut limits = Limits { rows: 5000 };
-        let numbered = (0..100).map(|number| (2900 * number, row(2900 * i128::from(number)))).collect();
-        let rows = with_missing(numbered, None, &mut limits);
-        assert_eq!((rows.len(), limits.is_reached()), (2901, true));
-    }
-
-    #[test]
-    fn missing_packets_were_due_in_between_or_follow_the_packet_before_a_silence() {
-        let frame = Some(Duration::from_millis(20));
-        let due_ms = |numbered: Vec<(i64, Row)>| {
-            let rows = with_missing(numbered, frame, &mut Limits::default());
-            rows.iter().map(|row| row.due_ns / 1_000_000).collect::<Vec<_>>()
-        };
-        assert_eq!(due_ms(vec![(0, row(0)), (3, row(3))]), [0, 20, 40, 60]);
-        assert_eq!(due_ms(vec![(0, row(0)), (3, row(100))]), [0, 20, 40, 2000]);
-    }
-}

@@ -3,6 +3,7 @@
 use talkpath_config::{Codec, Coding};
 use talkpath_measure::Fate;
 use talkpath_measure::summarise::summarise;
+use talkpath_measure::summary::JudgedBy;
 
 use super::*;
 
@@ -275,14 +276,15 @@ fn the_figures_of_a_capture_are_those_of_tshark_to_the_printed_digit() {
 fn the_streams_of_a_call_with_sip_have_their_names_and_codecs() {
     let capture = read(THREE_STREAMS, &Options::default()).unwrap();
     let of = |stream: &StreamSummary| (stream.flow.clone(), stream.encoding.clone(), stream.frame_ms);
-    let expected = [("call-1", "PCMA"), ("call-2", "PCMA"), ("call-3", "opus")]
+    let expected = [("call-1-up", "PCMA"), ("call-1-down", "PCMA"), ("call-2", "opus")]
         .map(|(flow, encoding)| (flow.to_owned(), Some(encoding.to_owned()), Some(20.0)));
     assert_eq!(capture.streams.iter().map(of).collect::<Vec<_>>(), expected);
     assert!(capture.streams.iter().all(|stream| stream.encoding_by == Some(EncodingSource::Sdp)));
     assert_eq!(capture.streams[2].longest_gap_ms, Some(100.0));
     // This Opus has no score, because nobody published the impairment of full band, and all else of a call.
     let summary = summarise(&capture.record, &BTreeMap::new());
-    let opus = summary.flows["call-3"].call.as_deref().unwrap();
+    assert_eq!(summary.groups["call-1"].judged.as_ref().unwrap().by, JudgedBy::Mos);
+    let opus = summary.flows["call-2"].call.as_deref().unwrap();
     assert!(
         !opus.is_rated() && opus.longest_gap_ms > Some(0.0) && opus.mouth_to_ear_ms.is_some(),
         "{opus:?}"
@@ -294,8 +296,13 @@ fn the_streams_of_a_call_with_sip_have_their_names_and_codecs() {
 /// A capture of Opus in super-wideband, of which SDP says the payload type and `parameters`. Every other
 /// packet has 80 bytes, and the others `other` bytes, the second of which is `second`.
 fn opus(parameters: &str, other: usize, second: u8) -> Capture {
+    opus_in("RTP/AVP", parameters, other, second)
+}
+
+/// As [`opus`], with this profile of RTP.
+fn opus_in(profile: &str, parameters: &str, other: usize, second: u8) -> Capture {
     let invite = format!(
-        "INVITE sip:b@192.0.2.2 SIP/2.0\r\n\r\nv=0\r\nc=IN IP4 192.0.2.2\r\nm=audio 5004 RTP/AVP 97\r\n\
+        "INVITE sip:b@192.0.2.2 SIP/2.0\r\n\r\nv=0\r\nc=IN IP4 192.0.2.2\r\nm=audio 5004 {profile} 97\r\n\
          a=rtpmap:97 opus/48000/2\r\na=fmtp:97 {parameters}\r\n"
     );
     let mut file = File::new();
@@ -338,6 +345,23 @@ fn opus_is_rated_by_the_published_figures_where_its_packets_show_a_published_cod
 }
 
 #[test]
+fn encrypted_opus_has_the_score_of_an_assumed_coding_and_says_so() {
+    let hidden = opus_in("RTP/SAVPF", "useinbandfec=1", 90, 0xc0);
+    let stream = &hidden.streams[0];
+    assert!(stream.encrypted && stream.not_rated.is_none(), "{stream:?}");
+    let coding = stream.coding.clone().unwrap();
+    // 80 and 90 bytes, of which 10 are the tag.
+    assert_eq!((coding.assumed, coding.bandwidth, coding.kbps, coding.vbr), (true, "swb", 30.0, true));
+    let says = "call-1: SRTP hides the bandwidth, the channels and the in-band FEC of its packets: its score is for \
+                super-wideband of one channel without FEC, which is assumed";
+    assert!(hidden.record.warnings.iter().any(|text| text == says), "{:?}", hidden.record.warnings);
+    let summary = summarise(&hidden.record, &BTreeMap::new());
+    let call = summary.flows["call-1"].call.as_deref().unwrap();
+    assert_eq!((call.scale.as_str(), call.mos.is_some()), ("swb", true));
+    assert_eq!(stream.repaired, 0, "nothing shows FEC");
+}
+
+#[test]
 fn the_speech_of_a_call_is_kept_for_those_who_want_it() {
     let mut file = File::new();
     for number in (0..40_u64).filter(|number| *number != 5) {
@@ -358,7 +382,7 @@ fn the_speech_of_a_call_is_kept_for_those_who_want_it() {
     assert_eq!(observed::without_padding(&padded, &padded[2..]), [0, 0, 1]);
     // Packets that were cut have no speech.
     let cut = read(THREE_STREAMS, &Options { speech: true, ..Options::default() }).unwrap();
-    assert!(cut.speech["call-1"].packets.iter().all(|packet| packet.is_empty()));
+    assert!(cut.speech["call-1-up"].packets.iter().all(|packet| packet.is_empty()));
 }
 
 /// Packets of 20 ms that `speech` makes, of which one in ten is lost, and two together at 50.

@@ -42,7 +42,9 @@ pub(super) fn hear(
                 .to_owned(),
         ));
     }
-    let is_wanted = |flow: &FlowRecord| args.flow.as_ref().is_none_or(|name| *name == flow.info.name);
+    let is_wanted = |flow: &FlowRecord| {
+        args.flow.as_ref().is_none_or(|name| *name == flow.info.name || *name == flow.info.group)
+    };
     let chosen: Vec<_> = flows.into_iter().filter(|(flow, _)| is_wanted(flow)).collect();
     if let Some(name) = args.flow.as_ref().filter(|_| chosen.is_empty()) {
         let names = names.join(", ");
