@@ -14,6 +14,7 @@
 pub(crate) mod axis;
 mod choice;
 mod combination;
+mod equal_rate;
 mod layout;
 pub(crate) mod table;
 
@@ -215,17 +216,24 @@ impl<'a> Sweep<'a> {
         }
         let all = self.results().count() as u64;
         let depends = self.results().filter(|result| result.depends_on_receiver()).count() as u64;
-        let usable =
-            self.results().filter(|result| result.is_usable_always() && !result.depends_on_receiver());
-        let usable = match usable.count() as u64 {
-            usable if usable == all => "all".to_owned(),
-            usable => format!("{} of {}", count(usable), counted(all, "cell")),
+        let agreed = || self.results().filter(|result| !result.depends_on_receiver());
+        let always = agreed().filter(|result| result.is_usable_always()).count() as u64;
+        let partly = agreed().filter(|result| !result.is_usable_always() && result.usable_share() > 0.0);
+        let usable = match (always, partly.count() as u64) {
+            (always, _) if always == all => "all usable".to_owned(),
+            (always, 0) => format!("{} of {} usable", count(always), counted(all, "cell")),
+            (always, partly) => format!(
+                "{} of {} usable in all repetitions, and {} in a part of them",
+                count(always),
+                counted(all, "cell"),
+                count(partly)
+            ),
         };
         let depends = match depends {
             0 => String::new(),
             depends => format!("; in {} it depends on the receiver", count(depends)),
         };
-        format!("{figures}, {usable} usable{depends}")
+        format!("{figures}, {usable}{depends}")
     }
 }
 

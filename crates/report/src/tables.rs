@@ -163,7 +163,7 @@ impl<'a> FlowTable<'a> {
             let head = Column::numbers(wait_text(Receiver::Other), "MOS").omit_order(8);
             columns.add(head, |name| score(cell, name, Metric::OTHER_MOS));
         }
-        columns.add(Column::numbers("", "usable").omit_order(7), |name| {
+        columns.add(Column::numbers("", "usable").omit_order(7).explained(meanings::usable()), |name| {
             UsableCall::new(cell, name).map_or_else(String::new, |call| call.text())
         });
     }
@@ -314,7 +314,9 @@ pub(crate) fn groups(cell: &CellView<'_>) -> Option<Grid> {
     add(Column::numbers("resent", "%").omit_order(1), "retransmit_rate", None);
     let term = Metric::Group("jain_index").term("Jain's index").about(Topic::Fairness);
     add(Column::numbers("Jain's", "index").explained(term), "jain_index", None);
-    let grid = columns.grid(cell.groups());
+    // The two directions of one call are no copies. A sentence and their rows say what is to say.
+    let is_one_call = |name: &String| cell.flow(&format!("{name}-up")).is_some();
+    let grid = columns.grid(cell.groups().filter(|name| !is_one_call(name)));
     (!grid.rows.is_empty()).then_some(grid)
 }
 

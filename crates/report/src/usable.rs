@@ -104,10 +104,10 @@ pub(crate) struct UsableCall {
 }
 
 impl UsableCall {
-    /// Judges the flow `name` of `cell`: one flow, one copy, or copies that are summed up. Returns `None` if
-    /// the flow is not a call that is rated.
+    /// Judges the flow `name` of `cell`: one flow, one copy, or copies that are summed up. Of two directions
+    /// the conversation is judged. Returns `None` if the flow is not a call that is rated.
     pub(crate) fn new(cell: &CellView<'_>, name: &str) -> Option<Self> {
-        let judged = cell.judged_figures(name);
+        let judged = cell.conversation_figures_with(name, Receiver::Own);
         if judged.values().any(|judged| judged.by != JudgedBy::Mos) {
             return None;
         }
@@ -131,7 +131,7 @@ impl UsableCall {
 /// Judges the flow `name` with the other receivers. Returns the first one that disagrees with `own` on
 /// whether the call is usable, or else the first one.
 pub(crate) fn second_opinion(cell: &CellView<'_>, name: &str, own: &Usable) -> (Receiver, Option<Usable>) {
-    let judge = |receiver| Usable::new(&cell.judged_figures_with(name, receiver));
+    let judge = |receiver| Usable::new(&cell.conversation_figures_with(name, receiver));
     let second = judge(Receiver::Other);
     let disagrees = |other: &Usable| other.is_usable() != own.is_usable();
     match (second, judge(Receiver::Patient)) {
@@ -142,10 +142,51 @@ pub(crate) fn second_opinion(cell: &CellView<'_>, name: &str, own: &Usable) -> (
     }
 }
 
+/// Writes a sentence for each call of `cell` in both directions, which is as good as its worse direction. A flow
+/// for which `is_answered` holds has no sentence, because its answer says the same.
+pub(crate) fn conversations(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
+    let names = cell.groups().filter(|name| !is_answered(name));
+    let mut sentences: Vec<String> = names.filter_map(|name| conversation(cell, name)).collect();
+    if sentences.len() > MAX_NAMED {
+        let more = counted((sentences.len() - MAX_NAMED) as u64, "more call");
+        sentences.truncate(MAX_NAMED);
+        sentences.push(format!("{more} of two directions are in summary.json under groups."));
+    }
+    sentences
+}
+
+/// Writes the sentence for the call `name`. Returns `None` if it does not have two directions, or no score.
+fn conversation(cell: &CellView<'_>, name: &str) -> Option<String> {
+    cell.flow(&format!("{name}-up")).and(cell.flow(&format!("{name}-down")))?;
+    let judged = cell.judged_figures(name);
+    let by = judged.values().next()?.by;
+    if by != JudgedBy::Mos {
+        return None;
+    }
+    let usable = Usable::new(&judged)?;
+    let repetitions = judged.len() as u64;
+    let is_usable = match (usable.share, repetitions) {
+        (share, _) if share >= 1.0 => "usable".to_owned(),
+        (share, _) if share <= 0.0 && usable.is_barred() => "not usable, because of its gaps".to_owned(),
+        (share, _) if share <= 0.0 => "not usable".to_owned(),
+        (_, repetitions) => {
+            format!("usable in {} of {}", usable.text(), counted(repetitions, "repetition"))
+        }
+    };
+    let (mean, most) = if repetitions > 1 { (" on average", " in most repetitions") } else { ("", "") };
+    Some(format!(
+        "{name}: MOS {}{mean} in the worse direction ({}{most}), {is_usable}.",
+        figure_style(by).number(usable.mean),
+        cell.resolve(name)?
+    ))
+}
+
 /// Writes a sentence for each call of `cell` that is usable with one of two receivers and not with the other.
-/// A flow for which `is_answered` holds has no sentence, because its answer says the same.
+/// A flow for which `is_answered` holds has no sentence, because its answer says the same. Two directions have
+/// one sentence.
 pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
-    let names = cell.names().filter(|name| !is_answered(name));
+    let is_second = |name: &str| name.ends_with("-down") && cell.other_direction(name).is_some();
+    let names = cell.names().filter(|name| !is_answered(name) && !is_second(name));
     let mut sentences: Vec<String> = names.filter_map(|name| receiver_decides(cell, name)).collect();
     if sentences.len() > MAX_NAMED {
         let more = counted((sentences.len() - MAX_NAMED) as u64, "more call");
@@ -167,8 +208,10 @@ fn receiver_decides(cell: &CellView<'_>, name: &str) -> Option<String> {
     let own_playout = call.map_or("adaptive", |call| call.playout.as_str());
     let second = call.and_then(|call| call.receiver(usable.second_receiver));
     let second_playout = second.map_or("fixed", |second| second.playout.as_str());
+    let conversation = if cell.other_direction(name).is_some() { name.strip_suffix("-up") } else { None };
     Some(format!(
-        "{name}: whether it is usable depends on the receiver: {} with {}; {} with {}.",
+        "{}: whether it is usable depends on the receiver: {} with {}; {} with {}.",
+        conversation.unwrap_or(name),
         score(usable.own),
         named_receiver(own_playout),
         score(usable.second?),

@@ -199,6 +199,38 @@ impl<'a> CellView<'a> {
         self.runs.iter().filter_map(judged).collect()
     }
 
+    /// The judged figure of the conversation that `flow` belongs to, with `receiver`, in each repetition: of
+    /// two directions that of the worse one, and the gaps of either direction bar the call.
+    pub(crate) fn conversation_figures_with(
+        &self,
+        flow: &str,
+        receiver: Receiver,
+    ) -> BTreeMap<u64, JudgedFigure> {
+        let mut figures = self.judged_figures_with(flow, receiver);
+        let Some(other) = self.other_direction(flow) else { return figures };
+        for (repetition, other) in self.judged_figures_with(other, receiver) {
+            let Some(judged) = figures.get_mut(&repetition) else { continue };
+            let barred = judged.barred || other.barred;
+            if other.worst < judged.worst {
+                *judged = other;
+            }
+            judged.barred = barred;
+        }
+        figures
+    }
+
+    /// The other direction of the conversation of which `flow` is one direction.
+    pub(crate) fn other_direction(&self, flow: &str) -> Option<&'a str> {
+        let (conversation, direction) = flow.rsplit_once('-')?;
+        let other = match direction {
+            "up" => "down",
+            "down" => "up",
+            _ => return None,
+        };
+        let (name, _) = self.run()?.flows.get_key_value(&format!("{conversation}-{other}"))?;
+        Some(name)
+    }
+
     /// The figures of the call `flow` by what is heard of it, in each repetition, also if the call has a
     /// score. Empty if the flow is no call, and for copies.
     pub(crate) fn heard_figures(&self, flow: &str) -> BTreeMap<u64, JudgedFigure> {

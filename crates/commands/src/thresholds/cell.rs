@@ -20,9 +20,9 @@ use super::figure_names::StatisticChoice;
 use super::outcome::{Judged, Needed, ShareMessages, margin, rank, sorted_values};
 
 /// The paths of the figures by which a flow is judged in the tables.
-const JUDGED_PATHS: [&str; 3] = ["call.mos", "in_time", "goodput_bps"];
+const JUDGED_PATHS: [&str; 4] = ["call.mos", "call.usable", "in_time", "goodput_bps"];
 /// The name of the worst member of each repetition among the members of a flow.
-const WORST_MEMBER: &str = "the worst of each repetition";
+pub(super) const WORST_MEMBER: &str = "the worst of each repetition";
 
 /// The figure of a member of a flow, or of a link, in each repetition of a cell.
 #[derive(Default)]
@@ -81,7 +81,12 @@ pub(super) fn member_figures(
             figures
         }
     };
-    figures.extend(worst_member(path, &figures));
+    if let Some(worst) = worst_member(path, &figures) {
+        // Of equal margins the first one is shown. The repetitions in which a flag fails are those of all
+        // members.
+        let is_flag = worst.repetitions.iter().any(|figure| matches!(figure.value, FigureValue::Flag(_)));
+        figures.insert(if is_flag { 0 } else { figures.len() }, worst);
+    }
     if figures.is_empty() {
         return one_entry(vec![RepetitionFigure::OWNER_MISSING; runs.len()]);
     }
@@ -132,7 +137,8 @@ fn is_group_figure(name: &str, members: &[String], path: &str, runs: &[&RunSumma
 
 /// Returns the worst member of each repetition, if the flow is judged by this figure. The tables and the
 /// answer have the mean of these worst values. It is below the mean of every member if the members take
-/// turns in being the worst.
+/// turns in being the worst. Of the two directions of a call it is the conversation, which is usable if both
+/// directions are.
 fn worst_member(path: &str, members: &[MemberFigures]) -> Option<MemberFigures> {
     if members.len() < 2 || !JUDGED_PATHS.contains(&path) {
         return None;

@@ -10,7 +10,7 @@ use talkpath_measure::summary::{FlowSummary, RunSummary};
 use talkpath_scenario::{Threshold, ThresholdSubject};
 use talkpath_units::counted;
 
-use super::cell::CellFigure;
+use super::cell::{CellFigure, WORST_MEMBER};
 use super::figure::RepetitionFigure;
 
 /// The path of the flag that says whether a call is usable.
@@ -21,21 +21,28 @@ const MAX_NAMED: usize = 6;
 /// Writes the end of the line of a threshold that fails: in which of the cell's `runs` the flag fails.
 /// Returns `None` if the figure is no flag, if it is not about one flow, or if it fails in no repetition.
 pub(super) fn text(threshold: &Threshold, worst: &CellFigure, runs: &[&RunSummary]) -> Option<String> {
-    let ThresholdSubject::Flow { name, .. } = &threshold.subject else { return None };
+    let ThresholdSubject::Flow { name, members } = &threshold.subject else { return None };
     if worst.statistic.is_some() {
         return None;
     }
-    let flow_name = worst.member.as_ref().unwrap_or(name);
-    let mut failing: Vec<(u64, &FlowSummary)> = Vec::new();
+    let names: Vec<&String> = match &worst.member {
+        Some(member) if member == WORST_MEMBER => members.iter().collect(),
+        Some(member) => vec![member],
+        None => vec![name],
+    };
+    let mut failing: Vec<(u64, &String, &FlowSummary)> = Vec::new();
     for run in runs {
-        let Some(flow) = run.flows.get(flow_name) else { continue };
-        let flag = RepetitionFigure::read(&FLOW, Some(&**flow), &threshold.path).value.number();
-        if flag.is_some_and(|flag| !threshold.bound.holds(flag)) {
-            failing.push((run.repetition, flow));
+        let fails = |flow: &FlowSummary| {
+            let flag = RepetitionFigure::read(&FLOW, Some(flow), &threshold.path).value.number();
+            flag.is_some_and(|flag| !threshold.bound.holds(flag))
+        };
+        let mut flows = names.iter().filter_map(|name| Some((*name, &**run.flows.get(*name)?)));
+        if let Some((name, flow)) = flows.find(|(_, flow)| fails(flow)) {
+            failing.push((run.repetition, name, flow));
         }
     }
-    let (first, first_flow) = *failing.first()?;
-    let named: Vec<String> = failing.iter().take(MAX_NAMED).map(|(number, _)| number.to_string()).collect();
+    let (first, first_name, first_flow) = *failing.first()?;
+    let named: Vec<String> = failing.iter().take(MAX_NAMED).map(|(number, ..)| number.to_string()).collect();
     let more = match failing.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -43,7 +50,8 @@ pub(super) fn text(threshold: &Threshold, worst: &CellFigure, runs: &[&RunSummar
     let noun = if failing.len() == 1 { "repetition" } else { "repetitions" };
     let mut text = format!("; not in {noun} {}{more}", named.join(", "));
     if threshold.path == USABLE && threshold.bound.holds(1.0) {
-        text.push_str(&format!("; in {first}, {}", why_not_usable(first_flow)?));
+        let of_member = if names.len() > 1 { format!(" of {first_name}") } else { String::new() };
+        text.push_str(&format!("; in {first}{of_member}, {}", why_not_usable(first_flow)?));
     }
     Some(text)
 }

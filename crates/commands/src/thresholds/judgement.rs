@@ -182,7 +182,10 @@ impl Judgement {
             (0 | 1, ..) => {}
             (cells, 0, 0) => parts.push(format!("least margin of {cells} cells")),
             (cells, 0, undecided) => parts.push(format!("undecided in {undecided} of {cells} cells")),
-            (cells, failing, _) => parts.push(format!("fails in {failing} of {cells} cells")),
+            (cells, failing, 0) => parts.push(format!("fails in {failing} of {cells} cells")),
+            (cells, failing, undecided) => {
+                parts.push(format!("fails in {failing} of {cells} cells, undecided in {undecided}"));
+            }
         }
         parts.join("; ")
     }

@@ -274,7 +274,7 @@ fn of_fifteen_cells_table_answer_and_threshold_say_the_same() {
         let row = row.trim_end();
         let is_usable = row.ends_with(" usable");
         // Of two outcomes, on both sides of the floor, both are shown, and the mean decides.
-        if !row.ends_with("partly usable") {
+        if !row.contains("usable in ") {
             assert!(row.contains(&format!(" {:.2} ", spread.mean)), "{} {row}", spread.mean);
             assert!(is_usable || row.ends_with("unusable"), "{row}");
             if judged.outcome != ThresholdOutcome::Undecided {
@@ -579,6 +579,33 @@ fn a_call_that_is_not_usable_says_in_which_repetitions_and_why() {
         "{scored}"
     );
     assert!(!told_with(&|_, _| {}).contains("not in"));
+}
+
+#[test]
+fn a_conversation_is_usable_where_both_of_its_directions_are() {
+    let runs = || {
+        (0..20).map(|repetition| {
+            let mut run = run(0, repetition, None, [Some(4.2), Some(4.1)]);
+            for (name, barred) in [("call-up", &[8][..]), ("call-down", &[3, 18])] {
+                let call = run.flows.get_mut(name).unwrap().call.as_mut().unwrap();
+                call.usable = Some(!barred.contains(&repetition));
+                call.longest_gap_ms = Some(if barred.contains(&repetition) { 1_240.0 } else { 40.0 });
+            }
+            run
+        })
+    };
+    let all = told("\"call.usable@path.up.loss=0\" = \"== true\"", runs().collect()).remove(0);
+    assert!(
+        all.ends_with("not in repetitions 3, 8, 18; in 3 of call-down, speech stops for 1240 ms"),
+        "{all}"
+    );
+    let share = told("\"call.usable.mean@path.up.loss=0\" = \">= 97%\"", runs().collect()).remove(0);
+    assert!(
+        share.contains("call.usable.mean@path.up.loss=0 0.85, must be >= 0.97 (the worst of each"),
+        "{share}"
+    );
+    let up = told("\"call-up.usable.mean@path.up.loss=0\" = \">= 97%\"", runs().collect()).remove(0);
+    assert!(up.contains(" 0.95, must be"), "{up}");
 }
 
 #[test]

@@ -60,6 +60,13 @@ pub(super) fn judged_figure<'a>(
     term.about(Topic::JudgedFigure)
 }
 
+/// The term of the column that says whether a call is usable.
+pub(crate) fn usable() -> Term {
+    let meaning = "whether a repetition's score reaches the floor and no gaps bar the call; with both directions of a call, whether \
+                   that holds for both; a share is that of the repetitions";
+    Term::new("usable", meaning)
+}
+
 /// Writes the floors as the end of a meaning: `; usable from 3.1 or 3.6`. Empty if there are none, or too
 /// many to name.
 pub(super) fn usable_from(by: JudgedBy, floors: impl Iterator<Item = f64>) -> String {
