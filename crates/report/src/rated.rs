@@ -1,12 +1,13 @@
-//! What limits the opinion score of a call: gaps that make the call unusable, and inputs for which the
-//! E-model (ITU-T G.107) has no values.
+//! What limits the opinion score of a call: gaps that make the call unusable, inputs for which the E-model
+//! (ITU-T G.107) has no values, and losses in runs, which a listener minds more than the score does.
 //!
 //! A repetition is *barred* if the gaps of the call alone make it unusable, whatever its score is. An input
 //! is *outside the model* if its value lies beyond the range that the model was made for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use talkpath_measure::summary::{CallSummary, JudgedFigure, ModelInput, OutsideModel};
+use talkpath_measure::Codec;
+use talkpath_measure::summary::{CallSummary, JudgedFigure, ModelInput, OutsideModel, Summary};
 
 use crate::number::list;
 
@@ -17,6 +18,29 @@ const MAX_NAMED: usize = 6;
 pub(crate) fn barred(judged: &BTreeMap<u64, JudgedFigure>) -> f64 {
     judged.values().filter(|judged| judged.barred).count() as f64 / judged.len().max(1) as f64
 }
+
+/// From this burst ratio on losses come in runs. We chose 1.5: losses of 5 % at random have up to 1.3 in calls
+/// of 20 s.
+const BURSTY: f64 = 1.5;
+/// The least share of speech that was made up from which on its concealment matters. We chose 0.5 %.
+const CONCEALED: f64 = 0.005;
+
+/// Writes what the scores of G.711 may be off by if its losses come in runs. Returns `None` if no call of the
+/// run has such losses. The figures are those of docs/notes/2026-11-25-mos-beside-pesq.md.
+pub(crate) fn bursts_sentence(summary: &Summary) -> Option<String> {
+    let is_bursty = |call: &CallSummary| {
+        let is_concealed =
+            call.codec == Codec::G711.name() && call.concealment == Codec::G711.concealment(true);
+        let is_heard = call.concealed.is_some_and(|share| share >= CONCEALED);
+        is_concealed && is_heard && call.mos.is_some() && call.burst_ratio >= BURSTY
+    };
+    let mut calls = summary.counted_runs().flat_map(|run| run.flows.values());
+    calls.any(|flow| flow.call.as_deref().is_some_and(is_bursty)).then(|| BURSTS.to_owned())
+}
+
+/// What PESQ makes of losses in runs.
+const BURSTS: &str = "Losses come in runs here: PESQ, which hears the concealment of G.711 fade, gives such calls up to 0.7 less \
+                      than these scores.";
 
 /// The calls of one name, and their inputs outside the model.
 struct OutsideCalls {
@@ -174,6 +198,25 @@ mod tests {
         let sentence = outside_sentence([("UDP".to_owned(), &call)].into_iter(), 2);
         let says = "UDP (mouth to ear 516 ms; the model ends at 500 ms) has no score and counts as MOS 1.00.";
         assert_eq!(sentence.as_deref(), Some(says));
+    }
+
+    #[test]
+    fn a_score_of_g711_with_losses_in_runs_says_what_it_may_be_off_by() {
+        let said = |change: &dyn Fn(&mut CallSummary)| {
+            let mut summary = crate::fixture::summary(1);
+            for flow in summary.runs.iter_mut().flat_map(|run| run.flows.values_mut()) {
+                let Some(call) = &mut flow.call else { continue };
+                (call.codec, call.concealment) = ("g711".to_owned(), "g711-appendix-i".to_owned());
+                (call.mos, call.concealed, call.burst_ratio) = (Some(4.0), Some(0.02), 2.2);
+                change(call);
+            }
+            bursts_sentence(&summary)
+        };
+        assert!(said(&|_| {}).unwrap().contains("up to 0.7 less"));
+        assert_eq!(said(&|call| call.burst_ratio = 1.1), None);
+        assert_eq!(said(&|call| call.concealed = Some(0.001)), None);
+        assert_eq!(said(&|call| call.codec = "opus".to_owned()), None);
+        assert_eq!(said(&|call| call.concealment = "none".to_owned()), None);
     }
 
     #[test]

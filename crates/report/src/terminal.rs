@@ -26,13 +26,14 @@ use crate::grid::{Grid, GridText, columns_of, paint, printable, wrap};
 use crate::html;
 use crate::number::count;
 use crate::program::ProgramFigures;
+use crate::rated::bursts_sentence;
 use crate::receiver::receivers;
 use crate::sweep::Sweep;
 use crate::sweep::table::SweepTable;
 use crate::tables::{self, ComparisonTables};
 use crate::term::{Term, TermKind, Terms, add_new_terms};
 use crate::terms::{self, ComparisonLegend, FlowMeanings, RunLegend};
-use crate::usable::receivers_decide;
+use crate::usable::{conversations, receivers_decide};
 use crate::verdict::{ConditionAnswer, ConditionVerdict, FlowCells, JudgedFlow, Verdict, no_answer};
 use crate::view::{CellView, is_copy};
 
@@ -73,6 +74,7 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
     text.add_heading(summary);
     text.append(&answers);
     text.add_losses(summary);
+    text.add_bursts(summary);
     text.append(&tables);
     text.add_notes(summary);
     text.add_glossary(&terms);
@@ -91,6 +93,7 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         text.append(&answers);
         text.add_losses(summary);
     }
+    text.add_bursts(summary);
     text.append(&tables);
     if let Some(program) = ProgramFigures::new(summary) {
         let (grid, note) = program.table(MAX_SWEEP_ROWS);
@@ -341,8 +344,17 @@ impl StyledText {
         }
     }
 
-    /// Adds a sentence for each call that is usable with one of its two receivers and not with the other. The
-    /// answer of a judged flow says this itself, so such flows have no sentence here.
+    /// Adds the sentence about the scores of calls whose losses come in runs.
+    fn add_bursts(&mut self, summary: &Summary) {
+        if let Some(sentence) = bursts_sentence(summary) {
+            self.add_paragraph(&sentence);
+            self.add_empty_line();
+        }
+    }
+
+    /// Adds a sentence for each call in two directions, and for each that is usable with one of its two
+    /// receivers and not with the other. The answer of a judged flow says this itself, so such flows have no
+    /// sentence here.
     fn add_receiver_sentences(&mut self, cells: &[CellView<'_>], flows: &[FlowCells<'_>]) {
         let has_answer = |cells: &&FlowCells<'_>| !cells.judge().answers().is_empty();
         let answered: Vec<&FlowCells<'_>> = flows.iter().filter(has_answer).collect();
@@ -352,7 +364,9 @@ impl StyledText {
         for cell in cells {
             let label = cell.sweep_label(&[]);
             let label = if label.is_empty() { label } else { format!("{label}: ") };
-            for sentence in receivers_decide(cell, is_answered) {
+            for sentence in
+                conversations(cell, is_answered).into_iter().chain(receivers_decide(cell, is_answered))
+            {
                 self.add_painted(&format!("{label}{sentence}"), BOLD);
                 has_sentences = true;
             }

@@ -6,8 +6,9 @@ use talkpath_measure::summary::Summary;
 
 use super::cells::DETAILED_CELLS;
 use crate::number::glued;
+use crate::rated::bursts_sentence;
 use crate::sweep::Sweep;
-use crate::usable::receivers_decide;
+use crate::usable::{conversations, receivers_decide};
 use crate::verdict::{JudgedFlow, Verdict};
 use crate::view::{CellView, is_copy};
 
@@ -20,6 +21,7 @@ pub(super) fn answers(summary: &Summary, judged_flows: &[JudgedFlow<'_>], sweeps
             (answers_of_flow(judged, sweeps.iter().find(|sweep| sweep.flow == judged.flow)))
         }
         (receiver_sentences(summary, judged_flows))
+        @if let Some(sentence) = bursts_sentence(summary) { p { (sentence) } }
     }
 }
 
@@ -60,8 +62,8 @@ pub(super) fn answer_in_full(verdict: &Verdict, label: &str) -> Markup {
     }
 }
 
-/// Sentences about calls that are usable with one of two receivers and not with the other. The answer of a
-/// judged flow says this itself, so such flows have no sentence here.
+/// Sentences about calls in two directions, and about calls that are usable with one of two receivers and not
+/// with the other. The answer of a judged flow says this itself, so such flows have no sentence here.
 fn receiver_sentences(summary: &Summary, judged_flows: &[JudgedFlow<'_>]) -> Markup {
     let answered = judged_flows.iter().filter(|judged| !judged.answers().is_empty());
     let answered: Vec<&str> = answered.map(|judged| judged.flow).collect();
@@ -70,7 +72,7 @@ fn receiver_sentences(summary: &Summary, judged_flows: &[JudgedFlow<'_>]) -> Mar
     html! {
         @for cell in &cells {
             @let label = cell.sweep_label(&[]);
-            @for sentence in receivers_decide(cell, is_answered) {
+            @for sentence in conversations(cell, is_answered).into_iter().chain(receivers_decide(cell, is_answered)) {
                 p { @if !label.is_empty() { (label) ": " } strong { (sentence) } }
             }
         }

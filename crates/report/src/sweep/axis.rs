@@ -79,10 +79,18 @@ impl Axis {
         plain(&self.values[index].json)
     }
 
+    /// The name of the links whose loss the values are, with `*` for all links: `up` of `path.up.loss.mean`.
+    /// `None` if the values are no shares of lost packets.
+    pub(crate) fn link_of_loss(&self) -> Option<&str> {
+        let (_, link_key) = self.key.split_once('.')?;
+        let (link, loss) = link_key.split_once('.')?;
+        let is_of_link = self.key.starts_with("path.") || self.key.starts_with("link.");
+        (is_of_link && ["loss", "loss.rate", "loss.mean"].contains(&loss)).then_some(link)
+    }
+
     /// The label, but with a share of lost packets in per cent.
     pub(crate) fn percent_label(&self, index: usize) -> String {
-        let is_share = [".loss", ".loss.rate", ".loss.mean"].iter().any(|end| self.key.ends_with(end));
-        let share = self.values[index].json.as_f64().filter(|_| is_share);
+        let share = self.values[index].json.as_f64().filter(|_| self.link_of_loss().is_some());
         // 0.011 is 1.1 %, but 0.011 * 100.0 is 1.0999999999999999. The exponent in the text is exact.
         let percent = share.and_then(|share| format!("{share}e2").parse::<f64>().ok());
         percent.map_or_else(|| self.label(index), |percent| format!("{percent}%"))
@@ -196,6 +204,9 @@ mod tests {
         let loss = axis("path.*.loss", &[0.0.into(), 0.005.into(), 0.011.into(), 1.into()]);
         assert_eq!([0, 1, 2, 3].map(|index| loss.percent_label(index)), ["0%", "0.5%", "1.1%", "100%"]);
         assert_eq!(loss.title_in_words(), "loss, each way (path.*.loss)");
+        assert_eq!(loss.link_of_loss(), Some("*"));
+        assert_eq!(axis("link.wan.loss.mean", &[]).link_of_loss(), Some("wan"));
+        assert_eq!(axis("path.up.loss.burst", &[]).link_of_loss(), None);
         let delay = axis("path.up.delay", &["10ms".into()]);
         assert_eq!(
             (delay.percent_label(0), delay.title_in_words()),

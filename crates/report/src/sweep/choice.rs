@@ -3,7 +3,8 @@
 //! Over several transports the answer of a sweep is the best transport. Over one transport a user sweeps what
 //! the sender can choose, such as RED, in-band FEC or the time between packets, and asks whether it helps.
 //! The values of such a key are ranked as transports are (`measure::ranking`), once for each combination of
-//! the other keys.
+//! the other keys. Values of several such keys that together send at about the same rate are ranked, too
+//! (`equal_rate.rs`).
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ const MAX_VALUES: usize = 8;
 const MAX_COMBINATIONS: usize = 6;
 
 /// The values of a key at one combination of the other keys.
-struct ChoiceAnswer<'a> {
+pub(super) struct ChoiceAnswer<'a> {
     /// The combination of the other keys. Empty if there is no other key.
     place: String,
     /// The numbers of the values of all keys at one of the combinations.
@@ -30,6 +31,8 @@ struct ChoiceAnswer<'a> {
     /// The value of each candidate, as the scenario has it.
     values: Vec<String>,
     results: Vec<&'a SeriesResult>,
+    /// Whether the answer says what the best value costs.
+    has_cost: bool,
     /// `None` if the scores of the candidates lie on different scales.
     ranking: Option<Ranking>,
     /// Whether each candidate has a score.
@@ -47,7 +50,8 @@ impl Sweep<'_> {
         let is_choice = |axis: &usize| {
             self.axes[*axis].key.starts_with(&of_flow) && self.axes[*axis].values.len() <= MAX_VALUES
         };
-        (0..self.axes.len()).filter(is_choice).filter_map(|axis| self.choice(axis)).collect()
+        let choices = (0..self.axes.len()).filter(is_choice).filter_map(|axis| self.choice(axis));
+        choices.chain(self.choices_at_equal_rates()).collect()
     }
 
     fn choice(&self, axis: usize) -> Option<String> {
@@ -55,19 +59,20 @@ impl Sweep<'_> {
         let groups = self.group_by_values(&others);
         let answers: Vec<ChoiceAnswer<'_>> =
             groups.iter().filter_map(|group| self.choice_answer(axis, &others, group)).collect();
-        let key = &self.axes[axis].key;
-        match &answers[..] {
+        Some(format!("{}: {}.", self.axes[axis].key, self.answers_in_words(&others, &answers)?))
+    }
+
+    /// The answers at the combinations of the `others` keys. Returns `None` if there are none.
+    pub(super) fn answers_in_words(&self, others: &[usize], answers: &[ChoiceAnswer<'_>]) -> Option<String> {
+        match answers {
             [] => None,
-            [only] if only.place.is_empty() => Some(format!("{key}: {}.", self.choice_words(only))),
+            [only] if only.place.is_empty() => Some(self.choice_words(only)),
             few if few.len() <= MAX_COMBINATIONS => {
                 let parts =
                     few.iter().map(|answer| format!("at {}: {}", answer.place, self.choice_words(answer)));
-                Some(format!("{key}: {}.", parts.collect::<Vec<_>>().join("; ")))
+                Some(parts.collect::<Vec<_>>().join("; "))
             }
-            many => {
-                let ranges = self.choices_along(&others, many);
-                Some(format!("{key}: {}.", ranges.unwrap_or_else(|| counted_choices(many))))
-            }
+            many => Some(self.choices_along(others, many).unwrap_or_else(|| counted_choices(many))),
         }
     }
 
@@ -124,8 +129,22 @@ impl Sweep<'_> {
             .filter_map(|combination| Some((combination.value_indices[axis], combination.best_result()?)))
             .collect();
         by_value.sort_by_key(|(index, _)| *index);
-        let first = by_value.first()?.1;
-        let results: Vec<&SeriesResult> = by_value.iter().map(|(_, result)| *result).collect();
+        let candidates =
+            by_value.into_iter().map(|(index, result)| (self.axes[axis].label(index), result)).collect();
+        let answer = self.ranked_choice(others, group.first()?, candidates)?;
+        Some(ChoiceAnswer { has_cost: true, ..answer })
+    }
+
+    /// Ranks candidates at one combination of the `others` keys, that of `place`. A candidate has a name.
+    /// Returns `None` if there are not two.
+    pub(super) fn ranked_choice<'b>(
+        &self,
+        others: &[usize],
+        place: &Combination<'_>,
+        candidates: Vec<(String, &'b SeriesResult)>,
+    ) -> Option<ChoiceAnswer<'b>> {
+        let first = candidates.first()?.1;
+        let results: Vec<&SeriesResult> = candidates.iter().map(|(_, result)| *result).collect();
         let figures: Vec<BTreeMap<u64, f64>> = results.iter().map(|result| result.figures.clone()).collect();
         let barred: Vec<f64> = results.iter().map(|result| result.usable.barred()).collect();
         let is_on_one_scale = results.iter().all(|result| result.scale == first.scale);
@@ -134,11 +153,12 @@ impl Sweep<'_> {
             return None;
         }
         Some(ChoiceAnswer {
-            place: self.values_text(group.first()?, others.iter().copied(), Axis::percent_label),
-            value_indices: group.first()?.value_indices.clone(),
+            place: self.values_text(place, others.iter().copied(), Axis::percent_label),
+            value_indices: place.value_indices.clone(),
             is_scored: self.judged_by == JudgedBy::Mos,
-            values: by_value.iter().map(|(index, _)| self.axes[axis].label(*index)).collect(),
+            values: candidates.into_iter().map(|(name, _)| name).collect(),
             results,
+            has_cost: false,
             ranking: ranking.filter(|_| is_on_one_scale),
         })
     }
@@ -214,7 +234,7 @@ impl ChoiceAnswer<'_> {
     /// What the best value costs against the first one that is worse.
     fn cost(&self) -> String {
         let Some(ranking) = &self.ranking else { return String::new() };
-        if matches!(ranking.outcome, AnswerKind::Unusable | AnswerKind::Undecided) {
+        if !self.has_cost || matches!(ranking.outcome, AnswerKind::Unusable | AnswerKind::Undecided) {
             return String::new();
         }
         let best = ranking.best();

@@ -16,6 +16,9 @@ pub(crate) struct Combination<'a> {
     pub results: Vec<Option<SeriesResult>>,
     /// The kind of the results' figures.
     pub judged_by: JudgedBy,
+    /// For each axis that is a loss, the share of the packets on its links that were lost. `None` for other
+    /// axes, and if the run does not have the links.
+    pub lost_on_links: Vec<Option<f64>>,
     /// `None` if there are not two transports to compare.
     pub verdict: Option<&'a Verdict>,
     /// The index of the series that leads: the first in the verdict. Without a verdict it is the series with

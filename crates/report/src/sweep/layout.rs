@@ -114,9 +114,12 @@ impl<'a> Layout<'a> {
             Some(verdict) => condition.cells.get(verdict.leader_cell).and_then(|cell| self.series_of(cell)),
             None => index_of_best_mean(&results),
         };
+        let lost_on_links =
+            self.axes.iter().map(|axis| lost_on_links(condition, axis.link_of_loss()?)).collect();
         Some(Combination {
             value_indices,
             results,
+            lost_on_links,
             judged_by: self.judged_by?,
             verdict: verdict.as_deref(),
             leader,
@@ -172,6 +175,17 @@ impl<'a> Layout<'a> {
         let label = cell.transport(self.flow).label;
         self.series.iter().position(|transport| transport.label == label)
     }
+}
+
+/// The share of the packets on `link`, or on all links if it is `*`, that the wire lost in the repetitions.
+fn lost_on_links(condition: &Condition<'_>, link: &str) -> Option<f64> {
+    let links = condition.cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.links);
+    let (mut lost, mut all) = (0, 0);
+    for (_, figures) in links.filter(|(name, _)| link == "*" || *name == link) {
+        lost += figures.lost;
+        all += figures.lost + figures.forwarded.saturating_sub(figures.repeated);
+    }
+    (all > 0).then(|| lost as f64 / all as f64)
 }
 
 /// What a flow over UDP sends in the mean of its repetitions, with the headers of each datagram. `None` over

@@ -10,7 +10,8 @@ use talkpath_measure::summary::JudgedBy;
 use super::{Combination, FigureRange, Outcome, Sweep};
 use crate::display::Display;
 use crate::grid::{Column, Grid, Role, Row};
-use crate::number::{UNKNOWN, count};
+use crate::number::{UNKNOWN, count, percent};
+use crate::term::Term;
 use crate::verdict::figure_style;
 
 pub(crate) struct SweepTable {
@@ -148,8 +149,13 @@ impl Sweep<'_> {
             .filter(|&axis| groups.iter().any(|group| group.spans[axis].is_some()))
             .collect();
         let style = figure_style(self.judged_by);
-        let mut columns: Vec<Column> =
-            shown_axes.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
+        let mut columns: Vec<Column> = Vec::new();
+        for &axis in &shown_axes {
+            columns.push(Column::words(&self.axes[axis].key));
+            if self.has_losses_on(axis) {
+                columns.push(Column::numbers("lost", "%").explained(Term::new("lost", LOST_ON_LINKS)));
+            }
+        }
         columns.push(Column::words(if self.is_compared() { "best" } else { "transport" }));
         columns.push(Column::numbers(style.column_group, style.column_head));
         if self.has_scores_beside() {
@@ -167,15 +173,23 @@ impl Sweep<'_> {
             cells.push(
                 span.map_or_else(String::new, |span| self.axes[axis].range_label(span.first, span.last)),
             );
+            if self.has_losses_on(axis) {
+                cells.push(lost_on_links(group, axis));
+            }
         }
         cells.push(counted_words(group.members.iter().map(|combination| self.best_names(combination))));
         cells.push(self.figure(group));
         if self.has_scores_beside() {
             cells.push(score(group));
         }
-        let outcomes = group.members.iter().map(|combination| self.outcome_word(combination).to_owned());
+        let outcomes = group.members.iter().map(|combination| self.outcome_word(combination));
         cells.push(counted_words(outcomes));
         Row { cells, role: Role::Plain, display: self.colour_of(group) }
+    }
+
+    /// Whether the axis is a loss of links whose packets were counted.
+    fn has_losses_on(&self, axis: usize) -> bool {
+        self.combinations.iter().any(|combination| combination.lost_on_links[axis].is_some())
     }
 
     /// A row has the colour of a transport only if this transport alone is best.
@@ -209,27 +223,45 @@ impl Sweep<'_> {
         figure.unwrap_or_else(|| UNKNOWN.to_owned())
     }
 
-    /// The outcome in a word. Over one transport the word says whether the flow is usable.
-    fn outcome_word(&self, combination: &Combination<'_>) -> &'static str {
+    /// The outcome in a word. Over one transport the word says whether the flow is usable, and in which share
+    /// of the repetitions if not in all: the floor divides two clusters, or some repetitions have gaps.
+    fn outcome_word(&self, combination: &Combination<'_>) -> String {
         if combination.verdict.is_some() {
-            return combination.outcome().word();
+            return combination.outcome().word().to_owned();
         }
         let Some(result) = combination.best_result().filter(|_| self.judged_by.has_floor()) else {
-            return Outcome::Unknown.word();
+            return Outcome::Unknown.word().to_owned();
         };
-        if result.depends_on_receiver() {
+        let word = if result.depends_on_receiver() {
             Outcome::DependsOnReceiver.word()
         } else if result.is_usable_always() {
             "usable"
         } else if result.usable_share() > 0.0 {
-            // The floor divides two clusters, or some repetitions have gaps.
-            "partly usable"
+            return format!("usable in {}", result.usable.text());
         } else if result.usable.is_barred() {
             "barred by gaps"
         } else {
             Outcome::Unusable.word()
-        }
+        };
+        word.to_owned()
     }
+}
+
+/// What the column of lost packets has.
+const LOST_ON_LINKS: &str = "of the packets on these links those that the wire lost, in all repetitions: what came of the loss that \
+                             was asked for";
+
+/// The share of the packets that were lost on the links of an axis: `0.87`. Several combinations have the
+/// range.
+fn lost_on_links(group: &RowGroup<'_>, axis: usize) -> String {
+    let shares = group.members.iter().filter_map(|combination| combination.lost_on_links[axis]);
+    let (low, high) =
+        shares.fold((f64::INFINITY, 0.0_f64), |(low, high), share| (low.min(share), high.max(share)));
+    if low > high {
+        return UNKNOWN.to_owned();
+    }
+    let (low, high) = (percent(Some(low)), percent(Some(high)));
+    if low == high { low } else { format!("{low} to {high}") }
 }
 
 /// The score of the only combination of a row, if its best transport has one.
@@ -329,6 +361,30 @@ mod tests {
     }
 
     #[test]
+    fn beside_the_loss_asked_for_is_the_loss_that_happened() {
+        let mut summary = two_outcomes(3, true);
+        for run in &mut summary.runs {
+            let lost = run.cell / 3 * 9;
+            let link = serde_json::json!({
+                "queue_packets": { "mean": 0.0, "p99": 0, "max": 0 },
+                "forwarded": 1000 - lost, "lost": lost, "dropped": 7, "utilisation": 0.1,
+            });
+            run.links.insert("up".to_owned(), Box::new(serde_json::from_value(link).unwrap()));
+        }
+        let flows = FlowCells::all(&summary);
+        let judged = flows[0].judge();
+        let sweep = Sweep::new(&judged).unwrap();
+        let grid = sweep.table_within(10).grid;
+        assert_eq!(grid.columns[1].title(), "lost %");
+        let lost = |max| {
+            let rows = sweep.table_within(max).grid.rows;
+            rows.into_iter().map(|row| row.cells[1].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(lost(10), ["0.00", "0.90", "1.80"]);
+        assert_eq!(lost(1), ["0.00 to 1.80"]);
+    }
+
+    #[test]
     fn a_share_in_time_has_the_unit_in_the_head_of_its_column_alone() {
         let mut summary = two_outcomes(2, false);
         for run in &mut summary.runs {
@@ -367,8 +423,9 @@ mod tests {
     fn the_floor_divides_two_outcomes_of_the_only_transport() {
         let summary = two_outcomes(4, true);
         let (single, headline) = table(&summary, 10);
-        assert!(single.iter().all(|row| row == &["UDP", "2.10 or 4.30", "partly usable"]), "{single:?}");
-        assert!(headline.contains("MOS 2.10 to 4.30, 0 of 4 cells usable"), "{headline}");
+        assert!(single.iter().all(|row| row == &["UDP", "2.10 or 4.30", "usable in 60 %"]), "{single:?}");
+        let says = "MOS 2.10 to 4.30, 0 of 4 cells usable in all repetitions, and 4 in a part of them";
+        assert!(headline.contains(says), "{headline}");
     }
 
     #[test]
