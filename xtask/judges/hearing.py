@@ -14,9 +14,17 @@ Of repetitions that are the same one counts.
 No judge hears the delay from mouth to ear, so the score is compared without its part for the delay: that of R + Id, with Id for the mean delay. A call
 without a score does not count. Prints for each judge Spearman's correlation with the score over all calls, with the lower bound of its interval of 95 %
 (Fisher's transformation, with the standard error 1.03 over the square root of n - 3: Fieller and others 1957), the correlation for each kind of path and
-receiver, and the largest difference from PESQ up to 5 % of frames not played. Exit code 1 if the bound of a judge is below 0.85.
+receiver, and the difference from PESQ up to 5 % of frames not played, by the length of the runs in which they are not played. Exit code 1 if the bound of
+a judge is below 0.85.
+
+It also prints how reliable a judge is: the correlation of the mean over half of the places with the mean over the other half, for the same calls, and what
+it is for all places (2 r / (1 + r): Spearman 1910, Brown 1910). No score can correlate with a judge by more than about the square root of that.
+
+The calls are heard at one place after the other, all calls at each, by as many processes as there are processors. What was heard is kept in heard.jsonl of
+each RUN_DIR: a hearing that was cut short goes on from there.
 """
 
+import functools
 import itertools
 import json
 import math
@@ -25,9 +33,11 @@ import subprocess
 import sys
 import tempfile
 import wave
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 from pesq import pesq
 from speechmos import plcmos
 from visqol import VisqolApi
@@ -35,14 +45,17 @@ from visqol import VisqolApi
 MIN_BOUND = 0.85
 MAX_DIFFERENCE = 0.5
 UP_TO = 0.05
+# By the burst ratio (ITU-T G.107 §7.5): 1 is that of losses at random.
+RUNS_OF_LOSSES = [(0.0, 1.3, "losses at random"), (1.3, 2.5, "losses in short runs"), (2.5, math.inf, "losses in long runs")]
 MIN_CALLS = 60
 # The first second is not rated.
 FROM_S, PIECE_S = 1, 8
 RATE = 8000
 # A gap in a pause is not heard, and PLCMOS gives one piece of speech up to 0.9 more than another of the same call (2026-11-29).
 TURNS = 6
-# Those that also have the recording need fewer, and ViSQOL takes a second for each.
-TURNS_WITH_RECORDING = 2
+# Those that also have the recording need fewer, and ViSQOL takes a second for each. They hear the last turns.
+TURNS_WITH_RECORDING = 1
+HALVINGS = 100
 PROGRAM = os.environ.get("TALKPATH", str(Path(__file__).parents[2] / "target/release/talkpath"))
 
 
@@ -89,13 +102,20 @@ def speakers(sounds):
     return [it * 10 ** (-26 / 20) / np.sqrt(np.mean(it**2)) for it in joined]
 
 
+@functools.cache
 def judges():
     """Each judge's name, and a function of the recording and the sound, both at 8 kHz."""
+
+    # Each process has a processor to itself.
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    network = plcmos.PLCMOS()
+    network.session = onnxruntime.InferenceSession(network.model_path, options)
 
     def by_network(_, heard):
         # The network takes random numbers.
         np.random.seed(1)
-        return float(plcmos.run(np.clip(at_16_khz(heard), -1, 1), 16000)["plcmos"])
+        return float(network(np.clip(at_16_khz(heard), -1, 1))["plcmos"])
 
     api = VisqolApi()
     api.create(mode="speech", use_lattice_model=False)
@@ -130,41 +150,100 @@ def run(*arguments):
     return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
 
 
-def main(folders, sounds):
-    speech = speakers(sounds)
-    hear = judges()
-    points = []
+def calls(folder):
+    """The calls of a run that have a score, each of those that are the same once."""
+    known = []
+    for repetition in json.loads((Path(folder) / "summary.json").read_text())["runs"]:
+        call = repetition["flows"]["call"]["call"]
+        if call["mos"] is None or (repetition["cell"], call) in known:
+            continue
+        known.append((repetition["cell"], call))
+        yield repetition["cell"], repetition["repetition"], call
+
+
+def hear(folder, cell, repetition, is_fixed, clean, turn):
+    """What each judge hears in the pieces of one call, whose speech begins at the place `turn`."""
+    clean = np.roll(clean, turn * len(clean) // TURNS)
+    names = {"PLCMOS"}
+    if turn >= TURNS - TURNS_WITH_RECORDING:
+        names |= {"ViSQOL", "PESQ"} if is_fixed else {"ViSQOL"}
     with tempfile.TemporaryDirectory() as place:
         recording, heard_file = Path(place) / "speech.wav", Path(place) / "call.wav"
-        for folder in folders:
-            summary = json.loads((Path(folder) / "summary.json").read_text())
-            known = []
-            for repetition in summary["runs"]:
-                call = repetition["flows"]["call"]["call"]
-                if call["mos"] is None or (repetition["cell"], call) in known:
-                    continue
-                known.append((repetition["cell"], call))
-                which = ["--cell", repetition["cell"], "--repetition", repetition["repetition"]]
-                is_fixed = call["playout"].startswith("fixed")
-                scores = {name: [] for name in hear if is_fixed or name != "PESQ"}
-                # A gap in a pause is not heard, so each call is heard with its gaps at several places of the speech.
-                for clean, turn in itertools.product(speech, range(TURNS)):
-                    clean = np.roll(clean, turn * len(clean) // TURNS)
-                    write(recording, clean, RATE)
-                    run("listen", folder, *which, "--input", recording, "-o", heard_file, "--quiet")
-                    heard, rate = samples(heard_file)
-                    assert rate == RATE, rate
-                    whole = np.tile(clean, len(heard) // len(clean) + 1)[: len(heard)]
-                    for at in range(FROM_S * RATE, len(heard) - PIECE_S * RATE + 1, PIECE_S * RATE):
-                        piece = slice(at, at + PIECE_S * RATE)
-                        for name, of in scores.items():
-                            if name != "PLCMOS" and turn >= TURNS_WITH_RECORDING:
-                                continue
-                            of.append(hear[name](whole[piece], heard[piece]))
-                point = {"path": summary["name"], "fixed": is_fixed, "concealed": call["concealed"], "MOS": call["mos"]}
-                point["heard"] = without_delay(call)
-                points.append(point | {name: float(np.mean(of)) for name, of in scores.items()})
-    return report(points, list(hear))
+        write(recording, clean, RATE)
+        which = ["--cell", cell, "--repetition", repetition]
+        run("listen", folder, *which, "--input", recording, "-o", heard_file, "--quiet")
+        heard, rate = samples(heard_file)
+    assert rate == RATE, rate
+    whole = np.tile(clean, len(heard) // len(clean) + 1)[: len(heard)]
+    starts = range(FROM_S * RATE, len(heard) - PIECE_S * RATE + 1, PIECE_S * RATE)
+    parts = [slice(at, at + PIECE_S * RATE) for at in starts]
+    return {name: [judges()[name](whole[it], heard[it]) for it in parts] for name in sorted(names)}
+
+
+def main(folders, sounds):
+    speech = speakers(sounds)
+    places = list(itertools.product(range(TURNS), range(len(speech))))
+    known = {folder: list(calls(folder)) for folder in folders}
+    heard = {}
+    for folder in folders:
+        for line in kept(folder).read_text().splitlines() if kept(folder).exists() else []:
+            it = json.loads(line)
+            heard[folder, it["cell"], it["repetition"], it["turn"], it["speaker"]] = it["heard"]
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        waiting = []
+        for turn, speaker in places:
+            # The kinds of path take turns.
+            for of_each in itertools.zip_longest(*([(folder, *it) for it in known[folder]] for folder in folders)):
+                for folder, cell, repetition, call in filter(None, of_each):
+                    key = folder, cell, repetition, turn, speaker
+                    if key not in heard:
+                        task = folder, cell, repetition, is_fixed(call), speech[speaker], turn
+                        waiting.append((key, pool.submit(hear, *task)))
+        for key, future in waiting:
+            heard[key] = future.result()
+            values = dict(zip(("cell", "repetition", "turn", "speaker"), key[1:])) | {"heard": heard[key]}
+            with kept(key[0]).open("a") as file:
+                print(json.dumps(values), file=file)
+    points = []
+    for folder in folders:
+        name = json.loads((Path(folder) / "summary.json").read_text())["name"]
+        for cell, repetition, call in known[folder]:
+            at = [heard[folder, cell, repetition, *it] for it in places]
+            points.append(point(name, call, at))
+    return report(points, list(judges()))
+
+
+def kept(folder):
+    return Path(folder) / "heard.jsonl"
+
+
+def is_fixed(call):
+    return call["playout"].startswith("fixed")
+
+
+def point(name, call, at):
+    """A call: what it is, its scores, and for each judge the mean at each place of the speech that it heard."""
+    of = {"path": name, "fixed": is_fixed(call), "concealed": call["concealed"], "burst": call["burst_ratio"]}
+    of |= {"MOS": call["mos"], "heard": without_delay(call), "places": {}}
+    for judge in judges():
+        means = [float(np.mean(it[judge])) for it in at if judge in it]
+        if means:
+            of[judge] = float(np.mean(means))
+            of["places"][judge] = means
+    return of
+
+
+def reliability(of, name):
+    """The rank correlation of the mean over half of the places with that over the others, the mean over a hundred ways to halve them, and that of all."""
+    values = np.array([it["places"][name] for it in of])
+    draw = np.random.default_rng(1)
+    found = []
+    for _ in range(HALVINGS):
+        order = draw.permutation(values.shape[1])
+        half = values.shape[1] // 2
+        found.append(bound(values[:, order[:half]].mean(axis=1), values[:, order[half : 2 * half]].mean(axis=1))[0])
+    half = float(np.mean(found))
+    return half, 2 * half / (1 + half)
 
 
 def report(points, names):
@@ -181,9 +260,15 @@ def report(points, names):
             part = [it for it in of if (it["path"], it["fixed"]) == kind]
             within = bound([it["heard"] for it in part], [it[name] for it in part])[0]
             print(f"{name:7} {kind[0]:28} {'fixed' if kind[1] else 'adaptive':9} {within:6.3f} ({len(part)} calls)")
+        half, whole = reliability(of, name)
+        print(f"{name:7} agrees with itself by {half:.3f} at half of the places, so by {whole:.3f} at all: a score can reach {math.sqrt(whole):.3f}")
         holds &= low >= MIN_BOUND and len(of) >= MIN_CALLS
         texts.append(f"{name} {rank:.3f} (at least {low:.3f}, {len(of)} calls)")
     near = [it for it in points if "PESQ" in it and it["concealed"] <= UP_TO]
+    for lowest, highest, what in RUNS_OF_LOSSES:
+        part = [it["heard"] - it["PESQ"] for it in near if lowest <= it["burst"] < highest]
+        if part:
+            print(f"score - PESQ, {what}: {min(part):+.2f} to {max(part):+.2f}, mean {np.mean(part):+.2f} ({len(part)} calls)")
     worst = max((abs(it["heard"] - it["PESQ"]) for it in near), default=0.0)
     print(f"rank correlation with {', '.join(texts)}; at most {worst:.2f} from PESQ up to {100 * UP_TO:.0f} % concealed")
     return 0 if holds else 1

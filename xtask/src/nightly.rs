@@ -285,8 +285,8 @@ const WEEKLY: [Job; 12] = [
     },
     Job {
         name: "hearing",
-        minutes: 30,
-        what: "opinion scores beside PESQ and PLCMOS on the sounds of `listen`, four kinds of path",
+        minutes: 60,
+        what: "opinion scores beside PESQ, PLCMOS and ViSQOL on the sounds of `listen`, five kinds of path",
         run: |root, end| judges::hearing(root, end).into(),
     },
     Job {
