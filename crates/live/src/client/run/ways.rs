@@ -35,7 +35,7 @@ use talkpath_kernel::end::{FlowEnd, SharedEnd, UdpRoute};
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::sys::ReceiveBatch;
 use talkpath_measure::warning;
-use talkpath_units::{Instant, times};
+use talkpath_units::{Duration, Instant, times};
 
 use super::Session;
 use crate::client::connect::{is_v6, version};
@@ -62,8 +62,21 @@ pub(super) struct Way {
     silent_since_ns: Option<i64>,
     /// CLOCK_MONOTONIC of the last registration.
     tried_ns: i64,
-    /// The beginning, on the run's clock, of a silence that lasted until the run stopped sending.
-    silent_from: Option<Instant>,
+    /// CLOCK_MONOTONIC of the first registration, the first datagram of the way. 0 before it.
+    begun_ns: i64,
+    /// CLOCK_MONOTONIC at which something was last received.
+    heard_ns: i64,
+    /// A silence that lasted until the run stopped sending.
+    silence: Option<LastingSilence>,
+}
+
+/// A silence that lasted until the run stopped sending.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct LastingSilence {
+    /// Its beginning on the run's clock.
+    from: Instant,
+    /// The age of the way then: the time since its first datagram.
+    age: Duration,
 }
 
 impl Way {
@@ -85,7 +98,9 @@ impl Way {
             sent: 0,
             silent_since_ns: None,
             tried_ns: 0,
-            silent_from: None,
+            begun_ns: 0,
+            heard_ns: 0,
+            silence: None,
         }
     }
 
@@ -98,6 +113,9 @@ impl Way {
     /// does not matter, because the registration is repeated.
     fn register(&mut self, now_ns: i64) {
         self.tried_ns = now_ns;
+        if self.begun_ns == 0 {
+            self.begun_ns = now_ns;
+        }
         let _ = self.socket.send(&self.packet);
     }
 
@@ -125,6 +143,7 @@ impl Way {
         }
         if received != self.received {
             (self.received, self.sent, self.silent_since_ns) = (received, sent, None);
+            self.heard_ns = now_ns;
         } else if sent > self.sent || is_opening {
             self.silent_since_ns.get_or_insert(now_ns);
         }
@@ -240,11 +259,17 @@ pub(super) fn keep(ways: &mut [Way], server_progress: &[EndProgress], session: &
 /// Notes which ways are silent at `now`, when the run has stopped sending.
 pub(super) fn note_silence(ways: &mut [Way], now: Instant) {
     let now_ns = monotonic();
-    for way in ways.iter_mut().filter(|way| way.silent_from.is_none()) {
+    for way in ways.iter_mut().filter(|way| way.silence.is_none()) {
         let silence = way.silent_since_ns.map_or(0, |since| now_ns - since);
         if way.is_open && silence >= DEAD_NS {
-            let before = now.as_nanos().saturating_sub(u64::try_from(silence).unwrap_or(0));
-            way.silent_from = Some(Instant::from_nanos(before));
+            // It began when something came for the last time, and not when the next message was missed. A way
+            // that heard nothing in the run has been silent since a message was due.
+            let since = way.silent_since_ns.unwrap_or(now_ns);
+            let began = if way.heard_ns > 0 { way.heard_ns.min(since) } else { since };
+            let nanos = |span: i64| u64::try_from(span).unwrap_or(0);
+            let from = now.as_nanos().saturating_sub(nanos(now_ns - began));
+            let age = Duration::from_nanos(nanos(began - way.begun_ns));
+            way.silence = Some(LastingSilence { from: Instant::from_nanos(from), age });
         }
     }
 }
@@ -329,12 +354,13 @@ impl Session<'_> {
             if moves > known {
                 lines.push(moved(name, moves - known));
             }
-            if let Some(from) = way.silent_from.filter(|_| has_opened && has_report) {
+            if let Some(LastingSilence { from, age }) = way.silence.filter(|_| has_opened && has_report) {
                 lines.push(format!(
-                    "flow {name}: from {:.1} s of the run on nothing came over UDP port {port}, while the control \
-                     connection over TCP went on: a firewall or translator may end a flow over UDP after a time; what \
-                     helps is its limit for UDP, or TCP",
-                    seconds(from)
+                    "flow {name}: from about {:.0} s of the run on, {:.0} s after its first datagram, nothing came over UDP port \
+                     {port}, while the control connection over TCP went on: a firewall or translator may end a flow over \
+                     UDP at that age, and a new flow then lives as long; what helps is its limit for UDP, or TCP",
+                    seconds(from),
+                    age.as_secs_f64()
                 ));
             }
         }
@@ -357,7 +383,9 @@ fn why_not_open(
         // Plain UDP has no connection, so the flow is open once its way is open.
         Some(_) if !end.spec.transport.channel_kind().runs_here() => None,
         _ if end.was_open() => None,
-        Some(way) => Some(why_no_connection(end.failure.as_deref(), way.silent_from, port)),
+        Some(way) => {
+            Some(why_no_connection(end.failure.as_deref(), way.silence.map(|silence| silence.from), port))
+        }
         None => Some(match &end.failure {
             Some(failure) => failure.clone(),
             None => format!("no answer over TCP port {tcp_port} until the run ended"),
