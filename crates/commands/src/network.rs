@@ -4,7 +4,7 @@ use talkpath_path::{LinkConfig, Medium, QueueKind, QueueLimit, RateModel};
 use talkpath_report::{Animation, Network, Place, PlayFlow, PlayLink, PlayNode};
 use talkpath_scenario::{Plan, Scenario, Topology};
 
-use crate::path_changes::{number_of_changes, rate};
+use crate::path_changes::{changing_keys, number_of_changes, rate};
 use crate::terminal::{program, shell_path};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_units::counted;
@@ -32,7 +32,10 @@ pub fn network(scenario: &Scenario) -> Animation {
     });
     let links = scenario.links.iter().zip(&topology.links).map(|(link, ends)| PlayLink {
         name: link.name.clone(),
-        about: describe_link(&link.config),
+        about: match changing_keys(scenario, &link.name) {
+            Some(changes) => format!("{}; {changes}", describe_link(&link.config)),
+            None => describe_link(&link.config),
+        },
         ends: ends.map(|ends| (ends.from, ends.to)),
     });
     let mut sender_node = vec![0; scenario.flows.len()];

@@ -1,13 +1,22 @@
-//! The changes of a path, in words, for the time axes of a page.
+//! The changes of a path, in words and in groups, for answers and for the time axes of a page.
+//!
+//! Changes are of one group if they have one `name`, or else if they change the same keys of the same links,
+//! such as the two delays between which a satellite's handovers alternate. The rows of a file are a group,
+//! and the times in which they have a rate of 0 are another: a silence.
+
+use std::collections::BTreeMap;
 
 use talkpath_measure::chart_data::CellChartData;
-use talkpath_measure::summary::{MOST_CHANGES, PathChange, PathChanges, Summary};
+use talkpath_measure::path_changes::{ChangeGroup, FlowOfRun, split};
+use talkpath_measure::summary::{
+    ByChange, ChangeKind, MOST_CHANGES, PathChange, PathChanges, RunSummary, Summary,
+};
 use talkpath_path::{
-    Change, LinkConfig, LinkState, LinkValues, LossModel, QueueLimit, RateModel, change_marks,
+    Change, ChangeMark, LinkConfig, LinkState, LinkValues, LossModel, QueueLimit, RateModel, change_marks,
 };
 use talkpath_report::CellChanges;
 use talkpath_scenario::{Plan, Scenario};
-use talkpath_units::{Instant, Rate, Seed, counted};
+use talkpath_units::{Duration, Instant, Rate, Seed, counted};
 
 /// Returns the changes of each cell in `chart_data`. A change with a random phase is where the drawn
 /// repetition had it.
@@ -16,62 +25,532 @@ pub(crate) fn path_changes(plan: &Plan, summary: &Summary, chart_data: &[CellCha
         let scenario = &plan.cell(drawn.cell)?.scenario;
         let is_drawn = |cell, repetition| (cell, repetition) == (drawn.cell, drawn.repetition);
         let run = summary.runs.iter().find(|run| is_drawn(run.cell, run.repetition))?;
-        let changes = changes_of_run(scenario, Seed::new(run.seed));
-        (!changes.is_empty()).then_some(CellChanges { cell: drawn.cell, changes })
+        let Timeline { changes, .. } = Timeline::new(scenario, Seed::new(run.seed));
+        let seconds = scenario.duration.as_secs_f64();
+        (!changes.is_empty()).then_some(CellChanges { cell: drawn.cell, changes, seconds })
     };
     chart_data.iter().filter_map(of_cell).collect()
 }
 
-/// Notes in each repetition of `summary` how the path of its cell in `plan` changes.
+/// Notes in each repetition of `summary` how the path of its cell in `plan` changes, and which lost and late
+/// messages belong to which changes.
 pub(crate) fn note_changes(plan: &Plan, summary: &mut Summary) {
+    let mut runs_by_cell: BTreeMap<u64, Vec<&mut RunSummary>> = BTreeMap::new();
     for run in &mut summary.runs {
-        let Some(cell) = plan.cell(run.cell).filter(|cell| !cell.scenario.changes.is_empty()) else {
-            continue;
-        };
-        let changes = changes_of_run(&cell.scenario, Seed::new(run.seed));
-        run.changes = (changes.len() <= MOST_CHANGES).then(|| Box::new(PathChanges(changes)));
+        runs_by_cell.entry(run.cell).or_default().push(run);
+    }
+    for (cell, mut runs) in runs_by_cell {
+        let Some(cell) = plan.cell(cell).filter(|cell| !cell.scenario.changes.is_empty()) else { continue };
+        let timelines: Vec<Timeline> =
+            runs.iter().map(|run| Timeline::new(&cell.scenario, Seed::new(run.seed))).collect();
+        note_shares(&mut runs, &timelines, cell.scenario.duration);
+        for (run, timeline) in runs.into_iter().zip(timelines) {
+            run.changes = Some(Box::new(PathChanges(timeline.listed())));
+        }
+    }
+}
+
+/// Notes in each flow of `runs`, the repetitions of a cell, what belongs to each group of changes.
+fn note_shares(runs: &mut [&mut RunSummary], timelines: &[Timeline], duration: Duration) {
+    let mut names: Vec<String> = runs.iter().flat_map(|run| run.flows.keys().cloned()).collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        let with_flow = || runs.iter().zip(timelines).filter(|(run, _)| run.flows.contains_key(&name));
+        let of_runs: Vec<FlowOfRun<'_>> = with_flow()
+            .map(|(run, timeline)| FlowOfRun {
+                groups: &timeline.groups,
+                bad_seconds: &run.flows[&name].bad_seconds,
+                seconds: duration.as_secs_f64(),
+            })
+            .collect();
+        let mut claimed = split(&of_runs).into_iter();
+        for (run, timeline) in runs.iter_mut().zip(timelines) {
+            let Some(flow) = run.flows.get_mut(&name) else { continue };
+            let claimed = claimed.next().unwrap_or_default();
+            let shares = timeline.groups.iter().zip(claimed).map(|(group, claimed)| ByChange {
+                change: group.words.clone(),
+                is_silence: !group.silences.is_empty(),
+                times: group.times,
+                first_s: group.range.0,
+                until_s: group.until_s(),
+                lost: claimed.lost,
+                late: claimed.late,
+                seconds: claimed.seconds,
+            });
+            flow.by_change = shares.collect();
+        }
     }
 }
 
 /// How often the path of `scenario` changes, without the ends of outages and ramps.
 pub(crate) fn number_of_changes(scenario: &Scenario) -> usize {
-    changes_of_run(scenario, scenario.seed).len()
+    Timeline::new(scenario, scenario.seed).changes.len()
 }
 
-/// Returns the changes of a run with this seed. Links that change in the same manner at the same time are one
-/// change.
-fn changes_of_run(scenario: &Scenario, seed: Seed) -> Vec<PathChange> {
-    struct Joined {
-        from: Instant,
-        until: Instant,
-        what: String,
-        links: Vec<u32>,
+/// Names the keys of the link `name` that change in `scenario`: `rate and loss change over time`. Returns
+/// `None` if none does.
+pub(crate) fn changing_keys(scenario: &Scenario, name: &str) -> Option<String> {
+    let is_of_link =
+        |change: &&Change| scenario.links.get(change.link as usize).is_some_and(|link| link.name == name);
+    let mut keys = Keys::default();
+    for change in scenario.changes.iter().filter(is_of_link) {
+        keys = keys.with(Keys::of(change));
     }
-    let mut all: Vec<Joined> = Vec::new();
-    for mark in change_marks(&scenario.changes, seed, Instant::ZERO + scenario.duration) {
-        let change = &scenario.changes[mark.change];
-        let what = describe_change(change);
-        // The marks are in order of time, so an equal one is among the last.
-        let same = all.iter_mut().rev().take_while(|known| known.from == mark.at);
-        let same = same.into_iter().find(|known| known.until == mark.until && known.what == what);
-        match same {
-            Some(known) => known.links.push(change.link),
-            None => all.push(Joined { from: mark.at, until: mark.until, what, links: vec![change.link] }),
+    let names = keys.names();
+    let verb = if names.len() == 1 { "changes" } else { "change" };
+    (!names.is_empty()).then(|| format!("{} {verb} over time", and(&names)))
+}
+
+/// Joins words: `a`, `a and b`, `a, b and c`.
+fn and(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// The changes of a run.
+struct Timeline {
+    /// Every change in order of time. Links that change in the same manner at the same time are one change.
+    changes: Vec<PathChange>,
+    /// The groups, in the order of the scenario.
+    groups: Vec<ChangeGroup>,
+}
+
+/// The keys that a change sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Keys {
+    rate: bool,
+    delay: bool,
+    loss: bool,
+    limit: bool,
+    /// Whether a link is silent for a time.
+    silence: bool,
+}
+
+impl Keys {
+    fn of(change: &Change) -> Self {
+        let LinkValues { rate, delay, loss, limit, state } = &change.to;
+        Self {
+            rate: rate.is_some(),
+            delay: delay.is_some(),
+            loss: loss.is_some(),
+            limit: limit.is_some(),
+            silence: state.is_some() || change.outage.is_some(),
         }
     }
+
+    const fn with(self, other: Self) -> Self {
+        Self {
+            rate: self.rate || other.rate,
+            delay: self.delay || other.delay,
+            loss: self.loss || other.loss,
+            limit: self.limit || other.limit,
+            silence: self.silence || other.silence,
+        }
+    }
+
+    fn names(self) -> Vec<&'static str> {
+        let all = [
+            (self.rate, "rate"),
+            (self.delay, "delay"),
+            (self.loss, "loss"),
+            (self.limit, "queue"),
+            (self.silence, "outages"),
+        ];
+        all.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name).collect()
+    }
+}
+
+/// What makes changes one group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum GroupKey {
+    Named(String),
+    Alike { links: Vec<u32>, keys: Keys },
+    Rows { table: u32 },
+    SilentRows { table: u32 },
+}
+
+/// A change at its time.
+struct Mark<'a> {
+    at: Instant,
+    until: Instant,
+    change: &'a Change,
+    group: usize,
+    is_silence: bool,
+    is_of_file: bool,
+}
+
+/// Changes of several links at one time.
+struct Joined {
+    from: Instant,
+    until: Instant,
+    what: String,
+    links: Vec<u32>,
+    kind: ChangeKind,
+    group: usize,
+    /// Whether the change ends a silence, and so is none of its own.
+    ends_silence: bool,
+}
+
+impl Timeline {
+    fn new(scenario: &Scenario, seed: Seed) -> Self {
+        let end = Instant::ZERO + scenario.duration;
+        let (keys, group_of_change) = group_changes(scenario);
+        let marks = marks(scenario, seed, end, &group_of_change);
+        let joined = join(&marks);
+        let mut groups: Vec<ChangeGroup> = (0..keys.len())
+            .map(|group| ChangeGroup {
+                words: words_of_group(scenario, &keys[group], group, &marks),
+                ..ChangeGroup::default()
+            })
+            .collect();
+        for change in &joined {
+            let group = &mut groups[change.group];
+            let (from, until) = (change.from.as_secs_f64(), change.until.as_secs_f64());
+            group.range.0 = if group.times == 0 { from } else { group.range.0 };
+            group.range.1 = group.range.1.max(until);
+            if change.ends_silence {
+                continue;
+            }
+            group.times += 1;
+            match (change.kind, &keys[change.group]) {
+                (ChangeKind::Silence, _) => group.silences.push((from, until)),
+                // The rows of a file are no events: they say what holds from one row to the next.
+                (ChangeKind::Step, GroupKey::Rows { .. }) | (ChangeKind::Ramp, _) => {}
+                (ChangeKind::Step, _) => group.steps.push(from),
+            }
+        }
+        for (group, from, until) in worse_times(scenario, &marks, end) {
+            if let Some(group) = groups.get_mut(group) {
+                group.worse.push((from.as_secs_f64(), until.as_secs_f64()));
+            }
+        }
+        for (group, key) in groups.iter_mut().zip(&keys) {
+            group.worse = merged(core::mem::take(&mut group.worse));
+            // What matters of the rows of a file is how often they are bad.
+            if let GroupKey::Rows { .. } = key {
+                group.times = group.worse.len() as u64;
+                let (first, last) = (group.worse.first(), group.worse.last());
+                group.range = (first.map_or(0.0, |span| span.0), last.map_or(0.0, |span| span.1));
+            }
+        }
+        let changes = joined.iter().map(|change| change.path_change(scenario, &groups)).collect();
+        Self { changes, groups }
+    }
+
+    /// The changes that a summary lists: each of them, or of many an entry for each group.
+    fn listed(self) -> Vec<PathChange> {
+        if self.changes.len() <= MOST_CHANGES {
+            return self.changes;
+        }
+        let mut listed: Vec<PathChange> = Vec::new();
+        for change in self.changes {
+            match listed.iter_mut().find(|known| known.group == change.group && known.kind == change.kind) {
+                Some(known) => {
+                    known.until_s = known.until_s.max(change.until_s);
+                    known.times += 1;
+                }
+                None => listed.push(PathChange { text: change.group.clone(), ..change }),
+            }
+        }
+        listed
+    }
+}
+
+impl Joined {
+    fn path_change(&self, scenario: &Scenario, groups: &[ChangeGroup]) -> PathChange {
+        PathChange {
+            from_s: self.from.as_secs_f64(),
+            until_s: self.until.as_secs_f64(),
+            text: on_links(scenario, &self.links, &self.what),
+            kind: self.kind,
+            group: groups[self.group].words.clone(),
+            times: 1,
+        }
+    }
+}
+
+/// Writes which links change, if not all do: `up: outage`.
+fn on_links(scenario: &Scenario, links: &[u32], what: &str) -> String {
     let name = |link: &u32| scenario.links.get(*link as usize).map_or("", |link| link.name.as_str());
-    let in_words = |change: &Joined| match change.links.len() < scenario.links.len() {
-        true => {
-            format!("{}: {}", change.links.iter().map(name).collect::<Vec<_>>().join(" and "), change.what)
+    if links.len() < scenario.links.len() {
+        format!("{}: {what}", and(&links.iter().map(name).collect::<Vec<_>>()))
+    } else {
+        what.to_owned()
+    }
+}
+
+/// Returns the groups of the changes of `scenario`, and the group of each change. A row of a file that makes
+/// a link silent is of another group than the file's other rows.
+fn group_changes(scenario: &Scenario) -> (Vec<GroupKey>, Vec<usize>) {
+    let mut links_of_table: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (change, origin) in scenario.changes.iter().zip(&scenario.change_origins) {
+        let links = links_of_table.entry(origin.table).or_default();
+        if !links.contains(&change.link) {
+            links.push(change.link);
         }
-        false => change.what.clone(),
+    }
+    let mut keys: Vec<GroupKey> = Vec::new();
+    let mut group_of_change = Vec::new();
+    for (change, origin) in scenario.changes.iter().zip(&scenario.change_origins) {
+        let key = if origin.is_of_file && is_silent(change) {
+            GroupKey::SilentRows { table: origin.table }
+        } else if let Some(name) = &origin.name {
+            GroupKey::Named(name.to_string())
+        } else if origin.is_of_file {
+            GroupKey::Rows { table: origin.table }
+        } else {
+            let links = links_of_table.get(&origin.table).cloned().unwrap_or_default();
+            GroupKey::Alike { links, keys: Keys::of(change) }
+        };
+        let group = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+            keys.push(key);
+            keys.len() - 1
+        });
+        group_of_change.push(group);
+    }
+    (keys, group_of_change)
+}
+
+/// Whether no packet leaves after the change.
+const fn is_silent(change: &Change) -> bool {
+    let no_rate = matches!(&change.to.rate, Some(RateModel::Fixed(rate)) if rate.as_bps() == 0);
+    no_rate || matches!(change.to.state, Some(LinkState::Down { .. }))
+}
+
+/// Returns every change at its time. A silence without an end of its own lasts until the link has a rate
+/// again, or is up again.
+fn marks<'a>(scenario: &'a Scenario, seed: Seed, end: Instant, group_of_change: &[usize]) -> Vec<Mark<'a>> {
+    let all: Vec<ChangeMark> = change_marks(&scenario.changes, seed, end);
+    // The end of the silence that begins with a mark, from the last mark to the first.
+    let mut next_end: BTreeMap<u32, Instant> = BTreeMap::new();
+    let mut marks = Vec::new();
+    for mark in all.iter().rev() {
+        let change = &scenario.changes[mark.change];
+        let (to_rate, to_state) = (&change.to.rate, change.to.state);
+        let until = match is_silent(change) {
+            true => next_end.get(&change.link).copied().unwrap_or(end),
+            false => mark.until,
+        };
+        if !is_silent(change) && (to_rate.is_some() || to_state.is_some()) {
+            next_end.insert(change.link, mark.at);
+        }
+        let is_silence = is_silent(change) || change.outage.is_some();
+        let group = group_of_change.get(mark.change).copied().unwrap_or(0);
+        let is_of_file = scenario.change_origins.get(mark.change).is_some_and(|origin| origin.is_of_file);
+        marks.push(Mark { at: mark.at, until, change, group, is_silence, is_of_file });
+    }
+    marks.reverse();
+    // A row of a file that repeats a rate of 0 goes on with the silence before it.
+    let mut silent_until: BTreeMap<u32, Instant> = BTreeMap::new();
+    marks.retain(|mark| {
+        if !is_silent(mark.change) {
+            return true;
+        }
+        let before = silent_until.insert(mark.change.link, mark.until);
+        before != Some(mark.until)
+    });
+    marks
+}
+
+fn join(marks: &[Mark<'_>]) -> Vec<Joined> {
+    let mut all: Vec<Joined> = Vec::new();
+    for mark in marks {
+        let kind = match mark {
+            Mark { is_silence: true, .. } => ChangeKind::Silence,
+            Mark { change: Change { ramp: Some(_), .. }, .. } => ChangeKind::Ramp,
+            _ => ChangeKind::Step,
+        };
+        let what = describe_change(mark.change);
+        // The marks are in order of time, so an equal one is among the last.
+        let mut same = all.iter_mut().rev().take_while(|known| known.from == mark.at);
+        let same = same.find(|known| known.until == mark.until && known.what == what);
+        match same {
+            Some(known) => known.links.push(mark.change.link),
+            None => all.push(Joined {
+                from: mark.at,
+                until: mark.until,
+                what,
+                links: vec![mark.change.link],
+                kind,
+                group: mark.group,
+                ends_silence: mark.change.to.state == Some(LinkState::Up),
+            }),
+        }
+    }
+    all
+}
+
+/// Writes what the changes of a group have in common: `up: rate down to 2 Mb/s, loss up to 2 %`.
+fn words_of_group(scenario: &Scenario, key: &GroupKey, group: usize, marks: &[Mark<'_>]) -> String {
+    let of_group = || marks.iter().filter(|mark| mark.group == group).map(|mark| mark.change);
+    let mut links: Vec<u32> = of_group().map(|change| change.link).collect();
+    links.sort_unstable();
+    links.dedup();
+    let what = match key {
+        GroupKey::Named(name) => return name.clone(),
+        GroupKey::SilentRows { .. } => "silence (rate 0)".to_owned(),
+        GroupKey::Rows { .. } => "a rate of the table below half of its mean".to_owned(),
+        GroupKey::Alike { .. } => {
+            let mut texts: Vec<String> = of_group().map(describe_change).collect();
+            texts.dedup();
+            texts.sort();
+            texts.dedup();
+            match (&texts[..], links.first().and_then(|link| scenario.links.get(*link as usize))) {
+                ([only], _) => only.clone(),
+                (_, Some(link)) => furthest(&link.config, of_group()),
+                (_, None) => String::new(),
+            }
+        }
     };
-    let path_change = |change: &Joined| PathChange {
-        from_s: change.from.as_secs_f64(),
-        until_s: change.until.as_secs_f64(),
-        text: in_words(change),
-    };
-    all.iter().map(path_change).collect()
+    on_links(scenario, &links, &what)
+}
+
+/// Writes for each key the value of `changes` that is furthest on the worse side of what the link begins
+/// with: `rate down to 2 Mb/s, loss up to 2 %`.
+fn furthest<'a>(link: &LinkConfig, changes: impl Iterator<Item = &'a Change>) -> String {
+    let (mut rates, mut delays, mut losses, mut limits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut has_silence = false;
+    for change in changes {
+        let LinkValues { rate, delay, loss, limit, .. } = &change.to;
+        rates.extend(rate.as_ref().map(bits));
+        delays.extend(*delay);
+        losses.extend(loss.as_ref().map(LossModel::mean));
+        limits.extend(*limit);
+        has_silence |= is_silent(change) || change.outage.is_some();
+    }
+    let mut parts = Vec::new();
+    if let Some(least) = rates.iter().copied().reduce(f64::min) {
+        let way = if least < bits(&link.rate) { "down" } else { "up" };
+        let words =
+            if least.is_finite() { rate(Rate::from_bps(least as u64)) } else { "unlimited".to_owned() };
+        parts.push(format!("rate {way} to {words}"));
+    }
+    if let Some(longest) = delays.iter().copied().max() {
+        let way = if longest < link.delay { "down" } else { "up" };
+        parts.push(format!("delay {way} to {} ms", longest.as_millis_f64()));
+    }
+    if let Some(most) = losses.iter().copied().reduce(f64::max) {
+        let way = if most < link.loss.mean() { "down" } else { "up" };
+        parts.push(format!("loss {way} to {}", percent(most)));
+    }
+    if !limits.is_empty() {
+        parts.push("queue".to_owned());
+    }
+    if has_silence {
+        parts.push("outage".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// A rate in bit/s. Without a limit it is infinite.
+fn bits(rate: &RateModel) -> f64 {
+    match rate {
+        RateModel::Fixed(rate) => rate.as_bps() as f64,
+        RateModel::Unlimited => f64::INFINITY,
+        RateModel::Trace(trace) => trace.mean_rate().as_bps() as f64,
+    }
+}
+
+/// A key of a link whose value can be worse than at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Worse {
+    Rate,
+    Delay,
+    Loss,
+    Limit,
+}
+
+/// A value of a key from an instant on.
+struct Valued {
+    at: Instant,
+    until: Instant,
+    /// How bad the value is: a larger number is worse.
+    badness: f64,
+    group: usize,
+    is_of_file: bool,
+}
+
+/// Returns the times in which a value of a link is worse than at the start of the run, each with the group
+/// that set it. A ramp back to the start belongs to them until it ends.
+///
+/// The rates of a file are held against half of their mean over time, because the first row says nothing.
+fn worse_times(scenario: &Scenario, marks: &[Mark<'_>], end: Instant) -> Vec<(usize, Instant, Instant)> {
+    let mut values: BTreeMap<(u32, Worse), Vec<Valued>> = BTreeMap::new();
+    for mark in marks {
+        let LinkValues { rate, delay, loss, limit, .. } = &mark.change.to;
+        let Some(link) = scenario.links.get(mark.change.link as usize) else { continue };
+        let mut add = |key, badness| {
+            let Mark { at, until, group, is_of_file, .. } = *mark;
+            let valued = Valued { at, until, badness, group, is_of_file };
+            values.entry((mark.change.link, key)).or_default().push(valued);
+        };
+        if let Some(rate) = rate.as_ref().filter(|_| !is_silent(mark.change)) {
+            add(Worse::Rate, -bits(rate));
+        }
+        if let Some(delay) = delay {
+            add(Worse::Delay, delay.as_secs_f64());
+        }
+        if let Some(loss) = loss {
+            add(Worse::Loss, loss.mean());
+        }
+        if let Some(limit) = limit {
+            // A smaller queue drops more, and a larger one delays more.
+            add(Worse::Limit, f64::from(u8::from(*limit != link.config.queue.limit())));
+        }
+    }
+    let mut times = Vec::new();
+    for ((link, key), values) in values {
+        let Some(link) = scenario.links.get(link as usize) else { continue };
+        let at_start = match key {
+            Worse::Rate if values.first().is_some_and(|first| first.is_of_file) => {
+                -mean_rate(&values, end) / 2.0
+            }
+            Worse::Rate => -bits(&link.config.rate),
+            Worse::Delay => link.config.delay.as_secs_f64(),
+            Worse::Loss => link.config.loss.mean(),
+            Worse::Limit => 0.0,
+        };
+        let mut was_worse = false;
+        for (index, value) in values.iter().enumerate() {
+            let next = values.get(index + 1).map_or(end, |next| next.at);
+            let is_worse = value.badness > at_start;
+            if is_worse {
+                times.push((value.group, value.at, next));
+            } else if was_worse && value.until > value.at {
+                times.push((value.group, value.at, value.until.min(next)));
+            }
+            was_worse = is_worse;
+        }
+    }
+    times.sort_by_key(|(group, from, _)| (*group, *from));
+    times
+}
+
+/// The mean rate over time in bit/s, from the first value on.
+fn mean_rate(values: &[Valued], end: Instant) -> f64 {
+    let (mut bits, mut seconds) = (0.0, 0.0);
+    for (index, value) in values.iter().enumerate() {
+        let next = values.get(index + 1).map_or(end, |next| next.at);
+        let length = next.since(value.at).as_secs_f64();
+        bits -= value.badness * length;
+        seconds += length;
+    }
+    bits / f64::max(seconds, 1e-9)
+}
+
+/// Joins times that touch or overlap. They are in order of their beginnings.
+fn merged(times: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let mut merged: Vec<(f64, f64)> = Vec::new();
+    for (from, until) in times {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(until),
+            _ => merged.push((from, until)),
+        }
+    }
+    merged
 }
 
 /// Describes what a change does to a link: `rate 12.4 Mb/s, delay 38 ms`.
@@ -93,8 +572,7 @@ fn describe_values(values: &LinkValues) -> String {
     let delay = delay.map(|delay| format!("delay {} ms", delay.as_millis_f64()));
     let loss = loss.as_ref().map(|loss| match loss {
         LossModel::None => "no loss".to_owned(),
-        // Nine digits hide what the multiplication by 100 adds to a decimal number.
-        loss => format!("loss {} %", (loss.mean() * 1e9).round() / 1e7),
+        loss => format!("loss {}", percent(loss.mean())),
     });
     let limit = limit.map(|limit| match limit {
         QueueLimit::Packets(count) => format!("queue {}", counted(count.get(), "packet")),
@@ -119,6 +597,11 @@ pub(crate) fn describe_link(config: &LinkConfig) -> String {
     describe_values(&values)
 }
 
+/// Writes a share in per cent. Nine digits hide what the multiplication by 100 adds to a decimal number.
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e9).round() / 1e7)
+}
+
 /// Writes a rate in Mb/s, or below 1 Mb/s in kb/s.
 pub(crate) fn rate(rate: Rate) -> String {
     if rate.as_bps() >= 1_000_000 {
@@ -129,34 +612,4 @@ pub(crate) fn rate(rate: Rate) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use talkpath_scenario::{Options, Source, load};
-
-    use super::*;
-
-    fn changes(text: &str) -> Vec<(f64, f64, String)> {
-        let text = format!(
-            "duration = \"60 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n{text}"
-        );
-        let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap();
-        let changes = changes_of_run(&plan.cells[0].scenario, Seed::new(1)).into_iter();
-        changes.map(|change| (change.from_s, change.until_s, change.text)).collect()
-    }
-
-    #[test]
-    fn a_change_is_told_with_its_values_and_with_its_link_if_not_all_change() {
-        let both = "[[change]]\nat = \"15 s\"\ndelay = \"38 ms\"\nloss = \"2%\"\n";
-        assert_eq!(changes(both), [(15.0, 15.0, "delay 38 ms, loss 2 %".to_owned())]);
-        let up = "[[change]]\nlink = \"up\"\nat = \"30 s\"\noutage = \"2.5 s\"\n";
-        assert_eq!(changes(up), [(30.0, 32.5, "up: outage".to_owned())]);
-        let ramp = "[[change]]\nlink = \"down\"\nat = \"5 s\"\nrate = \"500 kbps\"\nover = \"2 s\"\n";
-        assert_eq!(changes(ramp), [(5.0, 7.0, "down: rate 500 kb/s".to_owned())]);
-    }
-
-    #[test]
-    fn a_period_is_a_change_each_time() {
-        let often = changes("[[change]]\nevery = \"15 s\"\nqueue.limit = \"1 packet\"\n");
-        let times: Vec<f64> = often.iter().map(|change| change.0).collect();
-        assert_eq!((times, often[0].2.as_str()), (vec![15.0, 30.0, 45.0], "queue 1 packet"));
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration as StdDuration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use talkpath_experiment::choice::Records;
@@ -241,10 +242,18 @@ pub(crate) fn runs_again(disturbed: usize, again: usize, at_most: Duration) -> S
 
 /// The progress of an experiment, and its bar on standard error.
 struct Progress {
+    terminal: Terminal,
     bar: ProgressBar,
     repetitions: u64,
     finished: AtomicU64,
+    begun: Instant,
+    /// How many lines were printed where no person watches a bar.
+    lines: AtomicU64,
 }
+
+/// Where standard error is a file, a line says every 10 s how far the run is. We chose 10 s because a run that
+/// takes less needs no line, and one of an hour has 360.
+const LINE_EVERY: StdDuration = StdDuration::from_secs(10);
 
 impl Progress {
     /// Shows an empty bar for `repetitions` that take `path_time` together. The bar is hidden if no person
@@ -259,7 +268,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}, {eta} left") {
             bar.set_style(style.progress_chars("=> "));
         }
-        let progress = Self { bar, repetitions, finished: AtomicU64::new(0) };
+        let (begun, lines) = (Instant::now(), AtomicU64::new(0));
+        let progress = Self { terminal, bar, repetitions, finished: AtomicU64::new(0), begun, lines };
         progress.show_count();
         progress
     }
@@ -273,11 +283,29 @@ impl Progress {
     fn count_repetition(&self) {
         self.finished.fetch_add(1, Ordering::Relaxed);
         self.show_count();
+        self.print_line();
+    }
+
+    /// Prints a line if no bar is shown and the last line is long ago.
+    fn print_line(&self) {
+        let lines = self.lines.load(Ordering::Relaxed);
+        let due = LINE_EVERY.saturating_mul(u32::try_from(lines + 1).unwrap_or(u32::MAX));
+        if self.bar.is_hidden()
+            && self.begun.elapsed() >= due
+            && self.lines.compare_exchange(lines, lines + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            let seconds = self.begun.elapsed().as_secs();
+            self.terminal.note(&format!("{} after {seconds} s", self.count_words()));
+        }
+    }
+
+    fn count_words(&self) -> String {
+        let finished = self.finished.load(Ordering::Relaxed);
+        format!("{finished} of {}", counted(self.repetitions, "repetition"))
     }
 
     fn show_count(&self) {
-        let finished = self.finished.load(Ordering::Relaxed);
-        self.bar.set_message(format!("{finished} of {}", counted(self.repetitions, "repetition")));
+        self.bar.set_message(self.count_words());
     }
 
     fn clear(&self) {

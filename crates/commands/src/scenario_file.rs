@@ -119,9 +119,12 @@ pub(crate) fn load_source_beside(path: &Path, source: &Source, options: &Options
 }
 
 /// Makes the plan of `text`, which is the resolved scenario of `plan` with a change. The traces are taken
-/// from `plan`, so their files are not read again.
+/// from `plan`, so their files are not read again. The text states the size of each queue, and what was
+/// assumed stays so.
 pub(crate) fn load_changed(plan: &Plan, text: String) -> Result<Plan, Failure> {
-    load(&Source::new(SCENARIO, text), &Options::default(), &PlanFiles { plan })
+    let mut changed = load(&Source::new(SCENARIO, text), &Options::default(), &PlanFiles { plan })?;
+    changed.understood.assumed_queues.clone_from(&plan.understood.assumed_queues);
+    Ok(changed)
 }
 
 /// Makes the plan of `source`, whose files `files` finds.

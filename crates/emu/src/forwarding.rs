@@ -261,6 +261,7 @@ fn flood() -> Scenario {
         program: None,
         has_path: true,
         changes: Vec::new(),
+        change_origins: Vec::new(),
         links: vec![link("up"), link("down")],
         flows: vec![flow],
     }

@@ -493,6 +493,7 @@ impl<'a> Experiment<'a> {
             qlog: self.place.qlog,
             keep_awake: self.place.keep_awake,
             run_again_ns: self.place.run_again.map(Duration::as_nanos),
+            assumed_queues: self.plan.understood.assumed_queues.clone(),
             shard: self.shard.map(|shard| shard.to_string()),
             provenance: Some(provenance(self.arenas.revision())),
         }

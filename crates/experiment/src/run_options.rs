@@ -63,6 +63,9 @@ pub struct RunOptions {
     /// `--run-again`: for how long disturbed repetitions may run again, ns.
     #[serde(default)]
     pub run_again_ns: Option<u64>,
+    /// The links whose queue has an assumed size. The scenario in the directory states a size for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed_queues: Vec<String>,
     /// `--shard`, for example `2/4`. `None` if one machine runs all repetitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,

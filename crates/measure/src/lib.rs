@@ -32,6 +32,7 @@ pub mod judge;
 pub mod log;
 pub mod message;
 pub mod metrics;
+pub mod path_changes;
 pub mod pcapng;
 #[cfg(test)]
 mod properties;

@@ -33,7 +33,7 @@ pub use call::{
     CallSummary, CallWindows, LEAST_MOS, ModelInput, MouthToEarMs, OpeningSecond, OtherReceiver,
     OutsideModel, ReceiverMatters,
 };
-pub use flow::FlowSummary;
+pub use flow::{ByChange, FlowSummary};
 pub use ip::{IpSeen, IpSummary, OnPathMs};
 pub use ledger::Ledger;
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
@@ -260,8 +260,8 @@ pub struct RunSummary {
     /// What came of the program of the user. `None` if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ProgramRunSummary>>,
-    /// The changes of the path. `None` if it does not change, or if it changes more than [`MOST_CHANGES`]
-    /// times: then no reader looks for the change that did harm.
+    /// The changes of the path. `None` if it does not change. If it changes more than [`MOST_CHANGES`] times,
+    /// an entry stands for all changes of a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Box<PathChanges>>,
 }
@@ -271,10 +271,10 @@ pub struct RunSummary {
 #[serde(transparent)]
 pub struct PathChanges(pub Vec<PathChange>);
 
-/// A run lists at most 100 changes of its path. Chosen: each repetition of each cell has the list.
+/// A run lists at most 100 changes of its path one by one. Chosen: each repetition of each cell has the list.
 pub const MOST_CHANGES: usize = 100;
 
-/// A change of the path.
+/// A change of the path, or all changes of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathChange {
     /// When the change begins, in s from the start of the run.
@@ -283,6 +283,38 @@ pub struct PathChange {
     pub until_s: f64,
     /// The change in words: `up: outage`.
     pub text: String,
+    /// What the change looks like over time.
+    #[serde(default)]
+    pub kind: ChangeKind,
+    /// The words that all changes of its group share: the `name` in the scenario, or what they change. Empty
+    /// in the summary of an earlier version.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// How many changes the entry stands for. They begin at `from_s`, and end at `until_s`.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub times: u64,
+}
+
+/// What a change of the path looks like over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// Values hold at once.
+    #[default]
+    Step,
+    /// Values go to their target in steps.
+    Ramp,
+    /// No packet leaves for a time.
+    Silence,
+}
+
+const fn once() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_once(times: &u64) -> bool {
+    *times == 1
 }
 
 impl RunSummary {

@@ -34,8 +34,8 @@ pub use kernel::KernelProfile;
 pub use message_size::MessageSize;
 pub use program::{FigureSource, Program, ProgramFigure};
 pub use scenario::{
-    Direction, Due, EchoWrite, FarClock, Flow, IpVersion, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM,
-    NamedLink, Receiver, Scenario, SecondPath, USUAL_MTU,
+    ChangeOrigin, Direction, Due, EchoWrite, FarClock, Flow, IpVersion, LARGEST_BULK_MESSAGE, LinkIndex,
+    MIN_BULK_ROOM, NamedLink, Receiver, Scenario, SecondPath, USUAL_MTU,
 };
 pub use talkpath_config::Codec;
 pub use talkpath_path::{DSCP_NAMES, Dscp};

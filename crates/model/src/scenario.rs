@@ -3,6 +3,8 @@
 //! Every default is written out, copies are numbered, and routes are indices of links. Begin to read with
 //! [`Scenario`] and [`Flow`].
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use talkpath_config::TransportConfig;
 use talkpath_path::{Change, Dscp, LinkConfig};
@@ -46,8 +48,22 @@ pub struct Scenario {
     pub links: Vec<NamedLink>,
     /// What changes on the links at stated times, in the order of the file.
     pub changes: Vec<Change>,
+    /// Where each of `changes` comes from.
+    pub change_origins: Vec<ChangeOrigin>,
     /// All flows, with a flow for each copy and each direction, in the order of the file.
     pub flows: Vec<Flow>,
+}
+
+/// The `[[change]]` table that a change comes from. A table has a change for each link, and for each row of
+/// its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeOrigin {
+    /// The number of the table, from 1.
+    pub table: u32,
+    /// The table's `name`. Tables with one name are changes of one kind.
+    pub name: Option<Arc<str>>,
+    /// Whether the values come from a file.
+    pub is_of_file: bool,
 }
 
 impl Scenario {

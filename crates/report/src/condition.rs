@@ -70,29 +70,47 @@ pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<
 /// The label of a condition from which each other condition differs in one key.
 const AS_GIVEN: &str = "as given";
 
-/// Shortens the labels if each condition differs from the first in one key, and not all in the same key: the
+/// Shortens the labels if each condition differs from the first in few keys, and not all in the same: the
 /// other keys would say the same in each label. `compare` makes such conditions.
 fn shorten_labels(conditions: &mut [Condition<'_>], flow: &str) {
     let [first, others @ ..] = &*conditions else { return };
     let base = first.common(flow);
-    let mut changes = Vec::new();
+    let mut changes: Vec<Vec<(String, Value)>> = Vec::new();
     for other in others {
         let swept = other.common(flow);
         if swept.len() != base.len() {
             return;
         }
-        let mut differing = swept.into_iter().filter(|(key, value)| base.get(key) != Some(value));
-        let (Some(change), None) = (differing.next(), differing.next()) else { return };
-        changes.push(change);
+        let differing = swept.into_iter().filter(|(key, value)| base.get(key) != Some(value));
+        let differing: Vec<_> = differing.collect();
+        // A queue and the rate of its link are one change: a router before the line.
+        if differing.is_empty()
+            || differing.len() > 2
+            || (differing.len() == 2 && !are_of_one_link(&differing))
+        {
+            return;
+        }
+        changes.push(differing);
     }
-    let Some((key, _)) = changes.first() else { return };
-    if changes.iter().all(|(other, _)| other == key) {
+    let keys = |change: &Vec<(String, Value)>| change.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+    let Some(first_keys) = changes.first().map(keys) else { return };
+    if changes.iter().all(|other| keys(other) == first_keys) {
         return;
     }
     AS_GIVEN.clone_into(&mut conditions[0].label);
-    for (condition, (key, value)) in conditions[1..].iter_mut().zip(changes) {
-        condition.label = format!("{key} = {}", plain(&value));
+    for (condition, change) in conditions[1..].iter_mut().zip(changes) {
+        let parts: Vec<String> =
+            change.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect();
+        condition.label = parts.join(", ");
     }
+}
+
+/// Whether two changed keys are the queue and the rate of one link.
+fn are_of_one_link(changes: &[(String, Value)]) -> bool {
+    let mut keys = changes.iter().map(|(key, _)| key);
+    let queue = keys.clone().find_map(|key| key.strip_suffix(".queue"));
+    let rate = keys.find_map(|key| key.strip_suffix(".rate"));
+    queue.is_some() && queue == rate
 }
 
 impl Condition<'_> {

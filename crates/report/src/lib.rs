@@ -69,4 +69,4 @@ pub use several::{RunPart, side_by_side};
 pub use sound::{ColumnHeard, PageSound, SoundColumn, Sounds, sound_page};
 pub use study::{PageMistake, Picture, fill_page, page_pictures, study_changes, study_page, study_table};
 pub use terminal::{comparison_table, run_table};
-pub use verdict::{HOPELESS, Lacking, comparisons, lacking};
+pub use verdict::{HOPELESS, Lacking, QueueSize, comparisons, lacking};

@@ -18,12 +18,14 @@ pub struct CellChanges {
     pub cell: u64,
     /// The changes in order of time.
     pub changes: Vec<PathChange>,
+    /// The time for which the flows send, in s.
+    pub seconds: f64,
 }
 
 /// A panel marks at most 24 changes with lines, and more changes with ticks. We chose 24 because three
 /// letters then still fit between two lines.
 const MAX_LINES: usize = 24;
-/// A caption lists at most 6 changes. We chose 6 because they take three rows on a phone.
+/// A caption lists at most 6 kinds of changes. We chose 6 because they take three rows on a phone.
 const MAX_LISTED: usize = 6;
 /// The length of a tick, in SVG units.
 const TICK: f64 = 7.0;
@@ -76,34 +78,67 @@ pub(crate) fn caption<'a>(cells: impl Iterator<Item = &'a [PathChange]>) -> Stri
                 .to_owned();
         }
     };
-    let mut listed: Vec<String> = changes.iter().take(MAX_LISTED).map(describe).collect();
-    let more = changes.len() - listed.len();
+    let groups = groups(changes);
+    let mut listed: Vec<String> = groups.iter().take(MAX_LISTED).map(|group| describe(group)).collect();
+    let more = groups.len() - listed.len();
     if more > 0 {
-        listed.push(format!("and {}", counted(more as u64, "more change")));
+        listed.push(format!("and {}", counted(more as u64, "more kind")));
     }
     let marks = if changes.len() <= MAX_LINES { "Upright lines" } else { "Ticks at the top" };
     format!(" {marks} mark the changes of the path: {}.", listed.join("; "))
 }
 
-/// Describes a change: `30 to 32.5 s, up: outage`.
-fn describe(change: &PathChange) -> String {
-    let start = tick_label(change.from_s);
-    if change.until_s > change.from_s {
-        format!("{start} to {} s, {}", tick_label(change.until_s), change.text)
-    } else {
-        format!("{start} s, {}", change.text)
+/// The changes of each group, the groups in the order in which they begin. A change of an earlier version's
+/// summary has no group, and is one of its own.
+pub(crate) fn groups(changes: &[PathChange]) -> Vec<Vec<&PathChange>> {
+    let mut groups: Vec<Vec<&PathChange>> = Vec::new();
+    for change in changes {
+        let name = group_name(change);
+        match groups.iter_mut().find(|group| group_name(group[0]) == name) {
+            Some(group) => group.push(change),
+            None => groups.push(vec![change]),
+        }
+    }
+    groups
+}
+
+/// The name of the group of `change`.
+pub(crate) fn group_name(change: &PathChange) -> &str {
+    if change.group.is_empty() { &change.text } else { &change.group }
+}
+
+/// Describes the changes of a group: `up: outage (30 to 32.5 s)`, or `up: outage (19 times, first at 45 s)`.
+fn describe(group: &Vec<&PathChange>) -> String {
+    let (first, last) = (group[0], group[group.len() - 1]);
+    let times: u64 = group.iter().map(|change| change.times).sum();
+    format!("{} ({})", group_name(first), times_words(times, first.from_s, last.until_s))
+}
+
+/// Says when the changes of a group come: `at 20 s`, `30 to 32.5 s`, or `19 times, first at 45 s`.
+pub(crate) fn times_words(times: u64, first_s: f64, until_s: f64) -> String {
+    let first = tick_label(first_s);
+    match times {
+        0 | 1 if until_s > first_s => format!("{first} to {} s", tick_label(until_s)),
+        0 | 1 => format!("at {first} s"),
+        times => format!("{}, first at {first} s", counted(times, "time")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::summary::ChangeKind;
+
     use super::*;
     use crate::plot::scale::Scale;
     use crate::plot::svg::SvgName;
 
+    fn step(from_s: f64, until_s: f64, text: &str) -> PathChange {
+        let (text, kind) = (text.to_owned(), ChangeKind::Step);
+        PathChange { from_s, until_s, text, kind, group: String::new(), times: 1 }
+    }
+
     fn changes(count: usize) -> Vec<PathChange> {
-        let change =
-            |n: usize| PathChange { from_s: n as f64, until_s: n as f64, text: format!("delay {n} ms") };
+        let change = |n: usize| step(n as f64, n as f64, &format!("delay {n} ms"));
         (0..count).map(change).collect()
     }
 
@@ -125,7 +160,7 @@ mod tests {
 
     #[test]
     fn an_outage_is_a_band_that_ends_with_the_axis() {
-        let outage = PathChange { from_s: 8.0, until_s: 13.0, text: "up: outage".to_owned() };
+        let outage = step(8.0, 13.0, "up: outage");
         let svg = drawn(core::slice::from_ref(&outage), 10.0);
         assert!(svg.contains("class=\"change-band\" x=\"80\" y=\"10\" width=\"20\" height=\"40\""), "{svg}");
         assert!(!drawn(&[outage], 7.0).contains("change"), "it comes after the end of the axis");
@@ -133,19 +168,26 @@ mod tests {
 
     #[test]
     fn a_caption_lists_the_first_changes_and_counts_the_others() {
-        let one = [PathChange { from_s: 30.0, until_s: 32.5, text: "up: outage".to_owned() }];
+        let one = [step(30.0, 32.5, "up: outage")];
         let caption_of = |all: &[&[PathChange]]| caption(all.iter().copied());
         assert_eq!(
             caption_of(&[&one, &one]),
-            " Upright lines mark the changes of the path: 30 to 32.5 s, up: outage."
+            " Upright lines mark the changes of the path: up: outage (30 to 32.5 s)."
         );
         let many = changes(30);
         assert!(
-            caption_of(&[&many]).ends_with("5 s, delay 5 ms; and 24 more changes."),
+            caption_of(&[&many]).ends_with("delay 5 ms (at 5 s); and 24 more kinds."),
             "{}",
             caption_of(&[&many])
         );
         assert!(caption_of(&[&many]).starts_with(" Ticks at the top"));
+        let handovers: Vec<PathChange> = (1..20)
+            .map(|number| PathChange {
+                group: "handover".to_owned(),
+                ..step(f64::from(15 * number), 0.0, "delay")
+            })
+            .collect();
+        assert!(caption_of(&[&handovers]).ends_with(": handover (19 times, first at 15 s)."));
         assert!(caption_of(&[&many, &one]).contains("differ between the panels"));
         assert_eq!(caption_of(&[&[]]), "");
         let short = |all: &[&[PathChange]]| short_caption(all.iter().copied());

@@ -16,6 +16,7 @@ use talkpath_measure::summary::{PathChange, Summary};
 use crate::display::{self, Display, Look};
 use crate::metric::DelayKind;
 use crate::path_changes::CellChanges;
+use crate::verdict::limit_ms;
 use crate::view::{CellView, RUN_KEY, is_copy, transport_key};
 
 /// A panel has at most 8 lines. We chose 8 because a reader cannot follow more lines.
@@ -45,8 +46,9 @@ pub(crate) struct FlowSeries<'a> {
     pub label: String,
     pub look: Look,
     pub flow: &'a FlowChartData,
-    /// Whether a message of the flow can be late. A packet of a program of the user cannot.
-    pub has_deadline: bool,
+    /// From which delay on a message of the flow is late, in ms: its deadline, or the usual limit of a
+    /// conversation. `None` of a packet of a program of the user, which cannot be late.
+    pub limit_ms: Option<f64>,
     /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
 }
@@ -59,6 +61,8 @@ pub(crate) struct CellSeries<'a> {
     pub cell: &'a CellChartData,
     /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
+    /// The time for which the flows send, in s. 0 if the path does not change.
+    pub seconds: f64,
 }
 
 /// The series that a chart draws.
@@ -83,7 +87,7 @@ impl<'a> ChartScope<'a> {
                         label,
                         look: display.into(),
                         flow,
-                        has_deadline: self.has_deadline(cell.cell, &flow.flow),
+                        limit_ms: self.limit_of(cell.cell, &flow.flow, kind),
                         changes: self.changes(cell.cell),
                     });
                 }
@@ -107,7 +111,9 @@ impl<'a> ChartScope<'a> {
                 Some(flow) if self.has_several_cells() => self.name_flow(cell, flow),
                 _ => (cell.label.clone(), display::display("")),
             };
-            series.push(CellSeries { label, look: display.into(), cell, changes: self.changes(cell.cell) });
+            let seconds = self.changes_of(cell.cell).map_or(0.0, |changes| changes.seconds);
+            let changes = self.changes(cell.cell);
+            series.push(CellSeries { label, look: display.into(), cell, changes, seconds });
         }
         let not_drawn = self.cell_count().saturating_sub(series.len());
         Selection { series, not_drawn, id_prefix: self.id_prefix }
@@ -118,8 +124,11 @@ impl<'a> ChartScope<'a> {
     }
 
     fn changes(&self, cell: u64) -> &'a [PathChange] {
-        let of_cell = self.changes.iter().find(|changes| changes.cell == cell);
-        of_cell.map_or(&[], |of_cell| of_cell.changes.as_slice())
+        self.changes_of(cell).map_or(&[], |of_cell| of_cell.changes.as_slice())
+    }
+
+    fn changes_of(&self, cell: u64) -> Option<&'a CellChanges> {
+        self.changes.iter().find(|changes| changes.cell == cell)
     }
 
     fn cells_with_data(&self) -> impl Iterator<Item = &'a CellChartData> {
@@ -141,9 +150,15 @@ impl<'a> ChartScope<'a> {
 
     /// Whether a message of the flow `name` can be late. One of many copies has no summary of its own: it
     /// can.
-    fn has_deadline(&self, cell: u64, name: &str) -> bool {
-        let flow = CellView::find(self.summary, cell).and_then(|view| view.flow(name));
-        flow.is_none_or(|flow| flow.deadline_ms.is_some() || flow.call.is_some())
+    fn limit_of(&self, cell: u64, name: &str, kind: DelayKind) -> Option<f64> {
+        let Some(flow) = CellView::find(self.summary, cell).and_then(|view| view.flow(name)) else {
+            return Some(limit_ms(kind));
+        };
+        // A call has a deadline, too, but it is the usual one.
+        match (flow.deadline_ms, &flow.call) {
+            (_, Some(_)) => Some(limit_ms(kind)),
+            (deadline_ms, None) => deadline_ms,
+        }
     }
 
     /// Counts the flows of the scope that have a delay of `kind`.

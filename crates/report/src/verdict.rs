@@ -29,6 +29,7 @@ mod cause;
 mod held_back;
 mod path_change;
 mod ranked;
+mod reasons;
 mod receivers;
 mod variant;
 mod words;
@@ -43,10 +44,11 @@ use talkpath_measure::summary::{Answer, AnswerKind, Comparison, JudgedBy, Judged
 pub(crate) use self::cause::{Cause, wait};
 pub(crate) use self::ranked::{MOS_CLUSTER_GAP, SHARE_CLUSTER_GAP, cluster_gap, measure};
 use self::ranked::{RankedTransports, mean};
+use self::variant::SizeTried;
 pub use self::words::HOPELESS;
 pub(crate) use self::writing::{FigureStyle, figure_style, rule};
 use crate::condition::{Condition, conditions};
-use crate::metric::{DelayKind, Quantile};
+use crate::metric::{DelayKind, Metric, Quantile};
 use crate::view::{CellView, judged_flows, transport_key};
 
 /// One judged flow with its cells. The cells are grouped into conditions, within which only the flow's
@@ -104,6 +106,13 @@ pub(crate) struct Verdict {
     pub receiver: Receiver,
     /// The playout of the receiver that this verdict rests on, for example `adaptive`.
     playout: String,
+    /// The leader's median delay in ms. `None` if it is not known.
+    leader_delay_ms: Option<f64>,
+    /// The words of the first line about that delay. `None` if it has none.
+    delay_words: Option<String>,
+    /// The sizes of an assumed queue that were tried, from the smallest to the largest. Empty if no other size
+    /// was tried.
+    sizes_tried: Vec<SizeTried>,
     /// Whether the cells of this condition are a variant of another condition.
     pub is_variant: bool,
     /// Whether the run is valid. A run that is not valid gives no answer.
@@ -119,6 +128,20 @@ pub struct Lacking {
     /// The link on which the run should try `fq_codel`. It is set if nothing is usable. It is the link on
     /// which packets wait longest, among the links on which the flow's packets can have waited.
     pub cure_on: Option<String>,
+    /// The cells that variants are tried with, by their numbers: that of the leader, and that of the best
+    /// transport of the other kind. Of the two kinds one sends lost data again, and the other does not.
+    pub variants_of: Vec<u64>,
+    /// The next size to try of an assumed queue, if its size decides and it is not known at which it turns.
+    pub next_size: Option<QueueSize>,
+}
+
+/// A size of a queue to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSize {
+    /// The name of the link in the path.
+    pub link: String,
+    /// The limit, as a scenario has it.
+    pub limit: String,
 }
 
 /// Compares the transports of each judged flow of `summary`, condition by condition. A condition without two
@@ -158,7 +181,52 @@ pub fn lacking(summary: &Summary) -> Lacking {
     };
     // A variant says whether the flow is usable, and not which transport is best, so it is never unsettled.
     let is_open = |verdict: &&Verdict| !verdict.is_variant && !verdict.is_settled();
-    Lacking { repetitions: verdicts.iter().any(is_open), cure_on }
+    let first =
+        judged_flows.iter().find_map(|judged| Some((judged.flow, judged.answers().into_iter().next()?)));
+    Lacking {
+        repetitions: verdicts.iter().any(is_open),
+        cure_on,
+        variants_of: first.as_ref().map(|(flow, answer)| answer.cells_for_variants(flow)).unwrap_or_default(),
+        next_size: first.and_then(|(_, answer)| next_size(&answer.verdict.sizes_tried)),
+    }
+}
+
+/// Two sizes between which an answer turns are near enough at this ratio. Chosen: a quarter more or less of a
+/// queue is more exact than anybody knows it.
+const NEAR_SIZES: f64 = 1.25;
+/// No size below this share of the base is tried. Chosen: at 250 ms it is a packet or two.
+const LEAST_SIZE: f64 = 1.0 / 64.0;
+
+/// The size to try after those of `sizes`, which are sorted. Returns `None` if none was tried, if the size
+/// does not decide, or if it is known where the answer turns.
+fn next_size(sizes: &[SizeTried]) -> Option<QueueSize> {
+    let (first, last) = (sizes.first()?, sizes.last()?);
+    let first_unusable = sizes.iter().position(|size| !size.is_usable)?;
+    if sizes[first_unusable..].iter().any(|size| size.is_usable) {
+        return None;
+    }
+    let limit = match first_unusable.checked_sub(1) {
+        Some(usable) => {
+            let (below, above) = (sizes[usable].limit, sizes[first_unusable].limit);
+            (above > NEAR_SIZES * below).then(|| (below * above).sqrt())?
+        }
+        // The largest that is tried is four times the base.
+        None => Some(first.limit / 4.0).filter(|limit| *limit >= last.limit / 4.0 * LEAST_SIZE)?,
+    };
+    let limit = match first.unit.starts_with("packet") {
+        true => limit.round().max(1.0),
+        false => two_digits(limit),
+    };
+    let is_new = sizes.iter().all(|size| size.limit != limit);
+    let link = first.key.strip_suffix(".queue")?.rsplit('.').next()?.to_owned();
+    is_new.then(|| QueueSize { link, limit: format!("{limit} {}", first.unit) })
+}
+
+/// Rounds to two digits.
+fn two_digits(value: f64) -> f64 {
+    let scale = 10_f64.powf(value.abs().log10().floor() - 1.0);
+    // The division by a power of ten leaves digits that nobody asked for.
+    ((value / scale).round() * scale * 1e6).round() / 1e6
 }
 
 impl<'a> FlowCells<'a> {
@@ -181,6 +249,42 @@ impl<'a> FlowCells<'a> {
         JudgedFlow { flow: &self.flow, conditions: conditions.collect() }
     }
 }
+
+impl ConditionAnswer<'_> {
+    /// See [`Lacking::variants_of`].
+    fn cells_for_variants(&self, flow: &str) -> Vec<u64> {
+        let Verdict { ranked_cells, ranking, leader_cell, .. } = self.verdict;
+        let cell = |index: usize| &self.condition.cells[index];
+        let sends_again = |index: usize| {
+            let transport = cell(index).transport(flow).kind;
+            !NEVER_SENDS_AGAIN.iter().any(|kind| transport.starts_with(kind))
+        };
+        let mean = |index: usize| {
+            let rank = ranked_cells.iter().position(|ranked| *ranked == index);
+            rank.map_or(f64::MIN, |rank| ranking.standings[rank].mean)
+        };
+        let delay = |index: usize| {
+            let kind = self.condition.delay_kind(flow);
+            cell(index).value(flow, Metric::delay(kind, Quantile::P50)).unwrap_or(f64::INFINITY)
+        };
+        // Of transports that serve alike the first is taken, and beside it the quickest.
+        let best: Vec<usize> = ranking.best().into_iter().map(|rank| ranked_cells[rank]).collect();
+        let first = best.first().copied().unwrap_or(*leader_cell);
+        let is_other_kind = |index: &usize| sends_again(*index) != sends_again(first);
+        let others = || ranked_cells.iter().copied().filter(|index| *index != first);
+        let alike = best.iter().copied().filter(|index| is_other_kind(index));
+        let second = alike.min_by(|a, b| delay(*a).total_cmp(&delay(*b)));
+        let by_mean = |a: &usize, b: &usize| mean(*a).total_cmp(&mean(*b));
+        let second = second.or_else(|| others().filter(|index| is_other_kind(index)).max_by(by_mean));
+        let chosen = [Some(first), second.or_else(|| others().max_by(by_mean))];
+        let mut cells: Vec<u64> = chosen.into_iter().flatten().map(|index| cell(index).cell.cell).collect();
+        cells.sort_unstable();
+        cells
+    }
+}
+
+/// The beginnings of the names of transports that never send lost data again.
+const NEVER_SENDS_AGAIN: [&str; 3] = ["udp", "quic-datagram", "dccp"];
 
 impl JudgedFlow<'_> {
     /// The conditions whose verdicts are shown. A condition that is a variant of another one is left out,

@@ -7,10 +7,11 @@
 //! Begin to read with [`Comparison::settings`].
 
 use talkpath_config::Codec;
-use talkpath_units::Rate;
+use talkpath_units::{Duration, Rate};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use crate::options::{Setting, fitting_name};
+use crate::quantity::parse_duration;
 
 talkpath_config::words! {
     /// The workload of a comparison, by its word in options and campaign files.
@@ -131,10 +132,23 @@ impl Comparison<'_> {
             let cc = Value::from(first_cc).to_string();
             settings.push(Setting::by(self.cc.option, "flow.upload.transport.cc", cc));
         }
+        if let Some(warm_up) = self.warm_up() {
+            settings.push(Setting::by(command, "warm_up", Value::from(warm_up).to_string()));
+        }
         if let Some(kernel) = self.kernel {
             settings.push(Setting::by(command, "kernel", kernel));
         }
         settings
+    }
+
+    /// The time that does not count, in which the upload fills its queue. A call has none: it is judged in
+    /// windows, and leaves out its opening second.
+    fn warm_up(&self) -> Option<String> {
+        if !self.load || self.workload.value != ComparedWorkload::Game {
+            return None;
+        }
+        let duration = parse_duration(self.duration.value, LONGEST_DURATION).ok()?;
+        Some(Duration::from_nanos(duration.as_nanos() / WARM_UP_PARTS).to_string())
     }
 
     fn run_name(&self) -> Value {
@@ -186,6 +200,14 @@ impl Comparison<'_> {
     }
 }
 
+/// The first sixth of a run beside an upload does not count where each message is judged by its own delay. A
+/// queue that fills is a transient, which is left out of the figures of a steady state (Law, *Simulation
+/// Modeling and Analysis*, 5th ed. 2015, §9.5.1). We chose a sixth, as one of the six windows of a call of a
+/// minute.
+const WARM_UP_PARTS: u64 = 6;
+/// A longer run is refused anyway.
+const LONGEST_DURATION: Duration = Duration::from_secs(1_000_000);
+
 /// Changes the number of repetitions in `resolved`, the resolved text of a scenario.
 pub fn with_repetitions(resolved: &str, repeat: u64) -> String {
     let Ok(mut document) = resolved.parse::<DocumentMut>() else { return resolved.to_owned() };
@@ -194,16 +216,20 @@ pub fn with_repetitions(resolved: &str, repeat: u64) -> String {
 }
 
 /// What a comparison tries beside its cells, on one link whose queue decides.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Variants<'a> {
     /// The name of the link in the path.
     pub link: &'a str,
     /// Whether `fq_codel` is tried as the queue of the link.
     pub fq_codel: bool,
+    /// The rate of the link, if `fq_codel` is tried in a router before it, which is shaped to a little less.
+    pub shaped_below: Option<Rate>,
     /// Whether half and four times of the queue's limit are tried.
     pub sizes: bool,
-    /// The transfer that is tried at a lower rate, and left out.
+    /// The transfer that is held back, has another congestion control, and is left out.
     pub transfer: Option<Transfer<'a>>,
+    /// The cells that the variants are made of, by their numbers.
+    pub of_cells: &'a [u64],
 }
 
 /// A transfer beside the compared flow.
@@ -211,66 +237,155 @@ pub struct Variants<'a> {
 pub struct Transfer<'a> {
     /// The name of its flow.
     pub flow: &'a str,
-    /// The rate of the link that it fills.
-    pub link_rate: Rate,
+    /// The lowest rate that the link has over time. `None` if it has none of its own, so that no cap is
+    /// tried.
+    pub lowest_rate: Option<Rate>,
 }
 
-/// Adds every cell of `resolved`, the resolved text of a scenario, again with each of the `variants`. The
-/// cells that were there come first and keep their numbers, and the cells with `fq_codel` come last. Returns
-/// `None` if the path has no such link, or if no variant applies to it.
+/// The cells of a comparison as rows: a value for each key.
+struct Rows {
+    keys: Vec<String>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Rows {
+    /// Reads the sweep of a comparison: one line, over one key or over several together.
+    fn read(document: &DocumentMut) -> Option<Self> {
+        let mut lines = document.get("sweep")?.as_table()?.iter();
+        let (Some((key, values)), None) = (lines.next(), lines.next()) else { return None };
+        let keys: Vec<String> = key.split(',').map(|key| key.trim().to_owned()).collect();
+        let values = values.as_array()?.iter();
+        let rows = match keys.len() {
+            1 => values.map(|value| vec![value.clone()]).collect(),
+            _ => values.map(|row| Some(row.as_array()?.iter().cloned().collect())).collect::<Option<_>>()?,
+        };
+        Some(Self { keys, rows })
+    }
+
+    /// Adds a key before the others. All rows have the value `base`.
+    fn add_key(&mut self, key: &str, base: &Value) {
+        if !self.keys.iter().any(|known| known == key) {
+            self.keys.insert(0, key.to_owned());
+            self.rows.iter_mut().for_each(|row| row.insert(0, base.clone()));
+        }
+    }
+
+    /// Adds the rows `of_cells` again, with these values in place of their own.
+    fn add(&mut self, of_cells: &[u64], changes: &[(&str, Value)]) {
+        for &cell in of_cells {
+            let Some(mut row) = usize::try_from(cell).ok().and_then(|cell| self.rows.get(cell).cloned())
+            else {
+                continue;
+            };
+            for (key, value) in changes {
+                if let Some(column) = self.keys.iter().position(|known| known == key) {
+                    row[column] = value.clone();
+                }
+            }
+            self.rows.push(row);
+        }
+    }
+
+    /// Writes the rows as the sweep of `document`.
+    fn write(self, document: &mut DocumentMut) {
+        let values = match self.keys.len() {
+            1 => Array::from_iter(self.rows.into_iter().flatten()),
+            _ => Array::from_iter(self.rows.into_iter().map(|row| Value::Array(Array::from_iter(row)))),
+        };
+        let mut sweep = Table::new();
+        sweep.insert(&self.keys.join(", "), value(values));
+        document.insert("sweep", Item::Table(sweep));
+    }
+}
+
+/// Adds cells of `resolved`, the resolved text of a comparison, again with each of the `variants`. The cells
+/// that were there come first and keep their numbers, and the cells with `fq_codel` come last. Returns `None`
+/// if the path has no such link, or if no variant applies to it.
 pub fn with_variants(resolved: &str, variants: &Variants<'_>) -> Option<String> {
     let mut document: DocumentMut = resolved.parse().ok()?;
-    let queue = without_defaults(value_at(&document, &["path", variants.link, "queue"])?);
+    let Variants { link, of_cells, .. } = *variants;
+    let queue_key = format!("path.{link}.queue");
+    let queue = without_defaults(value_at(&document, &["path", link, "queue"])?);
+    let mut rows = Rows::read(&document)?;
+    let cells_before = rows.rows.len();
+    let shaped = variants.shaped_below.zip(value_at(&document, &["path", link, "rate"]));
+    let shaped = shaped.filter(|_| variants.fq_codel);
+    let rate_key = format!("path.{link}.rate");
     let transfer = variants.transfer.and_then(|transfer| {
         let workload = value_at(&document, &["flow", transfer.flow, "workload"])?;
         let is_bulk = workload.as_inline_table()?.get("kind")?.as_str() == Some("bulk");
         is_bulk.then_some((transfer, workload))
     });
-    let mut keys = vec![format!("path.{}.queue", variants.link)];
-    let mut base = vec![queue.clone()];
-    if let Some((Transfer { flow, .. }, workload)) = &transfer {
-        keys.extend([format!("flow.{flow}.workload"), format!("flow.{flow}.count")]);
-        base.extend([workload.clone(), Value::from(1_i64)]);
+    // The keys of the rows, in the order of the labels.
+    let of_flow =
+        |key: &str| variants.transfer.map_or_else(String::new, |it| format!("flow.{}.{key}", it.flow));
+    let [workload_key, count_key, control_key] = ["workload", "count", "transport.cc"].map(of_flow);
+    let control = transfer.as_ref().and_then(|(transfer, _)| {
+        let control = value_at(&document, &["flow", transfer.flow, "transport", "cc"])?;
+        (control.as_str() != Some(SHORT_QUEUES)).then_some(control)
+    });
+    if let Some(control) = &control {
+        rows.add_key(&control_key, control);
     }
-    // A row has a value for each key. Each row but the first differs from the first in one value.
-    let mut rows = vec![base.clone()];
-    let mut add_row = |position: usize, value: Value| {
-        let mut row = base.clone();
-        row[position] = value;
-        rows.push(row);
-    };
+    if let Some((_, workload)) = &transfer {
+        rows.add_key(&count_key, &Value::from(1_i64));
+        rows.add_key(&workload_key, workload);
+    }
+    if let Some((_, rate)) = &shaped {
+        rows.add_key(&rate_key, rate);
+    }
+    rows.add_key(&queue_key, &queue);
     if variants.sizes {
-        for factor in SIZES_TRIED {
-            if let Some(queue) = with_limit_times(&queue, factor) {
-                add_row(0, queue);
-            }
+        for limit in SIZES_TRIED.iter().filter_map(|factor| with_limit_times(&queue, *factor)) {
+            rows.add(of_cells, &[(&queue_key, limit)]);
         }
     }
     if let Some((transfer, _)) = &transfer {
-        add_row(1, held_workload(transfer.link_rate));
-        add_row(2, Value::from(0_i64));
+        if let Some(lowest_rate) = transfer.lowest_rate {
+            rows.add(of_cells, &[(&workload_key, held_workload(lowest_rate))]);
+        }
+        if control.is_some() {
+            rows.add(of_cells, &[(&control_key, SHORT_QUEUES.into())]);
+        }
+        rows.add(of_cells, &[(&count_key, Value::from(0_i64))]);
     }
-    if variants.fq_codel {
-        add_row(0, "fq_codel".into());
+    match shaped {
+        Some((rate, _)) => {
+            let shaped = rate_text(rate.as_bps() as f64 * SHAPED_SHARE);
+            rows.add(of_cells, &[(&queue_key, "fq_codel".into()), (&rate_key, shaped.into())]);
+        }
+        None if variants.fq_codel => rows.add(of_cells, &[(&queue_key, "fq_codel".into())]),
+        None => {}
     }
-    if rows.len() == 1 {
+    if rows.rows.len() == cells_before {
         return None;
     }
-    let values = match keys.len() {
-        1 => Array::from_iter(rows.into_iter().flatten()),
-        _ => Array::from_iter(rows.into_iter().map(|row| Value::Array(Array::from_iter(row)))),
-    };
-    let mut sweep = Table::new();
-    // The last key of a sweep changes fastest. So the variants come first, and the numbers of the cells
-    // remain.
-    sweep.insert(&keys.join(", "), value(values));
-    if let Some(present_sweep) = document.remove("sweep").as_ref().and_then(Item::as_table) {
-        sweep.extend(present_sweep.iter().map(|(key, values)| (key.to_owned(), values.clone())));
-    }
-    document.insert("sweep", Item::Table(sweep));
+    rows.write(&mut document);
     Some(document.to_string())
 }
 
+/// Adds the cells `of_cells` of `resolved`, the resolved text of a comparison with variants, again with
+/// another limit of the drop-tail queue of `link`. Returns `None` if the comparison does not sweep that
+/// queue.
+pub fn with_queue_limit(resolved: &str, link: &str, limit: &str, of_cells: &[u64]) -> Option<String> {
+    let mut document: DocumentMut = resolved.parse().ok()?;
+    let mut rows = Rows::read(&document)?;
+    let key = format!("path.{link}.queue");
+    let column = rows.keys.iter().position(|known| *known == key)?;
+    let mut queue = rows.rows.first()?.get(column)?.as_inline_table()?.clone();
+    queue.insert("limit", limit.into());
+    rows.add(of_cells, &[(&key, Value::InlineTable(queue))]);
+    rows.write(&mut document);
+    Some(document.to_string())
+}
+
+/// The congestion control that is tried for a transfer that fills a queue: it aims at a short one
+/// (draft-cardwell-iccrg-bbr-congestion-control-00 §2).
+const SHORT_QUEUES: &str = "bbr";
+/// The share of the link's rate to which a router before it is shaped, so that packets wait in its queue and
+/// not in that of the link. OpenWrt's page on SQM advises 80 % to 95 % of the measured rate; we chose the
+/// upper end.
+const SHAPED_SHARE: f64 = 0.95;
 /// A queue whose size is not known may as well be half as large, or four times as large. We chose the factors
 /// because the buffers of home routers lie apart by more (Kreibich, Weaver, Nechaev and Paxson, "Netalyzr:
 /// Illuminating the Edge Network", IMC 2010).
@@ -284,7 +399,8 @@ const SEGMENT_BYTES: u64 = 1448;
 /// are no finer than its clock tick of 1 ms.
 const MOST_WRITES: u64 = 1000;
 
-/// Returns the workload of a transfer that is held to four fifths of `link_rate`, as the scenario's text.
+/// Returns the workload of a transfer that is held to four fifths of `link_rate`, the lowest rate of its link,
+/// as the scenario's text.
 pub fn held_transfer(link_rate: Rate) -> String {
     held_workload(link_rate).to_string()
 }
@@ -292,11 +408,21 @@ pub fn held_transfer(link_rate: Rate) -> String {
 /// Returns the workload of a transfer that is held to [`HELD_SHARE`] of `link_rate`: it writes a segment at a
 /// time, or more on a fast link.
 fn held_workload(link_rate: Rate) -> Value {
-    let kbps = (link_rate.as_bps() as f64 * HELD_SHARE / 1e3).round().max(1.0);
-    let rate = if kbps < 1e3 { format!("{kbps} kbps") } else { format!("{} Mbps", kbps / 1e3) };
+    let bits = link_rate.as_bps() as f64 * HELD_SHARE;
+    let (rate, kbps) = (rate_text(bits), whole_kbps(bits));
     let bytes = SEGMENT_BYTES.max((kbps * 1e3 / 8.0) as u64 / MOST_WRITES);
     let keys = [("kind", "cbr".to_owned()), ("rate", rate), ("size", format!("{bytes} B"))];
     Value::InlineTable(keys.into_iter().map(|(key, text)| (key, Value::from(text))).collect())
+}
+
+/// Writes a rate in bit/s: `800 kbps`, `9.5 Mbps`.
+fn rate_text(bits: f64) -> String {
+    let kbps = whole_kbps(bits);
+    if kbps < 1e3 { format!("{kbps} kbps") } else { format!("{} Mbps", kbps / 1e3) }
+}
+
+fn whole_kbps(bits: f64) -> f64 {
+    (bits / 1e3).round().max(1.0)
 }
 
 /// Returns the drop-tail queue `queue` with a limit that is `factor` times as large. `None` for another
@@ -423,7 +549,14 @@ mod tests {
         }
     }
 
-    const FQ_CODEL: Variants<'_> = Variants { link: "up", fq_codel: true, sizes: false, transfer: None };
+    const FQ_CODEL: Variants<'_> = Variants {
+        link: "up",
+        fq_codel: true,
+        shaped_below: None,
+        sizes: false,
+        transfer: None,
+        of_cells: &[0, 1],
+    };
 
     #[test]
     fn a_cure_leaves_the_cells_that_were_there_as_they_are() {
@@ -443,12 +576,27 @@ mod tests {
     }
 
     #[test]
+    fn a_router_before_the_line_is_shaped_to_a_little_less() {
+        let before = compared();
+        let shaped_below = Some(Rate::from_bps(1_000_000));
+        let variants = Variants { shaped_below, of_cells: &[1], ..FQ_CODEL };
+        let after = plan(with_variants(&before.resolved, &variants).unwrap());
+        assert_eq!(after.cells.len(), 3, "one of the two transports");
+        let shaped = &after.cells[2];
+        assert_eq!(
+            (&shaped.sweep["path.up.rate"], &shaped.sweep["path.up.queue"]),
+            (&"950 kbps".into(), &"fq_codel".into())
+        );
+        assert_eq!(shaped.sweep["flow.call.transport"], "tcp");
+    }
+
+    #[test]
     fn each_variant_differs_from_the_cells_that_were_there_in_one_key() {
         let before = compared();
-        let transfer = Some(Transfer { flow: "upload", link_rate: Rate::from_bps(1_000_000) });
+        let transfer = Some(Transfer { flow: "upload", lowest_rate: Some(Rate::from_bps(1_000_000)) });
         let after =
             plan(with_variants(&before.resolved, &Variants { sizes: true, transfer, ..FQ_CODEL }).unwrap());
-        assert_eq!(after.cells.len(), 2 * 6);
+        assert_eq!(after.cells.len(), 2 * 7);
         for (before, after) in before.cells.iter().zip(&after.cells) {
             assert_eq!((before.index, &before.scenario), (after.index, &after.scenario));
         }
@@ -461,13 +609,45 @@ mod tests {
             serde_json::json!({ "kind": "cbr", "rate": "800 kbps", "size": "1448 B" })
         );
         assert_eq!(of(3).scenario.flows.len(), 2);
-        assert_eq!((swept(4, "flow.upload.count"), of(4).scenario.flows.len()), (0.into(), 1));
-        assert_eq!(swept(5, "path.up.queue"), "fq_codel");
-        for number in 1..6 {
+        assert_eq!(swept(4, "flow.upload.transport.cc"), "bbr");
+        assert_eq!((swept(5, "flow.upload.count"), of(5).scenario.flows.len()), (0.into(), 1));
+        assert_eq!(swept(6, "path.up.queue"), "fq_codel");
+        for number in 1..7 {
             let differs = |key: &&&str| of(0).sweep[**key] != of(number).sweep[**key];
-            let keys = ["path.up.queue", "flow.upload.workload", "flow.upload.count"];
+            let keys =
+                ["path.up.queue", "flow.upload.workload", "flow.upload.count", "flow.upload.transport.cc"];
             assert_eq!(keys.iter().filter(differs).count(), 1, "{}", of(number).label);
         }
+        let more = plan(with_queue_limit(&after.resolved, "up", "100 kB", &[1]).unwrap());
+        assert_eq!(more.cells.len(), 15);
+        assert_eq!(more.cells[14].sweep["path.up.queue"]["limit"], "100 kB");
+        assert_eq!(more.cells[14].sweep["flow.call.transport"], "tcp");
+        assert!(with_queue_limit(&before.resolved, "up", "100 kB", &[1]).is_none(), "nothing is swept yet");
+    }
+
+    #[test]
+    fn no_cap_is_tried_where_the_link_has_no_rate_of_its_own() {
+        let transfer = Some(Transfer { flow: "upload", lowest_rate: None });
+        let after = with_variants(&compared().resolved, &Variants { transfer, fq_codel: false, ..FQ_CODEL });
+        let keys: Vec<_> = plan(after.unwrap())
+            .cells
+            .into_iter()
+            .map(|cell| cell.sweep["flow.upload.count"].clone())
+            .collect();
+        assert_eq!(keys, [1, 1, 1, 1, 0, 0].map(serde_json::Value::from));
+    }
+
+    #[test]
+    fn a_game_beside_an_upload_counts_from_the_second_sixth_on_and_a_call_from_the_start() {
+        let transports = ["udp".to_owned(), "tcp".to_owned()];
+        let warm_up = |workload, load| {
+            let by_option = ByOption { value: workload, option: "--workload" };
+            let comparison = Comparison { workload: by_option, load, ..comparison(&transports, &[]) };
+            read(&comparison).unwrap().cells[0].scenario.warm_up.as_millis()
+        };
+        assert_eq!(warm_up(ComparedWorkload::Game, true), 1_666);
+        assert_eq!(warm_up(ComparedWorkload::Game, false), 0);
+        assert_eq!(warm_up(ComparedWorkload::Voice, true), 0);
     }
 
     #[test]

@@ -61,8 +61,8 @@ mod workloads;
 
 pub use bound::{Bound, Operator, split_threshold};
 pub use compare::{
-    ByOption, ComparedWorkload, Comparison, Transfer, Variants, held_transfer, with_repetitions,
-    with_variants,
+    ByOption, ComparedWorkload, Comparison, Transfer, Variants, held_transfer, with_queue_limit,
+    with_repetitions, with_variants,
 };
 pub use contents::{Files, Located, NoFiles, PathText, Trace};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};

@@ -11,8 +11,8 @@ use talkpath_measure::summary::Summary;
 use talkpath_path::{LinkConfig, Medium, RateModel};
 use talkpath_report::{comparison_table, lacking};
 use talkpath_scenario::{
-    ByOption, ComparedWorkload, Comparison, Options, Plan, Setting, Transfer, Variants, with_repetitions,
-    with_variants,
+    ByOption, ComparedWorkload, Comparison, Options, Plan, Setting, Transfer, Variants, with_queue_limit,
+    with_repetitions, with_variants,
 };
 use talkpath_units::Rate;
 
@@ -38,8 +38,11 @@ const SIM_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
 /// The congestion controls that `--workload bulk` compares over a kernel, which need not have BBR
 /// (docs/reference/interface.md).
 const KERNEL_CONTROLS: [&str; 2] = ["cubic", "reno"];
-/// How long a transport runs in `sim` (docs/reference/interface.md).
+/// How long a transport that carries a call or a transfer runs in `sim` (docs/reference/interface.md).
 const SIM_DURATION: &str = "60 s";
+/// How long a transport that carries a game runs in `sim`: a call is rated in windows of 10 s, and of a game
+/// each state counts, which are 1800 in this time (docs/reference/interface.md).
+const SIM_DURATION_OF_GAME: &str = "30 s";
 /// The numbers of repetitions after which `sim` tries the answer (docs/reference/interface.md). Each is about
 /// twice the one before; `measure::ranking` says what so few tries cost in certainty.
 const REPETITIONS_TRIED: [u64; 5] = [20, 40, 80, 160, 200];
@@ -76,7 +79,7 @@ pub fn run(args: &CompareArgs, context: Context<'_>) -> Result<(), Failure> {
     if !args.change.sweep.is_empty() {
         next += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
-    let uplink = rate_of_link(&plan, UPLINK).filter(|_| has_load(args, place.arena));
+    let uplink = lowest_rate(&plan, UPLINK).filter(|_| has_load(args, place.arena));
     next += &next_commands(args, place.arena, &outcome.summary, uplink);
     let style = table_style(args.place.tables);
     let table = comparison_table(&outcome.summary, args.workload.flow(), &style);
@@ -103,31 +106,21 @@ fn refuse_speech_without_a_call(args: &CompareArgs) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a comparison that has only one transport with only one congestion control, unless it sweeps a key
-/// of the compared flow. The values of that key are compared then.
+/// Refuses a comparison that has only one transport with only one congestion control, unless it sweeps a key.
+/// The values of that key are compared then.
 fn refuse_single_candidate(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
     let transports = args.transports();
     let (over_tcp, others): (Vec<_>, Vec<_>) = transports.iter().partition(|name| name.starts_with("tcp"));
     // Each TCP transport runs once with each congestion control. If none is named, it runs with the default.
     let controls = congestion_controls(args, place).len().max(1);
-    let of_flow = format!("flow.{}.", args.workload.flow());
-    let sweeps_flow = args.change.sweep.iter().any(|(key, _)| key.starts_with(&of_flow));
-    if over_tcp.len() * controls + others.len() >= 2 || sweeps_flow {
+    if over_tcp.len() * controls + others.len() >= 2 || !args.change.sweep.is_empty() {
         return Ok(());
-    }
-    let mut advice_for_sweep = String::new();
-    if !args.change.sweep.is_empty() {
-        advice_for_sweep = format!(
-            "; compare two over the sweep first: then `talkpath run RUN_DIR/scenario.toml --set flow.{}.transport={}` \
-             runs one over the same sweep",
-            args.workload.flow(),
-            transports.first().map_or("udp", String::as_str)
-        );
     }
     Err(Failure::Usage(format!(
         "{} alone: a comparison needs two transports or more, as in --transports udp,tcp, or for TCP two congestion \
          controls, as in --cc cubic,reno, or two values of a key of the flow, as in \
-         --sweep flow.call.workload.red=0,1; `talkpath run SCENARIO.toml` runs a single one{advice_for_sweep}",
+         --sweep flow.call.workload.red=0,1, or of the path, as in --sweep path.up.queue.limit=20ms,200ms; \
+         `talkpath run SCENARIO.toml` runs a single one",
         transports.first().map_or("", String::as_str)
     )))
 }
@@ -142,7 +135,11 @@ fn make_plan(args: &CompareArgs, place: &Place, path: &ComparedPath) -> Result<P
     match place.arena {
         ArenaKind::Sim => {
             // The rate of the path is known only when the plan has been made.
-            let plan = plan_with_duration(SIM_DURATION, args, place, path)?;
+            let duration = match args.workload {
+                ComparedWorkload::Game => SIM_DURATION_OF_GAME,
+                ComparedWorkload::Voice | ComparedWorkload::Bulk => SIM_DURATION,
+            };
+            let plan = plan_with_duration(duration, args, place, path)?;
             if load && has_fast_uplink(&plan) {
                 return plan_with_duration(SHORT_DURATION, args, place, path);
             }
@@ -263,6 +260,23 @@ fn rate_of_link(plan: &Plan, name: &str) -> Option<Rate> {
     }
 }
 
+/// Returns the lowest rate above zero that a link has over time, in the first cell. `None` if there is no
+/// such link, or if its rate is not fixed.
+fn lowest_rate(plan: &Plan, name: &str) -> Option<Rate> {
+    let scenario = &plan.cells.first()?.scenario;
+    let index = scenario.links.iter().position(|link| link.name == name)?;
+    let changed = scenario.changes.iter().filter(|change| change.link as usize == index);
+    let changed = changed.filter_map(|change| match change.to.rate {
+        Some(RateModel::Fixed(rate)) => Some(rate),
+        _ => None,
+    });
+    changed
+        .chain(rate_of_link(plan, name))
+        .filter(|rate| rate.as_bps() > 0)
+        .min()
+        .filter(|_| rate_of_link(plan, name).is_some())
+}
+
 /// Runs `plan`, and more repetitions or cells as long as the answer is open.
 fn run_comparison(
     plan: &Plan,
@@ -271,7 +285,7 @@ fn run_comparison(
     context: Context<'_>,
 ) -> Result<Outcome, Failure> {
     let arena = place.arena;
-    let rule = GrowthRule::new(args, arena, plan);
+    let rule = GrowthRule::new(args, arena);
     let until = UntilDecided::begin(args.until.until_decided, plan, context.terminal)?;
     let next_plan = |plan: &Plan, summary: &Summary| match (rule.next_plan(plan, summary)?, &until) {
         (None, Some(until)) => until.next_plan(plan, summary),
@@ -308,12 +322,10 @@ struct GrowthRule {
     /// assumed queue. In real time each would take as long as the whole comparison, so the next commands name
     /// the held upload instead.
     tries_more: bool,
-    /// The links whose queue has an assumed size. A plan that has grown does not know them any more.
-    assumed_queues: Vec<String>,
 }
 
 impl GrowthRule {
-    fn new(args: &CompareArgs, arena: ArenaKind, plan: &Plan) -> Self {
+    fn new(args: &CompareArgs, arena: ArenaKind) -> Self {
         // A sweep does not grow, because each of its combinations would run again at every size.
         let is_sweep = !args.change.sweep.is_empty();
         let has_open_size = arena == ArenaKind::Sim && args.place.repeat.is_none() && !is_sweep;
@@ -322,7 +334,6 @@ impl GrowthRule {
             // The queues of a real network cannot be replaced.
             tries_fq_codel: arena != ArenaKind::Live && !is_sweep,
             tries_more: arena == ArenaKind::Sim && !is_sweep,
-            assumed_queues: plan.understood.assumed_queues.clone(),
         }
     }
 
@@ -338,25 +349,44 @@ impl GrowthRule {
             return load_changed(plan, with_repetitions(&plan.resolved, repeat)).map(Some);
         }
         if has_variants {
-            return Ok(None);
+            let next = lacking.next_size.filter(|_| self.tries_more);
+            let grown = next.and_then(|size| {
+                with_queue_limit(&plan.resolved, &size.link, &size.limit, &lacking.variants_of)
+            });
+            return grown.map(|text| load_changed(plan, text)).transpose();
         }
         let cure_on = lacking.cure_on.filter(|_| self.tries_fq_codel);
-        let full_queue = self.assumed_queues.iter().find(|link| was_full(summary, link));
+        let full_queue = plan.understood.assumed_queues.iter().find(|link| was_full(summary, link));
         let full_queue = full_queue.filter(|_| self.tries_more);
         let Some(link) = cure_on.as_ref().or(full_queue) else { return Ok(None) };
+        let config = link_of(plan, link);
         // Over a Wi-Fi the rate is that of frames, and nobody's upload has it.
-        let is_wire = link_of(plan, link).is_some_and(|link| link.medium == Medium::Wire);
+        let is_wire = config.is_some_and(|link| link.medium == Medium::Wire);
+        // The queue of a phone's own traffic is in the phone and in its cell, and no router is before it. The
+        // cell's scheduler gives no rate that a cap could stay below.
+        let is_of_cell = config.is_some_and(|link| link.cellular.is_some());
         let fills_link = self.tries_more && cure_on.is_some() && link == UPLINK && is_wire;
         let variants = Variants {
             link,
-            fq_codel: cure_on.is_some(),
+            fq_codel: cure_on.is_some() && !is_of_cell,
+            shaped_below: rate_of_link(plan, link).filter(|_| is_wire && !changes_rate(plan, link)),
             sizes: full_queue == Some(link),
-            transfer: rate_of_link(plan, link)
-                .filter(|_| fills_link)
-                .map(|link_rate| Transfer { flow: UPLOAD, link_rate }),
+            transfer: fills_link.then(|| Transfer {
+                flow: UPLOAD,
+                lowest_rate: lowest_rate(plan, link).filter(|_| !is_of_cell),
+            }),
+            of_cells: &lacking.variants_of,
         };
         with_variants(&plan.resolved, &variants).map(|text| load_changed(plan, text)).transpose()
     }
+}
+
+/// Returns whether the rate of a link changes over time in the first cell: a router cannot be shaped to it.
+fn changes_rate(plan: &Plan, name: &str) -> bool {
+    let Some(cell) = plan.cells.first() else { return false };
+    let index = cell.scenario.links.iter().position(|link| link.name == name);
+    let mut changes = cell.scenario.changes.iter();
+    changes.any(|change| Some(change.link as usize) == index && change.to.rate.is_some())
 }
 
 /// Returns whether the queue of `link` dropped a packet in any repetition. The size of a queue that was never

@@ -46,6 +46,7 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
         program: None,
         has_path: true,
         changes: Vec::new(),
+        change_origins: Vec::new(),
         links: Vec::new(),
         flows,
     }

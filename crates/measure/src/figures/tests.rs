@@ -373,6 +373,7 @@ pub(crate) fn all_known() -> FlowSummary {
         loss_independent: Some(next()),
         in_time_independent: Some(next()),
         bad_seconds: Vec::new(),
+        by_change: Vec::new(),
         loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },
         settling: Some(Settling {
             settled_after_s: Some(102),

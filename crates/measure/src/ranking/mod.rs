@@ -24,6 +24,9 @@
 //!   better than the leader in the repetitions that both have, because the two may lack different
 //!   repetitions.
 //!
+//! A candidate that is alike, but below the floor that the leader reaches, is distinct: whoever asks for the
+//! floor does not call them equal. It is undecided as long as the interval of its own mean holds the floor.
+//!
 //! Zero has no part in the rule. A difference that nobody notices is not made an answer by being sure, and
 //! one repetition in twenty that went wrong can move an interval of tiny differences off zero: other seeds
 //! would then give another answer. Trials of equivalence decide by such a margin, too (ICH E9, *Statistical
@@ -148,7 +151,12 @@ pub fn rank(candidates: &[BTreeMap<u64, f64>], barred: &[f64], measure: &Measure
         let relation = |(sample, differences): (&Sample, &Option<Differences>)| match differences {
             None => Relation::Leader,
             Some(_) if is_leader_usable && is_barred(sample.barred) => Relation::Distinct,
-            Some(differences) => differences.relation(level, measure.tolerance),
+            Some(differences) => match differences.relation(level, measure.tolerance) {
+                Relation::Alike if is_leader_usable && sample.mean < measure.floor => {
+                    sample.relation_below_floor(level, measure)
+                }
+                relation => relation,
+            },
         };
         pairs.map(relation).collect()
     };
@@ -165,12 +173,16 @@ pub fn rank(candidates: &[BTreeMap<u64, f64>], barred: &[f64], measure: &Measure
 
     let mut more = None;
     if outcome == AnswerKind::Undecided {
-        for (relation, differences) in relations.iter().zip(&differences) {
-            if let Some(differences) = differences
-                && *relation == Relation::Undecided
-            {
-                more = more.max(differences.more_pairs_needed(measure.tolerance));
-            }
+        for ((relation, differences), sample) in relations.iter().zip(&differences).zip(&samples) {
+            let Some(differences) = differences.as_ref().filter(|_| *relation == Relation::Undecided) else {
+                continue;
+            };
+            let is_about_floor = differences.relation(SHOWN, measure.tolerance) == Relation::Alike;
+            let needed = match is_about_floor {
+                true => sample.more_needed_for_floor(measure),
+                false => differences.more_pairs_needed(measure.tolerance),
+            };
+            more = more.max(needed);
         }
     }
 
@@ -279,6 +291,20 @@ impl Sample {
         high < measure.floor || measure.floor <= low
     }
 
+    /// How a candidate below the floor compares with a usable leader, although it differs by no more than the
+    /// tolerance: the floor tells them apart, as soon as the repetitions decide on which side it is.
+    fn relation_below_floor(&self, level: f64, measure: &Measure) -> Relation {
+        match Resampled::new(&self.figures, measure.possible).map(|resampled| resampled.interval(level)) {
+            Some((_, high)) if high < measure.floor => Relation::Distinct,
+            _ => Relation::Undecided,
+        }
+    }
+
+    /// About how many more repetitions would decide on which side of the floor the mean is.
+    fn more_needed_for_floor(&self, measure: &Measure) -> Option<u64> {
+        more_needed(&self.figures, (self.mean - measure.floor).abs())
+    }
+
     /// Whether more repetitions would hardly move the mean up to the floor.
     fn is_surely_below_floor(&self, measure: &Measure) -> bool {
         self.mean < measure.floor && self.is_side_of_floor_sure(measure)
@@ -327,18 +353,21 @@ impl Differences {
     /// About how many more repetitions would decide, if the mean and the standard deviation stay as they are.
     /// The interval is then so narrow that no end of the tolerance lies in it.
     fn more_pairs_needed(&self, tolerance: f64) -> Option<u64> {
-        let pairs = self.values.len();
-        if pairs < 2 {
-            return None;
-        }
-        // The interval has to be narrower than this distance, on either side of the mean.
-        let half_width = (mean(&self.values).abs() - tolerance).abs();
-        let quantile = student_t_quantile(0.5 + SHOWN / 2.0, (pairs - 1) as f64);
-        let ratio = quantile * standard_deviation(&self.values) / half_width;
-        let needed = (ratio * ratio).ceil().clamp(0.0, MAX_NEEDED) as u64;
-        // The estimate promises nothing, so it is never zero.
-        Some(needed.saturating_sub(pairs as u64).max(1))
+        more_needed(&self.values, (mean(&self.values).abs() - tolerance).abs())
     }
+}
+
+/// About how many more values are needed until the interval of their mean is narrower than `half_width` on
+/// either side, if the standard deviation stays as it is.
+fn more_needed(values: &[f64], half_width: f64) -> Option<u64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let quantile = student_t_quantile(0.5 + SHOWN / 2.0, (values.len() - 1) as f64);
+    let ratio = quantile * standard_deviation(values) / half_width;
+    let needed = (ratio * ratio).ceil().clamp(0.0, MAX_NEEDED) as u64;
+    // The estimate promises nothing, so it is never zero.
+    Some(needed.saturating_sub(values.len() as u64).max(1))
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -488,6 +517,21 @@ mod tests {
         assert_eq!((ranking.outcome, ranking.leader), (AnswerKind::Unusable, 0));
         // 12 of 20 may be fewer than half of 200.
         assert!(!ranking.is_settled && ranked(&[1.0, 1.0]).is_settled);
+    }
+
+    #[test]
+    fn one_below_the_floor_is_not_alike_to_a_leader_that_reaches_it() {
+        let asked = Measure { tolerance: 0.01, floor: 0.999, possible: (0.0, 1.0), cluster_gap: 0.1 };
+        let found = |below: BTreeMap<u64, f64>| rank(&[of([0.9999; 20]), below], &[], &asked).unwrap();
+        let draw = |mean: f64, own: f64| {
+            let mut stream = Seed::new(1).stream("floor");
+            of((0..20).map(|_| mean + own * (stream.unit() - 0.5)))
+        };
+        let below = found(draw(0.9917, 0.0005));
+        assert_eq!((below.outcome, below.best(), below.is_settled), (AnswerKind::Distinct, vec![0], true));
+        let near = found(draw(0.9988, 0.004));
+        assert_eq!((near.outcome, near.best()), (AnswerKind::Undecided, vec![0, 1]));
+        assert!(near.more.unwrap() > 1 && !near.is_settled, "{near:?}");
     }
 
     #[test]

@@ -154,10 +154,14 @@ pub struct FlowSummary {
     /// connection was open.
     #[serde(default)]
     pub breaks: Vec<BreakSummary>,
-    /// If the path changes: the seconds of the first ten minutes in which messages were due that were lost,
-    /// or came after the deadline.
+    /// If the path changes: the seconds of the first hour in which messages were due that were lost, or came
+    /// after the deadline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bad_seconds: Vec<BadSecond>,
+    /// If the path changes: the lost and late messages of `bad_seconds` that belong to each group of changes
+    /// ([`crate::path_changes`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_change: Vec<ByChange>,
     /// Foderaro's "real time performance" in words: great, good, bad, horrible. `None` if the workload is not
     /// a burst.
     pub verdict: Option<String>,
@@ -168,6 +172,28 @@ pub struct FlowSummary {
     /// `sim`, whose time is not that of a clock, and for other workloads.
     #[serde(default)]
     pub transfer: Option<Box<TransferSummary>>,
+}
+
+/// What belongs to a group of changes of the path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ByChange {
+    /// [`super::PathChange::group`].
+    pub change: String,
+    /// Whether no packet leaves during the changes.
+    pub is_silence: bool,
+    /// How many changes the group has.
+    pub times: u64,
+    /// When the first change begins, in s from the start of the run.
+    pub first_s: f64,
+    /// When the group is over: the end of its only outage or ramp, or of the time for which a value was worse
+    /// than at the start. Equal to `first_s` if the group has several changes.
+    pub until_s: f64,
+    /// The lost messages that belong to the group.
+    pub lost: u64,
+    /// The late messages that belong to the group.
+    pub late: u64,
+    /// The seconds of the run in the time of the group.
+    pub seconds: u64,
 }
 
 type Row = Figure<FlowSummary>;

@@ -173,7 +173,7 @@ mod tests {
             label: format!("{}, udp", flow.flow),
             look: display("udp").into(),
             flow,
-            has_deadline: true,
+            limit_ms: Some(300.0),
             changes: &[],
         }
     }

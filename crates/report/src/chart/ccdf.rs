@@ -10,7 +10,7 @@
 
 use super::delay::axis_title;
 use super::legend::LegendEntry;
-use super::shared::{Chart, extent, not_drawn_note};
+use super::shared::{Chart, extent, not_drawn_note, shared_limit};
 use crate::metric::DelayKind;
 use crate::plot::label::place_names;
 use crate::plot::marker::marker_outline;
@@ -18,7 +18,6 @@ use crate::plot::panel::{BOTTOM, Panel, Quantity, RIGHT, WIDTH, X_RANGE};
 use crate::plot::scale::{Scale, round_down, tick_label};
 use crate::plot::svg::{PathData, Point, Svg, SvgName, SvgPath, SvgText};
 use crate::select::{FlowSeries, Selection};
-use crate::verdict::limit_ms;
 
 const TOP: f64 = 22.0;
 const HEIGHT: f64 = 320.0;
@@ -61,8 +60,7 @@ fn draw(series: &[&FlowSeries<'_>], names: &[&str], kind: DelayKind) -> Svg {
     panel.draw_vertical_axis(&mut svg, 5, |share| format!("{} %", tick_label(share * 100.0)));
     panel.draw_horizontal_axis(&mut svg, 9, Some(axis_title(kind)));
     svg.vertical_axis_title(panel.span(), "share of messages later than that");
-    if series.iter().any(|series| series.has_deadline) {
-        let limit = limit_ms(kind);
+    if let Some(limit) = shared_limit(series) {
         panel.draw_vertical_limit(&mut svg, limit, &format!("{} ms", tick_label(limit)));
     }
     let lines: Vec<Vec<Point>> = series.iter().map(|series| corners(series, &panel)).collect();

@@ -2,7 +2,7 @@
 //! are missing messages.
 
 use super::legend::LegendEntry;
-use super::shared::{Chart, extent, not_drawn_note, shared_scale_note};
+use super::shared::{Chart, extent, not_drawn_note, shared_limit, shared_scale_note};
 use crate::metric::DelayKind;
 use crate::path_changes;
 use crate::plot::panel::{LEFT, LIMIT_STYLE, Panel, PanelStack, Quantity, X_RANGE};
@@ -42,7 +42,7 @@ pub(crate) fn delay_over_time(selection: &Selection<FlowSeries<'_>>, kind: Delay
     };
     Some(Chart {
         title: title.to_owned(),
-        legend: legend(&series, kind, drawing.shows_limit),
+        legend: legend(&series, kind, drawing.limit),
         svg: Some(drawing.svg.finish(SvgName {
             id: &id,
             title: "Delay over time",
@@ -60,8 +60,8 @@ pub(crate) fn delay_over_time(selection: &Selection<FlowSeries<'_>>, kind: Delay
 
 struct Drawing {
     svg: Svg,
-    /// Whether the limit of the delay lies within the panels.
-    shows_limit: bool,
+    /// The limit of the delay, if it lies within the panels.
+    limit: Option<f64>,
 }
 
 fn has_messages(series: &FlowSeries<'_>) -> bool {
@@ -70,13 +70,13 @@ fn has_messages(series: &FlowSeries<'_>) -> bool {
 
 fn draw_panels(series: &[&FlowSeries<'_>], kind: DelayKind) -> Drawing {
     let stack = PanelStack { count: series.len(), top: TOP, panel_height: PANEL_HEIGHT, gap: GAP };
-    let mut drawing = Drawing { svg: stack.svg(), shows_limit: false };
+    let mut drawing = Drawing { svg: stack.svg(), limit: None };
     let svg = &mut drawing.svg;
     let delays = || series.iter().flat_map(|series| series.flow.delay.iter());
     let losses = series.iter().flat_map(|series| series.flow.losses.iter());
     let (_, end) = extent(delays().map(|(due, _)| *due).chain(losses.copied()));
     let delay_extent = extent(delays().map(|(_, delay)| *delay));
-    let limit = series.iter().any(|series| series.has_deadline).then(|| limit_ms(kind));
+    let limit = shared_limit(series);
     for (index, (series, span)) in series.iter().zip(stack.spans()).enumerate() {
         let panel = Panel {
             top: span.top,
@@ -88,7 +88,7 @@ fn draw_panels(series: &[&FlowSeries<'_>], kind: DelayKind) -> Drawing {
         panel.draw_horizontal_axis(svg, 8, stack.is_last(index).then_some("time since the start, s"));
         if let Some(limit) = limit {
             panel.draw_horizontal_limit(svg, limit);
-            drawing.shows_limit |= panel.y.contains(limit);
+            drawing.limit = drawing.limit.or(panel.y.contains(limit).then_some(limit));
         }
         panel.open_over_time(svg, Quantity { name: "delay", unit: "ms" });
         svg.open_data_group();
@@ -142,7 +142,7 @@ pub(super) fn axis_title(kind: DelayKind) -> &'static str {
     }
 }
 
-fn legend(series: &[&FlowSeries<'_>], kind: DelayKind, shows_limit: bool) -> Vec<LegendEntry> {
+fn legend(series: &[&FlowSeries<'_>], kind: DelayKind, limit: Option<f64>) -> Vec<LegendEntry> {
     let mut entries = Vec::new();
     for series in series {
         // A thick line with round ends and long gaps is a row of dots.
@@ -155,11 +155,12 @@ fn legend(series: &[&FlowSeries<'_>], kind: DelayKind, shows_limit: bool) -> Vec
         let ticks = format!("stroke:var(--bad);stroke-width:{LOSS_TICK};stroke-dasharray:1.4 5");
         entries.push(LegendEntry::plain_line("missing message", ticks));
     }
-    if shows_limit {
-        let limit = tick_label(limit_ms(kind));
+    if let Some(limit) = limit {
+        let text = tick_label(limit);
         let name = match kind {
-            DelayKind::RoundTrip => format!("{limit} ms, twice the 150 ms of ITU-T G.114"),
-            DelayKind::OneWay => format!("{limit} ms, from ITU-T G.114"),
+            _ if limit.total_cmp(&limit_ms(kind)).is_ne() => format!("{text} ms, the deadline"),
+            DelayKind::RoundTrip => format!("{text} ms, twice the 150 ms of ITU-T G.114"),
+            DelayKind::OneWay => format!("{text} ms, from ITU-T G.114"),
         };
         entries.push(LegendEntry::plain_line(&name, LIMIT_STYLE));
     }

@@ -17,6 +17,7 @@ mod legend;
 mod lines;
 mod shared;
 mod sweep;
+mod timeline;
 
 pub(crate) use self::bars::loss_runs;
 pub(crate) use self::ccdf::ccdf;
@@ -28,3 +29,4 @@ pub(crate) use self::legend::{LegendEntry, Sample};
 pub(crate) use self::lines::{LineKind, over_time};
 pub(crate) use self::shared::{Chart, extent, id_part};
 pub(crate) use self::sweep::sweep_lines;
+pub(crate) use self::timeline::changes_over_time;

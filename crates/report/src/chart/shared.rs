@@ -3,6 +3,8 @@
 use maud::{Markup, html};
 
 use super::legend::{LegendEntry, legend_html};
+use crate::number::distinct;
+use crate::select::FlowSeries;
 
 /// A chart that is ready for the page.
 #[derive(Clone, Debug)]
@@ -48,6 +50,14 @@ pub(super) fn not_drawn_note(count: usize, plural: &str) -> String {
         0 => String::new(),
         1 => format!(" 1 more {} is not drawn; the tables have all.", plural.trim_end_matches('s')),
         count => format!(" {count} more {plural} are not drawn; the tables have all."),
+    }
+}
+
+/// The delay from which on a message is late, if it is the same for all series that have one.
+pub(super) fn shared_limit(series: &[&FlowSeries<'_>]) -> Option<f64> {
+    match distinct(series.iter().filter_map(|series| series.limit_ms))[..] {
+        [only] => Some(only),
+        _ => None,
     }
 }
 

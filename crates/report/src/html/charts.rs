@@ -8,7 +8,7 @@ use super::document::{chart_file_css, replace_control_characters};
 use super::network::network_chart;
 use super::page::Page;
 use super::sweep::sweep_charts;
-use crate::chart::{Chart, LineKind, ccdf, delay_over_time, loss_runs, over_time};
+use crate::chart::{Chart, LineKind, ccdf, changes_over_time, delay_over_time, loss_runs, over_time};
 use crate::metric::DelayKind;
 use crate::number::counted;
 use crate::program::ProgramFigures;
@@ -93,6 +93,7 @@ fn charts_of_cells(page: &Page<'_>, cell_numbers: Option<&[u64]>, id_prefix: &'s
     let mut charts = Vec::new();
     charts.extend(ccdf(&round_trips, DelayKind::RoundTrip));
     charts.extend(ccdf(&one_ways, DelayKind::OneWay));
+    charts.extend(changes_over_time(&cells));
     charts.extend(delay_over_time(&round_trips, DelayKind::RoundTrip));
     charts.extend(delay_over_time(&one_ways, DelayKind::OneWay));
     for kind in [LineKind::Goodput, LineKind::Queue, LineKind::Cwnd, LineKind::SendBuffer] {

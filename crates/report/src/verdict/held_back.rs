@@ -36,21 +36,20 @@ const STREAMS: [&str; 3] = ["tcp", "tcp-nodelay", "quic-stream"];
 pub(super) struct Symptom {
     /// What the messages waited for, as the end of `messages waited 34 ms`.
     pub(super) words: &'static str,
+    /// Whether messages show the symptom also while no packet leaves the path for a time.
+    pub(super) may_be_of_silence: bool,
     /// The waits of a flow in one repetition that show the symptom. `None` if the flow does not have it.
     waits: fn(&FlowSummary) -> Option<WaitMs>,
 }
 
 pub(super) const SYMPTOMS: [Symptom; 7] = [
-    Symptom { words: "for room in the send buffer", waits: |flow| flow.waits.as_ref()?.for_room_ms },
-    Symptom { words: "for the congestion window", waits: |flow| mostly(flow, |held| held.congestion_window) },
-    Symptom { words: "for the receiver's window", waits: |flow| mostly(flow, |held| held.receiver_window) },
-    Symptom {
-        words: "for an acknowledgement (Nagle's algorithm)",
-        waits: |flow| mostly(flow, |held| held.nagle),
-    },
-    Symptom { words: "for their turn by pacing", waits: |flow| mostly(flow, |held| held.pacing) },
-    Symptom { words: "behind lost data (head of the line)", waits: |flow| for_lost(flow, true) },
-    Symptom { words: "for lost data to be sent again", waits: |flow| for_lost(flow, false) },
+    Symptom::new("for room in the send buffer", true, |flow| flow.waits.as_ref()?.for_room_ms),
+    Symptom::new("for the congestion window", true, |flow| mostly(flow, |held| held.congestion_window)),
+    Symptom::new("for the receiver's window", false, |flow| mostly(flow, |held| held.receiver_window)),
+    Symptom::new("for an acknowledgement (Nagle's algorithm)", false, |flow| mostly(flow, |held| held.nagle)),
+    Symptom::new("for their turn by pacing", false, |flow| mostly(flow, |held| held.pacing)),
+    Symptom::new("behind lost data (head of the line)", true, |flow| for_lost(flow, true)),
+    Symptom::new("for lost data to be sent again", true, |flow| for_lost(flow, false)),
 ];
 
 /// The waits in the transport, if this cause made up most of the time in which the transport held data back.
@@ -67,6 +66,14 @@ fn for_lost(flow: &FlowSummary, is_stream: bool) -> Option<WaitMs> {
 }
 
 impl Symptom {
+    const fn new(
+        words: &'static str,
+        may_be_of_silence: bool,
+        waits: fn(&FlowSummary) -> Option<WaitMs>,
+    ) -> Self {
+        Self { words, may_be_of_silence, waits }
+    }
+
     /// The median over the repetitions of the wait of `flow` in `cell`, in ms. Returns `None` if the wait is
     /// too short to be named.
     pub(super) fn wait_ms(&self, cell: &CellView<'_>, flow: &str, quantile: Quantile) -> Option<f64> {

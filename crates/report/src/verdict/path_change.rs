@@ -1,241 +1,215 @@
-//! Finds the change of the path to which most of the lost and late messages of a flow belong.
+//! Says which changes of the path the lost and late messages of a flow belong to.
 //!
-//! A change is to blame if at least half of the lost and late messages were due in its time, and if a second
-//! of this time had at least four times as many of them as a second outside. Its time is first taken to be
-//! the change itself and the seconds behind it, for an outage or a handover, and then all the time until the
-//! next change, for a rate that stays low.
-//!
-//! ```text
-//!  bad messages a second     0  0  0 50 40  3  0  0  0
-//!  path                               ├─outage─┤
-//!  its time                           ├─outage─┼────────┤
-//! ```
+//! `measure::path_changes` has split them, one repetition by one. Here the repetitions of a transport are
+//! added up. A group of changes that has a share is named with it, and a frequent one that has none is said
+//! to cost nothing.
 
-use std::collections::BTreeMap;
+use talkpath_measure::path_changes::LEAST_MESSAGES;
+use talkpath_measure::summary::ByChange;
 
-use talkpath_measure::summary::{PathChange, RunSummary};
-
-use crate::number::counted;
-use crate::plot::scale::tick_label;
+use crate::path_changes::times_words;
 use crate::view::CellView;
 
-/// The time of a change lasts 2 s beyond the change, or as long again as the change takes if that is longer.
-/// We chose 2 s because a retransmission timer of 1 s (RFC 6298 §2.1) that backs off once fires within 3 s of
-/// the loss. A timer that backs off during an outage waits at most as long again as the outage took.
-const AFTERMATH_S: f64 = 2.0;
-/// At least half of the lost and late messages belong to the change that is to blame. Chosen.
-const LEAST_SHARE: f64 = 0.5;
-/// A second in the time of the change that is to blame has at least four times as many lost and late messages
-/// as another second. Chosen: random losses seldom differ as much.
-const LEAST_RATIO: f64 = 4.0;
-/// Fewer lost and late messages show nothing. Chosen.
-const LEAST_MESSAGES: u64 = 10;
 /// A smaller share of lost and late messages is not worth a sentence. Chosen, as for a call that is heard
 /// whole.
 const HARDLY_ANY: f64 = 0.001;
+/// A group with a smaller share is not named. Chosen: a hundredth of the harm is nobody's concern.
+const LEAST_SHARE: f64 = 0.01;
+/// A group of at least 5 changes that cost nothing is worth a word, because a reader who sees it in the
+/// scenario asks for it. Chosen.
+const FREQUENT: u64 = 5;
 
-/// The change that is to blame.
+/// The lost and late messages of a flow over one transport, and the changes that they belong to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Blame {
-    /// The share of the lost and late messages that belong to the change.
-    pub(super) share: f64,
-    /// The number of lost and late messages in all repetitions.
-    pub(super) bad: u64,
-    /// The change in words, with its times: `during or soon after a change of the path: up: outage (30 to
-    /// 32.5 s)`.
+    pub(super) lost: u64,
+    pub(super) late: u64,
+    /// The groups of changes, in the order of the scenario.
+    pub(super) groups: Vec<GroupBlame>,
+}
+
+/// What belongs to a group of changes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct GroupBlame {
+    /// The group in words, with its times: `up: outage (30 to 32.5 s)`.
     pub(super) words: String,
+    pub(super) is_silence: bool,
+    times: u64,
+    lost: u64,
+    late: u64,
+    /// The seconds of all repetitions in the time of the group, and all their seconds.
+    seconds: u64,
+}
+
+/// Lost or late messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Harm {
+    Lost,
+    Late,
+}
+
+impl Harm {
+    pub(super) const ALL: [Self; 2] = [Self::Lost, Self::Late];
+
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Late => "late",
+        }
+    }
 }
 
 impl Blame {
-    /// Finds the change that is to blame for what `flow` lost in `cell`. Returns `None` if there is none.
+    /// Adds up what was lost and late of `flow` in `cell`. Returns `None` if the path does not change.
     pub(super) fn find(cell: &CellView<'_>, flow: &str) -> Option<Self> {
-        let mut sent = 0;
-        let mut runs = Vec::new();
-        for run in &cell.runs {
-            let Some(figures) = run.flows.get(flow).filter(|_| !run.changes().is_empty()) else { continue };
-            sent += figures.sent;
-            runs.push(FlowOfRun::new(run, flow)?);
-        }
-        let bad: u64 = runs.iter().map(|run| run.bad_between(0.0, f64::INFINITY)).sum();
-        if bad < LEAST_MESSAGES || (bad as f64) < HARDLY_ANY * sent as f64 {
-            return None;
-        }
-        [ChangeTime::Aftermath, ChangeTime::UntilTheNext]
-            .into_iter()
-            .find_map(|time| Self::with(&runs, bad, time))
-    }
-
-    /// Finds the change with the most lost and late messages in its time, and returns it if it is to blame.
-    fn with(runs: &[FlowOfRun<'_>], bad: u64, time: ChangeTime) -> Option<Self> {
-        let mut by_text: BTreeMap<&str, InChange> = BTreeMap::new();
-        for run in runs {
-            for (index, change) in run.changes.iter().enumerate() {
-                let end = time.end(run.changes, index).min(run.seconds);
-                let found = by_text.entry(change.text.as_str()).or_default();
-                found.bad += run.bad_between(change.from_s, end);
-                found.seconds += (end.ceil() - change.from_s.floor()).max(0.0);
+        let (mut lost, mut late) = (0, 0);
+        let mut groups: Vec<(GroupBlame, Vec<&ByChange>)> = Vec::new();
+        for figures in cell.runs.iter().filter_map(|run| run.flows.get(flow)) {
+            for (_, lost_then, late_then) in &figures.bad_seconds {
+                lost += u64::from(*lost_then);
+                late += u64::from(*late_then);
+            }
+            for (index, by_change) in figures.by_change.iter().enumerate() {
+                if groups.len() <= index {
+                    groups.push((GroupBlame::new(by_change), Vec::new()));
+                }
+                groups[index].0.add(by_change);
+                groups[index].1.push(by_change);
             }
         }
-        let all_seconds: f64 = runs.iter().map(|run| run.seconds).sum();
-        let (text, within) = by_text.into_iter().max_by_key(|(_, found)| found.bad)?;
-        let share = within.bad as f64 / bad as f64;
-        let outside = (bad - within.bad) as f64 / (all_seconds - within.seconds).max(0.0);
-        // If no time is left outside, this is not a number, and no change is to blame.
-        let ratio_is_large = within.bad as f64 / within.seconds >= LEAST_RATIO * outside;
-        let has_outside = all_seconds - within.seconds >= 1.0;
-        (share >= LEAST_SHARE && has_outside && ratio_is_large).then(|| Self {
-            share,
-            bad,
-            words: format!("{} a change of the path: {text} ({})", time.words(), times(runs, text)),
-        })
+        let groups = groups.into_iter().map(|(group, of_runs)| group.with_times(&of_runs));
+        let blame = Self { lost, late, groups: groups.collect() };
+        (!blame.groups.is_empty()).then_some(blame)
     }
-}
 
-/// What was lost or late in the time of a change.
-#[derive(Default)]
-struct InChange {
-    bad: u64,
-    seconds: f64,
-}
-
-/// Which time belongs to a change.
-#[derive(Clone, Copy)]
-enum ChangeTime {
-    /// The change, and what follows soon.
-    Aftermath,
-    /// All until the next change.
-    UntilTheNext,
-}
-
-impl ChangeTime {
-    /// The end of the time of `changes[index]`, in s.
-    fn end(self, changes: &[PathChange], index: usize) -> f64 {
-        let PathChange { from_s, until_s, .. } = changes[index];
-        let next_s = changes[index + 1..].iter().map(|next| next.from_s).find(|next_s| *next_s > from_s);
-        let next_s = next_s.unwrap_or(f64::INFINITY);
-        match self {
-            Self::Aftermath => (until_s + AFTERMATH_S.max(until_s - from_s)).min(next_s),
-            Self::UntilTheNext => next_s,
+    /// The number of messages with this harm.
+    pub(super) const fn all(&self, harm: Harm) -> u64 {
+        match harm {
+            Harm::Lost => self.lost,
+            Harm::Late => self.late,
         }
     }
 
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Aftermath => "during or soon after",
-            Self::UntilTheNext => "after",
-        }
+    /// The share of the messages with this harm that belongs to the group of number `group`. Returns `None`
+    /// if it is too small to be named, or if there are too few such messages.
+    pub(super) fn share(&self, harm: Harm, group: usize) -> Option<f64> {
+        let group = self.groups.get(group)?;
+        let part = if harm == Harm::Lost { group.lost } else { group.late };
+        let share = part as f64 / self.all(harm) as f64;
+        (self.all(harm) >= LEAST_MESSAGES && share >= LEAST_SHARE).then_some(share)
+    }
+
+    /// Whether hardly a message was lost or late, of the messages that were sent.
+    pub(super) fn is_slight(&self, sent: u64) -> bool {
+        let bad = self.lost + self.late;
+        bad < LEAST_MESSAGES || (bad as f64) < HARDLY_ANY * sent as f64
+    }
+
+    /// Whether most late messages are late because no packet leaves for a time.
+    pub(super) fn is_late_by_silence(&self) -> bool {
+        let silences = self.groups.iter().filter(|group| group.is_silence);
+        let late: u64 = silences.map(|group| group.late).sum();
+        self.late >= LEAST_MESSAGES && 2 * late >= self.late
     }
 }
 
-/// A flow in one repetition.
-struct FlowOfRun<'a> {
-    changes: &'a [PathChange],
-    bad_seconds: &'a [(u32, u32, u32)],
-    /// The seconds from the start of the run to the last message.
-    seconds: f64,
-}
-
-impl<'a> FlowOfRun<'a> {
-    /// Returns `None` if the run does not know how long the flow sent.
-    fn new(run: &'a RunSummary, flow: &str) -> Option<Self> {
-        let figures = run.flows.get(flow)?;
-        let last_bad = figures.bad_seconds.last().map_or(0.0, |(second, ..)| f64::from(*second) + 1.0);
-        let seconds = figures.first_sent_to_last_received_ms? / 1e3;
-        Some(Self {
-            changes: run.changes(),
-            bad_seconds: &figures.bad_seconds,
-            seconds: seconds.max(last_bad),
-        })
-    }
-
-    /// Counts the lost and late messages that were due in the seconds from `from_s` to `end_s`.
-    fn bad_between(&self, from_s: f64, end_s: f64) -> u64 {
-        let is_between = |second: f64| second + 1.0 > from_s && second < end_s;
-        let within = self.bad_seconds.iter().filter(|(second, ..)| is_between(f64::from(*second)));
-        within.map(|(_, lost, late)| u64::from(*lost) + u64::from(*late)).sum()
-    }
-}
-
-/// Writes when the change `text` came: `30 to 32.5 s`, or `3 times, first at 15 s`, or `at random times`.
-fn times(runs: &[FlowOfRun<'_>], text: &str) -> String {
-    let times_in = |run: &FlowOfRun<'_>| -> Vec<(f64, f64)> {
-        let same = run.changes.iter().filter(|change| change.text == text);
-        same.map(|change| (change.from_s, change.until_s)).collect()
-    };
-    let Some(first) = runs.first().map(times_in) else { return String::new() };
-    if runs.iter().any(|run| times_in(run) != first) {
-        return "at another time in each repetition".to_owned();
-    }
-    match first[..] {
-        [(from_s, until_s)] if until_s > from_s => {
-            format!("{} to {} s", tick_label(from_s), tick_label(until_s))
+impl GroupBlame {
+    fn new(by_change: &ByChange) -> Self {
+        Self {
+            words: by_change.change.clone(),
+            is_silence: by_change.is_silence,
+            times: 0,
+            lost: 0,
+            late: 0,
+            seconds: 0,
         }
-        [(from_s, _)] => format!("at {} s", tick_label(from_s)),
-        [(from_s, _), ..] => {
-            format!("{}, first at {} s", counted(first.len() as u64, "time"), tick_label(from_s))
-        }
-        [] => String::new(),
+    }
+
+    fn add(&mut self, by_change: &ByChange) {
+        self.times = self.times.max(by_change.times);
+        self.lost += by_change.lost;
+        self.late += by_change.late;
+        self.seconds += by_change.seconds;
+    }
+
+    /// Whether the group is so frequent that it is named even if it cost nothing.
+    pub(super) const fn is_frequent(&self) -> bool {
+        self.times >= FREQUENT
+    }
+
+    /// Adds to the words when the changes come.
+    fn with_times(self, of_runs: &[&ByChange]) -> Self {
+        let Some(first) = of_runs.first() else { return self };
+        let same = |other: &&&ByChange| {
+            (other.times, other.first_s, other.until_s) == (first.times, first.first_s, first.until_s)
+        };
+        let is_one_span = first.until_s > first.first_s;
+        let times = if of_runs.iter().filter(same).count() < of_runs.len() {
+            format!("{} times, first at another time in each repetition", first.times)
+        } else {
+            times_words(if is_one_span { 1 } else { first.times }, first.first_s, first.until_s)
+        };
+        Self { words: format!("{} ({times})", self.words), ..self }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use talkpath_measure::summary::PathChanges;
-
     use super::*;
     use crate::fixture;
 
-    /// The blame for the bad seconds of a call of 60 s, with one outage and a later smaller rate.
-    fn blame(bad_seconds: &[(u32, u32, u32)], changes: &[(f64, f64, &str)]) -> Option<Blame> {
+    fn by_change(change: &str, times: u64, (lost, late): (u64, u64)) -> ByChange {
+        ByChange {
+            change: change.to_owned(),
+            is_silence: change.contains("outage"),
+            times,
+            first_s: 15.0,
+            until_s: 15.0,
+            lost,
+            late,
+            seconds: 8,
+        }
+    }
+
+    /// The blame in two repetitions that each have these bad seconds and these shares.
+    fn blame(bad_seconds: &[(u32, u32, u32)], shares: &[ByChange]) -> Option<Blame> {
         let mut summary = fixture::summary(2);
         for run in &mut summary.runs {
-            let change = |&(from_s, until_s, text): &(f64, f64, &str)| PathChange {
-                from_s,
-                until_s,
-                text: text.to_owned(),
-            };
-            run.changes = Some(Box::new(PathChanges(changes.iter().map(change).collect())));
             let call = run.flows.get_mut("call").unwrap();
-            (call.sent, call.first_sent_to_last_received_ms) = (3000, Some(60_000.0));
-            call.bad_seconds = bad_seconds.to_vec();
+            (call.bad_seconds, call.by_change) = (bad_seconds.to_vec(), shares.to_vec());
         }
         Blame::find(&CellView::all(&summary)[0], "call")
     }
 
-    const OUTAGE: (f64, f64, &str) = (30.0, 32.5, "up: outage");
-
     #[test]
-    fn losses_in_an_outage_belong_to_the_outage() {
-        let found = blame(&[(3, 1, 0), (30, 50, 0), (31, 50, 0), (32, 26, 5)], &[OUTAGE]).unwrap();
-        assert_eq!((found.bad, (found.share * 1e4).round()), (264, 9924.0));
-        assert_eq!(found.words, "during or soon after a change of the path: up: outage (30 to 32.5 s)");
+    fn repetitions_are_added_up_and_a_share_is_one_of_its_harm() {
+        let shares = [by_change("outage", 19, (0, 95)), by_change("rain", 2, (20, 0))];
+        let found = blame(&[(15, 20, 100)], &shares).unwrap();
+        assert_eq!((found.lost, found.late), (40, 200));
+        assert_eq!((found.share(Harm::Late, 0), found.share(Harm::Lost, 0)), (Some(0.95), None));
+        assert_eq!(found.share(Harm::Lost, 1), Some(1.0));
+        assert_eq!(found.groups[0].words, "outage (19 times, first at 15 s)");
+        assert!(found.groups[0].is_frequent() && !found.groups[1].is_frequent());
+        assert!(found.is_late_by_silence());
     }
 
     #[test]
-    fn losses_that_come_all_the_time_belong_to_no_change() {
-        let everywhere: Vec<_> = (0..60).map(|second| (second, 1, 0)).collect();
-        assert_eq!(blame(&everywhere, &[OUTAGE]), None);
-        assert_eq!(blame(&[(10, 50, 0)], &[OUTAGE]), None, "it came before");
-        assert_eq!(blame(&[(30, 4, 0)], &[OUTAGE]), None, "too few");
-        assert_eq!(blame(&[(30, 50, 0)], &[]), None, "the path does not change");
+    fn a_path_that_does_not_change_and_few_messages_have_no_share() {
+        assert_eq!(blame(&[(15, 20, 100)], &[]), None);
+        let few = blame(&[(15, 0, 4)], &[by_change("outage", 1, (0, 4))]).unwrap();
+        assert_eq!(few.share(Harm::Late, 0), None);
+        assert!(few.is_slight(100) && !few.is_late_by_silence());
     }
 
     #[test]
-    fn a_rate_that_stays_low_is_to_blame_until_the_next_change() {
-        let late: Vec<_> = (20..40).map(|second| (second, 0, 30)).collect();
-        let found =
-            blame(&late, &[(20.0, 20.0, "up: rate 64 kb/s"), (40.0, 40.0, "up: rate 1 Mb/s")]).unwrap();
-        assert_eq!(found.words, "after a change of the path: up: rate 64 kb/s (at 20 s)");
-        assert_eq!(found.share, 1.0);
-    }
-
-    #[test]
-    fn a_change_that_comes_again_is_counted() {
-        let bad = [(15, 20, 0), (30, 20, 0), (45, 20, 0)];
-        let found = blame(&bad, &[15.0, 30.0, 45.0].map(|at| (at, at, "delay 38 ms"))).unwrap();
-        assert_eq!(
-            found.words,
-            "during or soon after a change of the path: delay 38 ms (3 times, first at 15 s)"
-        );
+    fn a_random_phase_has_no_first_time() {
+        let mut summary = fixture::summary(2);
+        for (number, run) in summary.runs.iter_mut().enumerate() {
+            let first_s = 15.0 + number as f64;
+            let shares = vec![ByChange { first_s, until_s: first_s, ..by_change("handover", 6, (0, 0)) }];
+            run.flows.get_mut("call").unwrap().by_change = shares;
+        }
+        let found = Blame::find(&CellView::all(&summary)[0], "call").unwrap();
+        assert_eq!(found.groups[0].words, "handover (6 times, first at another time in each repetition)");
     }
 }

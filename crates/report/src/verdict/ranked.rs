@@ -111,6 +111,8 @@ impl<'a> RankedTransports<'a> {
             Vec::new()
         };
         let playout = self.candidates.first().and_then(|candidate| candidate.playout(self.receiver));
+        let delay_words = self.unusable_because.as_ref().and_then(|_| self.delay_words());
+        let leader_delay_ms = self.leader_delay_ms();
         Verdict {
             answer,
             best_by_name: self.best_by_name(),
@@ -125,6 +127,9 @@ impl<'a> RankedTransports<'a> {
             second_receiver: None,
             receiver: self.receiver,
             playout: playout.unwrap_or_default(),
+            leader_delay_ms,
+            delay_words,
+            sizes_tried: Vec::new(),
             is_variant: false,
             is_valid: self.condition.is_valid,
             ranking: self.ranking,

@@ -155,6 +155,7 @@ impl Truth<'_> {
         }
         if let Some(rest) = between(text, "No transport makes ", " at best") {
             let (_, figure) = rest.split_once(": ").ok_or("no figure")?;
+            let figure = self.without_delay(figure)?;
             let (figure, notes) = figure.trim_end_matches(')').split_once(" (").unwrap_or((figure, ""));
             let name = notes.split(", ").find(|it| !["two outcomes", "barred by gaps", ""].contains(it));
             match name {
@@ -188,13 +189,21 @@ impl Truth<'_> {
                 return Ok("neighbour with the cure");
             }
             if let Some(figure) = between(rest, " it is not usable: ", " at best") {
+                let figure = cured.without_delay(figure)?;
                 let best = cured.labels().map(|label| cured.mean_judged(label)).fold(f64::MIN, f64::max);
                 if !figure.contains(" or ") {
                     close(&cured.bare(figure), best, cured.decimals())?;
                 }
                 return Ok("no cure");
             }
-            cured.with_figures(rest.strip_prefix(" it is usable, best over ").ok_or("no names")?, " or ")?;
+            let (delay, best) = rest
+                .strip_prefix(" it is usable")
+                .and_then(|rest| rest.split_once(", best over "))
+                .ok_or("no names")?;
+            if let Some(delay) = delay.strip_prefix(", with ") {
+                cured.without_delay(&format!("{delay}, and "))?;
+            }
+            cured.with_figures(best, " or ")?;
             return Ok("cure");
         }
         if let Some((label, rest)) = text.split_once(": two outcomes, ") {
@@ -229,6 +238,23 @@ impl Truth<'_> {
             self.figures(shares, " %", &|label| Some(100.0 * of(label)?))?;
             return Ok("held by the receiver");
         }
+        if let Some(rest) = text.strip_prefix("Within 1 point of the best, and still below the floor of ") {
+            self.each(rest.split_once(": ").ok_or("no floor")?.1)?;
+            return Ok("below the floor");
+        }
+        if let Some(names) =
+            between(text, "What ", " lost never came; what the others have not in time came late")
+        {
+            let loss = |label: &str| self.mean(label, &|flow| flow.loss_rate);
+            let least = self.labels().filter_map(loss).fold(f64::MAX, f64::min);
+            for name in items(names) {
+                let lost = loss(name).ok_or("unknown")?;
+                if lost < 0.001 || lost < 4.0 * least {
+                    return Err(format!("{name} lost {lost}, and another {least}"));
+                }
+            }
+            return Ok("never came");
+        }
         if text == "What arrives is not enough" {
             return Ok("not enough");
         }
@@ -257,7 +283,7 @@ impl Truth<'_> {
         if text.starts_with("The size of the queue of the uplink is assumed: ") {
             return Ok("assumed");
         }
-        let text = text.strip_suffix(", whose size is assumed: the scenario does not say, and yours decides");
+        let text = text.strip_suffix(", whose size is assumed: the scenario does not say");
         let text = text.unwrap_or(whole);
         if let Some(waits) = between(text, "Packets wait ", " in the queue of the uplink (drop-tail)") {
             self.figures(waits, " ms", &|label| {
@@ -319,6 +345,18 @@ impl Truth<'_> {
         let forms: Checked<Vec<&'static str>> =
             text.split(", and ").map(|part| self.contrast(part)).collect();
         forms?.first().copied().ok_or_else(|| "no sentence".to_owned())
+    }
+
+    /// What follows `a p50 one way of 234 ms, and `, which must be the median delay of some transport.
+    fn without_delay<'t>(&self, text: &'t str) -> Checked<&'t str> {
+        let Some(rest) = text.strip_prefix("a p50 one way of ") else { return Ok(text) };
+        let (delay, rest) = rest.split_once(", and ").ok_or("no figure after the delay")?;
+        let p50 = |flow: &FlowSummary| Some(flow.one_way_delay_ms.as_ref()?.p50);
+        let of = |label: &str| median(self.values(label, &p50));
+        match self.labels().filter_map(of).any(|p50| same(delay, p50, " ms").is_ok()) {
+            true => Ok(rest),
+            false => Err(format!("{delay} is nobody's delay")),
+        }
     }
 
     /// `34.0 ms (QUIC datagrams) for the congestion window, at p90`

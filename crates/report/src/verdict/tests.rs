@@ -214,13 +214,13 @@ fn each_change_that_was_tried_is_in_the_answer_with_its_score() {
     let answer = answer(&summary);
     assert!(answer.line.contains(" With fq_codel on the uplink it is usable, best over "), "{}", answer.line);
     assert!(
-        answer.why.ends_with(
-            "With the flow upload held to 800 kb/s it is usable: MOS 4.20 at best. Without the flow upload it is \
-             usable: MOS 4.40 at best."
-        ),
+        answer.why.ends_with("Without the flow upload it is usable: MOS 4.40 at best."),
         "{}",
         answer.why
     );
+    let held = "With the flow upload held to 800 kb/s (a limit in the program that sends it) it is usable: MOS 4.20 at \
+                best. The flow upload then gets ";
+    assert!(answer.why.contains(held), "{}", answer.why);
     let tried: Vec<_> = answer.tried.iter().map(|tried| (tried.usable, tried.mos)).collect();
     assert_eq!(tried, [(Some(true), Some(4.37)), (Some(true), Some(4.2)), (Some(true), Some(4.4))]);
     let conditions = conditions(&summary, "call");
@@ -242,7 +242,8 @@ fn each_change_that_was_tried_is_in_the_answer_with_its_score() {
 #[test]
 fn a_change_that_does_not_help_is_no_cure() {
     let answer = answer(&with_the_upload_changed([2.2, 1.0, 2.1]));
-    let says = "With the flow upload held to 800 kb/s it is not usable: MOS 2.20 at best.";
+    let says = "With the flow upload held to 800 kb/s (a limit in the program that sends it) it is not usable: MOS \
+                2.20 at best. The flow upload then gets ";
     assert!(answer.why.contains(says), "{}", answer.why);
     assert_eq!(answer.tried[1].usable, Some(false));
     assert_eq!(answer.cure.unwrap().change, [("path.up.queue".to_owned(), "fq_codel".into())].into());
@@ -269,10 +270,58 @@ fn other_sizes_of_an_assumed_queue_are_in_the_answer_of_a_usable_call_as_well() 
     assert_eq!(found[2].answer.tried, [], "a size is no variant of another size");
 }
 
+/// Whether a run lacks repetitions, and the link on which it lacks a cure.
+fn wanted(summary: &Summary) -> (bool, Option<String>) {
+    let Lacking { repetitions, cure_on, .. } = lacking(summary);
+    (repetitions, cure_on)
+}
+
+#[test]
+fn the_next_size_of_a_queue_lies_between_one_that_is_usable_and_one_that_is_not() {
+    let queue = |limit: &str| serde_json::json!({ "kind": "drop-tail", "limit": limit });
+    let next = |half: f64, quarter: f64| {
+        let tried = [
+            ("path.up.queue", queue("32 kB"), [half; 3]),
+            ("path.up.queue", queue("256 kB"), [1.0; 3]),
+            ("path.up.queue", queue("16 kB"), [quarter; 3]),
+        ];
+        let mut summary = with_variants([1.9, 1.0, 1.7], &tried);
+        summary.understood.assumed_queues = vec!["up".to_owned()];
+        lacking(&summary).next_size.map(|size| (size.link, size.limit))
+    };
+    let size = |limit: &str| Some(("up".to_owned(), limit.to_owned()));
+    assert_eq!(next(4.3, 4.3), size("45 kB"), "between 32 and 64");
+    assert_eq!(next(1.0, 4.3), size("23 kB"));
+    assert_eq!(next(1.0, 1.0), size("4 kB"));
+    assert_eq!(next(4.3, 1.0), None, "a larger one is usable and a smaller one is not");
+}
+
+#[test]
+fn a_router_before_the_line_is_a_cure_with_its_rate() {
+    let mut summary = with_cure([1.9, 1.0, 1.7], [4.37, 3.5, 4.36]);
+    for run in &mut summary.runs {
+        let is_cured = run.sweep["path.up.queue"] == "fq_codel";
+        run.sweep.insert("path.up.rate".to_owned(), if is_cured { "950 kbps" } else { "1 Mbps" }.into());
+    }
+    fixture::refresh(&mut summary);
+    let found = comparisons(&summary).remove(0).answer;
+    assert!(
+        found.line.contains(
+            "With fq_codel on the uplink, shaped to 950 kb/s (in the router, just below the line's rate; at that rate \
+             only if the modem itself has it) it is usable, best over UDP (MOS 4.37)"
+        ),
+        "{}",
+        found.line
+    );
+    assert_eq!(found.cure.unwrap().change.len(), 2);
+    let conditions = conditions(&summary, "call");
+    assert_eq!(conditions[1].label, "path.up.queue = fq_codel, path.up.rate = 950 kbps");
+}
+
 #[test]
 fn a_variant_needs_no_more_repetitions() {
     let summary = with_cure([1.9, 1.0, 1.7], [4.37, 3.5, 4.36]);
-    assert_eq!(lacking(&summary), Lacking::default());
+    assert_eq!(wanted(&summary), (false, None));
     let verdicts = judge(&conditions(&summary, "call"), "call");
     let is_variant: Vec<bool> = verdicts.iter().flatten().map(|verdict| verdict.is_variant).collect();
     assert_eq!(is_variant, [false, true]);
@@ -282,10 +331,11 @@ fn a_variant_needs_no_more_repetitions() {
 fn a_run_lacks_a_cure_until_it_has_tried_one_and_repetitions_until_it_is_settled() {
     let mut summary = fixture::summary(8);
     scores(&mut summary, [1.9, 1.0, 1.8]);
-    assert_eq!(lacking(&summary), Lacking { repetitions: false, cure_on: Some("up".to_owned()) });
-    assert_eq!(lacking(&with_cure([1.9, 1.0, 1.7], [2.5, 1.0, 1.0])), Lacking::default());
+    assert_eq!(wanted(&summary), (false, Some("up".to_owned())));
+    assert_eq!(wanted(&with_cure([1.9, 1.0, 1.7], [2.5, 1.0, 1.0])), (false, None));
+    assert_eq!(lacking(&summary).variants_of, [0, 2], "UDP, and the better of those that send again");
     scores(&mut summary, [4.0, 1.0, 1.8]);
-    assert_eq!(lacking(&summary), Lacking::default());
+    assert_eq!(wanted(&summary), (false, None));
     assert!(lacking(&fixture::summary(1)).repetitions);
 }
 

@@ -6,6 +6,7 @@
 //! | the queue of a link | another queue | `fq_codel` | a *cure*: an AQM in the router |
 //! | the workload of another flow | `bulk` | `cbr` | a *cure*: a transfer that is held to a rate |
 //! | the `count` of another flow | not 0 | 0 | the other flow left out |
+//! | the `transport.cc` of another flow | any | `bbr` | a cure |
 //! | the queue of a link of assumed size | `drop-tail` | half or four times of the limit | another size |
 //!
 //! Cures and left-out flows are told where nothing is usable in the base, and sizes always.
@@ -20,7 +21,12 @@ use super::cause::link_words;
 use super::words;
 use crate::condition::Condition;
 use crate::display::discipline;
-use crate::view::plain;
+use crate::metric::Metric;
+use crate::number::{fixed, ms};
+use crate::view::{CellView, plain};
+
+/// The congestion control that aims at a short queue.
+const SHORT_QUEUES: &str = "bbr";
 
 /// Adds the results of the variants to each answer whose variants were run. The cells of a variant are marked
 /// with [`Verdict::is_variant`].
@@ -36,13 +42,16 @@ pub(super) fn add_variants(verdicts: &mut [Option<Box<Verdict>>], conditions: &[
         let mut found = index.find(base, &conditions[base], flow);
         found.retain(|variant| may_be_cured || variant.change.is_size());
         let mut results = Vec::new();
-        for Variant { condition, change, key } in found {
+        for Variant { condition, change, key, shaped_to } in found {
             let value = conditions[condition].common(flow).remove(&key).unwrap_or_default();
             let Some(verdict) = verdicts[condition].as_deref_mut() else { continue };
             verdict.is_variant = true;
-            results.push(VariantResult::new(verdict, change, key, value));
+            let tried = Tried { change, key, value, shaped_to };
+            results.push(VariantResult::new(verdict, tried, &conditions[condition], flow));
         }
+        let base_queue = conditions[base].common(flow);
         if let Some(verdict) = verdicts[base].as_deref_mut() {
+            verdict.sizes_tried = sizes_tried(&results, verdict, &base_queue);
             add_to_answer(results, verdict);
         }
     }
@@ -55,6 +64,8 @@ struct Variant {
     change: Change,
     /// The key whose value differs.
     key: String,
+    /// The rate of the queue's link, if it differs as well.
+    shaped_to: Option<Value>,
 }
 
 /// What a variant changes. The order is that of the sentences in an answer.
@@ -62,9 +73,12 @@ struct Variant {
 enum Change {
     FqCodel,
     Held,
+    ShortQueues,
     LeftOut,
     HalfTheQueue,
     FourTimesTheQueue,
+    /// Any other size, in millionths of the base's.
+    OtherSize(u64),
 }
 
 impl Change {
@@ -81,12 +95,13 @@ impl Change {
             }
             return Self::of_limits(base.get("limit")?.as_str()?, changed.get("limit")?.as_str()?);
         }
-        let (other_flow, flow_key) = key.strip_prefix("flow.")?.rsplit_once('.')?;
+        let (other_flow, flow_key) = key.strip_prefix("flow.")?.split_once('.')?;
         if other_flow == flow {
             return None;
         }
         match flow_key {
             "workload" => (kind(base) == "bulk" && kind(changed) == "cbr").then_some(Self::Held),
+            "transport.cc" => (changed == SHORT_QUEUES && base != SHORT_QUEUES).then_some(Self::ShortQueues),
             "count" => (changed.as_u64() == Some(0) && base.as_u64() != Some(0)).then_some(Self::LeftOut),
             _ => None,
         }
@@ -101,32 +116,51 @@ impl Change {
         }
         // Half of an odd number of packets is rounded up.
         let is_half = changed * 2.0 == base || (unit.contains("packet") && changed * 2.0 == base + 1.0);
-        if is_half {
-            Some(Self::HalfTheQueue)
-        } else {
-            (changed == base * 4.0).then_some(Self::FourTimesTheQueue)
-        }
+        Some(match changed / base {
+            _ if is_half => Self::HalfTheQueue,
+            4.0 => Self::FourTimesTheQueue,
+            ratio => Self::OtherSize((ratio * 1e6) as u64),
+        })
     }
 
     const fn is_cure(self) -> bool {
-        matches!(self, Self::FqCodel | Self::Held)
+        matches!(self, Self::FqCodel | Self::Held | Self::ShortQueues)
     }
 
     const fn is_size(self) -> bool {
-        matches!(self, Self::HalfTheQueue | Self::FourTimesTheQueue)
+        matches!(self, Self::HalfTheQueue | Self::FourTimesTheQueue | Self::OtherSize(_))
     }
 
-    /// The change as the beginning of a sentence: `With fq_codel on the uplink`.
-    fn words(self, key: &str, value: &Value) -> String {
+    /// The change as the beginning of a sentence: `With fq_codel on the uplink`. `shaped_to` is the rate of a
+    /// router before the line.
+    fn words(self, key: &str, value: &Value, shaped_to: Option<&Value>) -> String {
+        let bits = |value: &Value| plain(value).replace("bps", "b/s");
         match self {
-            Self::FqCodel => format!("With fq_codel on {}", queue_words(key)),
+            Self::FqCodel => {
+                let shaped = shaped_to.map_or_else(String::new, |rate| format!(", shaped to {}", bits(rate)));
+                format!("With fq_codel on {}{shaped}", queue_words(key))
+            }
             Self::Held => {
-                let rate = value.get("rate").map(plain).unwrap_or_default().replace("bps", "b/s");
+                let rate = value.get("rate").map(bits).unwrap_or_default();
                 format!("With the flow {} held to {rate}", flow_of(key))
             }
+            Self::ShortQueues => format!("With {SHORT_QUEUES} for the flow {}", flow_of(key)),
             Self::LeftOut => format!("Without the flow {}", flow_of(key)),
             Self::HalfTheQueue => format!("With half of the queue of {}", queue_words(key)),
             Self::FourTimesTheQueue => format!("With four times the queue of {}", queue_words(key)),
+            Self::OtherSize(_) => format!("With another queue of {}", queue_words(key)),
+        }
+    }
+
+    /// Who can make the change, and how, in brackets. Empty if there is nothing to say.
+    const fn who(self, is_shaped: bool) -> &'static str {
+        match self {
+            Self::FqCodel if is_shaped => {
+                " (in the router, just below the line's rate; at that rate only if the modem itself has it)"
+            }
+            Self::Held => " (a limit in the program that sends it)",
+            Self::ShortQueues => " (a setting of the machine that sends it)",
+            _ => "",
         }
     }
 }
@@ -138,6 +172,8 @@ struct VariantIndex(BTreeMap<(String, String), Vec<IndexedValue>>);
 struct IndexedValue {
     condition: usize,
     value: Value,
+    /// The rate of the queue's link, if it is swept.
+    shaped_to: Option<Value>,
 }
 
 impl VariantIndex {
@@ -151,7 +187,8 @@ impl VariantIndex {
             let swept = cells.common(flow);
             for (key, value) in swept.iter().filter(|(key, _)| can_differ(key)) {
                 let entry = index.entry((key.clone(), all_but(&swept, key))).or_default();
-                entry.push(IndexedValue { condition, value: value.clone() });
+                let shaped_to = rate_key(key).and_then(|key| swept.get(&key)).cloned();
+                entry.push(IndexedValue { condition, value: value.clone(), shaped_to });
             }
         }
         Self(index)
@@ -168,7 +205,13 @@ impl VariantIndex {
                 let change = Change::new(key, base_value, &other.value, flow, condition.assumed_queues);
                 let change = change.filter(|change| !change.is_size() || other.condition > base);
                 let Some(change) = change else { continue };
-                let variant = Variant { condition: other.condition, change, key: key.clone() };
+                let base_rate = rate_key(key).and_then(|key| swept.get(&key).cloned());
+                let shaped_to = other.shaped_to.clone().filter(|rate| Some(rate) != base_rate.as_ref());
+                // A link of another rate alone is another path, and no cure.
+                if shaped_to.is_some() && change != Change::FqCodel {
+                    continue;
+                }
+                let variant = Variant { condition: other.condition, change, key: key.clone(), shaped_to };
                 match variants.get(&change) {
                     Some(earlier) if earlier.condition <= variant.condition => {}
                     _ => drop(variants.insert(change, variant)),
@@ -184,6 +227,10 @@ struct VariantResult {
     change: Change,
     /// The change as the beginning of a sentence.
     words: String,
+    /// Who can make it, in brackets. May be empty.
+    who: &'static str,
+    /// What the flow gets that the change is about, in a sentence. `None` if it is about none.
+    changed_flow: Option<String>,
     /// What `summary.json` says of it.
     tried: TriedChange,
     outcome: Outcome,
@@ -193,6 +240,25 @@ struct VariantResult {
     best_with_figures: String,
     /// What the other flows get, in words. `None` if there are no other flows.
     neighbours: Option<String>,
+    /// The median delay of the leader, if the flow is judged by its share in time: `a p50 round trip of 25.0
+    /// ms`.
+    delay: Option<String>,
+    /// The same delay in ms, with its name.
+    delay_ms: Option<f64>,
+}
+
+/// A change that was tried.
+struct Tried {
+    change: Change,
+    key: String,
+    value: Value,
+    shaped_to: Option<Value>,
+}
+
+/// Says what a flow gets in a cell: `The flow upload then gets 7.998 Mb/s.`
+fn gets(cell: &CellView<'_>, flow: &str) -> Option<String> {
+    let goodput = cell.value(flow, Metric::GOODPUT)?;
+    Some(format!("The flow {flow} then gets {} Mb/s.", fixed(Some(goodput / 1e6), 3)))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -204,12 +270,23 @@ enum Outcome {
 }
 
 impl VariantResult {
-    fn new(verdict: &Verdict, change: Change, key: String, value: Value) -> Self {
+    fn new(verdict: &Verdict, tried: Tried, condition: &Condition<'_>, flow: &str) -> Self {
+        let Tried { change, key, value, shaped_to } = tried;
+        let delay_name = condition.delay_kind(flow).name();
+        let who = change.who(shaped_to.is_some());
+        let changed_flow = match change {
+            Change::Held | Change::ShortQueues => gets(&condition.cells[verdict.leader_cell], flow_of(&key)),
+            _ => None,
+        };
         let leader = &verdict.ranking.standings[verdict.ranking.leader];
         let outcome = Outcome::new(verdict);
-        let words = change.words(&key, &value);
+        let words = change.words(&key, &value, shaped_to.as_ref());
+        let delay_ms = verdict.leader_delay_ms.filter(|_| verdict.judged_by == JudgedBy::InTime);
+        let mut changed: BTreeMap<String, Value> =
+            shaped_to.and_then(|rate| Some((rate_key(&key)?, rate))).into_iter().collect();
+        changed.insert(key, value);
         let tried = TriedChange {
-            change: [(key, value)].into(),
+            change: changed,
             usable: match outcome {
                 Outcome::Usable => Some(true),
                 Outcome::Unusable => Some(false),
@@ -223,8 +300,12 @@ impl VariantResult {
             figure: words::figure(verdict.judged_by, verdict.floor, leader),
             best_with_figures: verdict.best_with_figures.clone(),
             neighbours: verdict.answer.neighbours.clone(),
+            delay: delay_ms.map(|delay| format!("a p50 {delay_name} of {}", ms(delay))),
+            delay_ms,
             change,
             words,
+            who,
+            changed_flow,
             tried,
             outcome,
         }
@@ -232,16 +313,21 @@ impl VariantResult {
 
     /// The result of the change that cures: `With fq_codel on the uplink it is usable, best over UDP.`
     fn as_cure(&self) -> String {
-        format!("{} it is usable, best over {}.", self.words, self.best_with_figures)
+        let Self { words, who, .. } = self;
+        let delay = self.delay.as_ref().map_or_else(String::new, |delay| format!(", with {delay}"));
+        let gets = self.changed_flow.as_ref().map_or_else(String::new, |gets| format!(" {gets}"));
+        format!("{words}{who} it is usable{delay}, best over {}.{gets}", self.best_with_figures)
     }
 
     /// The result of any other change.
     fn sentence(&self) -> String {
-        let Self { words, figure, .. } = self;
+        let Self { words, who, figure, .. } = self;
+        let delay = self.delay.as_ref().map_or_else(String::new, |delay| format!("{delay}, and "));
+        let gets = self.changed_flow.as_ref().map_or_else(String::new, |gets| format!(" {gets}"));
         match self.outcome {
-            Outcome::Usable => format!("{words} it is usable: {figure} at best."),
-            Outcome::Unusable => format!("{words} it is not usable: {figure} at best."),
-            Outcome::DependsOnReceiver => format!("{words} it depends on the receiver."),
+            Outcome::Usable => format!("{words}{who} it is usable: {delay}{figure} at best.{gets}"),
+            Outcome::Unusable => format!("{words}{who} it is not usable: {delay}{figure} at best.{gets}"),
+            Outcome::DependsOnReceiver => format!("{words}{who} it depends on the receiver."),
         }
     }
 }
@@ -262,6 +348,13 @@ impl Outcome {
 fn add_to_answer(mut results: Vec<VariantResult>, verdict: &mut Verdict) {
     let answer = &mut verdict.answer;
     answer.tried = results.iter().map(|result| result.tried.clone()).collect();
+    if let Some(without) = results.iter().find(|result| result.change == Change::LeftOut)
+        && let Some(delay_ms) = without.delay_ms
+        && let Some(words) = &verdict.delay_words
+    {
+        let both = format!("{words} ({} {})", ms(delay_ms), lower_first(&without.words));
+        answer.line = answer.line.replacen(words, &both, 1);
+    }
     let helps = |result: &VariantResult| result.change.is_cure() && result.outcome == Outcome::Usable;
     if let Some(first) = results.iter().position(helps) {
         let cure = results.remove(first);
@@ -278,9 +371,81 @@ fn add_to_answer(mut results: Vec<VariantResult>, verdict: &mut Verdict) {
         let TriedChange { change, best, mos, in_time, .. } = cure.tried;
         answer.cure = Some(Cure { change, best, mos, in_time });
     }
-    for result in results {
-        answer.why = format!("{} {}", answer.why, result.sentence()).trim_start().to_owned();
+    // A search for the size at which the answer turns says more than two sizes.
+    let turn = turn_of_size(&verdict.sizes_tried);
+    results.retain(|result| turn.is_none() || !result.change.is_size());
+    let sentences = results.iter().map(VariantResult::sentence).chain(turn);
+    for sentence in sentences {
+        answer.why = format!("{} {sentence}", answer.why).trim_start().to_owned();
     }
+}
+
+/// A size of a queue that a run tried.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SizeTried {
+    /// The key of the queue.
+    pub(super) key: String,
+    pub(super) limit: f64,
+    /// The unit of the limit.
+    pub(super) unit: String,
+    pub(super) is_usable: bool,
+}
+
+/// The sizes of an assumed queue that were tried, the base's among them, from the smallest to the largest.
+/// Empty if no other size was tried.
+fn sizes_tried(results: &[VariantResult], base: &Verdict, swept: &BTreeMap<String, Value>) -> Vec<SizeTried> {
+    let size = |key: &str, queue: &Value, outcome| {
+        let (limit, unit) = number_and_unit(queue.get("limit")?.as_str()?)?;
+        let is_usable = outcome == Outcome::Usable;
+        Some(SizeTried { key: key.to_owned(), limit, unit: unit.to_owned(), is_usable })
+    };
+    let mut sizes = Vec::new();
+    for result in results.iter().filter(|result| result.change.is_size()) {
+        let Some((key, queue)) = result.tried.change.iter().next() else { continue };
+        if sizes.is_empty() {
+            sizes.extend(swept.get(key).and_then(|queue| size(key, queue, Outcome::new(base))));
+        }
+        sizes.extend(size(key, queue, result.outcome));
+    }
+    sizes.sort_by(|a, b| a.limit.total_cmp(&b.limit));
+    sizes
+}
+
+/// Says up to which size the flow is usable, if more than half and four times of the base were tried. Returns
+/// `None` if a larger queue is usable where a smaller one is not.
+fn turn_of_size(sizes: &[SizeTried]) -> Option<String> {
+    let usable = sizes.iter().take_while(|size| size.is_usable).count();
+    if sizes.len() <= 3 || sizes[usable..].iter().any(|size| size.is_usable) {
+        return None;
+    }
+    let text = |size: &SizeTried| {
+        format!("{} {}", size.limit, size.unit.replace("packets", "packet").replace("packet", "packets"))
+    };
+    let queue = format!("the queue of {}", queue_words(&sizes[0].key));
+    Some(match (usable.checked_sub(1).map(|last| &sizes[last]), sizes.get(usable)) {
+        (Some(last), Some(first)) => format!(
+            "The size of {queue} decides: it is usable up to {}, and not usable from {} on.",
+            text(last),
+            text(first)
+        ),
+        (None, Some(first)) => {
+            format!("The size of {queue} does not decide: not even {} is usable.", text(first))
+        }
+        (Some(last), None) => {
+            format!("The size of {queue} does not decide: it is usable up to {}.", text(last))
+        }
+        (None, None) => return None,
+    })
+}
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_lowercase(), letters.as_str()))
+}
+
+/// The key of the rate of the link whose queue has the key `queue_key`.
+fn rate_key(queue_key: &str) -> Option<String> {
+    Some(format!("{}.rate", queue_key.strip_suffix(".queue")?))
 }
 
 /// The link whose queue has the key `queue_key`, in words: `the uplink` for `path.up.queue`.
@@ -296,7 +461,8 @@ fn flow_of(key: &str) -> &str {
 
 /// Whether a variant can differ from its base in this key.
 fn can_differ(key: &str) -> bool {
-    let is_of_flow = key.starts_with("flow.") && (key.ends_with(".workload") || key.ends_with(".count"));
+    let ends = [".workload", ".count", ".transport.cc"];
+    let is_of_flow = key.starts_with("flow.") && ends.iter().any(|end| key.ends_with(end));
     is_of_flow || key.ends_with(".queue")
 }
 
@@ -317,9 +483,12 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     Some((number.parse().ok()?, unit.trim()))
 }
 
-/// Writes every key but `left_out` with its value, as one text.
+/// Writes every key but `left_out` with its value, as one text. The rate of a link is left out with its queue,
+/// because a router before it has both.
 fn all_but(swept: &BTreeMap<String, Value>, left_out: &str) -> String {
-    let others: Vec<_> = swept.iter().filter(|(key, _)| *key != left_out).collect();
+    let rate = rate_key(left_out);
+    let others: Vec<_> =
+        swept.iter().filter(|(key, _)| *key != left_out && Some(*key) != rate.as_ref()).collect();
     serde_json::to_string(&others).unwrap_or_default()
 }
 
@@ -328,6 +497,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_size_at_which_an_answer_turns_is_between_two_that_were_tried() {
+        let sizes = |tried: &[(f64, bool)]| {
+            let size = |&(limit, is_usable): &(f64, bool)| SizeTried {
+                key: "path.up.queue".to_owned(),
+                limit,
+                unit: "ms".to_owned(),
+                is_usable,
+            };
+            turn_of_size(&tried.iter().map(size).collect::<Vec<_>>())
+        };
+        let tried = [(62.0, true), (75.0, false), (125.0, false), (250.0, false), (1000.0, false)];
+        let turn = "The size of the queue of the uplink decides: it is usable up to 62 ms, and not usable from 75 ms on.";
+        assert_eq!(sizes(&tried).as_deref(), Some(turn));
+        assert!(sizes(&tried[1..]).unwrap().ends_with("does not decide: not even 75 ms is usable."));
+        assert_eq!(sizes(&tried[..3]), None, "half and four times have sentences of their own");
+        assert_eq!(sizes(&[(1.0, false), (2.0, true), (3.0, false), (4.0, false)]), None);
+    }
 
     #[test]
     fn a_change_is_known_by_its_key_and_its_two_values() {
@@ -343,7 +531,12 @@ mod tests {
             Some(Change::HalfTheQueue)
         );
         assert_eq!(change("path.up.queue", queue("250ms"), queue("1000ms")), Some(Change::FourTimesTheQueue));
+        assert_eq!(change("path.up.queue", queue("64 kB"), queue("16 kB")), Some(Change::OtherSize(250_000)));
         assert_eq!(change("path.up.queue", queue("64 kB"), queue("64 B")), None);
+        let control =
+            |base: &str, changed: &str| change("flow.upload.transport.cc", json!(base), json!(changed));
+        assert_eq!(control("default", "bbr"), Some(Change::ShortQueues));
+        assert_eq!(control("bbr", "cubic"), None);
         assert_eq!(
             change("path.down.queue", queue("64 kB"), queue("32 kB")),
             None,

@@ -7,8 +7,6 @@ use talkpath_measure::summary::{AnswerKind, JudgedBy};
 use super::Cause;
 use super::cause::{LONG_WAIT_MS, link_words, wait};
 use super::figure_style;
-use super::held_back::{SYMPTOMS, Symptom, share_held_by_receiver};
-use super::path_change::Blame;
 use super::ranked::{ALIKE_MS, Candidate, CandidateCause, RankedTransports};
 use super::writing::tolerance_words;
 use crate::condition::OtherFlow;
@@ -18,7 +16,7 @@ use crate::rated::outside_sentence;
 use crate::view::CellView;
 
 /// The words after the name of a queue whose size the scenario does not state.
-const ASSUMED_QUEUE: &str = ", whose size is assumed: the scenario does not say, and yours decides";
+const ASSUMED_QUEUE: &str = ", whose size is assumed: the scenario does not say";
 /// A sentence lists at most 3 different values. We chose 3 because a reader of more values wants the smallest
 /// and the largest, and the table has all of them.
 const MAX_VALUES: usize = 3;
@@ -29,9 +27,9 @@ const MAX_NEIGHBOURS: usize = 2;
 pub const HOPELESS: u64 = 10_000;
 
 /// The value of a metric over one transport.
-struct TransportValue<'a> {
-    value: f64,
-    transport: &'a str,
+pub(super) struct TransportValue<'a> {
+    pub(super) value: f64,
+    pub(super) transport: &'a str,
 }
 
 /// A judged figure in words: `2.10 or 4.33`, with the note `two outcomes`.
@@ -121,18 +119,39 @@ impl RankedTransports<'_> {
             self.candidates[leader].transport.label.as_str()
         };
         let figure = figure_with_name(self.judged_by, self.floor, &self.ranking.standings[leader], name);
+        let delay = self.delay_words().map_or_else(String::new, |delay| format!("{delay}, and "));
         format!(
-            "No transport makes {} usable{}: {figure} at best.",
+            "No transport makes {} usable{}: {delay}{figure} at best.",
             self.flow_words(),
             self.while_others_run()
         )
     }
 
+    /// The leader's delay in words, where nothing is usable and the share in time alone says too little: `a
+    /// p50 round trip of 234 ms`.
+    pub(super) fn delay_words(&self) -> Option<String> {
+        if self.judged_by != JudgedBy::InTime {
+            return None;
+        }
+        Some(format!(
+            "a p50 {} of {}",
+            self.condition.delay_kind(self.flow).name(),
+            ms(self.leader_delay_ms()?)
+        ))
+    }
+
+    /// The leader's median delay in ms.
+    pub(super) fn leader_delay_ms(&self) -> Option<f64> {
+        let kind = self.condition.delay_kind(self.flow);
+        self.candidates[self.ranking.leader].value(Metric::delay(kind, Quantile::P50))
+    }
+
     /// The answer if no message over any transport met the deadline. It names the transports that came
     /// nearest to the deadline.
     fn missed_deadline_line(&self, deadline_ms: f64) -> String {
+        let delay = self.delay_words().map_or_else(String::new, |delay| format!("{delay}, and "));
         let none_usable = format!(
-            "No transport makes {} usable{}: not one of its messages meets its deadline of {}.",
+            "No transport makes {} usable{}: {delay}not one of its messages meets its deadline of {}.",
             self.flow_words(),
             self.while_others_run(),
             ms(deadline_ms)
@@ -166,9 +185,18 @@ impl RankedTransports<'_> {
         };
         let mut sentences: Vec<String> = Vec::new();
         sentences.extend(self.gaps());
-        sentences.push(reason);
-        sentences.extend(self.change_to_blame());
+        // A path that changes is the first thing to look at, unless a queue is full all the time.
+        let is_queue = |because: &CandidateCause| {
+            matches!(because.cause, Cause::Queue { .. } | Cause::QueueOnPath { .. })
+        };
+        let is_of_queue = self.unusable_because.as_ref().is_some_and(is_queue);
+        let mut reasons = self.changes_of_path();
+        reasons
+            .insert(if is_of_queue || self.unusable_because.is_none() { 0 } else { reasons.len() }, reason);
+        sentences.extend(reasons);
+        sentences.extend(self.within_tolerance());
         sentences.extend(self.held_back());
+        sentences.extend(self.control_of_others());
         sentences.extend(self.without_score());
         sentences.extend(self.unfinished());
         sentences.extend(silent_transports(self.condition.cells.iter(), self.flow));
@@ -204,39 +232,6 @@ impl RankedTransports<'_> {
             }
         };
         format!("{cause}{}", effect.unwrap_or_default())
-    }
-
-    /// Names the change of the path to which most of the lost and late messages belong.
-    fn change_to_blame(&self) -> Option<String> {
-        let blame = |candidate: &Candidate<'_>| Blame::find(candidate.cell, candidate.flow);
-        let worst = self.candidates.iter().filter_map(blame).max_by_key(|blame| blame.bad)?;
-        let shares = self.values(|candidate| {
-            let same = blame(candidate).filter(|blame| blame.words == worst.words);
-            same.map(|blame| blame.share)
-        });
-        let shares = self.join_values(&shares, percent_text)?;
-        Some(format!("Of what was lost or late {shares} was due {}.", worst.words))
-    }
-
-    /// Says what held messages back at their sender, or behind lost data.
-    fn held_back(&self) -> Vec<String> {
-        if self.judged_by == JudgedBy::Goodput {
-            let shares = self.values(|candidate| share_held_by_receiver(candidate.cell, candidate.flow));
-            let shares = self.join_values(&shares, percent_text);
-            let sentence = |shares| format!("The receiver's window held data back for {shares} of the time.");
-            return shares.map(sentence).into_iter().collect();
-        }
-        SYMPTOMS.iter().filter_map(|symptom| self.waited(symptom)).collect()
-    }
-
-    /// Says how long messages waited for one thing. The 99th percentile is named if no transport has the
-    /// symptom at the 90th.
-    fn waited(&self, symptom: &Symptom) -> Option<String> {
-        [(Quantile::P90, "p90"), (Quantile::P99, "p99")].into_iter().find_map(|(quantile, name)| {
-            let waits = self.values(|candidate| symptom.wait_ms(candidate.cell, candidate.flow, quantile));
-            let waits = self.join_values(&waits, ms)?;
-            Some(format!("Messages waited {waits} {}, at {name}.", symptom.words))
-        })
     }
 
     /// Says by what the calls are ranked, if nobody published the impairment of their coding.
@@ -316,10 +311,7 @@ impl RankedTransports<'_> {
         };
         let mut assumed = self.condition.assumed_queues.iter();
         let link = assumed.find(|link| !is_cause(link) && self.has_long_waits(link))?;
-        Some(format!(
-            "The size of the queue of {} is assumed: the scenario does not say, and yours decides.",
-            link_words(link)
-        ))
+        Some(format!("The size of the queue of {} is assumed: the scenario does not say.", link_words(link)))
     }
 
     /// Whether the slowest packets wait long on `link` over any transport.
@@ -458,7 +450,7 @@ impl RankedTransports<'_> {
             }
             Some(JudgedBy::Goodput) | None => {
                 let goodput = self.join_values(&values(name, Metric::GOODPUT), mbps)?;
-                Some(format!("Beside {flow}, the flow {name} gets {goodput}."))
+                Some(format!("Beside {flow}, the flow {name}{} gets {goodput}.", self.control_words(name)))
             }
         }
     }
@@ -478,7 +470,7 @@ impl RankedTransports<'_> {
     }
 
     /// The compared flow in a sentence: `this call`, `the flow game`.
-    fn flow_words(&self) -> String {
+    pub(super) fn flow_words(&self) -> String {
         if self.judged_by.is_of_call() { "this call".to_owned() } else { format!("the flow {}", self.flow) }
     }
 
@@ -497,7 +489,7 @@ impl RankedTransports<'_> {
     }
 
     /// The value of each candidate that has one: first the best candidates, then the worse ones.
-    fn values(&self, value: impl Fn(&Candidate<'_>) -> Option<f64>) -> Vec<TransportValue<'_>> {
+    pub(super) fn values(&self, value: impl Fn(&Candidate<'_>) -> Option<f64>) -> Vec<TransportValue<'_>> {
         let mut values = Vec::new();
         for index in self.ranking.best().into_iter().chain(self.worse()) {
             let candidate = &self.candidates[index];
@@ -513,7 +505,11 @@ impl RankedTransports<'_> {
     /// - `92.1 ms`, if all candidates have this value.
     /// - `92.1 ms (UDP) and 250 ms (TCP and QUIC stream)`, if there are few different values.
     /// - `92.1 ms (UDP) to 250 ms (TCP)`, if there are many different values.
-    fn join_values(&self, values: &[TransportValue<'_>], text: impl Fn(f64) -> String) -> Option<String> {
+    pub(super) fn join_values(
+        &self,
+        values: &[TransportValue<'_>],
+        text: impl Fn(f64) -> String,
+    ) -> Option<String> {
         /// The transports whose values have the same text.
         struct Group {
             text: String,
@@ -563,7 +559,7 @@ impl RankedTransports<'_> {
     }
 
     /// The figures, each before its name: `4.12 (TCP_NODELAY) and 2.10 or 4.33 (UDP, two outcomes)`.
-    fn figures_with_names(&self, candidates: &[usize]) -> String {
+    pub(super) fn figures_with_names(&self, candidates: &[usize]) -> String {
         let mut parts = Vec::new();
         for &index in candidates {
             let FigureText { bare, note } = self.figure_text(index);
@@ -629,11 +625,11 @@ pub(super) fn silent_transports<'a>(
 ) -> Option<String> {
     let (silent, heard): (Vec<_>, Vec<_>) = cells.partition(|cell| cell.is_silent(flow));
     let (unopened, unheard): (Vec<_>, Vec<_>) = silent.into_iter().partition(|cell| cell.is_unopened(flow));
-    let names = |cells: Vec<&CellView<'_>>| distinct(cells.iter().map(|cell| cell.transport(flow).label));
-    let (not_open, not_heard) = (names(unopened), names(unheard));
+    let names = |cells: &[&CellView<'_>]| distinct(cells.iter().map(|cell| cell.transport(flow).label));
+    let (not_open, not_heard) = (names(&unopened), names(&unheard));
     let mut sentences = Vec::new();
     if !not_open.is_empty() {
-        sentences.push(format!("{} did not open.", list(&not_open)));
+        sentences.push(format!("{} did not open{}.", list(&not_open), why_not_open(&unopened, flow)));
     }
     if !not_heard.is_empty() {
         sentences.push(format!("Nothing got through over {}.", list(&not_heard)));
@@ -643,6 +639,19 @@ pub(super) fn silent_transports<'a>(
     }
     sentences.extend(openings(&heard, flow));
     Some(sentences.join(" "))
+}
+
+/// Says why connections did not open, if a break of each says the same: `: nothing came back over UDP port
+/// 7160`. Otherwise the text is empty.
+fn why_not_open(cells: &[&CellView<'_>], flow: &str) -> String {
+    let why = |cell: &&CellView<'_>| {
+        let breaks = &cell.flow(flow)?.breaks;
+        breaks.iter().find(|found| found.to_s.is_none()).map(|found| found.why.clone())
+    };
+    match &distinct(cells.iter().map(why))[..] {
+        [Some(only)] => format!(": {only}"),
+        _ => String::new(),
+    }
 }
 
 /// Says when the transports opened, the earliest one first. An application that falls back from one transport
@@ -675,7 +684,7 @@ fn figure_with_name(judged_by: JudgedBy, floor: f64, standing: &Standing, name: 
     }
 }
 
-fn percent_text(share: f64) -> String {
+pub(super) fn percent_text(share: f64) -> String {
     format!("{} %", percent(Some(share)))
 }
 

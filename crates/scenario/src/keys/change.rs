@@ -22,6 +22,12 @@ pub(crate) static CHANGED_QUEUE: TableSpec = TableSpec {
 
 const CHANGE_KEYS: &[Key] = &[
     key(
+        "name",
+        Kind::Text { longest: 64 },
+        Default::Absent("what it changes, as in `up: rate down to 2 Mb/s`"),
+        "what people call the change, as in `\"rain\"`. Changes with one name are one cause in an answer",
+    ),
+    key(
         "link",
         Kind::Text { longest: 64 },
         Default::Absent("every link"),

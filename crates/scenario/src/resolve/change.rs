@@ -6,7 +6,9 @@
 //!
 //! Begin to read with [`changes`], then [`changes_of_table`].
 
-use talkpath_model::NamedLink;
+use std::sync::Arc;
+
+use talkpath_model::{ChangeOrigin, NamedLink};
 use talkpath_path::{
     Change, ChangeTable, ChangeTimes, LinkState, LinkValues, LossModel, Medium, Outage, QueueKind,
     QueueLimit, Ramp, RateModel,
@@ -28,16 +30,16 @@ const DEFAULT_STEPS: u64 = 10;
 /// We chose at most two million steps of all changes in one run, because a step takes about a microsecond.
 const MAX_STEPS: u64 = 2_000_000;
 
-/// Returns the changes of a cell, or `None` if there are mistakes.
+/// Returns the changes of a cell and where each comes from, or `None` if there are mistakes.
 pub(crate) fn changes(
     root: &Table,
     links: &Links,
     duration: Option<Duration>,
     contents: &Contents,
     log: &mut Log,
-) -> Option<Vec<Change>> {
+) -> Option<(Vec<Change>, Vec<ChangeOrigin>)> {
     let Some(Node { value: Value::List(tables), place, .. }) = root.get("change") else {
-        return Some(Vec::new());
+        return Some((Vec::new(), Vec::new()));
     };
     let resolved_links = links.resolved.as_ref()?;
     if !links.is_known {
@@ -47,13 +49,17 @@ pub(crate) fn changes(
     }
     let list_path = KeyPath::ROOT.key("change");
     let mut changes = Vec::new();
+    let mut origins = Vec::new();
     let mut is_right = true;
-    for (number, node) in (1_u64..).zip(tables) {
-        let number = number.to_string();
-        let section = Section::new(node.as_table()?, CHANGE.keys, list_path.key(&number), &node.place);
+    for (number, node) in (1_u32..).zip(tables) {
+        let key = number.to_string();
+        let section = Section::new(node.as_table()?, CHANGE.keys, list_path.key(&key), &node.place);
         match changes_of_table(&section, resolved_links, duration, contents) {
             Ok(Some(changes_of_table)) => {
                 warn_of_late_change(&section, &changes_of_table, duration, log);
+                let name = section.text("name").map(Arc::from);
+                let origin = ChangeOrigin { table: number, name, is_of_file: has(&section, "file") };
+                origins.extend(changes_of_table.iter().map(|_| origin.clone()));
                 changes.extend(changes_of_table);
             }
             // The pass `check` has reported the value that is wrong.
@@ -73,7 +79,7 @@ pub(crate) fn changes(
         log.mistake(place, "change", message);
         return None;
     }
-    is_right.then_some(changes)
+    is_right.then_some((changes, origins))
 }
 
 /// The changes of a cell that come from one `[[change]]`.

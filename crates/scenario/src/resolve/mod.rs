@@ -67,6 +67,7 @@ pub(crate) fn scenario(root: &Table, has_run: bool, contents: &Contents, log: &m
         );
         section.problem("ip", message, log);
     }
+    let (changes, change_origins) = changes?;
     Some(Scenario {
         name: section.text("name")?.to_owned(),
         duration: duration?,
@@ -79,7 +80,8 @@ pub(crate) fn scenario(root: &Table, has_run: bool, contents: &Contents, log: &m
         kernel: kernel(&section),
         program,
         has_path: links.is_known,
-        changes: changes?,
+        changes,
+        change_origins,
         links: shrunk(links.resolved?),
         flows: shrunk(flows?),
     })

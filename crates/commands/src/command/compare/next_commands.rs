@@ -12,7 +12,7 @@ use talkpath_experiment::choice::ArenaKind;
 
 /// Writes the commands that run the same comparison in another arena than `arena`. In `emu`, which does not
 /// hold the upload back by itself, it also writes the command that does, if nothing was usable. `uplink` is
-/// the rate of the link that an upload fills, if there is one.
+/// the lowest rate of the link that an upload fills, if there is one.
 pub(super) fn next_commands(
     args: &CompareArgs,
     arena: ArenaKind,
@@ -39,7 +39,7 @@ pub(super) fn next_commands(
             let held = uplink.filter(|_| is_open).map_or(String::new(), |rate| {
                 let held = shell_word(&format!("{key}={}", held_transfer(rate)));
                 format!(
-                    "With the upload held to four fifths of the uplink: {program} compare --arena emu{path}{comparison} --set {held}\n"
+                    "With the upload held to four fifths of the uplink's lowest rate: {program} compare --arena emu{path}{comparison} --set {held}\n"
                 )
             });
             format!("{held}The same in the simulator: {program} compare{path}{comparison}{kernel}\n")
@@ -47,9 +47,24 @@ pub(super) fn next_commands(
         ArenaKind::Live => {
             // No preset is known to be like this network, so the user has to choose the path.
             let alone = if args.load { "" } else { " --alone" };
-            format!("On a simulated path: {program} compare --path PATH{alone}{comparison}\n")
+            format!(
+                "{}On a simulated path: {program} compare --path PATH{alone}{comparison}\n",
+                longer_turns(args)
+            )
         }
     }
+}
+
+/// Says what short turns cannot see, and the command that does. Each turn has flows of its own, so a network
+/// that ends flows over UDP at an age shows it in longer turns alone.
+fn longer_turns(args: &CompareArgs) -> String {
+    let Some(host) = args.place.to.as_ref().filter(|_| args.duration.is_none()) else { return String::new() };
+    format!(
+        "Each transport had turns of 10 s or less, with a new flow in each: what a firewall ends at a greater age is seen with \
+         --duration 60s: {} compare --to {} --duration 60s\n",
+        program(),
+        shell_word(host)
+    )
 }
 
 /// Returns whether nothing is usable, and another queue of the uplink was tried, because the upload is in the

@@ -44,7 +44,7 @@ impl EarlierRun {
     ) -> Result<(RunDir, Self), Failure> {
         let refuse = |why: &str| Failure::Usage(format!("{flag} {}: {why}", path.display()));
         let dir = RunDir::open(path)?;
-        let plan = load_same_plan(&dir, args)?
+        let mut plan = load_same_plan(&dir, args)?
             .ok_or_else(|| refuse("it ran another scenario (or seed, or repeat) than the one asked for"))?;
         if !dir.has_parts() {
             return Err(refuse(
@@ -54,6 +54,7 @@ impl EarlierRun {
         }
         check_plan(&plan, args.allow_program)?;
         let options = RunOptions::read(&dir)?;
+        plan.understood.assumed_queues.clone_from(&options.assumed_queues);
         check_program(&options, context.arenas).map_err(|why| refuse(&why))?;
         let place = earlier_place(&options, args)?;
         check_place(&place, args).map_err(|why| refuse(&why))?;

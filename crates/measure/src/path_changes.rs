@@ -1,0 +1,277 @@
+//! Splits the lost and late messages of a flow by the changes of its path.
+//!
+//! Changes of one kind, such as the handovers of a satellite, are a *group*. A message belongs to at most one
+//! group. The seconds in which messages were bad are claimed in three passes, the lost messages apart from
+//! the late ones:
+//!
+//! | pass | the time of a group |
+//! | --- | --- |
+//! | silences | each silence, and 2 s after it, or as long again as it took |
+//! | steps | 2 s from each change that holds at once |
+//! | spans | all time in which a value is worse than at the start, and 2 s after it |
+//!
+//! In each pass the group with the most bad messages in its time claims its seconds if they have at least
+//! four times as many bad messages a second as the seconds outside, and then the next group. A group whose
+//! seconds are like all others claims nothing: it costs nothing. So rain that falls during many handovers
+//! stays rain.
+//!
+//! ```text
+//!  lost in a second   0  0  1  1  0  1  1  1  0  1  0  0
+//!  handovers          │     │     │     │     │     │       1 of 2 in their seconds, 1 of 2 outside: nothing
+//!  rain                     ├─────────────────────┤         all
+//! ```
+//!
+//! All repetitions of a cell are taken together, so that few messages in each of them decide as well.
+
+use crate::metrics::bad_seconds::BadSecond;
+
+/// The time after a change that still belongs to it, in s. We chose 2 s because a retransmission timer of 1 s
+/// (RFC 6298 §2.1) that backs off once fires within 3 s of the loss. A timer that backs off during a silence
+/// waits at most as long again as the silence took.
+const AFTERMATH_S: f64 = 2.0;
+/// A second in the time of a group that claims it has at least four times as many bad messages as a second
+/// outside. Chosen: random losses seldom differ as much.
+const LEAST_RATIO: f64 = 4.0;
+/// Fewer bad messages show nothing. Chosen.
+pub const LEAST_MESSAGES: u64 = 10;
+
+/// The changes of one kind in one run. All times are in s from the start of the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChangeGroup {
+    /// The words that name the group, or what it changes.
+    pub words: String,
+    /// The number of changes. Changes of several links at one instant count once.
+    pub times: u64,
+    /// When the first change begins, and when the last outage or ramp ends.
+    pub range: (f64, f64),
+    /// The times in which no packet leaves.
+    pub silences: Vec<(f64, f64)>,
+    /// The instants from which values hold.
+    pub steps: Vec<f64>,
+    /// The times in which a value is worse than at the start of the run.
+    pub worse: Vec<(f64, f64)>,
+}
+
+/// A flow in one repetition of a cell.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowOfRun<'a> {
+    /// The groups of changes. All repetitions of a cell have the same groups, at their own times.
+    pub groups: &'a [ChangeGroup],
+    /// The seconds with bad messages.
+    pub bad_seconds: &'a [BadSecond],
+    /// The length of the run in s.
+    pub seconds: f64,
+}
+
+/// What belongs to a group in one repetition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claimed {
+    /// The lost messages.
+    pub lost: u64,
+    /// The late messages.
+    pub late: u64,
+    /// The seconds in the time of the group.
+    pub seconds: u64,
+}
+
+impl ChangeGroup {
+    /// When the group is over, for a reader: the end of its only outage, ramp, or time with a worse value.
+    /// The beginning if it has several.
+    pub fn until_s(&self) -> f64 {
+        let (first, last) = self.range;
+        match (&self.worse[..], self.times) {
+            (_, 0 | 1) => last.max(first),
+            ([(from, until)], _) if *from == first && self.silences.is_empty() => *until,
+            _ => first,
+        }
+    }
+
+    /// The seconds of a run that belong to the group in `pass`, each true or false.
+    fn mask(&self, pass: Pass, seconds: usize) -> Vec<bool> {
+        let mut mask = vec![false; seconds];
+        let mut mark = |from: f64, until: f64| {
+            let first = from.max(0.0).floor() as usize;
+            let end = (until.ceil().max(0.0) as usize).min(seconds);
+            mask.get_mut(first.min(end)..end).into_iter().flatten().for_each(|second| *second = true);
+        };
+        match pass {
+            Pass::Silences => {
+                for &(from, until) in &self.silences {
+                    mark(from, until + AFTERMATH_S.max(until - from));
+                }
+            }
+            Pass::Steps => self.steps.iter().for_each(|&at| mark(at, at + AFTERMATH_S)),
+            Pass::Spans => self.worse.iter().for_each(|&(from, until)| mark(from, until + AFTERMATH_S)),
+        }
+        mask
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Pass {
+    Silences,
+    Steps,
+    Spans,
+}
+
+const PASSES: [Pass; 3] = [Pass::Silences, Pass::Steps, Pass::Spans];
+
+/// Splits the bad messages of one flow in all repetitions of a cell. Returns for each repetition what belongs
+/// to each group.
+pub fn split(runs: &[FlowOfRun<'_>]) -> Vec<Vec<Claimed>> {
+    let group_count = runs.iter().map(|run| run.groups.len()).min().unwrap_or(0);
+    let mut claimed = vec![vec![Claimed::default(); group_count]; runs.len()];
+    let lost = claim(runs, group_count, |(_, lost, _)| *lost);
+    let late = claim(runs, group_count, |(_, _, late)| *late);
+    for (run, of_run) in claimed.iter_mut().enumerate() {
+        let seconds = count_seconds(&runs[run]);
+        for (group, of_group) in of_run.iter_mut().enumerate() {
+            let masks = PASSES.map(|pass| runs[run].groups[group].mask(pass, seconds));
+            let in_time = (0..seconds).filter(|&second| masks.iter().any(|mask| mask[second]));
+            let seconds = in_time.count() as u64;
+            *of_group = Claimed { lost: lost[run][group], late: late[run][group], seconds };
+        }
+    }
+    claimed
+}
+
+/// The seconds of a run, up to its last bad second at least.
+fn count_seconds(run: &FlowOfRun<'_>) -> usize {
+    let last_bad = run.bad_seconds.last().map_or(0, |(second, ..)| *second as usize + 1);
+    (run.seconds.max(0.0).ceil() as usize).max(last_bad)
+}
+
+/// Lets the groups claim the bad messages that `count` counts. Returns how many each group has in each run.
+fn claim(runs: &[FlowOfRun<'_>], group_count: usize, count: fn(&BadSecond) -> u32) -> Vec<Vec<u64>> {
+    // The bad messages of each second of each run that no group has claimed. `None` if it is claimed.
+    let mut open: Vec<Vec<Option<u64>>> = Vec::new();
+    for run in runs {
+        let mut seconds = vec![Some(0); count_seconds(run)];
+        for bad in run.bad_seconds {
+            seconds[bad.0 as usize] = Some(u64::from(count(bad)));
+        }
+        open.push(seconds);
+    }
+    let mut claimed = vec![vec![0; group_count]; runs.len()];
+    for pass in PASSES {
+        let mut waiting: Vec<usize> = (0..group_count).collect();
+        loop {
+            let found = waiting.iter().map(|&group| (group, Counted::new(runs, group, pass, &open)));
+            let most =
+                found.filter(|(_, counted)| counted.is_to_blame()).max_by_key(|(_, found)| found.inside);
+            let Some((group, _)) = most else { break };
+            waiting.retain(|other| *other != group);
+            for ((run, open), claimed) in runs.iter().zip(&mut open).zip(&mut claimed) {
+                let mask = run.groups[group].mask(pass, open.len());
+                for (second, _) in open.iter_mut().zip(mask).filter(|(_, is_inside)| *is_inside) {
+                    claimed[group] += second.take().unwrap_or(0);
+                }
+            }
+        }
+    }
+    claimed
+}
+
+/// The bad messages that no group has claimed, in the time of a group and outside.
+struct Counted {
+    inside: u64,
+    inside_s: u64,
+    outside: u64,
+    outside_s: u64,
+}
+
+impl Counted {
+    fn new(runs: &[FlowOfRun<'_>], group: usize, pass: Pass, open: &[Vec<Option<u64>>]) -> Self {
+        let mut counted = Self { inside: 0, inside_s: 0, outside: 0, outside_s: 0 };
+        for (run, seconds) in runs.iter().zip(open) {
+            let mask = run.groups[group].mask(pass, seconds.len());
+            for (bad, is_inside) in seconds.iter().zip(mask) {
+                let Some(bad) = bad else { continue };
+                let (messages, seconds) = match is_inside {
+                    true => (&mut counted.inside, &mut counted.inside_s),
+                    false => (&mut counted.outside, &mut counted.outside_s),
+                };
+                *messages += bad;
+                *seconds += 1;
+            }
+        }
+        counted
+    }
+
+    fn is_to_blame(&self) -> bool {
+        let Self { inside, inside_s, outside, outside_s } = *self;
+        // Without a second outside nothing can be compared.
+        let is_denser = inside as f64 * outside_s as f64 >= LEAST_RATIO * outside as f64 * inside_s as f64;
+        inside >= LEAST_MESSAGES && outside_s > 0 && is_denser
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of 120 s with an outage of 2 s each 45 s, a handover each 15 s, and rain from 30 to 80 s.
+    fn groups() -> [ChangeGroup; 3] {
+        let outages = [45.0, 90.0].map(|at| (at, at + 2.0)).to_vec();
+        let steps = (1..8).map(|number| f64::from(15 * number)).collect();
+        [
+            ChangeGroup { words: "outage".into(), times: 2, silences: outages, ..ChangeGroup::default() },
+            ChangeGroup { words: "handover".into(), times: 7, steps, ..ChangeGroup::default() },
+            ChangeGroup {
+                words: "rain".into(),
+                times: 2,
+                worse: vec![(30.0, 80.0)],
+                ..ChangeGroup::default()
+            },
+        ]
+    }
+
+    fn of(bad_seconds: &[BadSecond]) -> Vec<(u64, u64)> {
+        let groups = groups();
+        let run = FlowOfRun { groups: &groups, bad_seconds, seconds: 120.0 };
+        split(&[run])[0].iter().map(|claimed| (claimed.lost, claimed.late)).collect()
+    }
+
+    #[test]
+    fn what_is_late_in_outages_and_lost_in_rain_is_split_and_handovers_cost_nothing() {
+        let mut bad: Vec<BadSecond> = (30..80).map(|second| (second, 1, 0)).collect();
+        for outage in [45, 46] {
+            bad[outage - 30].2 = 50;
+        }
+        bad.extend([(90, 0, 50), (91, 0, 50)]);
+        assert_eq!(of(&bad), [(0, 200), (0, 0), (50, 0)]);
+    }
+
+    #[test]
+    fn what_follows_each_handover_is_the_handovers() {
+        let bad: Vec<BadSecond> = (1..8).map(|number| (15 * number, 4, 2)).collect();
+        assert_eq!(of(&bad), [(0, 0), (28, 14), (0, 0)]);
+    }
+
+    #[test]
+    fn what_comes_all_the_time_or_hardly_at_all_belongs_to_no_change() {
+        let everywhere: Vec<BadSecond> = (0..120).map(|second| (second, 1, 0)).collect();
+        assert_eq!(of(&everywhere), [(0, 0); 3]);
+        assert_eq!(of(&[(45, 9, 0)]), [(0, 0); 3], "too few");
+        assert_eq!(of(&[(10, 50, 0)]), [(0, 0); 3], "it came before");
+    }
+
+    #[test]
+    fn repetitions_are_taken_together_and_each_keeps_its_own() {
+        let groups = groups();
+        let (first, second) = ([(45, 0, 6)], [(91, 0, 5)]);
+        let runs =
+            [&first, &second].map(|bad_seconds| FlowOfRun { groups: &groups, bad_seconds, seconds: 120.0 });
+        let late: Vec<u64> = split(&runs).iter().map(|run| run[0].late).collect();
+        assert_eq!(late, [6, 5]);
+    }
+
+    #[test]
+    fn a_group_is_over_with_its_only_outage_or_the_only_time_with_a_worse_value() {
+        let [outage, handover, mut rain] = groups();
+        rain.range = (30.0, 80.0);
+        assert_eq!((rain.until_s(), handover.until_s(), outage.until_s()), (80.0, 0.0, 0.0));
+        let once = ChangeGroup { times: 1, range: (30.0, 32.5), ..ChangeGroup::default() };
+        assert_eq!(once.until_s(), 32.5);
+    }
+}

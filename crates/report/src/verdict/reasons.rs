@@ -1,0 +1,172 @@
+//! Further reasons of an answer: changes of the path, what held messages back, what a tolerance hides, and
+//! what another flow's congestion control has done.
+
+use talkpath_measure::ranking::Measure;
+use talkpath_measure::summary::JudgedBy;
+
+use super::figure_style;
+use super::held_back::{SYMPTOMS, Symptom, share_held_by_receiver};
+use super::path_change::{Blame, Harm};
+use super::ranked::{Candidate, RankedTransports, measure};
+use super::words::percent_text;
+use super::writing::tolerance_words;
+use crate::metric::{Metric, Quantile};
+use crate::number::{list, ms};
+
+/// The congestion control of systems that nobody asked for another: the default of Linux, Windows and macOS.
+const USUAL_CONTROL: &str = "cubic";
+/// The congestion control that aims at a short queue (draft-cardwell-iccrg-bbr-congestion-control-00 §2).
+const SHORT_QUEUES: &str = "bbr";
+/// A smaller share of lost messages is not told apart from late ones. Chosen, as for a call that is heard
+/// whole.
+const LOSS_WORTH_A_WORD: f64 = 0.001;
+
+impl RankedTransports<'_> {
+    /// Says which changes of the path the lost and late messages belong to, and which frequent changes cost
+    /// nothing.
+    pub(super) fn changes_of_path(&self) -> Vec<String> {
+        let blame = |candidate: &Candidate<'_>| Blame::find(candidate.cell, candidate.flow);
+        let Some(first) = self.candidates.iter().find_map(blame) else { return Vec::new() };
+        if self.judged_by == JudgedBy::Goodput {
+            return Vec::new();
+        }
+        let is_slight = |candidate: &Candidate<'_>| {
+            let sent = candidate.cell.runs.iter().filter_map(|run| run.flows.get(candidate.flow));
+            let sent = sent.map(|flow| flow.sent).sum();
+            blame(candidate).is_none_or(|blame| blame.is_slight(sent))
+        };
+        if self.candidates.iter().all(is_slight) {
+            return vec![
+                "Hardly a message was lost or late, so no change of the path costs anything.".to_owned(),
+            ];
+        }
+        let mut sentences = Vec::new();
+        let mut costs_nothing = vec![true; first.groups.len()];
+        for harm in Harm::ALL {
+            let mut parts = Vec::new();
+            for (index, group) in first.groups.iter().enumerate() {
+                let shares = self.values(|candidate| blame(candidate)?.share(harm, index));
+                let Some(shares) = self.join_values(&shares, percent_text) else { continue };
+                costs_nothing[index] = false;
+                parts.push(format!("{shares} was due in or soon after {}", group.words));
+            }
+            if !parts.is_empty() {
+                sentences.push(format!("Of what was {}, {}.", harm.word(), parts.join("; ")));
+            }
+        }
+        let free =
+            first.groups.iter().zip(costs_nothing).filter(|(group, is_free)| *is_free && group.is_frequent());
+        let free: Vec<String> = free.map(|(group, _)| group.words.clone()).collect();
+        match free.len() {
+            0 => {}
+            1 => sentences.push(format!("The change {} costs nothing.", list(&free))),
+            _ => sentences.push(format!("The changes {} cost nothing.", list(&free))),
+        }
+        sentences
+    }
+
+    /// Says what held messages back at their sender, or behind lost data.
+    pub(super) fn held_back(&self) -> Vec<String> {
+        if self.judged_by == JudgedBy::Goodput {
+            let shares = self.values(|candidate| share_held_by_receiver(candidate.cell, candidate.flow));
+            let shares = self.join_values(&shares, percent_text);
+            let sentence = |shares| format!("The receiver's window held data back for {shares} of the time.");
+            return shares.map(sentence).into_iter().collect();
+        }
+        let mut sentences: Vec<String> = SYMPTOMS.iter().filter_map(|symptom| self.waited(symptom)).collect();
+        sentences.extend(self.waited_for_silence());
+        sentences
+    }
+
+    /// Says how long messages waited because no packet left for a time: what else held them back did so for
+    /// this reason. The waits are those of the symptom that lasts longest.
+    fn waited_for_silence(&self) -> Option<String> {
+        let waits = self.values(|candidate| {
+            let waits = SYMPTOMS.iter().filter(|symptom| symptom.may_be_of_silence);
+            let waits =
+                waits.filter_map(|symptom| symptom.wait_ms(candidate.cell, candidate.flow, Quantile::P99));
+            waits.filter(|_| is_late_by_silence(candidate)).reduce(f64::max)
+        });
+        let waits = self.join_values(&waits, ms)?;
+        Some(format!("While no packet left, messages waited {waits} at their sender, at p99."))
+    }
+
+    /// Says how long messages waited for one thing. The 99th percentile is named if no transport has the
+    /// symptom at the 90th.
+    fn waited(&self, symptom: &Symptom) -> Option<String> {
+        [(Quantile::P90, "p90"), (Quantile::P99, "p99")].into_iter().find_map(|(quantile, name)| {
+            let waits = self.values(|candidate| {
+                // What happens to few messages is the silence's, if most late messages are.
+                let is_silence = symptom.may_be_of_silence && quantile == Quantile::P99;
+                let is_silence = is_silence && is_late_by_silence(candidate);
+                let wait = symptom.wait_ms(candidate.cell, candidate.flow, quantile);
+                wait.filter(|_| !is_silence)
+            });
+            let waits = self.join_values(&waits, ms)?;
+            Some(format!("Messages waited {waits} {}, at {name}.", symptom.words))
+        })
+    }
+
+    /// Names what the tolerance would hide: transports within it that miss the floor, and losses beside
+    /// messages that are only late.
+    pub(super) fn within_tolerance(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if self.unusable_because.is_some() || self.judged_by != JudgedBy::InTime {
+            return sentences;
+        }
+        let Measure { tolerance, .. } = measure(self.judged_by, self.floor, &[]);
+        let standings = &self.ranking.standings;
+        let best = standings[self.ranking.leader].mean;
+        let misses =
+            |index: &usize| standings[*index].mean < self.floor && standings[*index].mean >= best - tolerance;
+        let missing: Vec<usize> = (0..standings.len()).filter(misses).collect();
+        if !missing.is_empty() {
+            let floor = figure_style(self.judged_by).bare(self.floor);
+            sentences.push(format!(
+                "Within {} of the best, and still below the floor of {floor}: {}.",
+                tolerance_words(self.judged_by),
+                self.figures_with_names(&missing)
+            ));
+        }
+        let losses: Vec<_> = self.values(|candidate| candidate.value(Metric::LOSS_RATE));
+        let least = losses.iter().map(|loss| loss.value).fold(f64::INFINITY, f64::min);
+        let losing =
+            losses.into_iter().filter(|loss| loss.value >= LOSS_WORTH_A_WORD && loss.value >= 4.0 * least);
+        let losing: Vec<String> = losing.map(|loss| loss.transport.to_owned()).collect();
+        if !losing.is_empty() {
+            sentences.push(format!(
+                "What {} lost never came; what the others have not in time came late.",
+                list(&losing)
+            ));
+        }
+        sentences
+    }
+
+    /// Names the congestion control of another flow, if it is one that keeps queues short: ` (bbr)`.
+    pub(super) fn control_words(&self, name: &str) -> String {
+        let mut controls =
+            self.candidates.iter().filter_map(|candidate| candidate.cell.flow(name)?.cc.as_ref());
+        match controls.next() {
+            Some(first) if first == SHORT_QUEUES && controls.all(|other| other == first) => {
+                format!(" ({first})")
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Says that another flow has a congestion control that keeps queues short: the compared flow gains by it
+    /// and has no part in it.
+    pub(super) fn control_of_others(&self) -> Option<String> {
+        let others = self.condition.other_flows(self.flow);
+        let name =
+            others.into_iter().find(|name| self.control_words(name) == format!(" ({SHORT_QUEUES})"))?;
+        Some(format!(
+            "The flow {name} runs {SHORT_QUEUES}, which keeps queues short; {USUAL_CONTROL}, the usual congestion control, fills them."
+        ))
+    }
+}
+
+/// Whether most late messages of a candidate are late because no packet leaves for a time.
+fn is_late_by_silence(candidate: &Candidate<'_>) -> bool {
+    Blame::find(candidate.cell, candidate.flow).is_some_and(|blame| blame.is_late_by_silence())
+}
