@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use talkpath_measure::LateFlow;
 use talkpath_measure::summary::{FlowSummary, RunSummary};
 use talkpath_study::{ArenaName, CampaignCell, Cell, CellSamples, RunId, Sample, Study};
 
@@ -65,12 +66,35 @@ fn add_rounds(samples: &mut CellSamples, record: &Recorded<'_>, entry: &Campaign
             // The round has none of the transports of the entry.
             continue;
         }
-        let is_disturbed = round.values().any(|transport_run| record.is_disturbed(transport_run.run));
-        let disturbing = is_disturbed.then_some(summary.warnings.as_slice());
+        // Late packets bend single figures. Any other disturbance takes the whole round.
+        let is_lost =
+            |run: &RunSummary| record.is_disturbed(run) && late_flows(run).is_empty();
+        let disturbing =
+            round.values().any(|turn| is_lost(turn.run)).then_some(summary.warnings.as_slice());
+        let late = late_flows_of_cell(&round, entry);
         // The repetitions of all days are numbered in one sequence.
         let id = RunId { repetition: samples.samples.len() as u64, seed: first.run.seed };
-        samples.add(Sample::from_campaign(&flows, &summary.clock, id, disturbing, study));
+        samples.add(Sample::from_campaign(&flows, &summary.clock, id, &late, disturbing, study));
     }
+}
+
+/// Returns the flows of which the machine made packets late in `run`, if it disturbed the run in no other
+/// way.
+fn late_flows(run: &RunSummary) -> &[LateFlow] {
+    run.machine.as_ref().map_or(&[], |machine| &machine.late_flows)
+}
+
+/// Returns the late flows of a round under the names that they have in the cell of `entry`. Late probes of
+/// the clock are left out: no figure of a flow rests on them.
+fn late_flows_of_cell(round: &BTreeMap<String, TransportRun<'_>>, entry: &CampaignCell) -> Vec<LateFlow> {
+    let mut late_of_cell = Vec::new();
+    for (flow_name, transport) in &entry.flows {
+        let Some(TransportRun { run, .. }) = round.get(transport) else { continue };
+        let measured = main_flow(run);
+        let late = late_flows(run).iter().find(|late| Some(late.name.as_str()) == measured);
+        late_of_cell.extend(late.map(|late| LateFlow { name: flow_name.clone(), ..late.clone() }));
+    }
+    late_of_cell
 }
 
 /// Groups the runs of a measurement by round. In a round, each transport has one run.
@@ -213,5 +237,23 @@ check = [{ name = "trusted", metric = "clock.trusted=true", cell = "CAM", at_lea
         }
         // One round of two, on each of two days.
         assert_eq!(verdicts_of(&summary), (Verdict::Reproduced, Verdict::Reproduced, 2));
+    }
+
+    #[test]
+    fn a_round_with_late_packets_keeps_the_quantiles_that_they_leave() {
+        let late_in_first_udp_run = |late: u64| {
+            let mut summary = summary(2.8, false);
+            for (index, run) in summary.runs.iter_mut().enumerate() {
+                let late = LateFlow { name: "call".to_owned(), messages: 100, late };
+                let late_flows = if index == 0 { vec![late] } else { Vec::new() };
+                let machine =
+                    MachineSummary { valid: Some(index != 0), late_flows, ..MachineSummary::default() };
+                run.machine = Some(Box::new(machine));
+            }
+            verdicts_of(&summary)
+        };
+        // Of 100 messages the 90th percentile bears two late ones. With three only one round of two has it.
+        assert_eq!(late_in_first_udp_run(2), (Verdict::Reproduced, Verdict::Reproduced, 4));
+        assert_eq!(late_in_first_udp_run(3), (Verdict::Reproduced, Verdict::Reproduced, 2));
     }
 }

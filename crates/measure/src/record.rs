@@ -7,6 +7,7 @@ use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::metrics::percentile::PerMille;
@@ -244,7 +245,7 @@ pub struct MachineRecord {
 }
 
 /// A flow whose packets the machine made late.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LateFlow {
     /// The flow's name.
     pub name: String,

@@ -59,8 +59,7 @@ const STUDIES: &[Embedded] = &[
             "congested.toml",
             "steady.toml",
             "unsteady.toml",
-            "paper.csv",
-            "figure-4.3.csv"
+            "paper.csv"
         ]
     ),
     study!(

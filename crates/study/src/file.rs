@@ -389,6 +389,10 @@ pub(crate) struct CheckEntry {
     /// `{AXIS}` in names becomes the value.
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,
+    /// The axes over which a share of repetitions is pooled: the list of `rising` or `falling` is made once
+    /// for each combination of values, and the repetitions of all of them count together.
+    #[serde(default)]
+    pub(crate) pool: BTreeMap<String, Vec<String>>,
 }
 
 /// The name of a cell whose metric is that of the check, or an operand with its own cell or metric.

@@ -227,17 +227,21 @@ impl Sample {
     }
 
     /// Makes the sample of a repetition that a campaign measured, from the repetition's flows and the
-    /// measurement's clock. If the repetition is disturbed, `disturbing` holds the warnings.
+    /// measurement's clock. The figures that `late_flows` bent are left out. If the machine disturbed the
+    /// repetition in another way, `disturbing` holds the warnings.
     pub fn from_campaign(
         flows: &BTreeMap<&str, &FlowSummary>,
         clock: &Clock,
         run: RunId,
+        late_flows: &[LateFlow],
         disturbing: Option<&[String]>,
         study: &Study,
     ) -> Self {
-        let json = serde_json::json!({ "flows": flows, "clock": clock });
-        let disturbed = disturbing.map(disturbance);
-        Self { disturbed, ..Self::from_json(&json, run, study) }
+        let mut json = serde_json::json!({ "flows": flows, "clock": clock });
+        let mut sample = Self::from_json(&json, run, study);
+        sample.remove_bent(&mut json, late_flows, study);
+        sample.disturbed = disturbing.map(disturbance);
+        sample
     }
 
     /// Reads the metrics of `study` from the summary of a repetition.

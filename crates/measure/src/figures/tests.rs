@@ -139,6 +139,8 @@ fn each_number_and_flag_of_the_machine_and_the_clocks_has_its_row() {
         stolen_share: Some(0.19),
         stops: Some(20),
         longest_stop_ms: Some(21.0),
+        // A list of flows is no figure.
+        late_flows: Vec::new(),
     };
     assert_whole(&MACHINE, &machine);
     let clock = Clock {

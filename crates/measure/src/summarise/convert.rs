@@ -102,6 +102,7 @@ pub(super) fn summarise_machine(machine: &MachineRecord, is_valid: bool) -> Mach
         stolen_share: machine.stolen_share.filter(|share| share.is_finite()),
         stops: machine.stops,
         longest_stop_ms: machine.longest_stop.map(Duration::as_millis_f64),
+        late_flows: machine.late_flows.clone(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::LateFlow;
+
 /// How the machine kept up with real time in one repetition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineSummary {
@@ -48,6 +50,11 @@ pub struct MachineSummary {
     /// The longest of these stops.
     #[serde(default)]
     pub longest_stop_ms: Option<f64>,
+    /// The flows of which the machine made packets late, if it disturbed the repetition in no other way: the
+    /// quantiles of delay that they bear ([`LateFlow::bears`]) still describe the path. Empty in a repetition
+    /// that is valid, or in files of versions that did not write this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late_flows: Vec<LateFlow>,
 }
 
 /// Quantiles of a lateness, in milliseconds.

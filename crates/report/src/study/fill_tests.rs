@@ -66,7 +66,7 @@ fn a_place_shows_the_figure_of_its_claim_in_the_form_that_it_asks_for() {
 fn a_place_shows_the_medians_of_cells_and_tables_of_them() {
     assert_eq!(filled("cell *: delay_ms ; digits 0"), "77 to 83 ms");
     assert_eq!(filled("cell near: delay_ms"), "76.8 ms");
-    assert!(filled("cells *: delay_ms").contains("| cell | delay_ms |\n| --- | --- |\n| far | 82.96 ms |\n"));
+    assert!(filled("cells *: delay_ms").contains("| cell | delay_ms |\n|---|---|\n| far | 82.96 ms |\n"));
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn a_printed_table_with_columns_is_a_grid_with_unit_and_role_in_its_head() {
     ];
     let tables = vec![TableOutcome { title: "T".to_owned(), rows }];
     let page = fill_page("<!-- study x-1999 tables -->old<!-- end -->", &[Outcome { tables, ..outcome() }]);
-    let grid = "|  | UDP, ms (fitted) | TCP, ms (predicted) |\n| --- | --- | --- |\n\
-                | day 1 | 10 → 12.5 (+25.0 %) | 10 → 12.5 (+25.0 %) |\n\
-                | day 2 | 10 → 12.5 (exempt) |  |\n\n- day 2 (UDP): odd\n";
+    let grid = "|  | UDP, ms (fitted) | TCP, ms (predicted) |\n|---|---|---|\n\
+                | day 1 | 10→12.5 (+25.0) | 10→12.5 (+25.0) |\n\
+                | day 2 | 10→12.5 (exempt) |  |\n\n- day 2 (UDP): odd\n";
     assert!(page.as_ref().is_ok_and(|page| page.contains(grid)), "{page:?}");
 }
 
@@ -129,12 +129,12 @@ fn a_figure_of_medians_is_a_table_of_its_lines() {
     };
     let page = fill(&format!(r#"{{ "kind": "lines", "lines": [{whole}, {part}] }}"#), "figure 2 ; digits 2");
     let rows =
-        "| MOS, by lost, % | 0 | 0.5 |\n| --- | --- | --- |\n| UDP | 4.38 | 4.30 |\n| TCP | – | 4.20 |\n";
+        "| MOS, by lost, % | 0 | 0.5 |\n|---|---|---|\n| UDP | 4.38 | 4.30 |\n| TCP | – | 4.20 |\n";
     assert!(page.as_ref().is_ok_and(|page| page.contains(rows)), "{page:?}");
     let groups = format!(r#"{{ "kind": "groups", "names": ["far"], "lines": [{whole}] }}"#);
     assert!(
         fill(&groups, "figure 2")
-            .is_ok_and(|page| page.contains("| MOS, by lost, % | far |\n| --- | --- |\n| UDP | 4.381 |\n"))
+            .is_ok_and(|page| page.contains("| MOS, by lost, % | far |\n|---|---|\n| UDP | 4.381 |\n"))
     );
     assert!(fill(&groups, "figure 3").is_err_and(|found| found[0].why.contains("no figure 3; there are 2")));
     let absent = r#"{ "kind": "absent", "why": "a photograph" }"#;
@@ -206,6 +206,25 @@ fn a_verdict_that_another_seed_contradicts_says_so() {
         table.contains("1 reproduced (1 fragile), 0 differ. Medians over 6 repetitions of a cell in `sim`"),
         "{table}"
     );
+}
+
+#[test]
+fn seeds_that_agree_stand_once_below_the_table_with_the_claims_that_lack_them() {
+    let mut outcome = outcome();
+    outcome.claims[0].in_first_arena.standing = None;
+    for seed in &mut outcome.claims[0].in_first_arena.by_seed {
+        seed.verdict = talkpath_study::Verdict::Reproduced;
+    }
+    let mut second = outcome.claims[0].clone();
+    second.id = "C2".to_owned();
+    second.in_first_arena.by_seed.truncate(1);
+    outcome.claims.push(second);
+    let page = fill_page("<!-- study x-1999 verdicts -->old<!-- end -->", &[outcome]);
+    let page = page.unwrap_or_else(|found| panic!("{found:?}"));
+    let sentence = "The same with seeds 2 and 3, where a row says nothing else; not run with all of them: C2.\n";
+    assert!(page.contains(sentence), "{page}");
+    assert!(page.contains("| reproduced: holds under base alone |"), "{page}");
+    assert!(!page.contains("; the same with seed"), "{page}");
 }
 
 #[test]
@@ -308,7 +327,7 @@ fn verdicts_over_real_sockets_stand_in_a_table_of_their_own_with_their_day() {
         ),
         "{first}"
     );
-    let wanted = "| claim | in `emu` | verdict |\n| --- | --- | --- |\n\
+    let wanted = "| claim | in `emu` | verdict |\n|---|---|---|\n\
         | C1 | day 1: wait: 79 ms; day 2: wait: 83.25 ms | differs (expected reproduced): fails under base |\n\n\
         0 reproduced, 1 differ (1 open), 1 not tested. Medians over 1 to 3 repetitions of a cell in `emu`; \
         in brackets 95 % confidence intervals, from 6 repetitions on. One run, of 2026-01-02: \

@@ -1,7 +1,7 @@
 //! The words for verdicts, checks and runs that the terminal and the pages have in common.
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, SeedVerdict, Standing, Value, Verdict,
+    ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, Standing, Value, Verdict,
     arena_list, format_figure, format_median, format_number, value_labels,
 };
 use talkpath_units::numbered;
@@ -68,16 +68,34 @@ pub(super) fn verdict_in_words(verdict: &ArenaVerdict) -> String {
     format!("{}{}", verdict.verdict, after_verdict(verdict, ""))
 }
 
+/// Writes a verdict as [`verdict_in_words`] does, without the seeds that agree: a table lists these once.
+pub(super) fn verdict_in_table(verdict: &ArenaVerdict) -> String {
+    format!("{}{}{}", verdict.verdict, comma_standing(verdict), before_seeds(verdict, ""))
+}
+
 /// Writes what follows the word of a verdict: its standing, and what follows that. `in_arena` is ` in ARENA`,
 /// or empty if there is one arena.
 pub(super) fn after_verdict(verdict: &ArenaVerdict, in_arena: &str) -> String {
-    let standing = standing_in_words(verdict).map_or_else(String::new, |standing| format!(", {standing}"));
-    format!("{standing}{}", after_standing(verdict, in_arena))
+    format!("{}{}", comma_standing(verdict), after_standing(verdict, in_arena))
+}
+
+fn comma_standing(verdict: &ArenaVerdict) -> String {
+    standing_in_words(verdict).map_or_else(String::new, |standing| format!(", {standing}"))
 }
 
 /// Writes what follows the standing of a verdict: the arena, the verdict that was expected, the sets under
 /// which the claim holds and fails, and the verdicts with other seeds.
 pub(super) fn after_standing(verdict: &ArenaVerdict, in_arena: &str) -> String {
+    let mut text = before_seeds(verdict, in_arena);
+    let seeds = agreeing_seeds(verdict);
+    if !seeds.is_empty() {
+        text.push_str(&format!("; the same with {}", seeds_in_words(&seeds)));
+    }
+    text
+}
+
+/// Writes what [`after_standing`] does, without the seeds that agree.
+fn before_seeds(verdict: &ArenaVerdict, in_arena: &str) -> String {
     let mut text = in_arena.to_owned();
     if verdict.is_unexpected() {
         text.push_str(&format!(" (expected {})", verdict.expected));
@@ -85,7 +103,7 @@ pub(super) fn after_standing(verdict: &ArenaVerdict, in_arena: &str) -> String {
     if !verdict.under.is_empty() {
         text.push_str(&format!(": {}", verdict.under));
     }
-    text.push_str(&with_other_seeds(verdict));
+    text.push_str(&with_contradicting_seeds(verdict));
     text
 }
 
@@ -111,23 +129,29 @@ pub(super) fn fails_under_every_set(verdict: &ArenaVerdict) -> bool {
 /// The standing of a claim that fails under every set.
 pub(super) const SAME_UNDER_SETS: &str = "the same under every set that changes something";
 
-/// Writes the verdicts of runs with other seeds. Empty if there are none.
-fn with_other_seeds(verdict: &ArenaVerdict) -> String {
+/// Returns the seeds with which a claim has the same verdict, if no other seed contradicts it.
+pub(super) fn agreeing_seeds(verdict: &ArenaVerdict) -> Vec<u64> {
+    let is_judged = !matches!(verdict.verdict, Verdict::NotTested | Verdict::Disturbed);
+    if !is_judged || verdict.contradicting_seeds().next().is_some() {
+        return Vec::new();
+    }
+    let agreeing = verdict.by_seed.iter().filter(|other| other.verdict == verdict.verdict);
+    agreeing.map(|other| other.seed).collect()
+}
+
+/// Writes `seed 2` or `seeds 2 and 3`.
+pub(super) fn seeds_in_words(seeds: &[u64]) -> String {
+    let names: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    format!("{} {}", numbered(seeds.len() as u64, "seed"), list(&names))
+}
+
+/// Writes the verdicts of the seeds that contradict a verdict. Empty if there are none.
+fn with_contradicting_seeds(verdict: &ArenaVerdict) -> String {
     if matches!(verdict.verdict, Verdict::NotTested | Verdict::Disturbed) {
         return String::new();
     }
-    let contradicting: Vec<&SeedVerdict> = verdict.contradicting_seeds().collect();
-    if contradicting.is_empty() {
-        let agreeing = verdict.by_seed.iter().filter(|other| other.verdict == verdict.verdict);
-        let seeds: Vec<String> = agreeing.map(|other| other.seed.to_string()).collect();
-        if seeds.is_empty() {
-            return String::new();
-        }
-        let noun = numbered(seeds.len() as u64, "seed");
-        return format!("; the same with {noun} {}", list(&seeds));
-    }
     let mut text = String::new();
-    for other in contradicting {
+    for other in verdict.contradicting_seeds() {
         // If the verdict is the same, its standing differs.
         let found = match other.standing {
             Some(standing) if other.verdict == verdict.verdict => standing.to_string(),

@@ -169,7 +169,7 @@ fn held_by(kind: ClaimKind, values: &[Value], medians_hold: Option<bool>) -> Opt
 }
 
 /// Counts in how many single repetitions the check holds. Repetition k of one cell is compared with
-/// repetition k of the other cells. Returns `None` if a cell has no samples.
+/// repetition k of the other cells. Pooled orders count together. Returns `None` if a cell has no samples.
 fn count_singles(
     kind: ClaimKind,
     compared: &[Compared<'_>],
@@ -181,18 +181,23 @@ fn count_singles(
         let samples = cells.samples(CellKey { arena: *arena, assumption, cell: &operand.cell })?;
         figures_of_operands.push(samples.values_by_repetition(&operand.metric));
     }
-    let first = figures_of_operands.first()?;
+    let compared_at_once = match kind {
+        ClaimKind::Share { of: Some(of), .. } => of,
+        _ => figures_of_operands.len(),
+    };
     let mut singles = Singles::default();
-    for repetition in first.keys() {
-        let values: Option<Vec<f64>> =
-            figures_of_operands.iter().map(|figures| figures.get(repetition).copied()).collect();
-        let Some(values) = values else { continue };
-        singles.runs += 1;
-        if kind.holds(&values) == Some(true) {
-            singles.hits += 1;
+    for figures_at_once in figures_of_operands.chunks(compared_at_once.max(1)) {
+        for repetition in figures_at_once.first()?.keys() {
+            let values: Option<Vec<f64>> =
+                figures_at_once.iter().map(|figures| figures.get(repetition).copied()).collect();
+            let Some(values) = values else { continue };
+            singles.runs += 1;
+            if kind.holds(&values) == Some(true) {
+                singles.hits += 1;
+            }
         }
     }
-    Some(singles)
+    (!figures_of_operands.is_empty()).then_some(singles)
 }
 
 /// Computes the confidence interval of the one figure that a check makes of the medians.

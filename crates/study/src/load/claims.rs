@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 
 use super::Loader;
-use super::axes::{AxisValue, combinations};
+use super::axes::{Axes, AxisValue, combinations};
 use super::lookup::Lookup;
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Formula, Operand, Order, Tolerance, Verdict};
@@ -136,8 +136,14 @@ impl Loader<'_, '_> {
         lookup: &Lookup<'_>,
     ) -> Vec<Check> {
         let Some(comparison) = self.comparison(entry) else { return Vec::new() };
-        let CheckEntry { name, each, one_sided, quick, .. } = entry.get_ref();
+        let CheckEntry { name, each, pool, one_sided, quick, .. } = entry.get_ref();
         self.require_equal_parts(each, &entry.span(), "claim.check.each");
+        self.require_equal_parts(pool, &entry.span(), "claim.check.pool");
+        let Some(kind) = pooled_kind(comparison.kind, comparison.operands.len(), pool) else {
+            let message = "only a share of repetitions can be pooled: `rising` or `falling` with a bound";
+            self.mistakes.add(entry.span(), "claim.check.pool", message);
+            return Vec::new();
+        };
         let basis = self.basis(entry, claim);
         let arenas = self.check_arenas(entry, claim_arenas);
         let quick_arenas = quick.clone().unwrap_or_else(|| ArenaName::RUNNABLE.to_vec());
@@ -145,8 +151,8 @@ impl Loader<'_, '_> {
         for combination in combinations(each) {
             let check = Check {
                 name: self.fill_axes(name, &combination, entry.span(), CHECK),
-                operands: self.filled_operands(&comparison.operands, &combination),
-                kind: comparison.kind,
+                operands: self.pooled_operands(&comparison.operands, &combination, pool),
+                kind,
                 basis,
                 one_sided: one_sided.clone(),
                 arenas: arenas.clone(),
@@ -178,6 +184,21 @@ impl Loader<'_, '_> {
             self.mistakes.add(entry.span(), "claim.check.arenas", message);
         }
         arenas.to_vec()
+    }
+
+    /// Returns the operands of each combination of the values of `pool`, one after the other. Without axes in
+    /// `pool` these are the operands once.
+    fn pooled_operands(
+        &mut self,
+        operands: &[Spanned<Operand>],
+        combination: &[AxisValue<'_>],
+        pool: &Axes,
+    ) -> Vec<Operand> {
+        let mut pooled = Vec::new();
+        for of_pool in combinations(pool) {
+            pooled.extend(self.filled_operands(operands, &[combination, &of_pool].concat()));
+        }
+        pooled
     }
 
     /// Returns the operands with the values of a combination in place of `{AXIS}`.
@@ -323,7 +344,7 @@ fn kind_and_source(
     let figure = |formula: Formula| bound.map(|bound| ClaimKind::Figure { formula, bound });
     let unbound = |kind: ClaimKind| (!has_bound_key && within.is_none()).then_some(kind);
     let ordered = |order: Order, kind: ClaimKind| match bound {
-        Some(bound) => Some(ClaimKind::Share { order, bound }),
+        Some(bound) => Some(ClaimKind::Share { order, bound, of: None }),
         None => unbound(kind),
     };
     let same = within.filter(|_| !has_bound_key).map(|within| ClaimKind::Same { within });
@@ -352,6 +373,18 @@ fn kind_and_source(
     }
     match forms.pop() {
         Some((Some(kind), source)) if forms.is_empty() => Some((kind, source)),
+        _ => None,
+    }
+}
+
+/// Returns the kind of a check whose orders are pooled over the axes of `pool`, of `operand_count` values
+/// each. Returns `None` if a check of another kind than a share has such axes.
+fn pooled_kind(kind: ClaimKind, operand_count: usize, pool: &Axes) -> Option<ClaimKind> {
+    match kind {
+        kind if pool.is_empty() => Some(kind),
+        ClaimKind::Share { order, bound, .. } => {
+            Some(ClaimKind::Share { order, bound, of: Some(operand_count) })
+        }
         _ => None,
     }
 }

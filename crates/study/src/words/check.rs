@@ -55,12 +55,15 @@ pub fn format_requirement(check: &CheckOutcome) -> String {
         ClaimKind::Figure { bound, .. } => bound_in_words(bound, check),
         ClaimKind::Rising => order_in_words(check, "more"),
         ClaimKind::Falling => order_in_words(check, "less"),
-        ClaimKind::Share { order, bound } => {
+        ClaimKind::Share { order, bound, of } => {
             let comparative = match order {
                 Order::Rising => "more",
                 Order::Falling => "less",
             };
-            let order = order_in_words(check, comparative);
+            let order = match of {
+                Some(of) => format!("of {of} by {of}, each {comparative} than the one before"),
+                None => order_in_words(check, comparative),
+            };
             format!("{order}, in {} of the repetitions", bound_in_words(bound, check))
         }
         ClaimKind::Same { within } => {
@@ -224,11 +227,15 @@ mod tests {
 
     #[test]
     fn a_share_of_repetitions_says_of_what_it_is_one() {
-        let must = ClaimKind::Share { order: Order::Falling, bound: Bound::AtLeast { value: 0.5 } };
+        let share = |of| ClaimKind::Share { order: Order::Falling, bound: Bound::AtLeast { value: 0.5 }, of };
+        let must = share(None);
         let order = falling([("udp-4", "flows.x.loss_rate"), ("tcp-4", "flows.x.loss_rate")]);
         let check = CheckOutcome { must, figure: Some(0.6), ci95: Some((0.42, 0.75)), ..order };
         assert_eq!(format_figure(&check).as_deref(), Some("60 [42, 75] % of the repetitions"));
         assert_eq!(format_requirement(&check), "tcp-4 less than udp-4, in ≥ 50 % of the repetitions");
+        let pooled = CheckOutcome { must: share(Some(3)), ..check };
+        let words = "of 3 by 3, each less than the one before, in ≥ 50 % of the repetitions";
+        assert_eq!(format_requirement(&pooled), words);
     }
 
     #[test]

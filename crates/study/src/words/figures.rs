@@ -21,8 +21,12 @@ use crate::outcome::{ArenaVerdict, CheckOutcome, HeldBy, SetOutcome};
 /// The figures of a claim are written one by one if it has at most this many checks. We chose 8 because more
 /// figures do not fit in a row of the table of claims.
 const MAX_PRINTED_CHECKS: usize = 8;
-/// Of a claim with many checks, at most this many groups are written. We chose 8 for the same reason.
-const MAX_GROUPS: usize = 8;
+/// Even of few checks, this many that differ in a number alone and have one answer are written as a group. We
+/// chose 4 because a list of three still shows more than its ends.
+const MIN_GROUP: usize = 4;
+/// Of a claim with many checks, at most this many groups are written. We chose 6 because more do not fit in a
+/// row of the table of claims. A group of which a check fails comes before others.
+const MAX_GROUPS: usize = 6;
 
 /// Returns the figures of a claim in one arena: those under the first set with an answer, which is the base
 /// if the base has an answer. Returns an empty text if no set has an answer.
@@ -38,15 +42,14 @@ pub(crate) fn describe_figures(set_outcome: &SetOutcome, skipped_checks: usize) 
     let checks: Vec<&CheckOutcome> =
         set_outcome.checks.iter().filter(|check| check.holds.is_some()).collect();
     let unanswered = set_outcome.checks.len() - checks.len();
-    let groups = if checks.len() <= MAX_PRINTED_CHECKS {
-        checks.iter().map(|check| Group { checks: vec![*check] }).collect()
+    let (groups, most) = if checks.len() <= MAX_PRINTED_CHECKS {
+        (groups(&checks).into_iter().flat_map(Group::or_each_alone).collect(), MAX_PRINTED_CHECKS)
     } else {
-        groups(&checks)
+        (groups(&checks), MAX_GROUPS)
     };
-    let shown = groups.len().min(MAX_GROUPS);
-    let mut parts: Vec<String> = groups[..shown].iter().map(Group::in_words).collect();
-    let others: Vec<&CheckOutcome> =
-        groups[shown..].iter().flat_map(|group| &group.checks).copied().collect();
+    let (shown, hidden) = choose_shown(&groups, most);
+    let mut parts: Vec<String> = shown.into_iter().map(Group::in_words).collect();
+    let others: Vec<&CheckOutcome> = hidden.into_iter().flat_map(|group| &group.checks).copied().collect();
     if !others.is_empty() {
         parts.push(format!("{} of {} other checks hold", count_holding(&others), others.len()));
     }
@@ -82,6 +85,31 @@ fn groups<'a>(checks: &[&'a CheckOutcome]) -> Vec<Group<'a>> {
         }
     }
     groups
+}
+
+/// Returns the groups that are written, at most `most`, and those that are only counted. Groups of which a
+/// check fails are written before others. Both lists have the order of the checks.
+fn choose_shown<'g, 'a>(groups: &'g [Group<'a>], most: usize) -> (Vec<&'g Group<'a>>, Vec<&'g Group<'a>>) {
+    let mut by_need: Vec<usize> = (0..groups.len()).collect();
+    by_need.sort_by_key(|index| count_holding(&groups[*index].checks) == groups[*index].checks.len());
+    by_need.truncate(most);
+    let (mut shown, mut hidden) = (Vec::new(), Vec::new());
+    for (index, group) in groups.iter().enumerate() {
+        if by_need.contains(&index) { shown.push(group) } else { hidden.push(group) }
+    }
+    (shown, hidden)
+}
+
+impl<'a> Group<'a> {
+    /// Returns the group if it says all that its checks do, else each check alone.
+    fn or_each_alone(self) -> Vec<Self> {
+        let holding = count_holding(&self.checks);
+        let has_one_answer = holding == 0 || holding == self.checks.len();
+        if has_one_answer && self.checks.len() >= MIN_GROUP {
+            return vec![self];
+        }
+        self.checks.into_iter().map(|check| Group { checks: vec![check] }).collect()
+    }
 }
 
 impl Group<'_> {
@@ -331,10 +359,19 @@ mod tests {
     }
 
     #[test]
-    fn groups_beyond_the_eighth_are_counted() {
-        let letters = "abcdefghijk".chars();
-        let checks = letters.map(|letter| ratio(&format!("node {letter}"), 2.0, letter != 'k')).collect();
-        let words = words(checks);
-        assert!(words.ends_with("node h: ratio 2; 2 of 3 other checks hold"), "{words}");
+    fn groups_beyond_the_sixth_are_counted_and_those_that_fail_are_shown() {
+        let days = |letter: char| [1, 2].map(|day| ratio(&format!("{letter}{day}"), 2.0, letter != 'k'));
+        let words = words("abcdefghijk".chars().flat_map(days).collect());
+        assert!(words.ends_with("e: 2; k: 2 (0 of 2 hold); 10 of 10 other checks hold"), "{words}");
+    }
+
+    #[test]
+    fn few_checks_that_differ_in_a_number_alone_and_have_one_answer_are_a_group() {
+        let days = |last_holds: bool| {
+            let day = |day: u32| ratio(&format!("day {day}: wait"), f64::from(day), day < 4 || last_holds);
+            words((1..=4).map(day).collect())
+        };
+        assert_eq!(days(true), "wait: 1 to 4");
+        assert!(days(false).ends_with("day 3: wait: ratio 3; day 4: wait: ratio 4"), "{}", days(false));
     }
 }

@@ -559,6 +559,25 @@ fn printed_figures_stand_beside_ours_with_what_they_were_used_for() {
 }
 
 #[test]
+fn a_share_of_repetitions_is_pooled_over_the_orders_of_all_days() {
+    let order = "metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]";
+    let pooled = "metric = \"flows.call.loss_rate\", rising = [\"call-near{day}\", \"call-far{day}\"], at_least = 0.6, \
+                  pool = { day = [\"\", \"-2\"] }";
+    let second_day = "near-2 = { \"path.up.delay\" = \"2 ms\" }\nfar-2 = { \"path.up.delay\" = \"60 ms\" }\n\n[[cells]]";
+    let text = STUDY.replace(order, pooled).replace("\n[[cells]]", second_day);
+    let study = valid(&text.replace("[\"near\", \"far\"]", "[\"near\", \"far\", \"near-2\", \"far-2\"]"));
+    let first_day = [("call-near", "base", ONE), ("call-far", "base", TWO)];
+    let losses = [first_day.as_slice(), &[("call-near-2", "base", TWO), ("call-far-2", "base", ONE)]].concat();
+    let outcome = judge(&study, &Selection::default(), &samples(&study, &losses));
+    let check = &outcome.claims[1].in_first_arena.by_assumption[0].checks[0];
+    // Near loses less than far in all six repetitions of the first day, and in none of the second.
+    assert_eq!((check.single_hits, check.single_runs, check.figure), (6, 12, Some(0.5)));
+    assert_eq!(check.holds, Some(false));
+    let medians = mistakes(order, &format!("{order}, pool = {{ day = [\"1\"] }}"));
+    assert!(medians.contains("only a share of repetitions can be pooled"), "{medians}");
+}
+
+#[test]
 fn cells_with_draws_of_their_own_have_seeds_of_their_own_under_every_set_and_others_share_theirs() {
     let seeds = |draws: &str, seed: Option<u64>| {
         let text = STUDY.replace("[[cells]]\n", &format!("[[cells]]\n{draws}"));

@@ -2,7 +2,7 @@
 
 use talkpath_study::{
     ArenaName, ArenaVerdict, Drawing, FigureLine, FigureOutcome, Outcome, PublishedRow, Role, RowOutcome,
-    TableOutcome, figures_in_words, format_number, unit_suffix,
+    TableOutcome, Verdict, figures_in_words, format_number, unit_suffix,
 };
 
 use super::find::{find_cells, find_figure};
@@ -12,7 +12,9 @@ use crate::study::published::{
     OurArenas, format_deviation, format_our_medians, format_our_values, format_published_numbers,
     format_published_values, has_columns, row_name,
 };
-use crate::study::words::{claim_counts, medians_over, verdict_in_words};
+use crate::study::words::{
+    agreeing_seeds, claim_counts, medians_over, seeds_in_words, verdict_in_table, verdict_in_words,
+};
 
 /// A Markdown table under construction.
 struct MarkdownTable {
@@ -23,7 +25,7 @@ impl MarkdownTable {
     fn new(heads: &[&str]) -> Self {
         let mut table = Self { text: String::new() };
         table.row(heads);
-        table.row(&vec!["---"; heads.len()]);
+        table.text.push_str(&format!("|{}\n", "---|".repeat(heads.len())));
         table
     }
 
@@ -114,7 +116,7 @@ pub(super) fn tables_of_verdicts(outcome: &Outcome, other_runs: &[&Outcome]) -> 
     let mut table = MarkdownTable::new(&["claim", "what it says", "published", "here", "verdict"]);
     for claim in &outcome.claims {
         let verdict = &claim.in_first_arena;
-        let mut in_words = verdict_in_words(verdict);
+        let mut in_words = verdict_in_table(verdict);
         if is_across_arenas(verdict) {
             in_words.push_str(&format!(" (in {} together)", verdict.arena.replace(',', " and ")));
         }
@@ -122,6 +124,7 @@ pub(super) fn tables_of_verdicts(outcome: &Outcome, other_runs: &[&Outcome]) -> 
     }
     let mut text = table.as_block();
     text.push_str(&about_run(outcome));
+    text.push_str(&about_seeds(outcome));
     text.push_str(ABOUT_WORDS);
     let claims = outcome.claims.iter().filter(|claim| is_across_arenas(&claim.in_first_arena));
     let judged_across: Vec<&str> = claims.map(|claim| claim.id.as_str()).collect();
@@ -193,6 +196,27 @@ fn about_run(outcome: &Outcome) -> String {
     )
 }
 
+/// The sentence about runs with other seeds. It is for claims whose row says nothing of another seed, and
+/// names those of them that did not run with all seeds. Empty if none ran with another seed.
+fn about_seeds(outcome: &Outcome) -> String {
+    let verdicts = || outcome.claims.iter().map(|claim| (&claim.id, &claim.in_first_arena));
+    let seeds: Vec<Vec<u64>> = verdicts().map(|(_, verdict)| agreeing_seeds(verdict)).collect();
+    let Some(most) = seeds.iter().max_by_key(|seeds| seeds.len()).filter(|most| !most.is_empty()) else {
+        return String::new();
+    };
+    let lacks = |verdict: &ArenaVerdict| {
+        let is_judged = !matches!(verdict.verdict, Verdict::NotTested | Verdict::Disturbed);
+        is_judged && !is_across_arenas(verdict) && verdict.by_seed.len() < most.len()
+    };
+    let lacking: Vec<String> =
+        verdicts().filter(|(_, verdict)| lacks(verdict)).map(|(id, _)| id.clone()).collect();
+    let but = match lacking.as_slice() {
+        [] => String::new(),
+        claims => format!("; not run with all of them: {}", list(claims)),
+    };
+    format!("The same with {}, where a row says nothing else{but}.\n", seeds_in_words(most))
+}
+
 /// The sentences about a run in real time: its day, and the repetitions that the machine disturbed. Empty for
 /// a simulation.
 fn about_day(outcome: &Outcome) -> String {
@@ -215,8 +239,8 @@ pub(super) fn tables_of_printed(outcome: &Outcome) -> String {
     let arenas = OurArenas::new(outcome);
     let mut text = String::from("\n\n");
     if outcome.tables.iter().any(has_columns) {
-        text.push_str("An entry is the printed figure, an arrow, ours, and by how much ours is off. ");
-        text.push_str("Its role is that of its column, or stands after it.\n\n");
+        text.push_str("An entry is the printed figure, an arrow, ours, and by how many per cent ours is off (of counts ");
+        text.push_str("0 and 1: by how many). Its role is that of its column, or stands after it.\n\n");
     }
     for table in &outcome.tables {
         let table_text =
@@ -280,7 +304,7 @@ impl<'a> GridColumn<'a> {
         let Some(row) = self.rows.iter().find(|row| row.published_row.name == name) else {
             return String::new();
         };
-        let deviation = format_deviation(row, arenas);
+        let deviation = format_deviation(row, arenas).replace(" %", "");
         let role = row.published_row.role;
         let mut remarks = vec![deviation];
         if role != self.role {
@@ -292,7 +316,7 @@ impl<'a> GridColumn<'a> {
         if !self.unit.is_empty() {
             ours = ours.replace(" ms", "");
         }
-        format!("{} → {ours}{remarks}", format_published_numbers(row))
+        format!("{}→{ours}{remarks}", format_published_numbers(row))
     }
 }
 
@@ -301,8 +325,24 @@ fn grid_notes(table: &TableOutcome) -> String {
     let rows = || table.rows.iter().map(|row| &row.published_row).filter(|row| !row.note.is_empty());
     let mut text = String::new();
     for note in distinct(rows().map(|row| row.note.as_str())) {
-        let entry = |row: &PublishedRow| format!("{} ({})", row.name, row.column);
-        let entries: Vec<String> = rows().filter(|row| row.note == note).map(entry).collect();
+        let noted: Vec<&PublishedRow> = rows().filter(|row| row.note == note).collect();
+        let count = |is_there: &dyn Fn(&PublishedRow) -> bool| {
+            table.rows.iter().filter(|row| is_there(&row.published_row)).count()
+        };
+        // A note of a whole row or of a whole column names that alone.
+        let is_whole = |is_there: &dyn Fn(&PublishedRow) -> bool| {
+            noted.iter().filter(|row| is_there(row)).count() == count(is_there)
+        };
+        let entry = |row: &&PublishedRow| {
+            if is_whole(&|other| other.name == row.name) {
+                row.name.clone()
+            } else if is_whole(&|other| other.column == row.column) {
+                row.column.clone()
+            } else {
+                format!("{} ({})", row.name, row.column)
+            }
+        };
+        let entries: Vec<String> = distinct(noted.iter().map(entry));
         text.push_str(&format!("- {}: {note}\n", entries.join(", ")));
     }
     text
