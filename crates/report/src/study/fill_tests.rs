@@ -105,7 +105,7 @@ fn a_printed_table_with_columns_is_a_grid_with_unit_and_role_in_its_head() {
     let page = fill_page("<!-- study x-1999 tables -->old<!-- end -->", &[Outcome { tables, ..outcome() }]);
     let grid = "|  | UDP, ms (fitted) | TCP, ms (predicted) |\n|---|---|---|\n\
                 | day 1 | 10→12.5 (+25.0) | 10→12.5 (+25.0) |\n\
-                | day 2 | 10→12.5 (exempt) |  |\n\n- day 2 (UDP): odd\n";
+                | day 2 | 10→12.5 (exempt) |  |\n\n- day 2: odd\n";
     assert!(page.as_ref().is_ok_and(|page| page.contains(grid)), "{page:?}");
 }
 
