@@ -67,10 +67,8 @@ fn add_rounds(samples: &mut CellSamples, record: &Recorded<'_>, entry: &Campaign
             continue;
         }
         // Late packets bend single figures. Any other disturbance takes the whole round.
-        let is_lost =
-            |run: &RunSummary| record.is_disturbed(run) && late_flows(run).is_empty();
-        let disturbing =
-            round.values().any(|turn| is_lost(turn.run)).then_some(summary.warnings.as_slice());
+        let is_lost = |run: &RunSummary| record.is_disturbed(run) && late_flows(run).is_empty();
+        let disturbing = round.values().any(|turn| is_lost(turn.run)).then_some(summary.warnings.as_slice());
         let late = late_flows_of_cell(&round, entry);
         // The repetitions of all days are numbered in one sequence.
         let id = RunId { repetition: samples.samples.len() as u64, seed: first.run.seed };

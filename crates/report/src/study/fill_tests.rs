@@ -128,8 +128,7 @@ fn a_figure_of_medians_is_a_table_of_its_lines() {
         fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), &[outcome])
     };
     let page = fill(&format!(r#"{{ "kind": "lines", "lines": [{whole}, {part}] }}"#), "figure 2 ; digits 2");
-    let rows =
-        "| MOS, by lost, % | 0 | 0.5 |\n|---|---|---|\n| UDP | 4.38 | 4.30 |\n| TCP | – | 4.20 |\n";
+    let rows = "| MOS, by lost, % | 0 | 0.5 |\n|---|---|---|\n| UDP | 4.38 | 4.30 |\n| TCP | – | 4.20 |\n";
     assert!(page.as_ref().is_ok_and(|page| page.contains(rows)), "{page:?}");
     let groups = format!(r#"{{ "kind": "groups", "names": ["far"], "lines": [{whole}] }}"#);
     assert!(
@@ -221,7 +220,8 @@ fn seeds_that_agree_stand_once_below_the_table_with_the_claims_that_lack_them() 
     outcome.claims.push(second);
     let page = fill_page("<!-- study x-1999 verdicts -->old<!-- end -->", &[outcome]);
     let page = page.unwrap_or_else(|found| panic!("{found:?}"));
-    let sentence = "The same with seeds 2 and 3, where a row says nothing else; not run with all of them: C2.\n";
+    let sentence =
+        "The same with seeds 2 and 3, where a row says nothing else; not run with all of them: C2.\n";
     assert!(page.contains(sentence), "{page}");
     assert!(page.contains("| reproduced: holds under base alone |"), "{page}");
     assert!(!page.contains("; the same with seed"), "{page}");

@@ -1,8 +1,8 @@
 //! The words for verdicts, checks and runs that the terminal and the pages have in common.
 
 use talkpath_study::{
-    ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, Standing, Value, Verdict,
-    arena_list, format_figure, format_median, format_number, value_labels,
+    ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, Standing, Value, Verdict, arena_list,
+    format_figure, format_median, format_number, value_labels,
 };
 use talkpath_units::numbered;
 

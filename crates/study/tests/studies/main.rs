@@ -563,11 +563,13 @@ fn a_share_of_repetitions_is_pooled_over_the_orders_of_all_days() {
     let order = "metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]";
     let pooled = "metric = \"flows.call.loss_rate\", rising = [\"call-near{day}\", \"call-far{day}\"], at_least = 0.6, \
                   pool = { day = [\"\", \"-2\"] }";
-    let second_day = "near-2 = { \"path.up.delay\" = \"2 ms\" }\nfar-2 = { \"path.up.delay\" = \"60 ms\" }\n\n[[cells]]";
+    let second_day =
+        "near-2 = { \"path.up.delay\" = \"2 ms\" }\nfar-2 = { \"path.up.delay\" = \"60 ms\" }\n\n[[cells]]";
     let text = STUDY.replace(order, pooled).replace("\n[[cells]]", second_day);
     let study = valid(&text.replace("[\"near\", \"far\"]", "[\"near\", \"far\", \"near-2\", \"far-2\"]"));
     let first_day = [("call-near", "base", ONE), ("call-far", "base", TWO)];
-    let losses = [first_day.as_slice(), &[("call-near-2", "base", TWO), ("call-far-2", "base", ONE)]].concat();
+    let losses =
+        [first_day.as_slice(), &[("call-near-2", "base", TWO), ("call-far-2", "base", ONE)]].concat();
     let outcome = judge(&study, &Selection::default(), &samples(&study, &losses));
     let check = &outcome.claims[1].in_first_arena.by_assumption[0].checks[0];
     // Near loses less than far in all six repetitions of the first day, and in none of the second.
