@@ -500,15 +500,23 @@ fn compare_answers_with_cause_and_cure_and_says_what_to_type_next() {
     let firsts = runs.iter().filter(|run| run["repetition"] == 0);
     let transports: Vec<_> = firsts.map(|run| &run["flows"]["call"]["transport"]).collect();
     let deployed = ["udp", "tcp", "tcp-nodelay", "quic-datagram", "quic-stream", "quic-stream-per-message"];
-    // As the line is, with another queue, with an upload that is held to a rate, and without it.
-    assert_eq!(transports, [deployed; 4].concat());
-    assert_eq!(runs.len() as u64, 24 * summary["cells"][0]["n"].as_u64().unwrap());
+    // As the line is; then two transports with an upload that is held to a rate, with another congestion control
+    // of it, without it, and behind a router of another queue.
+    let (as_given, variants) = transports.split_at(deployed.len());
+    assert!(as_given.iter().zip(deployed).all(|(found, expected)| *found == expected), "{as_given:?}");
+    assert_eq!(variants.len(), 8);
+    assert!(variants.chunks(2).all(|pair| pair == &variants[..2] && *pair[0] == "udp"), "{variants:?}");
+    assert_eq!(runs.len() as u64, 14 * summary["cells"][0]["n"].as_u64().unwrap());
     let answer = &summary["comparisons"][0]["answer"];
     assert_eq!(answer["outcome"], "unusable", "64 kB at 1 Mbps hold 512 ms: {answer}");
     assert_eq!(answer["cure"]["change"]["path.up.queue"], "fq_codel");
     assert!(answer["cure"]["mos"].as_f64().unwrap() > 4.0, "{answer}");
     let tried = answer["tried"].as_array().unwrap();
-    assert!(tried.len() >= 2 && tried.iter().all(|change| change["mos"].as_f64().unwrap() > 4.0), "{answer}");
+    let is_control = |change: &&Value| change["change"].get("flow.upload.transport.cc").is_some();
+    assert_eq!((tried.len(), tried.iter().filter(is_control).count()), (4, 1), "{answer}");
+    let others = tried.iter().filter(|change| !is_control(change));
+    assert!(others.clone().all(|change| change["mos"].as_f64().unwrap() > 4.0), "{answer}");
+    assert_eq!(answer["cure"]["change"]["path.up.rate"], "950 kbps", "{answer}");
     let shown: Vec<&str> = seen.out.split_whitespace().collect();
     for line in ["line", "why", "neighbours"].map(|key| answer[key].as_str().unwrap()) {
         assert!(shown.join(" ").contains(line), "not in the output: {line}");
