@@ -45,7 +45,7 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask timings [PAGE]   what each crate's build costs, from `cargo build --release --timings`
        cargo xtask peers [seeds=N] [ns3=FOLDER] [CELL...]        the 1997 dumbbell's figures in ns-2 and ns-3 beside ours
        cargo xtask peers queues [seeds=N] [ns3=FOLDER]        CoDel and FQ-CoDel in ns-3 beside ours
-       cargo xtask peers wifi [seeds=N] [ns3=FOLDER]        ns-3's 802.11n beside ours: throughput and access delay
+       cargo xtask peers wifi [seeds=N] [stations=N,...] [ns3=FOLDER]        ns-3's 802.11n beside ours: throughput and access delay
        cargo xtask peers cellular [seeds=N] [ns3=FOLDER]        ns-3's LTE beside ours: goodput and delay
        cargo xtask peers speed [repeats=N] [ns3=FOLDER] [SCENARIO...]        what the same packets cost there and here
        cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one

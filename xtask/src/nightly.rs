@@ -152,7 +152,7 @@ const NIGHTLY: [Job; 32] = [
         name: "peers",
         minutes: 9,
         what: "the 1997 dumbbell in ns-2 and ns-3, CoDel in ns-3, ten seeds",
-        run: other_simulators,
+        run: |root, _| other_simulators(root, &["", "queues"]),
     },
     Job {
         name: "properties",
@@ -246,7 +246,7 @@ const NIGHTLY: [Job; 32] = [
     },
 ];
 
-const WEEKLY: [Job; 12] = [
+const WEEKLY: [Job; 13] = [
     Job {
         name: "seeds",
         minutes: 40,
@@ -306,6 +306,12 @@ const WEEKLY: [Job; 12] = [
         minutes: 15,
         what: "shaper, policer, classes, loss, copies and damage against Linux 6.1's under qemu",
         run: |root, _| of_a_kernel(kernel_disciplines::run(root, &[])),
+    },
+    Job {
+        name: "peers-radio",
+        minutes: 60,
+        what: "ns-3's LTE and 802.11n beside ours, 1 to 10 users and stations",
+        run: |root, _| other_simulators(root, &["cellular", "wifi"]),
     },
     Job {
         name: "sawashima",
@@ -532,19 +538,21 @@ fn of_a_kernel(closing: Result<String, String>) -> Outcome {
     }
 }
 
-fn other_simulators(root: &Path, _: Instant) -> Outcome {
+/// Parts of `cargo xtask peers`; an empty name is that of the dumbbell.
+fn other_simulators(root: &Path, parts: &[&str]) -> Outcome {
     let (mut said, mut skipped) = (Vec::new(), Vec::new());
-    for what in [&[][..], &["queues".to_owned()]] {
-        match peers::run(root, what) {
+    for part in parts {
+        let words: Vec<String> = part.split_whitespace().map(str::to_owned).collect();
+        match peers::run(root, &words) {
             Ok(closing) => said.push(closing),
             Err(why) if why.contains("no other simulator is installed") => skipped.push(why),
             Err(why) => return Outcome::Failed(why),
         }
     }
-    match skipped.len() {
-        0 | 1 => Outcome::Passed([said, skipped].concat().join("; ")),
-        _ => Outcome::Skipped(skipped.swap_remove(0)),
+    if said.is_empty() {
+        return Outcome::Skipped(skipped.join("; "));
     }
+    Outcome::Passed([said, skipped].concat().join("; "))
 }
 
 fn other_seeds(root: &Path, deadline: Instant) -> Outcome {

@@ -18,6 +18,7 @@ use std::process::Command;
 
 mod cells;
 mod cellular;
+mod interval;
 mod queues;
 mod speed;
 mod wifi;

@@ -18,7 +18,7 @@ use talkpath_measure::{FlowRecord, RunRecord, SeriesKind};
 use talkpath_model::{Flow, Scenario};
 use talkpath_scenario::{Options, Setting, Source, load};
 use talkpath_sim::SimArena;
-use talkpath_units::Seed;
+use talkpath_units::{Duration, Instant, Seed};
 
 fn main() -> ExitCode {
     match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
@@ -97,6 +97,7 @@ fn figures(record: &RunRecord, scenario: &Scenario) -> String {
     let sent = counted(|flow| flow.counters.data_packets);
     let again = counted(|flow| flow.counters.retransmissions);
     let all = [
+        ("access_p99", probe.and_then(|_| access_delay_p99(record))),
         ("carried", probe.map(|_| carried)),
         ("capped", mean(scenario.flows.iter().filter_map(|flow| capped_window(record, flow)).collect())),
         ("cwnd", mean(streams().filter_map(|(_, flow)| flow.cwnd_packets).collect())),
@@ -118,6 +119,23 @@ fn figures(record: &RunRecord, scenario: &Scenario) -> String {
         ("wait_p95", wan.map(|link| link.queue_delay.p95.as_millis_f64())),
     ];
     all.iter().filter_map(|(name, value)| value.map(|value| format!(" {name}={value}"))).collect()
+}
+
+/// The 99th percentile in milliseconds of the time from the last packet of a station's transmission to the
+/// first of its next one, of all stations that always have something to send.
+fn access_delay_p99(record: &RunRecord) -> Option<f64> {
+    // Packets of 1500 B come 192 us after each other in an aggregate, and 315 us in two transmissions.
+    const OF_ONE_TRANSMISSION: Duration = Duration::from_micros(250);
+    let is_counted = |at: &Instant| (record.window_start..record.window_end).contains(at);
+    let mut delays = Vec::new();
+    for flow in record.flows.iter().filter(|flow| flow.info.name != "probe") {
+        let arrivals = flow.forward.messages.iter().filter_map(|message| message.received);
+        let arrivals: Vec<_> = arrivals.filter(is_counted).collect();
+        let gaps = arrivals.iter().zip(arrivals.iter().skip(1)).map(|(from, to)| to.since(*from));
+        delays.extend(gaps.filter(|gap| *gap > OF_ONE_TRANSMISSION));
+    }
+    delays.sort_unstable();
+    delays.get(delays.len() * 99 / 100).map(|delay| delay.as_millis_f64())
 }
 
 /// The mean of a connection's window as it counted: `cwnd`, capped by what the receiver's buffer lets be in
