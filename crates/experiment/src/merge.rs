@@ -317,7 +317,10 @@ pub(crate) fn summary_so_far(plan: &Plan, in_memory: &PartsInMemory) -> Summary 
         run.sweep = plan.cell(run.cell).map(|cell| Arc::clone(&cell.sweep).into()).unwrap_or_default();
         runs.push(run);
     }
-    Summary { program: program_of(plan), ..summary_of_runs(&plan.name, runs) }
+    // A variant with another size is one only where the size is assumed.
+    let assumed_queues = plan.understood.assumed_queues.clone();
+    let understood = Understood { assumed_queues, ..Understood::default() };
+    Summary { program: program_of(plan), understood, ..summary_of_runs(&plan.name, runs) }
 }
 
 /// Describes the program of the user, if the plan has one whose end is a result.

@@ -479,6 +479,26 @@ fn resuming_refuses_another_scenario_a_whole_run_and_company() {
 }
 
 #[test]
+fn a_game_beside_an_upload_has_its_round_trips_and_the_size_at_which_an_assumed_queue_decides() {
+    let bench = Bench::new();
+    let game = ["compare", "--line", "10/2", "--workload", "game-60hz", "--repeat", "2", "--duration", "10s"];
+    let seen = bench.run(&[&game[..], &["--transports", "udp,tcp-nodelay"]].concat());
+    let out = seen.succeeds().out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in [
+        "No transport makes the flow game usable while the upload runs: a p50 round trip of ",
+        " ms without the flow upload), and ",
+        "With fq_codel on the uplink, shaped to 1.9 Mb/s (in the router, ",
+        "With the flow upload held to 1.6 Mb/s (a limit in the program that sends it) it is usable: ",
+        "The size of the queue of the uplink decides: it is usable up to ",
+    ] {
+        assert!(out.contains(text), "no {text} in: {out}");
+    }
+    let sizes = ["--transports", "udp", "--sweep", "path.up.queue.limit=10ms,400ms"];
+    let seen = bench.run(&[&game[..], &sizes].concat());
+    assert!(seen.succeeds().out.contains("400ms"), "{}", seen.out);
+}
+
+#[test]
 fn compare_answers_with_cause_and_cure_and_says_what_to_type_next() {
     let bench = Bench::new();
     let seen = bench.run(&["compare"]);
