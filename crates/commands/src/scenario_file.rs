@@ -119,11 +119,17 @@ pub(crate) fn load_source_beside(path: &Path, source: &Source, options: &Options
 }
 
 /// Makes the plan of `text`, which is the resolved scenario of `plan` with a change. The traces are taken
-/// from `plan`, so their files are not read again. The text states the size of each queue, and what was
-/// assumed stays so.
+/// from `plan`, so their files are not read again.
+///
+/// What was assumed of queues and said of the path stays as it was, because the text states every size and
+/// does not have the names that the user wrote. So do the warnings.
 pub(crate) fn load_changed(plan: &Plan, text: String) -> Result<Plan, Failure> {
     let mut changed = load(&Source::new(SCENARIO, text), &Options::default(), &PlanFiles { plan })?;
-    changed.understood.assumed_queues.clone_from(&plan.understood.assumed_queues);
+    let Plan { warnings, understood, .. } = plan;
+    changed.warnings.clone_from(warnings);
+    changed.understood.path.clone_from(&understood.path);
+    changed.understood.assumes_queues = understood.assumes_queues;
+    changed.understood.assumed_queues.clone_from(&understood.assumed_queues);
     Ok(changed)
 }
 

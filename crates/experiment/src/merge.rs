@@ -200,7 +200,7 @@ impl Merging<'_> {
             understood: Understood {
                 // `judge` fills in the setting.
                 setting: Vec::new(),
-                traces: plan.understood.traces.clone(),
+                traces: plan.understood.traces.iter().chain(&plan.understood.tables).cloned().collect(),
                 losses: plan.understood.losses.clone(),
                 fragments: plan.understood.fragments.clone(),
                 // In a plan that has grown every default is written out, so only the first plan knows which

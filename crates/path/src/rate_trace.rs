@@ -150,12 +150,12 @@ pub enum TraceMistake {
         most: f64,
     },
     /// The first time is later than any run lasts, and implausible as a time since 1970.
-    #[error("found {found}, which is {years} years after 1970{right}")]
+    #[error("found {found}, which as time since 1970 is in the year {year}{right}")]
     NoTimeSince1970 {
         /// The number.
         found: String,
-        /// The number as time since 1970.
-        years: u64,
+        /// The year that the number would be in.
+        year: u64,
         /// The column that it fits, with its semicolon. Empty if none does.
         right: String,
     },

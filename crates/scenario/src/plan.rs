@@ -229,7 +229,7 @@ fn resolve_cell(
     has_run: bool,
     reading: &mut Reading<'_>,
 ) -> Option<(Scenario, Option<Timeline>)> {
-    let Reading { contents, log, .. } = reading;
+    let Reading { contents, log, assumes_queues, .. } = reading;
     let scenario = resolve::scenario(tree, has_run, contents, log);
     if scenario.is_none() && log.is_clean() {
         let message = "this cannot be run, and talkpath does not know why: please report it";
@@ -241,7 +241,10 @@ fn resolve_cell(
     let followed = Followed { scenario: &scenario, spans: &spans, has_run };
     let timeline = timeline::timeline(&followed).map(|(timeline, doubts)| {
         for doubt in doubts {
-            warn_of_doubt(tree, &doubt, log);
+            // Whoever assumes a queue says what it is at the lowest rate.
+            if !(*assumes_queues && matches!(doubt.subject, DoubtSubject::Queue(_))) {
+                warn_of_doubt(tree, &doubt, log);
+            }
         }
         timeline
     });

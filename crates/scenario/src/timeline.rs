@@ -118,7 +118,7 @@ pub(crate) fn timeline(followed: &Followed<'_>) -> Option<(Timeline, Vec<Doubt>)
     let changed: BTreeSet<u32> = changes.iter().map(|change| change.link).collect();
     let of_link = |link: &u32| {
         let (name, extremes) = (scenario.links.get(*link as usize)?, extremes.get(*link as usize)?);
-        Some((name.name.clone(), extremes.in_words()))
+        Some((name.name.clone(), extremes.in_words(*has_run)))
     };
     Some((Timeline { changes: lines, extremes: changed.iter().filter_map(of_link).collect() }, doubts))
 }
@@ -238,7 +238,7 @@ fn line_of_file(
         counted(rows.len(), "row"),
         file_name(file),
         time(last.when.first),
-        extremes.in_words()
+        extremes.in_words(true)
     );
     if followed.has_run && used < rows.len() {
         what += &format!("; the run of {} sees {used} of the rows", time(followed.scenario.duration));

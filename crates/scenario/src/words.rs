@@ -21,6 +21,7 @@ pub(crate) fn time(time: Duration) -> String {
         1.0.. => (seconds, "s"),
         1e-3.. => (seconds * 1e3, "ms"),
         1e-6.. => (seconds * 1e6, "us"),
+        0.0 => (0.0, "s"),
         _ => (seconds * 1e9, "ns"),
     };
     format!("{} {unit}", significant(value, DIGITS))

@@ -70,7 +70,7 @@ fn each_change_has_a_line_with_its_times_and_values_and_each_link_its_extremes()
     assert_eq!(
         warnings,
         [
-            "a.toml:5:41: path.up.queue.limit: a limit in time is 187500 B of the rate at the beginning, 15 Mb/s; at 2 Mb/s, the lowest \
+            "a.toml:5:39: path.up.queue.limit: a limit in time is 187500 B of the rate at the beginning, 15 Mb/s; at 2 Mb/s, the lowest \
           rate, they take 750 ms. Write the limit in bytes, or change `queue.limit` with the rate"
         ]
     );

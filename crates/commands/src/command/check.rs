@@ -66,7 +66,8 @@ fn print_valid(path: &Path, plan: &Plan, is_path: bool, terminal: Terminal) -> R
     let file = path.display();
     for warning in &plan.warnings {
         // A path file has its name in the warning.
-        let of_file = if warning.included.is_some() || is_path { String::new() } else { format!("{file}:") };
+        let has_place = warning.included.is_some() || warning.option.is_some();
+        let of_file = if has_place || is_path { String::new() } else { format!("{file}:") };
         terminal.warning(&format!("{of_file}{warning}"));
     }
     for note in &plan.understood.path {

@@ -126,7 +126,7 @@ fn convert_capture(args: &DescribedTrace, terminal: Terminal) -> Result<(), Fail
     }
     match args.output.as_deref() {
         Some(output) => write_output(output, &table, terminal),
-        None => terminal.result("-o FILE writes it as a table for `file` of [[change]]\n"),
+        None => terminal.result("-o FILE writes it as a table for `file` of [[change]]; `compare --path CAPTURE --line 50/10` takes it with rates of yours\n"),
     }
 }
 

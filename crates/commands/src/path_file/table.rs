@@ -16,6 +16,9 @@ const ASSUMED_DELAY: Duration = Duration::from_millis(20);
 /// How long a full queue takes to empty at the mean rate, as `--line` assumes it.
 const UP_QUEUE: &str = "250 ms";
 const DOWN_QUEUE: &str = "100 ms";
+/// The same in seconds.
+const UP_SECONDS: f64 = 0.25;
+const DOWN_SECONDS: f64 = 0.1;
 
 /// What is assumed of a path beside its rates.
 pub(super) struct Assumed {
@@ -32,11 +35,13 @@ impl Assumed {
     /// The link `up` or `down` as a path file describes it, in a line. `rate` is TOML, or empty if no rate is
     /// known.
     pub(super) fn link(&self, link: &str, rate: &str, delay: Option<Duration>) -> String {
-        let rate = if rate.is_empty() { String::new() } else { format!("rate = {rate}, ") };
+        let delay = delay.unwrap_or(ASSUMED_DELAY).as_nanos() as f64 / 1e3;
+        if rate.is_empty() {
+            return format!("{link} = {{ delay = \"{delay} us\" }}\n");
+        }
+        let limit = if link == "up" { UP_QUEUE } else { DOWN_QUEUE };
         format!(
-            "{link} = {{ {rate}delay = \"{} us\", queue = {{ kind = \"drop-tail\", limit = \"{}\" }} }}\n",
-            delay.unwrap_or(ASSUMED_DELAY).as_nanos() as f64 / 1e3,
-            if link == "up" { UP_QUEUE } else { DOWN_QUEUE }
+            "{link} = {{ rate = {rate}, delay = \"{delay} us\", queue = {{ kind = \"drop-tail\", limit = \"{limit}\" }} }}\n"
         )
     }
 
@@ -48,6 +53,14 @@ impl Assumed {
             _ => format!("a delay of {ASSUMED_DELAY} each way and "),
         };
         format!("assumed {delay}queues of {UP_QUEUE} up and {DOWN_QUEUE} down")
+    }
+
+    /// Says what is assumed of a path whose rates, with their queues, come from elsewhere.
+    fn without_queues_in_words(&self) -> String {
+        match self.delay_of[..] {
+            [] => "its rates and queues are those beside it, its delays those of the table".to_owned(),
+            _ => format!("assumed a delay of {ASSUMED_DELAY}; its rates and queues are those beside it"),
+        }
     }
 }
 
@@ -89,7 +102,15 @@ pub(super) fn path_of_table(
             Some(_) => {
                 let mean = mean_rate_above_zero(rows, period)
                     .ok_or_else(|| format!("found no rate above 0 of the direction {link}"))?;
-                means.push(format!("{} {link}", rate_in_words(mean)));
+                let mean = Rate::from_bps(mean.as_bps().div_ceil(1000) * 1000);
+                let slowest = rates(rows).filter(|bps| *bps > 0).min().unwrap_or(mean.as_bps());
+                let times = mean.as_bps() as f64 / slowest as f64;
+                means.push(format!(
+                    "{} {link}; at the lowest, {}, the queue takes {} s",
+                    rate_in_words(mean),
+                    rate_in_words(Rate::from_bps(slowest)),
+                    rounded(queue_seconds(link) * times)
+                ));
                 format!("\"{} kbps\"", mean.as_bps() as f64 / 1e3)
             }
         };
@@ -105,18 +126,26 @@ pub(super) fn path_of_table(
         if begins.is_zero() { String::new() } else { format!(" and begins at its first time, {begins}") };
     let at_mean = match means.is_empty() {
         true => String::new(),
-        false => format!(" at the mean rate ({})", means.join(", ")),
+        false => format!(" at the mean rate ({})", means.join("; ")),
     };
     path.notes.push(format!(
         "--path {name}: {follows}, which repeats after {period}{from}; {}{at_mean}; a path file says otherwise, with `link`, `file` \
          and `every` in [[change]]",
-        Assumed { delay_of: assumed_delay_of }.in_words()
+        match lacking.len() {
+            0 => Assumed { delay_of: assumed_delay_of }.in_words(),
+            _ => Assumed { delay_of: assumed_delay_of }.without_queues_in_words(),
+        }
     ));
-    path.assumes_queues = true;
+    path.assumes_queues = lacking.is_empty();
     if !lacking.is_empty() {
         path.lacks_rate = Some(lacking_rate(name, &lacking));
     }
     Ok(path)
+}
+
+/// How long a full queue takes to empty at the mean rate.
+fn queue_seconds(link: &str) -> f64 {
+    if link == "up" { UP_SECONDS } else { DOWN_SECONDS }
 }
 
 /// Says that a file has no rates, and how to add them.
@@ -299,6 +328,10 @@ mod tests {
         assert!(text.starts_with(expected), "{text}");
         assert!(text.ends_with("[[change]]\nfile = \"a.csv\"\nevery = \"3000 ms\"\n"), "{text}");
         assert!(notes[0].contains("repeats after 3 s; assumed queues of 250 ms up"), "{notes:?}");
+        assert!(
+            notes[0].contains("15 Mb/s up; at the lowest, 10 Mb/s, the queue takes 0.375 s"),
+            "{notes:?}"
+        );
         assert!(made.is_empty() && lacks_rate.is_none());
     }
 

@@ -65,7 +65,8 @@ pub(crate) fn read_links(text: &str) -> Result<Vec<LinkOfLines>, String> {
             let handles: Vec<&str> = handles.filter_map(|place| place.handle.as_deref()).collect();
             let known = if handles.is_empty() { "none".to_owned() } else { handles.join(", ") };
             return Err(format!(
-                "line {number}: found parent {}, which no line of {} has as its handle or classid; there is {known}",
+                "line {number}: found parent {}, which no line of {} has as its handle or classid; there is {known}. Add that line, or take \
+                 `parent` out to read this one alone",
                 hangs.parent.as_deref().unwrap_or_default(),
                 if hangs.device.is_empty() { "this device" } else { &hangs.device }
             ));

@@ -142,7 +142,7 @@ impl Clock {
         });
         Err(TraceMistake::NoTimeSince1970 {
             found,
-            years: (number * unit / 1e9 / SECONDS_OF_A_YEAR) as u64,
+            year: 1970 + (number * unit / 1e9 / SECONDS_OF_A_YEAR) as u64,
             right,
         })
     }

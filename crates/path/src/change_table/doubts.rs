@@ -82,7 +82,7 @@ pub(super) fn implausible_rates(rows: &[(Duration, LinkValues)], unit: f64) -> O
         let mut fitting = others.into_iter();
         let found = fitting.find(|(_, other)| is_right(*other) && PLAUSIBLE_BPS.contains(&in_unit(*other)));
         found.map_or_else(String::new, |(name, other)| {
-            format!("; if it is in the unit of {name}, that is {}", written(in_unit(other)))
+            format!(" In that of {name} it is {}", written(in_unit(other)))
         })
     };
     let largest_written = written(largest as f64);

@@ -119,7 +119,10 @@ fn warn_of_late_change(section: &Section<'_>, changes: &[Change], duration: Opti
     let Some(duration) = duration else { return };
     let fixed = changes.iter().filter(|change| !change.when.random_phase);
     if let Some(first) = fixed.map(|change| change.when.first).min().filter(|first| *first >= duration) {
-        let message = format!("the change comes first at {first}, but the run sends for {duration}");
+        let message = format!(
+            "the change comes first at {first}, but the run sends for {duration}; `duration`, or --duration of \
+                               compare, makes it longer"
+        );
         section.warning(time_key(section), &message, log);
     }
 }

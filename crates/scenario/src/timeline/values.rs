@@ -153,8 +153,9 @@ impl Extremes {
         self.slowest.map(Rate::from_bps)
     }
 
-    /// `rate 2 Mb/s (from 390 s on) to 15 Mb/s, delay 20 ms, 19 outages of 38 s together`.
-    pub(super) fn in_words(&self) -> String {
+    /// `rate 2 Mb/s (first at 390 s) to 15 Mb/s, delay 20 ms, 19 outages of 38 s together`. Outages are counted
+    /// if a run is known.
+    pub(super) fn in_words(&self, has_run: bool) -> String {
         let rate_of = |bps: f64| rate(Rate::from_bps(bps as u64));
         let delay_of = |nanos: f64| time(Duration::from_nanos(nanos as u64));
         let mut parts: Vec<String> = [
@@ -167,7 +168,7 @@ impl Extremes {
         .into_iter()
         .flatten()
         .collect();
-        if self.outages > 0 {
+        if self.outages > 0 && has_run {
             parts.push(format!("{} of {} together", counted(self.outages, "outage"), time(self.outage_time)));
         }
         parts.join(", ")

@@ -53,7 +53,7 @@ fn warn_of_tables(root: &Table, duration: Duration, contents: &Contents, log: &m
         let used = rows.iter().filter(|(time, _)| *time < duration).count();
         if used < rows.len() {
             doubts.push(format!(
-                "the run of {} sees {used} of its {}, which go on to {}",
+                "the run of {} sees {used} of its {}, which go on to {}; `duration`, or --duration of compare, makes it longer",
                 time(duration),
                 counted(rows.len(), "row"),
                 time(rows.last().map_or(Duration::ZERO, |(time, _)| *time))
