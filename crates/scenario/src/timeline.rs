@@ -37,6 +37,8 @@ pub struct Timeline {
 pub struct TimelineChange {
     /// The number of the `[[change]]`, from 1, as in the key `change.1.delay`.
     pub number: u64,
+    /// Its key `name`.
+    pub name: Option<String>,
     /// The names of the links.
     pub links: Vec<String>,
     /// When it first comes. `None` if the seed of a repetition draws it.
@@ -55,8 +57,9 @@ impl Timeline {
     /// Returns a line for each change, and one for the extremes of each link.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let change = |change: &TimelineChange| {
-            let TimelineChange { number, links, when, what, .. } = change;
-            format!("change.{number}, {}: {when}: {what}", links.join(" and "))
+            let TimelineChange { number, name, links, when, what, .. } = change;
+            let name = name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+            format!("change.{number}{name}, {}: {when}: {what}", links.join(" and "))
         };
         let changes = self.changes.iter().map(change);
         changes.chain(self.extremes.iter().map(|(link, text)| format!("{link} in all: {text}")))
@@ -111,9 +114,13 @@ pub(crate) fn timeline(followed: &Followed<'_>) -> Option<(Timeline, Vec<Doubt>)
     let mut begin = 0;
     for span in *spans {
         let of_span = begin..begin + span.changes;
+        let name = scenario.change_origins.get(begin).and_then(|origin| origin.name.as_deref());
         begin += span.changes;
         let (changes, seen) = (changes.get(of_span.clone()), seen.get(of_span));
-        lines.extend(lines_of_span(followed, span, changes.unwrap_or_default(), seen.unwrap_or_default()));
+        let lines_of_span =
+            lines_of_span(followed, span, changes.unwrap_or_default(), seen.unwrap_or_default());
+        let named = |line| TimelineChange { name: name.map(str::to_owned), ..line };
+        lines.extend(lines_of_span.into_iter().map(named));
     }
     let changed: BTreeSet<u32> = changes.iter().map(|change| change.link).collect();
     let of_link = |link: &u32| {
@@ -273,5 +280,14 @@ fn line(
         Some(every) => format!("{begin} and then every {}{often}", time(every)),
         None => begin,
     };
-    TimelineChange { number, links: Vec::new(), first, every: when.every, times, when: in_words, what }
+    TimelineChange {
+        number,
+        name: None,
+        links: Vec::new(),
+        first,
+        every: when.every,
+        times,
+        when: in_words,
+        what,
+    }
 }

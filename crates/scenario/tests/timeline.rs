@@ -122,6 +122,13 @@ fn what_cannot_be_meant_is_warned_of() {
 }
 
 #[test]
+fn a_change_with_a_name_is_called_by_it() {
+    let path = format!("{LINKS}[[change]]\nname = \"rain\"\nat = \"1 s\"\nloss = \"2%\"\n");
+    let (lines, _) = timeline("9 s", Box::leak(path.into_boxed_str()));
+    assert!(lines[0].starts_with("change.1 (rain), up and down: at 1 s: loss from 0 % to 2 %"), "{lines:?}");
+}
+
+#[test]
 fn a_path_alone_needs_no_run_and_has_no_number_of_times() {
     let set = vec![Setting::by("--path a.toml", "path", "\"a.toml\"")];
     let options = Options { set, is_path_alone: true, ..Options::default() };

@@ -115,6 +115,7 @@ fn timeline_as_json(timeline: &Timeline) -> Value {
     let change = |change: &TimelineChange| {
         json!({
             "change": change.number,
+            "name": change.name,
             "links": change.links,
             "first_s": seconds(change.first),
             "every_s": seconds(change.every),
