@@ -236,7 +236,7 @@ fn every_command_of_the_guide_to_campaigns_works() {
 
 #[test]
 fn every_command_of_the_guide_to_scenarios_works() {
-    try_guide("write-a-scenario.md", 12);
+    try_guide("write-a-scenario.md", 14);
 }
 
 #[test]
