@@ -85,6 +85,6 @@ pub use study::{
 };
 pub use table::{PublishedRow, PublishedTable, Role};
 pub use words::{
-    figures_in_words, format_figure, format_median, format_number, format_range, format_requirement,
-    matches_pattern, unit_suffix, value_labels,
+    deciding_figures_in_words, figures_in_words, format_figure, format_median, format_number, format_range,
+    format_requirement, matches_pattern, unit_suffix, value_labels,
 };

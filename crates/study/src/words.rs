@@ -10,7 +10,7 @@ mod sets;
 
 pub use self::check::{format_figure, format_requirement, value_labels};
 pub(crate) use self::figures::describe_figures;
-pub use self::figures::figures_in_words;
+pub use self::figures::{deciding_figures_in_words, figures_in_words};
 pub use self::numbers::{format_median, format_number, format_range, unit_suffix};
 pub use self::places::matches_pattern;
 pub(crate) use self::places::{Place, places};

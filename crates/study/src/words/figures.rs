@@ -31,14 +31,36 @@ const MAX_GROUPS: usize = 6;
 /// Returns the figures of a claim in one arena: those under the first set with an answer, which is the base
 /// if the base has an answer. Returns an empty text if no set has an answer.
 pub fn figures_in_words(verdict: &ArenaVerdict) -> String {
+    answered_figures(verdict, Shown::All)
+}
+
+/// Returns the figures of a claim as [`figures_in_words`] does, but of a claim that fails only those of the
+/// checks that fail: a table beside the first one says by what the verdict is another.
+pub fn deciding_figures_in_words(verdict: &ArenaVerdict) -> String {
+    answered_figures(verdict, Shown::Deciding)
+}
+
+/// Which figures of a claim are written. The others are counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    All,
+    /// If a check fails, the groups with a check that fails.
+    Deciding,
+}
+
+fn answered_figures(verdict: &ArenaVerdict, shown: Shown) -> String {
     let with_answer = verdict.by_assumption.iter().find(|outcome| outcome.holds.is_some());
     let skipped = usize::try_from(verdict.checks_left_out).unwrap_or(usize::MAX);
-    with_answer.map_or_else(String::new, |outcome| describe_figures(outcome, skipped))
+    with_answer.map_or_else(String::new, |outcome| describe(outcome, skipped, shown))
 }
 
 /// Writes the figures of a claim under one assumption set. `skipped_checks` is the number of checks that
 /// `--quick` skipped.
 pub(crate) fn describe_figures(set_outcome: &SetOutcome, skipped_checks: usize) -> String {
+    describe(set_outcome, skipped_checks, Shown::All)
+}
+
+fn describe(set_outcome: &SetOutcome, skipped_checks: usize, shown: Shown) -> String {
     let checks: Vec<&CheckOutcome> =
         set_outcome.checks.iter().filter(|check| check.holds.is_some()).collect();
     let unanswered = set_outcome.checks.len() - checks.len();
@@ -47,8 +69,10 @@ pub(crate) fn describe_figures(set_outcome: &SetOutcome, skipped_checks: usize) 
     } else {
         (groups(&checks), MAX_GROUPS)
     };
-    let (shown, hidden) = choose_shown(&groups, most);
-    let mut parts: Vec<String> = shown.into_iter().map(Group::in_words).collect();
+    let failing = groups.iter().filter(|group| !group.holds()).count();
+    let most = if shown == Shown::Deciding && failing > 0 { most.min(failing) } else { most };
+    let (written, hidden) = choose_shown(&groups, most);
+    let mut parts: Vec<String> = written.into_iter().map(Group::in_words).collect();
     let others: Vec<&CheckOutcome> = hidden.into_iter().flat_map(|group| &group.checks).copied().collect();
     if !others.is_empty() {
         parts.push(format!("{} of {} other checks hold", count_holding(&others), others.len()));
@@ -91,7 +115,7 @@ fn groups<'a>(checks: &[&'a CheckOutcome]) -> Vec<Group<'a>> {
 /// check fails are written before others. Both lists have the order of the checks.
 fn choose_shown<'g, 'a>(groups: &'g [Group<'a>], most: usize) -> (Vec<&'g Group<'a>>, Vec<&'g Group<'a>>) {
     let mut by_need: Vec<usize> = (0..groups.len()).collect();
-    by_need.sort_by_key(|index| count_holding(&groups[*index].checks) == groups[*index].checks.len());
+    by_need.sort_by_key(|index| groups[*index].holds());
     by_need.truncate(most);
     let (mut shown, mut hidden) = (Vec::new(), Vec::new());
     for (index, group) in groups.iter().enumerate() {
@@ -109,6 +133,10 @@ impl<'a> Group<'a> {
             return vec![self];
         }
         self.checks.into_iter().map(|check| Group { checks: vec![check] }).collect()
+    }
+
+    fn holds(&self) -> bool {
+        count_holding(&self.checks) == self.checks.len()
     }
 }
 
@@ -363,6 +391,10 @@ mod tests {
         let days = |letter: char| [1, 2].map(|day| ratio(&format!("{letter}{day}"), 2.0, letter != 'k'));
         let words = words("abcdefghijk".chars().flat_map(days).collect());
         assert!(words.ends_with("e: 2; k: 2 (0 of 2 hold); 10 of 10 other checks hold"), "{words}");
+        let checks = "jk".chars().flat_map(days).collect();
+        let outcome = SetOutcome { assumption: "base".to_owned(), holds: Some(false), checks };
+        let deciding = describe(&outcome, 0, Shown::Deciding);
+        assert_eq!(deciding, "k1: ratio 2; k2: ratio 2; 2 of 2 other checks hold");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use talkpath_study::{
     ArenaName, ArenaVerdict, Drawing, FigureLine, FigureOutcome, Outcome, PublishedRow, Role, RowOutcome,
-    TableOutcome, Verdict, figures_in_words, format_number, unit_suffix,
+    TableOutcome, Verdict, deciding_figures_in_words, figures_in_words, format_number, unit_suffix,
 };
 
 use super::find::{find_cells, find_figure};
@@ -146,6 +146,12 @@ fn our_figures(verdict: &ArenaVerdict) -> String {
     if figures.is_empty() { verdict.reproduced.clone() } else { figures }
 }
 
+/// The figures of a claim by which its verdict is another than the first run's.
+fn deciding_figures(verdict: &ArenaVerdict) -> String {
+    let figures = deciding_figures_in_words(verdict);
+    if figures.is_empty() { our_figures(verdict) } else { figures }
+}
+
 /// Whether a claim compares arenas and was judged by runs in both.
 fn is_across_arenas(verdict: &ArenaVerdict) -> bool {
     verdict.arena.contains(',') && !verdict.left_out
@@ -169,7 +175,7 @@ fn table_of_other_run(outcome: &Outcome, first: &Outcome, judged_across: &[&str]
         if !verdict.left_out && is_alike {
             alike.push(claim.id.clone());
         } else if !verdict.left_out {
-            table.row(&[&claim.id, &our_figures(verdict), &verdict_in_words(verdict)]);
+            table.row(&[&claim.id, &deciding_figures(verdict), &verdict_in_words(verdict)]);
         } else if !judged_across.contains(&claim.id.as_str()) {
             left_out.push(claim.id.clone());
         }
@@ -239,8 +245,10 @@ pub(super) fn tables_of_printed(outcome: &Outcome) -> String {
     let arenas = OurArenas::new(outcome);
     let mut text = String::from("\n\n");
     if outcome.tables.iter().any(has_columns) {
-        text.push_str("An entry is the printed figure, an arrow, ours, and by how many per cent ours is off (of counts ");
-        text.push_str("0 and 1: by how many). Its role is that of its column, or stands after it.\n\n");
+        text.push_str(
+            "An entry is the printed figure, an arrow, ours, and by how many per cent ours is off. ",
+        );
+        text.push_str("Its role is that of its column, or stands after it.\n\n");
     }
     for table in &outcome.tables {
         let table_text =
@@ -304,7 +312,12 @@ impl<'a> GridColumn<'a> {
         let Some(row) = self.rows.iter().find(|row| row.published_row.name == name) else {
             return String::new();
         };
-        let deviation = format_deviation(row, arenas).replace(" %", "");
+        let deviation = match format_deviation(row, arenas) {
+            percent if percent.contains(" %") => percent.replace(" %", ""),
+            none if none.is_empty() => none,
+            // Of a count of 0 or 1 it is a difference.
+            difference => format!("by {difference}"),
+        };
         let role = row.published_row.role;
         let mut remarks = vec![deviation];
         if role != self.role {
