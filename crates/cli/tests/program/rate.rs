@@ -119,12 +119,15 @@ fn a_capture_at_one_place_has_both_directions_as_they_are_there() {
     let (up, down) = (lost(flows(&summary), "call-up"), lost(flows(&summary), "call-down"));
     assert!(up > 3 && down > 10, "{up} {down}");
     // The first host has lost nothing of what it sends. A stream is `up` if its first packet is there first.
-    for (link, expected) in [("up", [0, down]), ("down", [0, up])] {
+    for (link, lost_before) in [("up", down), ("down", up)] {
         let export = ["export", &run, "--format", "pcapng", "--at", link, "-o", "place.pcapng"];
         bench.run(&export).succeeds();
         let rated = bench.run(&["rate", "place.pcapng", "--one-way", "20ms", "--json=runs"]);
         let rated = rated.succeeds().summary();
-        assert_eq!(["call-1-up", "call-1-down"].map(|flow| lost(flows(&rated), flow)), expected, "{link}");
+        assert_eq!(lost(flows(&rated), "call-1-up"), 0, "{link}");
+        // A capture does not show packets that were lost before the first or behind the last one.
+        let unseen = lost_before - lost(flows(&rated), "call-1-down");
+        assert!(unseen <= 2, "{link}: {unseen} of {lost_before}");
         let conversation = &rated["runs"][0]["groups"]["call-1"]["judged"];
         let worse = &flows(&rated)["call-1-down"]["call"]["mos"];
         assert_eq!(
