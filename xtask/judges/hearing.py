@@ -37,9 +37,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 from pesq import pesq
-from speechmos import plcmos
+from raters import network
 from visqol import VisqolApi
 
 MIN_BOUND = 0.85
@@ -106,16 +105,8 @@ def speakers(sounds):
 def judges():
     """Each judge's name, and a function of the recording and the sound, both at 8 kHz."""
 
-    # Each process has a processor to itself.
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    network = plcmos.PLCMOS()
-    network.session = onnxruntime.InferenceSession(network.model_path, options)
-
     def by_network(_, heard):
-        # The network takes random numbers.
-        np.random.seed(1)
-        return float(network(np.clip(at_16_khz(heard), -1, 1))["plcmos"])
+        return network()(np.clip(at_16_khz(heard), -1, 1))
 
     api = VisqolApi()
     api.create(mode="speech", use_lattice_model=False)

@@ -3,7 +3,8 @@
 //! - `recount.py` computes shares in time, opinion scores and winners again, from the rows and the reference
 //!   pages alone.
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
-//! - `hearing.py` holds opinion scores against PESQ, PLCMOS and ViSQOL on the sounds of `talkpath listen`.
+//! - `hearing.py` holds opinion scores against PESQ, PLCMOS (`raters.py`) and ViSQOL on the sounds of
+//!   `talkpath listen`.
 //! - `ui.py` does in Chromium what a user does in the window.
 //! - `browser.py` opens a report, a player and a study's page in Chromium.
 //! - `shell.py` runs programs of others at both ends of a path of `talkpath shell`, and a call of Chromium.
