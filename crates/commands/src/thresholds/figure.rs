@@ -24,6 +24,8 @@ pub(super) struct RepetitionFigure {
 
 /// The possible values of a figure of which nothing else is known.
 pub(super) const ANY: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+/// The possible values of a flag, and of its mean.
+const FLAG: (f64, f64) = (0.0, 1.0);
 /// The possible values of a count.
 const NOT_NEGATIVE: (f64, f64) = (0.0, f64::INFINITY);
 
@@ -58,7 +60,10 @@ impl RepetitionFigure {
 
     /// Reads the figure at `path` of `owner`, which is `None` if the repetition has no such owner.
     pub(super) fn read<T>(table: &'static Table<T>, owner: Option<&T>, path: &str) -> Self {
-        let possible = table.find(path).map_or(NOT_NEGATIVE, |row| row.range);
+        let possible = table.find(path).map_or(NOT_NEGATIVE, |row| match row.get {
+            Getter::Flag(_) => FLAG,
+            _ => row.range,
+        });
         let mut figure = Self { value: read_value(table, owner, path), messages: None, possible };
         if let (Some(owner), Some(share)) = (owner, table.messages(path)) {
             let (counted, unfinished) = ((share.count)(owner), (share.left_out)(owner));

@@ -604,6 +604,8 @@ fn a_conversation_is_usable_where_both_of_its_directions_are() {
         share.contains("call.usable.mean@path.up.loss=0 0.85, must be >= 0.97 (the worst of each"),
         "{share}"
     );
+    let close = told("\"call.usable.mean@path.up.loss=0\" = \">= 80%\"", runs().collect()).remove(0);
+    assert!(close.contains("its 95 % interval is 0.679 to 1;"), "a share is at most 1: {close}");
     let up = told("\"call-up.usable.mean@path.up.loss=0\" = \">= 97%\"", runs().collect()).remove(0);
     assert!(up.contains(" 0.95, must be"), "{up}");
 }

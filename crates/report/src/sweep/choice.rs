@@ -79,7 +79,7 @@ impl Sweep<'_> {
     /// The answers along the other key with the most values, for each combination of what is left: `0 and 1
     /// serve alike at 0%, 1 is best from 1% on, for 66 kb/s on IPv4 against 40`. Returns `None` if too many
     /// combinations are left.
-    fn choices_along(&self, others: &[usize], answers: &[ChoiceAnswer<'_>]) -> Option<String> {
+    pub(super) fn choices_along(&self, others: &[usize], answers: &[ChoiceAnswer<'_>]) -> Option<String> {
         let along = *others.iter().max_by_key(|axis| self.axes[**axis].values.len())?;
         let left = || others.iter().copied().filter(|axis| *axis != along);
         let mut groups: Vec<(String, Vec<&ChoiceAnswer<'_>>)> = Vec::new();

@@ -14,6 +14,9 @@ const SAME_RATE: f64 = 1.1;
 /// paragraph stays readable.
 const MAX_RATES: usize = 6;
 const MAX_CANDIDATES: usize = 8;
+/// The most answers at a rate that are written in full. More are put together along a key. We chose 2, because
+/// there are several rates.
+const MAX_IN_FULL: usize = 2;
 
 /// A combination of the flow's keys.
 struct Candidate<'a> {
@@ -56,7 +59,10 @@ impl Sweep<'_> {
                 let kbps = |candidate: &Candidate<'_>| format!("{:.0}", candidate.bps / 1e3);
                 let (low, high) = (kbps(rate.first()?), kbps(rate.last()?));
                 let range = if low == high { low } else { format!("{low} to {high}") };
-                Some(format!("{range} kb/s: {}", self.answers_in_words(&others, &answers)?))
+                let ranges =
+                    if answers.len() > MAX_IN_FULL { self.choices_along(&others, &answers) } else { None };
+                let words = ranges.or_else(|| self.answers_in_words(&others, &answers))?;
+                Some(format!("{range} kb/s: {words}"))
             })
             .collect();
         (!parts.is_empty()).then(|| format!("At about the same rate on IPv4, {}.", parts.join("; ")))
