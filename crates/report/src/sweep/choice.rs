@@ -17,9 +17,10 @@ use crate::verdict::{figure_style, measure};
 
 /// A key with more values has no sentence. We chose 8, which is as many as a reader compares.
 const MAX_VALUES: usize = 8;
-/// At most 6 combinations of the other keys have a sentence of their own. Of more the answers are put
+/// At most 4 combinations of the other keys have a sentence of their own. Of more the answers are put
 /// together along the key with the most values, and if there are more than 6 combinations even without that
-/// key, they are counted.
+/// key, they are counted. We chose both numbers, so that a reader sees where the answer turns.
+const MAX_IN_FULL: usize = 4;
 const MAX_COMBINATIONS: usize = 6;
 
 /// The values of a key at one combination of the other keys.
@@ -67,7 +68,7 @@ impl Sweep<'_> {
         match answers {
             [] => None,
             [only] if only.place.is_empty() => Some(self.choice_words(only)),
-            few if few.len() <= MAX_COMBINATIONS => {
+            few if few.len() <= MAX_IN_FULL => {
                 let parts =
                     few.iter().map(|answer| format!("at {}: {}", answer.place, self.choice_words(answer)));
                 Some(parts.collect::<Vec<_>>().join("; "))
