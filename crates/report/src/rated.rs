@@ -22,16 +22,17 @@ pub(crate) fn barred(judged: &BTreeMap<u64, JudgedFigure>) -> f64 {
 /// From this burst ratio on losses come in runs. We chose 1.5: losses of 5 % at random have up to 1.3 in calls
 /// of 20 s.
 const BURSTY: f64 = 1.5;
-/// The least share of speech that was made up from which on its concealment matters. We chose 0.5 %.
-const CONCEALED: f64 = 0.005;
+/// The shares of speech that was made up for which PESQ was asked: with less nothing is heard of it.
+const CONCEALED: core::ops::RangeInclusive<f64> = 0.005..=0.06;
 
 /// Writes what the scores of G.711 may be off by if its losses come in runs. Returns `None` if no call of the
-/// run has such losses. The figures are those of docs/notes/2026-11-25-mos-beside-pesq.md.
+/// run has such losses. The figures are those of calls with runs of four frames, up to 5 % in all
+/// (docs/notes/2026-11-25-mos-beside-pesq.md).
 pub(crate) fn bursts_sentence(summary: &Summary) -> Option<String> {
     let is_bursty = |call: &CallSummary| {
         let is_concealed =
             call.codec == Codec::G711.name() && call.concealment == Codec::G711.concealment(true);
-        let is_heard = call.concealed.is_some_and(|share| share >= CONCEALED);
+        let is_heard = call.concealed.is_some_and(|share| CONCEALED.contains(&share));
         is_concealed && is_heard && call.mos.is_some() && call.burst_ratio >= BURSTY
     };
     let mut calls = summary.counted_runs().flat_map(|run| run.flows.values());
@@ -39,7 +40,7 @@ pub(crate) fn bursts_sentence(summary: &Summary) -> Option<String> {
 }
 
 /// What PESQ makes of losses in runs.
-const BURSTS: &str = "Losses come in runs here: PESQ, which hears the concealment of G.711 fade, gives such calls up to 0.7 less \
+const BURSTS: &str = "Losses come in runs here: PESQ, which hears the concealment of G.711 fade, gives such calls 0.1 to 1.0 less \
                       than these scores.";
 
 /// The calls of one name, and their inputs outside the model.
@@ -212,9 +213,10 @@ mod tests {
             }
             bursts_sentence(&summary)
         };
-        assert!(said(&|_| {}).unwrap().contains("up to 0.7 less"));
+        assert!(said(&|_| {}).unwrap().contains("0.1 to 1.0 less"));
         assert_eq!(said(&|call| call.burst_ratio = 1.1), None);
         assert_eq!(said(&|call| call.concealed = Some(0.001)), None);
+        assert_eq!(said(&|call| call.concealed = Some(0.2)), None);
         assert_eq!(said(&|call| call.codec = "opus".to_owned()), None);
         assert_eq!(said(&|call| call.concealment = "none".to_owned()), None);
     }
