@@ -49,7 +49,7 @@ mod tests {
     fn a_time_that_goes_back_is_counted_with_its_longest_step() {
         let order = |times_ms: &[i64]| {
             let mut order = PacketOrder::default();
-            times_ms.iter().for_each(|ms| order.take(ms * 1_000_000));
+            times_ms.iter().for_each(|ms| order.take(ms.saturating_mul(1_000_000)));
             order
         };
         assert_eq!(order(&[0, 20, 15, 40]).warning(), None);
