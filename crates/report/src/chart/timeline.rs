@@ -29,6 +29,9 @@ const GAP: f64 = 22.0;
 const MAX_ROWS: usize = 12;
 /// A silence or a ramp is at least this wide, in SVG units, so that it is seen.
 const MIN_WIDTH: f64 = 2.0;
+/// The styles are here and not in the style sheet, which every chart's file holds.
+const RAMP: &str = "fill:var(--accent);fill-opacity:.45";
+const STEP: &str = "fill:none;stroke:var(--accent);stroke-width:2";
 /// Steps are at least this far apart. Closer steps look like one step.
 const MIN_STEP_DISTANCE: f64 = 2.0;
 
@@ -90,6 +93,7 @@ fn draw_group(svg: &mut Svg, panel: &Panel, group: &[&PathChange]) {
         match change.kind {
             ChangeKind::Silence => svg.rect(&SvgRect {
                 class: "change-silence",
+                style: "fill:var(--bad)",
                 left,
                 top: panel.top,
                 width,
@@ -99,11 +103,11 @@ fn draw_group(svg: &mut Svg, panel: &Panel, group: &[&PathChange]) {
             ChangeKind::Ramp => {
                 let (left, right) = (coordinate(left), coordinate(left + width));
                 let data = format!("M{left} {bottom}L{right} {top}V{bottom}Z");
-                svg.path(&SvgPath { class: "change-ramp", data: &data, ..SvgPath::default() });
+                svg.path(&SvgPath { class: "change-ramp", style: RAMP, data: &data, ..SvgPath::default() });
             }
             ChangeKind::Step => {
                 let data = format!("M{} {bottom}V{top}", coordinate(left));
-                svg.path(&SvgPath { class: "change-step", data: &data, ..SvgPath::default() });
+                svg.path(&SvgPath { class: "change-step", style: STEP, data: &data, ..SvgPath::default() });
             }
         }
         svg.close_group();
