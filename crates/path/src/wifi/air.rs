@@ -299,19 +299,17 @@ impl Air {
         }
         let counting = self.functions.iter_mut().filter(|function| function.is_counting());
         counting.for_each(|function| function.count(idle_since, now));
-        let mut sent: Vec<Transmission> = Vec::new();
+        let (mut sent, mut lost): (Vec<Transmission>, Vec<u32>) = (Vec::new(), Vec::new());
         // The highest category of a sender first.
         for &function in due.iter().rev() {
             let sender = self.functions[function as usize].sender;
             if sent.iter().any(|it| self.functions[it.function as usize].sender == sender) {
-                // An internal collision: as if it had not been acknowledged (802.11-2020 §10.23.2.12.1).
-                // Its frames are not sent, and their attempts not counted.
-                self.functions[function as usize].fail(now);
+                lost.push(function);
                 continue;
             }
-            let time = self.functions[function as usize].txop().map(|txop| (txop, false));
-            sent.extend(self.transmit(function, time, links, now));
+            sent.extend(self.begin(function, links, now));
         }
+        lost.into_iter().for_each(|function| self.lose_inside(function, links, now));
         match sent.as_slice() {
             [] => {}
             [alone] => {
@@ -321,6 +319,27 @@ impl Air {
             }
             colliding => self.collide(colliding, links, now),
         }
+    }
+
+    /// Begins to send after a backoff.
+    fn begin<S: Senders + ?Sized>(
+        &mut self,
+        function: u32,
+        links: &mut S,
+        now: Instant,
+    ) -> Option<Transmission> {
+        let time = self.functions[function as usize].txop().map(|txop| (txop, false));
+        self.transmit(function, time, links, now)
+    }
+
+    /// Another of its sender's functions was due at the same time: an internal collision. Its frames are not
+    /// sent. All else is as if they had been, and not acknowledged (802.11-2020 §10.23.2.12.1).
+    fn lose_inside<S: Senders + ?Sized>(&mut self, function: u32, links: &mut S, now: Instant) {
+        if let Some(unsent) = self.begin(function, links, now) {
+            self.settle(unsent.queue, links, (now, now), false);
+        }
+        self.functions[function as usize].fail(now);
+        self.note_backlog(function, links);
     }
 
     /// The holder of the medium sends again, if it has something that ends in time.

@@ -254,3 +254,18 @@ fn an_idle_medium_sends_at_the_next_slot_after_the_arrival() {
     // of its last bit.
     assert_eq!(out, [(0, Instant::from_micros(1006 + 228), true)]);
 }
+
+#[test]
+fn a_frame_that_loses_against_its_own_station_has_had_an_attempt() {
+    // Nobody else sends and no frame is illegible: only the station's own categories are in each other's way.
+    let config = WifiConfig { attempts: 1, ..WifiConfig::plain() };
+    let mut network = network(&config, 1, |_| MCS_7);
+    let mut packets = stream(0, Direction::Out, 1500, 200, 5, "CS0");
+    packets.extend(stream(0, Direction::Out, 200, 1000, 5, "EF"));
+    packets.sort_by_key(|packet| packet.at);
+    let out = carry(&mut network, packets.clone(), Instant::from_secs(60));
+    let given_up = |dscp| out.iter().filter(|it| !it.2 && packets[it.0].dscp == dscp).count();
+    assert_eq!(out.len(), packets.len());
+    assert!(given_up("CS0") > 0);
+    assert_eq!(given_up("EF"), 0, "the higher category is sent");
+}
