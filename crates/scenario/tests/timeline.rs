@@ -1,6 +1,8 @@
 //! When the links of a path change, in words, and what of it cannot be meant.
 
-use talkpath_scenario::{Files, Located, Options, PathText, Plan, Setting, Source, load_with_files};
+use talkpath_scenario::{
+    Files, Located, Options, PathText, Plan, Setting, Source, Timeline, load_with_files,
+};
 
 /// The path of a satellite: handovers, silences and rain.
 const SATELLITE: &str = include_str!("satellite.toml");
@@ -47,7 +49,7 @@ fn timeline(duration: &str, path: &'static str) -> (Vec<String>, Vec<String>) {
     let text = format!("duration = \"{duration}\"\npath = \"a.toml\"\n{FLOW}");
     let paths = Box::leak(Box::new([("a.toml", path)]));
     let plan = load(&text, &Options::default(), paths).unwrap_or_else(|why| panic!("{why}"));
-    let lines = plan.understood.timeline.iter().flat_map(|timeline| timeline.lines()).collect();
+    let lines = plan.understood.timeline.iter().flat_map(Timeline::lines).collect();
     (lines, plan.warnings.iter().map(ToString::to_string).collect())
 }
 
