@@ -35,6 +35,9 @@ pub struct Opening {
     pub stop: Instant,
 }
 
+/// What a break says of a connection that did not open, if nobody knows why.
+pub const DID_NOT_OPEN: &str = "the connection did not open";
+
 impl Opening {
     /// Returns the break at the start of the flow. Returns `None` if the connection opened soon enough.
     pub fn as_break(&self) -> Option<BreakRecord> {
@@ -44,7 +47,7 @@ impl Opening {
                 let why = format!("the connection was not open for {:.1} s", closed_ns as f64 / 1e9);
                 (closed_ns >= MIN_OUTAGE_NS, why)
             }
-            None => (closed_ns > 0, "the connection did not open".to_owned()),
+            None => (closed_ns > 0, DID_NOT_OPEN.to_owned()),
         };
         is_break.then_some(BreakRecord { from: self.start, to: self.opened, why })
     }

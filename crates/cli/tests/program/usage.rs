@@ -57,10 +57,7 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--up", "10/15", "--down", "10Mbps/15ms"], "units: bps, kbps, Mbps, Gbps"),
         (&["compare", "--to", "fe80::1"], "expected fe80::1%INTERFACE"),
         (&["compare", "--sweep", "path.*.loss=0,1,5%"], "did you mean 1% or 100%?"),
-        (
-            &["compare", "--transports", "tcp", "--sweep", "path.*.loss=0,1%"],
-            "`talkpath run RUN_DIR/scenario.toml --set flow.call.transport=tcp`",
-        ),
+        (&["compare", "--transports", "tcp"], "a comparison needs two transports or more"),
         (&["mos", "--one-way", "150"], "without a unit"),
         (&["mos", "--burst-ratio", "nan"], "1 (loss at random)"),
         (&["mos", "--codec", "g729a", "--no-plc"], "conceals by itself"),

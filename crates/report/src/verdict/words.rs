@@ -1,6 +1,7 @@
 //! The sentences of an answer. Every figure that they quote is in the table below them, with as many digits
 //! or more.
 
+use talkpath_measure::breaks::DID_NOT_OPEN;
 use talkpath_measure::ranking::{Relation, Standing};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
@@ -642,14 +643,14 @@ pub(super) fn silent_transports<'a>(
 }
 
 /// Says why connections did not open, if a break of each says the same: `: nothing came back over UDP port
-/// 7160`. Otherwise the text is empty.
+/// 7160`. Otherwise the text is empty, as it is if nobody knows why.
 fn why_not_open(cells: &[&CellView<'_>], flow: &str) -> String {
     let why = |cell: &&CellView<'_>| {
         let breaks = &cell.flow(flow)?.breaks;
         breaks.iter().find(|found| found.to_s.is_none()).map(|found| found.why.clone())
     };
     match &distinct(cells.iter().map(why))[..] {
-        [Some(only)] => format!(": {only}"),
+        [Some(only)] if only != DID_NOT_OPEN => format!(": {only}"),
         _ => String::new(),
     }
 }

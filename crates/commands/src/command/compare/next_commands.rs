@@ -1,6 +1,6 @@
 //! The commands that `compare` proposes under its answer: the same comparison in another arena.
 
-use talkpath_measure::summary::{AnswerKind, Summary};
+use talkpath_measure::summary::{Answer, AnswerKind, Summary};
 use talkpath_report::HOPELESS;
 use talkpath_scenario::{ComparedWorkload, held_transfer};
 use talkpath_units::Rate;
@@ -136,12 +136,20 @@ fn path_flags(args: &CompareArgs) -> String {
 /// command adds as many repetitions as the answer asks for.
 fn proposed_repetitions(given: Option<u64>, summary: &Summary) -> Option<u64> {
     let given = given?;
-    let answers: Vec<_> = summary.comparisons.iter().map(|comparison| &comparison.answer).collect();
+    let answers = asked_answers(summary);
     if answers.iter().all(|answer| answer.outcome != AnswerKind::Undecided) {
         return Some(given);
     }
     let more = answers.iter().filter_map(|answer| answer.more).max()?;
     (more <= HOPELESS).then_some(given + more)
+}
+
+/// Returns the answers to what the user asked: those for which other values were tried, or all if nothing was
+/// tried.
+fn asked_answers(summary: &Summary) -> Vec<&Answer> {
+    let answers = || summary.comparisons.iter().map(|comparison| &comparison.answer);
+    let asked: Vec<&Answer> = answers().filter(|answer| !answer.tried.is_empty()).collect();
+    if asked.is_empty() { answers().collect() } else { asked }
 }
 
 /// Flags of a command line, each with a space before it.
