@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::command::{UNAVAILABLE, debug_program, exit_code, only_run, read, run_cargo, run_command};
+use crate::command::{UNAVAILABLE, cargo, debug_program, exit_code, only_run, read, run_cargo, run_command};
 
 /// Runs the steps named in `chosen`, or all of them.
 pub(crate) fn run(root: &Path, chosen: &[String]) -> Result<String, String> {
@@ -41,9 +41,7 @@ const STEPS: [(&str, Step); 9] = [
 ];
 
 fn docs(root: &Path) -> Result<(), String> {
-    let mut command = Command::new("cargo");
-    command.current_dir(root).env("RUSTDOCFLAGS", "-D warnings");
-    run_command(command.args(["doc", "--workspace", "--no-deps"]))
+    run_command(cargo(root, &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// One scenario in each arena, by the debug build that the tests have made. The simulator's record files are

@@ -11,10 +11,23 @@ use std::time::{Duration, Instant};
 pub(crate) const UNAVAILABLE: i32 = 3;
 
 /// cargo with `arguments`, at the workspace's root.
+///
+/// What `cargo xtask` says of xtask in the environment is taken out. Ring's build script asks for it, so that
+/// ring and all that depends on it would be built anew, and once more by the next cargo outside of xtask.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root).args(arguments);
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_str().is_some_and(is_of_xtask) {
+            command.env_remove(variable);
+        }
+    }
     command
+}
+
+/// Whether cargo sets this variable for the package that it runs.
+fn is_of_xtask(variable: &str) -> bool {
+    variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
 /// Runs cargo with `arguments` to its end.
@@ -77,5 +90,27 @@ pub(crate) fn exit_code(command: &mut Command) -> Result<i32, String> {
 }
 
 fn shown(command: &Command) -> String {
-    format!("{command:?}").replace('"', "")
+    let text = format!("{command:?}").replace('"', "");
+    // `env -u NAME -u NAME cargo ...` where variables of xtask are taken out.
+    let mut words: Vec<&str> = text.split(' ').collect();
+    while let Some(at) = words.windows(2).position(|pair| pair[0] == "-u" && is_of_xtask(pair[1])) {
+        words.drain(at..at + 2);
+        words.retain(|word| *word != "env");
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_says_of_xtask_is_kept_from_another_cargo_and_out_of_what_is_shown() {
+        assert!(["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"].into_iter().all(is_of_xtask));
+        assert!(!["CARGO_TARGET_DIR", "CARGO_HOME", "CARGO_PROFILE_DEV_DEBUG"].into_iter().any(is_of_xtask));
+        let mut command = Command::new("cargo");
+        command.args(["test", "-p", "x"]).env_remove("CARGO_PKG_NAME").env_remove("CARGO_MANIFEST_DIR");
+        assert_eq!(shown(&command), "cargo test -p x");
+        assert_eq!(shown(command.env("A", "1")), "A=1 cargo test -p x");
+    }
 }

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::command::cargo;
 use crate::cpio::Archive;
 
 /// Runs both roles with both CCIDs; a session each.
@@ -244,15 +245,8 @@ fn depends(module: &[u8]) -> Vec<String> {
 
 /// Our end, built; the path of its program.
 fn build_peer(root: &Path) -> Result<PathBuf, String> {
-    let messages = output(Command::new("cargo").current_dir(root).args([
-        "build",
-        "-q",
-        "-p",
-        "talkpath-kernel",
-        "--example",
-        "dccp_kernel_peer",
-        "--message-format=json",
-    ]))?;
+    let example = ["build", "-q", "-p", "talkpath-kernel", "--example", "dccp_kernel_peer"];
+    let messages = output(cargo(root, &example).arg("--message-format=json"))?;
     let program = messages
         .lines()
         .find(|line| line.contains("\"dccp_kernel_peer\""))

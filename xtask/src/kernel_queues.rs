@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::command::cargo;
 use crate::kernel_peer::{Guest, Kernel, create, guest_lines, machine, prepare, wait};
 
 const GUEST: Guest = Guest::new("codel.c", &["virtio_pci", "virtio_blk", "veth", "sch_codel", "sch_tbf"]);
@@ -106,12 +106,7 @@ pub(crate) fn judge(root: &Path, path: &Path, log: &str, test: &str) -> Result<S
     fs::write(path, log).map_err(|error| format!("{}: {error}", path.display()))?;
     let test = ["test", "-q", "-p", "talkpath-path", "--lib", "--", "--ignored", "--nocapture", test];
     let log = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let judged = Command::new("cargo")
-        .current_dir(root)
-        .args(test)
-        .stdin(log)
-        .output()
-        .map_err(|error| format!("cargo: {error}"))?;
+    let judged = cargo(root, &test).stdin(log).output().map_err(|error| format!("cargo: {error}"))?;
     let words = String::from_utf8_lossy(&judged.stdout).into_owned();
     if !judged.status.success() {
         return Err(format!("{}\n{words}", path.display()));

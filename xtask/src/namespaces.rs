@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::command::exit_code_until;
+use crate::command::{cargo, exit_code_until};
 use crate::judges::Judged;
 
 /// The tables of paths with every transport, and of them the nightly and the weekly one.
@@ -41,17 +41,8 @@ pub(crate) fn ignored_tests(root: &Path, choice: &[&str], deadline: Instant, agr
     if let Err(why) = are_allowed() {
         return Judged::Missing(why);
     }
-    let mut test = Command::new("cargo");
-    test.current_dir(root).args([
-        "test",
-        "-p",
-        "talkpath",
-        "--test",
-        "program",
-        "--",
-        "--ignored",
-        "--nocapture",
-    ]);
+    let mut test =
+        cargo(root, &["test", "-p", "talkpath", "--test", "program", "--", "--ignored", "--nocapture"]);
     match exit_code_until(test.args(choice), deadline) {
         Ok(Some(0)) => Judged::Agrees(agrees.to_owned()),
         Ok(Some(code)) => Judged::Differs(format!("exit code {code}")),

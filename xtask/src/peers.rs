@@ -16,6 +16,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::command::cargo;
+
 mod cells;
 mod cellular;
 mod interval;
@@ -195,11 +197,8 @@ fn spread(values: &[f64]) -> Option<(f64, f64, f64)> {
 
 /// Our own, built with optimisation.
 fn ours(root: &Path) -> Result<Simulator, String> {
-    let built = Command::new("cargo")
-        .current_dir(root)
-        .args(["build", "--quiet", "--release", "-p", "talkpath-sim", "--example", "figures"])
-        .status()
-        .map_err(|why| format!("cargo: {why}"))?;
+    let arguments = ["build", "--quiet", "--release", "-p", "talkpath-sim", "--example", "figures"];
+    let built = cargo(root, &arguments).status().map_err(|why| format!("cargo: {why}"))?;
     if !built.success() {
         return Err("the simulator did not build".to_owned());
     }
