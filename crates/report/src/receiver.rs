@@ -106,7 +106,14 @@ fn scale_note(call: &CallSummary) -> String {
     match scale(call) {
         None => ", whose impairment in this form nobody published,".to_owned(),
         Some(scale) if scale == Scale::Narrow.name() => String::new(),
-        Some(scale) => format!(" on the {} scale", printable(scale)),
+        Some(scale) => {
+            let source =
+                Codec::named(&call.codec).and_then(|codec| codec.rated(true)).map(|rated| rated.source);
+            let source = source.map_or_else(String::new, |source| {
+                format!(" ({source}; not compared with the ITU's calculators)")
+            });
+            format!(" on the {} scale{source}", printable(scale))
+        }
     }
 }
 
@@ -187,8 +194,8 @@ mod tests {
         let call = summary.runs[1].flows.get_mut("call").unwrap().call.as_mut().unwrap();
         (call.codec, call.scale) = ("opus".to_owned(), "swb".to_owned());
         call.concealment = "opus".to_owned();
-        let swept = "MOS for G.711 without concealment, adaptive playout; or Opus on the swb scale with concealment (its \
-                     own), adaptive playout; not compared: different scales";
+        let swept = "MOS for G.711 without concealment, adaptive playout; or Opus on the swb scale (Alahmadi et al. 2021; not \
+                     compared with the ITU's calculators) with concealment (its own), adaptive playout; not compared: different scales";
         assert_eq!(receivers(&summary).as_deref(), Some(swept));
     }
 

@@ -233,7 +233,10 @@ impl<'a> Sweep<'a> {
             0 => String::new(),
             depends => format!("; in {} it depends on the receiver", count(depends)),
         };
-        format!("{figures}, {usable}{depends}")
+        let from = self.floor().map_or_else(String::new, |floor| {
+            format!(" (from {} on)", figure_style(self.judged_by).bare(floor))
+        });
+        format!("{figures}, {usable}{from}{depends}")
     }
 }
 

@@ -218,7 +218,10 @@ impl<'a> FlowTable<'a> {
             columns.add(head, move |name| fixed(delay(name, quantile), digits));
         }
         let term = Metric::IPDV_P90.term("jitter").about(Topic::Jitter);
-        columns.add(Column::numbers("jitter", "ms").omit_order(4).explained(term), move |name| {
+        // Who rates a capture compares its jitter with other programs'.
+        let of_capture = self.any_flow(|name| cell.flow(name).is_some_and(|flow| flow.transport == "rtp"));
+        let order = if of_capture { 9 } else { 4 };
+        columns.add(Column::numbers("jitter", "ms").omit_order(order).explained(term), move |name| {
             fixed(cell.value(name, Metric::IPDV_P90), digits)
         });
     }

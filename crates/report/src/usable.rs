@@ -104,15 +104,24 @@ pub(crate) struct UsableCall {
 }
 
 impl UsableCall {
-    /// Judges the flow `name` of `cell`: one flow, one copy, or copies that are summed up. Of two directions
-    /// the conversation is judged. Returns `None` if the flow is not a call that is rated.
+    /// Judges the flow `name` of `cell`: one flow, one copy, one direction, or copies that are summed up.
+    /// Returns `None` if the flow is not a call that is rated.
     pub(crate) fn new(cell: &CellView<'_>, name: &str) -> Option<Self> {
-        let judged = cell.conversation_figures_with(name, Receiver::Own);
+        Self::judged_by(|receiver| cell.judged_figures_with(name, receiver))
+    }
+
+    /// Judges the call that the flow `name` of `cell` belongs to: of two directions the worse one counts.
+    fn of_conversation(cell: &CellView<'_>, name: &str) -> Option<Self> {
+        Self::judged_by(|receiver| cell.conversation_figures_with(name, receiver))
+    }
+
+    fn judged_by(figures: impl Fn(Receiver) -> BTreeMap<u64, JudgedFigure>) -> Option<Self> {
+        let judged = figures(Receiver::Own);
         if judged.values().any(|judged| judged.by != JudgedBy::Mos) {
             return None;
         }
         let own = Usable::new(&judged)?;
-        let (second_receiver, second) = second_opinion(cell, name, &own);
+        let (second_receiver, second) = second_opinion(figures, &own);
         Some(Self { own, second, second_receiver })
     }
 
@@ -128,10 +137,13 @@ impl UsableCall {
     }
 }
 
-/// Judges the flow `name` with the other receivers. Returns the first one that disagrees with `own` on
-/// whether the call is usable, or else the first one.
-pub(crate) fn second_opinion(cell: &CellView<'_>, name: &str, own: &Usable) -> (Receiver, Option<Usable>) {
-    let judge = |receiver| Usable::new(&cell.conversation_figures_with(name, receiver));
+/// Judges a flow with the other receivers, by the `figures` with each. Returns the first one that disagrees
+/// with `own` on whether the call is usable, or else the first one.
+pub(crate) fn second_opinion(
+    figures: impl Fn(Receiver) -> BTreeMap<u64, JudgedFigure>,
+    own: &Usable,
+) -> (Receiver, Option<Usable>) {
+    let judge = |receiver| Usable::new(&figures(receiver));
     let second = judge(Receiver::Other);
     let disagrees = |other: &Usable| other.is_usable() != own.is_usable();
     match (second, judge(Receiver::Patient)) {
@@ -198,7 +210,7 @@ pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -
 
 /// Writes the sentence for the call `name`. Returns `None` if both receivers agree.
 fn receiver_decides(cell: &CellView<'_>, name: &str) -> Option<String> {
-    let usable = UsableCall::new(cell, name).filter(UsableCall::depends_on_receiver)?;
+    let usable = UsableCall::of_conversation(cell, name).filter(UsableCall::depends_on_receiver)?;
     let score = |usable: Usable| {
         let mos = figure_style(JudgedBy::Mos).number(usable.mean);
         if usable.is_usable() { format!("MOS {mos}") } else { format!("MOS {mos}, not usable") }

@@ -23,6 +23,11 @@ const MAX_VALUES: usize = 8;
 const MAX_IN_FULL: usize = 4;
 const MAX_COMBINATIONS: usize = 6;
 
+/// What an answer by what is heard leaves out.
+const FEC_NOTE: &str = "Heard is the share of speech that was not made up, whatever it sounds like. In-band FEC sounds worse than it \
+                        looks here: its copies are coarser, and its bits are missing in the speech itself. Nobody published by how \
+                        much.";
+
 /// The values of a key at one combination of the other keys.
 pub(super) struct ChoiceAnswer<'a> {
     /// The combination of the other keys. Empty if there is no other key.
@@ -52,7 +57,13 @@ impl Sweep<'_> {
             self.axes[*axis].key.starts_with(&of_flow) && self.axes[*axis].values.len() <= MAX_VALUES
         };
         let choices = (0..self.axes.len()).filter(is_choice).filter_map(|axis| self.choice(axis));
-        choices.chain(self.choices_at_equal_rates()).collect()
+        choices.chain(self.choices_at_equal_rates()).chain(self.fec_note()).collect()
+    }
+
+    /// Says what is not in an answer by what is heard, if one of the values is in-band FEC.
+    fn fec_note(&self) -> Option<String> {
+        let has_fec = self.axes.iter().any(|axis| axis.key.ends_with(".fec"));
+        (has_fec && self.judged_by == JudgedBy::Heard).then(|| FEC_NOTE.to_owned())
     }
 
     fn choice(&self, axis: usize) -> Option<String> {
@@ -77,11 +88,26 @@ impl Sweep<'_> {
         }
     }
 
-    /// The answers along the other key with the most values, for each combination of what is left: `0 and 1
-    /// serve alike at 0%, 1 is best from 1% on, for 66 kb/s on IPv4 against 40`. Returns `None` if too many
-    /// combinations are left.
+    /// The answers along one of the other keys, for each combination of what is left: `0 and 1 serve alike at
+    /// 0%, 1 is best from 1% on, for 66 kb/s on IPv4 against 40`. That key is the one with the most values among
+    /// those of the path, or else of all. Returns `None` if too many combinations are left.
     pub(super) fn choices_along(&self, others: &[usize], answers: &[ChoiceAnswer<'_>]) -> Option<String> {
-        let along = *others.iter().max_by_key(|axis| self.axes[**axis].values.len())?;
+        let of_flow = format!("flow.{}.", self.flow);
+        let is_of_path = |axis: &&usize| !self.axes[**axis].key.starts_with(&of_flow);
+        let longest = |axes: &mut dyn Iterator<Item = &usize>| {
+            axes.max_by_key(|axis| self.axes[**axis].values.len()).copied()
+        };
+        let of_path = longest(&mut others.iter().filter(is_of_path));
+        let along_path = of_path.and_then(|along| self.choices_along_key(along, others, answers));
+        along_path.or_else(|| self.choices_along_key(longest(&mut others.iter())?, others, answers))
+    }
+
+    fn choices_along_key(
+        &self,
+        along: usize,
+        others: &[usize],
+        answers: &[ChoiceAnswer<'_>],
+    ) -> Option<String> {
         let left = || others.iter().copied().filter(|axis| *axis != along);
         let mut groups: Vec<(String, Vec<&ChoiceAnswer<'_>>)> = Vec::new();
         for answer in answers {
@@ -109,7 +135,8 @@ impl Sweep<'_> {
                     _ if is_last => format!("from {first} on"),
                     _ => format!("from {first} to {}", value(last)),
                 };
-                format!("{} {from}{}", last.outcome(), last.cost())
+                let costs: Vec<Cost> = range.iter().filter_map(|answer| answer.cost()).collect();
+                format!("{} {from}{}", last.outcome(), cost_words(&costs))
             });
             let ranges = ranges.collect::<Vec<_>>().join(", ");
             if place.is_empty() { ranges } else { format!("at {place}: {ranges}") }
@@ -194,7 +221,7 @@ impl Sweep<'_> {
                     difference(&ranking.standings[against]).map_or_else(String::new, |(low, high)| {
                         format!(" (95 % of the difference: {} to {})", style.number(low), style.number(high))
                     });
-                let cost = answer.cost();
+                let cost = cost_words(answer.cost().as_slice());
                 format!(
                     "{names} {is}, {} against {} with {}{interval}{cost}",
                     has(leader),
@@ -233,14 +260,14 @@ impl ChoiceAnswer<'_> {
     }
 
     /// What the best value costs against the first one that is worse.
-    fn cost(&self) -> String {
-        let Some(ranking) = &self.ranking else { return String::new() };
+    fn cost(&self) -> Option<Cost> {
+        let ranking = self.ranking.as_ref()?;
         if !self.has_cost || matches!(ranking.outcome, AnswerKind::Unusable | AnswerKind::Undecided) {
-            return String::new();
+            return None;
         }
         let best = ranking.best();
-        let against = (0..self.results.len()).find(|index| !best.contains(index));
-        against.map_or_else(String::new, |against| cost(self.results[ranking.leader], self.results[against]))
+        let against = (0..self.results.len()).find(|index| !best.contains(index))?;
+        Cost::new(self.results[ranking.leader], self.results[against])
     }
 }
 
@@ -249,19 +276,40 @@ fn difference(standing: &Standing) -> Option<(f64, f64)> {
     standing.difference.map(|(low, high)| (-high, -low))
 }
 
-/// What the leader costs, if the flow then sends a twentieth more or less. We chose a twentieth, which is
-/// more than what losses take from it.
-fn cost(leader: &SeriesResult, against: &SeriesResult) -> String {
-    let (leader, against, what) = match (leader.sent_bps, against.sent_bps) {
-        (Some(leader), Some(against)) => (Some(leader), Some(against), "on IPv4"),
-        _ => (leader.goodput_bps, against.goodput_bps, "of messages"),
-    };
-    match (leader, against) {
-        (Some(leader), Some(against)) if (leader / against - 1.0).abs() > 0.05 => {
-            format!(", for {:.0} kb/s {what} against {:.0}", leader / 1e3, against / 1e3)
-        }
-        _ => String::new(),
+/// What the best value costs.
+#[derive(Clone, Copy)]
+struct Cost {
+    /// What the flow sends with the best value, and with the first one that is worse.
+    leader_bps: f64,
+    against_bps: f64,
+    /// What is counted.
+    what: &'static str,
+}
+
+impl Cost {
+    /// Returns `None` unless the flow sends a twentieth more or less. We chose a twentieth, which is more than
+    /// what losses take from it.
+    fn new(leader: &SeriesResult, against: &SeriesResult) -> Option<Self> {
+        let (leader_bps, against_bps, what) = match (leader.sent_bps, against.sent_bps) {
+            (Some(leader), Some(against)) => (leader, against, "on IPv4"),
+            _ => (leader.goodput_bps?, against.goodput_bps?, "of messages"),
+        };
+        let is_more = (leader_bps / against_bps - 1.0).abs() > 0.05;
+        is_more.then_some(Self { leader_bps, against_bps, what })
     }
+}
+
+/// Writes the costs of the answers of a range: `, for 62 to 139 kb/s on IPv4 against 30 to 56`. Empty if they
+/// cost nothing.
+fn cost_words(costs: &[Cost]) -> String {
+    let Some(Cost { what, .. }) = costs.first() else { return String::new() };
+    let range = |bps: fn(&Cost) -> f64| {
+        let low = costs.iter().map(bps).fold(f64::INFINITY, f64::min) / 1e3;
+        let high = costs.iter().map(bps).fold(0.0, f64::max) / 1e3;
+        // Losses change what is sent by less.
+        if high / low <= 1.05 { format!("{high:.0}") } else { format!("{low:.0} to {high:.0}") }
+    };
+    format!(", for {} kb/s {what} against {}", range(|cost| cost.leader_bps), range(|cost| cost.against_bps))
 }
 
 /// The answers of many combinations, counted: `1 is best in 5; 0 and 1 serve alike in 2`.

@@ -4,6 +4,8 @@
 //! what to spend it on: on the speech, or on its protection. So combinations of the flow's swept keys that
 //! send at about the same rate are ranked among each other, at each combination of the other keys.
 
+use talkpath_measure::summary::JudgedBy;
+
 use super::choice::ChoiceAnswer;
 use super::{Combination, Sweep};
 
@@ -30,13 +32,14 @@ struct Candidate<'a> {
 
 impl Sweep<'_> {
     /// Says at each rate of several combinations of the flow's keys which of these serves best. Returns
-    /// `None` if no two combinations send at about the same rate, or if one key alone is swept: its own
-    /// sentence has the answer.
+    /// `None` if no two combinations send at about the same rate, if a call has no score, or if one key alone
+    /// is swept: its own sentence has the answer.
     pub(super) fn choices_at_equal_rates(&self) -> Option<String> {
         let of_flow = format!("flow.{}.", self.flow);
         let (own, others): (Vec<usize>, Vec<usize>) =
             (0..self.axes.len()).partition(|axis| self.axes[*axis].key.starts_with(&of_flow));
-        if own.len() < 2 {
+        // What is heard does not say how it sounds, so it tells no rate of the codec from another.
+        if own.len() < 2 || self.judged_by == JudgedBy::Heard {
             return None;
         }
         let groups = self.group_by_values(&own);

@@ -149,8 +149,11 @@ impl<'a> Layout<'a> {
                 Some(verdict) if !self.has_some_scores => verdict.clusters(cell_index),
                 _ => usable.clusters,
             };
-            let usable_with_second =
-                if self.has_some_scores { None } else { second_opinion(cell, self.flow, &usable).1 };
+            let usable_with_second = if self.has_some_scores {
+                None
+            } else {
+                second_opinion(|receiver| cell.judged_figures_with(self.flow, receiver), &usable).1
+            };
             let call = || cell.runs.iter().find_map(|run| run.flows.get(self.flow)?.call.as_deref());
             results[series] = Some(SeriesResult {
                 spread,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use talkpath_measure::summary::JudgedBy;
 
-use super::{Combination, FigureRange, Outcome, Sweep};
+use super::{Axis, Combination, FigureRange, Outcome, Sweep};
 use crate::display::Display;
 use crate::grid::{Column, Grid, Role, Row};
 use crate::number::{UNKNOWN, count, percent};
@@ -48,6 +48,9 @@ impl Sweep<'_> {
         if singles.len() <= max_rows {
             return SweepTable { grid: self.grid(&singles), note: None };
         }
+        if let Some(table) = self.matrix(max_rows) {
+            return table;
+        }
         let by_axis = (0..self.axes.len()).map(|axis| self.merge_neighbours(axis));
         if let Some(groups) = by_axis.min_by_key(Vec::len).filter(|groups| groups.len() <= max_rows) {
             let alone = groups.iter().filter(|group| group.members.len() == 1).count();
@@ -55,6 +58,58 @@ impl Sweep<'_> {
             return SweepTable { grid: self.grid(&groups), note: Some(note) };
         }
         self.table_of_merged_keys(singles, max_rows)
+    }
+
+    /// The table over one transport that has a column for each value of a key of the path, and a row for each
+    /// combination of the other keys. A cell is a figure, in parentheses if the flow is not usable with it.
+    /// Returns `None` if it has too many rows or columns, or if there is no other key.
+    fn matrix(&self, max_rows: usize) -> Option<SweepTable> {
+        let of_flow = format!("flow.{}.", self.flow);
+        let across = (0..self.axes.len())
+            .filter(|axis| !self.axes[*axis].key.starts_with(&of_flow))
+            .max_by_key(|axis| self.axes[*axis].values.len())?;
+        let others: Vec<usize> = (0..self.axes.len()).filter(|axis| *axis != across).collect();
+        let values = self.axes[across].values.len();
+        let groups = self.group_by_values(&others);
+        let is_small = groups.len() <= max_rows && values <= MAX_ACROSS;
+        if self.is_compared() || self.series.len() != 1 || others.is_empty() || !is_small {
+            return None;
+        }
+        let mut columns: Vec<Column> =
+            others.iter().map(|axis| Column::words(&self.axes[*axis].key)).collect();
+        let Axis { key, .. } = &self.axes[across];
+        columns
+            .extend((0..values).map(|index| Column::numbers(key, &self.axes[across].percent_label(index))));
+        let rows = groups.iter().map(|group| {
+            let of_row = group.first().map(|combination| &combination.value_indices);
+            let label = |axis: &usize| {
+                of_row.map_or_else(String::new, |of_row| self.axes[*axis].label(of_row[*axis]))
+            };
+            let at =
+                |index: usize| group.iter().find(|combination| combination.value_indices[across] == index);
+            let cells = others.iter().map(label).chain((0..values).map(|index| {
+                at(index)
+                    .and_then(|combination| self.matrix_cell(combination))
+                    .unwrap_or_else(|| UNKNOWN.to_owned())
+            }));
+            Row { cells: cells.collect(), role: Role::Plain, display: None }
+        });
+        let rows = rows.collect();
+        let style = figure_style(self.judged_by);
+        let name = [style.column_group, style.column_head].join(" ");
+        let floor = if self.judged_by.has_floor() { "; in parentheses: not usable" } else { "" };
+        let note = format!(
+            "{} at each {key}{floor}. report.html has a row for each combination, and summary.json, under cells.",
+            name.trim()
+        );
+        Some(SweepTable { grid: Grid { columns, rows }, note: Some(note) })
+    }
+
+    fn matrix_cell(&self, combination: &Combination<'_>) -> Option<String> {
+        let figure = combination.best_figure(self.judged_by)?;
+        let is_usable = !self.judged_by.has_floor()
+            || combination.best_result().is_some_and(|result| result.usable_share() > 0.0);
+        Some(if is_usable { figure } else { format!("({figure})") })
     }
 
     /// The table in which all values of some keys share a row. The keys with the most values are merged
@@ -247,6 +302,9 @@ impl Sweep<'_> {
     }
 }
 
+/// A table has at most 8 values of a key beside each other. We chose 8, which fit in 120 columns.
+const MAX_ACROSS: usize = 8;
+
 /// What the column of lost packets has.
 const LOST_ON_LINKS: &str = "of the packets on these links those that the wire lost, in all repetitions: what came of the loss that \
                              was asked for";
@@ -382,6 +440,35 @@ mod tests {
         };
         assert_eq!(lost(10), ["0.00", "0.90", "1.80"]);
         assert_eq!(lost(1), ["0.00 to 1.80"]);
+    }
+
+    #[test]
+    fn many_cells_over_one_transport_have_a_column_for_each_loss() {
+        let mut summary = two_outcomes(4, true);
+        let runs = core::mem::take(&mut summary.runs);
+        for (number, red) in [0_u64, 1, 2].into_iter().enumerate() {
+            for run in &runs {
+                let mut run = run.clone();
+                run.cell += 12 * number as u64;
+                run.sweep.insert("flow.call.workload.red".to_owned(), red.into());
+                let loss = run.sweep["path.up.loss"].as_f64().unwrap();
+                let call = run.flows.get_mut("call").unwrap().call.as_mut().unwrap();
+                call.mos = Some(4.4 - 60.0 * loss / (1.0 + red as f64));
+                summary.runs.push(run);
+            }
+        }
+        fixture::refresh(&mut summary);
+        let flows = FlowCells::all(&summary);
+        let judged = flows[0].judge();
+        let sweep = Sweep::new(&judged).unwrap();
+        let SweepTable { grid, note } = sweep.table_within(10);
+        let titles: Vec<String> = grid.columns.iter().map(Column::title).collect();
+        let loss = |percent: &str| format!("path.up.loss {percent}");
+        assert_eq!(titles[1..], ["0%", "1%", "2%", "3%"].map(loss));
+        let cells: Vec<Vec<String>> = grid.rows.into_iter().map(|row| row.cells).collect();
+        assert_eq!(cells[0], ["0", "4.40", "3.80", "3.20", "(2.60)"]);
+        assert_eq!(cells[2], ["2", "4.40", "4.20", "4.00", "3.80"]);
+        assert!(note.unwrap().starts_with("MOS at each path.up.loss; in parentheses: not usable."));
     }
 
     #[test]

@@ -62,8 +62,8 @@ pub(super) fn judged_figure<'a>(
 
 /// The term of the column that says whether a call is usable.
 pub(crate) fn usable() -> Term {
-    let meaning = "whether a repetition's score reaches the floor and no gaps bar the call; with both directions of a call, whether \
-                   that holds for both; a share is that of the repetitions";
+    let meaning = "whether a repetition's score reaches the floor and no gaps bar the call, for each direction by itself; a share is \
+                   that of the repetitions";
     Term::new("usable", meaning)
 }
 
