@@ -9,8 +9,9 @@
 //! rate of the packets. With a variable one it is what the receiver wants in SDP (`maxaveragebitrate`), and
 //! the mean of the packets if SDP does not say it. The mean is lower where the speaker pauses.
 //!
-//! SRTP encrypts all of that (RFC 3711 §3.1). What stays are the header of RTP and the sizes: the time between
-//! packets, DTX, the bit rate, and whether it is constant. The rest is assumed ([`OpusCoding::of_encrypted`]).
+//! SRTP encrypts all of that (RFC 3711 §3.1). What stays are the header of RTP and the sizes: the time
+//! between packets, DTX, the bit rate, and whether it is constant. The rest is assumed
+//! ([`OpusCoding::of_encrypted`]).
 
 use std::collections::BTreeMap;
 
@@ -136,9 +137,9 @@ impl OpusCoding {
 
     /// Finds what an encrypted stream shows of its coding, whose packets are `packet_time` apart. We assume
     /// what the published figures are for: super-wideband of one channel, in one frame a packet and without
-    /// in-band FEC, so that a lost packet is concealed. Each packet ends in a tag of 10 bytes (RFC 3711 §5.2).
-    /// `sizes` are the bytes behind the header of RTP, each with whether the packet follows a silence. Returns
-    /// `None` if there is no packet.
+    /// in-band FEC, so that a lost packet is concealed. Each packet ends in a tag of 10 bytes (RFC 3711
+    /// §5.2). `sizes` are the bytes behind the header of RTP, each with whether the packet follows a silence.
+    /// Returns `None` if there is no packet.
     pub(crate) fn of_encrypted(
         sizes: impl Iterator<Item = (u16, bool)>,
         packet_time: Duration,

@@ -542,8 +542,8 @@ fn frame(rate: u32, step: u32) -> Option<Duration> {
     Some(Duration::from_nanos(ns)).filter(|frame| (LEAST_FRAME..=MOST_FRAME).contains(frame))
 }
 
-/// The packets of the stream's payload type in the order in which they were seen, each with whether it follows
-/// a silence.
+/// The packets of the stream's payload type in the order in which they were seen, each with whether it
+/// follows a silence.
 fn main_packets<'a>(found: &'a FoundStream<'a>) -> impl Iterator<Item = (&'a RtpPacket, bool)> + 'a {
     let usual_step = found.packets.usual_step();
     let payload_type = found.packets.payload_type();

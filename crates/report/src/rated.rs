@@ -19,8 +19,8 @@ pub(crate) fn barred(judged: &BTreeMap<u64, JudgedFigure>) -> f64 {
     judged.values().filter(|judged| judged.barred).count() as f64 / judged.len().max(1) as f64
 }
 
-/// From this burst ratio on losses come in runs. We chose 1.5: losses of 5 % at random have up to 1.3 in calls
-/// of 20 s.
+/// From this burst ratio on losses come in runs. We chose 1.5: losses of 5 % at random have up to 1.3 in
+/// calls of 20 s.
 const BURSTY: f64 = 1.5;
 /// The shares of speech that was made up for which PESQ was asked: with less nothing is heard of it.
 const CONCEALED: core::ops::RangeInclusive<f64> = 0.005..=0.06;

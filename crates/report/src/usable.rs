@@ -154,8 +154,8 @@ pub(crate) fn second_opinion(
     }
 }
 
-/// Writes a sentence for each call of `cell` in both directions, which is as good as its worse direction. A flow
-/// for which `is_answered` holds has no sentence, because its answer says the same.
+/// Writes a sentence for each call of `cell` in both directions, which is as good as its worse direction. A
+/// flow for which `is_answered` holds has no sentence, because its answer says the same.
 pub(crate) fn conversations(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
     let names = cell.groups().filter(|name| !is_answered(name));
     let mut sentences: Vec<String> = names.filter_map(|name| conversation(cell, name)).collect();
@@ -194,8 +194,8 @@ fn conversation(cell: &CellView<'_>, name: &str) -> Option<String> {
 }
 
 /// Writes a sentence for each call of `cell` that is usable with one of two receivers and not with the other.
-/// A flow for which `is_answered` holds has no sentence, because its answer says the same. Two directions have
-/// one sentence.
+/// A flow for which `is_answered` holds has no sentence, because its answer says the same. Two directions
+/// have one sentence.
 pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
     let is_second = |name: &str| name.ends_with("-down") && cell.other_direction(name).is_some();
     let names = cell.names().filter(|name| !is_answered(name) && !is_second(name));

@@ -270,8 +270,8 @@ impl Simulation {
         at
     }
 
-    /// A packet comes to a link. Only an animation and the capture of a router need this, and an animation has
-    /// seen it. A router sees a packet that is cut into fragments with its first one.
+    /// A packet comes to a link. Only an animation and the capture of a router need this, and an animation
+    /// has seen it. A router sees a packet that is cut into fragments with its first one.
     #[cold]
     fn pass(&mut self, packet: &PathPacket<PacketHandle>, link: u32, now: Instant) {
         let Some(tap) = &mut self.tap else { return };

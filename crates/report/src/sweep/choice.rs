@@ -89,8 +89,8 @@ impl Sweep<'_> {
     }
 
     /// The answers along one of the other keys, for each combination of what is left: `0 and 1 serve alike at
-    /// 0%, 1 is best from 1% on, for 66 kb/s on IPv4 against 40`. That key is the one with the most values among
-    /// those of the path, or else of all. Returns `None` if too many combinations are left.
+    /// 0%, 1 is best from 1% on, for 66 kb/s on IPv4 against 40`. That key is the one with the most values
+    /// among those of the path, or else of all. Returns `None` if too many combinations are left.
     pub(super) fn choices_along(&self, others: &[usize], answers: &[ChoiceAnswer<'_>]) -> Option<String> {
         let of_flow = format!("flow.{}.", self.flow);
         let is_of_path = |axis: &&usize| !self.axes[**axis].key.starts_with(&of_flow);
@@ -287,8 +287,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// Returns `None` unless the flow sends a twentieth more or less. We chose a twentieth, which is more than
-    /// what losses take from it.
+    /// Returns `None` unless the flow sends a twentieth more or less. We chose a twentieth, which is more
+    /// than what losses take from it.
     fn new(leader: &SeriesResult, against: &SeriesResult) -> Option<Self> {
         let (leader_bps, against_bps, what) = match (leader.sent_bps, against.sent_bps) {
             (Some(leader), Some(against)) => (leader, against, "on IPv4"),

@@ -16,8 +16,8 @@ const SAME_RATE: f64 = 1.1;
 /// paragraph stays readable.
 const MAX_RATES: usize = 6;
 const MAX_CANDIDATES: usize = 8;
-/// The most answers at a rate that are written in full. More are put together along a key. We chose 2, because
-/// there are several rates.
+/// The most answers at a rate that are written in full. More are put together along a key. We chose 2,
+/// because there are several rates.
 const MAX_IN_FULL: usize = 2;
 
 /// A combination of the flow's keys.
