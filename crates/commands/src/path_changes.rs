@@ -25,9 +25,10 @@ pub(crate) fn path_changes(plan: &Plan, summary: &Summary, chart_data: &[CellCha
         let scenario = &plan.cell(drawn.cell)?.scenario;
         let is_drawn = |cell, repetition| (cell, repetition) == (drawn.cell, drawn.repetition);
         let run = summary.runs.iter().find(|run| is_drawn(run.cell, run.repetition))?;
-        let Timeline { changes, .. } = Timeline::new(scenario, Seed::new(run.seed));
+        let Timeline { changes, groups } = Timeline::new(scenario, Seed::new(run.seed));
         let seconds = scenario.duration.as_secs_f64();
-        (!changes.is_empty()).then_some(CellChanges { cell: drawn.cell, changes, seconds })
+        let worse = groups.into_iter().map(|group| (group.words, group.worse)).collect();
+        (!changes.is_empty()).then_some(CellChanges { cell: drawn.cell, changes, worse, seconds })
     };
     chart_data.iter().filter_map(of_cell).collect()
 }
@@ -513,6 +514,10 @@ fn worse_times(scenario: &Scenario, marks: &[Mark<'_>], end: Instant) -> Vec<(us
             Worse::Loss => link.config.loss.mean(),
             Worse::Limit => 0.0,
         };
+        // Of the rows of a file the rate alone is held against anything.
+        if key != Worse::Rate && values.first().is_some_and(|first| first.is_of_file) {
+            continue;
+        }
         let mut was_worse = false;
         for (index, value) in values.iter().enumerate() {
             let next = values.get(index + 1).map_or(end, |next| next.at);

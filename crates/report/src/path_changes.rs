@@ -4,6 +4,8 @@
 //! changes, such as those of a file with a row for each second, are short ticks at the top of the panel,
 //! because lines would hide the data.
 
+use std::collections::BTreeMap;
+
 use talkpath_measure::summary::PathChange;
 
 use crate::number::counted;
@@ -18,6 +20,8 @@ pub struct CellChanges {
     pub cell: u64,
     /// The changes in order of time.
     pub changes: Vec<PathChange>,
+    /// The times in s in which a value is worse than at the start, by the group that set it.
+    pub worse: BTreeMap<String, Vec<(f64, f64)>>,
     /// The time for which the flows send, in s.
     pub seconds: f64,
 }

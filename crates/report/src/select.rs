@@ -61,8 +61,8 @@ pub(crate) struct CellSeries<'a> {
     pub cell: &'a CellChartData,
     /// The changes of the path in the cell.
     pub changes: &'a [PathChange],
-    /// The time for which the flows send, in s. 0 if the path does not change.
-    pub seconds: f64,
+    /// All that is known of these changes. `None` if the path does not change.
+    pub timeline: Option<&'a CellChanges>,
 }
 
 /// The series that a chart draws.
@@ -111,9 +111,9 @@ impl<'a> ChartScope<'a> {
                 Some(flow) if self.has_several_cells() => self.name_flow(cell, flow),
                 _ => (cell.label.clone(), display::display("")),
             };
-            let seconds = self.changes_of(cell.cell).map_or(0.0, |changes| changes.seconds);
+            let timeline = self.changes_of(cell.cell);
             let changes = self.changes(cell.cell);
-            series.push(CellSeries { label, look: display.into(), cell, changes, seconds });
+            series.push(CellSeries { label, look: display.into(), cell, changes, timeline });
         }
         let not_drawn = self.cell_count().saturating_sub(series.len());
         Selection { series, not_drawn, id_prefix: self.id_prefix }

@@ -362,8 +362,7 @@ impl GrowthRule {
         let config = link_of(plan, link);
         // Over a Wi-Fi the rate is that of frames, and nobody's upload has it.
         let is_wire = config.is_some_and(|link| link.medium == Medium::Wire);
-        // The queue of a phone's own traffic is in the phone and in its cell, and no router is before it. The
-        // cell's scheduler gives no rate that a cap could stay below.
+        // The queue of a phone's own traffic is in the phone and in its cell, and no router is before it.
         let is_of_cell = config.is_some_and(|link| link.cellular.is_some());
         let fills_link = self.tries_more && cure_on.is_some() && link == UPLINK && is_wire;
         let variants = Variants {
@@ -373,12 +372,21 @@ impl GrowthRule {
             sizes: full_queue == Some(link),
             transfer: fills_link.then(|| Transfer {
                 flow: UPLOAD,
-                lowest_rate: lowest_rate(plan, link).filter(|_| !is_of_cell),
+                // The rate of a cell is everybody's: what the upload got of it says what a cap can stay below.
+                lowest_rate: if is_of_cell { rate_of_upload(summary) } else { lowest_rate(plan, link) },
             }),
             of_cells: &lacking.variants_of,
         };
         with_variants(&plan.resolved, &variants).map(|text| load_changed(plan, text)).transpose()
     }
+}
+
+/// Returns the mean goodput of the upload over all repetitions so far. `None` if it got nothing.
+fn rate_of_upload(summary: &Summary) -> Option<Rate> {
+    let goodputs = summary.runs.iter().filter_map(|run| run.flows.get(UPLOAD)?.goodput_bps);
+    let goodputs: Vec<f64> = goodputs.collect();
+    let mean = goodputs.iter().sum::<f64>() / goodputs.len().max(1) as f64;
+    (mean >= 1.0).then(|| Rate::from_bps(mean as u64))
 }
 
 /// Returns whether the rate of a link changes over time in the first cell: a router cannot be shaped to it.

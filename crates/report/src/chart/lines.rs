@@ -303,7 +303,7 @@ mod tests {
             look: display(&cell.label).into(),
             cell,
             changes: &[],
-            seconds: 0.0,
+            timeline: None,
         });
         let selection = Selection { series: series.collect(), not_drawn: 0, id_prefix: "" };
         let chart = over_time(&selection, LineKind::Goodput, "call").unwrap();

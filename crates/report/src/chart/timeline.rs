@@ -37,13 +37,12 @@ const MIN_STEP_DISTANCE: f64 = 2.0;
 
 /// Draws the changes of the first cell whose path changes. Returns `None` if no path changes.
 pub(crate) fn changes_over_time(selection: &Selection<CellSeries<'_>>) -> Option<Chart> {
-    let cell = selection.series.iter().find(|cell| !cell.changes.is_empty())?;
+    let (cell, timeline) = selection.series.iter().find_map(|cell| Some((cell, cell.timeline?)))?;
     let all_groups = groups(cell.changes);
     let drawn = &all_groups[..all_groups.len().min(MAX_ROWS)];
     let stack = PanelStack { count: drawn.len(), top: TOP, panel_height: ROW_HEIGHT, gap: GAP };
     let mut svg = stack.svg();
-    let last = cell.changes.iter().map(|change| change.until_s).fold(cell.seconds, f64::max);
-    let x = Scale::linear((0.0, if cell.seconds > 0.0 { cell.seconds } else { last }), X_RANGE);
+    let x = Scale::linear((0.0, timeline.seconds), X_RANGE);
     for (index, (group, span)) in drawn.iter().zip(stack.spans()).enumerate() {
         let y = Scale::linear((0.0, 1.0), (span.bottom, span.top));
         let panel = Panel { top: span.top, bottom: span.bottom, x, y };
@@ -52,7 +51,9 @@ pub(crate) fn changes_over_time(selection: &Selection<CellSeries<'_>>) -> Option
         let times = group.iter().map(|change| change.times).sum();
         let name = format!("{} ({})", group_name(first), times_words(times, first.from_s, end.until_s));
         svg.text(SvgText::starting_at((LEFT, span.top - 6.0), "name", &name));
-        draw_group(&mut svg, &panel, group);
+        let worse = timeline.worse.get(group_name(first)).map_or(&[][..], Vec::as_slice);
+        draw_worse(&mut svg, &panel, group, worse);
+        draw_group(&mut svg, &panel, group, worse);
     }
     let not_drawn = all_groups.len() - drawn.len();
     let more = match not_drawn {
@@ -76,7 +77,31 @@ pub(crate) fn changes_over_time(selection: &Selection<CellSeries<'_>>) -> Option
     })
 }
 
-fn draw_group(svg: &mut Svg, panel: &Panel, group: &[&PathChange]) {
+/// Draws the times in which a value is worse than at the start, between the ramps to it and back. Of a group
+/// without ramps they are left out, since its steps or silences say as much.
+fn draw_worse(svg: &mut Svg, panel: &Panel, group: &[&PathChange], worse: &[(f64, f64)]) {
+    let ramps = || group.iter().filter(|change| change.kind == ChangeKind::Ramp);
+    for &(from, until) in worse.iter().filter(|_| ramps().next().is_some()) {
+        let begun = ramps().filter(|ramp| ramp.from_s == from).map(|ramp| ramp.until_s).fold(from, f64::max);
+        let back = ramps().filter(|ramp| ramp.until_s == until && ramp.from_s > from);
+        let back = back.map(|ramp| ramp.from_s).fold(until, f64::min);
+        let (left, right) = (panel.x.at(begun), panel.x.at(back).min(X_RANGE.1));
+        if right > left {
+            svg.rect(&SvgRect {
+                class: "change-worse",
+                style: RAMP,
+                left,
+                top: panel.top,
+                width: right - left,
+                height: panel.bottom - panel.top,
+                ..SvgRect::default()
+            });
+        }
+    }
+}
+
+/// Draws the marks of a group. A ramp falls if a time with a worse value ends with it.
+fn draw_group(svg: &mut Svg, panel: &Panel, group: &[&PathChange], worse: &[(f64, f64)]) {
     let mut last_step = f64::NEG_INFINITY;
     for change in group.iter().filter(|change| panel.x.contains(change.from_s)) {
         let (left, right) = (panel.x.at(change.from_s), panel.x.at(change.until_s).min(X_RANGE.1));
@@ -102,7 +127,10 @@ fn draw_group(svg: &mut Svg, panel: &Panel, group: &[&PathChange]) {
             }),
             ChangeKind::Ramp => {
                 let (left, right) = (coordinate(left), coordinate(left + width));
-                let data = format!("M{left} {bottom}L{right} {top}V{bottom}Z");
+                let is_back =
+                    worse.iter().any(|(from, until)| *until == change.until_s && *from < change.from_s);
+                let peak = if is_back { &left } else { &right };
+                let data = format!("M{left} {bottom}L{peak} {top}L{right} {bottom}Z");
                 svg.path(&SvgPath { class: "change-ramp", style: RAMP, data: &data, ..SvgPath::default() });
             }
             ChangeKind::Step => {
@@ -117,7 +145,11 @@ fn draw_group(svg: &mut Svg, panel: &Panel, group: &[&PathChange]) {
 fn legend(changes: &[PathChange]) -> Vec<LegendEntry> {
     let kinds = [
         (ChangeKind::Step, "values that hold at once", "stroke:var(--accent);stroke-width:2"),
-        (ChangeKind::Ramp, "a ramp to new values", "stroke:var(--accent);stroke-opacity:.45;stroke-width:9"),
+        (
+            ChangeKind::Ramp,
+            "a ramp to new values, which hold",
+            "stroke:var(--accent);stroke-opacity:.45;stroke-width:9",
+        ),
         (ChangeKind::Silence, "no packet leaves", "stroke:var(--bad);stroke-width:9"),
     ];
     let is_drawn = |kind| changes.iter().any(|change| change.kind == kind);
@@ -133,6 +165,7 @@ mod tests {
 
     use super::*;
     use crate::display;
+    use crate::path_changes::CellChanges;
 
     fn change(from_s: f64, until_s: f64, kind: ChangeKind, group: &str) -> PathChange {
         PathChange { from_s, until_s, text: format!("{group}!"), kind, group: group.to_owned(), times: 1 }
@@ -146,7 +179,10 @@ mod tests {
             })
             .collect();
         changes.push(change(30.0, 32.0, ChangeKind::Silence, "outage"));
-        changes.push(change(40.0, 50.0, ChangeKind::Ramp, "rain"));
+        changes.push(change(40.0, 45.0, ChangeKind::Ramp, "rain"));
+        changes.push(change(50.0, 55.0, ChangeKind::Ramp, "rain"));
+        let worse = [("rain".to_owned(), vec![(40.0, 55.0)])].into();
+        let timeline = CellChanges { cell: 0, changes: changes.clone(), worse, seconds: 60.0 };
         let cell = CellChartData {
             cell: 0,
             repetition: 0,
@@ -155,25 +191,38 @@ mod tests {
             lines: Vec::new(),
             more_lines: BTreeMap::new(),
         };
-        let series = |changes| CellSeries {
-            label: "UDP".to_owned(),
-            look: display::display("udp").into(),
-            cell: &cell,
-            changes,
-            seconds: 60.0,
+        let selection = |timeline| Selection {
+            series: vec![CellSeries {
+                label: "UDP".to_owned(),
+                look: display::display("udp").into(),
+                cell: &cell,
+                changes: &changes,
+                timeline,
+            }],
+            not_drawn: 0,
+            id_prefix: "",
         };
-        let selection = |changes| Selection { series: vec![series(changes)], not_drawn: 0, id_prefix: "" };
-        let chart = changes_over_time(&selection(&changes)).unwrap();
+        let chart = changes_over_time(&selection(Some(&timeline))).unwrap();
         let svg = chart.svg.unwrap().0;
         assert!(
             svg.contains("handover (3 times, first at 15 s)") && svg.contains("outage (30 to 32 s)"),
             "{svg}"
         );
-        for (class, count) in [("change-step", 3), ("change-silence", 1), ("change-ramp", 1)] {
+        for (class, count) in
+            [("change-step", 3), ("change-silence", 1), ("change-ramp", 2), ("change-worse", 1)]
+        {
             assert_eq!(svg.matches(&format!("class=\"{class}\"")).count(), count, "{svg}");
         }
         assert!(svg.contains("<title>30 to 32 s: outage!</title>"), "{svg}");
         assert_eq!(chart.legend.len(), 3);
-        assert!(changes_over_time(&selection(&[])).is_none());
+        // The first ramp rises to its end, and the second falls from its beginning.
+        let peaks: Vec<&str> =
+            svg.split("change-ramp").skip(1).filter_map(|ramp| ramp.split(['M', 'Z']).nth(1)).collect();
+        let corner = |ramp: &str, number: usize| {
+            ramp.split('L').nth(number).unwrap().split(' ').next().unwrap().to_owned()
+        };
+        assert_eq!(corner(peaks[0], 1), corner(peaks[0], 2), "{peaks:?}");
+        assert_eq!(corner(peaks[1], 1), corner(peaks[1], 0), "{peaks:?}");
+        assert!(changes_over_time(&selection(None)).is_none());
     }
 }

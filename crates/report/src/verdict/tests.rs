@@ -307,8 +307,8 @@ fn a_router_before_the_line_is_a_cure_with_its_rate() {
     let found = comparisons(&summary).remove(0).answer;
     assert!(
         found.line.contains(
-            "With fq_codel on the uplink, shaped to 950 kb/s (in the router, just below the line's rate; at that rate \
-             only if the modem itself has it) it is usable, best over UDP (MOS 4.37)"
+            "With fq_codel on the uplink, shaped to 950 kb/s (in the router, at 95 % of the line's rate; the whole rate \
+             needs a modem that has it) it is usable, best over UDP (MOS 4.37)"
         ),
         "{}",
         found.line

@@ -156,7 +156,7 @@ impl Change {
     const fn who(self, is_shaped: bool) -> &'static str {
         match self {
             Self::FqCodel if is_shaped => {
-                " (in the router, just below the line's rate; at that rate only if the modem itself has it)"
+                " (in the router, at 95 % of the line's rate; the whole rate needs a modem that has it)"
             }
             Self::Held => " (a limit in the program that sends it)",
             Self::ShortQueues => " (a setting of the machine that sends it)",

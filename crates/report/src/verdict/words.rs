@@ -323,11 +323,11 @@ impl RankedTransports<'_> {
         })
     }
 
-    /// Says how gaps in the speech bar a call whose score alone would be usable.
+    /// Says how gaps in the speech bar a call, whatever its score is.
     fn gaps(&self) -> Option<String> {
         let index = self.unusable_because.as_ref()?.candidate;
         let (candidate, standing) = (&self.candidates[index], &self.ranking.standings[index]);
-        if !is_barred_by_gaps_alone(standing, self.floor) {
+        if !standing.is_barred() {
             return None;
         }
         let barred = candidate.judged.values().filter(|figure| figure.barred);
