@@ -251,8 +251,8 @@ struct Progress {
     lines: AtomicU64,
 }
 
-/// Where standard error is a file, a line says every 10 s how far the run is. We chose 10 s because a run that
-/// takes less needs no line, and one of an hour has 360.
+/// Where standard error is a file, a line says every 10 s how far the run is. We chose 10 s because a run
+/// that takes less needs no line, and one of an hour has 360.
 const LINE_EVERY: StdDuration = StdDuration::from_secs(10);
 
 impl Progress {

@@ -110,8 +110,8 @@ pub(crate) struct Verdict {
     leader_delay_ms: Option<f64>,
     /// The words of the first line about that delay. `None` if it has none.
     delay_words: Option<String>,
-    /// The sizes of an assumed queue that were tried, from the smallest to the largest. Empty if no other size
-    /// was tried.
+    /// The sizes of an assumed queue that were tried, from the smallest to the largest. Empty if no other
+    /// size was tried.
     sizes_tried: Vec<SizeTried>,
     /// Whether the cells of this condition are a variant of another condition.
     pub is_variant: bool,

@@ -399,8 +399,8 @@ const SEGMENT_BYTES: u64 = 1448;
 /// are no finer than its clock tick of 1 ms.
 const MOST_WRITES: u64 = 1000;
 
-/// Returns the workload of a transfer that is held to four fifths of `link_rate`, the lowest rate of its link,
-/// as the scenario's text.
+/// Returns the workload of a transfer that is held to four fifths of `link_rate`, the lowest rate of its
+/// link, as the scenario's text.
 pub fn held_transfer(link_rate: Rate) -> String {
     held_workload(link_rate).to_string()
 }

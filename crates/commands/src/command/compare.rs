@@ -372,7 +372,7 @@ impl GrowthRule {
             sizes: full_queue == Some(link),
             transfer: fills_link.then(|| Transfer {
                 flow: UPLOAD,
-                // The rate of a cell is everybody's: what the upload got of it says what a cap can stay below.
+                // The rate of a cell is everybody's: a cap stays below what the upload got of it.
                 lowest_rate: if is_of_cell { rate_of_upload(summary) } else { lowest_rate(plan, link) },
             }),
             of_cells: &lacking.variants_of,

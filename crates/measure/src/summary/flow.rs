@@ -185,8 +185,7 @@ pub struct ByChange {
     pub times: u64,
     /// When the first change begins, in s from the start of the run.
     pub first_s: f64,
-    /// When the group is over: the end of its only outage or ramp, or of the time for which a value was worse
-    /// than at the start. Equal to `first_s` if the group has several changes.
+    /// When the group is over ([`crate::path_changes::ChangeGroup::until_s`]).
     pub until_s: f64,
     /// The lost messages that belong to the group.
     pub lost: u64,

@@ -483,8 +483,8 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     Some((number.parse().ok()?, unit.trim()))
 }
 
-/// Writes every key but `left_out` with its value, as one text. The rate of a link is left out with its queue,
-/// because a router before it has both.
+/// Writes every key but `left_out` with its value, as one text. The rate of a link is left out with its
+/// queue, because a router before it has both.
 fn all_but(swept: &BTreeMap<String, Value>, left_out: &str) -> String {
     let rate = rate_key(left_out);
     let others: Vec<_> =
