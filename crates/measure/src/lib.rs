@@ -29,6 +29,7 @@ pub mod chart_data;
 pub mod export;
 pub mod figures;
 pub mod judge;
+mod late_flow;
 pub mod log;
 pub mod message;
 pub mod metrics;
@@ -53,14 +54,15 @@ pub mod warning;
 
 pub use talkpath_config::{Bandwidth, Codec, Coding, Rated, Scale};
 
+pub use late_flow::LateFlow;
 pub use message::{
     CallTerms, Carriage, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms,
 };
 pub use metrics::call::Hearing;
 pub use record::{
-    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, HeldRecord, LateFlow,
-    LatenessRecord, LinkRecord, MachineRecord, OpeningRecord, ProgramOutcome, QueueDelayRecord, RunRecord,
-    STOLEN_SHARE_TOLD, Series, SeriesKind, TurnRoundRecord,
+    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, HeldRecord, LatenessRecord,
+    LinkRecord, MachineRecord, OpeningRecord, ProgramOutcome, QueueDelayRecord, RunRecord, STOLEN_SHARE_TOLD,
+    Series, SeriesKind, TurnRoundRecord,
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;

@@ -7,14 +7,12 @@ use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
 use talkpath_units::{Bytes, Duration, Instant};
 
-use crate::metrics::percentile::PerMille;
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::{Trip, each_one_way, each_round_trip};
 use crate::summary::{IpSummary, LegsSummary, MultipathSummary, PathSummary, Settling};
-use crate::{FlowInfo, FlowTally, LegRecord};
+use crate::{FlowInfo, FlowTally, LateFlow, LegRecord};
 
 /// Everything that one repetition of one cell left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -242,30 +240,6 @@ pub struct MachineRecord {
     /// The flows whose figures do not describe the path, because the machine made their packets late. The
     /// list is empty if the run is valid, or if it is invalid for another reason, too.
     pub late_flows: Vec<LateFlow>,
-}
-
-/// A flow whose packets the machine made late.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LateFlow {
-    /// The flow's name.
-    pub name: String,
-    /// How many messages of the flow were due.
-    pub messages: u64,
-    /// How many packets of the flow were late beyond the limit. Each packet of a message counts.
-    pub late: u64,
-}
-
-impl LateFlow {
-    /// Returns whether the `quantile` of the flow's delays still describes the path.
-    ///
-    /// The messages beyond the quantile decide its value. We allow that the machine made one in four of them
-    /// late, because the path then made the other three. For the 99th percentile of 10 000 messages, 100
-    /// messages are beyond it, so 25 may be late.
-    pub const fn bears(&self, quantile: PerMille) -> bool {
-        // late <= messages * (1000 - quantile) / 1000 / 4, without the divisions.
-        let beyond_per_mille = 1000_u64.saturating_sub(quantile.0 as u64);
-        self.late.saturating_mul(4 * 1000) <= self.messages.saturating_mul(beyond_per_mille)
-    }
 }
 
 /// How long a host held the messages of a flow before it echoed them. The time begins with the kernel's

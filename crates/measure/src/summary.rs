@@ -6,6 +6,7 @@
 //! no infinity, so they would become `null` (RFC 8259 §6). No metric makes them.
 
 mod answer;
+mod by_change;
 mod call;
 pub(crate) mod flow;
 mod ip;
@@ -28,12 +29,13 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Answer, AnswerKind, Comparison, Cure, ReceiverAnswer, TriedChange, TwoOutcomes};
+pub use by_change::ByChange;
 pub(crate) use call::Stretching;
 pub use call::{
     CallSummary, CallWindows, LEAST_MOS, ModelInput, MouthToEarMs, OpeningSecond, OtherReceiver,
     OutsideModel, ReceiverMatters,
 };
-pub use flow::{ByChange, FlowSummary};
+pub use flow::FlowSummary;
 pub use ip::{IpSeen, IpSummary, OnPathMs};
 pub use ledger::Ledger;
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};

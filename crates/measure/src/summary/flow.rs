@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BreakSummary, CallSummary, DelayMs, EcnSummary, FileSummary, IpSummary, IpdvMs, Ledger, LegsSummary,
-    LossRuns, MeanMax, MultipathSummary, OpeningSummary, RtpStream, Settling, StateAgeMs, TransferSummary,
-    TurnRoundMs, WaitsSummary,
+    BreakSummary, ByChange, CallSummary, DelayMs, EcnSummary, FileSummary, IpSummary, IpdvMs, Ledger,
+    LegsSummary, LossRuns, MeanMax, MultipathSummary, OpeningSummary, RtpStream, Settling, StateAgeMs,
+    TransferSummary, TurnRoundMs, WaitsSummary,
 };
 use crate::figures::row::Figure;
 use crate::figures::unit::Unit;
@@ -172,27 +172,6 @@ pub struct FlowSummary {
     /// `sim`, whose time is not that of a clock, and for other workloads.
     #[serde(default)]
     pub transfer: Option<Box<TransferSummary>>,
-}
-
-/// What belongs to a group of changes of the path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ByChange {
-    /// [`super::PathChange::group`].
-    pub change: String,
-    /// Whether no packet leaves during the changes.
-    pub is_silence: bool,
-    /// How many changes the group has.
-    pub times: u64,
-    /// When the first change begins, in s from the start of the run.
-    pub first_s: f64,
-    /// When the group is over ([`crate::path_changes::ChangeGroup::until_s`]).
-    pub until_s: f64,
-    /// The lost messages that belong to the group.
-    pub lost: u64,
-    /// The late messages that belong to the group.
-    pub late: u64,
-    /// The seconds of the run in the time of the group.
-    pub seconds: u64,
 }
 
 type Row = Figure<FlowSummary>;

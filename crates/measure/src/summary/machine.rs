@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::LateFlow;
+use crate::late_flow::LateFlow;
 
 /// How the machine kept up with real time in one repetition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -29,6 +29,9 @@ pub(crate) enum DoubtSubject {
 /// Two changes that set one value of one link: the number of the one that does not hold, and of the other.
 type Pair = (u64, u64, ValueKey);
 
+/// A ramp that goes on: the number of its change, its begin and its end.
+type Ramp = (usize, Instant, Instant);
+
 /// Collects what two changes do to each other.
 pub(super) struct Doubts<'a> {
     changes: &'a [Change],
@@ -36,8 +39,8 @@ pub(super) struct Doubts<'a> {
     number_of: &'a [u64],
     /// Which change last set a value of a link at once, and when.
     last_set: BTreeMap<(u32, ValueKey), (Instant, usize)>,
-    /// For each link and value, the ramp that goes on: its change, its begin and its end.
-    ramps: BTreeMap<(u32, ValueKey), Vec<(usize, Instant, Instant)>>,
+    /// For each link and value, the ramps that go on.
+    ramps: BTreeMap<(u32, ValueKey), Vec<Ramp>>,
     /// How often one change hides another, and when first.
     hidden: BTreeMap<Pair, (u64, Instant)>,
     /// When one change first sets what a ramp of another is about to set.
