@@ -153,8 +153,8 @@ impl Extremes {
         self.slowest.map(Rate::from_bps)
     }
 
-    /// `rate 2 Mb/s (first at 390 s) to 15 Mb/s, delay 20 ms, 19 outages of 38 s together`. Outages are counted
-    /// if a run is known.
+    /// `rate 2 Mb/s (first at 390 s) to 15 Mb/s, delay 20 ms, 19 outages of 38 s together`. Outages are
+    /// counted if a run is known.
     pub(super) fn in_words(&self, has_run: bool) -> String {
         let rate_of = |bps: f64| rate(Rate::from_bps(bps as u64));
         let delay_of = |nanos: f64| time(Duration::from_nanos(nanos as u64));
